@@ -1,16 +1,23 @@
 /**
- * One byte of a store changes, a file is cut, or a part of it is lost, while no program runs. What comes out then, at the
- * appliance before a recorder has mended anything, and after a recorder has taken the store up: every packet outside the
- * damaged block, none that is invented, and no loss that nothing reports.
+ * One byte of a store changes, a file is cut, or a part of it is lost, while no program runs; or a byte changes below a
+ * recorder and an appliance that run. What comes out then, at the appliance before a recorder has mended anything, and
+ * after a recorder has taken the store up: every packet outside the damaged block, none that is invented, and no loss that
+ * nothing reports.
  *
- *   STORE_FLIPS, STORE_CUTS, STORE_TEARS   how many of each; `npm run flips -- 10000` sets them
+ *   STORE_FLIPS, STORE_CUTS, STORE_TEARS, RUNNING_FLIPS   how many of each; `npm run flips -- 10000` sets them
  */
 import assert from 'node:assert/strict'
-import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
-import { checkWhatWasMet, readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
+import {
+  catalogueOf,
+  checkWhatWasMet,
+  OpenRecorder,
+  readDamaged,
+  recoverDamaged,
+} from '../../support/disks/damaged-copy.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
@@ -18,6 +25,7 @@ import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 const FLIPS = Number(process.env.STORE_FLIPS ?? 150)
 const CUTS = Number(process.env.STORE_CUTS ?? 40)
 const TEARS = Number(process.env.STORE_TEARS ?? 40)
+const RUNNING_FLIPS = Number(process.env.RUNNING_FLIPS ?? 50)
 const BOOT_ID = 'this-boot'
 const PAGE_BYTES = 4_096
 
@@ -75,7 +83,9 @@ const KINDS: Readonly<Record<string, { readonly count: number; make(bytes: Buffe
   },
 }
 
-describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 2_000 }, () => {
+describe('a damaged store', {
+  timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS + RUNNING_FLIPS) * 2_000,
+}, () => {
   let model: DamageModel
   let home: Awaited<ReturnType<typeof tempFolder>>
   before(async () => {
@@ -99,10 +109,7 @@ describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 
   for (const [kind, { count, make }] of Object.entries(KINDS)) {
     test(`${kind}, ${count} times (SEED=${random.seed})`, async (t) => {
       const seen = { lost: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
-      const byKind = Map.groupBy(model.files, (file) =>
-        file.endsWith('.json') ? basename(file) : extname(file),
-      )
-      const kinds = [...byKind.values()]
+      const kinds = filesByKind(model.files)
       for (let round = 0; round < count; round++) {
         const file = random.pick(random.pick(kinds))
         const bytes = await readFile(join(model.path, file))
@@ -118,7 +125,7 @@ describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 
           const before = await readDamaged(path, model, { mayLose, unflushed: true })
           const events = await recoverDamaged(path, BOOT_ID)
           const after = await readDamaged(path, model, { mayLose, unflushed: false })
-          const met = await checkWhatWasMet(path)
+          const met = await checkWhatWasMet(path, BOOT_ID)
           const told = await readDamaged(path, model, { mayLose, unflushed: false })
           assert.equal(told.lost, after.lost)
           if (told.lost > 0) {
@@ -137,4 +144,67 @@ describe('a damaged store', { timeout: TEST_LIMIT_MS + (FLIPS + CUTS + TEARS) * 
       t.diagnostic(JSON.stringify(seen))
     })
   }
+
+  test(`a byte that flips while recorder and appliance run, ${RUNNING_FLIPS} times (SEED=${random.seed})`, async (t) => {
+    const seen = { lost: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
+    const kinds = filesByKind(model.files)
+    for (let round = 0; round < RUNNING_FLIPS; round++) {
+      const path = join(home.path, `running-${round}`)
+      await copyModel(model, path)
+      const catalogue = catalogueOf(path)
+      const file = random.pick(random.pick(kinds))
+      let where = `SEED=${random.seed} round ${round}: ${file}`
+      try {
+        let running: Awaited<ReturnType<typeof readDamaged>>
+        let events: number
+        {
+          await using recorder = await OpenRecorder.open(path, BOOT_ID)
+          await recorder.load()
+          await catalogue.list()
+          const { at, mask } = await flipInPlace(join(path, file))
+          where += `, byte ${at} ^ ${mask}`
+          const expected = { mayLose: model.mayLose(file, at, at + 1), unflushed: false }
+          const met = await readDamaged(path, model, expected, catalogue)
+          await recorder.checkWhatWasMet()
+          running = await readDamaged(path, model, expected, catalogue)
+          assert.equal(running.lost, met.lost)
+          // It reads records anew that the other has in memory: it may tell of one that is damaged.
+          const fresh = await readDamaged(path, model, expected)
+          assert.equal(fresh.lost, running.lost, 'an appliance that starts now')
+          await recorder.stopCapture()
+          assert.equal((await readDamaged(path, model, expected, catalogue)).lost, running.lost)
+          events = recorder.reported
+        }
+        if (running.lost > 0) {
+          assert.ok(running.damagedCaptures > 0, 'a loss that the list does not tell')
+          assert.ok(events > 0, 'a loss without an event')
+        }
+        seen.lost += running.lost
+        seen.corruptBlocks += running.corruptBlocks
+        seen.damagedCaptures += running.damagedCaptures
+        seen.events += events
+      } catch (error) {
+        throw new Error(where, { cause: error })
+      }
+      await rm(path, { recursive: true })
+    }
+    t.diagnostic(JSON.stringify(seen))
+  })
 })
+
+/** Each kind is as likely as any other, however many files it has. */
+function filesByKind(files: readonly string[]): readonly (readonly string[])[] {
+  return [...Map.groupBy(files, (file) => (file.endsWith('.json') ? basename(file) : extname(file))).values()]
+}
+
+/** Below programs that have the file open, and may have made it longer. */
+async function flipInPlace(path: string): Promise<{ readonly at: number; readonly mask: number }> {
+  await using file = await open(path, 'r+')
+  const { size } = await file.stat()
+  const [at, mask] = [random.integer(0, size - 1), random.integer(1, 255)]
+  const byte = Buffer.alloc(1)
+  await file.read(byte, 0, 1, at)
+  byte.writeUInt8(byte.readUInt8() ^ mask)
+  await file.write(byte, 0, 1, at)
+  return { at, mask }
+}

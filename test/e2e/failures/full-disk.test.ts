@@ -2,7 +2,7 @@
 // continues by itself, and every packet is stored or counted as dropped.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { access, readFile, rm, writeFile } from 'node:fs/promises'
+import { access, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -28,6 +28,9 @@ const PACKETS_PER_TICK = 2
 const ROUNDS = 2
 /** Segments of 1 MiB that may go. */
 const OLD_MIB = 16
+/** How much longer each takes, and how many there are at least. */
+const SLOW_SYNC_MS = 400
+const SLOW_SYNCS = 3
 const EXT4: SmallDiskOptions = { kind: 'ext4', bytes: 64 * MIB }
 /** Its smallest size. */
 const XFS: SmallDiskOptions = { kind: 'xfs', bytes: 320 * MIB }
@@ -81,6 +84,19 @@ async function onDisk(
     message: 'the recorder makes its reserve',
   })
   await work({ disk, wire, recorder, removedSegments: async () => (await removals()).length, removedPackets })
+}
+
+/** While it is there, calls of the recorder fail or take longer: failing_disk.cc. */
+function failing(disk: SmallDisk): string {
+  return join(disk.beside, 'failing')
+}
+
+/** Runs a recorder so that failing() concerns it. */
+async function throughFailing(disk: SmallDisk): Promise<readonly string[]> {
+  const library = join(disk.beside, 'failing-disk.so')
+  const source = join(REPOSITORY_ROOT, 'test/support/disks/failing_disk.cc')
+  await run('g++', ['-shared', '-fPIC', source, '-o', library, '-ldl'])
+  return ['env', `LD_PRELOAD=${library}`, `FAILING_DISK=${failing(disk)}`]
 }
 
 /** What is sent now is stored. */
@@ -191,12 +207,11 @@ describe('a full disk', { skip: WITHOUT_WIRE }, () => {
     ['EDQUOT', 122],
   ] as const) {
     test(`that fails with ${name} for a while: the recorder reports it and lives on`, (t) => {
-      const failing = (disk: SmallDisk): string => join(disk.beside, 'failing')
       const work = async ({ disk, wire, recorder, ...stage }: Stage): Promise<void> => {
         const { pid } = await recorder.client.info()
         await recorder.client.startCapture('live')
         await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
-        await writeFile(failing(disk), String(number))
+        await writeFile(failing(disk), `${number} 0`)
         await fillBytes(join(disk.path, 'filler'))
         await eventually(async () => (await recorder.client.captureReport()).retention?.problem !== '', {
           limitMs: LIMIT_MS,
@@ -215,14 +230,27 @@ describe('a full disk', { skip: WITHOUT_WIRE }, () => {
         })
         assert.deepEqual(await recorder.client.info(), { pid }, 'it is the same process')
       }
-      return onDisk(t, EXT4, work, async (disk) => {
-        const library = join(disk.beside, 'failing-disk.so')
-        const source = join(REPOSITORY_ROOT, 'test/support/disks/failing_disk.cc')
-        await run('g++', ['-shared', '-fPIC', source, '-o', library, '-ldl'])
-        return ['env', `LD_PRELOAD=${library}`, `FAILING_DISK=${failing(disk)}`]
-      })
+      return onDisk(t, EXT4, work, throughFailing)
     })
   }
+
+  test('that is full, and of which each sync takes longer', (t) => {
+    const work = async (stage: Stage): Promise<void> => {
+      const { disk, wire, recorder } = stage
+      await recorder.client.startCapture('live')
+      await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
+      await writeFile(failing(disk), `0 ${SLOW_SYNC_MS}`)
+      await fillBytes(join(disk.path, 'filler'))
+      await eventually(async () => (await stage.removedSegments()) > 0, {
+        limitMs: LIMIT_MS,
+        message: 'the oldest segments are removed',
+      })
+      await storesAgain(stage, sender)
+      assert.ok((await stat(`${failing(disk)}.syncs`)).size >= SLOW_SYNCS, 'syncs were slow')
+      await assertAccounted(stage, sender)
+    }
+    return onDisk(t, EXT4, work, throughFailing)
+  })
 
   test('without inodes: while a capture runs, and when the recorder starts', (t) =>
     onDisk(t, FEW_FILES, async (stage) => {

@@ -33,17 +33,22 @@ export interface DamageSeen {
   readonly events: number
 }
 
+export function catalogueOf(path: string): CaptureCatalogue {
+  return new CaptureCatalogue(storePaths(path), log)
+}
+
 /**
  * Reads every capture of the store as the appliance does, alone and in one range over all. Fails when a packet is
  * invented, changed, out of order or twice, when one is missing that `mayLose` does not name, or when any is missing and
  * nothing says so. `unflushed`: captures of which the end may be missing without a word, because it was not flushed.
+ * The catalogue is that of an appliance that starts now, or one that has been reading the store.
  */
 export async function readDamaged(
   path: string,
   model: DamageModel,
   { mayLose, unflushed }: { readonly mayLose: ReadonlySet<string>; readonly unflushed: boolean },
+  catalogue = catalogueOf(path),
 ): Promise<Omit<DamageSeen, 'events'>> {
-  const catalogue = new CaptureCatalogue(storePaths(path), log)
   const listed = await catalogue.list()
   const whole = await downloadOf(catalogue, listed)
   const all = model.captures.flatMap(({ packets }) => packets)
@@ -69,52 +74,91 @@ export async function readDamaged(
 
 /** A recorder takes the store up, resumes what was being recorded, and ends it. Returns how many damages it reported. */
 export async function recoverDamaged(path: string, bootId: string): Promise<number> {
-  let reported = 0
-  const events: EventSink = {
-    append: (kind) => {
-      if (kind === 'capture-damaged') reported += 1
-    },
-  }
-  await using writer = await StoreWriter.open(path)
-  writer.watchDamage((_name, problems) => {
-    reported += problems.length
-  })
-  const schedule = await ScheduleClock.open({ rows: [], nowNs: () => 0n, store: writer })
-  const control = await CaptureControl.open(writer, {
-    driver: noPortDriver,
-    schedule,
-    timeZone: 'UTC',
-    nowNs: () => 1_800_000_000_000_000_000n,
-    bootId,
-    events,
-    log,
-    onSegmentFinished: () => undefined,
-    checkRoom: () => undefined,
-    clockHold: () => '',
-  })
-  if (control.name !== '') await control.stop(false, NEVER)
-  await control[Symbol.asyncDispose]()
-  await writer.load()
-  return reported
+  await using recorder = await OpenRecorder.open(path, bootId)
+  await recorder.stopCapture()
+  await recorder.load()
+  return recorder.reported
 }
 
-/**
- * A recorder checks the segments in which downloads of this process met damage, as an appliance asks it to. Returns how many
- * damages it reported.
- */
-export async function checkWhatWasMet(path: string): Promise<number> {
-  let reported = 0
-  await using writer = await StoreWriter.open(path)
-  await writer.load()
-  writer.watchDamage((_name, problems) => {
-    reported += problems.length
-  })
-  const { captures } = storePaths(path)
-  for (const suspect of takeSuspects()) {
-    const place = segmentOfPath(captures, suspect)
-    if (place !== undefined) await checkSegment(writer, place, {})
+/** A recorder in this process, which holds the store until dispose. */
+export class OpenRecorder implements AsyncDisposable {
+  readonly #writer: StoreWriter
+  readonly #captures: string
+  #control: CaptureControl | undefined
+  #reported = 0
+
+  private constructor(writer: StoreWriter, path: string) {
+    this.#writer = writer
+    this.#captures = storePaths(path).captures
+    writer.watchDamage((_name, problems) => {
+      this.#reported += problems.length
+    })
   }
-  return reported
+
+  /** Resumes what was being recorded. */
+  static async open(path: string, bootId: string): Promise<OpenRecorder> {
+    await using parts = new AsyncDisposableStack()
+    const writer = parts.use(await StoreWriter.open(path))
+    const recorder = new OpenRecorder(writer, path)
+    const events: EventSink = {
+      append: (kind) => {
+        if (kind === 'capture-damaged') recorder.#reported += 1
+      },
+    }
+    recorder.#control = await CaptureControl.open(writer, {
+      driver: noPortDriver,
+      schedule: await ScheduleClock.open({ rows: [], nowNs: () => 0n, store: writer }),
+      timeZone: 'UTC',
+      nowNs: () => 1_800_000_000_000_000_000n,
+      bootId,
+      events,
+      log,
+      onSegmentFinished: () => undefined,
+      checkRoom: () => undefined,
+      clockHold: () => '',
+    })
+    parts.move()
+    return recorder
+  }
+
+  /** How many damages it has reported. */
+  get reported(): number {
+    return this.#reported
+  }
+
+  load(): Promise<void> {
+    return this.#writer.load()
+  }
+
+  async stopCapture(): Promise<void> {
+    const control = this.#control
+    this.#control = undefined
+    if (control === undefined) return
+    if (control.name !== '') await control.stop(false, NEVER)
+    await control[Symbol.asyncDispose]()
+  }
+
+  /** Checks the segments in which downloads of this process met damage, as an appliance asks it to. */
+  async checkWhatWasMet(): Promise<void> {
+    for (const suspect of takeSuspects()) {
+      const place = segmentOfPath(this.#captures, suspect)
+      if (place !== undefined) await checkSegment(this.#writer, place, {})
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#control?.[Symbol.asyncDispose]()
+    await this.#writer[Symbol.asyncDispose]()
+  }
+}
+
+/** A recorder that starts with nothing to record checks what downloads met. Returns how many damages it reported. */
+export async function checkWhatWasMet(path: string, bootId: string): Promise<number> {
+  await using recorder = await OpenRecorder.open(path, bootId)
+  await recorder.load()
+  const before = recorder.reported
+  await recorder.checkWhatWasMet()
+  return recorder.reported - before
 }
 
 interface Downloaded {

@@ -1,31 +1,50 @@
-// Preloaded into a program, makes renames and removals of files fail with the error number that the
-// file $FAILING_DISK holds, while that file exists.
+// Preloaded into a program. While the file $FAILING_DISK exists, it holds an error number, with
+// which renames and removals of files fail (0 = they do not), and how many milliseconds longer each
+// sync takes; each such sync makes $FAILING_DISK.syncs a byte longer.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 namespace {
 
-/// 0 = nothing fails.
-int failure() {
+struct Fault {
+  int number = 0;
+  unsigned syncMs = 0;
+};
+
+Fault fault() {
+  Fault found;
   const char* path = std::getenv("FAILING_DISK");
   std::FILE* file = path == nullptr ? nullptr : std::fopen(path, "r");
-  if (file == nullptr) return 0;
-  int number = 0;
-  if (std::fscanf(file, "%d", &number) != 1) number = 0;
+  if (file == nullptr) return found;
+  if (std::fscanf(file, "%d %u", &found.number, &found.syncMs) != 2) found = {};
   std::fclose(file);
-  return number;
+  return found;
 }
 
 template <typename Function, typename... Args>
 int call(const char* name, Args... args) {
-  if (const int number = failure(); number != 0) {
+  if (const int number = fault().number; number != 0) {
     errno = number;
     return -1;
   }
   return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name))(args...);
+}
+
+int slowSync(const char* name, int descriptor) {
+  if (const unsigned ms = fault().syncMs; ms != 0) {
+    ::usleep(ms * 1'000);
+    const std::string path = std::string(std::getenv("FAILING_DISK")) + ".syncs";
+    if (std::FILE* file = std::fopen(path.c_str(), "a"); file != nullptr) {
+      std::fputc('.', file);
+      std::fclose(file);
+    }
+  }
+  return reinterpret_cast<int (*)(int)>(dlsym(RTLD_NEXT, name))(descriptor);
 }
 
 }  // namespace
@@ -34,5 +53,7 @@ extern "C" {
 int rename(const char* from, const char* to) {
   return call<int (*)(const char*, const char*)>("rename", from, to);
 }
+int fsync(int descriptor) { return slowSync("fsync", descriptor); }
+int fdatasync(int descriptor) { return slowSync("fdatasync", descriptor); }
 int unlink(const char* path) { return call<int (*)(const char*)>("unlink", path); }
 }
