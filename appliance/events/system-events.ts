@@ -1,5 +1,7 @@
 /** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
+
 import { Bell } from '../../src/base/bell.ts'
+import type { Caller } from '../../src/base/caller.ts'
 import { EVENT_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { answerLive } from '../../src/http/live-answer.ts'
@@ -28,7 +30,7 @@ export async function answerEvents(ctx: ApplianceContext, parts: ApplianceParts)
   await answerLive(parts, ctx, {
     caller: callerOf(ctx),
     contentType: 'text/event-stream',
-    texts: (signal) => eventTexts(parts, request, signal),
+    texts: (signal) => eventTexts(parts, request, ctx.state.caller, signal),
   })
 }
 
@@ -47,6 +49,7 @@ function parseHeader(text: string): number | undefined {
 async function* eventTexts(
   parts: ApplianceParts,
   { seenId, hasTelemetry }: EventRequest,
+  caller: Caller | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   using bell = new Bell()
@@ -58,14 +61,14 @@ async function* eventTexts(
   yield GREETING
   while (!signal.aborted) {
     for (let text = cursor.next(); text !== undefined && !signal.aborted; text = cursor.next()) yield text
-    if (isTelemetryDue()) yield telemetryEvents(parts)
+    if (isTelemetryDue()) yield telemetryEvents(parts, caller)
     if (isSilent()) yield KEEP_ALIVE
     await bell.wait()
   }
 }
 
-function telemetryEvents(parts: ApplianceParts): string {
-  return telemetryLines(parts)
+function telemetryEvents(parts: ApplianceParts, caller: Caller | undefined): string {
+  return telemetryLines(parts, caller)
     .map((line) => `event: telemetry\ndata: ${line}\n\n`)
     .join('')
 }

@@ -1,12 +1,13 @@
 /** /api/v1/system/telemetry: the groups of the system status again and again, one JSON line each. */
 import { Bell } from '../../src/base/bell.ts'
+import type { Caller } from '../../src/base/caller.ts'
 import { TELEMETRY_PARAMETERS } from '../../src/contract/device-parameters.ts'
 import { takeParameters } from '../../src/contract/request-parameters.ts'
 import { answerLive } from '../../src/http/live-answer.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
-import { readStatus } from '../system-status/status-groups.ts'
+import { readStatus, shownGroups } from '../system-status/status-groups.ts'
 
 interface TelemetryRequest {
   readonly intervalMs: number
@@ -22,25 +23,26 @@ export async function answerTelemetry(ctx: ApplianceContext, parts: AppliancePar
   await answerLive(parts, ctx, {
     caller: callerOf(ctx),
     contentType: 'application/x-ndjson',
-    texts: (signal) => telemetryTexts(parts, request, signal),
+    texts: (signal) => telemetryTexts(parts, request, ctx.state.caller, signal),
   })
 }
 
-/** One line of JSON for each group, exactly as in the system status. */
-export function telemetryLines(parts: ApplianceParts): readonly string[] {
-  return Object.values(readStatus(parts).groups).map(toExactJson)
+/** One line of JSON for each group, exactly as in the system status that the caller gets. */
+export function telemetryLines(parts: ApplianceParts, caller: Caller | undefined): readonly string[] {
+  return Object.values(shownGroups(readStatus(parts).groups, caller)).map(toExactJson)
 }
 
 async function* telemetryTexts(
   parts: ApplianceParts,
   { intervalMs, count = Number.POSITIVE_INFINITY }: TelemetryRequest,
+  caller: Caller | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   using bell = new Bell()
   signal.addEventListener('abort', bell.ring, { once: true })
   const isDue = bell.every(intervalMs)
   for (let sent = 1; !signal.aborted; sent++) {
-    yield `${telemetryLines(parts).join('\n')}\n`
+    yield `${telemetryLines(parts, caller).join('\n')}\n`
     if (sent >= count) return
     while (!isDue() && !signal.aborted) await bell.wait()
   }

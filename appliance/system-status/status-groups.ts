@@ -1,5 +1,6 @@
 /** The groups of the system status, which are the telemetry too. */
 
+import type { Caller } from '../../src/base/caller.ts'
 import { productVersion } from '../../src/base/product-version.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
@@ -31,16 +32,24 @@ export function readStatus(parts: ApplianceParts): StatusReading {
   return { timestamp, ver, groups: Object.fromEntries(groups) }
 }
 
-/** What users do on the device, and the names that they gave. */
-const PRIVATE_MEMBERS = /^(cat_\d_(CmdLine|StreamName|FilterBPF)|CaptureName|CaptureMessage)$/
+/** What users ask for. */
+const QUERY_MEMBERS = /^cat_\d_(CmdLine|StreamName|FilterBPF)$/
+/** Names that users gave. */
+const NAME_MEMBERS = /^(CaptureName|CaptureMessage)$/
 
-/** The same for somebody who is no user: all members keep their types, what is private is empty. */
-export function withoutPrivate(groups: StatusReading['groups']): StatusReading['groups'] {
+/**
+ * The groups as the caller may see them; nobody when undefined. All members keep their types: what is asked for is empty
+ * without the scope audit:read, and so are names for somebody who is no user.
+ */
+export function shownGroups(
+  groups: StatusReading['groups'],
+  caller: Pick<Caller, 'scopes'> | undefined,
+): StatusReading['groups'] {
+  if (caller?.scopes.has('audit:read')) return groups
+  const isEmpty = (name: string) =>
+    QUERY_MEMBERS.test(name) || (caller === undefined && NAME_MEMBERS.test(name))
   const emptied = Object.entries(groups).map(([subsystem, members]) => {
-    const shown = Object.entries(members).map(([name, value]) => [
-      name,
-      PRIVATE_MEMBERS.test(name) ? '' : value,
-    ])
+    const shown = Object.entries(members).map(([name, value]) => [name, isEmpty(name) ? '' : value])
     return [subsystem, Object.fromEntries(shown)]
   })
   return Object.fromEntries(emptied)

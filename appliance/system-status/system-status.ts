@@ -2,7 +2,7 @@
 import { takeNoParameters } from '../../src/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { toExactJson } from './exact-json.ts'
-import { readStatus, withoutPrivate } from './status-groups.ts'
+import { readStatus, shownGroups } from './status-groups.ts'
 
 export async function answerStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
@@ -12,6 +12,6 @@ export async function answerStatus(ctx: ApplianceContext, parts: ApplianceParts)
   ctx.body = toExactJson({
     timestamp,
     ver,
-    ...(ctx.state.caller?.name === undefined ? withoutPrivate(groups) : groups),
+    ...shownGroups(groups, ctx.state.caller),
   })
 }

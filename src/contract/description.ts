@@ -15,6 +15,7 @@ const DESCRIPTIONS = {
     path: '/openapi.json',
     scope: 'device:read',
     filtered: 'nothing',
+    others: 'nothing',
     group: 'Operation',
     says: 'This description, for programs: OpenAPI 3.1.',
     answers: [
@@ -31,6 +32,7 @@ const DESCRIPTIONS = {
     path: '/docs',
     scope: 'device:read',
     filtered: 'nothing',
+    others: 'nothing',
     group: 'Operation',
     says: 'This description, for people: one page, which asks no other host for anything.',
     answers: [

@@ -14,6 +14,8 @@ export interface Endpoint {
   readonly scope: Access
   /** What callers get who may have packets that pass a filter only. */
   readonly filtered: FilteredView
+  /** What callers get of other users. */
+  readonly others: OthersView
   /** It changes something: not for HEAD, nor for pages of other sites. */
   readonly isChange?: true
   /** It shows what is known of other users: reading it leaves a line in the audit. */
@@ -47,6 +49,23 @@ export const FILTERED_VIEWS = {
 
 /** nothing: it tells nothing of packets. */
 export type FilteredView = keyof typeof FILTERED_VIEWS
+
+/**
+ * What an endpoint gives of users other than the caller: of what they ask for and took. Devices outside of the bounds of a
+ * caller need no decision: to their handlers they are not there.
+ */
+export const OTHERS_VIEWS = {
+  own: 'Callers get what is theirs; with the scope audit:read also what is of others, within their own bounds.',
+  emptied:
+    'What is asked of the device at that moment is empty for callers without the scope audit:read, and at a gateway for ' +
+    'those with bounds.',
+  named: 'It names users and what they hold, never what they ask for.',
+  said: '',
+  nothing: '',
+} as const
+
+/** said: `says` tells it. nothing: it tells nothing of other users. */
+export type OthersView = keyof typeof OTHERS_VIEWS
 
 /** What each group of endpoints has. */
 export const GROUPS = {

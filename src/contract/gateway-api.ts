@@ -166,6 +166,7 @@ export const GATEWAY_API = {
   captures: {
     ...atRoot(captures),
     filtered: 'uncounted',
+    others: 'nothing',
     says: 'The captures of the chosen devices, newest first.',
     answers: [
       {
@@ -185,6 +186,7 @@ export const GATEWAY_API = {
     path: '/v1/estimate',
     scope: 'capture:download',
     filtered: 'uncounted',
+    others: 'nothing',
     group: 'Downloads',
     says:
       'What a download with this query would deliver, from the chosen devices or from the holder of StreamName. ' +
@@ -212,6 +214,7 @@ export const GATEWAY_API = {
     path: '/v1/activity',
     scope: 'device:read',
     filtered: 'refused',
+    others: 'nothing',
     group: 'Lists',
     says: 'What the chosen devices recorded in each part of a time range, side by side. No packet is read.',
     parameters: [FLEET_PARAMETERS, ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
@@ -231,6 +234,7 @@ export const GATEWAY_API = {
     path: '/v1/devices',
     scope: 'device:read',
     filtered: 'uncounted',
+    others: 'nothing',
     group: 'Gateway',
     says: 'The devices, as their last probe found them; nobody is asked.',
     parameters: [{}],
@@ -242,6 +246,7 @@ export const GATEWAY_API = {
     path: '/v1/devices/:device',
     scope: 'device:read',
     filtered: 'uncounted',
+    others: 'nothing',
     group: 'Gateway',
     says: 'One device, as its last probe found it.',
     parameters: [{}],
@@ -253,6 +258,7 @@ export const GATEWAY_API = {
     path: '/v1/events',
     scope: 'device:read',
     filtered: 'refused',
+    others: 'nothing',
     group: 'Gateway',
     says:
       'What happens on the chosen devices, also on those that join the fleet later, as they tell it and as the gateway sees them: ' +
@@ -276,6 +282,7 @@ export const GATEWAY_API = {
     path: '/v1/queue',
     scope: 'queue:read',
     filtered: 'nothing',
+    others: 'named',
     group: 'Gateway',
     says: 'Who holds streams and who waits for them, over all gateways, the oldest requests first.',
     parameters: [{}],
@@ -287,6 +294,7 @@ export const GATEWAY_API = {
     path: '/v1/queue/:id',
     scope: 'queue:read',
     filtered: 'nothing',
+    others: 'named',
     group: 'Gateway',
     says: 'One request while it waits or streams.',
     parameters: [{}],
@@ -298,6 +306,7 @@ export const GATEWAY_API = {
     path: '/v1/requests/:id',
     scope: 'capture:download',
     filtered: 'passing',
+    others: 'own',
     group: 'Gateway',
     says: 'What became of a download, for 24 hours: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
@@ -309,6 +318,7 @@ export const GATEWAY_API = {
     path: '/v1/requests',
     scope: 'capture:download',
     filtered: 'passing',
+    others: 'nothing',
     group: 'Gateway',
     says: 'What became of the downloads of the caller, for 24 hours, the newest first.',
     parameters: [RECEIPT_PARAMETERS],
@@ -320,6 +330,7 @@ export const GATEWAY_API = {
     path: '/v1/users',
     scope: 'admin',
     filtered: 'nothing',
+    others: 'said',
     isRecordedRead: true,
     group: 'Gateway',
     says: 'The users of the users file with their roles and bounds; those of identity providers are not known.',
@@ -332,6 +343,7 @@ export const GATEWAY_API = {
     path: '/v1/audit',
     scope: 'audit:read',
     filtered: 'refused',
+    others: 'own',
     isRecordedRead: true,
     group: 'Gateway',
     says:
@@ -350,6 +362,7 @@ export function readablePath(path: string): Endpoint {
     path,
     scope: 'device:read',
     filtered: 'refused',
+    others: 'own',
     group: 'Other',
     says: 'A path of devices that control.readablePaths names.',
     answers: [{ says: 'What the device answers.', bodies: { '*/*': 'bytes' } }],
@@ -362,6 +375,7 @@ export const OTHER_DEVICE_PATH: Endpoint = {
   ...readablePath('/{*path}'),
   scope: 'capture:control',
   filtered: 'refused',
+  others: 'own',
   says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
   errors: [...DEVICE_ERRORS, ...CHOICE_ERRORS, 'not-found', 'cross-site', 'audit-unavailable'],
 }

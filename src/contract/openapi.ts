@@ -13,6 +13,7 @@ import {
   GROUPS,
   type HeaderRow,
   type JsonBody,
+  OTHERS_VIEWS,
   parametersOf,
 } from './endpoint.ts'
 import { CAPFLEET_IGNORED, COMMON_ANSWER_HEADERS } from './headers.ts'
@@ -69,8 +70,14 @@ const PATH_PARAMETERS: Readonly<Record<string, string>> = {
 }
 
 /** Who may use an endpoint, in words. */
-export function accessWords({ scope, filtered }: Pick<Endpoint, 'scope' | 'filtered'>): string {
-  return `${scopeWords(scope)} ${FILTERED_VIEWS[filtered]}`.trimEnd()
+export function accessWords({
+  scope,
+  filtered,
+  others,
+}: Pick<Endpoint, 'scope' | 'filtered' | 'others'>): string {
+  return [scopeWords(scope), FILTERED_VIEWS[filtered], OTHERS_VIEWS[others]]
+    .filter((words) => words !== '')
+    .join(' ')
 }
 
 function scopeWords(scope: Access): string {

@@ -51,6 +51,7 @@ export const TOKEN_API = {
     path: '/v1/tokens',
     scope: 'known',
     filtered: 'nothing',
+    others: 'nothing',
     isChange: true,
     takesKnownOnly: true,
     group: 'Tokens',
@@ -72,6 +73,7 @@ export const TOKEN_API = {
     path: '/v1/tokens',
     scope: 'known',
     filtered: 'nothing',
+    others: 'said',
     group: 'Tokens',
     says:
       'The tokens of the user that have not expired, newest first: those of all users for whoever has the scope admin; ' +
@@ -85,6 +87,7 @@ export const TOKEN_API = {
     path: '/v1/tokens/:id',
     scope: 'known',
     filtered: 'nothing',
+    others: 'nothing',
     isChange: true,
     group: 'Tokens',
     says:
@@ -99,6 +102,7 @@ export const TOKEN_API = {
     path: '/v1/tickets',
     scope: 'capture:download',
     filtered: 'passing',
+    others: 'nothing',
     isChange: true,
     takesKnownOnly: true,
     group: 'Tokens',

@@ -16,6 +16,7 @@ import { clientGone } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceBrokeOff, deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
 import { currentTraceHeaders } from './device-request.ts'
+import { QueryEmptier } from './emptied-queries.ts'
 import { methodOf, type PassedCall, passHead, requestHeaders } from './passed-call.ts'
 import { HEAD_BYTES_MAX } from './response-head.ts'
 
@@ -46,13 +47,15 @@ export class DeviceProxy {
     this.#proxyOf(device).web(proxied.asRequest, res)
     const answer = await proxied.answer
     try {
-      passHead(device, { status: answer.statusCode ?? 0, headers: answer.headers }, res)
+      const { statusCode: status = 0, headers } = answer
+      passHead(device, { status, headers, emptiesQueries: call.emptiesQueries }, res)
     } catch (error) {
       answer.destroy()
       throw error
     }
-    using _ending = endLive(answer, res, this.#ending)
-    await pipeBody(answer, res)
+    const body = call.emptiesQueries === true ? emptied(answer, res) : answer
+    using _ending = endLive(answer, body, res, this.#ending)
+    await pipeBody(answer, body, res)
   }
 
   #proxyOf(device: Device): HttpProxy {
@@ -92,13 +95,20 @@ function agentFor(device: Device, timeoutMs: number): HttpAgent {
 /** For http-proxy, which would pipe the request's body, though there is none. */
 const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown as Readable
 
-/** Resolves when the answer has been sent or been cut. */
-function pipeBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
+/** The answer without what others ask of the device. */
+function emptied(answer: IncomingMessage, res: ServerResponse): Readable {
+  // What cannot be looked at is cut.
+  const body = new QueryEmptier().once('error', () => res.destroy())
+  return answer.pipe(body)
+}
+
+/** Resolves when the body of the answer has been sent or been cut. */
+function pipeBody(answer: IncomingMessage, body: Readable, res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     res.once('close', resolve)
     if (res.closed) resolve()
     // A small body has come with its head; to pipe it would cost more than the rest of passing it on.
-    if (answer.complete) {
+    if (answer.complete && body === answer) {
       res.end(answer.read())
       return
     }
@@ -107,14 +117,19 @@ function pipeBody(answer: IncomingMessage, res: ServerResponse): Promise<void> {
       if (!answer.complete) res.destroy()
     })
     if (answer.destroyed) res.destroy()
-    answer.pipe(res)
+    body.pipe(res)
   })
 }
 
 /** Ends a live answer when `ending` aborts. */
-function endLive(answer: IncomingMessage, res: ServerResponse, ending: AbortSignal): Disposable {
+function endLive(
+  answer: IncomingMessage,
+  body: Readable,
+  res: ServerResponse,
+  ending: AbortSignal,
+): Disposable {
   const end = (): void => {
-    answer.unpipe(res)
+    body.unpipe(res)
     // The device's end of it must not cut what is being ended.
     answer.removeAllListeners('close')
     res.end()
@@ -157,12 +172,17 @@ class ProxiedCall {
     return request as unknown as ProxiedCall
   }
 
-  constructor(device: Device, { target, caller }: PassedCall, req: IncomingMessage, res: ServerResponse) {
+  constructor(
+    device: Device,
+    { target, caller, emptiesQueries }: PassedCall,
+    req: IncomingMessage,
+    res: ServerResponse,
+  ) {
     this.url = device.pathOf(target)
     this.method = methodOf(req)
     this.headers = {
       authorization: device.authorization(),
-      ...requestHeaders(req, caller),
+      ...requestHeaders(req, caller, emptiesQueries),
       ...currentTraceHeaders(),
     }
     this.socket = req.socket

@@ -11,16 +11,19 @@ import { clientGone } from '../base/error.ts'
 import { JoinedSignal } from '../base/joined-signal.ts'
 import { ignoredNames, parseIgnoredNames } from '../query/ignored-names.ts'
 import type { Device } from './device.ts'
-import type { DeviceClient } from './device-client.ts'
+import { ANSWER_BYTES_MAX, type DeviceClient } from './device-client.ts'
 import { deviceProtocol } from './device-failure.ts'
 import { deviceRefusal } from './device-refusal.ts'
 import type { DeviceStream } from './device-stream.ts'
+import { withoutQueries } from './emptied-queries.ts'
 
 export interface PassedCall {
   /** Path and query. */
   readonly target: string
   /** Label of the caller; the device is told, whatever the caller says of itself. */
   readonly caller: string
+  /** What others ask of the device is empty in the answer. Default: it is as it came. */
+  readonly emptiesQueries?: boolean
 }
 
 export interface PassedRead extends PassedCall {
@@ -37,7 +40,7 @@ export interface PassedRead extends PassedCall {
  */
 export async function passRead(
   client: DeviceClient,
-  { target, caller, timeoutMs, isAnonymous = false }: PassedRead,
+  { target, caller, timeoutMs, isAnonymous = false, emptiesQueries = false }: PassedRead,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
@@ -48,15 +51,37 @@ export async function passRead(
   res.once('close', leave)
   if (res.closed) leave()
   const limit = { timeoutMs, signal: leaving.signal }
-  const headers = requestHeaders(req, caller)
+  const headers = requestHeaders(req, caller, emptiesQueries)
   using answer = await client.openAnswer({ method: methodOf(req), target, headers, isAnonymous }, limit)
-  passHead(client.device, { ...answer.head, isAnonymous }, res)
+  passHead(client.device, { ...answer.head, isAnonymous, emptiesQueries }, res)
+  if (emptiesQueries) {
+    res.end(withoutQueries(await wholeText(client.device, answer)), 'latin1')
+    return
+  }
   try {
     await passBody(answer, res, limit)
   } catch {
     // After the head no status is possible any more; the client must not see a clean end.
     res.destroy()
   }
+}
+
+/** A character for each byte. Fails with device-protocol when it is too long. */
+async function wholeText({ name }: Device, answer: DeviceStream): Promise<string> {
+  const pieces: string[] = []
+  let bytes = 0
+  while (!answer.isWhole) {
+    const read = await answer.next()
+    if (read === undefined) break
+    for (const piece of read.data) {
+      bytes += piece.length
+      pieces.push(piece.toString('latin1'))
+    }
+    read.release()
+    if (bytes > ANSWER_BYTES_MAX.control)
+      throw deviceProtocol(name, `sent more than ${ANSWER_BYTES_MAX.control} bytes where fewer will do`)
+  }
+  return pieces.join('')
 }
 
 async function passBody(
@@ -114,12 +139,17 @@ export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
   return method === 'HEAD' ? 'HEAD' : 'GET'
 }
 
-/** The headers of the request to the device, without the gateway's credentials. */
-export function requestHeaders({ headers: from }: IncomingMessage, caller: string): Record<string, string> {
+/** The headers of the request to the device, without the gateway's credentials. `emptiesQueries`: as in PassedCall. */
+export function requestHeaders(
+  { headers: from }: IncomingMessage,
+  caller: string,
+  emptiesQueries = false,
+): Record<string, string> {
   const headers: Record<string, string> = { 'capfleet-caller': caller }
   for (const name of REQUEST_HEADERS) {
     const value = from[name]
-    if (value !== undefined) headers[name] = String(value)
+    // A part of an answer could begin within what must be emptied.
+    if (value !== undefined && !(emptiesQueries && name === 'range')) headers[name] = String(value)
   }
   return headers
 }
@@ -130,6 +160,8 @@ interface AnsweredHead {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   /** As in DeviceRequest. */
   readonly isAnonymous?: boolean
+  /** As in PassedCall. */
+  readonly emptiesQueries?: boolean | undefined
 }
 
 /**
@@ -138,13 +170,15 @@ interface AnsweredHead {
  */
 export function passHead(
   { name: device }: Device,
-  { status, headers, isAnonymous = false }: AnsweredHead,
+  { status, headers, isAnonymous = false, emptiesQueries = false }: AnsweredHead,
   res: ServerResponse,
 ): void {
   if (status === 401 || status === 403) throw deviceRefusal(device, { status, body: '', isAnonymous }).error
   if (status < 200 || (status >= 300 && status < 400 && status !== 304)) {
     throw deviceProtocol(device, `answered with status ${status}; redirects are not followed`)
   }
+  if (emptiesQueries && headers['content-encoding'] !== undefined)
+    throw deviceProtocol(device, 'sent a body in an encoding that nobody asked for')
   for (const name of RESPONSE_HEADERS) {
     const value = headers[name]
     if (value !== undefined) res.setHeader(name, value)

@@ -2,6 +2,7 @@ import { CapfleetError } from '../base/error.ts'
 import { ANSWER_BYTES_MAX, type TimeLimit } from '../device/device-client.ts'
 import { deviceFailure, deviceProtocol } from '../device/device-failure.ts'
 import { nestsTooDeep } from '../device/device-json.ts'
+import { withoutQueries } from '../device/emptied-queries.ts'
 import { parseIgnoredNames } from '../query/ignored-names.ts'
 import type { CallLimits } from './call-limits.ts'
 import type { FleetMember } from './fleet.ts'
@@ -22,6 +23,8 @@ export interface FanOutOptions extends TimeLimit {
   readonly isChange: boolean
   /** Without the gateway's credentials, for a caller who has none. */
   readonly isAnonymous: boolean
+  /** What others ask of the devices is empty in the replies. */
+  readonly emptiesQueries: boolean
 }
 
 /** Asks all devices the same at the same time; resolves when each has answered or failed. */
@@ -41,13 +44,15 @@ async function askOne(
   options: FanOutOptions,
 ): Promise<DeviceReply> {
   try {
-    const { callLimits, user, ...limit } = options
+    const { callLimits, user, emptiesQueries, ...limit } = options
     let ignored: readonly string[] = []
     const onHeaders = (headers: Readonly<Record<string, string>>) => {
       ignored = parseIgnoredNames(headers['capfleet-ignored'])
     }
-    const ask = async () =>
-      asJson(name, await client.getText(target, { ...limit, onHeaders, bytesMax: ANSWER_BYTES_MAX.control }))
+    const ask = async () => {
+      const text = await client.getText(target, { ...limit, onHeaders, bytesMax: ANSWER_BYTES_MAX.control })
+      return asJson(name, emptiesQueries ? withoutQueries(text) : text)
+    }
     const json = await callLimits.run({ device: name, user }, () => breaker.run(ask))
     return { device: name, json, ignored }
   } catch (error) {

@@ -39,6 +39,8 @@ export interface RequestState {
   timing: ServerTiming
   /** The path of the row that answers, as the table has it. */
   route?: string
+  /** What others ask of devices at that moment is empty in the answer. */
+  emptiesQueries?: boolean
   /** Set by authentication; nobody when undefined. */
   caller?: Caller
   /** What the request is about, as far as it was parsed: members of its lines in the audit. */

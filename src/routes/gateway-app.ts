@@ -5,7 +5,7 @@ import { createHttpApp, type RequestState } from '../http/http-app.ts'
 import { admitByTicket } from './access/ticket-handlers.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import { auditChange, auditRead, isAudited, parameterFacts } from './request/audited.ts'
-import { refuseFiltered, visibleParts } from './request/caller-bounds.ts'
+import { refuseFiltered, seesQueries, visibleParts } from './request/caller-bounds.ts'
 import { RefusalAudit } from './request/refusal-audit.ts'
 import { refuseChangeWithoutForm } from './request/refuse-request.ts'
 import type { GatewayRoute, RouteContext } from './route.ts'
@@ -28,6 +28,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
       await admit(ctx, route, parts, refusals)
       refuseChangeWithoutForm(ctx, route)
       refuseMisspelt(route, ctx)
+      ctx.state.emptiesQueries = route.others === 'emptied' && !seesQueries(ctx)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
       if (route.isRecordedRead === true) await auditRead(ctx, parts.audit, route)
       if (!isAudited(route)) return await answer()

@@ -5,7 +5,7 @@ import { takeParameters } from '../../contract/request-parameters.ts'
 import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../query/audit-parameters.ts'
 import { parseQueryTime } from '../../query/query-time.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
-import { seesAll } from '../request/caller-bounds.ts'
+import { seesAll, seesQueries } from '../request/caller-bounds.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext, RouteHandler } from '../route.ts'
 
@@ -45,8 +45,7 @@ export function listAudit(): RouteHandler {
 function maySeeLine(ctx: RouteContext, parts: GatewayParts, { entry }: ChainEntry): boolean {
   const { caller } = ctx.state
   if (caller === undefined) return false
-  const { devices, filters, spanMaxS } = caller.bounds
-  if (devices.length === 0 && filters.length === 0 && spanMaxS === undefined) return true
+  if (seesQueries(ctx)) return true
   const named = Array.isArray(entry.devices) ? (entry.devices as readonly string[]) : []
   return entry.user === caller.name && seesAll(parts, named)
 }

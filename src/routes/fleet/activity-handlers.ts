@@ -32,6 +32,7 @@ export async function showFleetActivity(ctx: RouteContext, parts: GatewayParts):
     user: ctx.state.caller?.name ?? '',
     isChange: false,
     isAnonymous: false,
+    emptiesQueries: false,
     timeoutMs: controlTimeoutMs,
     signal: leaving.signal,
   })

@@ -64,7 +64,12 @@ async function answerFromAll(
   const timeoutMs = parts.limits.controlTimeoutMs
   const user = ctx.state.caller?.name
   // A device knows best what it tells everybody.
-  const calls = { callLimits: parts.callLimits, user: user ?? '', isAnonymous: user === undefined }
+  const calls = {
+    callLimits: parts.callLimits,
+    user: user ?? '',
+    isAnonymous: user === undefined,
+    emptiesQueries: ctx.state.emptiesQueries === true,
+  }
   const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })
   const ignored = ignoredOf(replies)
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))

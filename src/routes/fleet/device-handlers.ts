@@ -99,7 +99,11 @@ async function pass(
   ctx.respond = false
   const { req, res } = ctx
   const user = ctx.state.caller?.name ?? ''
-  const call = { target: query === '' ? path : `${path}?${query}`, caller: callerLabel(user) }
+  const call = {
+    target: query === '' ? path : `${path}?${query}`,
+    caller: callerLabel(user),
+    emptiesQueries: ctx.state.emptiesQueries === true,
+  }
   const timeoutMs = parts.limits.controlTimeoutMs
   // A device knows best what it tells everybody.
   const isAnonymous = ctx.state.caller?.name === undefined

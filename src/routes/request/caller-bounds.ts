@@ -46,6 +46,12 @@ export function seesOthers({ state: { caller } }: RouteContext): boolean {
   return caller?.scopes.has('audit:read') ?? false
 }
 
+/** Whether the caller sees what others ask for at this moment: theirs are the whole fleet and all packets. */
+export function seesQueries(ctx: RouteContext): boolean {
+  const { devices, filters, spanMaxS } = ctx.state.caller?.bounds ?? UNBOUNDED
+  return seesOthers(ctx) && devices.length === 0 && filters.length === 0 && spanMaxS === undefined
+}
+
 /** A device that has left the fleet is seen by whoever sees all. */
 export function seesAll(parts: GatewayParts, devices: readonly string[]): boolean {
   if (!(parts.fleet instanceof VisibleFleet)) return true

@@ -159,6 +159,18 @@ async function assertPrivateIsEmpty(): Promise<void> {
   )
 }
 
+/** To users who may not see what others take, the names of captures but not what is asked for, in every form. */
+async function assertQueriesAreEmpty(): Promise<void> {
+  const user = appliance.credentials('user')
+  const shown = (await appliance.get(`${SYSTEM}/status`, { user })).json() as Groups
+  assert.deepEqual(
+    [shown.cat?.cat_EnableCnt, shown.cat?.cat_0_CmdLine, shown.cat?.cat_0_FilterBPF],
+    [1, '', ''],
+  )
+  const telemetry = await appliance.get(`${SYSTEM}/telemetry?Count=1`, { user })
+  assert.ok(!telemetry.body.includes('greater'))
+}
+
 test('the readers are shown with what they do, and counted exactly', async () => {
   assert.equal((await cat()).cat_EnableCnt, 0)
   const path = '/api/v1/pcap/single?StreamName=big&FilterBPF=greater%2010&Slice=500'
@@ -178,6 +190,7 @@ test('the readers are shown with what they do, and counted exactly', async () =>
   assert.ok(Number(shown.cat_0_WriteGbps) > 0)
   assert.deepEqual([shown.cat_1_Enable, shown.cat_1_Mode], [false, ''])
   await assertPrivateIsEmpty()
+  await assertQueriesAreEmpty()
   await reading
   await eventually(async () => (await cat()).cat_EnableCnt === 0, { message: 'it is gone' })
   assert.equal((await cat()).cat_0_WriteTotalByte, 0)
