@@ -56,6 +56,11 @@ export interface DownloadOptions {
   readonly filter?: Uint8Array | undefined
   /** Whether `filter` sees the innermost packet of tunnels and tags; the stored one is delivered. */
   readonly filterDecap?: boolean | undefined
+  /**
+   * No block is passed over by its sieve: the time that the download takes must not tell which addresses are in packets
+   * that do not pass `filter`.
+   */
+  readonly readsAllBlocks?: boolean | undefined
   /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */
   readonly regex?: Uint8Array | undefined
   /**
@@ -96,6 +101,7 @@ export interface NativeOptions {
   readonly frameFilter: readonly NativeCondition[]
   readonly filter: Uint8Array | undefined
   readonly filterDecap: boolean
+  readonly readsAllBlocks: boolean
   readonly regex: Uint8Array | undefined
   readonly timeSource: number
   readonly mac48LimitNs: bigint | undefined
@@ -138,6 +144,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     frameFilter: (options.frameFilter ?? []).map(toNativeCondition),
     filter: options.filter,
     filterDecap: options.filterDecap ?? false,
+    readsAllBlocks: options.readsAllBlocks ?? false,
     regex: options.regex,
     timeSource: TIME_SOURCES[options.timeSource ?? 'nic'],
     mac48LimitNs: options.mac48LimitNs,

@@ -43,7 +43,8 @@ function answerWith(
   return async (ctx, parts) => {
     parts.draining.throwIfAborted()
     await withClientSignal(ctx, async (signal) => {
-      const request = { caller: callerOf(ctx), signal }
+      const readsAllBlocks = ctx.get('Capfleet-Forced-Filter') === 'true'
+      const request = { caller: callerOf(ctx), readsAllBlocks, signal }
       const prepared = await prepareDownload(
         parts,
         parse(givenParameters(ctx), parseContextOf(parts)),
@@ -59,10 +60,15 @@ function answerWith(
   }
 }
 
+interface DownloadRequest extends CompileRequest {
+  /** As in DownloadOptions. */
+  readonly readsAllBlocks: boolean
+}
+
 async function download(
   parts: ApplianceParts,
   ctx: ApplianceContext,
-  prepared: PreparedDownload & CompileRequest,
+  prepared: PreparedDownload & DownloadRequest,
 ): Promise<void> {
   const { query, signal } = prepared
   const revoked = ctx.state.caller?.revoked
@@ -125,7 +131,7 @@ interface OpenedSource<Source extends PacketSource> {
 async function openSource(
   parts: ApplianceParts,
   prepared: PreparedDownload,
-  request: CompileRequest,
+  request: DownloadRequest,
 ): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
   if (!query.follow) return await openHeld(parts, prepared, request)
@@ -140,7 +146,7 @@ async function openSource(
         const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, request)
         return { ...found, query: step, regex: prepared.regex }
       },
-      open: (step) => openEngine(step, request.signal),
+      open: (step) => openEngine(step, request),
     },
   )
   return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
@@ -150,7 +156,7 @@ async function openSource(
 async function openHeld(
   parts: ApplianceParts,
   prepared: PreparedDownload,
-  request: CompileRequest,
+  request: DownloadRequest,
 ): Promise<OpenedSource<Download>> {
   let next: PreparedDownload | undefined = prepared
   const find = async (): Promise<PreparedDownload> => {
@@ -161,7 +167,7 @@ async function openHeld(
   return await onHeld(
     find,
     async (found) => ({
-      engine: await openEngine(found, request.signal),
+      engine: await openEngine(found, request),
       agedOutBeforeNs: found.agedOutBeforeNs,
     }),
     withoutLost,
@@ -170,7 +176,7 @@ async function openHeld(
 
 async function openEngine(
   { query, selection, program, regex, mac48LimitNs }: PreparedDownload,
-  signal: AbortSignal,
+  { readsAllBlocks, signal }: DownloadRequest,
 ): Promise<Download> {
   const options: DownloadOptions = {
     streams: selection.streams,
@@ -179,6 +185,7 @@ async function openEngine(
     frameFilter: query.frameFilter,
     filter: program,
     filterDecap: query.filterDecap,
+    readsAllBlocks,
     regex,
     timeSource: query.timeSource,
     mac48LimitNs,

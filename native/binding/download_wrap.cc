@@ -55,6 +55,7 @@ std::span<const uint8_t> bytesOf(const Napi::Value& value) {
 Status readFilters(const Napi::Object& from, DownloadOptions& options) {
   options.frameFilter = readFrameFilter(from.Get("frameFilter").As<Napi::Array>());
   options.filterDecap = from.Get("filterDecap").As<Napi::Boolean>();
+  options.readsAllBlocks = from.Get("readsAllBlocks").As<Napi::Boolean>();
   if (const Napi::Value filter = from.Get("filter"); !filter.IsUndefined()) {
     Result<BpfProgram> program = BpfProgram::parse(bytesOf(filter));
     if (!program) return program.error();

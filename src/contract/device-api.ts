@@ -36,6 +36,7 @@ import {
 import { type Answer, type Endpoint, json } from './endpoint.ts'
 import {
   CAPFLEET_CALLER,
+  CAPFLEET_FORCED_FILTER,
   CAPFLEET_LIST_PARAMETERS,
   DOWNLOAD_HEADERS,
   DOWNLOAD_TRAILERS,
@@ -105,7 +106,7 @@ function download(path: string, kind: DownloadKind, says: string): DownloadEndpo
     says,
     parameters: downloadRows(path, kind, 'device'),
     context: { kind },
-    requestHeaders: [CAPFLEET_CALLER],
+    requestHeaders: [CAPFLEET_CALLER, CAPFLEET_FORCED_FILTER],
     answers: [DOWNLOAD_ANSWER],
     errors: [...QUERY_ERRORS, 'download-slots-exhausted', 'draining'],
   }

@@ -11,6 +11,13 @@ export const CAPFLEET_CALLER: HeaderRow = {
   says: 'How a gateway tells its callers apart: a label of 1 to 64 visible ASCII characters without meaning.',
 }
 
+export const CAPFLEET_FORCED_FILTER: HeaderRow = {
+  name: 'Capfleet-Forced-Filter',
+  says:
+    '"true": a gateway has joined FilterBPF with a filter that its caller may not leave out. All blocks of the range are read, ' +
+    'so that the time it takes does not tell which addresses are in packets that do not pass.',
+}
+
 export const LOCATION: HeaderRow = {
   name: 'Location',
   says: 'Where what was ordered is from now on: an export, a schedule, a token.',

@@ -60,6 +60,8 @@ export interface StreamOptions {
   readonly readSize: ReadSizeLimits
   /** The device may send nothing for as long as it likes; only a dead one fails then. */
   readonly mayPause: boolean
+  /** FilterBPF holds a filter that whoever asked may not leave out. */
+  readonly isForced: boolean
   readonly signal: AbortSignal
 }
 
@@ -158,10 +160,11 @@ export class DeviceClient {
    */
   async openStream(
     target: string,
-    { caller, readSize, mayPause, signal }: StreamOptions,
+    { caller, readSize, mayPause, isForced, signal }: StreamOptions,
   ): Promise<DeviceStream> {
     const headers = {
       'capfleet-caller': caller,
+      ...(isForced ? { 'capfleet-forced-filter': 'true' } : {}),
       te: 'trailers',
       ...USER_AGENT,
       connection: 'close, te',

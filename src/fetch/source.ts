@@ -69,11 +69,10 @@ export async function openSource(
   }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
-    const { target, mayPause = false } = step
-    if (step.isForced)
-      await span.within(() => proveFilters(client, step.device, { caller, signal: abort.signal }))
+    const { target, mayPause = false, isForced } = step
+    if (isForced) await span.within(() => proveFilters(client, step.device, { caller, signal: abort.signal }))
     const stream = await span.within(() =>
-      client.openStream(target, { caller, readSize, mayPause, signal: abort.signal }),
+      client.openStream(target, { caller, readSize, mayPause, isForced, signal: abort.signal }),
     )
     return await startReading(step, stream, isRelayed, onClose)
   } catch (error) {

@@ -29,7 +29,10 @@ struct DownloadOptions {
   int64_t endNs = 0;
   std::vector<FrameCondition> frameFilter;  ///< all must hold
   std::optional<BpfProgram> filter;
-  bool filterDecap = false;                   ///< `filter` sees the innermost frame
+  bool filterDecap = false;  ///< `filter` sees the innermost frame
+  /// No block is passed over by its sieve: the time that the download takes must not tell which
+  /// addresses are in packets that do not pass.
+  bool readsAllBlocks = false;
   std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
   /// For all but kNic, `streams` must also hold the segments of VendorClock::lookBackNs() before
   /// the range. Such a download is scanned by one thread at a time.

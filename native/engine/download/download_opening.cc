@@ -66,7 +66,7 @@ PacketTransform transformOf(const DownloadOptions& options) {
 
 /// Nothing where the filter sees other bytes than the stored ones, or every packet must be read.
 std::optional<AddressCondition> conditionOf(const DownloadOptions& options) {
-  if (!options.filter || options.filterDecap || hasVendorTime(options)) {
+  if (!options.filter || options.filterDecap || options.readsAllBlocks || hasVendorTime(options)) {
     return std::nullopt;
   }
   return AddressCondition(*options.filter);

@@ -43,10 +43,10 @@ async function passedBlocks(): Promise<number> {
 }
 
 /** How many blocks were passed over for what tcpdump finds too. */
-async function passedFor(expression: string): Promise<number> {
+async function passedFor(expression: string, headers: Record<string, string> = {}): Promise<number> {
   const query = new URLSearchParams({ StreamName: 'servers', FilterBPF: expression })
   const before = await passedBlocks()
-  const answer = await appliance.get(`/api/v1/pcap/single?${query}`)
+  const answer = await appliance.get(`/api/v1/pcap/single?${query}`, { headers })
   const theirs = execFileSync('tcpdump', ['-r', file, '--nano', '-w', '-', expression], {
     stdio: ['ignore', 'pipe', 'ignore'],
     maxBuffer: 1 << 28,
@@ -83,6 +83,12 @@ test('every block is read where any of them may hold what is asked for', async (
   ]) {
     assert.equal(await passedFor(expression), 0, expression)
   }
+})
+
+test('every block is read for a gateway that has forced a filter upon its caller', async () => {
+  const forced = { 'Capfleet-Forced-Filter': 'true' }
+  for (const expression of ['host 10.1.3.1', '(udp) and (host 10.1.200.1)'])
+    assert.equal(await passedFor(expression, forced), 0, expression)
 })
 
 test('addresses within tunnels are found', async () => {

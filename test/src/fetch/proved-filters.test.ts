@@ -50,7 +50,11 @@ describe('a device that does not know a parameter', () => {
 
     test(`gives nothing to callers with a filter until it has shown that it filters: ${how}`, async () => {
       for (const one of fleet) one.behaviour = FILTERS
+      for (const { requests } of fleet) requests.length = 0
       assert.equal((await ask(path, 'dns')).status, 200)
+      for (const { requests } of fleet)
+        for (const { url, headers } of requests.filter((asked) => asked.url.includes('/pcap/timerange')))
+          assert.equal(headers['capfleet-forced-filter'], 'true', url)
       const [device] = fleet as [FakeDevice]
       for (const behaviour of [
         {},
