@@ -29,7 +29,7 @@ const MAC48_REACH_MS = 32_768_000
 const authSchema = z.strictObject({
   users: z.string().min(1),
   anonymousSystem: z.boolean().default(true),
-  anonymousMetrics: z.boolean().default(true),
+  anonymousMetrics: z.boolean().default(false),
   logins: loginsSchema,
 })
 

@@ -134,7 +134,7 @@ export const gatewayConfigSchema = z
     auth: z.strictObject({
       users: z.string(),
       anonymousSystem: z.boolean().default(false),
-      anonymousMetrics: z.boolean().default(true),
+      anonymousMetrics: z.boolean().default(false),
       logins: loginsSchema,
       tokens: tokensSchema,
       sessions: sessionsSchema,

@@ -79,10 +79,10 @@ describe('who may do what', () => {
     await assert.rejects(startAppliance(config), { code: 'bad-config', message: /must name a user/ })
   })
 
-  test('auth.anonymousSystem and anonymousMetrics close what is open otherwise', async () => {
+  test('auth.anonymousSystem=false closes what is open otherwise, and the metrics are closed by default', async () => {
     const users = join(appliance.folder, 'users.yaml')
     await using closed = await startTempAppliance({
-      config: { auth: { users, anonymousSystem: false, anonymousMetrics: false } },
+      config: { auth: { users, anonymousSystem: false } },
     })
     for (const [path, setting] of [
       ['/api/v1/system/version', 'auth.anonymousSystem'],

@@ -142,7 +142,7 @@ export class Stands implements AsyncDisposable {
       listen: { host: OWN_LOOPBACK, port: 0 },
       store: storePath,
       timeZone: 'UTC',
-      auth: { users: this.#usersPath },
+      auth: { users: this.#usersPath, anonymousMetrics: true },
       imports: { segmentBytes: 4 << 20 },
       // A disk that is nearly full is no reason to throw captures away.
       retention: { minFreeBytes: 0, ...retention },
@@ -190,7 +190,7 @@ export class Stands implements AsyncDisposable {
       listen: { port: 0 },
       home: join(this.#folder, `gateway${this.#started}`),
       timeZone: 'UTC',
-      auth: { users: this.#usersPath },
+      auth: { users: this.#usersPath, anonymousMetrics: true },
       devices: [...devices, evil],
       // Often, so that a device's attack on those who look at it falls into the time of the attack.
       health: { intervalS: 1 },

@@ -22,12 +22,16 @@ const HELD_MAX = 10_000
  * after the answer has begun are in `Unreachable` alone; a table is cut then.
  */
 export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts): Promise<void> {
-  const { format, limit, ...choice } = takeChoice(ctx)
+  const { format, limit, after, ...asked } = takeChoice(ctx)
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
-  const list = new FleetList(members, { ...choice, most: limit + 1 }, leaving.signal)
-  const show = isFiltered(ctx) ? uncounted : shown
-  const page = await heldFirst(pageOf(list, limit), HELD_MAX)
+  const { signal } = leaving
+  const isCoarse = isFiltered(ctx)
+  const choice = isCoarse ? inWholeMinutes(asked) : asked
+  const place = after === undefined ? undefined : await placeOf(after, parts, { isCoarse, signal })
+  const list = new FleetList(members, { ...choice, after: place, most: limit + 1 }, signal)
+  const show = isCoarse ? uncounted : shown
+  const page = await heldFirst(pageOf(list, limit, isCoarse ? coarseText : placeText), HELD_MAX)
   const { unreachable } = list
   if (unreachable.length > 0) {
     ctx.set('Capfleet-Unreachable', unreachable.map(({ device }) => device).join(', '))
@@ -53,33 +57,56 @@ function refuseToEnd(list: FleetList, failed: number): void {
 }
 
 /** What of the list is asked for. */
-interface Choice extends Omit<ListChoice, 'most'> {
+interface Choice extends Omit<ListChoice, 'most' | 'after'> {
   readonly limit: number
+  /** `Next` of the page before. */
+  readonly after: string | undefined
   readonly format: 'json' | 'csv'
 }
 
 function takeChoice(ctx: RouteContext): Choice {
   const parameters = takeParameters(ctx, { ...FLEET_PARAMETERS, ...LIST_PARAMETERS })
   const { captureName: name, limit = Infinity, after, fromNs, toNs, format } = parameters
-  return { name, limit, after: after === undefined ? undefined : placeOf(after), fromNs, toNs, format }
+  return { name, limit, after, fromNs, toNs, format }
 }
 
-function placeOf(text: string): ListPlace {
-  const [, startNs, device, name] = /^(\d{1,20})\/([^/]+)\/(.+)$/.exec(text) ?? []
-  if (startNs === undefined || device === undefined || name === undefined)
+function placeText({ device, capture: { startNs, name } }: DeviceCapture): string {
+  return `${startNs}/${device}/${name}`
+}
+
+/** Without the time of the first packet. */
+function coarseText({ device, capture: { name } }: DeviceCapture): string {
+  return `/${device}/${name}`
+}
+
+/** The place that one of the two has written. Fails with bad-parameter. */
+async function placeOf(
+  text: string,
+  parts: GatewayParts,
+  { isCoarse, signal }: { readonly isCoarse: boolean; readonly signal: AbortSignal },
+): Promise<ListPlace> {
+  const [, startNs = '', device, name] = /^(\d{0,20})\/([^/]+)\/(.+)$/.exec(text) ?? []
+  if (device === undefined || name === undefined || (startNs === '') !== isCoarse)
     throw badParameter('After', `must be Next of the page before, got ${quote(text)}`)
-  return { startNs: BigInt(startNs), device, name }
+  if (!isCoarse) return { startNs: BigInt(startNs), device, name }
+  const member = parts.fleet.find(device)
+  const list = new FleetList(member === undefined ? [] : [member], { name, most: HELD_MAX }, signal)
+  for await (const { capture } of list.captures())
+    if (capture.name === name) return { startNs: capture.startNs, device, name }
+  throw badParameter(
+    'After',
+    `names a capture that is not there any more: ${quote(text)}; begin again without After`,
+  )
 }
 
 /** The captures of one page, which return its `Next` when there are more. */
 type Page = AsyncGenerator<DeviceCapture, string | undefined>
 
-async function* pageOf(list: FleetList, limit: number): Page {
+async function* pageOf(list: FleetList, limit: number, textOf: (last: DeviceCapture) => string): Page {
   let given = 0
   let last: DeviceCapture | undefined
   for await (const found of list.captures()) {
-    if (given === limit && last !== undefined)
-      return `${last.capture.startNs}/${last.device}/${last.capture.name}`
+    if (given === limit && last !== undefined) return textOf(last)
     given += 1
     last = found
     yield found
@@ -158,6 +185,16 @@ function uncounted(found: DeviceCapture): Entry {
     ...Object.fromEntries(told),
     StartTS: String(startNs - (startNs % NS_PER_MINUTE)),
     ...(endNs === undefined ? {} : { EndTS: String(minuteAfter(BigInt(endNs))) }),
+  }
+}
+
+/** Else the times at which a capture comes and goes would tell those of its packets. */
+function inWholeMinutes<Asked extends Pick<ListChoice, 'fromNs' | 'toNs'>>(asked: Asked): Asked {
+  const { fromNs, toNs } = asked
+  return {
+    ...asked,
+    fromNs: fromNs === undefined ? undefined : fromNs - (fromNs % NS_PER_MINUTE),
+    toNs: toNs === undefined || toNs % NS_PER_MINUTE === 0n ? toNs : minuteAfter(toNs),
   }
 }
 

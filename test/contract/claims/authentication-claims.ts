@@ -55,7 +55,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     ROUTES_TEST,
-    'auth.anonymousSystem and anonymousMetrics close what is open otherwise',
+    'auth.anonymousSystem=false closes what is open otherwise, and the metrics are closed by default',
     'D5-7',
     'auth.anonymousSystem=false closes them.',
   ),

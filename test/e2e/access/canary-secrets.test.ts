@@ -78,7 +78,12 @@ describe('secrets', () => {
     const devicePassword = canaries.make('devices[].password, auth.users of the device')
     await putUser(path('secrets', 'device-users.yaml'), { name: 'gateway', role: 'full' }, devicePassword)
     const store = path('work', 'store')
-    const device = { ...common, listen, store, auth: { users: path('secrets', 'device-users.yaml') } }
+    const device = {
+      ...common,
+      listen,
+      store,
+      auth: { users: path('secrets', 'device-users.yaml'), anonymousMetrics: true },
+    }
     await start('recorder', device)
     await writeFile(path('capture.pcap'), makePcap([makePacket(BEGIN_NS, 'packet', 60)]))
     await new RecorderClient(store).importCapture({ name: 'capture', files: [path('capture.pcap')] })
@@ -106,7 +111,7 @@ describe('secrets', () => {
       listen,
       home: path('work', 'home'),
       redis: { url: redis.url, password: await keep('redis', redisPassword) },
-      auth: { users, tokens: { keys: path('token-keys') } },
+      auth: { users, anonymousMetrics: true, tokens: { keys: path('token-keys') } },
       health: { intervalS: 0.5 },
       devices: [
         { name: 'up', url: appliance.address, ca: authority.ca, ...towards, user: 'gateway', password },

@@ -160,6 +160,29 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     assert.deepEqual([wrong.status, wrong.json().code], [400, 'bad-bpf'])
   })
 
+  test('gets lists in pages and by time, with nothing more exact than a minute', async () => {
+    const names: string[] = []
+    let after = ''
+    do {
+      const page = (await ask(`/stream/list?Limit=1${after}`)).json()
+      const list = page.List as readonly { readonly StreamName: string }[]
+      names.push(...list.map(({ StreamName }) => StreamName))
+      assert.ok(!String(page.Next).includes(String(SMALL_FLEET_START_NS)))
+      after = page.Next === undefined ? '' : `&After=${encodeURIComponent(String(page.Next))}`
+    } while (after !== '')
+    assert.deepEqual(names.toSorted(), ['east-first', 'east-second', 'west-first', 'west-second'])
+    for (const wrong of ['/east/gone', '/north/east-first', `${SMALL_FLEET_START_NS}/east/east-first`])
+      assert.equal(
+        (await ask(`/stream/list?After=${encodeURIComponent(wrong)}`)).json().code,
+        'bad-parameter',
+      )
+    const lastNs = END_NS - STEP_NS
+    for (const fromNs of [lastNs, lastNs + 1n, END_NS]) {
+      const { List } = (await ask(`/stream/list?From=${fromNs}`)).json()
+      assert.equal((List as readonly unknown[]).length, 4, `From=${fromNs}`)
+    }
+  })
+
   for (const { method, path, scope, filtered: view } of ROUTES) {
     // These are for anybody, the metrics as long as auth.anonymousMetrics says so.
     if (scope === 'anyone' || scope === 'metrics') continue

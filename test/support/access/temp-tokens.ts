@@ -43,7 +43,7 @@ export async function openTempTokens(
   const metrics = new Metrics()
   const config = gatewayConfigSchema.parse({
     devices: [{ name: 'a', url: 'http://127.0.0.1', user: 'u', password: { env: 'X' } }],
-    auth: { users: usersPath, tokens: { keys: folder }, ...auth },
+    auth: { users: usersPath, anonymousMetrics: true, tokens: { keys: folder }, ...auth },
   })
   const opened = await openTokens(config, { users, redis: { url: redis.url }, clock, metrics, log }, opening)
   const owned = opening.move()

@@ -114,7 +114,13 @@ export class GatewayProcess implements AsyncDisposable {
   #fixedSettings(): Record<string, unknown> {
     const { folder, name } = this.#options
     const [users, home] = [join(folder, 'users.yaml'), join(folder, name)]
-    return { listen: { port: 0 }, auth: { users }, home, timeZone: 'UTC', logLevel: 'warn' }
+    return {
+      listen: { port: 0 },
+      auth: { users, anonymousMetrics: true },
+      home,
+      timeZone: 'UTC',
+      logLevel: 'warn',
+    }
   }
 
   async #startOnce(): Promise<boolean> {

@@ -65,7 +65,7 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
     listen: { host: OWN_LOOPBACK, port: 0 },
     store: storePath,
     timeZone: 'UTC',
-    auth: { users },
+    auth: { users, anonymousMetrics: true },
     ...options.config,
   })
   const capture = { timeZone: config.timeZone, config: config.capture, driver }

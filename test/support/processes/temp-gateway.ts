@@ -64,7 +64,7 @@ export async function startTempGateway(
     ...settings,
     downloads: { ...PATIENT.downloads, ...(settings.downloads as object | undefined) },
     control: { ...PATIENT.control, ...(settings.control as object | undefined) },
-    auth: { users, ...(settings.auth as object | undefined) },
+    auth: { users, anonymousMetrics: true, ...(settings.auth as object | undefined) },
   })
   if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)
   const log = searchedLog()
