@@ -208,6 +208,7 @@ export function shownExport({ record, files }: WholeExport, nowMs: number): Reco
     expiresAt: instant(record.expiresMs),
     kind: order.plan.kind,
     query: shownQuery(order),
+    forcedFilters: order.plan.forcedFilters,
     onMissing: order.onMissing,
     partTimeNs: order.partTimeNs,
     partBytes: order.partBytes,

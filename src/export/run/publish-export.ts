@@ -163,6 +163,7 @@ function manifestOf(
     endedAt: new Date(endedMs).toISOString(),
     kind: order.plan.kind,
     query: shownQuery(order),
+    forcedFilters: order.plan.forcedFilters,
     packets: sum(files.map(({ packets }) => packets)),
     bytes: sum(files.map(({ bytes }) => bytes)),
     firstNs: files.find(({ firstNs }) => firstNs !== null)?.firstNs ?? null,
