@@ -1,7 +1,6 @@
 /** An export as it stands: what was ordered, how far it is, and what became of it. */
 import type { ErrorCode } from '../base/error.ts'
 import { type ExportOrder, shownQuery } from './export-order.ts'
-import type { FormerFiles } from './former-record.ts'
 
 export type ExportState = 'queued' | 'running' | 'paused' | 'complete' | 'partial' | 'failed' | 'cancelled'
 
@@ -152,6 +151,14 @@ export interface FillBase {
   readonly expiresMs: number
   /** How often the export was filled, this time included. */
   readonly count: number
+}
+
+/** The files that a record of an earlier version has in itself. */
+export interface FormerFiles {
+  /** Those that are made, in their order. */
+  readonly made: readonly MadeFile[]
+  /** Those that may be read. */
+  readonly kept: readonly ExportedFile[]
 }
 
 export interface ExportRecord {

@@ -1,13 +1,12 @@
 /** Records of exports as earlier versions stored them: each checkpoint had all files in it. They are read as new ones. */
-import type { Checkpoint, ExportedFile, FillBase, MadeFile, ResultFile } from './export-record.ts'
-
-/** The files that the record itself names. */
-export interface FormerFiles {
-  /** Those that are made, in their order. */
-  readonly made: readonly MadeFile[]
-  /** Those that may be read. */
-  readonly kept: readonly ExportedFile[]
-}
+import type {
+  Checkpoint,
+  ExportedFile,
+  FillBase,
+  FormerFiles,
+  MadeFile,
+  ResultFile,
+} from './export-record.ts'
 
 export interface FormerCheckpoint extends Omit<Checkpoint, 'fileCount' | 'openFile' | 'writtenBytes'> {
   /** The last one is being written while `isFileOpen`. Those that a target has had when others were filled have a sum. */
