@@ -31,6 +31,10 @@ const EXPORTED_FILE = z.object({
   sha256: text.describe('Of the file as it is, and its ETag'),
 })
 
+const FORCED_FILTERS = z
+  .array(text)
+  .describe('The BPF filters in the bounds of its user: only packets that pass all of them are in the files')
+
 export const EXPORT = z.object({
   id: text,
   user: text,
@@ -43,6 +47,7 @@ export const EXPORT = z.object({
   expiresAt: instant.nullable().describe('When the files are removed'),
   kind: z.enum(['single', 'timerange', 'splittime']),
   query: text.describe('As understood: times in nanoseconds, no parameter that nobody knows'),
+  forcedFilters: FORCED_FILTERS,
   onMissing: z.enum(['fail', 'partial']),
   partTimeNs: decimal.nullable(),
   partBytes: decimal.nullable(),
@@ -98,6 +103,9 @@ export const EXPORT_MANIFEST = z.object({
   endedAt: instant,
   kind: z.enum(['single', 'timerange', 'splittime']),
   query: text,
+  forcedFilters: FORCED_FILTERS.optional().describe(
+    'As of the export; manifests of earlier versions lack it',
+  ),
   packets: decimal,
   bytes: decimal,
   firstNs: nanoseconds.nullable(),

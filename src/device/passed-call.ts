@@ -114,11 +114,13 @@ const REQUEST_HEADERS = [
   'range',
 ] as const
 
-/** The headers that a caller needs of the device's answer. */
+/**
+ * The headers that a caller needs of the device's answer. Not Cache-Control: a device gives all callers the same, and its
+ * answer may be for this one alone.
+ */
 const RESPONSE_HEADERS = [
   'accept-ranges',
   'allow',
-  'cache-control',
   'content-disposition',
   'content-encoding',
   'content-length',

@@ -55,11 +55,9 @@ export interface ResultFile {
   readonly packets: string
   readonly firstNs: string | null
   readonly lastNs: string | null
-  /** The target has it already; undefined: it is still to be given to the target. */
-  readonly sha256?: string
 }
 
-/** A file that is done. */
+/** A file that the target has. */
 export interface ExportedFile {
   readonly name: string
   readonly bytes: string
@@ -68,6 +66,9 @@ export interface ExportedFile {
   readonly lastNs: string | null
   readonly sha256: string
 }
+
+/** A file that nothing more comes into: the target has it, or is still to be given it. */
+export type MadeFile = ResultFile | ExportedFile
 
 /** A time that is fetched at once, of all devices. */
 export interface ExportWindow {
@@ -115,8 +116,9 @@ export interface Measured {
 }
 
 /**
- * How far an export is: written after each window, and enough to go on from there. Whatever a worker did behind its
- * last checkpoint is done again, and leaves no trace.
+ * How far an export is: written after each window, and enough to continue from there. Whatever a worker did after its
+ * last checkpoint is done again, and leaves no trace. It does not grow with the number of files: the store keeps each
+ * file that is made by itself.
  */
 export interface Checkpoint {
   /** The piece whose windows are ordered next. */
@@ -127,9 +129,12 @@ export interface Checkpoint {
   /** Windows whose spans are being fetched and that are not in the files yet, in order. */
   readonly ordered: readonly ExportWindow[]
   readonly nextIndex: number
-  /** The last one is being written while `isFileOpen`. */
-  readonly files: readonly ResultFile[]
-  readonly isFileOpen: boolean
+  /** Number of files that are made. */
+  readonly fileCount: number
+  /** The file that is being written; null: none is. */
+  readonly openFile: ResultFile | null
+  /** Bytes of all files, the open one included. */
+  readonly writtenBytes: string
   readonly devices: readonly DeviceTally[]
   /** What is subtracted from timestamps, by device: the same in all files. null: nothing is, or not yet known. */
   readonly offsetsNs: Readonly<Record<string, string>> | null
@@ -142,11 +147,18 @@ export interface Checkpoint {
 /** What a partial export was before its holes began to be filled: it is so again when that fails. */
 export interface FillBase {
   readonly checkpoint: Checkpoint
-  readonly files: readonly ExportedFile[]
   readonly endedMs: number
   readonly expiresMs: number
   /** How often the export was filled, this time included. */
   readonly count: number
+}
+
+/** The files that a record of an earlier version has in itself. */
+export interface FormerFiles {
+  /** Those that are made, in their order. */
+  readonly made: readonly MadeFile[]
+  /** Those that may be read. */
+  readonly kept: readonly ExportedFile[]
 }
 
 export interface ExportRecord {
@@ -164,7 +176,10 @@ export interface ExportRecord {
   readonly isRemoved: boolean
   readonly error: ReportedFailure | undefined
   readonly waiting: Waiting | undefined
-  readonly files: readonly ExportedFile[]
+  /** How many of the files that are made the target has. */
+  readonly published: number
+  /** What an earlier version has stored in another form; a worker that continues the export stores it again. */
+  readonly former: FormerFiles | undefined
   /** Present while its holes are being filled. */
   readonly base: FillBase | undefined
   /** How often its holes were filled. */
@@ -175,14 +190,20 @@ export interface ExportRecord {
   readonly retries: ReadonlyMap<string, number>
 }
 
-/** The files that may be read now. */
-export function keptFiles({ state, files, base }: ExportRecord): readonly ExportedFile[] {
-  if (state === 'complete' || state === 'partial') return files
-  return base?.files ?? []
+/** How many files may be read now. */
+export function keptCount({ state, checkpoint, base }: ExportRecord): number {
+  if (state === 'complete' || state === 'partial') return checkpoint?.fileCount ?? 0
+  return base?.checkpoint.fileCount ?? 0
+}
+
+/** An export with the files that may be read now. */
+export interface WholeExport {
+  readonly record: ExportRecord
+  readonly files: readonly ExportedFile[]
 }
 
 /** As GET shows it. */
-export function shownExport(record: ExportRecord, nowMs: number): Record<string, unknown> {
+export function shownExport({ record, files }: WholeExport, nowMs: number): Record<string, unknown> {
   const { order, state } = record
   return {
     id: order.id,
@@ -194,6 +215,7 @@ export function shownExport(record: ExportRecord, nowMs: number): Record<string,
     expiresAt: instant(record.expiresMs),
     kind: order.plan.kind,
     query: shownQuery(order),
+    forcedFilters: order.plan.forcedFilters,
     onMissing: order.onMissing,
     partTimeNs: order.partTimeNs,
     partBytes: order.partBytes,
@@ -203,7 +225,7 @@ export function shownExport(record: ExportRecord, nowMs: number): Record<string,
     error: record.error ?? null,
     progress: progressOf(record, nowMs),
     devices: order.plan.devices.map((device) => shownDevice(record, device)),
-    files: keptFiles(record),
+    files,
   }
 }
 
@@ -214,7 +236,6 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
   // Devices count packets whatever a filter says, and windows are cut by what they count.
   const isFiltered = record.order.plan.forcedFilters.length > 0
   const estimated = isFiltered ? null : (checkpoint?.estimatedBytes ?? null)
-  const written = (checkpoint?.files ?? []).reduce((sum, { bytes }) => sum + BigInt(bytes), 0n)
   const ratio = ratioOf(record, fetched, estimated)
   const elapsedMs = startedMs === undefined ? 0 : (record.endedMs ?? nowMs) - startedMs
   const leftMs = ratio === null || ratio === 0 ? null : Math.round((elapsedMs / ratio) * (1 - ratio))
@@ -222,7 +243,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
     stage,
     fetchedBytes: String(fetched),
     estimatedBytes: estimated,
-    writtenBytes: String(written),
+    writtenBytes: checkpoint?.writtenBytes ?? '0',
     doneNs: isFiltered ? null : (checkpoint?.ordered[0]?.beginNs ?? checkpoint?.cursorNs ?? null),
     ratio,
     bytesPerSecond: elapsedMs > 0 && fetched > 0 ? Math.round(fetched / (elapsedMs / 1_000)) : null,

@@ -19,9 +19,13 @@ import {
   type ExportStage,
   type ExportState,
   type FillBase,
+  keptCount,
+  type MadeFile,
   type ReportedFailure,
   type Waiting,
+  type WholeExport,
 } from './export-record.ts'
+import { type FormerBase, type FormerCheckpoint, readParts } from './former-record.ts'
 import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
@@ -57,7 +61,12 @@ export interface ExportChange {
   readonly error?: ReportedFailure | null
   /** null: it waits no longer. */
   readonly waiting?: Waiting | null
-  readonly files?: readonly ExportedFile[]
+  /** Files that are made, from a number on. */
+  readonly made?: { readonly from: number; readonly files: readonly MadeFile[] }
+  /** Files that may be read, all of them: where an earlier version has stored them in the record. */
+  readonly kept?: readonly ExportedFile[] | undefined
+  /** How many of those that are made the target has. */
+  readonly published?: number
   /** null: nothing is filled any more. */
   readonly base?: FillBase | null
   readonly fills?: number
@@ -70,6 +79,8 @@ export interface ChangeOptions {
   readonly writer?: string
   /** The states in which it may be; default: any. */
   readonly states?: readonly ExportState[]
+  /** published: the files that are made become those that may be read. dropped: those made before are forgotten. */
+  readonly files?: 'published' | 'dropped'
 }
 
 export interface Changed {
@@ -117,7 +128,7 @@ export class ExportStore implements AsyncDisposable {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
     this.#redis.defineCommand('createExport', { numberOfKeys: 8, lua: CREATE })
-    this.#redis.defineCommand('changeExport', { numberOfKeys: 3, lua: CHANGE })
+    this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
 
   /** The channel on which the id of an export is published whenever it has changed. */
@@ -151,21 +162,46 @@ export class ExportStore implements AsyncDisposable {
     return recordOf(fields)
   }
 
+  /** The same with the files that may be read; of an export of 10,000 parts these are megabytes. */
+  async findWhole(id: string): Promise<WholeExport | undefined> {
+    const record = await this.find(id)
+    return record && { record, files: await this.keptFiles(record) }
+  }
+
+  /** The files that may be read, by their numbers; all unless some are asked for. */
+  async keptFiles(record: ExportRecord, from = 0, end = keptCount(record)): Promise<readonly ExportedFile[]> {
+    const last = Math.min(end, keptCount(record))
+    if (record.former !== undefined) return record.former.kept.slice(from, last)
+    return await this.#filesOf<ExportedFile>(this.#keptKey(record.order.id), from, last)
+  }
+
+  /** The files that are made, with what the target has of them. */
+  madeFiles(id: string, count: number): Promise<readonly MadeFile[]> {
+    return this.#filesOf<MadeFile>(this.#madeKey(id), 0, count)
+  }
+
   /** Changes what may be changed, at once or not at all. Fails with scheduler-unavailable. */
   async change(
     order: Pick<ExportOrder, 'id' | 'user'>,
     change: ExportChange,
-    { writer = '*', states }: ChangeOptions = {},
+    { writer = '*', states, files }: ChangeOptions = {},
   ): Promise<Changed> {
     const { id, user } = order
-    const keys = [this.#key(id), `${this.#prefix}:live:${user}`, `${this.#prefix}:live`]
-    const isEnd = change.state !== undefined && ENDED_STATES.includes(change.state)
-    // An export that is queued again counts for its user as one that has not ended.
-    const turn = isEnd ? 'ends' : change.state === 'queued' ? 'begins' : ''
+    const { made, kept, ...fields } = change
+    const keys = [
+      this.#key(id),
+      `${this.#prefix}:live:${user}`,
+      `${this.#prefix}:live`,
+      this.#madeKey(id),
+      this.#keptKey(id),
+    ]
     const allowed = states === undefined ? '*' : `,${states.join(',')},`
+    const stored = [...listed(made?.files ?? []), ...listed(kept ?? [])]
+    const from = files === 'published' ? (change.published ?? 0) : (made?.from ?? 0)
+    const guarded = [id, writer, allowed, this.channel, turnOf(change, files), from]
     const scripts = this.#redis as Scripts
     const [isChanged, state, writerBefore = ''] = await askRedis(() =>
-      scripts.changeExport(...keys, id, writer, allowed, this.channel, turn, ...fieldsOf(change)),
+      scripts.changeExport(...keys, ...guarded, ...stored, ...fieldsOf(fields)),
     )
     const known = state === '' ? undefined : (state as ExportState)
     return { isChanged: Number(isChanged) === 1, state: known, writer: writerBefore }
@@ -230,7 +266,7 @@ export class ExportStore implements AsyncDisposable {
     await askRedis(() =>
       this.#redis
         .multi()
-        .unlink(this.#key(id))
+        .unlink(this.#key(id), this.#madeKey(id), this.#keptKey(id))
         .zrem(`${this.#prefix}:all`, id)
         .zrem(`${this.#prefix}:of:${user}`, id)
         .srem(`${this.#prefix}:live:${user}`, id)
@@ -341,8 +377,24 @@ export class ExportStore implements AsyncDisposable {
     return answer
   }
 
+  async #filesOf<File>(key: string, from: number, end: number): Promise<readonly File[]> {
+    const numbers = Array.from({ length: Math.max(0, end - from) }, (_, at) => String(from + at))
+    if (numbers.length === 0) return []
+    const texts = await askRedis(() => this.#redis.hmget(key, ...numbers))
+    // An export may have been forgotten meanwhile.
+    return texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as File]))
+  }
+
   #key(id: string): string {
     return `${this.#prefix}:job:${id}`
+  }
+
+  #madeKey(id: string): string {
+    return `${this.#prefix}:made:${id}`
+  }
+
+  #keptKey(id: string): string {
+    return `${this.#prefix}:kept:${id}`
   }
 
   #idempotencyKey(user: string, key: string): string {
@@ -358,7 +410,23 @@ type Scripts = Redis & {
   changeExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
 }
 
-function fieldsOf({ fetching, ...change }: ExportChange): string[] {
+/** What the script does besides. An export that is queued again counts for its user as one that has not ended. */
+function turnOf({ state }: ExportChange, files: ChangeOptions['files']): string {
+  if (files === 'published') return 'publishes'
+  if (state !== undefined && ENDED_STATES.includes(state)) return 'ends'
+  if (state === 'queued') return 'begins'
+  return files === 'dropped' ? 'forgets' : ''
+}
+
+function listed(files: readonly MadeFile[]): readonly (string | number)[] {
+  return [files.length, ...files.map((file) => JSON.stringify(file))]
+}
+
+/** Where earlier versions stored a checkpoint, and files that the target has: nothing is there any more. */
+const NOTHING_FORMER = ['checkpoint', 'null', 'files', '[]']
+
+function fieldsOf({ fetching, checkpoint, ...change }: ExportChange): string[] {
+  const place = checkpoint && ['progress', JSON.stringify(checkpoint), ...NOTHING_FORMER]
   const plain = Object.entries(change).flatMap(([name, value]) => {
     if (value === undefined) return []
     return [
@@ -366,11 +434,12 @@ function fieldsOf({ fetching, ...change }: ExportChange): string[] {
       typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value),
     ]
   })
-  return fetching === undefined ? plain : [...plain, `fetching:${fetching.device}`, String(fetching.bytes)]
+  const fetched = fetching && [`fetching:${fetching.device}`, String(fetching.bytes)]
+  return [...(place ?? []), ...plain, ...(fetched ?? [])]
 }
 
 function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | undefined {
-  const { order, state, stage, writer = '', revision, checkpoint } = fields
+  const { order, state, stage, writer = '', revision } = fields
   if (order === undefined) return undefined
   const number = (text: string | undefined) => (text === undefined ? undefined : Number(text))
   const byDevice = (start: string) =>
@@ -387,15 +456,19 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     stage: stage as ExportStage,
     writer,
     revision: Number(revision),
-    checkpoint: parsed<Checkpoint>(checkpoint),
+    ...readParts({
+      // A worker of an earlier version begins anew what it does not find there.
+      checkpoint: parsed<FormerCheckpoint>(fields.checkpoint) ?? parsed<Checkpoint>(fields.progress),
+      base: parsed<FormerBase | FillBase>(fields.base),
+      files: parsed<ExportedFile[]>(fields.files) ?? [],
+    }),
     startedMs: number(fields.startedMs),
     endedMs: number(fields.endedMs),
     expiresMs: number(fields.expiresMs),
     isRemoved: fields.isRemoved === 'true',
     error: parsed<ReportedFailure>(fields.error),
     waiting: parsed<Waiting>(fields.waiting),
-    files: parsed<ExportedFile[]>(fields.files) ?? [],
-    base: parsed<FillBase>(fields.base),
+    published: number(fields.published) ?? parsed<ExportedFile[]>(fields.files)?.length ?? 0,
     fills: number(fields.fills) ?? 0,
     fetching: new Map(fetching.filter(([, bytes]) => bytes > 0)),
     retries: new Map(retries),

@@ -82,6 +82,8 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     ctx.state.address = proxies.callerOf(ctx.req)
     ctx.state.timing = new ServerTiming(ctx.res)
     ctx.res.setHeader('Capfleet-Request-Id', requestId)
+    // Nearly all answers differ by their caller; those that may be kept say so.
+    ctx.res.setHeader('Cache-Control', 'no-store')
     ctx.res.on('close', () => {
       count.ended(ctx)
       options.log[levelOf(ctx)]('http.request', { requestId, traceId: trace.traceId, ...accessFields(ctx) })

@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 
 const NAME = 'capfleet-session'
+/** Browsers take one of this name from the host itself over TLS only: no other host of its domain can set it. */
+const HOST_NAME = `__Host-${NAME}`
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d*)?$/i
 
 /** A folder of an address; it stands in the cookie as it is. */
@@ -12,9 +14,9 @@ type Request = Pick<IncomingMessage, 'headers' | 'socket'>
 
 /** What the cookie of a request says; undefined: it has none. */
 export function sessionIn({ headers: { cookie } }: Pick<IncomingMessage, 'headers'>): string | undefined {
-  const begin = `${NAME}=`
-  const found = cookie?.split(';').find((one) => one.trimStart().startsWith(begin))
-  return found?.trim().slice(begin.length)
+  const cookies = cookie?.split(';').map((one) => one.trim()) ?? []
+  const found = [HOST_NAME, NAME].flatMap((name) => cookies.find((one) => one.startsWith(`${name}=`)) ?? [])
+  return found[0]?.slice(found[0].indexOf('=') + 1)
 }
 
 /**
@@ -22,20 +24,21 @@ export function sessionIn({ headers: { cookie } }: Pick<IncomingMessage, 'header
  * how long it is good, and who comes with an old one is known to be a browser.
  */
 export function sessionCookie(token: string, path: string, req: Request): string {
-  return `${NAME}=${token}; ${attributes(path, req)}`
+  return cookieOf(token, path, req)
 }
 
 /** Removes it. */
 export function noSessionCookie(path: string, req: Request): string {
-  return `${NAME}=; ${attributes(path, req)}; Max-Age=0`
+  return `${cookieOf('', path, req)}; Max-Age=0`
 }
 
-function attributes(path: string, { headers, socket }: Request): string {
+function cookieOf(value: string, path: string, { headers, socket }: Request): string {
   const isEncrypted =
     (socket as TLSSocket).encrypted === true || /^https:/i.test(headers.origin ?? headers.referer ?? '')
   // A proxy on the same machine may ask by such a name for browsers elsewhere: they say how they have come.
   const isOfMachine = LOOPBACK.test(headers.host ?? '') && !isEncrypted
-  return `Path=${path}; HttpOnly; SameSite=Strict${isOfMachine ? '' : '; Secure'}`
+  const name = path === '/' && !isOfMachine ? HOST_NAME : NAME
+  return `${name}=${value}; Path=${path}; HttpOnly; SameSite=Strict${isOfMachine ? '' : '; Secure'}`
 }
 
 /**

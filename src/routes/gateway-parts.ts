@@ -11,7 +11,7 @@ import type { Log } from '../base/log.ts'
 import type { Metrics } from '../base/metrics.ts'
 import type { DeviceProxy } from '../device/device-proxy.ts'
 import type { ExportChanges } from '../export/export-changes.ts'
-import type { ExportRecord } from '../export/export-record.ts'
+import type { WholeExport } from '../export/export-record.ts'
 import type { ExportParts } from '../export/run/export-parts.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { FleetEvents } from '../fleet/events/fleet-events.ts'
@@ -58,7 +58,7 @@ export interface ExportHandling
   extends Pick<ExportParts, 'store' | 'schedules' | 'clock' | 'jobs' | 'targets'> {
   readonly changes: ExportChanges
   /** What followers read, once for all of them. */
-  readonly records: SharedAnswers<ExportRecord | undefined>
+  readonly records: SharedAnswers<WholeExport | undefined>
   /** How many may follow exports. */
   readonly followers: LiveLimit
   /** Whether there is anybody to make them. */

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { encode } from '../../fetch/encode.ts'
 import { PCAP_HEADER_BYTES } from '../../pcap/pcap-header.ts'
 import type { Compression } from '../../query/query-values.ts'
-import type { ResultFile } from '../export-record.ts'
+import type { Checkpoint, ExportedFile, MadeFile, ResultFile } from '../export-record.ts'
 import { FileWriter, storing } from './file-writer.ts'
 import type { RecordCounts, RecordSource } from './record-source.ts'
 import { ignoreMissing } from './spool.ts'
@@ -21,9 +21,10 @@ export interface ResultOptions {
   /** Largest file before compression; undefined: no limit. */
   readonly partBytes: number | undefined
   readonly signal: AbortSignal
-  /** Files that are there, of which the last one is not done while `isFileOpen`. */
-  readonly files: readonly ResultFile[]
-  readonly isFileOpen: boolean
+  /** Number of files that are made. */
+  readonly fileCount: number
+  /** The one that is not done; null: there is none. */
+  readonly openFile: ResultFile | null
   /**
    * Whoever wrote the open file before has stopped. Else it may still write, or would go on any moment, so that its
    * file is copied.
@@ -35,9 +36,11 @@ const NOTHING = new Uint8Array(0)
 
 export class ResultFiles implements AsyncDisposable {
   readonly #options: ResultOptions
-  readonly #files: ResultFile[]
+  #count: number
+  /** Made since takeMade(). */
+  #made: MadeFile[] = []
+  #open: ResultFile | null
   #writer: FileWriter | undefined
-  #isOpen: boolean
 
   /** Makes ready to go on behind the files that are there. Fails with export-store-full. */
   static async open(options: ResultOptions): Promise<ResultFiles> {
@@ -48,16 +51,25 @@ export class ResultFiles implements AsyncDisposable {
 
   private constructor(options: ResultOptions) {
     this.#options = options
-    this.#files = [...options.files]
-    this.#isOpen = options.isFileOpen
+    this.#count = options.fileCount
+    this.#open = options.openFile
   }
 
-  get files(): readonly ResultFile[] {
-    return this.#files
+  /** Number of files that are made. */
+  get fileCount(): number {
+    return this.#count
   }
 
-  get isFileOpen(): boolean {
-    return this.#isOpen
+  /** The file that is not done; null: there is none. */
+  get openFile(): ResultFile | null {
+    return this.#open
+  }
+
+  /** The files that were made since this was called before, in their order. */
+  takeMade(): readonly MadeFile[] {
+    const made = this.#made
+    this.#made = []
+    return made
   }
 
   /** Appends all records; `header` begins each file that is begun. `nameOf` gives the name of the n-th file, from 1. */
@@ -67,15 +79,16 @@ export class ResultFiles implements AsyncDisposable {
   ): Promise<void> {
     do {
       const isNew = this.#writer === undefined
-      const writer = this.#writer ?? (await this.#begin(nameOf(this.#files.length + 1)))
+      const writer = this.#writer ?? (await this.#begin(nameOf(this.#count + 1)))
       await this.#fill(writer, source, isNew ? header : NOTHING)
       if (source.hasMore) await this.endFile()
     } while (source.hasMore)
   }
 
   /** Puts finished files after those that are there. REQUIRES: no file is open. */
-  keep(files: readonly ResultFile[]): void {
-    this.#files.push(...files)
+  keep(files: readonly ExportedFile[]): void {
+    this.#made.push(...files)
+    this.#count += files.length
   }
 
   /** Nothing more comes into the present file. */
@@ -83,7 +96,10 @@ export class ResultFiles implements AsyncDisposable {
     await this.#writer?.flush()
     await this.#writer?.[Symbol.asyncDispose]()
     this.#writer = undefined
-    this.#isOpen = false
+    if (this.#open === null) return
+    this.#made.push(this.#open)
+    this.#count += 1
+    this.#open = null
   }
 
   /** What was written is on the disk. */
@@ -97,7 +113,7 @@ export class ResultFiles implements AsyncDisposable {
 
   async #fill(writer: FileWriter, source: RecordSource, header: Uint8Array): Promise<void> {
     const { compression, partBytes, signal } = this.#options
-    const before = this.#last()
+    const before = this.#opened()
     const pcapBytes = Number(before.pcapBytes) + header.length
     const maxBytes = partBytes === undefined ? Number.POSITIVE_INFINITY : partBytes - pcapBytes
     const takesOne = pcapBytes <= PCAP_HEADER_BYTES
@@ -109,26 +125,25 @@ export class ResultFiles implements AsyncDisposable {
       signal.throwIfAborted()
       await writer.write(part)
     }
-    this.#files[this.#files.length - 1] = { ...after, bytes: String(writer.bytes) }
+    this.#open = { ...after, bytes: String(writer.bytes) }
   }
 
   async #begin(name: string): Promise<FileWriter> {
     const path = this.#newPath(name)
     this.#writer = await FileWriter.open(path)
-    this.#isOpen = true
     const empty = { bytes: '0', pcapBytes: '0', packets: '0', firstNs: null, lastNs: null }
-    this.#files.push({ name, path, ...empty })
+    this.#open = { name, path, ...empty }
     return this.#writer
   }
 
   async #goOn(): Promise<void> {
-    if (!this.#isOpen) return
-    const last = this.#last()
+    if (this.#open === null) return
+    const last = this.#open
     const { isHandedOver } = this.#options
     const path = isHandedOver ? last.path : this.#newPath(last.name)
     if (!isHandedOver) {
       await storing(() => copyFile(last.path, path, constants.COPYFILE_FICLONE))
-      this.#files[this.#files.length - 1] = { ...last, path }
+      this.#open = { ...last, path }
     }
     this.#writer = await FileWriter.open(path, Number(last.bytes))
   }
@@ -137,20 +152,19 @@ export class ResultFiles implements AsyncDisposable {
     return join(this.#options.folder, `${name}.${randomUUID()}.partial`)
   }
 
-  #last(): ResultFile {
-    const last = this.#files.at(-1)
-    if (last === undefined) throw new Error('there is no file yet')
-    return last
+  #opened(): ResultFile {
+    if (this.#open === null) throw new Error('there is no file yet')
+    return this.#open
   }
 }
 
-/** Removes what another worker wrote, once nothing refers to it any more. */
+/** Removes the open file that another worker wrote, when it is none of the files that followed it. */
 export async function removeReplaced(
-  before: readonly ResultFile[],
-  now: readonly ResultFile[],
+  { openFile: before }: Pick<Checkpoint, 'openFile'>,
+  now: readonly MadeFile[],
 ): Promise<void> {
-  const kept = new Set(now.map(({ path }) => path))
-  for (const { path } of before) if (!kept.has(path)) await unlink(path).catch(ignoreMissing)
+  const isThere = now.some((file) => 'path' in file && file.path === before?.path)
+  if (before !== null && !isThere) await unlink(before.path).catch(ignoreMissing)
 }
 
 function withRecords(file: ResultFile, { packets, bytes, firstNs, lastNs }: RecordCounts): ResultFile {

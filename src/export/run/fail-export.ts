@@ -16,11 +16,13 @@ export async function failExport(
     audit,
     clock,
   }: Pick<ExportParts, 'store' | 'jobs' | 'outcomes' | 'audit' | 'clock'>,
-  { order, base }: ExportRecord,
+  record: ExportRecord,
   error: ReportedFailure,
   writer?: string,
 ): Promise<void> {
-  const ended = base === undefined ? ({ state: 'failed', endedMs: clock.nowMs() } as const) : asBefore(base)
+  const { order, base } = record
+  const ended =
+    base === undefined ? ({ state: 'failed', endedMs: clock.nowMs() } as const) : asBefore(base, record)
   const change = { ...ended, stage: 'ended', writer: '', error } as const
   const guard = { states: LIVE_STATES, ...(writer === undefined ? {} : { writer }) }
   await recordEnd(audit, order, { outcome: 'failed', files: [], error })

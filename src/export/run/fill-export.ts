@@ -5,15 +5,7 @@
  */
 import type { ExportOrder } from '../export-order.ts'
 import { pieceCount, pieceQuery } from '../export-pieces.ts'
-import type {
-  Checkpoint,
-  DeviceTally,
-  ExportedFile,
-  ExportRecord,
-  ExportWindow,
-  FillBase,
-  ResultFile,
-} from '../export-record.ts'
+import type { Checkpoint, DeviceTally, ExportRecord, ExportWindow, FillBase } from '../export-record.ts'
 import type { ExportChange } from '../export-store.ts'
 
 /** Whether there is anything that a device may still have. */
@@ -23,23 +15,27 @@ export function isFillable({ checkpoint }: ExportRecord): boolean {
 
 /** What an export becomes that is to be filled. REQUIRES: it is partial, and fillable. */
 export function fillingOf(record: ExportRecord): ExportChange {
-  const { order, checkpoint, files, endedMs = 0, expiresMs = 0, fills } = record
+  const { order, checkpoint, endedMs = 0, expiresMs = 0, fills, former } = record
   if (checkpoint === undefined) throw new Error('an export that has ended has a checkpoint')
-  const base = { checkpoint, files, endedMs, expiresMs, count: fills + 1 }
+  const base = { checkpoint, endedMs, expiresMs, count: fills + 1 }
   return {
     state: 'queued',
     stage: 'waiting',
     writer: '',
     error: null,
     base,
-    files: [],
+    published: 0,
     checkpoint: firstFilling(order, base),
+    kept: former?.kept,
   }
 }
 
 /** What an export is again that could not be filled. */
-export function asBefore({ checkpoint, files, endedMs, expiresMs }: FillBase): ExportChange {
-  return { state: 'partial', checkpoint, files, endedMs, expiresMs, base: null }
+export function asBefore(
+  { checkpoint, endedMs, expiresMs }: FillBase,
+  { former }: Pick<ExportRecord, 'former'>,
+): ExportChange {
+  return { state: 'partial', checkpoint, endedMs, expiresMs, base: null, kept: former?.kept }
 }
 
 /** Where filling begins. A hole stays in the checkpoint until its packets have come. */
@@ -48,8 +44,9 @@ export function firstFilling(order: ExportOrder, base: FillBase): Checkpoint {
     ...base.checkpoint,
     measured: null,
     ordered: [],
-    files: [],
-    isFileOpen: false,
+    fileCount: 0,
+    openFile: null,
+    writtenBytes: '0',
     kept: NOTHING_TAKEN,
     fetchedBytes: '0',
     estimatedBytes: '0',
@@ -143,23 +140,24 @@ function atPiece(order: ExportOrder, base: FillBase, checkpoint: Checkpoint, fro
   return { ...checkpoint, piece: pieceCount(order), measured: null }
 }
 
-/** The files of one piece as they are now: with PartTime each piece is one file. */
-export function filesOfPiece(
-  { partTimeNs }: ExportOrder,
-  { files }: FillBase,
-  piece: number,
-): readonly ExportedFile[] {
-  return partTimeNs === null ? files : files.slice(piece, piece + 1)
+/** Numbers of files, half-open. */
+export interface FileNumbers {
+  readonly from: number
+  readonly end: number
 }
 
-/** The files that stay as they are behind `made` ones, up to the piece `end`. */
+/** The files of one piece as they are now, of `count`: with PartTime each piece is one file. */
+export function filesOfPiece({ partTimeNs }: ExportOrder, count: number, piece: number): FileNumbers {
+  return partTimeNs === null ? { from: 0, end: count } : { from: piece, end: piece + 1 }
+}
+
+/** The files that stay as they are after `made` ones, up to the piece `end`. */
 export function keptUpTo(
-  order: ExportOrder,
-  { files }: FillBase,
+  { partTimeNs }: ExportOrder,
+  { checkpoint: { fileCount } }: FillBase,
   made: number,
   end: number,
-): readonly ResultFile[] {
-  const isOnePiece = order.partTimeNs === null
-  const kept = isOnePiece ? (made === 0 && end > 0 ? files : []) : files.slice(made, end)
-  return kept.map((file) => ({ ...file, path: '', pcapBytes: file.bytes }))
+): FileNumbers {
+  if (partTimeNs !== null) return { from: made, end }
+  return { from: 0, end: made === 0 && end > 0 ? fileCount : 0 }
 }

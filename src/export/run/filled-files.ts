@@ -5,12 +5,21 @@ import type { MergedInput } from '../../pcap/merge.ts'
 import { PcapInput } from '../../pcap/pcap-input.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { pieceCount, resultName } from '../export-pieces.ts'
-import type { Checkpoint, ExportWindow, FillBase, KeptPlace } from '../export-record.ts'
+import {
+  type Checkpoint,
+  type ExportedFile,
+  type ExportRecord,
+  type ExportWindow,
+  type FillBase,
+  type KeptPlace,
+  keptCount,
+} from '../export-record.ts'
+import type { ExportChange } from '../export-store.ts'
 import { joinWindow, type Span } from '../files/join-window.ts'
 import type { ResultFiles } from '../files/result-files.ts'
 import type { ExportParts } from './export-parts.ts'
 import { filesOfPiece, keptUpTo, NOTHING_TAKEN } from './fill-export.ts'
-import { KeptRecords } from './kept-records.ts'
+import { type KeptFiles, KeptRecords } from './kept-records.ts'
 import { targetOf } from './publish-export.ts'
 
 export interface JoinedWindow {
@@ -24,14 +33,16 @@ export interface JoinedWindow {
 
 export class FilledFiles implements AsyncDisposable {
   readonly #parts: ExportParts
+  readonly #record: ExportRecord
   readonly #order: ExportOrder
   readonly #base: FillBase
   /** Of the files of the present piece; they stay open from one window to the next. */
   #records: KeptRecords | undefined
 
-  constructor(parts: ExportParts, order: ExportOrder, base: FillBase) {
+  constructor(parts: ExportParts, record: ExportRecord, base: FillBase) {
     this.#parts = parts
-    this.#order = order
+    this.#record = record
+    this.#order = record.order
     this.#base = base
   }
 
@@ -45,12 +56,11 @@ export class FilledFiles implements AsyncDisposable {
   ): Promise<readonly MergedInput[]> {
     const { piece, endsPiece } = window
     const [order, base] = [this.#order, this.#base]
-    const keepUpTo = (end: number) => result.keep(keptUpTo(order, base, result.files.length, end))
-    if (spans.length === 0 && !result.isFileOpen && endsPiece) keepUpTo(piece + 1)
-    if (spans.length === 0 && !(result.isFileOpen && endsPiece)) return []
-    if (!result.isFileOpen) keepUpTo(piece)
-    const files = { target: targetOf(this.#parts, order), order, files: filesOfPiece(order, base, piece) }
-    this.#records ??= await KeptRecords.open(files, kept)
+    const isOpen = result.openFile !== null
+    if (spans.length === 0 && !isOpen && endsPiece) await this.#keepUpTo(result, piece + 1)
+    if (spans.length === 0 && !(isOpen && endsPiece)) return []
+    if (!isOpen) await this.#keepUpTo(result, piece)
+    this.#records ??= await KeptRecords.open(keptOf(this.#parts, this.#record, piece), kept)
     const records = this.#records.take(endsPiece ? undefined : BigInt(window.endNs))
     const request = {
       order,
@@ -71,15 +81,45 @@ export class FilledFiles implements AsyncDisposable {
     return { kept: endsPiece ? NOTHING_TAKEN : (this.#records?.place ?? kept) }
   }
 
-  /** The checkpoint with the files of all pieces. REQUIRES: all windows have been joined. */
-  withAllFiles(checkpoint: Checkpoint): Checkpoint {
-    const { files } = checkpoint
-    const kept = keptUpTo(this.#order, this.#base, files.length, pieceCount(this.#order))
-    return { ...checkpoint, files: [...files, ...kept] }
+  /** The files that are kept after those that are made. REQUIRES: all windows have been joined. */
+  async lastFiles(checkpoint: Checkpoint): Promise<Pick<ExportChange, 'checkpoint' | 'made'>> {
+    const { fileCount, writtenBytes } = checkpoint
+    const files = await this.#keptUpTo(fileCount, pieceCount(this.#order))
+    const bytes = files.reduce((sum, file) => sum + BigInt(file.bytes), BigInt(writtenBytes))
+    const whole = { ...checkpoint, fileCount: fileCount + files.length, writtenBytes: String(bytes) }
+    return { checkpoint: whole, made: { from: fileCount, files } }
+  }
+
+  async #keepUpTo(result: ResultFiles, end: number): Promise<void> {
+    result.keep(await this.#keptUpTo(result.fileCount, end))
+  }
+
+  async #keptUpTo(made: number, end: number): Promise<readonly ExportedFile[]> {
+    const kept = keptUpTo(this.#order, this.#base, made, end)
+    return await this.#parts.store.keptFiles(this.#record, kept.from, kept.end)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#records?.[Symbol.asyncDispose]()
     this.#records = undefined
+  }
+}
+
+/** The files of a piece that is filled, as they are now. */
+export function keptOf(
+  { store, targets }: Pick<ExportParts, 'store' | 'targets'>,
+  record: ExportRecord,
+  piece: number,
+): KeptFiles {
+  const { order } = record
+  const { from, end } = filesOfPiece(order, keptCount(record), piece)
+  return {
+    target: targetOf({ targets }, order),
+    order,
+    fileAt: async (index) => {
+      const number = from + index
+      const [file] = await store.keptFiles(record, number, Math.min(number + 1, end))
+      return file
+    },
   }
 }

@@ -19,8 +19,8 @@ import type { ByteRange, ExportTarget } from '../target/export-target.ts'
 export interface KeptFiles {
   readonly target: ExportTarget
   readonly order: ExportOrder
-  /** Of one piece, in their order; one at least. */
-  readonly files: readonly ExportedFile[]
+  /** The n-th file of a piece, from 0; undefined: there is none. A piece has one at least. */
+  readonly fileAt: (index: number) => Promise<ExportedFile | undefined>
 }
 
 const NOTHING = new Uint8Array(0)
@@ -32,6 +32,8 @@ export class KeptRecords implements AsyncDisposable {
   #place: KeptPlace
   /** Of the file at #place; undefined: it is not open. */
   #chunks: AsyncIterator<Uint8Array> | undefined
+  /** Its name. */
+  #name = ''
   /** Bytes that were read and not taken. */
   #rest: Uint8Array = NOTHING
 
@@ -86,21 +88,27 @@ export class KeptRecords implements AsyncDisposable {
   /** The bytes that follow; undefined: no file is left. */
   async #read(): Promise<Uint8Array | undefined> {
     for (;;) {
-      const file = this.#kept.files[this.#place.file]
-      if (file === undefined) return undefined
-      this.#chunks ??= recordBytes(this.#kept, file, this.#place.bytes)
+      this.#chunks ??= await this.#open()
+      if (this.#chunks === undefined) return undefined
       const next = await this.#chunks.next()
       if (next.done !== true) return next.value
-      if (this.#rest.length > 0) throw new Error(`${file.name} of an export ends inside a record`)
+      if (this.#rest.length > 0) throw new Error(`${this.#name} of an export ends inside a record`)
       this.#place = { file: this.#place.file + 1, bytes: 0 }
       this.#chunks = undefined
     }
+  }
+
+  async #open(): Promise<AsyncIterator<Uint8Array> | undefined> {
+    const file = await this.#kept.fileAt(this.#place.file)
+    if (file === undefined) return undefined
+    this.#name = file.name
+    return recordBytes(this.#kept, file, this.#place.bytes)
   }
 }
 
 /** The header of the files. Fails as the target does. */
 export async function keptHeader(kept: KeptFiles): Promise<PcapHeader> {
-  const [file] = kept.files
+  const file = await kept.fileAt(0)
   if (file === undefined) throw new Error('an export that is filled has files')
   let bytes: Uint8Array = NOTHING
   for await (const chunk of plainBytes(kept, file, { first: 0, last: PCAP_HEADER_BYTES - 1 })) {

@@ -5,22 +5,21 @@
 import { CapfleetError, secondsText } from '../../base/error.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { pieceQuery } from '../export-pieces.ts'
-import { type Checkpoint, type FillBase, LIVE_STATES } from '../export-record.ts'
+import { type Checkpoint, type ExportRecord, keptCount, LIVE_STATES } from '../export-record.ts'
 import { judgeFailure } from './device-trouble.ts'
 import { type ExportParts, Later } from './export-parts.ts'
 import { reserveSpace } from './export-space.ts'
 import { filesOfPiece, holeRanges } from './fill-export.ts'
+import { keptOf } from './filled-files.ts'
 import { deviceAheadNs, flushWaitMs } from './flushed-device.ts'
 import { keptHeader } from './kept-records.ts'
 import { measurePiece, type Measuring as PieceMeasuring } from './measure-piece.ts'
-import { targetOf } from './publish-export.ts'
 import { refuseReplaced } from './same-devices.ts'
 
 export interface Measuring {
-  readonly order: ExportOrder
+  /** As its writer found it. */
+  readonly record: ExportRecord
   readonly checkpoint: Checkpoint
-  /** Present while the holes of files are filled. */
-  readonly base: FillBase | undefined
   /** How many windows are in the spool at the same time. */
   readonly windowsAhead: number
   /** Shown in the queue where a stream is needed for it. */
@@ -36,12 +35,13 @@ export type Measured = Pick<Checkpoint, 'measured' | 'estimatedBytes' | 'offsets
  * there are none, or when a device is to be asked again; fails for what ends the export.
  */
 export async function measureNext(parts: ExportParts, measuring: Measuring): Promise<Measured | undefined> {
-  const { order, checkpoint, id, signal } = measuring
+  const { record, checkpoint, id, signal } = measuring
+  const { order } = record
   const { ordered, estimatedBytes: known } = checkpoint
   const { spanBytes, estimateTimeoutMs, leaseWaitMs: waitMs } = parts.limits
   const leftOut: string[] = []
   for (;;) {
-    const asked = askedPiece(parts, measuring, leftOut)
+    const asked = await askedPiece(parts, measuring, leftOut)
     if (asked.devices.length === 0) return withoutDevices(checkpoint, leftOut)
     try {
       for (const device of asked.devices) await refuseReplaced(parts, order, device, signal)
@@ -66,17 +66,18 @@ export async function measureNext(parts: ExportParts, measuring: Measuring): Pro
 type AskedPiece = Pick<PieceMeasuring, 'query' | 'devices' | 'filled'>
 
 /** What is asked of which devices in the present piece: of files that are filled, what they lack. */
-function askedPiece(
+async function askedPiece(
   parts: ExportParts,
-  { order, base, checkpoint: { piece } }: Measuring,
+  { record, checkpoint: { piece } }: Measuring,
   leftOut: readonly string[],
-): AskedPiece {
+): Promise<AskedPiece> {
+  const { order, base } = record
   const query = pieceQuery(order, piece)
   if (base === undefined)
     return { query, devices: order.plan.devices.filter((device) => !leftOut.includes(device)) }
   const ranges = holeRanges(order, base, piece, leftOut)
-  const files = filesOfPiece(order, base, piece)
-  const target = targetOf(parts, order)
+  const { from, end } = filesOfPiece(order, keptCount(record), piece)
+  const files = await parts.store.keptFiles(record, from, end)
   return {
     query: { ...query, beginNs: ranges[0]?.beginNs ?? 0n, endNs: ranges.at(-1)?.endNs ?? 0n },
     devices: order.plan.devices.filter((name) => ranges.some(({ devices }) => devices.includes(name))),
@@ -84,7 +85,7 @@ function askedPiece(
       ranges: ranges.length,
       packets: files.reduce((sum, { packets }) => sum + BigInt(packets), 0n),
       bytes: files.reduce((sum, { bytes }) => sum + BigInt(bytes), 0n),
-      header: () => keptHeader({ target, order, files }),
+      header: () => keptHeader(keptOf(parts, record, piece)),
     },
   }
 }
@@ -155,7 +156,7 @@ interface Reserving extends Measuring {
 /** A filter may leave little of what is there: then only the spool is known to need room. */
 async function reserve(
   parts: ExportParts,
-  { order, windowsAhead, asked: { devices, filled }, bytes, isExact }: Reserving,
+  { record: { order }, windowsAhead, asked: { devices, filled }, bytes, isExact }: Reserving,
 ): Promise<void> {
   const ahead = BigInt(windowsAhead * devices.length * parts.limits.spanBytes)
   // Files that are filled are there twice until the new ones are kept.
@@ -166,8 +167,9 @@ async function reserve(
 /** Clocks are measured again and again: the first measure counts for all files, and for the manifest. */
 function offsetsOf(
   { fleet }: ExportParts,
-  { order: { plan, align }, checkpoint: { offsetsNs: known }, base }: Measuring,
+  { record: { order, base }, checkpoint: { offsetsNs: known } }: Measuring,
 ): Checkpoint['offsetsNs'] {
+  const { plan, align } = order
   if (!align || (known !== null && base === undefined)) return known
   const offsets = plan.devices.flatMap((device): [string, string][] => {
     const clock = fleet.clockOf(device)
@@ -179,7 +181,7 @@ function offsetsOf(
 /** The device without which the export goes on. Throws when it cannot, or not yet. */
 async function deviceToLeaveOut(
   parts: ExportParts,
-  { order, base }: Measuring,
+  { record: { order, base } }: Measuring,
   asked: readonly string[],
   error: unknown,
 ): Promise<string> {

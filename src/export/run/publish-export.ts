@@ -9,7 +9,7 @@ import { recordEnd } from '../export-audit.ts'
 import { type ExportOrder, shownQuery } from '../export-order.ts'
 import { offsetOf } from '../export-pieces.ts'
 import type { Checkpoint, ExportedFile, ExportRecord, ResultFile } from '../export-record.ts'
-import type { ExportChange } from '../export-store.ts'
+import type { ChangeOptions, ExportChange } from '../export-store.ts'
 import { FileWriter, storing } from '../files/file-writer.ts'
 import type { ExportTarget } from '../target/export-target.ts'
 import type { ExportParts } from './export-parts.ts'
@@ -21,7 +21,7 @@ export interface Publishing {
   readonly checkpoint: Checkpoint
   readonly signal: AbortSignal
   /** Changes the export as its writer; throws when it is that no longer. */
-  readonly keep: (change: ExportChange) => Promise<void>
+  readonly keep: (change: ExportChange, files?: ChangeOptions['files']) => Promise<void>
 }
 
 /** Where the files of an export are made. */
@@ -73,10 +73,13 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
   const { record, checkpoint, signal, keep } = publishing
   const { order } = record
   const target = targetOf(parts, order)
-  const done: ExportedFile[] = [...record.files]
-  for (const file of checkpoint.files.slice(done.length)) {
-    done.push(await publishFile(target, order, file, signal))
-    await keep({ files: [...done] })
+  const done: ExportedFile[] = []
+  const all = await parts.store.madeFiles(order.id, checkpoint.fileCount)
+  if (all.length < checkpoint.fileCount) throw new Error(`Redis has lost files of export ${order.id}`)
+  for (const [from, made] of all.entries()) {
+    const file = 'sha256' in made ? made : await publishFile(target, order, made, signal)
+    done.push(file)
+    if (file !== made) await keep({ made: { from, files: [file] }, published: done.length })
   }
   const { base } = record
   const state = checkpoint.devices.some(({ holes }) => holes.length > 0) ? 'partial' : 'complete'
@@ -90,20 +93,11 @@ export async function publishExport(parts: ExportParts, publishing: Publishing):
   const expiresMs = endedMs + parts.limits.keepMs
   const fills = base?.count ?? record.fills
   await recordEnd(parts.audit, order, { outcome: state, files: done })
-  await keep({
-    state,
-    stage: 'ended',
-    endedMs,
-    expiresMs,
-    files: done,
-    writer: '',
-    error: null,
-    base: null,
-    fills,
-  })
+  const before = base === undefined ? [] : await parts.store.keptFiles(record)
+  const ended = { state, stage: 'ended', endedMs, expiresMs, published: done.length } as const
+  await keep({ ...ended, writer: '', error: null, base: null, fills }, 'published')
   const names = new Set(done.map(({ name }) => name))
-  for (const { name } of base?.files ?? [])
-    if (!names.has(name)) await target.removeFile({ exportId: order.id, name })
+  for (const { name } of before) if (!names.has(name)) await target.removeFile({ exportId: order.id, name })
   parts.outcomes.ended(state)
 }
 
@@ -114,8 +108,6 @@ async function publishFile(
   signal: AbortSignal,
 ): Promise<ExportedFile> {
   const { name, path, packets, firstNs, lastNs } = file
-  if (file.sha256 !== undefined)
-    return { name, bytes: file.bytes, packets, firstNs, lastNs, sha256: file.sha256 }
   const place = { exportId, name }
   const bytes = await stat(path).then(
     ({ size }) => size,
@@ -171,6 +163,7 @@ function manifestOf(
     endedAt: new Date(endedMs).toISOString(),
     kind: order.plan.kind,
     query: shownQuery(order),
+    forcedFilters: order.plan.forcedFilters,
     packets: sum(files.map(({ packets }) => packets)),
     bytes: sum(files.map(({ bytes }) => bytes)),
     firstNs: files.find(({ firstNs }) => firstNs !== null)?.firstNs ?? null,

@@ -23,10 +23,10 @@ import {
   type ExportWindow,
   type Hole,
   LIVE_STATES,
+  type MadeFile,
   type ReportedFailure,
-  type ResultFile,
 } from '../export-record.ts'
-import type { ExportChange } from '../export-store.ts'
+import type { ChangeOptions, ExportChange } from '../export-store.ts'
 import { joinWindow, type Span } from '../files/join-window.ts'
 import { ResultFiles, removeReplaced } from '../files/result-files.ts'
 import type { SpanOutcome } from '../files/spool.ts'
@@ -98,8 +98,8 @@ class Turn implements AsyncDisposable {
     // One of an earlier version has all its holes in one window each.
     const isUsable = base === undefined || checkpoint?.kept !== undefined
     this.#checkpoint = (isUsable ? checkpoint : undefined) ?? this.#firstCheckpoint
-    this.#isOurs = options.isHandedOver || !this.#checkpoint.isFileOpen
-    this.#filling = base && new FilledFiles(parts, record.order, base)
+    this.#isOurs = options.isHandedOver || this.#checkpoint.openFile === null
+    this.#filling = base && new FilledFiles(parts, record, base)
     const { store } = parts
     const { writer, stopping } = options
     this.#watch = new JobWatch({ store, order: record.order, stopping, writer, progress: () => ({}) })
@@ -112,6 +112,7 @@ class Turn implements AsyncDisposable {
 
   async run(): Promise<WriterTurn> {
     try {
+      await this.#storeAgain()
       return await this.#goOn()
     } catch (error) {
       const { reason } = this.#watch.signal
@@ -128,11 +129,27 @@ class Turn implements AsyncDisposable {
     }
   }
 
+  /** What an earlier version has stored has the form of this one from now on. */
+  async #storeAgain(): Promise<void> {
+    const { former, base, published } = this.#record
+    if (former === undefined) return
+    const { made, kept } = former
+    await this.#keep(
+      {
+        checkpoint: this.#checkpoint,
+        made: { from: 0, files: made.slice(0, this.#checkpoint.fileCount) },
+        published,
+        ...(base === undefined ? {} : { base, kept }),
+      },
+      'dropped',
+    )
+  }
+
   /** A file is missing: Redis was set back to what named it, by its last second or to a backup. */
   async #beginAnew(): Promise<void> {
     this.#parts.log.warn('export.begun-anew', { exportId: this.#order.id })
     try {
-      await this.#keep({ checkpoint: this.#firstCheckpoint, files: [] })
+      await this.#keep({ checkpoint: this.#firstCheckpoint, published: 0 }, 'dropped')
       await this.#parts.spool.remove(this.#order.id)
     } catch {
       // Somebody else will see to it, or this worker when it has the job again.
@@ -187,9 +204,8 @@ class Turn implements AsyncDisposable {
   async #measure(): Promise<boolean> {
     await this.#keep({ stage: this.#checkpoint.nextIndex === 0 ? 'preparing' : 'fetching' })
     const found = await measureNext(this.#parts, {
-      order: this.#order,
+      record: this.#record,
       checkpoint: this.#checkpoint,
-      base: this.#record.base,
       windowsAhead: WINDOWS_AHEAD,
       id: this.#options.attempt,
       signal: this.#watch.signal,
@@ -242,27 +258,32 @@ class Turn implements AsyncDisposable {
       return [{ device, path, alignNs: offsetOf(this.#checkpoint, device) }]
     })
     const result = await this.#openResult(query)
-    const before = this.#checkpoint.files
+    const before = this.#checkpoint
     const joined = { window, query, spans, result, signal: this.#watch.signal }
-    const inputs = await (this.#filling?.join(joined, this.#checkpoint) ?? this.#append(joined, came))
+    const inputs = await (this.#filling?.join(joined, before) ?? this.#append(joined, came))
     if (window.endsPiece) await result.endFile()
     await result.flush()
+    const { fileCount, openFile } = result
+    const made = result.takeMade()
+    const files = openFile === null ? made : [...made, openFile]
+    const bytes = bytesOf(files) - Number(before.openFile?.bytes ?? 0)
     await this.#keep({
       checkpoint: {
-        ...this.#checkpoint,
-        ordered: this.#checkpoint.ordered.slice(1),
-        files: result.files,
-        isFileOpen: result.isFileOpen,
-        ...this.#filling?.place(this.#checkpoint, window),
-        ...tallied(this.#checkpoint, { window, inputs, came }),
+        ...before,
+        ordered: before.ordered.slice(1),
+        fileCount,
+        openFile,
+        writtenBytes: String(Number(before.writtenBytes) + bytes),
+        ...this.#filling?.place(before, window),
+        ...tallied(before, { window, inputs, came }),
       },
+      made: { from: before.fileCount, files: made },
     })
     this.#isOurs = true
-    if (this.#filling === undefined)
-      await this.#parts.quotas.add(order.id, order.quotas ?? [], bytesOf(result.files) - bytesOf(before))
+    if (this.#filling === undefined) await this.#parts.quotas.add(order.id, order.quotas ?? [], bytes)
     this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
     for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
-    await removeReplaced(before, result.files)
+    await removeReplaced(before, files)
     await spool.removeWindow(order.id, window)
   }
 
@@ -291,8 +312,8 @@ class Turn implements AsyncDisposable {
       compression: query.compression,
       partBytes: partBytes === null ? undefined : Number(partBytes),
       signal: this.#watch.signal,
-      files: this.#checkpoint.files,
-      isFileOpen: this.#checkpoint.isFileOpen,
+      fileCount: this.#checkpoint.fileCount,
+      openFile: this.#checkpoint.openFile,
       isHandedOver: this.#isOurs,
     })
     return this.#result
@@ -302,27 +323,22 @@ class Turn implements AsyncDisposable {
     this.#options.onWork()
     const gone = goneFor(this.#order, this.#checkpoint)
     if (gone !== undefined) return await this.#fail(gone)
-    await this.#keep({
-      stage: 'publishing',
-      checkpoint: this.#filling?.withAllFiles(this.#checkpoint) ?? this.#checkpoint,
-    })
+    await this.#keep({ stage: 'publishing', ...(await this.#filling?.lastFiles(this.#checkpoint)) })
     await publishExport(this.#parts, {
       record: this.#record,
       checkpoint: this.#checkpoint,
       signal: this.#watch.signal,
-      keep: (change) => this.#keep(change),
+      keep: (change, files) => this.#keep(change, files),
     })
     await this.#parts.jobs.clean(this.#order.id)
     return 'done'
   }
 
   /** Changes the export, as long as this is its writer. Throws TAKEN_OVER or NOT_WANTED. */
-  async #keep(change: ExportChange): Promise<void> {
+  async #keep(change: ExportChange, files?: ChangeOptions['files']): Promise<void> {
     const { writer } = this.#options
-    const { isChanged, state } = await this.#parts.store.change(this.#order, change, {
-      writer,
-      states: LIVE_STATES,
-    })
+    const guard = { writer, states: LIVE_STATES, ...(files === undefined ? {} : { files }) }
+    const { isChanged, state } = await this.#parts.store.change(this.#order, change, guard)
     if (!isChanged) throw state !== undefined && LIVE_STATES.includes(state) ? TAKEN_OVER : NOT_WANTED
     if (change.checkpoint !== undefined) this.#checkpoint = change.checkpoint
   }
@@ -342,7 +358,7 @@ class Turn implements AsyncDisposable {
   }
 }
 
-function bytesOf(files: readonly ResultFile[]): number {
+function bytesOf(files: readonly MadeFile[]): number {
   return files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
 }
 

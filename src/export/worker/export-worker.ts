@@ -144,8 +144,9 @@ export class ExportWorker implements AsyncDisposable {
 
   async #runExport(job: Job<WriteJob>): Promise<JobTurn> {
     const record = await this.#parts.store.find(job.data.exportId)
-    const { nextIndex = 0, ordered = [], files = [] } = record?.checkpoint ?? {}
-    const marker = `${nextIndex}/${ordered.length}/${files.length}/${record?.files.length ?? 0}`
+    const { nextIndex = 0, ordered = [], fileCount = 0, openFile = null } = record?.checkpoint ?? {}
+    const begun = fileCount + (openFile === null ? 0 : 1)
+    const marker = `${nextIndex}/${ordered.length}/${begun}/${record?.published ?? 0}`
     const turn = await this.#orPark(job, async () => {
       if (await isSuspect(job, marker))
         return await this.#isolate(job, { kind: 'write', job: writingJob(job) })

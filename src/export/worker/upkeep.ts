@@ -7,7 +7,7 @@ import { CapfleetError } from '../../base/error.ts'
 import type { SharedTime } from '../../base/shared-time.ts'
 import { spanJobId, type UpkeepJob } from '../export-jobs.ts'
 import type { ExportOrder } from '../export-order.ts'
-import { ENDED_STATES, type ExportRecord, LIVE_STATES } from '../export-record.ts'
+import { ENDED_STATES, type ExportRecord, keptCount, LIVE_STATES } from '../export-record.ts'
 import { type ExportParts, Later } from '../run/export-parts.ts'
 import { releaseSpace } from '../run/export-space.ts'
 import { targetOf, workFolder } from '../run/publish-export.ts'
@@ -114,7 +114,7 @@ async function expire(parts: ExportParts): Promise<void> {
   let keptBytes = 0
   for await (const record of allExports(parts)) {
     if (!ENDED_STATES.includes(record.state)) continue
-    keptBytes += record.files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
+    if (keptCount(record) > 0) keptBytes += Number(record.checkpoint?.writtenBytes ?? 0)
     const untilMs = record.expiresMs ?? (record.endedMs ?? 0) + ENDED_KEPT_MS
     const isTooMuch = keptBytes > (parts.limits.keepBytes ?? Number.POSITIVE_INFINITY)
     if (untilMs <= nowMs || isTooMuch || record.isRemoved)

@@ -64,12 +64,17 @@ export async function revokeToken(ctx: RouteContext, parts: GatewayParts): Promi
   answerPrivately(ctx, shownToken((await store.find(id)) ?? found))
 }
 
-/** A token sees itself and what was made by it: who has stolen it must not learn of, or revoke, others. */
+/**
+ * A token sees itself and what was made by it: a thief must not learn of, or revoke, others. One of a provider hangs on
+ * none of ours: like a password it is the user.
+ */
 function maySeeToken({ name, scopes, ...caller }: Caller, { id, user, parents }: TokenRecord): boolean {
   if (scopes.has('admin')) return true
   if (user !== name) return false
   const credential = originOf(caller.credential)
-  return credential.kind === 'password' || id === credential.id || parents.includes(credential.id)
+  if (credential.kind === 'password') return true
+  const isOfProvider = credential.kind === 'token' && credential.chain.length === 0
+  return isOfProvider || id === credential.id || parents.includes(credential.id)
 }
 
 async function refuseBadBounds(

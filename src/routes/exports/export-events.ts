@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Bell } from '../../base/bell.ts'
 import { takeNoParameters } from '../../contract/request-parameters.ts'
 import { RECORD_KEPT_MS } from '../../export/export-changes.ts'
-import { ENDED_STATES, type ExportRecord, shownExport } from '../../export/export-record.ts'
+import { ENDED_STATES, shownExport, type WholeExport } from '../../export/export-record.ts'
 import { answerLive } from '../../http/live-answer.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { callerOf } from '../request/request-caller.ts'
@@ -18,7 +18,8 @@ const EVENT_EVERY_MS = 250
 /** Ends when the export has, the client leaves or the gateway stops; clients come back with Last-Event-ID then. */
 export async function followExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  const first = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const first = { record, files: await parts.exports.store.keptFiles(record) }
   const seen = Number(ctx.get('Last-Event-ID') || 0)
   const { name: user } = callerOf(ctx)
   await answerLive({ draining: parts.draining, live: parts.exports.followers }, ctx, {
@@ -36,27 +37,28 @@ interface Following {
 
 async function* exportTexts(
   parts: GatewayParts,
-  first: ExportRecord,
+  first: WholeExport,
   { seen, signal }: Following,
 ): AsyncGenerator<string> {
   using bell = new Bell()
   signal.addEventListener('abort', bell.ring, { once: true })
   let changedMs = performance.now()
-  using _following = parts.exports.changes.follow(first.order.id, () => {
+  using _following = parts.exports.changes.follow(first.record.order.id, () => {
     changedMs = performance.now()
     bell.ring()
   })
   const isSilent = bell.every(SILENCE_MAX_MS)
   let told = seen
-  for (let record: ExportRecord | undefined = first; record !== undefined; ) {
-    if (record.revision > told) yield eventOf(parts, record)
+  for (let whole: WholeExport | undefined = first; whole !== undefined; ) {
+    const { record } = whole
+    if (record.revision > told) yield eventOf(parts, whole)
     else if (isSilent()) yield ': still there\n\n'
     told = Math.max(told, record.revision)
     if (signal.aborted || ENDED_STATES.includes(record.state)) return
     await delay(EVENT_EVERY_MS, undefined, { signal }).catch(() => undefined)
     await bell.wait()
     if (signal.aborted) return
-    record = await find(parts, first.order.id, { sinceMs: changedMs, signal })
+    whole = await find(parts, record.order.id, { sinceMs: changedMs, signal })
   }
 }
 
@@ -65,16 +67,17 @@ async function find(
   { exports, log }: GatewayParts,
   id: string,
   { sinceMs, signal }: { readonly sinceMs: number; readonly signal: AbortSignal },
-): Promise<ExportRecord | undefined> {
+): Promise<WholeExport | undefined> {
   try {
     const maxAgeMs = Math.min(performance.now() - sinceMs, RECORD_KEPT_MS)
-    return await exports.records.get(id, { maxAgeMs, signal }, () => exports.store.find(id))
+    return await exports.records.get(id, { maxAgeMs, signal }, () => exports.store.findWhole(id))
   } catch (error) {
     if (!signal.aborted) log.warn('export.follow-failed', { message: (error as Error).message })
     return undefined
   }
 }
 
-function eventOf({ exports: { clock } }: GatewayParts, record: ExportRecord): string {
-  return `id: ${record.revision}\nevent: export\ndata: ${JSON.stringify(shownExport(record, clock.nowMs()))}\n\n`
+function eventOf({ exports: { clock } }: GatewayParts, whole: WholeExport): string {
+  const shown = JSON.stringify(shownExport(whole, clock.nowMs()))
+  return `id: ${whole.record.revision}\nevent: export\ndata: ${shown}\n\n`
 }

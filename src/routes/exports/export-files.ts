@@ -2,7 +2,7 @@
 import { CapfleetError } from '../../base/error.ts'
 import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
 import { orderFacts } from '../../export/export-order.ts'
-import { type ExportRecord, keptFiles } from '../../export/export-record.ts'
+import { type ExportRecord, keptCount } from '../../export/export-record.ts'
 import { MANIFEST_NAME, targetOf } from '../../export/run/publish-export.ts'
 import type { ExportTarget } from '../../export/target/export-target.ts'
 import { EXPORT_FILE_PARAMETERS } from '../../query/export-options.ts'
@@ -21,9 +21,9 @@ export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Pr
   const { part } = takeParameters(ctx, EXPORT_FILE_PARAMETERS)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   const target = targetWithFiles(parts, record)
-  const files = keptFiles(record)
-  const file = files[part - 1]
-  if (file === undefined) throw badParameter('Part', `must be one of the ${files.length} files, got ${part}`)
+  const [file] = await parts.exports.store.keptFiles(record, part - 1, part)
+  if (file === undefined)
+    throw badParameter('Part', `must be one of the ${keptCount(record)} files, got ${part}`)
   const { name, bytes, sha256 } = file
   const open = (range: Parameters<ExportTarget['open']>[1]) =>
     target.open({ exportId: record.order.id, name }, range)
@@ -52,7 +52,7 @@ export async function showManifest(ctx: RouteContext, parts: GatewayParts): Prom
 
 /** Where the files are. Fails with export-unfinished when there are none. */
 function targetWithFiles({ exports }: GatewayParts, record: ExportRecord): ExportTarget {
-  if (keptFiles(record).length > 0) return targetOf(exports, record.order)
+  if (keptCount(record) > 0) return targetOf(exports, record.order)
   const { order, state, error } = record
   const why = error === undefined ? '' : ` (${error.detail})`
   throw new CapfleetError('export-unfinished', `export ${order.id} has no file: it is ${state}${why}`)

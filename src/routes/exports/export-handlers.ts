@@ -107,7 +107,7 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
   if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
   ctx.set('Location', `/v1/exports/${id}`)
-  show(ctx, parts, await ownExport(ctx, parts, id), 202)
+  await show(ctx, parts, await ownExport(ctx, parts, id), 202)
 }
 
 /** The exports of the user, newest first; those of all users for whoever may see what others took. */
@@ -132,8 +132,9 @@ export async function listExports(ctx: RouteContext, parts: GatewayParts): Promi
   const last = shown.at(-1)
   const isMore = found.length > limit || page.next !== undefined
   ctx.set('Cache-Control', 'no-store')
+  const whole = shown.map(async (record) => ({ record, files: await store.keptFiles(record) }))
   ctx.body = {
-    exports: shown.map((record) => shownExport(record, parts.exports.clock.nowMs())),
+    exports: (await Promise.all(whole)).map((one) => shownExport(one, parts.exports.clock.nowMs())),
     next: isMore && last !== undefined ? pageAfter(last.order) : null,
     workers: await store.workers(),
   }
@@ -142,7 +143,7 @@ export async function listExports(ctx: RouteContext, parts: GatewayParts): Promi
 /** One export. Fails with unknown-export. */
 export async function showExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   takeNoParameters(ctx)
-  show(ctx, parts, await ownExport(ctx, parts, ctx.params.id ?? ''))
+  await show(ctx, parts, await ownExport(ctx, parts, ctx.params.id ?? ''))
 }
 
 /** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
@@ -154,13 +155,14 @@ export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Prom
   const record = await exportToChange(ctx, parts)
   const { order, base } = record
   const nowMs = parts.exports.clock.nowMs()
-  const ended = base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base)
+  const ended =
+    base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base, record)
   const cancelled = { ...ended, stage: 'ended', writer: '' } as const
   const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
   // It has ended: from now on it is not there any more, and a worker removes its files.
   if (!isChanged) await store.change(order, { expiresMs: nowMs, isRemoved: true }, { states: ENDED_STATES })
   await jobs.clean(order.id)
-  show(ctx, parts, (await store.find(order.id)) ?? record)
+  await show(ctx, parts, (await store.find(order.id)) ?? record)
 }
 
 /** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
@@ -180,7 +182,7 @@ export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promis
   await store.change(order, fillingOf(record), { states: ['partial'] })
   await jobs.start(order, await store.liveOf(order.user))
   ctx.set('Location', `/v1/exports/${order.id}`)
-  show(ctx, parts, await ownExport(ctx, parts, order.id), 202)
+  await show(ctx, parts, await ownExport(ctx, parts, order.id), 202)
 }
 
 function nothingToFill({ order, state }: ExportRecord): CapfleetError {
@@ -233,10 +235,16 @@ function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportR
   return maySee(ctx, parts, madeOf(order.user, order.plan))
 }
 
-function show(ctx: RouteContext, parts: GatewayParts, record: ExportRecord, status = 200): void {
+async function show(
+  ctx: RouteContext,
+  { exports: { store, clock } }: GatewayParts,
+  record: ExportRecord,
+  status = 200,
+): Promise<void> {
+  const files = await store.keptFiles(record)
   ctx.set('Cache-Control', 'no-store')
   ctx.status = status
-  ctx.body = shownExport(record, parts.exports.clock.nowMs())
+  ctx.body = shownExport({ record, files }, clock.nowMs())
 }
 
 /** What the request says of being sent again. Fails with bad-parameter. */

@@ -116,6 +116,8 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
       const { id } = order.json()
       await ask(`/v1/exports/${id}/events`)
       const file = await ask(`/v1/exports/${id}/file`)
+      for (const told of [`/v1/exports/${id}`, `/v1/exports/${id}/manifest`])
+        assert.deepEqual((await ask(told)).json().forcedFilters, [FILTER], told)
       const { records } = readPcap(file.body)
       assert.ok(records.length > 0)
       assertPass(records)

@@ -100,8 +100,8 @@ describe('a writer that nobody saw stop', () => {
       let file = ''
       await eventually(
         async () => {
-          const { files = [], isFileOpen } = JSON.parse((await redis.hget(key, 'checkpoint')) ?? '{}')
-          file = isFileOpen === true ? files[0].path : ''
+          const { openFile } = JSON.parse((await redis.hget(key, 'progress')) ?? '{}')
+          file = openFile?.path ?? ''
           return file !== ''
         },
         { message: 'a file is begun' },
@@ -119,8 +119,8 @@ describe('a writer that nobody saw stop', () => {
           (await redis.zscore(waiting, id)) !== null,
         { message: 'the next writer waits' },
       )
-      const [writer, checkpoint] = await redis.hmget(key, 'writer', 'checkpoint')
-      const isReplaced = JSON.parse(checkpoint ?? '{}').files[0].path !== file
+      const [writer, progress] = await redis.hmget(key, 'writer', 'progress')
+      const isReplaced = JSON.parse(progress ?? '{}').openFile.path !== file
       assert.ok(writer !== '' || isReplaced, 'the file of the one that may come back is handed over')
       for (const { line } of world.devices) {
         line.isDown = false
@@ -148,23 +148,23 @@ describe('Redis that was set back', () => {
     const redis = new Redis(world.redis.url)
     try {
       const key = `{capfleet}:export:job:${id}`
-      const checkpointOf = async () => JSON.parse((await redis.hget(key, 'checkpoint')) ?? '{}')
+      const checkpointOf = async () => JSON.parse((await redis.hget(key, 'progress')) ?? '{}')
       await using worker = await ExportWorkerProcess.start({
         gateway: world.gateway,
         folder: folder.path,
         name: 'w',
       })
       const hasFile = async (not = '') => {
-        const [file] = (await checkpointOf()).files ?? []
-        return file !== undefined && file.path !== not
+        const { openFile } = await checkpointOf()
+        return openFile !== undefined && openFile !== null && openFile.path !== not
       }
       await eventually(hasFile, { message: 'a file is begun' })
       await worker.signal('SIGKILL')
-      const old = await redis.hget(key, 'checkpoint')
+      const old = await redis.hget(key, 'progress')
       // No writer has handed its file over: the next one copies it.
       await redis.hset(key, 'writer', 'dead')
       await worker.start()
-      const { path } = JSON.parse(old ?? '').files[0]
+      const { path } = JSON.parse(old ?? '').openFile
       await eventually(() => hasFile(path), { message: 'the file is replaced' })
       await eventually(
         async () =>
@@ -175,7 +175,7 @@ describe('Redis that was set back', () => {
         { message: 'the old one has gone' },
       )
       await worker.signal('SIGKILL')
-      await redis.hset(key, 'checkpoint', old ?? '')
+      await redis.hset(key, 'progress', old ?? '')
       for (const { line } of world.devices) line.bytesPerSecond = undefined
       await worker.start()
       const shown = await world.ended(id)

@@ -249,7 +249,7 @@ for (const [name, open] of PASSING_WAYS)
 
     test('takes along what the other side needs to know, and no credentials', async () => {
       answers(
-        'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nETag: "a"\r\nSet-Cookie: a=b\r\nX-Device: 1\r\n\r\nok',
+        'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nETag: "a"\r\nCache-Control: public, max-age=60\r\nSet-Cookie: a=b\r\nX-Device: 1\r\n\r\nok',
         'close',
       )
       const { headers } = await httpGet(url(), {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { createLog } from '../../../src/base/log.ts'
 import type { ExportOrder } from '../../../src/export/export-order.ts'
+import { firstCheckpoint } from '../../../src/export/export-pieces.ts'
 import { LIVE_STATES } from '../../../src/export/export-record.ts'
 import { ExportStore } from '../../../src/export/export-store.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
@@ -125,6 +126,43 @@ describe('exports in Redis', () => {
     await store.change(order, { error: null, fetching: { device: 'east', bytes: 0 } })
     const after = await store.find(order.id)
     assert.deepEqual([after?.error, after?.fetching.size], [undefined, 0])
+  })
+
+  test('files are kept one by one, and may be read once all are published', async () => {
+    const order = orderBy('ann')
+    await store.create(order, 10)
+    const file = (number: number) => ({
+      name: `${number}.pcap`,
+      bytes: '24',
+      packets: '0',
+      firstNs: null,
+      lastNs: null,
+    })
+    const made = (number: number) => ({ ...file(number), path: `/${number}`, pcapBytes: '24' })
+    const published = (number: number) => ({ ...file(number), sha256: String(number) })
+    const checkpoint = { ...firstCheckpoint(order), fileCount: 2 }
+    await store.change(order, { made: { from: 0, files: [made(0), made(1), made(2)] } })
+    await store.change(order, { checkpoint, made: { from: 1, files: [made(3)] } })
+    assert.deepEqual(await store.madeFiles(order.id, 2), [made(0), made(3)])
+    assert.deepEqual((await store.findWhole(order.id))?.files, [])
+    for (const from of [0, 1])
+      await store.change(order, { made: { from, files: [published(from)] }, published: from + 1 })
+    await store.change(order, { state: 'partial', published: 2 }, { files: 'published' })
+    const whole = await store.findWhole(order.id)
+    assert.deepEqual(whole?.files, [published(0), published(1)])
+    assert.deepEqual(whole && (await store.keptFiles(whole.record, 1)), [published(1)])
+    // Filled in vain it has the files that it had.
+    const base = { checkpoint, endedMs: 1, expiresMs: 2, count: 1 }
+    await store.change(order, { state: 'queued', base, checkpoint: firstCheckpoint(order) })
+    await store.change(order, { made: { from: 0, files: [made(7)] } })
+    assert.deepEqual((await store.findWhole(order.id))?.files, [published(0), published(1)])
+    await store.change(order, { state: 'partial', base: null, checkpoint })
+    assert.deepEqual((await store.findWhole(order.id))?.files, [published(0), published(1)])
+    assert.deepEqual(await store.madeFiles(order.id, 1), [])
+    const left = async () => (await redis.leftovers('test')).filter((key) => key.includes(order.id))
+    assert.equal((await left()).length, 2)
+    await store.forget(order)
+    assert.deepEqual(await left(), [])
   })
 
   test('pages hold all exports once, the newest first, also those of one millisecond', async () => {

@@ -115,3 +115,18 @@ test('slashes that follow one another are one', async (t) => {
   const detail = async (answer: Response) => ((await answer.json()) as { readonly detail: string }).detail
   assert.deepEqual([doubled.status, await detail(doubled)], [plain.status, await detail(plain)])
 })
+
+test('no cache keeps an answer unless its handler says so, nor a problem in its place', async (t) => {
+  const app = createHttpApp({ log: createLog('test', 'silent'), metrics: new Metrics() })
+  app.use((ctx) => {
+    if (ctx.path !== '/plain') ctx.set('Cache-Control', 'public, max-age=60')
+    if (ctx.path === '/bad') throw new CapfleetError('bad-parameter', 'bad')
+    ctx.body = 'x'
+  })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
+  t.after(() => server.close(0))
+  const cachingOf = async (path: string) => (await fetch(server.url + path)).headers.get('cache-control')
+  assert.equal(await cachingOf('/plain'), 'no-store')
+  assert.equal(await cachingOf('/file'), 'public, max-age=60')
+  assert.equal(await cachingOf('/bad'), 'no-store')
+})

@@ -42,6 +42,14 @@ test('who has come by https, through a proxy on the machine itself, keeps it for
   assert.doesNotMatch(sessionCookie('T', '/', { ...asked('localhost'), headers: local }), /Secure/)
 })
 
+test('for a whole host over TLS no other host can set it; below a path, or without TLS, browsers would refuse that', () => {
+  const nameOf = (path: string, host: string) => sessionCookie('T', path, asked(host)).split('=')[0]
+  assert.equal(nameOf('/', 'gateway.example'), '__Host-capfleet-session')
+  assert.equal(nameOf('/a/', 'gateway.example'), 'capfleet-session')
+  assert.equal(nameOf('/', 'localhost'), 'capfleet-session')
+  assert.match(noSessionCookie('/', asked('gateway.example')), /^__Host-capfleet-session=; .*Max-Age=0$/)
+})
+
 test('it is removed where it was kept', () => {
   assert.equal(
     noSessionCookie('/a/', asked('localhost')),
@@ -54,6 +62,8 @@ for (const [cookie, token] of [
   ['x=y; capfleet-session=a.b.c; z=1', 'a.b.c'],
   ['x=y;capfleet-session=a=b', 'a=b'],
   ['x-capfleet-session=a', undefined],
+  ['__Host-capfleet-session=a.b', 'a.b'],
+  ['capfleet-session=foreign; __Host-capfleet-session=own', 'own'],
   ['capfleet-session', undefined],
   ['', undefined],
   [undefined, undefined],

@@ -57,6 +57,7 @@ export interface ShownExport {
   readonly progress: {
     readonly stage: string
     readonly fetchedBytes: string
+    readonly writtenBytes: string
     readonly doneNs: string | null
     readonly waiting: { readonly device: string; readonly detail: string } | null
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
+import type { MadeFile } from '../../../../src/export/export-record.ts'
 import { RecordSource } from '../../../../src/export/files/record-source.ts'
 import { ResultFiles, type ResultOptions, removeReplaced } from '../../../../src/export/files/result-files.ts'
 import { type Compression, encodingOf } from '../../../../src/query/query-values.ts'
@@ -40,11 +41,16 @@ function options(folder: string, more: Partial<ResultOptions> = {}): ResultOptio
     compression: 'none',
     partBytes: undefined,
     signal: new AbortController().signal,
-    files: [],
-    isFileOpen: false,
+    fileCount: 0,
+    openFile: null,
     isHandedOver: true,
     ...more,
   }
+}
+
+/** Of files that no target has yet. */
+function pathsOf(made: readonly MadeFile[]): readonly string[] {
+  return made.flatMap((file) => ('path' in file ? [file.path] : []))
 }
 
 describe('the files of an export', () => {
@@ -52,16 +58,17 @@ describe('the files of an export', () => {
     test(`grow window by window, ${compression}, and are counted`, async () => {
       await using folder = await tempFolder()
       const all = somePackets(300)
-      let state = { files: [] as ResultOptions['files'], isFileOpen: false }
+      let state: Pick<ResultOptions, 'fileCount' | 'openFile'> = { fileCount: 0, openFile: null }
       for (let from = 0; from < all.length; from += 100) {
         // Each turn may be of another worker.
         await using result = await ResultFiles.open(options(folder.path, { compression, ...state }))
         await append(result, all.slice(from, from + 100))
         await result.flush()
-        state = { files: result.files, isFileOpen: result.isFileOpen }
+        const { fileCount, openFile } = result
+        state = { fileCount, openFile }
       }
-      const [file, ...others] = state.files
-      assert.ok(file !== undefined && others.length === 0)
+      const { openFile: file, fileCount } = state
+      assert.ok(file !== null && fileCount === 0)
       const input = await readFile(file.path)
       const bytes = execFileSync(UNPACK[encodingOf(compression)], { input })
       assert.ok(bytes.equals(makePcap(all)), `${bytes.length} bytes`)
@@ -85,15 +92,16 @@ describe('the files of an export', () => {
     await using zombie = await ResultFiles.open(options(folder.path))
     await append(zombie, first)
     await zombie.flush()
-    const checkpoint = { files: [...zombie.files], isFileOpen: true }
+    const checkpoint = { fileCount: 0, openFile: zombie.openFile }
     await append(zombie, somePackets(9, 1_000))
     await using result = await ResultFiles.open(options(folder.path, { ...checkpoint, isHandedOver: false }))
     await append(result, second)
     await append(zombie, somePackets(9, 2_000))
     await result.endFile()
-    const bytes = await readFile(result.files[0]?.path ?? '')
+    const made = result.takeMade()
+    const bytes = await readFile(pathsOf(made)[0] ?? '')
     assert.ok(bytes.equals(makePcap([...first, ...second])), `${bytes.length} bytes`)
-    await removeReplaced(checkpoint.files, result.files)
+    await removeReplaced(checkpoint, made)
     assert.equal((await readdir(folder.path)).length, 1)
   })
 
@@ -108,8 +116,9 @@ describe('the files of an export', () => {
       await append(result, all.slice(0, border))
       await append(result, all.slice(border))
       await result.endFile()
+      const made = result.takeMade()
       const parts = await Promise.all(
-        result.files.map(async ({ path }) => readPcap(await readFile(path)).records),
+        pathsOf(made).map(async (path) => readPcap(await readFile(path)).records),
       )
       const seed = `SEED=${random.seed} round ${round}`
       assert.deepEqual(recordLines(parts.flat()), recordLines(all), seed)
@@ -122,7 +131,7 @@ describe('the files of an export', () => {
         const next = parts[index + 1]?.[0]
         if (next !== undefined)
           assert.ok(size + makeRecord(next).length > partBytes, `${seed}: part ${index} had room`)
-        assert.equal(result.files[index]?.packets, String(records.length), seed)
+        assert.equal(made[index]?.packets, String(records.length), seed)
       }
     }
   })
@@ -132,7 +141,8 @@ describe('the files of an export', () => {
     await using result = await ResultFiles.open(options(folder.path, { partBytes: 1_000_000 }))
     await append(result, [])
     await result.endFile()
-    assert.deepEqual(await readFile(result.files[0]?.path ?? ''), HEADER)
-    assert.deepEqual(result.files[0]?.firstNs, null)
+    const made = result.takeMade()
+    assert.deepEqual(await readFile(pathsOf(made)[0] ?? ''), HEADER)
+    assert.deepEqual(made[0]?.firstNs, null)
   })
 })

@@ -248,5 +248,19 @@ describe('users of an identity provider', () => {
     assert.equal((await httpGet(gateway.url + String(url))).status, 200)
     const schedule = await ask('POST', '/v1/schedules?Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now', token)
     assert.deepEqual([schedule.status, schedule.json().code], [403, 'out-of-bounds'])
+    // With another token of the provider they see what they made, and take it back; a token of ours does not.
+    const sibling = shown(await ask('POST', '/v1/tokens?Scopes=device:read', token))
+    const listed = async (by: string) => {
+      const { tokens } = (await ask('GET', '/v1/tokens', by)).json() as { tokens: ShownToken[] }
+      return tokens.map(({ id }) => id).sort()
+    }
+    const later = await oidc.token()
+    assert.deepEqual(await listed(later), [child.id, sibling.id].sort())
+    assert.deepEqual(await listed(child.token), [child.id])
+    const foreign = await ask('DELETE', `/v1/tokens/${sibling.id}`, child.token)
+    assert.deepEqual([foreign.status, foreign.json().code], [404, 'unknown-token'])
+    const revoked = await ask('DELETE', `/v1/tokens/${child.id}`, later)
+    assert.equal(revoked.status, 200, revoked.body.toString())
+    assert.equal((await ask('GET', '/v1/devices', child.token)).status, 401)
   })
 })
