@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Chunk, Download, DownloadTotals } from '../../native/addon.ts'
 import { cutResponse } from '../../src/http/cut-response.ts'
+import { resetConnection } from '../../src/http/reset-connection.ts'
 import { watchSlowClient } from '../../src/http/slow-client.ts'
 import { BodyWriter } from './body-writer.ts'
 import type { Reader } from './stream-limit.ts'
@@ -46,7 +47,7 @@ export async function sendDownload(res: ServerResponse, options: SendOptions): P
   let isTooSlow = false
   const cutOff = (): void => {
     isTooSlow = true
-    res.socket?.resetAndDestroy()
+    if (res.socket !== null) resetConnection(res.socket)
   }
   const left = (): SendOutcome | undefined => {
     if (idle.expired) return { kind: 'idle-timeout' }
@@ -146,7 +147,7 @@ function watchProgress(res: ServerResponse, writer: BodyWriter, idleTimeoutMs: n
       return
     }
     watch.expired = true
-    res.socket?.resetAndDestroy()
+    if (res.socket !== null) resetConnection(res.socket)
   }
   res.setTimeout(idleTimeoutMs)
   res.on('timeout', onTimeout)

@@ -5,6 +5,7 @@
 import { type Chunk, Download } from '../../native/addon.ts'
 import type { DownloadOptions } from '../../native/download-options.ts'
 import { givenParameters } from '../../src/contract/request-parameters.ts'
+import { refuseLaterRange } from '../../src/http/later-range.ts'
 import type { DownloadKind, DownloadQuery } from '../../src/query/download-query.ts'
 import { parseLegacyQuery } from '../../src/query/legacy-query.ts'
 import { type ParseContext, parseDownloadQuery } from '../../src/query/parse-download-query.ts'
@@ -27,6 +28,9 @@ import {
 } from './send-download.ts'
 import type { Reader } from './stream-limit.ts'
 
+const WAY_ON =
+  'ask without Range, or by After=<bytes of the file> for what follows them if the packets are still the same; a gateway checks that, with Resume and Offset'
+
 /** A download from the V1 path of this kind. */
 export function storedDownload(kind: DownloadKind): ApplianceHandler {
   return answerWith((given, context) => parseDownloadQuery(kind, given, context))
@@ -42,6 +46,7 @@ function answerWith(
 ): ApplianceHandler {
   return async (ctx, parts) => {
     parts.draining.throwIfAborted()
+    refuseLaterRange(ctx.req, WAY_ON)
     await withClientSignal(ctx, async (signal) => {
       const readsAllBlocks = ctx.get('Capfleet-Forced-Filter') === 'true'
       const request = { caller: callerOf(ctx), readsAllBlocks, signal }

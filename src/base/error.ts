@@ -29,6 +29,12 @@ export const ERROR_KINDS = {
   'bad-frame-filter': { status: 400, title: 'FilterFrame does not parse', retry: false, blame: 'caller' },
   'bad-regex': { status: 400, title: 'FilterRE does not compile', retry: false, blame: 'caller' },
   'bad-timezone': { status: 400, title: 'TSZone names no time zone', retry: false, blame: 'caller' },
+  'range-unsupported': {
+    status: 400,
+    title: 'A download does not resume by Range',
+    retry: false,
+    blame: 'caller',
+  },
   'ambiguous-timezone': {
     status: 400,
     title: 'TSZone names several time zones',

@@ -56,7 +56,8 @@ import {
 export const DOWNLOAD_ANSWER: Answer = {
   says:
     'The packets as a PCAP, compressed if Compression says so. Nothing that is not whole ends as if it were: a download ' +
-    'that fails is cut inside a packet, and the connection breaks. Without packets it is the header of the file alone.',
+    'that fails is cut inside a packet, and the connection is reset. Without packets it is the header of the file alone. ' +
+    'A Range that begins after the first byte is refused; any other one is ignored.',
   bodies: Object.fromEntries(Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'])),
   headers: DOWNLOAD_HEADERS,
   trailers: DOWNLOAD_TRAILERS,
@@ -108,7 +109,7 @@ function download(path: string, kind: DownloadKind, says: string): DownloadEndpo
     context: { kind },
     requestHeaders: [CAPFLEET_CALLER, CAPFLEET_FORCED_FILTER],
     answers: [DOWNLOAD_ANSWER],
-    errors: [...QUERY_ERRORS, 'download-slots-exhausted', 'draining'],
+    errors: ['range-unsupported', ...QUERY_ERRORS, 'download-slots-exhausted', 'draining'],
   }
 }
 

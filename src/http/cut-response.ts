@@ -1,27 +1,34 @@
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
-import { resetConnection } from './reset-connection.ts'
+import { confirmedByClient } from './last-bytes.ts'
+import { resetConnection, tcpSocketOf } from './reset-connection.ts'
 
 export interface CutOptions {
   /** The bytes go out as they are: the caller has seen to chunks. */
   readonly isFramed?: boolean
   /** Why the body cannot be completed. */
   readonly reason?: unknown
-  /** Called when nothing that was written is thrown away by us, before the client can see the end. */
+  /**
+   * Called when the client has confirmed all that was written, before it can see the end. Not for HTTP/1.0, which is
+   * mostly the language of a proxy, whose client may never get what the proxy holds.
+   */
   readonly onHanded?: () => void
 }
 
 /** How long a client gets to take what is already written before the connection goes. */
 const DRAIN_LIMIT_MS = 30_000
-/** Time for the last bytes to leave the kernel before a reset discards its buffer. */
-const RESET_DELAY_MS = 1_000
+/** The same when the program ends, which has no time for a client that takes nothing. */
+const SHUTDOWN_LIMIT_MS = 1_000
+/** Time for a client to read what its kernel has confirmed: some kernels throw that away at a reset. */
+const READ_MS = 200
 
 /**
- * Ends a body that cannot be completed so that nobody can take it for a whole one: writes
- * `partialRecord` (bytes that leave the PCAP, gzip or zstd format inside an element), then breaks
- * the connection. HTTP/1.1 clients see a missing last chunk; an HTTP/1.0 client has only the reset.
- * When the program ends (`reason` is draining) it is a reset, too: a pod's network ends soon, and a slow client would
- * wait for ever for the end that is behind bytes in our kernel. Calling it after the response closed is harmless.
+ * Ends a body that cannot be completed so that nobody can take it for a whole one: writes `partialRecord` (bytes that
+ * leave the PCAP, gzip or zstd format inside an element), and resets the connection when the client has them. Without a
+ * reset GNU wget takes a chunk that breaks off for the end of the body, and an HTTP/1.0 client any end of the connection.
+ * Calling it after the response closed is harmless.
  */
 export async function cutResponse(
   res: ServerResponse,
@@ -31,26 +38,20 @@ export async function cutResponse(
   const socket = res.socket
   if (socket === null || res.closed || res.writableEnded) return
   const body = isFramed ? socket : res
-  const isLast = isShutdown(reason)
-  // The program that ends has no time for a client that takes nothing.
   const limit = setTimeout(
-    () => (isLast ? resetConnection(socket) : socket.destroy()),
-    isLast ? RESET_DELAY_MS : DRAIN_LIMIT_MS,
+    () => resetConnection(socket),
+    isShutdown(reason) ? SHUTDOWN_LIMIT_MS : DRAIN_LIMIT_MS,
   )
-  const gone = new Promise<false>((resolve) => res.once('close', () => resolve(false)))
+  const gone = once(res, 'close').then(() => false)
   try {
     const written = new Promise<boolean>((resolve) => body.write(partialRecord, (error) => resolve(!error)))
-    const isHanded = await Promise.race([written, gone])
-    if ((res.req.httpVersionMinor === 0 || isLast) && !res.closed) {
-      const reset = setTimeout(() => resetConnection(socket), RESET_DELAY_MS)
-      await gone
-      clearTimeout(reset)
-      return
-    }
-    if (isHanded && !res.closed) onHanded?.()
-    socket.destroy()
+    if (!(await Promise.race([written, gone]))) return
+    if (!(await confirmedByClient(tcpSocketOf(socket)))) return
+    if (res.req.httpVersionMinor > 0) onHanded?.()
+    await Promise.race([delay(READ_MS), gone])
   } finally {
     clearTimeout(limit)
+    resetConnection(socket)
   }
 }
 

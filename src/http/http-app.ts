@@ -15,6 +15,7 @@ import { continueTrace, type TraceContext, type TraceHeaders } from '../base/tra
 import { TrustedProxies } from './caller-address.ts'
 import { refusalOf } from './connection-limits.ts'
 import { refuseLongHeaders } from './header-limits.ts'
+import { unlikeRange } from './later-range.ts'
 import { ServerTiming } from './server-timing.ts'
 import { isAskedByPage } from './session-cookie.ts'
 
@@ -188,7 +189,8 @@ function answerProblem(
   if (error.code === 'unauthenticated')
     ctx.set('WWW-Authenticate', challenges(error, takesTokens, isAskedByPage(ctx.req)))
   ctx.status = error.kind.status
-  ctx.body = JSON.stringify(problemBody(error, ctx.state.requestId, LEGACY_PATH.test(ctx.path)))
+  const body = JSON.stringify(problemBody(error, ctx.state.requestId, LEGACY_PATH.test(ctx.path)))
+  ctx.body = unlikeRange(body, ctx.req.headers.range)
   ctx.type = 'application/problem+json'
   return error.code
 }

@@ -4,6 +4,7 @@
  * A client that was slow to read would then wait for ever: neither its last bytes nor the end of the connection come.
  */
 import { readFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** The kernel tells what clients have confirmed by its table only, never by an event. */
@@ -35,14 +36,53 @@ export async function lastBytesDelivered(port: number, limitMs: number): Promise
   }
 }
 
+/**
+ * Resolves with true when the client has confirmed all that was written to the connection, with false when the
+ * connection is gone. REQUIRES: something closes a connection whose client confirms nothing.
+ */
+export async function confirmedByClient(socket: Socket): Promise<boolean> {
+  const [local, remote] = [portSuffix(socket.localPort), portSuffix(socket.remotePort)]
+  while (!socket.destroyed) {
+    // Clients of other addresses with the same port number are waited for as well: that is rare, and no harm.
+    const lines = (await nextTable()).filter((line) => line[1]?.endsWith(local) && line[2]?.endsWith(remote))
+    if (lines.length === 0) return false
+    if (lines.every(isConfirmed)) return !socket.destroyed
+  }
+  return false
+}
+
+let nextReading: Promise<string[][]> | undefined
+
+/** The table as it is after the call. Downloads that are cut together share one reading. */
+function nextTable(): Promise<string[][]> {
+  nextReading ??= delay(LOOK_AGAIN_MS).then(() => {
+    nextReading = undefined
+    return readTables()
+  })
+  return nextReading
+}
+
 async function unconfirmed(port: number): Promise<{ readonly connections: number; readonly bytes: number }> {
-  const tables = await Promise.all(['tcp', 'tcp6'].map(readTable))
-  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const left = tables.flat().filter(([, local = '', , state = '']) => {
+  const suffix = portSuffix(port)
+  const left = (await readTables()).filter(([, local = '', , state = '']) => {
     return local.endsWith(suffix) && UNCONFIRMED_STATES.has(state)
   })
   const bytes = left.reduce((sum, [, , , , queues = '']) => sum + Number.parseInt(queues, 16), 0)
   return { connections: left.length, bytes }
+}
+
+/** As the table has it behind an address. */
+function portSuffix(port = 0): string {
+  return `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+}
+
+/** Its queue of bytes to send, which precedes that of bytes to read, is empty. */
+function isConfirmed([, , , , queues = '']: string[]): boolean {
+  return Number.parseInt(queues, 16) === 0
+}
+
+async function readTables(): Promise<string[][]> {
+  return (await Promise.all(['tcp', 'tcp6'].map(readTable))).flat()
 }
 
 /** The fields of each line: number, local address, remote address, state, bytes to send and to read. */

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Caller } from '../base/caller.ts'
 import type { LiveCaller, LiveLimit } from './live-limit.ts'
+import { resetConnection } from './reset-connection.ts'
 
 export interface LiveParts {
   /** Aborts at the start of a shutdown, with the error draining as its reason. */
@@ -72,7 +73,7 @@ async function sendAll(
 
 /** Resolves when there is room again, or nobody is there any more. */
 async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
-  const stalled = setTimeout(() => res.socket?.resetAndDestroy(), STALL_LIMIT_MS)
+  const stalled = setTimeout(() => res.socket !== null && resetConnection(res.socket), STALL_LIMIT_MS)
   try {
     await once(res, 'drain', { signal })
   } catch (error) {

@@ -154,7 +154,7 @@ test('9. an empty result is the 24-byte header, which tcpdump reads', async () =
   assert.deepEqual(codes, [0, 0])
 })
 
-describe('10. a cut stream: curl exits 18 and tcpdump exits 1', () => {
+describe('10. a cut stream: curl fails and tcpdump exits 1', () => {
   /** A download whose capture is deleted by force under it, after tcpdump's first line. */
   async function cutDownload(baseUrl: string, name: string): Promise<readonly number[]> {
     await appliance.importFiles(name, join(appliance.folder, 'big.pcap'))
@@ -170,7 +170,8 @@ describe('10. a cut stream: curl exits 18 and tcpdump exits 1', () => {
   }
 
   test('direct', async () => {
-    assert.deepEqual(await cutDownload(appliance.url, 'cut1'), [18, 1, 0])
+    // By the reset; without one GNU wget would take the end for the end of the file.
+    assert.deepEqual(await cutDownload(appliance.url, 'cut1'), [56, 1, 0])
   })
 
   test('through nginx', { skip: WITHOUT_NGINX }, async () => {

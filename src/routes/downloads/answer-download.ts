@@ -2,6 +2,7 @@ import { CapfleetError } from '../../base/error.ts'
 import { givenParameters } from '../../contract/request-parameters.ts'
 import { foreseeDownload } from '../../fetch/foresee-download.ts'
 import { compressFetches, type DownloadPlan } from '../../fleet/plan.ts'
+import { refuseLaterRange } from '../../http/later-range.ts'
 import { DOWNLOAD_PARAMETERS } from '../../query/download-parameters.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
 import { badParameter } from '../../query/query-parameters.ts'
@@ -26,6 +27,9 @@ import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../route.ts'
 import { ownReceipt } from './receipt-handlers.ts'
 
+const WAY_ON =
+  'ask without Range, or for the rest of the same file by Resume=<its Capfleet-Request-Id>&Offset=<bytes of the file>'
+
 /** What is served: planned anew, or again from a receipt. */
 interface PlannedDownload {
   readonly plan: DownloadPlan
@@ -43,6 +47,7 @@ export async function answerDownload(
   makePlan: () => DownloadPlan | Promise<DownloadPlan>,
 ): Promise<void> {
   refuseWhileDraining(parts)
+  refuseLaterRange(ctx.req, WAY_ON)
   const options = parseGatewayOptions(givenParameters(ctx))
   const planned =
     options.resumeId === undefined

@@ -105,9 +105,9 @@ export const COMPATIBILITY_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     COMPATIBILITY,
-    '10. a cut stream: curl exits 18 and tcpdump exits 1',
+    '10. a cut stream: curl fails and tcpdump exits 1',
     'D7-10',
-    'Of a cut stream curl exits with 18 and tcpdump with 1, also through nginx.',
+    'Of a cut stream curl exits with 56 (the reset of D1-19), behind nginx with 18, and tcpdump with 1.',
   ),
   row(
     'D7-11',

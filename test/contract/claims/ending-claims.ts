@@ -36,7 +36,7 @@ const CROSS_SITE = { 'sec-fetch-site': 'cross-site' }
 export const ENDING_CLAIMS: readonly Claim[] = [
   heldBy(
     'test/appliance/compatibility.test.ts',
-    '10. a cut stream: curl exits 18 and tcpdump exits 1',
+    '10. a cut stream: curl fails and tcpdump exits 1',
     'D1-19',
     'A failure behind the first byte writes a part of a record and resets the connection.',
   ),

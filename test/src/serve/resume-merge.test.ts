@@ -138,19 +138,26 @@ test('after a cut by the gateway the new file begins with the first packet that 
   const socket = await connectTo(local.gateway.url)
   const { authorization } = local.gateway.as.user
   socket.write(`GET ${MERGE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`)
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  const begun = Promise.withResolvers<void>()
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of socket as AsyncIterable<Buffer>) {
+  socket.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
     bytes += chunk.length
     // Early: what has passed the gateway may lie in sockets, and the device must still have more.
-    if (bytes < EXPECTED.length / 8) continue
-    // What it holds now is not what it has sent: the merge cannot go on.
-    local.devices[0]?.holdCaptureOf(5)
-    await local.devices[0]?.powerOff()
-    await local.devices[0]?.powerOn()
+    if (bytes < EXPECTED.length / 8) return
     bytes = Number.NEGATIVE_INFINITY
-  }
+    socket.pause()
+    begun.resolve()
+  })
+  await begun.promise
+  // What it holds now is not what it has sent: the merge cannot go on.
+  local.devices[0]?.holdCaptureOf(5)
+  await local.devices[0]?.powerOff()
+  await local.devices[0]?.powerOn()
+  socket.resume()
+  await closed
   local.devices[0]?.holdCaptureOf(0)
   const received = Buffer.concat(chunks)
   const [broken] = rawAnswers(received)

@@ -18,14 +18,15 @@ export async function connectTo(url: string): Promise<Socket> {
   return socket
 }
 
-/** Sends all at once and reads until the server closes. */
+/** Sends all at once and reads until the server closes or resets the connection. */
 export async function rawExchange(url: string, text: string | Buffer): Promise<Buffer> {
   const socket = await connectTo(url)
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   socket.write(text)
   const timer = setTimeout(() => socket.destroy(), WAIT_LIMIT_MS)
-  await once(socket, 'close')
+  // once() would reject with a reset.
+  await new Promise<void>((resolve) => socket.once('close', () => resolve()))
   clearTimeout(timer)
   return Buffer.concat(chunks)
 }

@@ -9,7 +9,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
-const CHROMIUM = '/usr/bin/chromium'
+export const CHROMIUM = '/usr/bin/chromium'
 
 /** Why tests of the page cannot run here; false: they can. Under CI they must. */
 export function missingForConsole(): string | false {
@@ -60,6 +60,24 @@ export class ConsoleBrowser implements AsyncDisposable {
     })
     await page.goto(url)
     return { page, faults, [Symbol.asyncDispose]: () => closed(context) }
+  }
+
+  /** The file that an address leads to; undefined when the browser says that the download failed. */
+  async save(
+    url: string,
+    httpCredentials: { readonly username: string; readonly password: string },
+  ): Promise<Buffer | undefined> {
+    const context = await this.#browser.newContext({ acceptDownloads: true, httpCredentials })
+    context.setDefaultTimeout(WAIT_LIMIT_MS)
+    const page = await context.newPage()
+    // The page stays where it is: the address becomes a download.
+    const left = page.goto(url).catch(() => undefined)
+    const download = await page.waitForEvent('download')
+    await left
+    const isFailed = (await download.failure()) !== null
+    const file = isFailed ? undefined : await readFile(await download.path())
+    await closed(context)
+    return file
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -14,6 +14,7 @@ import { RelayedBody } from '../../../src/fetch/relayed-body.ts'
 import { openSource } from '../../../src/fetch/source.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
 import { withinBounds } from '../../../src/fleet/within-bounds.ts'
+import { followConnections } from '../../../src/http/reset-connection.ts'
 import { parseDownloadQuery } from '../../../src/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/query/parse-query-string.ts'
 import { endTrailers } from '../../../src/serve/download-trailers.ts'
@@ -137,7 +138,9 @@ async function createFront(
 ): Promise<Server> {
   if (certificate === undefined) return createServer(onRequest)
   const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)])
-  return createTlsServer({ cert, key }, onRequest)
+  const server = createTlsServer({ cert, key }, onRequest)
+  followConnections(server)
+  return server
 }
 
 async function close(server: Server, client: DeviceClient): Promise<void> {

@@ -1,0 +1,60 @@
+/**
+ * Requests that resume by Range an answer that is made again for each request. RFC 9110 allows the whole answer
+ * then, but GNU wget skips as many bytes of it as its file has and reports success: the file may hold parts of two
+ * different answers, and the mark of a cut between them.
+ */
+import type { IncomingMessage } from 'node:http'
+import { CapfleetError } from '../base/error.ts'
+
+/**
+ * Fails with range-unsupported for a GET whose Range does not begin with the first byte; `wayOn` says how to resume.
+ * All else is ignored, as RFC 9110 has it: a malformed Range, another unit, another method, and a Range with an
+ * If-Range, which cannot match because the answer has no validator.
+ */
+export function refuseLaterRange({ method, headers }: IncomingMessage, wayOn: string): void {
+  const { range, 'if-range': ifRange } = headers
+  if (range === undefined || ifRange !== undefined || method !== 'GET' || !beginsLater(range)) return
+  throw new CapfleetError(
+    'range-unsupported',
+    `a download is made again for each request, and ${range} may not match the bytes that the client has; ${wayOn}`,
+    { param: 'Range' },
+  )
+}
+
+/**
+ * The text of a problem, longer by a blank where its length is the first byte of Range: `curl -C -` takes such an
+ * answer, whatever its status, for the proof that the file is complete, and ends with 0.
+ */
+export function unlikeRange(text: string, range: string | undefined): string {
+  if (range === undefined) return text
+  const firsts = intervals(range)?.map(({ first }) => Number(first)) ?? []
+  return firsts.includes(Buffer.byteLength(text)) ? `${text} ` : text
+}
+
+/** Any of several parts counts; the last bytes of an answer do not begin with its first. */
+function beginsLater(range: string): boolean {
+  return intervals(range)?.some(({ first }) => first === '' || Number(first) > 0) ?? false
+}
+
+interface Interval {
+  /** Empty: `last` bytes from the end. */
+  readonly first: string
+  readonly last: string
+}
+
+/** undefined: not the ranges of bytes that RFC 9110, section 14.1, describes. */
+function intervals(range: string): readonly Interval[] | undefined {
+  const begin = range.indexOf('=')
+  if (range.slice(0, begin).toLowerCase() !== 'bytes') return undefined
+  const parts = range
+    .slice(begin + 1)
+    .split(',')
+    .map((part) => part.trim())
+  const read = parts.filter((part) => part !== '').map((part) => /^(\d*)-(\d*)$/.exec(part))
+  const found = read.flatMap((match) => {
+    const [, first = '', last = ''] = match ?? []
+    const isValid = first === '' || last === '' ? first !== last : Number(first) <= Number(last)
+    return isValid ? [{ first, last }] : []
+  })
+  return found.length === read.length ? found : undefined
+}
