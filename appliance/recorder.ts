@@ -1,28 +1,24 @@
 /**
- * The recorder: the only writer of a store, commanded over the store's Unix socket. A process of
+ * The recorder: the only writer of a store, commanded over the store's Unix sockets. A process of
  * its own, so that no download and no bad query can disturb what is written.
  */
-import { once } from 'node:events'
-import { chmodSync, rmSync } from 'node:fs'
-import { createServer, type Socket } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { clockNs, isClockSynced } from '../native/addon.ts'
 import { readBootId } from '../src/base/boot-id.ts'
-import { isFullDisk } from '../src/base/full-disk.ts'
 import { createLog, type Log } from '../src/base/log.ts'
-import { openSocketFolder } from '../src/base/socket-folder.ts'
 import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
 import { EventLog } from './events/event-log.ts'
 import type { ImportSettings } from './link/import-request.ts'
 import { CaptureService, type CaptureServiceOptions } from './recorder/capture-service.ts'
 import { ClockWatch } from './recorder/clock-watch.ts'
+import { openCommandSockets } from './recorder/command-sockets.ts'
 import { Conversations } from './recorder/conversations.ts'
 import { newestStoredNs } from './recorder/held-removals.ts'
 import { RecorderClock } from './recorder/recorder-clock.ts'
 import { raisePriority } from './recorder/recorder-priority.ts'
 import { Retention } from './recorder/retention.ts'
 import { StoreWriter } from './recorder/store-writer.ts'
-import { SOCKET_NAME, type StorePaths, storePaths } from './store/store-paths.ts'
+import { type StorePaths, storePaths } from './store/store-paths.ts'
 
 export interface RecorderOptions {
   readonly storePath: string
@@ -41,8 +37,6 @@ export interface RecorderOptions {
 
 const NEVER = new AbortController().signal
 const BITS_PER_BYTE = 8
-const SOCKET_RETRY_MS = 1_000
-const GROUP_SOCKET_MODE = 0o660
 /** What the recorder makes, its group may read and nobody else may see, whatever started it says. */
 const UMASK = 0o027
 
@@ -77,7 +71,14 @@ export async function startRecorder(
   parts.defer(() => service?.[Symbol.asyncDispose]())
   parts.defer(() => retention?.[Symbol.asyncDispose]())
   const conversations = parts.use(new Conversations({ writer, clock, events, log }))
-  parts.use(await listen({ storePath, writer, log, onConnection: (socket) => conversations.start(socket) }))
+  parts.use(
+    await openCommandSockets({
+      storePath,
+      reserve: writer.reserve,
+      log,
+      onConnection: (socket, rights) => conversations.start(socket, rights),
+    }),
+  )
   // The capture first: every moment before it is lost. One for which there is no room ends at the first look for room.
   service = await openCapture(writer, {
     ...options,
@@ -161,44 +162,3 @@ async function openCapture(
 }
 
 const CLOCKS = { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() }
-
-interface ListenOptions {
-  readonly storePath: string
-  readonly writer: StoreWriter
-  readonly log: Log
-  readonly onConnection: (socket: Socket) => void
-}
-
-/**
- * Takes connections until dispose; the running ones are ended by their owner. A disk that is too full for the socket
- * is tried again until there is room: the capture has to run in the meantime, and retention makes the room.
- */
-async function listen({ storePath, writer, log, onConnection }: ListenOptions): Promise<AsyncDisposable> {
-  await using parts = new AsyncDisposableStack()
-  const { socketPath } = parts.use(openSocketFolder(storePath, SOCKET_NAME))
-  const server = createServer(onConnection)
-  parts.defer(() => void server.close())
-  const bind = (): Promise<void> =>
-    writer.reserve.use(async () => {
-      // Whoever holds the lock is the only recorder: a socket that lies there is a dead one's.
-      rmSync(socketPath, { force: true })
-      server.listen(socketPath)
-      await once(server, 'listening')
-      // Who may write to it may command the recorder: its group, so that the appliance can be another user.
-      chmodSync(socketPath, GROUP_SOCKET_MODE)
-    })
-  try {
-    await bind()
-  } catch (error) {
-    if (!isFullDisk(error)) throw error
-    log.error('recorder.socket-failed', { err: error })
-    const retry = setInterval(() => {
-      bind().then(
-        () => clearInterval(retry),
-        (err: unknown) => log.debug('recorder.socket-failed', { err }),
-      )
-    }, SOCKET_RETRY_MS)
-    parts.defer(() => clearInterval(retry))
-  }
-  return parts.move()
-}

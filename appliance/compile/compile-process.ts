@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { buffer, text } from 'node:stream/consumers'
+import type { Readable } from 'node:stream'
 import { CapfleetError } from '../../src/base/error.ts'
 
 /** What a compile helper says of its input; the same at every time. */
@@ -20,9 +20,16 @@ export interface HelperLimits {
 }
 
 /**
+ * More than any helper has to say: a database of Hyperscan has at most 8 MiB (regex_compile_main.cc), a message is a line.
+ * The text may have taken the helper over, and must not fill this process's memory then.
+ */
+const OUTPUT_BYTES_MAX = 9 * 2 ** 20
+const MESSAGE_BYTES_MAX = 64 * 2 ** 10
+
+/**
  * Runs a compile helper for a text that others wrote, in a process of its own. Fails with compiler-busy
  * when something else than the helper's own limits ended it, or with the signal's reason: that says
- * nothing about the text.
+ * nothing about the text. Fails with internal-error when the helper writes more than it may.
  */
 export async function runHelper(
   helper: CompileHelper,
@@ -48,6 +55,7 @@ export async function runHelper(
     if (isLate || !isOwnEnd(killedBy, { ranMs, cpuLimitMs: helper.cpuLimitMs })) throw endedByOthers(ranMs)
     return { problem: `it is too complex: compiling took more than ${helper.cpuLimitMs / 1000} s or 256 MiB` }
   } finally {
+    kill()
     clearTimeout(limit)
     signal.removeEventListener('abort', kill)
   }
@@ -94,8 +102,21 @@ async function resultOf(child: ChildProcess, input: Buffer): Promise<ChildResult
   stdin.end(input)
   const [[status, killedBy], output, message] = await Promise.all([
     once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>,
-    buffer(stdout),
-    text(stderr),
+    readAtMost(OUTPUT_BYTES_MAX, stdout),
+    readAtMost(MESSAGE_BYTES_MAX, stderr),
   ])
-  return { status, killedBy, output, message: message.trim() }
+  return { status, killedBy, output, message: message.toString().trim() }
+}
+
+async function readAtMost(bytesMax: number, stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    bytes += chunk.byteLength
+    if (bytes > bytesMax) {
+      throw new CapfleetError('internal-error', `a compile helper wrote more than ${bytesMax} bytes`)
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
 }

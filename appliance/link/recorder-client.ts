@@ -1,11 +1,12 @@
 import { once } from 'node:events'
+import { realpath } from 'node:fs/promises'
 import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
 import { CapfleetError } from '../../src/base/error.ts'
 import { openSocketFolder } from '../../src/base/socket-folder.ts'
 import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
-import { SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
+import { OWNER_SOCKET_NAME, SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
 import type { ImportedCapture, ImportRequest, ImportWatch } from './import-request.ts'
 import { readLines } from './read-lines.ts'
@@ -33,13 +34,18 @@ export class RecorderClient {
     return this.#command({ command: 'info' }, recorderResultSchemas.info, { signal })
   }
 
-  /** Aborting cancels the import. */
-  importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<ImportedCapture> {
-    const { name, files, description, mayEvict } = request
-    return this.#command(
-      { command: 'import', name, files: [...files], description, mayEvict },
+  /**
+   * Only root and the user of the recorder may import. Aborting cancels the import. Symbolic links are followed here,
+   * with the rights of this process: the recorder follows none.
+   */
+  async importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<ImportedCapture> {
+    const { name, description, mayEvict } = request
+    const files = await Promise.all(request.files.map((file) => realpath(file).catch(() => file)))
+    return await this.#command(
+      { command: 'import', name, files, description, mayEvict },
       recorderResultSchemas.import,
       watch,
+      OWNER_SOCKET_NAME,
     )
   }
 
@@ -93,9 +99,10 @@ export class RecorderClient {
     request: SentRequest,
     schema: Schema,
     watch: ImportWatch,
+    socketName: SocketName = SOCKET_NAME,
   ): Promise<z.infer<Schema>> {
     watch.signal?.throwIfAborted()
-    const socket = await connect(this.#storePath)
+    const socket = await connect(this.#storePath, socketName)
     const cancel = (): void => void socket.destroy()
     watch.signal?.addEventListener('abort', cancel, { once: true })
     try {
@@ -108,20 +115,30 @@ export class RecorderClient {
   }
 }
 
-async function connect(storePath: string): Promise<Socket> {
+type SocketName = typeof SOCKET_NAME | typeof OWNER_SOCKET_NAME
+
+/** Completes "this user may not command the recorder of the store FOLDER". */
+const WAY_OUT: Readonly<Record<SocketName, string>> = {
+  [SOCKET_NAME]: '; that takes the group of the store',
+  [OWNER_SOCKET_NAME]: ' to import; run the command as root or as the user of the recorder',
+}
+
+async function connect(storePath: string, socketName: SocketName): Promise<Socket> {
   try {
-    using folder = openSocketFolder(storePath, SOCKET_NAME)
+    using folder = openSocketFolder(storePath, socketName)
     const socket = createConnection(folder.socketPath)
     await once(socket, 'connect')
     return socket
   } catch (cause) {
-    throw new CapfleetError('store-unavailable', whyUnreachable(storePath, cause), { cause })
+    throw new CapfleetError('store-unavailable', whyUnreachable(storePath, socketName, cause), {
+      cause,
+    })
   }
 }
 
-function whyUnreachable(storePath: string, cause: unknown): string {
+function whyUnreachable(storePath: string, socketName: SocketName, cause: unknown): string {
   if ((cause as NodeJS.ErrnoException).code === 'EACCES')
-    return `this user may not command the recorder of the store ${storePath}; that takes the group of the store`
+    return `this user may not command the recorder of the store ${storePath}${WAY_OUT[socketName]}`
   return `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``
 }
 

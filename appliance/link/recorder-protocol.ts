@@ -1,5 +1,5 @@
 /**
- * The conversation over <store>/recorder.sock: one command per connection, JSON lines. The client
+ * The conversation over <store>/recorder.sock and recorder-owner.sock: one command per connection, JSON lines. The client
  * sends a request; the recorder answers with any number of progress lines and one last line, a
  * result or an error. Closing the connection cancels the command.
  */

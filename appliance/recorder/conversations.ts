@@ -15,8 +15,9 @@ import {
 } from '../link/recorder-protocol.ts'
 import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
-import type { StoredSegmentPlace } from '../store/store-paths.ts'
+import { OWNER_SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
 import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
+import type { CommandRights } from './command-sockets.ts'
 import type { RecorderClock } from './recorder-clock.ts'
 import { reindexStore } from './reindex.ts'
 import type { Retention } from './retention.ts'
@@ -63,9 +64,9 @@ export class Conversations implements AsyncDisposable {
     this.#opening.resolve()
   }
 
-  start(socket: Socket): void {
+  start(socket: Socket, rights: CommandRights): void {
     socket.on('error', (err) => this.#log.debug('recorder.client-error', { err }))
-    const done = this.#converse(socket)
+    const done = this.#converse(socket, rights)
       .catch((err: unknown) => this.#log.error('recorder.internal-error', { err }))
       .finally(() => this.#running.delete(socket))
     this.#running.set(socket, done)
@@ -76,7 +77,7 @@ export class Conversations implements AsyncDisposable {
     await Promise.all(this.#running.values())
   }
 
-  async #converse(socket: Socket): Promise<void> {
+  async #converse(socket: Socket, rights: CommandRights): Promise<void> {
     const gone = new AbortController()
     socket.once('close', () =>
       gone.abort(new CapfleetError('store-unavailable', 'the command was cancelled')),
@@ -90,6 +91,7 @@ export class Conversations implements AsyncDisposable {
     }
     try {
       const request = parseRequest(line)
+      refuseWithoutRights(request, rights)
       const result = await this.#execute(request, gone.signal, send)
       // The state of the capture is asked for every second.
       const level = request.command === 'capture-report' ? 'debug' : 'info'
@@ -238,6 +240,16 @@ function parseRequest(line: string): RecorderRequest {
   } catch (cause) {
     throw new CapfleetError('bad-parameter', 'the recorder does not know this command', { cause })
   }
+}
+
+/** Only `import` needs more rights than those of the group; command-sockets.ts says why. */
+function refuseWithoutRights(request: RecorderRequest, rights: CommandRights): void {
+  if (request.command !== 'import' || rights === 'owner') return
+  throw new CapfleetError(
+    'bad-parameter',
+    `the recorder takes the command "import" on the socket ${OWNER_SOCKET_NAME} only; run \`capfleet import\` as root or as the user of the recorder`,
+    { param: 'command' },
+  )
 }
 
 /** Bytes of all files together; one that is not there takes nothing. */

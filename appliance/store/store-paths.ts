@@ -4,7 +4,7 @@ import { join, relative, sep } from 'node:path'
  * Where things lie in a store (native/FORMAT.md has the bytes):
  *
  *   store.json                      {"format":2}
- *   recorder.lock, recorder.sock    of the running recorder
+ *   recorder.lock, recorder.sock, recorder-owner.sock    of the running recorder
  *   skipped-run.json                a run of the schedule that was stopped until the next one
  *   clock.json                      what the recorder knows of its clock
  *   events.jsonl, events.1.jsonl    what happened: the newest events, and those before them
@@ -38,6 +38,7 @@ export interface EventPaths {
 
 export const EVENTS_NAME = 'events.jsonl'
 export const SOCKET_NAME = 'recorder.sock'
+export const OWNER_SOCKET_NAME = 'recorder-owner.sock'
 export const CAPTURE_RECORD_NAME = 'capture.json'
 export const RECORD_COPY_NAME = 'capture.copy.json'
 export const SEGMENT_LOG_NAME = 'segments.log'

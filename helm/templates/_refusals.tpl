@@ -89,6 +89,19 @@
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) -}}
 {{- fail "ingress.host: say by which name the gateway is reached" -}}
 {{- end -}}
+{{- include "capfleet.refuseUnknownCallers" . -}}
+{{- end -}}
+
+{{/*
+Failed logins are counted by the address of the caller. Without trustedProxies this is the address of the proxy for everybody, so
+that anyone can use up the failed logins of all users.
+*/}}
+{{- define "capfleet.refuseUnknownCallers" -}}
+{{- $route := ternary "httpRoute.enabled" (ternary "ingress.enabled" "" .Values.ingress.enabled) .Values.httpRoute.enabled -}}
+{{- $document := include "capfleet.gatewayDocument" . | fromYaml -}}
+{{- if and $route (not $document.listen.trustedProxies) (not .Values.gateway.allowUnknownCallers) -}}
+{{- fail (printf "config.listen.trustedProxies: names no network, and %s is true: all callers have the address of the proxy then, and anyone who fails to log in often enough locks out all password logins; name the network of the proxy's pods, such as [10.244.0.0/16], or set gateway.allowUnknownCallers: true if this is meant" $route) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* A budget that lets no gateway go stops who empties a node; the context is .Values.gateway. */}}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -335,6 +335,49 @@ test('a format that cannot be read is no reason to make a new store', async () =
     code: 'store-unavailable',
     message: /cannot read the store: .*EISDIR/,
   })
+})
+
+/** What the recorder answers to one command, sent as anyone may who can connect to this socket. */
+async function rawAnswer(here: RecorderHere, socketName: string, command: unknown): Promise<unknown> {
+  using connection = new DisposableStack()
+  const socket = createConnection(join(here.store, socketName))
+  connection.defer(() => void socket.destroy())
+  await once(socket, 'connect')
+  socket.write(`${JSON.stringify(command)}\n`)
+  let last: unknown
+  for await (const line of readLines(socket)) last = JSON.parse(line)
+  return last
+}
+
+test('the socket of the group takes no import', async () => {
+  await using here = await recorderHere()
+  const command = { command: 'import', name: 'a', files: [here.file] }
+  const message =
+    'the recorder takes the command "import" on the socket recorder-owner.sock only; ' +
+    'run `capfleet import` as root or as the user of the recorder'
+  assert.deepEqual(await rawAnswer(here, 'recorder.sock', command), {
+    error: { code: 'bad-parameter', message, param: 'command' },
+  })
+  assert.deepEqual(await capturesOf(here.store), [])
+  await rawAnswer(here, 'recorder-owner.sock', command)
+  assert.deepEqual(await capturesOf(here.store), ['a'])
+})
+
+test('a symbolic link is followed by the client, and not by the recorder', async () => {
+  await using here = await recorderHere()
+  const link = join(here.store, '..', 'link.pcap')
+  await symlink(here.file, link)
+  assert.deepEqual(
+    await rawAnswer(here, 'recorder-owner.sock', { command: 'import', name: 'a', files: [link] }),
+    {
+      error: {
+        code: 'bad-capture-file',
+        message: `${link} is a symbolic link; name the file that it leads to`,
+      },
+    },
+  )
+  const { sources } = await here.client.importCapture({ name: 'a', files: [link] })
+  assert.deepEqual(sources, ['a.pcap'])
 })
 
 test('nonsense on the socket is answered and harms nobody', async () => {

@@ -64,6 +64,19 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     ],
     names: /httpRoute\.backendTls\.hostname: gateways speak HTTPS/,
   },
+  'an Ingress whose callers have one address': {
+    set: ['ingress.enabled=true', 'ingress.host=pcap.example'],
+    names: /config\.listen\.trustedProxies: .*ingress\.enabled is true.*gateway\.allowUnknownCallers: true/,
+  },
+  'an Ingress whose list of trusted networks is empty': {
+    set: ['ingress.enabled=true', 'ingress.host=pcap.example'],
+    json: ['config={"listen":{"trustedProxies":[]}}'],
+    names: /config\.listen\.trustedProxies: /,
+  },
+  'a route whose callers have one address': {
+    set: ['httpRoute.enabled=true', 'httpRoute.parentRefs[0].name=public'],
+    names: /config\.listen\.trustedProxies: .*httpRoute\.enabled is true/,
+  },
   'an Ingress without a name': { set: ['ingress.enabled=true'], names: /ingress\.host: / },
   'no time to drain': {
     set: ['gateway.terminationGracePeriodSeconds=30'],

@@ -65,8 +65,11 @@ test("answers a wrong expression with libpcap's message in one line", () => {
   }
 })
 
-test('looks up names of services but never of hosts or networks', () => {
-  assert.equal(compileFilter('tcp port https').status, 0)
+test('knows names of services and protocols but never of hosts or networks', () => {
+  for (const expression of ['tcp port https', 'portrange http-https', 'ip proto \\ospf', 'udp port ntp']) {
+    assert.deepEqual(compileFilter(expression).program, tcpdumpsProgram(expression), expression)
+  }
+  assert.equal(compileFilter('tcp port no-such-service').status, 1)
   assert.equal(compileFilter('ip6 host ::1 or host 10.0.0.1 or net 10.0.0.0/8').status, 0)
   for (const expression of ['host localhost', 'host example.com', 'net loopback', 'ether host router']) {
     const { status, message } = compileFilter(expression)

@@ -1,6 +1,6 @@
 // The engine's own tests, in three GoogleTest programs: all of them with address and
-// undefined-behaviour sanitizers, those of its threaded parts with the thread sanitizer, and those
-// that compare BPF machines without one, so that they can try many filters.
+// undefined-behaviour sanitizers, those of its threaded parts with the thread sanitizer, and without one
+// those that compare BPF machines, so that they can try many filters, and those of allowed system calls.
 import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
@@ -72,7 +72,7 @@ test('every engine test passes under address and undefined-behaviour sanitizers'
   assert.ok(ran > 50, `${ran} tests ran`)
 })
 
-test('20,000 generated filters select what libpcap selects', (t) => {
+test('20,000 generated filters select what libpcap selects, and compile helpers are confined', (t) => {
   assertPassed(t, run(FILTER_PROGRAM, [], { CAPFLEET_FILTERS: '20000' }))
 })
 

@@ -109,6 +109,7 @@ int compile(const std::string& input) {
 }  // namespace capfleet
 
 int main() {
+  capfleet::loadNames();
   capfleet::limitThisProcess(capfleet::kCpuSeconds);
   return capfleet::compile(capfleet::readInput());
 }

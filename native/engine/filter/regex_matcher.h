@@ -25,7 +25,11 @@ using RegexScratch = std::unique_ptr<hs_scratch, FreeRegexScratch>;
 class RegexMatcher {
  public:
   /// `compiled` must come from the compile helper of this installation: the version, platform and
-  /// checksum of its database are checked, its contents trusted. Fails with kBadRegex.
+  /// checksum of its database are checked, its contents trusted. A pattern that took the helper
+  /// over could make up a database, and by it take this process over. Compiling the pattern once
+  /// more in this process would be no remedy: the pattern would then meet the same defect of the
+  /// compiler here, at once. So the helper can do nothing else (compile_limits.h). Fails with
+  /// kBadRegex.
   static Result<std::shared_ptr<const RegexMatcher>> load(std::span<const uint8_t> compiled);
   ~RegexMatcher();
   RegexMatcher(const RegexMatcher&) = delete;

@@ -65,8 +65,8 @@ struct ImportResult {
 /// A pcapng interface becomes the capture port of its index; where that port already has another
 /// link type, the next free port. Blocks for the whole import; uses one thread and at most 64 MiB
 /// (a zstd input made with a long window takes that window, up to 128 MiB, on top).
-/// A file that cannot be opened, is no capture file or becomes too large when it is decompressed is
-/// left out whole and named in `damages`; the capture is made of the others.
+/// A file that cannot be opened, is a symbolic link or no capture file, or becomes too large when
+/// it is decompressed is left out whole and named in `damages`; the capture is made of the others.
 /// `onProgress` (may be empty) is called on this thread about five times a second, and once at the
 /// end; returning false cancels. Progress begins anew when a file turns out to be left out.
 /// Fails with kBadParameter (no files, folder not empty), kBadCaptureFile (every file is left out),

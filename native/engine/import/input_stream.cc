@@ -24,7 +24,7 @@ constexpr uint64_t kUncheckedBytes = uint64_t{64} << 20;
 
 Result<InputStream> InputStream::open(const std::string& path, size_t bufferBytes,
                                       uint32_t maxRatio) {
-  auto file = File::openForRead(path);
+  auto file = File::openNamed(path);
   if (!file) return Error{Code::kBadCaptureFile, file.error().message};
   if (const auto size = file->size(); !size) {
     return Error{Code::kBadCaptureFile, size.error().message};

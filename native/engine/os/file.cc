@@ -47,6 +47,16 @@ Result<File> File::openForRead(const std::string& path) {
   return File(descriptor, path);
 }
 
+Result<File> File::openNamed(const std::string& path) {
+  const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  if (descriptor < 0 && errno == ELOOP) {
+    return Error{Code::kStoreUnavailable,
+                 path + " is a symbolic link; name the file that it leads to"};
+  }
+  if (descriptor < 0) return storeError("open", path, errno);
+  return File(descriptor, path);
+}
+
 Result<File> File::openStored(const std::string& path) {
   const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (descriptor < 0) return notOpened(path, errno);

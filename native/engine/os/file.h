@@ -19,6 +19,8 @@ class File {
  public:
   /// Opens an existing file for reading.
   static Result<File> openForRead(const std::string& path);
+  /// Opens an existing file for reading, unless its path ends in a symbolic link.
+  static Result<File> openNamed(const std::string& path);
   /// Opens a file of a segment for reading. One that is not there was removed: kAgedOut.
   static Result<File> openStored(const std::string& path);
   /// Opens an existing file to read and change it; kAgedOut when it is not there.

@@ -43,6 +43,16 @@ test('a helper that somebody else has killed says nothing about the text', async
   }
 })
 
+test('a helper that writes without end is killed', async () => {
+  for (const script of ['exec cat /dev/zero', 'exec cat /dev/zero >&2']) {
+    await assert.rejects(
+      runScript(script),
+      { code: 'internal-error', message: /more than \d+ bytes/ },
+      script,
+    )
+  }
+})
+
 test('a helper that nobody waits for any more is killed', async () => {
   const client = new AbortController()
   const left = runScript('exec sleep 30', { signal: client.signal })

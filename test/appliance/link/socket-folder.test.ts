@@ -83,19 +83,29 @@ test('an appliance of another user of its group commands the recorder, and a str
   const get = (path: string): Promise<Response> =>
     fetch(`${appliance.address}${path}`, { headers: AUTHORIZATION })
 
-  const imported = await capfleet(APPLIANCE, 'import', file, '--store', store)
+  const imported = await capfleet(RECORDER, 'import', file, '--store', store)
   assert.equal(imported.status, 0, imported.stderr)
   assert.equal((await get('/api/v1/pcap/single?StreamName=a')).status, 200)
   for (const path of ['capture_start?StreamName=b', 'capture_stop']) {
     const answer = await get(`/sysmaster/${path}`)
     assert.equal(answer.status, 200, await answer.text())
   }
-  const { mode, gid } = await stat(join(store, 'recorder.sock'))
-  assert.deepEqual([mode & 0o777, gid], [0o660, GROUP])
-
-  const refused = await capfleet(STRANGER, 'import', file, '--store', store, '--name', 'c')
-  assert.equal(refused.status, 1)
-  assert.match(refused.stderr, /EACCES|may not/)
+  for (const [name, expected] of [
+    ['recorder.sock', 0o660],
+    ['recorder-owner.sock', 0o600],
+  ] as const) {
+    const { mode, uid, gid } = await stat(join(store, name))
+    assert.deepEqual([mode & 0o777, uid, gid], [expected, RECORDER.uid, GROUP], name)
+  }
+  // The recorder would open the file with rights that the appliance does not have.
+  for (const user of [APPLIANCE, STRANGER]) {
+    const refused = await capfleet(user, 'import', file, '--store', store, '--name', 'c')
+    assert.equal(refused.status, 1)
+    assert.match(
+      refused.stderr,
+      user === APPLIANCE ? /may not command the recorder .* to import; run/ : /EACCES|may not/,
+    )
+  }
   const deleted = await get('/pcap/del?StreamName=a')
   assert.equal(deleted.status, 200, await deleted.text())
 })

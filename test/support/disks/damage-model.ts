@@ -77,7 +77,7 @@ export async function makeDamageModel(folder: string, bootId: string): Promise<D
   }
 }
 
-const IGNORED: ReadonlySet<string> = new Set(['recorder.lock', 'recorder.sock'])
+const IGNORED: ReadonlySet<string> = new Set(['recorder.lock', 'recorder.sock', 'recorder-owner.sock'])
 
 /** A copy that a test may damage. */
 export async function copyModel(model: DamageModel, to: string): Promise<void> {

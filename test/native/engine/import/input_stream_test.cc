@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "support/compressed_bytes.h"
 #include "support/decoded_bytes.h"
@@ -100,6 +101,17 @@ TEST(InputStream, RefusesWhatIsNoRegularFileWithoutWaiting) {
     EXPECT_EQ(stream.error().code, Code::kBadCaptureFile);
     EXPECT_NE(stream.error().message.find(path), std::string::npos);
   }
+}
+
+TEST(InputStream, FollowsNoSymbolicLink) {
+  const TempDirectory directory;
+  directory.file("target", sampleBytes(5000));
+  const std::string link = directory.path() + "/link";
+  ASSERT_EQ(symlink((directory.path() + "/target").c_str(), link.c_str()), 0);
+  const auto stream = InputStream::open(link);
+  ASSERT_FALSE(stream);
+  EXPECT_EQ(stream.error().code, Code::kBadCaptureFile);
+  EXPECT_EQ(stream.error().message, link + " is a symbolic link; name the file that it leads to");
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+/**
+ * The sockets on which the recorder takes commands. The mode of each decides who may connect, and so what a client may
+ * command. This is the boundary between the recorder and everything else on the machine:
+ *
+ * - The group of the store (recorder.sock) has the appliance, which strangers reach over the network. It starts and stops
+ *   captures and deletes them, because its API does. If the appliance is taken over, the attacker can delete every capture
+ *   of the store.
+ * - The owner (recorder-owner.sock: the user of the recorder, and root) may also import. The recorder opens the files with
+ *   its own rights, so only users who have these rights anyway may name them. Any other client could read capture files
+ *   that are not meant for it.
+ */
+import { once } from 'node:events'
+import { chmodSync, rmSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { isFullDisk } from '../../src/base/full-disk.ts'
+import type { Log } from '../../src/base/log.ts'
+import { openSocketFolder } from '../../src/base/socket-folder.ts'
+import { OWNER_SOCKET_NAME, SOCKET_NAME } from '../store/store-paths.ts'
+import type { StoreReserve } from './store-reserve.ts'
+
+/** Who may have opened a connection. */
+export type CommandRights = 'group' | 'owner'
+
+export interface CommandSocketsOptions {
+  readonly storePath: string
+  /** Gives up space when the disk is too full for a socket. */
+  readonly reserve: StoreReserve
+  readonly log: Log
+  readonly onConnection: (socket: Socket, rights: CommandRights) => void
+}
+
+/** In the order of opening: a client that finds a recorder at the group's socket finds the owner's too. */
+const SOCKETS = [
+  { name: OWNER_SOCKET_NAME, mode: 0o600, rights: 'owner' },
+  { name: SOCKET_NAME, mode: 0o660, rights: 'group' },
+] as const
+const RETRY_MS = 1_000
+
+/**
+ * Takes connections until dispose; the running ones are ended by their owner. If the disk is too full for a socket, this is
+ * retried until there is room: the capture has to run in the meantime, and retention makes the room.
+ */
+export async function openCommandSockets({
+  storePath,
+  reserve,
+  log,
+  onConnection,
+}: CommandSocketsOptions): Promise<AsyncDisposable> {
+  await using parts = new AsyncDisposableStack()
+  for (const { name, mode, rights } of SOCKETS) {
+    const { socketPath } = parts.use(openSocketFolder(storePath, name))
+    const server = createServer((socket) => onConnection(socket, rights))
+    parts.defer(() => void server.close())
+    const bind = (): Promise<void> => reserve.use(() => listen(server, socketPath, mode))
+    try {
+      await bind()
+    } catch (error) {
+      if (!isFullDisk(error)) throw error
+      log.error('recorder.socket-failed', { err: error })
+      const retry = setInterval(() => {
+        bind().then(
+          () => clearInterval(retry),
+          (err: unknown) => log.debug('recorder.socket-failed', { err }),
+        )
+      }, RETRY_MS)
+      parts.defer(() => clearInterval(retry))
+    }
+  }
+  return parts.move()
+}
+
+async function listen(server: Server, socketPath: string, mode: number): Promise<void> {
+  // The recorder that holds the lock is the only one: a socket at this path is left over from a dead one.
+  rmSync(socketPath, { force: true })
+  server.listen(socketPath)
+  await once(server, 'listening')
+  chmodSync(socketPath, mode)
+}

@@ -1,0 +1,25 @@
+// What a text may do that takes a compile helper over: the kernel's word for the helpers as they are installed. Which
+// system calls they have left is in test/native/engine/filter/allowed_system_calls_test.cc.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { bpfCompilerPath, regexCompilerPath } from '../../native/addon.ts'
+import { eventually } from '../support/eventually.ts'
+
+for (const [name, path] of Object.entries({ bpf: bpfCompilerPath, regex: regexCompilerPath })) {
+  test(`the ${name} compiler is confined before it reads`, async () => {
+    const child = spawn(path, { stdio: ['pipe', 'ignore', 'ignore'] })
+    const ended = once(child, 'exit')
+    const status = (): Promise<string> => readFile(`/proc/${child.pid}/status`, 'utf8')
+    // It waits for its input. 2 = a filter of system calls.
+    await eventually(async () => /^Seccomp:\t2$/m.test(await status()), {
+      limitMs: 30_000,
+      message: 'system calls are filtered',
+    })
+    assert.match(await status(), /^NoNewPrivs:\t1$/m)
+    child.stdin.end()
+    assert.deepEqual(await ended, [1, null])
+  })
+}
