@@ -4,6 +4,7 @@
 {{- fail "gateway.enabled and appliance.enabled are both false, so there is nothing to install; set one of them" -}}
 {{- end -}}
 {{- include "capfleet.refuseLabels" . -}}
+{{- include "capfleet.refuseMetrics" . -}}
 {{- if .Values.gateway.enabled -}}
 {{- include "capfleet.refuseFleet" . -}}
 {{- include "capfleet.refuseRedis" . -}}
@@ -22,6 +23,20 @@
 {{- range $label := list "name" "instance" "component" "managed-by" -}}
 {{- if hasKey $given (printf "app.kubernetes.io/%s" $label) -}}
 {{- fail (printf "%s: app.kubernetes.io/%s is the chart's own, by which its objects are found" $key $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Metrics need a login unless the program's document opens them; Prometheus would hear 401. */}}
+{{- define "capfleet.refuseMetrics" -}}
+{{- with .Values.monitoring.serviceMonitor -}}
+{{- if and .enabled (not (or .endpoint.basicAuth .endpoint.authorization .endpoint.oauth2 .endpoint.bearerTokenSecret)) -}}
+{{- if and $.Values.gateway.enabled (not (dig "auth" "anonymousMetrics" false (include "capfleet.gatewayDocument" $ | fromYaml))) -}}
+{{- fail "monitoring.serviceMonitor.endpoint: has no login, and the metrics of gateways need one; set basicAuth there, or config.auth.anonymousMetrics: true" -}}
+{{- end -}}
+{{- if and $.Values.appliance.enabled (not (dig "auth" "anonymousMetrics" false (include "capfleet.applianceDocument" $ | fromYaml))) -}}
+{{- fail "monitoring.serviceMonitor.endpoint: has no login, and the metrics of appliances need one; set basicAuth there, or appliance.config.auth.anonymousMetrics: true" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -77,6 +77,15 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     set: ['httpRoute.enabled=true', 'httpRoute.parentRefs[0].name=public'],
     names: /config\.listen\.trustedProxies: .*httpRoute\.enabled is true/,
   },
+  'a Prometheus without a login': {
+    set: ['monitoring.serviceMonitor.enabled=true', 'config.auth.anonymousMetrics=false'],
+    names: /monitoring\.serviceMonitor\.endpoint: .*gateways.*config\.auth\.anonymousMetrics: true/,
+  },
+  'a Prometheus without a login at appliances': {
+    set: ['monitoring.serviceMonitor.enabled=true', 'config.auth.anonymousMetrics=true'],
+    names:
+      /monitoring\.serviceMonitor\.endpoint: .*appliances.*appliance\.config\.auth\.anonymousMetrics: true/,
+  },
   'an Ingress without a name': { set: ['ingress.enabled=true'], names: /ingress\.host: / },
   'no time to drain': {
     set: ['gateway.terminationGracePeriodSeconds=30'],
