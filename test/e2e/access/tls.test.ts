@@ -92,7 +92,11 @@ describe('TLS', () => {
     await writeFile(path('capture.pcap'), pcap)
     const store = owned.use(await startTempAppliance())
     await store.importFiles('capture', path('capture.pcap'))
-    const common = { timeZone: 'UTC', logLevel: 'silent', auth: { users: 'users.yaml' } }
+    const common = {
+      timeZone: 'UTC',
+      logLevel: 'silent',
+      auth: { users: 'users.yaml', anonymousMetrics: true },
+    }
     const applianceConfig = {
       ...common,
       listen: { port: 0, tls: tlsOf('appliance') },
@@ -107,7 +111,9 @@ describe('TLS', () => {
       ...common,
       listen: { port: 0, tls: tlsOf('gateway') },
       redis: { url: redis.url },
-      health: { intervalS: 0.5 },
+      // On a busy machine a device is late; here it is to be told why it does not answer at all.
+      health: { intervalS: 0.5, failuresMax: 1_000_000 },
+      control: { timeoutMs: 120_000, probeTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
       devices: [
         await deviceOf('known', { ca: ours.ca, ...towards }),
         await deviceOf('unasked', { ca: ours.ca }),

@@ -4,9 +4,14 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { impatientDownload } from '../../support/clients/impatient-client.ts'
 import { eventually } from '../../support/eventually.ts'
-import { httpOpen } from '../../support/http-get.ts'
+import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
-import { type DemoProcess, startDemo, temporaryHome } from '../../support/processes/demo-process.ts'
+import {
+  type DemoFacts,
+  type DemoProcess,
+  startDemo,
+  temporaryHome,
+} from '../../support/processes/demo-process.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
 const CLIENTS = 64
@@ -49,17 +54,15 @@ describe('64 clients against three real devices', () => {
     assert.ok(complete > CLIENTS && aborted > CLIENTS)
     await eventually(async () => (await queue()).length === 0, { message: 'the queue is empty' })
     for (const device of demo.facts.devices) {
-      await eventually(async () => (await metric(device.url, 'capfleet_download_slots_used')) === 0, {
+      await eventually(async () => (await metric(device, 'capfleet_download_slots_used')) === 0, {
         message: `no slot of ${device.name} is used`,
       })
       assert.equal(
-        await metric(device.url, 'capfleet_http_requests_total{method="GET",status="503"}'),
+        await metric(device, 'capfleet_http_requests_total{method="GET",status="503"}'),
         0,
         device.name,
       )
-      assert.ok(
-        (await metric(device.url, 'capfleet_http_requests_total{method="GET",status="200"}')) > CLIENTS,
-      )
+      assert.ok((await metric(device, 'capfleet_http_requests_total{method="GET",status="200"}')) > CLIENTS)
     }
   })
 
@@ -72,7 +75,7 @@ describe('64 clients against three real devices', () => {
     const statuses = open.map(({ response }) => response.statusCode)
     for (const answer of open) answer[Symbol.dispose]()
     assert.deepEqual(statuses.toSorted(), [200, 200, 200, 200, 503])
-    assert.equal(await metric(device.url, 'capfleet_http_requests_total{method="GET",status="503"}'), 1)
+    assert.equal(await metric(device, 'capfleet_http_requests_total{method="GET",status="503"}'), 1)
   })
 
   function pathOf(target: string): string {
@@ -112,8 +115,13 @@ describe('64 clients against three real devices', () => {
 })
 
 /** The value of a metric with its labels; 0 when it was never counted. */
-async function metric(url: string, name: string): Promise<number> {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  const line = text.split('\n').find((candidate) => candidate.startsWith(`${name} `))
+/** 0 where nothing was counted yet. */
+async function metric({ url, user, password }: DemoFacts['devices'][number], name: string): Promise<number> {
+  const { status, body } = await httpGet(`${url}/metrics`, { user: `${user}:${password}` })
+  assert.equal(status, 200)
+  const line = body
+    .toString()
+    .split('\n')
+    .find((candidate) => candidate.startsWith(`${name} `))
   return Number(line?.slice(name.length + 1) ?? 0)
 }
