@@ -57,8 +57,8 @@ export interface DownloadOptions {
   /** Whether `filter` sees the innermost packet of tunnels and tags; the stored one is delivered. */
   readonly filterDecap?: boolean | undefined
   /**
-   * No block is passed over by its sieve: the time that the download takes must not tell which addresses are in packets
-   * that do not pass `filter`.
+   * No block is skipped by its sieve: the duration of the download must not reveal which addresses occur in packets that do
+   * not pass `filter`.
    */
   readonly readsAllBlocks?: boolean | undefined
   /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */

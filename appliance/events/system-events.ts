@@ -1,5 +1,4 @@
 /** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
-
 import { Bell } from '../../src/base/bell.ts'
 import type { Caller } from '../../src/base/caller.ts'
 import { EVENT_PARAMETERS } from '../../src/contract/device-parameters.ts'

@@ -32,14 +32,14 @@ export function readStatus(parts: ApplianceParts): StatusReading {
   return { timestamp, ver, groups: Object.fromEntries(groups) }
 }
 
-/** What users ask for. */
+/** Queries of users. */
 const QUERY_MEMBERS = /^cat_\d_(CmdLine|StreamName|FilterBPF)$/
-/** Names that users gave. */
+/** Names given by users. */
 const NAME_MEMBERS = /^(CaptureName|CaptureMessage)$/
 
 /**
- * The groups as the caller may see them; nobody when undefined. All members keep their types: what is asked for is empty
- * without the scope audit:read, and so are names for somebody who is no user.
+ * The groups as the caller may see them; `undefined` is an anonymous caller. Members keep their types: without the scope
+ * audit:read queries are empty, and for anonymous callers so are names.
  */
 export function shownGroups(
   groups: StatusReading['groups'],

@@ -14,7 +14,7 @@ export interface Endpoint {
   readonly scope: Access
   /** What callers get who may have packets that pass a filter only. */
   readonly filtered: FilteredView
-  /** What callers get of other users. */
+  /** What the endpoint reveals about other users. */
   readonly others: OthersView
   /** It changes something: not for HEAD, nor for pages of other sites. */
   readonly isChange?: true
@@ -51,20 +51,19 @@ export const FILTERED_VIEWS = {
 export type FilteredView = keyof typeof FILTERED_VIEWS
 
 /**
- * What an endpoint gives of users other than the caller: of what they ask for and took. Devices outside of the bounds of a
- * caller need no decision: to their handlers they are not there.
+ * What an endpoint reveals about users other than the caller: what they request and what they took. Devices outside the
+ * caller's bounds need no decision per endpoint: handlers get a fleet without them.
  */
 export const OTHERS_VIEWS = {
-  own: 'Callers get what is theirs; with the scope audit:read also what is of others, within their own bounds.',
+  own: "Callers get their own; with the scope audit:read also other users', within the caller's bounds.",
   emptied:
-    'What is asked of the device at that moment is empty for callers without the scope audit:read, and at a gateway for ' +
-    'those with bounds.',
-  named: 'It names users and what they hold, never what they ask for.',
+    'Running queries are empty for callers without the scope audit:read, and at a gateway also for callers with bounds.',
+  named: 'It names users and the streams that they hold, never their queries.',
   said: '',
   nothing: '',
 } as const
 
-/** said: `says` tells it. nothing: it tells nothing of other users. */
+/** said: `says` describes it. nothing: it reveals nothing about other users. */
 export type OthersView = keyof typeof OTHERS_VIEWS
 
 /** What each group of endpoints has. */

@@ -14,8 +14,8 @@ export const CAPFLEET_CALLER: HeaderRow = {
 export const CAPFLEET_FORCED_FILTER: HeaderRow = {
   name: 'Capfleet-Forced-Filter',
   says:
-    '"true": a gateway has joined FilterBPF with a filter that its caller may not leave out. All blocks of the range are read, ' +
-    'so that the time it takes does not tell which addresses are in packets that do not pass.',
+    '"true": a gateway has joined FilterBPF with a filter that its caller must not leave out. The device reads all blocks of ' +
+    'the range, so that the duration does not reveal which addresses occur in packets that do not pass.',
 }
 
 export const LOCATION: HeaderRow = {

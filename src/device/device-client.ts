@@ -60,7 +60,7 @@ export interface StreamOptions {
   readonly readSize: ReadSizeLimits
   /** The device may send nothing for as long as it likes; only a dead one fails then. */
   readonly mayPause: boolean
-  /** FilterBPF holds a filter that whoever asked may not leave out. */
+  /** FilterBPF contains a filter that the caller must not leave out. */
   readonly isForced: boolean
   readonly signal: AbortSignal
 }
@@ -230,7 +230,7 @@ export class DeviceClient {
   async #askWithin(target: string, options: QuestionOptions, signal: AbortSignal): Promise<string> {
     using _place = await this.#questions.acquire(signal, options.caller)
     using answer = await this.#openQuestion(target, { ...options, signal })
-    return await this.#readText(answer, options.bytesMax)
+    return await this.readText(answer, options.bytesMax)
   }
 
   /** An answer of status 200. */
@@ -261,7 +261,7 @@ export class DeviceClient {
     using _refused = answer
     const { status, headers } = answer.head
     // A broken one says less, but is a refusal all the same.
-    const body = await this.#readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
+    const body = await this.readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
     throw this.#refusal({ status, retryAfter: headers['retry-after'], body, isAnonymous })
   }
 
@@ -271,7 +271,8 @@ export class DeviceClient {
     return error
   }
 
-  async #readText(answer: DeviceStream, bytesMax: number): Promise<string> {
+  /** The body as UTF-8. Fails with device-protocol when it is longer than `bytesMax`. */
+  async readText(answer: DeviceStream, bytesMax: number): Promise<string> {
     const pieces: Buffer[] = []
     for await (const piece of this.#bounded(answer, bytesMax)) pieces.push(piece)
     return Buffer.concat(pieces).toString('utf8')

@@ -95,9 +95,8 @@ function agentFor(device: Device, timeoutMs: number): HttpAgent {
 /** For http-proxy, which would pipe the request's body, though there is none. */
 const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown as Readable
 
-/** The answer without what others ask of the device. */
+/** The answer without other users' queries. An answer that cannot be checked is cut. */
 function emptied(answer: IncomingMessage, res: ServerResponse): Readable {
-  // What cannot be looked at is cut.
   const body = new QueryEmptier().once('error', () => res.destroy())
   return answer.pipe(body)
 }

@@ -22,7 +22,7 @@ export interface PassedCall {
   readonly target: string
   /** Label of the caller; the device is told, whatever the caller says of itself. */
   readonly caller: string
-  /** What others ask of the device is empty in the answer. Default: it is as it came. */
+  /** Other users' queries are empty in the answer. Default: the answer is passed on as it came. */
   readonly emptiesQueries?: boolean
 }
 
@@ -55,7 +55,7 @@ export async function passRead(
   using answer = await client.openAnswer({ method: methodOf(req), target, headers, isAnonymous }, limit)
   passHead(client.device, { ...answer.head, isAnonymous, emptiesQueries }, res)
   if (emptiesQueries) {
-    res.end(withoutQueries(await wholeText(client.device, answer)), 'latin1')
+    res.end(withoutQueries(await client.readText(answer, ANSWER_BYTES_MAX.control)))
     return
   }
   try {
@@ -64,24 +64,6 @@ export async function passRead(
     // After the head no status is possible any more; the client must not see a clean end.
     res.destroy()
   }
-}
-
-/** A character for each byte. Fails with device-protocol when it is too long. */
-async function wholeText({ name }: Device, answer: DeviceStream): Promise<string> {
-  const pieces: string[] = []
-  let bytes = 0
-  while (!answer.isWhole) {
-    const read = await answer.next()
-    if (read === undefined) break
-    for (const piece of read.data) {
-      bytes += piece.length
-      pieces.push(piece.toString('latin1'))
-    }
-    read.release()
-    if (bytes > ANSWER_BYTES_MAX.control)
-      throw deviceProtocol(name, `sent more than ${ANSWER_BYTES_MAX.control} bytes where fewer will do`)
-  }
-  return pieces.join('')
 }
 
 async function passBody(
@@ -150,7 +132,7 @@ export function requestHeaders(
   const headers: Record<string, string> = { 'capfleet-caller': caller }
   for (const name of REQUEST_HEADERS) {
     const value = from[name]
-    // A part of an answer could begin within what must be emptied.
+    // A part of an answer could begin inside a value that must be emptied.
     if (value !== undefined && !(emptiesQueries && name === 'range')) headers[name] = String(value)
   }
   return headers
@@ -180,10 +162,11 @@ export function passHead(
     throw deviceProtocol(device, `answered with status ${status}; redirects are not followed`)
   }
   if (emptiesQueries && headers['content-encoding'] !== undefined)
-    throw deviceProtocol(device, 'sent a body in an encoding that nobody asked for')
+    throw deviceProtocol(device, 'sent a body in an encoding that was not requested')
   for (const name of RESPONSE_HEADERS) {
     const value = headers[name]
-    if (value !== undefined) res.setHeader(name, value)
+    // An answer in which queries are emptied has another length.
+    if (value !== undefined && !(emptiesQueries && name === 'content-length')) res.setHeader(name, value)
   }
   // Of the headers of the API what has the right form.
   const ignored = parseIgnoredNames(headers['capfleet-ignored']?.toString())

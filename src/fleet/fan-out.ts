@@ -23,7 +23,7 @@ export interface FanOutOptions extends TimeLimit {
   readonly isChange: boolean
   /** Without the gateway's credentials, for a caller who has none. */
   readonly isAnonymous: boolean
-  /** What others ask of the devices is empty in the replies. */
+  /** Other users' queries are empty in the replies. */
   readonly emptiesQueries: boolean
 }
 

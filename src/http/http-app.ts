@@ -40,7 +40,7 @@ export interface RequestState {
   timing: ServerTiming
   /** The path of the row that answers, as the table has it. */
   route?: string
-  /** What others ask of devices at that moment is empty in the answer. */
+  /** Other users' queries are empty in the answer. */
   emptiesQueries?: boolean
   /** Set by authentication; nobody when undefined. */
   caller?: Caller

@@ -30,8 +30,8 @@ struct DownloadOptions {
   std::vector<FrameCondition> frameFilter;  ///< all must hold
   std::optional<BpfProgram> filter;
   bool filterDecap = false;  ///< `filter` sees the innermost frame
-  /// No block is passed over by its sieve: the time that the download takes must not tell which
-  /// addresses are in packets that do not pass.
+  /// No block is skipped by its sieve: the duration of the download must not reveal which addresses
+  /// occur in packets that do not pass `filter`.
   bool readsAllBlocks = false;
   std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
   /// For all but kNic, `streams` must also hold the segments of VendorClock::lookBackNs() before

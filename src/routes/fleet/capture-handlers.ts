@@ -74,12 +74,12 @@ function placeText({ device, capture: { startNs, name } }: DeviceCapture): strin
   return `${startNs}/${device}/${name}`
 }
 
-/** Without the time of the first packet. */
+/** The same without the time of the first packet. */
 function coarseText({ device, capture: { name } }: DeviceCapture): string {
   return `/${device}/${name}`
 }
 
-/** The place that one of the two has written. Fails with bad-parameter. */
+/** The place that `Next` of a page names. Fails with bad-parameter, or as the device that is asked for it. */
 async function placeOf(
   text: string,
   parts: GatewayParts,
@@ -93,6 +93,7 @@ async function placeOf(
   const list = new FleetList(member === undefined ? [] : [member], { name, most: HELD_MAX }, signal)
   for await (const { capture } of list.captures())
     if (capture.name === name) return { startNs: capture.startNs, device, name }
+  for (const { error } of list.unreachable) throw error
   throw badParameter(
     'After',
     `names a capture that is not there any more: ${quote(text)}; begin again without After`,
@@ -188,7 +189,7 @@ function uncounted(found: DeviceCapture): Entry {
   }
 }
 
-/** Else the times at which a capture comes and goes would tell those of its packets. */
+/** Rounds outward: exact limits would reveal the times of a capture's first and last packet by bisection. */
 function inWholeMinutes<Asked extends Pick<ListChoice, 'fromNs' | 'toNs'>>(asked: Asked): Asked {
   const { fromNs, toNs } = asked
   return {

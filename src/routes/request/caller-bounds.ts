@@ -46,7 +46,7 @@ export function seesOthers({ state: { caller } }: RouteContext): boolean {
   return caller?.scopes.has('audit:read') ?? false
 }
 
-/** Whether the caller sees what others ask for at this moment: theirs are the whole fleet and all packets. */
+/** Whether the caller may see other users' running queries: only without bounds on devices, packets or ranges. */
 export function seesQueries(ctx: RouteContext): boolean {
   const { devices, filters, spanMaxS } = ctx.state.caller?.bounds ?? UNBOUNDED
   return seesOthers(ctx) && devices.length === 0 && filters.length === 0 && spanMaxS === undefined

@@ -24,6 +24,8 @@ export class RawDevice implements AsyncDisposable {
   /** Whether all was written and the connection hangs. */
   isHanging = false
   answer: RawAnswer = { writes: [] }
+  /** Answers of the next requests, one each; `answer` follows. */
+  readonly next: RawAnswer[] = []
   /** Over all answers. */
   writtenBytes = 0
   readonly #server: Server
@@ -77,7 +79,7 @@ export class RawDevice implements AsyncDisposable {
     this.#changes.note()
     this.requests.push(await readRequest(socket))
     this.#changes.note()
-    const { writes, pauseMs = 0, end = 'close', added } = this.answer
+    const { writes, pauseMs = 0, end = 'close', added } = this.next.shift() ?? this.answer
     this.isHanging = false
     for (const bytes of writes) {
       if (socket.destroyed) return
