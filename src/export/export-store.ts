@@ -457,7 +457,7 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     writer,
     revision: Number(revision),
     ...readParts({
-      // A worker of an earlier version begins anew what it does not find there.
+      // A worker of an earlier version starts from scratch without it.
       checkpoint: parsed<FormerCheckpoint>(fields.checkpoint) ?? parsed<Checkpoint>(fields.progress),
       base: parsed<FormerBase | FillBase>(fields.base),
       files: parsed<ExportedFile[]>(fields.files) ?? [],

@@ -25,7 +25,7 @@ const SHUTDOWN_LIMIT_MS = 1_000
 const READ_MS = 200
 
 /**
- * Ends a body that cannot be completed so that nobody can take it for a whole one: writes `partialRecord` (bytes that
+ * Ends a body that cannot be completed so that no client takes it for a whole one: writes `partialRecord` (bytes that
  * leave the PCAP, gzip or zstd format inside an element), and resets the connection when the client has them. Without a
  * reset GNU wget takes a chunk that breaks off for the end of the body, and an HTTP/1.0 client any end of the connection.
  * Calling it after the response closed is harmless.

@@ -16,7 +16,8 @@ import { startTempWorker, type TempWorker } from '../../support/processes/temp-w
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const QUERIES = Number(process.env.FORCED_QUERIES ?? 300)
-const PACKETS = 400
+/** Large enough that no time or status in an answer has the same number by chance. */
+const PACKETS = 1_733
 const STEP_NS = 1_000_000n
 const END_NS = SMALL_FLEET_START_NS + BigInt(PACKETS) * STEP_NS
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${END_NS}&TSUnit=nanos`

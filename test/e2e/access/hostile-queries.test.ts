@@ -1,5 +1,5 @@
-// Whoever downloads cannot write their own alibi: whatever a caller puts around a query, its line in the audit has the devices,
-// the range or the capture, the filter and the filter that was forced.
+// A caller cannot hide a download from the audit: whatever surrounds a query, its line has the devices, the range or the
+// capture, the filter and the forced filter.
 //
 //   AUDIT_QUERIES=<n>   how many; `npm run access` sets 10000
 import assert from 'node:assert/strict'
@@ -17,7 +17,7 @@ const QUERIES = Number(process.env.AUDIT_QUERIES ?? 150)
 const FORCED = 'less 1000'
 const DEVICES = ['east', 'west'] as const
 const FILTERS = ['udp', 'udp port 9', 'ip and not tcp', 'greater 20 or less 90'] as const
-/** Of these texts around a query, each once hid what followed it, or could. */
+/** Texts that hid, or could hide, the rest of a query. */
 const NOISE: readonly ((random: ReturnType<typeof seededRandom>) => string)[] = [
   () => 'rand=://&x=@',
   () => 'rand=https://a:b&y=c@d',
