@@ -9,6 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 /** The kernel tells what clients have confirmed by its table only, never by an event. */
 const LOOK_AGAIN_MS = 50
+const PAUSE_PER_READING = 10
 /** Clients that confirm no byte for so long have gone, or will not take them: nobody waits for them. */
 const STALLED_MS = 60_000
 /**
@@ -52,12 +53,19 @@ export async function confirmedByClient(socket: Socket): Promise<boolean> {
 }
 
 let nextReading: Promise<string[][]> | undefined
+let readingMs = 0
 
-/** The table as it is after the call. Downloads that are cut together share one reading. */
+/**
+ * The table as it is after the call. Downloads that are cut together share one reading. With 10,000 connections a reading
+ * takes milliseconds: the pause between two is long enough that slow clients cannot keep the program busy with it.
+ */
 function nextTable(): Promise<string[][]> {
-  nextReading ??= delay(LOOK_AGAIN_MS).then(() => {
+  nextReading ??= delay(Math.max(LOOK_AGAIN_MS, PAUSE_PER_READING * readingMs)).then(async () => {
     nextReading = undefined
-    return readTables()
+    const begunMs = performance.now()
+    const table = await readTables()
+    readingMs = performance.now() - begunMs
+    return table
   })
   return nextReading
 }
@@ -71,7 +79,7 @@ async function unconfirmed(port: number): Promise<{ readonly connections: number
   return { connections: left.length, bytes }
 }
 
-/** As the table has it behind an address. */
+/** How the table writes it after an address. */
 function portSuffix(port = 0): string {
   return `:${port.toString(16).toUpperCase().padStart(4, '0')}`
 }
