@@ -32,8 +32,8 @@ export function readStatus(parts: ApplianceParts): StatusReading {
   return { timestamp, ver, groups: Object.fromEntries(groups) }
 }
 
-/** Queries of users. */
-const QUERY_MEMBERS = /^cat_\d_(CmdLine|StreamName|FilterBPF)$/
+/** Queries of users, and how far each is: all of a running download but that there is one, and its kind. */
+const QUERY_MEMBERS = /^cat_\d_(?!Enable$|Mode$)/
 /** Names given by users. */
 const NAME_MEMBERS = /^(CaptureName|CaptureMessage)$/
 
@@ -49,10 +49,19 @@ export function shownGroups(
   const isEmpty = (name: string) =>
     QUERY_MEMBERS.test(name) || (caller === undefined && NAME_MEMBERS.test(name))
   const emptied = Object.entries(groups).map(([subsystem, members]) => {
-    const shown = Object.entries(members).map(([name, value]) => [name, isEmpty(name) ? '' : value])
+    const shown = Object.entries(members).map(([name, value]) => [
+      name,
+      isEmpty(name) ? emptyOf(value) : value,
+    ])
     return [subsystem, Object.fromEntries(shown)]
   })
   return Object.fromEntries(emptied)
+}
+
+function emptyOf(value: StatusGroup[string]): StatusGroup[string] {
+  if (typeof value === 'string') return ''
+  if (typeof value === 'boolean') return false
+  return typeof value === 'bigint' ? 0n : 0
 }
 
 /** In the order of the API. */

@@ -57,7 +57,7 @@ export type FilteredView = keyof typeof FILTERED_VIEWS
 export const OTHERS_VIEWS = {
   own: "Callers get their own; with the scope audit:read also other users', within the caller's bounds.",
   emptied:
-    'Running queries are empty for callers without the scope audit:read, and at a gateway also for callers with bounds.',
+    'Of running downloads, callers without the scope audit:read get only the number and the kind; at a gateway so do callers with bounds.',
   named: 'It names users and the streams that they hold, never their queries.',
   said: '',
   nothing: '',

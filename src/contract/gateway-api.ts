@@ -258,7 +258,7 @@ export const GATEWAY_API = {
     path: '/v1/events',
     scope: 'device:read',
     filtered: 'refused',
-    others: 'nothing',
+    others: 'emptied',
     group: 'Gateway',
     says:
       'What happens on the chosen devices, also on those that join the fleet later, as they tell it and as the gateway sees them: ' +

@@ -23,6 +23,28 @@ export function parseDeviceJson(device: string, text: string): unknown {
   }
 }
 
+/** ECMAScript's JSON.rawJSON and the third argument of a reviver; the type declarations do not have them yet. */
+const rawJson = (JSON as unknown as { rawJSON(text: string): object }).rawJSON
+type ExactReviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
+
+/**
+ * Numbers beyond 2^53, such as nanoseconds, stay as they are written: JSON.stringify writes them so again. `changed` may
+ * replace the value of any member or element. Fails with a SyntaxError.
+ */
+export function parseExactly(
+  json: string,
+  changed: (name: string, value: unknown) => unknown = (_name, value) => value,
+): unknown {
+  const exactly: ExactReviver = (name, value, { source }) =>
+    changed(
+      name,
+      typeof value === 'number' && source !== undefined && !Number.isSafeInteger(value)
+        ? rawJson(source)
+        : value,
+    )
+  return JSON.parse(json, exactly as (key: string, value: unknown) => unknown)
+}
+
 /** Looks at brackets outside of strings alone, so that it needs no stack, however deep they are nested. */
 export function nestsTooDeep(text: string): boolean {
   let depth = 0

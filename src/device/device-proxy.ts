@@ -16,7 +16,7 @@ import { clientGone } from '../base/error.ts'
 import type { Device } from './device.ts'
 import { deviceBrokeOff, deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
 import { currentTraceHeaders } from './device-request.ts'
-import { QueryEmptier } from './emptied-queries.ts'
+import { type BodyForm, QueryEmptier } from './emptied-queries.ts'
 import { methodOf, type PassedCall, passHead, requestHeaders } from './passed-call.ts'
 import { HEAD_BYTES_MAX } from './response-head.ts'
 
@@ -97,8 +97,14 @@ const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown a
 
 /** The answer without other users' queries. An answer that cannot be checked is cut. */
 function emptied(answer: IncomingMessage, res: ServerResponse): Readable {
-  const body = new QueryEmptier().once('error', () => res.destroy())
+  const body = new QueryEmptier(formOf(answer)).once('error', () => res.destroy())
   return answer.pipe(body)
+}
+
+function formOf({ headers }: IncomingMessage): BodyForm {
+  const type = headers['content-type'] ?? ''
+  if (!LIVE_TYPES.test(type)) return 'json'
+  return type.startsWith('text/event-stream') ? 'events' : 'lines'
 }
 
 /** Resolves when the body of the answer has been sent or been cut. */

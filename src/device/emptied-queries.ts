@@ -1,30 +1,83 @@
-/** Takes other users' queries out of what a device reports about itself. */
+/**
+ * Takes other users' queries out of what a device reports about itself. The device may be of another maker: what cannot be
+ * parsed is left out.
+ */
 import { Transform, type TransformCallback } from 'node:stream'
+import { StringDecoder } from 'node:string_decoder'
+import { nestsTooDeep, parseExactly } from './device-json.ts'
 
 /** Telemetry has lines of about 8 KiB. */
-const LINE_CHARACTERS_MAX = 1_048_576
+const CHARACTERS_MAX = 1_048_576
 
-/** Members of the group "cat": command line, names of captures and filter of a running download. */
-const QUERY_MEMBER = /("[^"\\]*(?:CmdLine|StreamName|FilterBPF)"\s*:\s*")(?:[^"\\]|\\.)*"/g
+/** Members of a running download, but for whether there is one and of which kind it is. */
+const READER_MEMBER = /^cat_\d+_(?!Enable$|Mode$)/i
+/** Members that hold a query, or a part of one, whatever reports them. */
+const QUERY_MEMBER = /cmdline|command|streamname|filter|query|url/i
 
-/** The same JSON with these members empty. Everything else stays as it is, letter by letter. */
+/** The same JSON in which these members are empty: "", 0 or false. Text that is no JSON becomes "". */
 export function withoutQueries(json: string): string {
-  return json.replaceAll(QUERY_MEMBER, '$1"')
+  if (nestsTooDeep(json)) return '""'
+  try {
+    return JSON.stringify(parseExactly(json, emptied))
+  } catch {
+    return '""'
+  }
 }
 
-/** Does the same to a stream of JSON lines, also of server-sent events. Fails on a line that is too long to check. */
+function emptied(name: string, value: unknown): unknown {
+  if (!READER_MEMBER.test(name.trim()) && !QUERY_MEMBER.test(name)) return value
+  if (typeof value === 'boolean') return false
+  return typeof value === 'number' || (JSON as unknown as RawJson).isRawJSON(value) ? 0 : ''
+}
+
+interface RawJson {
+  isRawJSON(value: unknown): boolean
+}
+
+/** The same for server-sent events: the JSON of `data` lines. Lines that no event has are left out. */
+export function eventsWithoutQueries(events: string): string {
+  return events.split('\n').map(eventLine).join('\n')
+}
+
+function eventLine(line: string): string {
+  const text = line.trimEnd()
+  if (text.startsWith('data:')) return `data: ${withoutQueries(text.slice('data:'.length))}`
+  return /^(?:|:.*|(?:event|id|retry):.*)$/.test(text) ? text : ''
+}
+
+function jsonLine(line: string): string {
+  return line.trim() === '' ? '' : withoutQueries(line)
+}
+
+/** What a body is made of: one JSON text, a JSON text per line, or server-sent events. */
+export type BodyForm = 'json' | 'lines' | 'events'
+
+/** Does the same to a body while it arrives. Fails when a line, or a JSON text, is too long to check. */
 export class QueryEmptier extends Transform {
+  readonly #form: BodyForm
+  readonly #decoder = new StringDecoder('utf8')
   #rest = ''
 
+  constructor(form: BodyForm) {
+    super()
+    this.#form = form
+  }
+
   override _transform(bytes: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const text = this.#rest + bytes.toString('latin1')
-    const end = text.lastIndexOf('\n') + 1
+    const text = this.#rest + this.#decoder.write(bytes)
+    const end = this.#form === 'json' ? 0 : text.lastIndexOf('\n') + 1
     this.#rest = text.slice(end)
-    if (this.#rest.length > LINE_CHARACTERS_MAX) done(new Error('a line is too long'))
-    else done(null, Buffer.from(withoutQueries(text.slice(0, end)), 'latin1'))
+    if (this.#rest.length > CHARACTERS_MAX) done(new Error('a line is too long'))
+    else done(null, this.#emptied(text.slice(0, end)))
   }
 
   override _flush(done: TransformCallback): void {
-    done(null, Buffer.from(withoutQueries(this.#rest), 'latin1'))
+    done(null, this.#emptied(this.#rest + this.#decoder.end()))
+  }
+
+  #emptied(text: string): string {
+    if (this.#form === 'json') return jsonLine(text)
+    if (this.#form === 'events') return eventsWithoutQueries(text)
+    return text.split('\n').map(jsonLine).join('\n')
   }
 }

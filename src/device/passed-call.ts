@@ -55,7 +55,8 @@ export async function passRead(
   using answer = await client.openAnswer({ method: methodOf(req), target, headers, isAnonymous }, limit)
   passHead(client.device, { ...answer.head, isAnonymous, emptiesQueries }, res)
   if (emptiesQueries) {
-    res.end(withoutQueries(await client.readText(answer, ANSWER_BYTES_MAX.control)))
+    const text = answer.isWhole ? '' : await client.readText(answer, ANSWER_BYTES_MAX.control)
+    res.end(text === '' ? '' : withoutQueries(text))
     return
   }
   try {

@@ -1,6 +1,7 @@
 /** /stream/list over the fleet: the entries of all chosen devices, newest first, each with its `Device`. */
 import { LIST_PARAMETERS } from '../../contract/device-parameters.ts'
 import { takeParameters } from '../../contract/request-parameters.ts'
+import { parseExactly } from '../../device/device-json.ts'
 import type { UnreachableDevice } from '../../fleet/ask-members.ts'
 import { type DeviceCapture, FleetList, type ListChoice, type ListPlace } from '../../fleet/fleet-list.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../query/capture-csv.ts'
@@ -155,24 +156,34 @@ type Shown = (found: DeviceCapture) => Entry
 
 /** As its device sent it, to the last digit, with the device's name and links that lead there. */
 function shown({ device, capture: { name, json } }: DeviceCapture): Entry {
-  const capture = parseExactly(json)
+  const capture = parseExactly(json) as Record<string, unknown>
   return { ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) }
 }
 
-/** What a caller may know of it who may have packets that pass a filter only; devices may add what counts others. */
-const UNCOUNTED_MEMBERS = [
-  'id',
-  'Path',
-  'PCAP',
-  'Del',
-  'Link',
-  'IsActive',
-  'Type',
-  'Desc',
-  'StreamName',
-  'State',
-  'Device',
-] as const
+/**
+ * The members that callers with a filter get, and what each must be: a device of another maker could put counts and times
+ * into any text, and a description may have them.
+ */
+const UNCOUNTED_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  id: (value) => /^\d{1,6}$/.test(String(value)),
+  Path: isText,
+  PCAP: isText,
+  Del: isText,
+  Link: isText,
+  IsActive: (value) => typeof value === 'boolean',
+  Type: isWord,
+  StreamName: isText,
+  State: isWord,
+  Device: isText,
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
+function isWord(value: unknown): boolean {
+  return /^[A-Za-z_-]{1,32}$/.test(String(value))
+}
 
 const NS_PER_MINUTE = 60_000_000_000n
 
@@ -181,7 +192,7 @@ function uncounted(found: DeviceCapture): Entry {
   const entry = shown(found)
   const { startNs } = found.capture
   const [, endNs] = /^(\d{1,20})$/.exec(String(entry.EndTS)) ?? []
-  const told = UNCOUNTED_MEMBERS.flatMap((name) => (name in entry ? [[name, entry[name]] as const] : []))
+  const told = Object.entries(entry).filter(([name, value]) => UNCOUNTED_MEMBERS[name]?.(value) === true)
   return {
     ...Object.fromEntries(told),
     StartTS: String(startNs - (startNs % NS_PER_MINUTE)),
@@ -201,19 +212,6 @@ function inWholeMinutes<Asked extends Pick<ListChoice, 'fromNs' | 'toNs'>>(asked
 
 function minuteAfter(ns: bigint): bigint {
   return ns - (ns % NS_PER_MINUTE) + NS_PER_MINUTE
-}
-
-/** ECMAScript's JSON.rawJSON and the third argument of a reviver; the type declarations do not have them yet. */
-const rawJson = (JSON as unknown as { rawJSON(text: string): object }).rawJSON
-type ExactReviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
-
-/** Integers beyond 2^53, such as nanoseconds, stay as they are written. */
-function parseExactly(json: string): Record<string, unknown> {
-  const exactly: ExactReviver = (_key, value, { source }) =>
-    typeof value === 'number' && source !== undefined && !Number.isSafeInteger(value)
-      ? rawJson(source)
-      : value
-  return JSON.parse(json, exactly as (key: string, value: unknown) => unknown)
 }
 
 const LINK_MEMBERS = ['PCAP', 'Del', 'Link'] as const

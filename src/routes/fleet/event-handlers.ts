@@ -2,6 +2,7 @@
 import { Bell } from '../../base/bell.ts'
 import { takeParameters } from '../../contract/request-parameters.ts'
 import type { Device } from '../../device/device.ts'
+import { eventsWithoutQueries } from '../../device/emptied-queries.ts'
 import type { EventsFrom, FleetEvents } from '../../fleet/events/fleet-events.ts'
 import { isSelected } from '../../fleet/select-devices.ts'
 import { answerLive } from '../../http/live-answer.ts'
@@ -27,10 +28,11 @@ export async function followFleet(ctx: RouteContext, parts: GatewayParts): Promi
   if (parts.fleet.isComplete) selectedDevices(ctx, parts)
   const wants = wantedDevices(ctx, devices ?? String(ctx.headers['capfleet-device'] ?? '*'))
   const { name: user } = callerOf(ctx)
+  const shown = ctx.state.emptiesQueries === true ? eventsWithoutQueries : (text: string) => text
   await answerLive(parts, ctx, {
     caller: { user, id: user },
     contentType: 'text/event-stream; charset=utf-8',
-    texts: (signal) => eventTexts(parts.events, { wants, from, signal }),
+    texts: (signal) => eventTexts(parts.events, { wants, from, signal, shown }),
   })
 }
 
@@ -56,16 +58,22 @@ interface Following {
   readonly wants: (device: Device) => boolean
   readonly from: EventsFrom
   readonly signal: AbortSignal
+  /** An event as the caller may see it. */
+  readonly shown: (text: string) => string
 }
 
-async function* eventTexts(events: FleetEvents, { wants, from, signal }: Following): AsyncGenerator<string> {
+async function* eventTexts(
+  events: FleetEvents,
+  { wants, from, signal, shown }: Following,
+): AsyncGenerator<string> {
   using bell = new Bell()
   signal.addEventListener('abort', bell.ring, { once: true })
   using reader = events.open({ wants, from, onNews: bell.ring })
   const isSilent = bell.every(KEEP_ALIVE_MS)
   yield GREETING
   while (!signal.aborted) {
-    for (let text = reader.next(); text !== undefined && !signal.aborted; text = reader.next()) yield text
+    for (let text = reader.next(); text !== undefined && !signal.aborted; text = reader.next())
+      yield shown(text)
     if (isSilent()) yield KEEP_ALIVE
     await bell.wait()
   }

@@ -150,7 +150,10 @@ async function assertPrivateIsEmpty(): Promise<void> {
   assert.ok(!JSON.stringify(anonymous).includes('big'))
   assert.ok(!JSON.stringify(anonymous).includes('greater'))
   for (const [name, group] of Object.entries(await status())) {
-    assert.deepEqual(Object.keys(anonymous[name] ?? {}), Object.keys(group))
+    // A number that is empty needs no exact form beside it.
+    const names = (members: object = {}) =>
+      Object.keys(members).filter((member) => !/^cat_.*Exact$/.test(member))
+    assert.deepEqual(names(anonymous[name]), names(group))
     assert.deepEqual(wrongMembers(anonymous[name] ?? {}, STATUS_MEMBERS[name] ?? {}), [])
   }
   assert.deepEqual(
@@ -164,8 +167,13 @@ async function assertQueriesAreEmpty(): Promise<void> {
   const user = appliance.credentials('user')
   const shown = (await appliance.get(`${SYSTEM}/status`, { user })).json() as Groups
   assert.deepEqual(
-    [shown.cat?.cat_EnableCnt, shown.cat?.cat_0_CmdLine, shown.cat?.cat_0_FilterBPF],
-    [1, '', ''],
+    [
+      shown.cat?.cat_EnableCnt,
+      shown.cat?.cat_0_CmdLine,
+      shown.cat?.cat_0_FilterBPF,
+      shown.cat?.cat_0_ReadTotalPkt,
+    ],
+    [1, '', '', 0],
   )
   const telemetry = await appliance.get(`${SYSTEM}/telemetry?Count=1`, { user })
   assert.ok(!telemetry.body.includes('greater'))
