@@ -167,11 +167,11 @@ describe('the demo fleet', () => {
 
   test('Ctrl-C leaves no process behind, and a second start finds its captures', async () => {
     assert.ok((await processesNaming(home.path)).length >= 6)
-    assert.equal(await demo.stop('SIGINT'), 0)
+    assert.equal(await demo.stop('SIGINT'), 0, await demo.saidAll)
     assert.match(await demo.saidAll, /generating traffic for nyc1/)
     assert.deepEqual(await processesNaming(home.path), [])
     await start()
-    assert.equal(await demo.stop('SIGINT'), 0)
+    assert.equal(await demo.stop('SIGINT'), 0, await demo.saidAll)
     assert.doesNotMatch(await demo.saidAll, /generating traffic/)
     await start()
   })
