@@ -13,7 +13,6 @@ import { CaptureService, type CaptureServiceOptions } from './recorder/capture-s
 import { ClockWatch } from './recorder/clock-watch.ts'
 import { openCommandSockets } from './recorder/command-sockets.ts'
 import { Conversations } from './recorder/conversations.ts'
-import { newestStoredNs } from './recorder/held-removals.ts'
 import { RecorderClock } from './recorder/recorder-clock.ts'
 import { raisePriority } from './recorder/recorder-priority.ts'
 import { Retention } from './recorder/retention.ts'
@@ -64,7 +63,7 @@ export async function startRecorder(
     for (const message of problems) events.append('capture-damaged', { name, message })
   })
   parts.use(ClockWatch.start({ events, clocks: CLOCKS }))
-  const clock = parts.use(await openClock(writer, { paths, events, log }))
+  const clock = parts.use(await openClock({ paths, events, log }))
   let service: CaptureService | undefined
   let retention: Retention | undefined
   // Commands end before what they command.
@@ -94,6 +93,12 @@ export async function startRecorder(
   retention =
     settings && Retention.begin({ writer, paths, settings, events, ages: clock, bytesPerSecond, log })
   conversations.open({ capture: control, retention })
+  if (clock.isUnlearned) {
+    writer.lastStoredAtStart().then(
+      (lastNs) => clock.learn(lastNs),
+      (err: unknown) => log.warn('clock.not-learned', { err }),
+    )
+  }
   writer.removeLeftovers().catch((err: unknown) => log.warn('recorder.leftovers-failed', { err }))
   log.info('recorder.started', { store: storePath })
   const owner = parts.move()
@@ -133,19 +138,19 @@ type CaptureParts = RecorderOptions &
     readonly clock: RecorderClock
   }
 
-async function openClock(
-  writer: StoreWriter,
-  { paths, events, log }: { readonly paths: StorePaths; readonly events: EventLog; readonly log: Log },
-): Promise<RecorderClock> {
+async function openClock({
+  paths,
+  events,
+  log,
+}: {
+  readonly paths: StorePaths
+  readonly events: EventLog
+  readonly log: Log
+}): Promise<RecorderClock> {
   return await RecorderClock.start({
     clocks: CLOCKS,
     bootId: await readBootId(),
     isSynced: isClockSynced,
-    // Only a store without clock.json is asked.
-    findNewestNs: async () => {
-      await writer.load()
-      return newestStoredNs(Array.from(writer.captures.values(), ({ stored }) => stored))
-    },
     paths,
     events,
     log,

@@ -1,7 +1,7 @@
 import type { LogEntry } from '../../native/segment-entry.ts'
 import { portsOnDisk, segmentsOnDisk, sideBytesOf, sizeOfFile } from '../store/segments-on-disk.ts'
 import { segmentPath } from '../store/store-paths.ts'
-import type { StoredCapture } from '../store/stored-capture.ts'
+import { createdNs, type StoredCapture } from '../store/stored-capture.ts'
 import type { HeldCapture } from './held-capture.ts'
 import { type RemovableCapture, RemovalQueue } from './removal-queue.ts'
 import type { UnnamedFiles } from './segment-remover.ts'
@@ -73,21 +73,6 @@ export class HeldRemovals implements Disposable {
     else if (capture.table.segments === 0) this.#emptied.set(name, capture)
     this.queue.update(removableOf(capture))
   }
-}
-
-export function createdNs({ createdAt }: Pick<StoredCapture, 'createdAt'>): bigint {
-  return BigInt(Date.parse(createdAt)) * NANOS_PER_MS
-}
-
-/** When anything was stored last, as far as captures say; undefined: they have nothing. */
-export function newestStoredNs(captures: readonly StoredCapture[]): bigint | undefined {
-  let newest: bigint | undefined
-  for (const capture of captures) {
-    const created = createdNs(capture)
-    const ns = capture.type === 'capture' && capture.endNs > created ? capture.endNs : created
-    if (newest === undefined || ns > newest) newest = ns
-  }
-  return newest
 }
 
 function removableOf({ record, table }: HeldCapture): RemovableCapture<LogEntry> {

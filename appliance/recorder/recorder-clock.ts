@@ -14,7 +14,8 @@
  * The reference outlives the recorder in clock.json. In the same boot of the machine it continues. In another boot, or
  * without the file, the last known time is compared: the clock is trusted when it is no earlier (but for a minute) and at
  * most 15 minutes later, which is what a restart takes. A longer time could be a downtime or a wrong clock: one of the
- * three above must decide. A store without packets has nothing to lose, and trusts the clock that it finds.
+ * three above must decide. A store without packets has nothing to lose, and trusts the clock that it finds. What a store
+ * without the file holds is learned in the background: reading a large one takes long, and packets come meanwhile.
  *
  * A reference that proves wrong makes nothing older: what was stored under it keeps its age (stamp-corrections.ts), and so
  * does what was stored while the clock was late. Stamps from the future are taken as they are: such packets stay longer.
@@ -35,8 +36,6 @@ export interface RecorderClockOptions {
   readonly bootId: string
   /** Whether a daemon of NTP or PTP keeps CLOCK_REALTIME. */
   readonly isSynced: () => boolean
-  /** When anything was stored last, as far as a store without clock.json shows; undefined: it holds nothing. */
-  readonly findNewestNs: () => Promise<bigint | undefined>
   readonly paths: StorePaths
   readonly events: EventSink
   readonly log: Log
@@ -70,6 +69,8 @@ export class RecorderClock implements AsyncDisposable {
   #saving: Promise<void> | undefined
   #isSaveFailing = false
   #timer: NodeJS.Timeout | undefined
+  /** The clock at the start, until learn() says what a store without clock.json holds. */
+  #unlearned: Reading | undefined
 
   /** Use RecorderClock.open. */
   constructor(options: RecorderClockOptions, record: ClockRecord) {
@@ -78,21 +79,18 @@ export class RecorderClock implements AsyncDisposable {
     this.#checkedNs = record.monotonicNs
   }
 
-  /** Compares the clock with what is known of it. */
+  /** Compares the clock with what is known of it. Where that is nothing, it is not trusted before learn(). */
   static async open(options: RecorderClockOptions): Promise<RecorderClock> {
-    const { bootId, clocks, paths, findNewestNs } = options
+    const { bootId, clocks, paths } = options
     const known = await readClockRecord(paths)
     const now = read(clocks)
     const isSameBoot =
       known !== undefined && bootId !== '' && known.bootId === bootId && known.monotonicNs <= now.monotonicNs
-    const record = isSameBoot
-      ? known
-      : recordOfBoot(options, { known, now, lastNs: known?.referenceNs ?? (await findNewestNs()) })
+    const record = isSameBoot ? known : recordOfBoot(options, { known, now, lastNs: known?.referenceNs })
     const clock = new RecorderClock(options, record)
     if (!isSameBoot) clock.#checkedNs = now.monotonicNs
-    clock.check()
-    // One that began just now has been told.
-    if (record.hold !== undefined && clock.hold !== '') clock.#tellHold(clock.hold, now)
+    if (known === undefined) clock.#unlearned = now
+    else clock.#begin(now)
     return clock
   }
 
@@ -105,13 +103,27 @@ export class RecorderClock implements AsyncDisposable {
 
   /** Why the clock is not trusted; "" when it is. */
   get hold(): ClockHold {
-    return this.#record.hold ?? ''
+    return this.#unlearned === undefined ? (this.#record.hold ?? '') : 'clock-unconfirmed'
+  }
+
+  /** There is no clock.json: learn() is waited for. */
+  get isUnlearned(): boolean {
+    return this.#unlearned !== undefined
+  }
+
+  /** When anything was stored last before this recorder started; undefined: the store held nothing. */
+  learn(lastNs: bigint | undefined): void {
+    const start = this.#unlearned
+    if (start === undefined) return
+    this.#unlearned = undefined
+    this.#record = recordOfBoot(this.#options, { known: undefined, now: start, lastNs })
+    this.#begin(start)
   }
 
   /** Whether what was stamped at `storedNs` is older than that; false while the clock is not trusted. */
   isAged(storedNs: bigint, maxAgeMs: number): boolean {
     const now = this.check()
-    if (this.#record.hold !== undefined) return false
+    if (this.hold !== '') return false
     const stampNs = storedNs + lateness(this.#record.corrections, storedNs)
     return stampNs < this.#referenceNs(now.monotonicNs) - BigInt(maxAgeMs) * NANOS_PER_MS
   }
@@ -126,12 +138,15 @@ export class RecorderClock implements AsyncDisposable {
   /** An operator has found that the clock is right. */
   confirm(): void {
     const now = this.check()
-    if (this.#record.hold !== undefined) this.#trust(now, 'operator')
+    if (this.hold === '') return
+    this.#unlearned = undefined
+    this.#trust(now, 'operator')
   }
 
   /** Compares the clocks now. */
   check(): Reading {
     const now = read(this.#options.clocks)
+    if (this.#unlearned !== undefined) return now
     if (this.#record.hold === undefined) this.#checkTrusted(now)
     else this.#checkHeld(now)
     this.#checkedNs = now.monotonicNs
@@ -141,10 +156,22 @@ export class RecorderClock implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
+    if (this.#unlearned !== undefined) {
+      // The next recorder learns it.
+      this.#unlearned = undefined
+      return
+    }
     this.#savedNs = undefined
     await this.#saving
     this.#save(this.check())
     await this.#saving
+  }
+
+  #begin(start: Reading): void {
+    const { hold } = this.#record
+    this.check()
+    // One that began just now has been told.
+    if (hold !== undefined && this.hold !== '') this.#tellHold(this.hold, start)
   }
 
   #checkTrusted(now: Reading): void {

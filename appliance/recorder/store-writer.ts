@@ -26,7 +26,7 @@ import {
   type StorePaths,
   storePaths,
 } from '../store/store-paths.ts'
-import type { StoredCapture } from '../store/stored-capture.ts'
+import { lastStoredNs, type StoredCapture } from '../store/stored-capture.ts'
 import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
 import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
@@ -71,6 +71,8 @@ export class StoreWriter implements AsyncDisposable {
   /** Captures are read and changed by one at a time. */
   readonly #turn = new FairLimit({ places: 1 })
   #isEnding = false
+  /** Of what the store held when it was opened, as far as it has been read. */
+  #lastStoredNs: bigint | undefined
   #loading: Promise<void> | undefined
 
   private constructor(
@@ -137,6 +139,15 @@ export class StoreWriter implements AsyncDisposable {
       throw error
     })
     return this.#loading
+  }
+
+  /**
+   * When anything was stored last before the store was opened; undefined: it held nothing. What was recorded
+   * or imported since does not count. Reads the store, and fails, as load().
+   */
+  async lastStoredAtStart(): Promise<bigint | undefined> {
+    await this.load()
+    return this.#lastStoredNs
   }
 
   /** All captures that have been read: every one of the store after load(). */
@@ -331,7 +342,13 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   async #heldOrRead(name: string): Promise<HeldCapture | undefined> {
-    return this.#held.get(name) ?? (await this.#readAgain(name))
+    const known = this.#held.get(name)
+    if (known !== undefined) return known
+    const held = await this.#readAgain(name)
+    const storedNs = held && lastStoredNs(held.stored)
+    if (storedNs !== undefined && storedNs > (this.#lastStoredNs ?? storedNs - 1n))
+      this.#lastStoredNs = storedNs
+    return held
   }
 
   /** As the disk has it, upgraded and mended. */

@@ -11,6 +11,8 @@ import type { CaptureRecord } from './capture-record.ts'
 import type { Drops, PortSegments, RemovedSegments, SegmentTable } from './segment-table.ts'
 import { portFolder, segmentPath } from './store-paths.ts'
 
+const NANOS_PER_MS = 1_000_000n
+
 export interface StoredCapture extends CaptureRecord {
   /** Finished segments. It grows while the capture does: what is asked at one moment belongs together. */
   readonly table: SegmentTable
@@ -65,6 +67,16 @@ export function storedCapture(
       return table.removed
     },
   }
+}
+
+export function createdNs({ createdAt }: Pick<StoredCapture, 'createdAt'>): bigint {
+  return BigInt(Date.parse(createdAt)) * NANOS_PER_MS
+}
+
+/** When anything was stored in it last, as far as it says. The packets of an import may be of any time. */
+export function lastStoredNs(capture: StoredCapture): bigint {
+  const created = createdNs(capture)
+  return capture.type === 'capture' && capture.endNs > created ? capture.endNs : created
 }
 
 /** Ports that hold segments, ascending. */

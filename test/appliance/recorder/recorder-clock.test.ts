@@ -32,6 +32,8 @@ class Machine implements AsyncDisposable {
   wall = NOW
   isSynced = false
   newestNs: bigint | undefined
+  /** The recorder has read its store as soon as it starts. */
+  isLearned = true
   readonly events: string[] = []
   readonly #paths: StorePaths
   readonly #folder: AsyncDisposable
@@ -62,13 +64,13 @@ class Machine implements AsyncDisposable {
       clocks: { realtimeNs: () => this.wall, monotonicNs: () => this.monotonic },
       bootId: this.bootId,
       isSynced: () => this.isSynced,
-      findNewestNs: async () => this.newestNs,
       paths: this.#paths,
       events: {
         append: (kind, { reason, by }) => void this.events.push(`${kind} ${String(reason ?? by)}`),
       },
       log: createLog('test', 'silent'),
     })
+    if (this.isLearned) this.#clock.learn(this.newestNs)
   }
 
   async stopRecorder(): Promise<void> {
@@ -303,6 +305,63 @@ describe('without a record of the clock', () => {
     assert.equal(machine.clock.hold, 'clock-unconfirmed')
     await machine.stopRecorder()
     await machine.forgetClock()
+    await machine.startRecorder()
+    assert.equal(machine.clock.hold, 'clock-unconfirmed')
+  })
+})
+
+describe('while the recorder still reads a store without a record of the clock', () => {
+  async function unlearned(): Promise<Machine> {
+    const machine = await Machine.start()
+    await machine.stopRecorder()
+    await machine.forgetClock()
+    machine.isLearned = false
+    await machine.startRecorder()
+    return machine
+  }
+
+  test('nothing is old, also after a step', async () => {
+    await using machine = await unlearned()
+    assert.deepEqual([machine.clock.hold, machine.isAged(0n)], ['clock-unconfirmed', false])
+    machine.pass(10n * SECOND)
+    machine.step(2n * DAY)
+    machine.pass(10n * SECOND)
+    assert.deepEqual(
+      [machine.clock.hold, machine.isAged(0n), machine.events],
+      ['clock-unconfirmed', false, []],
+    )
+    machine.clock.learn(NOW - MINUTE)
+    assert.deepEqual([machine.clock.hold, machine.isAged(0n)], ['clock-stepped', false])
+    assert.deepEqual(machine.events, ['clock-distrusted clock-stepped'])
+  })
+
+  test('the store decides once it is read', async () => {
+    for (const [newestNs, hold] of [
+      [undefined, ''],
+      [NOW - MINUTE, ''],
+      [NOW - DAY, 'clock-unconfirmed'],
+      [NOW + DAY, 'clock-unconfirmed'],
+    ] as const) {
+      await using machine = await unlearned()
+      machine.pass(20n * MINUTE)
+      machine.clock.learn(newestNs)
+      assert.deepEqual([machine.clock.hold, machine.isAged(0n)], [hold, hold === ''], String(newestNs))
+    }
+  })
+
+  test('an operator decides before', async () => {
+    await using machine = await unlearned()
+    machine.clock.confirm()
+    assert.deepEqual([machine.clock.hold, machine.isAged(0n)], ['', true])
+    machine.clock.learn(NOW - DAY)
+    assert.equal(machine.clock.hold, '', 'what is read later changes nothing')
+  })
+
+  test('its end leaves the next recorder to decide', async () => {
+    await using machine = await unlearned()
+    await machine.stopRecorder()
+    machine.isLearned = true
+    machine.newestNs = NOW - DAY
     await machine.startRecorder()
     assert.equal(machine.clock.hold, 'clock-unconfirmed')
   })

@@ -194,15 +194,16 @@ class Stage {
 
   async #openClock(nowNs: () => bigint): Promise<RecorderClock | undefined> {
     if (!this.#isClockGuarded) return undefined
-    return await RecorderClock.open({
+    const clock = await RecorderClock.open({
       clocks: { realtimeNs: nowNs, monotonicNs: () => BigInt(this.#monotonicMs) * 1_000_000n },
       bootId: 'this boot',
       isSynced: () => false,
-      findNewestNs: async () => undefined,
       paths: storePaths(this.#root),
       events: { append: () => undefined },
       log: createLog('test', 'silent'),
     })
+    clock.learn(undefined)
+    return clock
   }
 
   get #open() {
