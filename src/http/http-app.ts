@@ -3,6 +3,7 @@
  * request, Server-Timing. A handler throws CapfleetError; nothing else decides what an error looks like.
  */
 import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import Koa from 'koa'
 import type { Caller } from '../base/caller.ts'
 import type { EndedSpan, SpanSink } from '../base/ended-span.ts'
@@ -100,10 +101,18 @@ function accessFields({ method, path, state, res }: Koa.ParameterizedContext<Req
     method,
     path,
     user: state.caller?.name,
-    status: res.statusCode,
+    status: statusOf(res),
     complete: res.writableFinished,
     durationMs: Math.round(state.timing.elapsedMs),
   }
+}
+
+/** As other programs log it: the client closed the connection before there was an answer. */
+const CLIENT_GONE = 499
+
+/** Before there is an answer, Node and Koa have a status that means nothing. */
+function statusOf({ headersSent, statusCode }: ServerResponse): number {
+  return headersSent ? statusCode : CLIENT_GONE
 }
 
 /** What asks every few seconds whether all is well, and hears that it is. */
@@ -114,7 +123,8 @@ function requestSpan(
   trace: TraceContext,
   startMs: number,
 ): EndedSpan {
-  const { statusCode, writableFinished } = res
+  const { writableFinished } = res
+  const statusCode = statusOf(res)
   const isFailed = statusCode >= 500 || !writableFinished
   return {
     name: state.route === undefined ? method : `${method} ${state.route}`,
@@ -133,7 +143,8 @@ function requestSpan(
   }
 }
 
-function levelOf({ path, res: { statusCode } }: Koa.ParameterizedContext<RequestState>) {
+function levelOf({ path, res }: Koa.ParameterizedContext<RequestState>) {
+  const statusCode = statusOf(res)
   if (statusCode >= 500) return 'warn'
   return PROBED_PATHS.has(path) && statusCode < 400 ? 'debug' : 'info'
 }
@@ -151,7 +162,7 @@ function requestCounts({ metrics, watchedProblems = [] }: HttpAppOptions) {
   )
   return {
     ended: ({ method, res }: Koa.ParameterizedContext<RequestState>) =>
-      requests.inc({ method: METHODS.has(method) ? method : 'other', status: res.statusCode }),
+      requests.inc({ method: METHODS.has(method) ? method : 'other', status: statusOf(res) }),
     problem: (code: ErrorCode) => problems.inc({ code }),
   }
 }

@@ -33,8 +33,15 @@ constexpr uint64_t kMinRingBlocks = 2;
 constexpr uint64_t kMaxRingBlocks = 4095;  // the kernel's sizes are 32 bit
 /// TPACKET_V3 packs packets densely; the kernel only wants it to divide the block.
 constexpr uint32_t kRingFrameBytes = 2048;
-/// The kernel hands a block over that is not full after one to two of these.
-constexpr uint32_t kRetireMs = 20;
+/// The kernel hands a block over that is not full after one to two retire times. Few packets then take a whole block each
+/// time: a ring of many blocks would be full of them as soon as a small one, if whoever empties it stands still.
+constexpr uint64_t kRingLastsMs = 60'000;
+constexpr uint64_t kMinRetireMs = 20;
+constexpr uint64_t kMaxRetireMs = 100;
+
+uint32_t retireMs(uint64_t blocks) {
+  return static_cast<uint32_t>(std::clamp(kRingLastsMs / blocks, kMinRetireMs, kMaxRetireMs));
+}
 
 Error unavailable(std::string message) { return {Code::kCaptureUnavailable, std::move(message)}; }
 
@@ -143,7 +150,7 @@ Status CaptureSocket::makeRing(uint64_t bytes) {
   request.tp_block_nr = static_cast<uint32_t>(blocks);
   request.tp_frame_size = kRingFrameBytes;
   request.tp_frame_nr = request.tp_block_nr * (kRingBlockBytes / kRingFrameBytes);
-  request.tp_retire_blk_tov = kRetireMs;
+  request.tp_retire_blk_tov = retireMs(blocks);
   const std::string action = "make a ring of " + std::to_string(blocks) + " MiB (ringBytes) for";
   if (!setOption(descriptor_, PACKET_RX_RING, request)) return failure(action, errno);
   void* mapped = ::mmap(nullptr, blocks * kRingBlockBytes, PROT_READ | PROT_WRITE,

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog } from '../../../src/base/log.ts'
@@ -129,4 +131,28 @@ test('no cache keeps an answer unless its handler says so, nor a problem in its 
   assert.equal(await cachingOf('/plain'), 'no-store')
   assert.equal(await cachingOf('/file'), 'public, max-age=60')
   assert.equal(await cachingOf('/bad'), 'no-store')
+})
+
+test('a client that leaves before its answer counts as 499, never as an unknown path', async (t) => {
+  const metrics = new Metrics()
+  const app = createHttpApp({ log: createLog('test', 'silent'), metrics })
+  app.use(async (ctx) => {
+    const closed = once(ctx.res, 'close')
+    app.emit('asked')
+    await closed
+    app.emit('left')
+  })
+  const server = await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())
+  t.after(() => server.close(0))
+  const asked = once(app, 'asked')
+  const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+  socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
+  await asked
+  const left = once(app, 'left')
+  socket.destroy()
+  await left
+  const counts = (await metrics.text())
+    .split('\n')
+    .filter((line) => line.startsWith('capfleet_http_requests_total{'))
+  assert.deepEqual(counts, ['capfleet_http_requests_total{method="GET",status="499"} 1'])
 })
