@@ -1,5 +1,6 @@
 /** A program may start before its Redis does: it waits, instead of ending and being started again and again. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './redis-connection.ts'
@@ -12,8 +13,10 @@ export interface AwaitRedisOptions {
 
 const ASK_EVERY_MS = 250
 const LOG_EVERY_MS = 5_000
+/** What asks a slower Redis at its start runs into a limit somewhere: the program would end, and be started again. */
+const PROMPT_MS = 1_000
 
-/** Resolves when Redis answers and can be used. Fails with bad-config as checkRedisServer does, or with the signal's reason. */
+/** Resolves when Redis answers promptly and can be used. Fails with bad-config as checkRedisServer does, or with the signal's reason. */
 export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedisOptions): Promise<void> {
   let trouble = ''
   // What the connection meets is told once in a while, not each time.
@@ -27,7 +30,9 @@ export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedi
   try {
     for (;;) {
       signal.throwIfAborted()
-      if (await answers(redis)) return
+      const answerMs = await timeToAnswer(redis)
+      if (answerMs <= PROMPT_MS) return
+      if (answerMs < Number.POSITIVE_INFINITY) trouble = `its answers take ${Math.round(answerMs)} ms`
       const nowMs = performance.now()
       if (nowMs - loggedMs > LOG_EVERY_MS) {
         loggedMs = nowMs
@@ -40,12 +45,15 @@ export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedi
   }
 }
 
-async function answers(redis: Parameters<typeof checkRedisServer>[0]): Promise<boolean> {
+/** Infinity when there is none. */
+async function timeToAnswer(redis: Redis): Promise<number> {
   try {
     await checkRedisServer(redis)
-    return true
+    const startedMs = performance.now()
+    await redis.ping()
+    return performance.now() - startedMs
   } catch (error) {
-    if (error instanceof CapfleetError && error.code === 'scheduler-unavailable') return false
-    throw error
+    if (error instanceof CapfleetError && error.code !== 'scheduler-unavailable') throw error
+    return Number.POSITIVE_INFINITY
   }
 }
