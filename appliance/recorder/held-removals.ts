@@ -7,8 +7,6 @@ import { type RemovableCapture, RemovalQueue } from './removal-queue.ts'
 import type { UnnamedFiles } from './segment-remover.ts'
 import type { StoreWriter } from './store-writer.ts'
 
-const NANOS_PER_MS = 1_000_000n
-
 /** Feeds a removal queue from what the recorder holds of its captures: a change costs the same in a store of any size. */
 export class HeldRemovals implements Disposable {
   readonly queue = new RemovalQueue<LogEntry>()

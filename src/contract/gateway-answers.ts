@@ -24,6 +24,10 @@ export const FLEET_REPLIES = z.object({
 export const DEVICE_REPORT = z.object({
   name: text,
   site: text.nullable(),
+  kind: z
+    .enum(['capfleet', 'api'])
+    .nullable()
+    .describe('api: of another maker, which is asked for what the API names; null: not known yet'),
   url: text,
   reachable: boolean.nullable().describe('null: not known yet'),
   since: instant.nullable(),

@@ -171,7 +171,8 @@ export class DeviceClient {
     }
     const request = formatRequest(this.device, { target, headers })
     const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : this.#limits.idleTimeoutMs
-    return this.#accept(await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize }))
+    const answer = await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize })
+    return this.#accept(answer, { isDownload: true })
   }
 
   /**
@@ -250,19 +251,22 @@ export class DeviceClient {
     })
     const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
     const answer = await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits))
-    const accepted = await this.#accept(answer, isAnonymous)
+    const accepted = await this.#accept(answer, { isAnonymous })
     onHeaders?.(accepted.head.headers)
     return accepted
   }
 
   /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
-  async #accept(answer: DeviceStream, isAnonymous = false): Promise<DeviceStream> {
+  async #accept(
+    answer: DeviceStream,
+    asked: Pick<RefusedAnswer, 'isAnonymous' | 'isDownload'> = {},
+  ): Promise<DeviceStream> {
     if (answer.head.status === 200) return answer
     using _refused = answer
     const { status, headers } = answer.head
     // A broken one says less, but is a refusal all the same.
     const body = await this.readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
-    throw this.#refusal({ status, retryAfter: headers['retry-after'], body, isAnonymous })
+    throw this.#refusal({ status, retryAfter: headers['retry-after'], body, ...asked })
   }
 
   #refusal(answer: RefusedAnswer): CapfleetError {

@@ -13,6 +13,8 @@ export interface RefusedAnswer {
   readonly retryAfter?: string | undefined
   /** The part of the body that was read; undefined: an answer to HEAD, which has none. */
   readonly body: string | undefined
+  /** It was asked for a download: a status that means "not now" means that it has no stream left. */
+  readonly isDownload?: boolean
   /** The device was asked without the gateway's credentials, as somebody without credentials had asked. */
   readonly isAnonymous?: boolean
 }
@@ -70,12 +72,24 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
     const message = `device ${device} refused the gateway's credentials (status ${status}); check user, password and role in the gateway's configuration`
     return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
   }
+  const retryAfterS = secondsOf(answer.retryAfter)
+  if (code === undefined && answer.isDownload === true && BUSY_STATUSES.has(status)) {
+    const message = `device ${device} is busy (status ${status})`
+    const members = { devices: [device], deviceStatus: status }
+    return hidden(new CapfleetError('download-slots-exhausted', message, { retryAfterS, members }), text)
+  }
+  const ownWords = answer.isDownload === true && code === undefined ? wordsOf(answer.body) : undefined
+  const callersCode = WORDED_CODES[status]
+  if (ownWords !== undefined && callersCode !== undefined) {
+    const members = { devices: [device], deviceStatus: status }
+    const message = `device ${device} refuses the download (status ${status}) and says: ${ownWords}`
+    return { error: new CapfleetError(callersCode, message, { members }), hiddenText: undefined }
+  }
   if (code === undefined || ERROR_KINDS[code].status !== status) {
     const members = { devices: [device], deviceStatus: status }
     const message = `device ${device} answered with status ${status}`
     return hidden(new CapfleetError('device-protocol', message, { members }), text)
   }
-  const retryAfterS = secondsOf(answer.retryAfter)
   const { title } = ERROR_KINDS[code]
   if (DEVICES_CODES.has(code)) {
     const members = { devices: [device] }
@@ -86,6 +100,18 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   const error = new CapfleetError(code, text ?? title, { param, position, retryAfterS, members })
   return { error, hiddenText: undefined }
 }
+
+/** What a device of another maker says to a download that its caller can mend, by the status. */
+const WORDED_CODES: Readonly<Record<number, ErrorCode>> = { 400: 'bad-parameter', 404: 'unknown-capture' }
+const WORDS_MAX = 200
+
+/** The text of a refusal as one line; undefined for markup and JSON, which nobody would read here. */
+function wordsOf(body: string | undefined): string | undefined {
+  return body === undefined || /^\s*[<{[]/.test(body) ? undefined : plainText(body, WORDS_MAX)
+}
+
+/** Too Many Requests, Service Unavailable: a device of another maker has no code for its limit. */
+const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
 function hidden(error: CapfleetError, hiddenText: string | undefined): DeviceRefusal {
   return { error, hiddenText }

@@ -4,6 +4,7 @@ import type { ClientTls } from '../base/client-tls.ts'
 import type { CapfleetError } from '../base/error.ts'
 import type { Secret } from '../base/secret.ts'
 import { deviceVanished } from './device-failure.ts'
+import type { DeviceKind } from './device-kind.ts'
 
 /** How a device compresses what the gateway itself fetches of it for a merge. */
 export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
@@ -19,6 +20,8 @@ export interface DeviceOptions extends ClientTls {
   readonly url: string
   readonly site?: string | undefined
   readonly fetchCompression?: FetchCompression | undefined
+  /** Default: as its answers show. */
+  readonly kind?: DeviceKind | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined
   /** As Device.vanishedAt; default: never. */
@@ -38,6 +41,8 @@ export class Device {
   readonly url: URL
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression
+  /** undefined: as its answers show. */
+  readonly kind: DeviceKind | undefined
   /** Since when the directory that told of it does so no more. The fleet sets it for the devices that it has. */
   vanishedAt: Date | undefined
   #connectOptions: DeviceConnectOptions | undefined
@@ -52,6 +57,7 @@ export class Device {
     this.#basePath = this.url.pathname.replace(/\/+$/, '')
     this.site = options.site
     this.fetchCompression = options.fetchCompression ?? 'none'
+    this.kind = options.kind
     this.vanishedAt = options.vanishedAt
     this.#options = options
     this.#authorization = authorizationOf(options)
@@ -98,7 +104,7 @@ export class Device {
 
   /** Whether both are the same in all that matters to a request, once it may be made. */
   equals(other: Device): boolean {
-    const names = ['name', 'url', 'site', 'fetchCompression', 'ca', 'cert', 'address'] as const
+    const names = ['name', 'url', 'site', 'fetchCompression', 'kind', 'ca', 'cert', 'address'] as const
     if (this.#authorization !== other.#authorization) return false
     if (this.#options.key?.reveal() !== other.#options.key?.reveal()) return false
     return names.every((name) => this.#options[name] === other.#options[name])

@@ -29,7 +29,9 @@ export interface Continuation {
 
 /** Asks for the body again, from the last place before what is missing. */
 export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
-  const isUsable = ({ fromNs }: Position) => plan.kind === 'relay' || fromNs !== null
+  // A device that knows no After= begins anew, and what came before is left out here.
+  const canSkip = plan.steps.every(({ deviceKind }) => deviceKind !== 'api')
+  const isUsable = ({ fromNs }: Position) => (plan.kind === 'relay' ? canSkip : fromNs !== null)
   const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))
   const startBytes = Number(start?.bytes ?? 0)
   const known = places === undefined ? [] : [...places.positions, places.last]

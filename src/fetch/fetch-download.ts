@@ -1,6 +1,6 @@
 /** A download from its plan to its bytes: a lease, the devices' streams under it, and the body that they make. */
 import type { Log } from '../base/log.ts'
-import type { DownloadPlan } from '../fleet/plan.ts'
+import { type DownloadPlan, withinKinds } from '../fleet/plan.ts'
 import type { Body } from './body.ts'
 import { type Continuation, continueFrom, type Delivered, restOfBody } from './continue-from.ts'
 import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
@@ -44,7 +44,12 @@ export class FetchedDownload implements AsyncDisposable {
    * Waits for the lease, opens all streams and reads what they begin with, also up to where a continued body is
    * needed. The part of a download that may still become an HTTP status.
    */
-  static async open(plan: DownloadPlan, parts: FetchParts, request: FetchRequest): Promise<FetchedDownload> {
+  static async open(
+    planned: DownloadPlan,
+    parts: FetchParts,
+    request: FetchRequest,
+  ): Promise<FetchedDownload> {
+    const plan = withinKinds(planned, (device) => parts.fleet.kindOf(device))
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan
     // A device that is known to be down is not worth a wait.

@@ -2,6 +2,7 @@
  * A lease and the streams under it. One lease for all devices of a download, then all streams are opened at the
  * same time: either every stream has begun or everything has been given back and the error says which devices failed.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
 import { Span } from '../base/spans.ts'
 import { callerLabel } from '../device/device-request.ts'
@@ -51,6 +52,8 @@ export class LeasedStreams implements AsyncDisposable {
   readonly #plan: DownloadPlan
   readonly #parts: StreamParts
   readonly #deadlineMs: number
+  /** Whether the lease was granted when another one ended. */
+  #hasWaited: boolean
   /** The last stream of each device. */
   readonly #sources = new Map<string, Source>()
   /** Devices whose streams have not been opened yet. */
@@ -79,6 +82,7 @@ export class LeasedStreams implements AsyncDisposable {
     this.#plan = plan
     this.#parts = parts
     this.#deadlineMs = deadlineMs
+    this.#hasWaited = lease.waitedMs > AT_ONCE_MS
     this.#unopened = new Set(plan.steps.map((step) => step.device))
   }
 
@@ -122,12 +126,26 @@ export class LeasedStreams implements AsyncDisposable {
       try {
         return await open()
       } catch (error) {
-        const busy = busyDevice(error)
         const waitMs = Math.max(0, this.#deadlineMs - performance.now())
-        if (busy === undefined || waitMs === 0) throw error
-        await this.#lease.requeue(busy, { signal, waitMs })
+        const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? (await this.#crowdedDevice(error)))
+        if (busy === undefined) throw error
+        this.#hasWaited = true
+        await this.#lease.requeue(busy, { signal, waitMs, busyMs: retryMs(error) })
       }
     }
+  }
+
+  /**
+   * The device of another maker that may have refused one stream too many in its own way: by a text, by nothing, by a
+   * reset or by silence. Only while others have streams there is that likely.
+   */
+  async #crowdedDevice(error: unknown): Promise<string | undefined> {
+    if (!isUnspoken(error)) return undefined
+    const [device, ...more] = devicesOf(error)
+    if (device === undefined || more.length > 0 || this.#parts.fleet.kindOf(device) !== 'api')
+      return undefined
+    const [use] = await this.#parts.leases.use([device]).catch(() => [])
+    return use !== undefined && use.used > 1 ? device : undefined
   }
 
   /** The first failure that matters ends the others: the download cannot succeed any more. */
@@ -162,21 +180,64 @@ export class LeasedStreams implements AsyncDisposable {
     throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
   }
 
+  /** Who has waited for a place has the one of a stream that ended just now: a device of another maker may notice that late. */
+  async #patiently(
+    { device, deviceKind }: DownloadStep,
+    open: () => Promise<Source>,
+    signal: AbortSignal,
+  ): Promise<Source> {
+    for (const pauseMs of deviceKind === 'api' && this.#hasWaited ? FREED_LATE_MS : []) {
+      try {
+        return await open()
+      } catch (error) {
+        if (busyDevice(error) !== device && !isUnspoken(error)) throw error
+      }
+      await delay(pauseMs, undefined, { signal })
+    }
+    return await open()
+  }
+
   async #openStep(step: DownloadStep, signal: AbortSignal): Promise<Source> {
     const { fleet, startTimeoutMs } = this.#parts
     const { client, breaker } = fleet.get(step.device)
-    const source = await breaker.run(() =>
-      openSource(client, step, {
-        signal,
-        caller: callerLabel(this.#lease.user),
-        startTimeoutMs,
-        isRelayed: this.#plan.kind === 'relay',
-      }),
-    )
+    const open = () =>
+      breaker.run(() =>
+        openSource(client, step, {
+          signal,
+          caller: callerLabel(this.#lease.user),
+          startTimeoutMs,
+          isRelayed: this.#plan.kind === 'relay',
+        }),
+      )
+    const source = await this.#patiently(step, open, signal)
     this.#sources.set(step.device, source)
     this.#unopened.delete(step.device)
     return source
   }
+}
+
+/** A lease that is free is granted within so long, as a rule; else the device is asked once more than it needs. */
+const AT_ONCE_MS = 50
+
+/** A stream that has just ended here may count at its device a little longer. */
+const FREED_LATE_MS = [50, 200, 750] as const
+
+const UNSPOKEN_REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'device-protocol',
+  'device-unreachable',
+  'device-timeout',
+])
+
+function isUnspoken(error: unknown): error is CapfleetError {
+  return error instanceof CapfleetError && UNSPOKEN_REFUSALS.has(error.code)
+}
+
+const MS_PER_S = 1_000
+
+/** How long a busy device wants to be left alone, where it says so. */
+function retryMs(error: unknown): number | undefined {
+  const { retryAfterS } = error instanceof CapfleetError ? error.details : {}
+  return retryAfterS === undefined ? undefined : retryAfterS * MS_PER_S
 }
 
 const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()

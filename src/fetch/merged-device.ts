@@ -185,6 +185,11 @@ export class MergedDevice {
     const { lastNs, ties, tail } = delivered
     // A device without a packet so far has delivered nothing that could come twice.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
+    // A device that knows no After= sends all of it again.
+    if (step.deviceKind === 'api') {
+      const packetsBefore = delivered.packets - tail.packets
+      return { step, end: { header, mark: tail, packetsBefore, ns: undefined } }
+    }
     if (!this.#isOrdered || delivered.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.

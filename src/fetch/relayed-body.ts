@@ -28,8 +28,8 @@ export class RelayedBody implements Body {
   readonly encoding: Encoding
   readonly facts: BodyFacts
   /**
-   * A device need not compress the same packets into the same bytes again; and what was followed has its packets
-   * in another order when it is asked for as history.
+   * A device need not compress the same packets into the same bytes again; what was followed has its packets
+   * in another order when it is asked for as history; and one that knows no After= would send all of it again.
    */
   readonly isParkable: boolean
   readonly #plan: DownloadPlan
@@ -57,7 +57,8 @@ export class RelayedBody implements Body {
     const { encoding, headers } = source
     this.encoding = encoding
     this.facts = { claims: readClaims(headers), clocks: new Map(), missing: [] }
-    this.isParkable = encoding === 'none' && !plan.query.follow
+    const knowsAfter = plan.steps.every(({ deviceKind }) => deviceKind !== 'api')
+    this.isParkable = encoding === 'none' && !plan.query.follow && knowsAfter
     this.#plan = plan
     this.#signal = signal
     this.#source = source

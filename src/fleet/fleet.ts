@@ -2,6 +2,7 @@ import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Device } from '../device/device.ts'
 import { DeviceClient, type ListLimits } from '../device/device-client.ts'
+import type { DeviceKind } from '../device/device-kind.ts'
 import { DeviceCaptures } from './device-captures.ts'
 import { discoveryPending } from './discovery-pending.ts'
 import { DeviceBreaker } from './health/device-breaker.ts'
@@ -118,6 +119,18 @@ export class Fleet implements AsyncDisposable {
     const member = this.find(name)
     if (member === undefined && !this.#isComplete) throw discoveryPending()
     return await member?.health.readers()
+  }
+
+  /** As it is configured, or as the device answered last; undefined: it has not answered yet. */
+  kindOf(name: string): DeviceKind | undefined {
+    const member = this.find(name)
+    return member?.device.kind ?? member?.health.report.kind
+  }
+
+  /** Resolves when each of the devices has been probed once: until then nobody may know its kind. */
+  async knowKinds(names: readonly string[]): Promise<void> {
+    const unknown = names.filter((name) => this.kindOf(name) === undefined)
+    await Promise.all(unknown.map((name) => this.find(name)?.health.probedOnce))
   }
 
   /** The offset of the device's clock, as of its last probe. */

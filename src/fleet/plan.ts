@@ -1,5 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
 import type { FetchCompression } from '../device/device.ts'
+import { type DeviceKind, needsGateway, refuseUnknownToApi, withinApi } from '../device/device-kind.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
@@ -10,6 +11,8 @@ export interface DownloadStep {
   readonly target: string
   /** The caller may have only packets that pass a filter: the device must first prove that it filters. */
   readonly isForced: boolean
+  /** Default: one that knows all parameters. */
+  readonly deviceKind?: DeviceKind | undefined
   /** How the gateway has the stream compressed that it merges; default: not at all. */
   readonly fetchCompression?: FetchCompression | undefined
   /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
@@ -58,14 +61,36 @@ export function planDownload(
   return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
 }
 
+/**
+ * The plan with each device asked for what its kind knows; the gateway does the rest itself. Fails with bad-parameter for
+ * what nobody can do. Done twice it changes nothing more.
+ */
+export function withinKinds(
+  plan: DownloadPlan,
+  kindOf: (device: string) => DeviceKind | undefined,
+): DownloadPlan {
+  const { query } = plan
+  const isOfApi = ({ device }: DownloadStep) => kindOf(device) === 'api'
+  if (!plan.steps.some(isOfApi)) return plan
+  for (const step of plan.steps) if (isOfApi(step)) refuseUnknownToApi(step.device, query)
+  const kind = plan.kind === 'merge' || needsGateway(query) ? 'merge' : 'relay'
+  const steps = plan.steps.map((step): DownloadStep => {
+    if (!isOfApi(step)) return step
+    const { device, fetchCompression } = step
+    if (kind === 'merge') return mergeStep({ device, fetchCompression, deviceKind: 'api' }, query)
+    return { device, deviceKind: 'api', target: targetOf(withinApi(query)), isForced: isForced(query) }
+  })
+  return { kind, query, steps }
+}
+
 /** The plan with each stream of a merge compressed on its way to the gateway as its device wants it. */
 export function compressFetches(
   plan: DownloadPlan,
   fetchCompressionOf: (device: string) => FetchCompression | undefined,
 ): DownloadPlan {
   if (plan.kind === 'relay') return plan
-  const steps = plan.steps.map(({ device }) =>
-    mergeStep({ device, fetchCompression: fetchCompressionOf(device) }, plan.query),
+  const steps = plan.steps.map(({ device, deviceKind }) =>
+    mergeStep({ device, deviceKind, fetchCompression: fetchCompressionOf(device) }, plan.query),
   )
   return { ...plan, steps }
 }
@@ -77,7 +102,11 @@ export function compressFetches(
  * are applied to the merged records.
  */
 export function mergeStep(
-  { device, fetchCompression = 'none' }: Pick<DownloadStep, 'device' | 'fetchCompression'>,
+  {
+    device,
+    deviceKind,
+    fetchCompression = 'none',
+  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'fetchCompression'>,
   query: BoundedQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
@@ -88,7 +117,8 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  return { device, fetchCompression, target: targetOf(asked), isForced: isForced(query) }
+  const target = targetOf(deviceKind === 'api' ? withinApi(asked) : asked)
+  return { device, deviceKind, fetchCompression, target, isForced: isForced(query) }
 }
 
 /** The same body of one device from a byte of it on. REQUIRES: it is uncompressed, and does not follow. */

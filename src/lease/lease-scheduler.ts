@@ -271,7 +271,9 @@ export class LeaseScheduler {
       this.#heartbeat.forget(id)
       const attempt = ++this.#attempt
       entry.rewait(attempt)
-      const { state, position } = await this.#scripts.requeue(id, busy, attempt).catch(asUnavailable)
+      const { state, position } = await this.#scripts
+        .requeue(id, busy, attempt, options.busyMs)
+        .catch(asUnavailable)
       if (state === 'g') this.#heartbeat.receive(`${attempt} ${id}`)
       else if (state === '') await this.#heartbeat.reassertNow().catch(asUnavailable)
       else entry.request.onPosition?.({ position, etaMs: undefined })

@@ -111,8 +111,8 @@ export class LeaseScripts {
   }
 
   /** `busy`: the device that answered so. */
-  async requeue(id: string, busy: string, attempt: number) {
-    const reply = await this.#call('requeue', id, busy, attempt, this.#context.timings.busyMs)
+  async requeue(id: string, busy: string, attempt: number, busyMs = this.#context.timings.busyMs) {
+    const reply = await this.#call('requeue', id, busy, attempt, busyMs)
     const [state, position] = reply as ['w' | 'g' | '', number]
     return { state, position }
   }

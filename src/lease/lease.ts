@@ -55,6 +55,8 @@ export interface Lease extends AsyncDisposable {
 
 export interface RequeueOptions {
   readonly signal: AbortSignal
+  /** For how long the limit is lowered; default: LeaseTimings.busyMs. */
+  readonly busyMs?: number | undefined
   readonly waitMs: number
 }
 

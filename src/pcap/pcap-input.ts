@@ -133,13 +133,16 @@ export class PcapInput {
     return true
   }
 
-  /** Takes the next `count` records; resolves to how many there were, and to their hash. Fails as fill() does. */
-  async skip(count: number): Promise<{ readonly packets: number; readonly hash: bigint }> {
+  /** Takes the next `count` records; resolves to how many there were, and to the hash of all that were hashed. Fails as fill() does. */
+  async skip(
+    count: number,
+    { isHashed = true } = {},
+  ): Promise<{ readonly packets: number; readonly hash: bigint }> {
     let packets = 0
     while (packets < count) {
       await this.fill()
       if (!this.hasRecord) break
-      packets += this.records.skip(count - packets, { isHashed: true })
+      packets += this.records.skip(count - packets, { isHashed })
     }
     return { packets, hash: this.records.skippedHash }
   }

@@ -56,6 +56,9 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
     return [
       ['TSBegin', localTimes.begin ?? rfc3339Of(beginNs)],
       ['TSEnd', localTimes.end ?? rfc3339Of(endNs)],
+      ...(localTimes.begin === undefined || localTimes.end === undefined
+        ? []
+        : [['TSUnit', LOCAL_TIME_UNIT] as const]),
     ]
   }
   return [
@@ -64,6 +67,8 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
     ['TSUnit', 'nanos'],
   ]
 }
+
+const LOCAL_TIME_UNIT = 'YYYYMMDD_HHMMSS'
 
 /** Beside a local time, whose unit is not that of a number. */
 function rfc3339Of(ns: bigint): string {

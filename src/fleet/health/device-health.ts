@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../base/error.ts'
 import type { Log } from '../../base/log.ts'
 import type { DeviceClient, TimeLimit } from '../../device/device-client.ts'
+import type { DeviceKind } from '../../device/device-kind.ts'
 import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import {
@@ -36,6 +37,7 @@ export interface HealthReport {
   /** Why the device is not reachable. */
   readonly error: CapfleetError | undefined
   readonly version: string | undefined
+  readonly kind: DeviceKind | undefined
   /** Of the appliance, where it tells one. */
   readonly serial: string | undefined
   readonly clock: ClockOffset | undefined
@@ -68,6 +70,7 @@ const NOTHING_KNOWN: HealthReport = {
   probeMs: undefined,
   error: undefined,
   version: undefined,
+  kind: undefined,
   serial: undefined,
   clock: undefined,
   status: undefined,
@@ -157,10 +160,10 @@ export class DeviceHealth {
     if (absence !== undefined) return this.#changeToDown({ error: absence })
     const askedMs = performance.now()
     try {
-      const version = await probeVersion(this.#options.client, this.#limit)
+      const { version, kind } = await probeVersion(this.#options.client, this.#limit)
       this.#options.breaker.probed()
       const probeMs = performance.now() - askedMs
-      this.#change(true, { version, error: undefined, probeMs, probedAt: new Date() })
+      this.#change(true, { version, kind, error: undefined, probeMs, probedAt: new Date() })
       return true
     } catch (error) {
       if (this.#closing.signal.aborted || !(error instanceof CapfleetError)) return false

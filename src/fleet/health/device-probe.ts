@@ -3,6 +3,7 @@ import { performance } from 'node:perf_hooks'
 import { CapfleetError } from '../../base/error.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient, type TimeLimit } from '../../device/device-client.ts'
 import { deviceProtocol } from '../../device/device-failure.ts'
+import { type DeviceKind, kindOfAnswer } from '../../device/device-kind.ts'
 import { plainText } from '../../device/device-refusal.ts'
 
 /** The device's clock minus ours. The truth lies within `errorNs` to both sides. */
@@ -44,11 +45,20 @@ const STATUS_PATH = '/api/v1/system/status'
 
 const TEXT_LENGTH_MAX = 128
 
+export interface DeviceVersion {
+  readonly version: string | undefined
+  readonly kind: DeviceKind
+}
+
 /** The version, as a sign of life. Fails as DeviceClient.getJson does. */
-export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<string | undefined> {
-  const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.version }
+export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<DeviceVersion> {
+  let kind: DeviceKind = 'api'
+  const onHeaders = (headers: Readonly<Record<string, string>>) => {
+    kind = kindOfAnswer(headers)
+  }
+  const options = { ...limit, onHeaders, bytesMax: ANSWER_BYTES_MAX.version }
   const { version } = membersOf(await client.getJson('/api/v1/system/version', options))
-  return plainText(version, TEXT_LENGTH_MAX)
+  return { version: plainText(version, TEXT_LENGTH_MAX), kind }
 }
 
 /** The device's status. A device without this path tells nothing, which is no failure. */

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { secretSchema } from '../../base/config-file.ts'
 import { CIDR_RULE, isCidr } from '../../base/networks.ts'
 import { FETCH_COMPRESSIONS } from '../../device/device.ts'
+import { DEVICE_KINDS } from '../../device/device-kind.ts'
 import { isPlainUrl } from './plain-host.ts'
 
 export const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
@@ -26,6 +27,7 @@ const accessShape = {
   cert: z.string().min(1).optional(),
   key: z.string().min(1).optional(),
   fetchCompression: z.enum(FETCH_COMPRESSIONS).default('none'),
+  kind: z.enum(DEVICE_KINDS).optional(),
 }
 
 export const deviceSchema = z

@@ -7,7 +7,7 @@ import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../expor
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../../export/export-record.ts'
 import type { Idempotency } from '../../export/export-store.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/run/fill-export.ts'
-import { type DownloadPlan, planDownload } from '../../fleet/plan.ts'
+import { type DownloadPlan, planDownload, withinKinds } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
 import { refuseBody } from '../../http/request-body.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
@@ -51,7 +51,11 @@ export async function planExport(
     kind === 'timerange'
       ? selectedSources(ctx, parts).map(({ name }) => name)
       : [await captureHolder(query.captureName ?? '', ctx, parts)]
-  return planDownload(query, devices, parts.exports.devicesMax)
+  const plan = planDownload(query, devices, parts.exports.devicesMax)
+  const { fleet } = parts.downloads
+  await fleet.knowKinds(devices)
+  withinKinds(plan, (name) => fleet.kindOf(name))
+  return plan
 }
 
 /** A download that becomes an export (Queue=job), of one file in the first target. */

@@ -56,6 +56,7 @@ function reportOf(
   return {
     name: device.name,
     site: device.site ?? null,
+    kind: device.kind ?? report.kind ?? null,
     url: device.url.href,
     reachable: report.reachable ?? null,
     since: report.since?.toISOString() ?? null,

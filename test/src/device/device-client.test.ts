@@ -118,7 +118,8 @@ describe('of an answer without end', () => {
 
   test('the version is one short line, whatever the device sends', async () => {
     raw.answer = { writes: [Buffer.from(`${HEAD}{"version":"1.2\\u001b[31m\\n${'9'.repeat(1_000)}"}`)] }
-    const version = await probeVersion(client, LIMIT)
+    const { version, kind } = await probeVersion(client, LIMIT)
+    assert.equal(kind, 'api')
     assert.match(version ?? '', /^1\.2 \[31m 9{118,120}$/)
   })
 

@@ -240,7 +240,10 @@ test('without a zone local times stay as they are written, for the device to rea
   const read = (raw: string) =>
     parseDownloadQuery('timerange', parseQueryString(raw), { zone: undefined, nowNs: 7_000_000_005n })
   const both = read('TSBegin=20261120_093000&TSEnd=20261120_100000&TSUnit=YYYYMMDD_HHMMSS')
-  assert.equal(formatDownloadQuery(both), 'TSBegin=20261120_093000&TSEnd=20261120_100000')
+  assert.equal(
+    formatDownloadQuery(both),
+    'TSBegin=20261120_093000&TSEnd=20261120_100000&TSUnit=YYYYMMDD_HHMMSS',
+  )
   assert.deepEqual(read(formatDownloadQuery(both)), both)
   const one = read('TSBegin=-1s&TSEnd=20261120_100000')
   assert.equal(

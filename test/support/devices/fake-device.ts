@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -36,6 +37,8 @@ export interface FakeBehaviour {
   readonly cannotSkip?: boolean
   /** Takes no HEAD of a download. */
   readonly knowsNoHead?: boolean
+  /** Of another maker: its answers do not show that it is one of ours. */
+  readonly isForeign?: boolean
   /** Sends so many bytes of the answer to a control call, then nothing more. */
   readonly stopsAfterBytes?: number
   /** Gives parts of its list, as an appliance; else it sends all of it, whatever the parameters. */
@@ -151,6 +154,7 @@ export class FakeDevice implements AsyncDisposable {
     const { silent, silentBelow, estimateProblem } = this.behaviour
     if (silent || (silentBelow !== undefined && url.startsWith(silentBelow))) return
     const path = url.split('?', 1)[0] ?? ''
+    if (!this.behaviour.isForeign) res.setHeader('Capfleet-Request-Id', randomUUID())
     if (path === '/api/v1/pcap/estimate' && estimateProblem)
       return this.#problem(res, estimateProblem.status, estimateProblem.body)
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))

@@ -4,6 +4,7 @@
  * its request until its connection or answer has closed. It can lose its power and come back, and fall
  * silent: then it takes connections and requests, and says nothing more.
  */
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -135,6 +136,7 @@ export class SimulatedDevice implements AsyncDisposable {
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined)
     if (this.isSilent) return
+    res.setHeader('Capfleet-Request-Id', randomUUID())
     const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
     if (pathname === '/api/v1/pcap/timerange') {
       if (req.method !== 'HEAD') return await this.#download(req, res, searchParams)

@@ -1,0 +1,208 @@
+// Appliances of other makers, which know the API and nothing else: the queue, the merge and the promises hold for them too.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import {
+  API_BEGIN_NS,
+  API_CAPTURE,
+  API_STEP_NS,
+  ApiDevice,
+  type LimitStyle,
+} from '../../support/devices/api-device.ts'
+import { httpGet, httpOpen } from '../../support/http-get.ts'
+import { makePcap } from '../../support/packets/packet-maker.ts'
+import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
+
+const PACKETS = 200
+const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}&TSUnit=nanos`
+
+describe('a device of another maker', () => {
+  const parts = new AsyncDisposableStack()
+  let gateway: TempGateway
+  let foreign: ApiDevice
+  let other: ApiDevice
+
+  before(async () => {
+    const redis = parts.use(await TempRedis.create())
+    foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
+    other = parts.use(await ApiDevice.start('other', PACKETS))
+    const settings = { downloads: { waitMaxS: 600 } }
+    gateway = parts.use(await startTempGateway([foreign, other], redis.url, settings))
+  })
+  after(() => parts.disposeAsync())
+  beforeEach(() => {
+    for (const device of [foreign, other]) {
+      device.behaviour = {}
+      device.breaksLeft = 0
+      device.refusal = undefined
+      device.asked.length = 0
+      device.refused = 0
+      device.mostRunning = 0
+    }
+  })
+
+  const get = (path: string) => httpGet(gateway.url + path, { headers: gateway.as.user })
+  const range = (parameters = '') => get(`/devices/foreign/api/v1/pcap/timerange?${RANGE}${parameters}`)
+  const single = (parameters = '') =>
+    get(`/devices/foreign/api/v1/pcap/single?StreamName=${API_CAPTURE}${parameters}`)
+  const whole = () => makePcap(foreign.records)
+
+  /** What comes of a range that is cut. */
+  async function cutRange(): Promise<{ readonly id: string; readonly got: Buffer }> {
+    const url = `${gateway.url}/devices/foreign/api/v1/pcap/timerange?${RANGE}`
+    using answer = await httpOpen(url, { headers: gateway.as.user })
+    const pieces: Buffer[] = []
+    const read = async () => {
+      for await (const piece of answer.response) pieces.push(piece as Buffer)
+    }
+    await assert.rejects(read())
+    return { id: String(answer.response.headers['capfleet-request-id']), got: Buffer.concat(pieces) }
+  }
+
+  test('is told from one of ours', async () => {
+    const { devices } = (await get('/v1/devices')).json() as { devices: Record<string, unknown>[] }
+    assert.deepEqual(
+      devices.map(({ name, kind }) => [name, kind]),
+      [
+        ['foreign', 'api'],
+        ['other', 'api'],
+      ],
+    )
+  })
+
+  for (const limit of [
+    '503',
+    '503 with Retry-After',
+    '429',
+    'text',
+    'nothing',
+    'reset',
+    'wait',
+  ] as const satisfies readonly LimitStyle[])
+    test(`that says "${limit}" to a stream too many gives its packets to all who wait`, async () => {
+      const held = foreign.until(() => foreign.refused > 0)
+      foreign.behaviour = { streamsMax: 1, limit, held }
+      const answers = await Promise.all(Array.from({ length: 6 }, () => range('&Wait=600')))
+      assert.deepEqual(
+        answers.map(({ status, body }) => [status, body.equals(whole())]),
+        Array.from({ length: 6 }, () => [200, true]),
+      )
+      assert.equal(foreign.mostRunning, 1)
+      assert.ok(foreign.refused > 0)
+    })
+
+  test('that frees a stream late is asked again', async () => {
+    const held = foreign.until(() => foreign.refused > 0)
+    foreign.behaviour = { streamsMax: 1, isFreedLate: true, held }
+    const answers = await Promise.all(Array.from({ length: 3 }, () => range('&Wait=600')))
+    // Nobody asks after the last one.
+    foreign.behaviour = {}
+    for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
+  })
+
+  test('that is busy when nobody may wait is no fault of the request', async () => {
+    foreign.behaviour = { streamsMax: 0 }
+    const { status, headers, body } = await range('&Wait=0')
+    assert.equal(status, 503)
+    assert.match(body.toString(), /device foreign is busy \(status 503\)/)
+    assert.equal(headers['retry-after'] !== undefined, true)
+  })
+
+  describe('has done by the gateway what it does not know', () => {
+    const first = (count: number) => makePcap(foreign.records.slice(0, count))
+
+    for (const [parameters, expected] of [
+      ['&MaxPackets=7', () => first(7)],
+      ['&MaxBytes=1000', () => first(12)],
+      ['&TSResolution=usec', () => makePcap(foreign.records, { nanoseconds: false })],
+    ] as const) {
+      test(`${parameters} of a range and of a capture`, async () => {
+        for (const answer of [await range(parameters), await single(parameters)]) {
+          assert.deepEqual([answer.status, answer.headers['capfleet-ignored']], [200, undefined])
+          const [got, wanted] = [readPcap(answer.body), readPcap(expected())]
+          assert.deepEqual(recordLines(got.records), recordLines(wanted.records))
+        }
+        assert.ok(foreign.asked.every((target) => !/MaxPackets|MaxBytes|TSResolution/.test(target)))
+      })
+    }
+
+    test('TSMax of a capture, which it knows for a range alone', async () => {
+      const tsMax = `&TSMax=${5n * API_STEP_NS}`
+      assert.ok((await single(tsMax)).body.equals((await range(tsMax)).body))
+      const [ofCapture = '', ofRange = ''] = foreign.asked
+      assert.deepEqual([ofCapture.includes('TSMax'), ofRange.includes('TSMax')], [false, true])
+    })
+  })
+
+  for (const [path, parameter] of [
+    [`timerange?${RANGE}&FilterRE=GET`, 'FilterRE'],
+    [`timerange?${RANGE}&Follow=true`, 'Follow'],
+    [`single?StreamName=${API_CAPTURE}&Slice=64`, 'Slice'],
+    [`splittime?StreamName=${API_CAPTURE}&Start=1&Stop=2&FilterBPF=ip&FilterBPFDecap=true`, 'FilterBPFDecap'],
+  ] as const)
+    test(`is not asked for ${parameter}, which nobody could do`, async () => {
+      const refused = await get(`/devices/foreign/api/v1/pcap/${path}`)
+      const { code, param, detail, devices } = refused.json() as Record<string, unknown>
+      assert.deepEqual([refused.status, code, param, devices], [400, 'bad-parameter', parameter, ['foreign']])
+      assert.match(String(detail), /^device foreign is of another maker and does not know/)
+      const order = await get(`/api/v1/pcap/${path}&Device=foreign`)
+      assert.equal(order.status, 400)
+      assert.deepEqual(foreign.asked, [])
+    })
+
+  test('is heard in its own words where it refuses a download', async () => {
+    foreign.refusal = { status: 400, text: 'syntax error in\nfilter expression\n' }
+    const bad = await range('&FilterBPF=odd')
+    assert.deepEqual([bad.status, bad.json().code], [400, 'bad-parameter'])
+    assert.match(
+      String(bad.json().detail),
+      /^device foreign refuses .* says: syntax error in filter expression$/,
+    )
+    foreign.refusal = { status: 404, text: '<html>no such capture</html>' }
+    const unknown = await range()
+    assert.deepEqual([unknown.status, unknown.json().code], [502, 'device-protocol'], 'markup is no word')
+  })
+
+  test('gets local times with their unit', async () => {
+    const times = 'TSBegin=20261102_090000&TSEnd=20261102_100000&TSUnit=YYYYMMDD_HHMMSS'
+    const { status, body } = await get(`/devices/foreign/api/v1/pcap/timerange?${times}`)
+    assert.deepEqual([status, body.equals(whole())], [200, true])
+    assert.match(foreign.asked[0] ?? '', /TSUnit=YYYYMMDD_HHMMSS/)
+  })
+
+  test('filters also where the caller came by the legacy path, on which it would not', async () => {
+    const { status, body } = await get(`/devices/foreign/pcap/timerange?${RANGE}&FilterBPF=odd`)
+    assert.equal(status, 200)
+    assert.equal(readPcap(body).records.length, PACKETS / 2)
+    assert.match(foreign.asked[0] ?? '', /^\/api\/v1\/pcap\/timerange\?/)
+  })
+
+  test('that breaks off in a merge is asked anew, and what it delivered is left out', async () => {
+    const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+    const expected = (await both()).body
+    foreign.breaksLeft = 2
+    const { status, body, headers } = await both()
+    assert.deepEqual([status, body.equals(expected)], [200, true])
+    const receipt = (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as {
+      devices: { device: string; retries: number }[]
+    }
+    assert.deepEqual(
+      receipt.devices.map(({ device, retries }) => [device, retries]),
+      [
+        ['foreign', 2],
+        ['other', 0],
+      ],
+    )
+  })
+
+  test('that breaks off is continued by Resume, from the beginning', async () => {
+    foreign.breaksLeft = 1
+    const { id, got } = await cutRange()
+    assert.ok(got.length > 0 && got.length < whole().length)
+    const rest = await get(`/devices/foreign/api/v1/pcap/timerange?Resume=${id}&Offset=${got.length}`)
+    assert.equal(rest.status, 200)
+    assert.ok(Buffer.concat([got, rest.body]).equals(whole()))
+    assert.ok(foreign.asked.every((target) => !target.includes('After=')))
+  })
+})

@@ -1,0 +1,172 @@
+/**
+ * An appliance of another maker, which knows what the document of the API says and nothing else: no request id, no
+ * trailers, no problem bodies, no After; a parameter that it does not know it passes over in silence.
+ */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { OWN_LOOPBACK } from '../network/own-loopback.ts'
+import { NotedChanges } from '../noted-changes.ts'
+import { makePacket, makePcap } from '../packets/packet-maker.ts'
+import type { PcapRecord } from '../packets/pcap-records.ts'
+
+/** How it refuses a stream too many; "wait": it keeps the request until one ends. */
+export type LimitStyle = '503' | '503 with Retry-After' | '429' | 'text' | 'nothing' | 'reset' | 'wait'
+
+export const API_BEGIN_NS = 1_793_610_000_000_000_000n
+export const API_STEP_NS = 60_000_000n
+export const API_CAPTURE = 'cap_20261102_0900'
+
+export interface ApiBehaviour {
+  readonly streamsMax?: number
+  readonly limit?: LimitStyle
+  /** A stream that has ended counts until a further one has been refused. */
+  readonly isFreedLate?: boolean
+  /** Streams wait for this before they end. */
+  readonly held?: Promise<unknown>
+}
+
+export class ApiDevice implements AsyncDisposable {
+  readonly name: string
+  readonly password = 'secret-of-another-maker'
+  readonly records: readonly PcapRecord[]
+  /** So many of the next streams are reset in their middle. */
+  breaksLeft = 0
+  /** It refuses all downloads so. */
+  refusal: { readonly status: number; readonly text: string } | undefined
+  /** Targets of all downloads that it was asked for. */
+  readonly asked: string[] = []
+  refused = 0
+  running = 0
+  mostRunning = 0
+  #behaviour: ApiBehaviour = {}
+  readonly #server: Server
+  readonly #changes = new NotedChanges()
+
+  private constructor(name: string, packets: number) {
+    this.name = name
+    this.records = Array.from({ length: packets }, (_, index) =>
+      makePacket(API_BEGIN_NS + BigInt(index) * API_STEP_NS, `${name} packet ${index}`.padEnd(64, '.')),
+    )
+    this.#server = createServer((req, res) => void this.#answer(req, res))
+  }
+
+  static async start(name: string, packets: number): Promise<ApiDevice> {
+    const device = new ApiDevice(name, packets)
+    device.#server.listen(0, OWN_LOOPBACK)
+    await once(device.#server, 'listening')
+    return device
+  }
+
+  get behaviour(): ApiBehaviour {
+    return this.#behaviour
+  }
+
+  set behaviour(behaviour: ApiBehaviour) {
+    this.#behaviour = behaviour
+    this.#changes.note()
+  }
+
+  get config() {
+    const url = `http://${OWN_LOOPBACK}:${(this.#server.address() as AddressInfo).port}`
+    return { name: this.name, url, user: 'gateway', password: { env: 'FAKE_DEVICE_PASSWORD' } }
+  }
+
+  /** Resolves when it holds; looked at whenever a stream begins, ends or is refused. */
+  async until(condition: () => boolean): Promise<void> {
+    await this.#changes.until(condition)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    res.on('error', () => undefined)
+    const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
+    const last = this.records.at(-1)?.ns ?? API_BEGIN_NS
+    const answers: Record<string, string> = {
+      '/api/v1/system/version': JSON.stringify({ version: '7.1', device: 'PX100', build: 'Tue Jan 6' }),
+      '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}`,
+      '/stream/list': JSON.stringify({
+        List: [{ StreamName: API_CAPTURE, StartTS: String(API_BEGIN_NS), EndTS: String(last) }],
+      }),
+    }
+    const isDownload = /^(\/api\/v1)?\/pcap\/(single|timerange|splittime)$/.test(pathname)
+    if (req.method !== 'GET') res.writeHead(405).end()
+    else if (isDownload) await this.#download(req.url ?? '', res, searchParams)
+    else if (answers[pathname] === undefined) res.writeHead(404).end('not found\n')
+    else res.end(answers[pathname])
+  }
+
+  async #download(target: string, res: ServerResponse, query: URLSearchParams): Promise<void> {
+    const { streamsMax = 4, limit = '503' } = this.behaviour
+    this.asked.push(target)
+    const { refusal } = this
+    if (refusal !== undefined) return void res.writeHead(refusal.status).end(refusal.text)
+    if (this.running >= streamsMax) {
+      if (limit !== 'wait') return this.#refuse(res, limit)
+      this.refused += 1
+      this.#changes.note()
+      await this.until(() => this.running < streamsMax)
+    }
+    this.running += 1
+    this.mostRunning = Math.max(this.mostRunning, this.running)
+    this.#changes.note()
+    res.once('close', () => void this.#free())
+    await this.#send(res, this.#chosen(target, query))
+  }
+
+  async #free(): Promise<void> {
+    const { refused } = this
+    const isFree = () => this.behaviour.isFreedLate !== true || this.refused > refused
+    if (!isFree()) await this.until(isFree)
+    this.running -= 1
+    this.#changes.note()
+  }
+
+  #refuse(res: ServerResponse, limit: Exclude<LimitStyle, 'wait'>): void {
+    if (limit === '503') res.writeHead(503).end('too many streams\n')
+    else if (limit === '503 with Retry-After') res.writeHead(503, { 'Retry-After': '1' }).end('busy\n')
+    else if (limit === '429') res.writeHead(429).end('too many streams\n')
+    else if (limit === 'text') res.end('Error: too many streams\n')
+    else if (limit === 'nothing') res.end()
+    else res.socket?.resetAndDestroy()
+    this.refused += 1
+    this.#changes.note()
+  }
+
+  /** "odd" is the only filter that it knows: packets of odd numbers. Below /pcap/timerange it knows none. */
+  #chosen(target: string, query: URLSearchParams): Buffer {
+    const isLegacyRange = target.startsWith('/pcap/timerange')
+    const [begin, end] = [query.get('TSBegin') ?? query.get('Start'), query.get('TSEnd') ?? query.get('Stop')]
+    const isLocal = query.get('TSUnit') === 'YYYYMMDD_HHMMSS'
+    const filter = isLegacyRange ? null : query.get('FilterBPF')
+    const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
+    const slice = Number(query.get('Slice') ?? 65_535)
+    return makePcap(
+      this.records
+        .filter(({ ns }, index) => {
+          if (filter?.includes('odd') && index % 2 === 0) return false
+          if (tsMax !== null && ns >= API_BEGIN_NS + tsMax) return false
+          return isLocal || begin === null || end === null || (ns >= BigInt(begin) && ns < BigInt(end))
+        })
+        .map((record) => ({ ...record, captured: record.captured.subarray(0, slice) })),
+    )
+  }
+
+  async #send(res: ServerResponse, body: Buffer): Promise<void> {
+    const { held } = this.behaviour
+    const breaksOff = this.breaksLeft > 0
+    if (breaksOff) this.breaksLeft -= 1
+    res.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': body.length })
+    const half = Math.floor(body.length / 2)
+    await new Promise<void>((resolve) => res.write(body.subarray(0, half), () => resolve()))
+    if (breaksOff) return res.socket?.resetAndDestroy() && undefined
+    await held
+    res.end(body.subarray(half))
+  }
+}
