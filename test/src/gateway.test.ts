@@ -319,7 +319,10 @@ describe('the gateway', () => {
       const path = '/devices/d0/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000'
       await asBuffer(await get(path))
       const asked = first().requests.at(-1)?.url
-      assert.equal(asked, '/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000')
+      assert.equal(
+        asked,
+        '/api/v1/pcap/timerange?TSBegin=20261120_093000&TSEnd=20261120_100000&TSUnit=YYYYMMDD_HHMMSS',
+      )
     })
 
     test('name the zone that local times were read in, the own one or that of the device', async () => {
