@@ -49,8 +49,9 @@ export async function startHostileFleet(groups: number, random: SeededRandom): P
   return { gateway, groups: started, [Symbol.asyncDispose]: () => owner.disposeAsync() }
 }
 
+/** One of ours that went bad: a relay from one of another maker is asked again where it may have had no stream left. */
 function settingOf({ name, url }: HostileDevice): Record<string, unknown> {
-  return { name, url, user: SIMULATED_USER, password: { env: 'SIMULATED_PASSWORD' } }
+  return { name, url, kind: 'capfleet', user: SIMULATED_USER, password: { env: 'SIMULATED_PASSWORD' } }
 }
 
 /** One download to judge. */
