@@ -96,7 +96,11 @@ export async function startRecorder(
   if (clock.isUnlearned) {
     writer.lastStoredAtStart().then(
       (lastNs) => clock.learn(lastNs),
-      (err: unknown) => log.warn('clock.not-learned', { err }),
+      (err: unknown) => {
+        log.warn('clock.not-learned', { err })
+        // As old as can be: NTP, PTP or an operator must say that the clock is right.
+        clock.learn(0n)
+      },
     )
   }
   writer.removeLeftovers().catch((err: unknown) => log.warn('recorder.leftovers-failed', { err }))

@@ -189,10 +189,12 @@ export class StoreWriter implements AsyncDisposable {
       using _held = await room?.hold(await sizeOfTree(hidden))
       await HeldCapture.create(hidden, recordOfImport(request, result), finishedEntries(result.streams))
       await syncTree(hidden)
-      await rename(hidden, folder)
-      await syncPath(this.#paths.captures)
-      // Its room is held until the capture itself counts.
-      const held = await this.#inTurn(() => this.#readAgain(request.name))
+      // In one turn, as makeCapture. Its room is held until the capture itself counts.
+      const held = await this.#inTurn(async () => {
+        await rename(hidden, folder)
+        await syncPath(this.#paths.captures)
+        return await this.#readAgain(request.name)
+      })
       if (held === undefined) throw unknownCapture(request.name)
       return held.stored
     } catch (error) {
@@ -220,9 +222,12 @@ export class StoreWriter implements AsyncDisposable {
 
   /** Makes a capture to record into; false when its name is taken. */
   async makeCapture(record: CaptureRecord): Promise<boolean> {
-    if (!(await this.reserve.use(() => makeCaptureFolder(this.#paths, record)))) return false
-    await this.#inTurn(() => this.#readAgain(record.name))
-    return true
+    // In one turn with its reading: it is not of what the store held before.
+    return await this.#inTurn(async () => {
+      if (!(await this.reserve.use(() => makeCaptureFolder(this.#paths, record)))) return false
+      await this.#readAgain(record.name)
+      return true
+    })
   }
 
   /** Replaces the record of a capture by what `change` makes of it. Fails with unknown-capture, or as the disk does. */

@@ -22,7 +22,7 @@ function statusFor(caller: Caller | undefined, parts: ApplianceParts): Buffer {
     setImmediate(() => OF_THIS_TURN.delete(parts))
   }
   // As shownGroups() tells callers apart.
-  const kind = caller === undefined ? 'nobody' : caller.scopes.has('audit:read') ? 'auditor' : 'user'
+  const kind = caller === undefined ? 'anonymous' : caller.scopes.has('audit:read') ? 'auditor' : 'user'
   const text = texts.get(kind) ?? Buffer.from(toExactJson(statusOf(caller, parts)))
   texts.set(kind, text)
   return text

@@ -105,7 +105,7 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
 const WORDED_CODES: Readonly<Record<number, ErrorCode>> = { 400: 'bad-parameter', 404: 'unknown-capture' }
 const WORDS_MAX = 200
 
-/** The text of a refusal as one line; undefined for markup and JSON, which nobody would read here. */
+/** The text of a refusal as one line; undefined for markup and JSON, which no caller would read here. */
 function wordsOf(body: string | undefined): string | undefined {
   return body === undefined || /^\s*[<{[]/.test(body) ? undefined : plainText(body, WORDS_MAX)
 }

@@ -29,7 +29,7 @@ export interface Continuation {
 
 /** Asks for the body again, from the last place before what is missing. */
 export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
-  // A device that knows no After= begins anew, and what came before is left out here.
+  // A device that does not know After= starts again, and what came before is left out here.
   const canSkip = plan.steps.every(({ deviceKind }) => deviceKind !== 'api')
   const isUsable = ({ fromNs }: Position) => (plan.kind === 'relay' ? canSkip : fromNs !== null)
   const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))

@@ -127,7 +127,7 @@ export class Fleet implements AsyncDisposable {
     return member?.device.kind ?? member?.health.report.kind
   }
 
-  /** Resolves when each of the devices has been probed once: until then nobody may know its kind. */
+  /** Resolves when each of the devices has been probed once: before that its kind may not be known. */
   async knowKinds(names: readonly string[]): Promise<void> {
     const unknown = names.filter((name) => this.kindOf(name) === undefined)
     await Promise.all(unknown.map((name) => this.find(name)?.health.probedOnce))

@@ -63,7 +63,7 @@ export function planDownload(
 
 /**
  * The plan with each device asked for what its kind knows; the gateway does the rest itself. Fails with bad-parameter for
- * what nobody can do. Done twice it changes nothing more.
+ * what neither can do. Done twice it changes nothing more.
  */
 export function withinKinds(
   plan: DownloadPlan,

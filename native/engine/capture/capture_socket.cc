@@ -35,7 +35,7 @@ constexpr uint64_t kMaxRingBlocks = 4095;  // the kernel's sizes are 32 bit
 constexpr uint32_t kRingFrameBytes = 2048;
 /// The kernel hands a block over that is not full after one to two retire times. Few packets then
 /// take a whole block each time: a ring of many blocks would be full of them as soon as a small
-/// one, if whoever empties it stands still.
+/// one, if the recorder stands still.
 constexpr uint64_t kRingLastsMs = 60'000;
 constexpr uint64_t kMinRetireMs = 20;
 constexpr uint64_t kMaxRetireMs = 100;

@@ -357,6 +357,16 @@ describe('while the recorder still reads a store without a record of the clock',
     assert.equal(machine.clock.hold, '', 'what is read later changes nothing')
   })
 
+  test('a store that cannot be read leaves it to NTP', async () => {
+    await using machine = await unlearned()
+    machine.clock.learn(0n)
+    machine.pass(2n * MINUTE)
+    assert.deepEqual([machine.clock.hold, machine.isAged(0n)], ['clock-unconfirmed', false])
+    machine.isSynced = true
+    machine.pass(2n * MINUTE)
+    assert.deepEqual([machine.clock.hold, machine.isAged(0n)], ['', true])
+  })
+
   test('its end leaves the next recorder to decide', async () => {
     await using machine = await unlearned()
     await machine.stopRecorder()

@@ -101,7 +101,7 @@ describe('a device of another maker', () => {
     for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
   })
 
-  test('that is busy when nobody may wait is no fault of the request', async () => {
+  test('that is busy when the caller may not wait is no fault of the request', async () => {
     foreign.behaviour = { streamsMax: 0 }
     const { status, headers, body } = await range('&Wait=0')
     assert.equal(status, 503)
@@ -141,7 +141,7 @@ describe('a device of another maker', () => {
     [`single?StreamName=${API_CAPTURE}&Slice=64`, 'Slice'],
     [`splittime?StreamName=${API_CAPTURE}&Start=1&Stop=2&FilterBPF=ip&FilterBPFDecap=true`, 'FilterBPFDecap'],
   ] as const)
-    test(`is not asked for ${parameter}, which nobody could do`, async () => {
+    test(`is not asked for ${parameter}, which neither it nor the gateway could do`, async () => {
       const refused = await get(`/devices/foreign/api/v1/pcap/${path}`)
       const { code, param, detail, devices } = refused.json() as Record<string, unknown>
       assert.deepEqual([refused.status, code, param, devices], [400, 'bad-parameter', parameter, ['foreign']])
@@ -178,7 +178,7 @@ describe('a device of another maker', () => {
     assert.match(foreign.asked[0] ?? '', /^\/api\/v1\/pcap\/timerange\?/)
   })
 
-  test('that breaks off in a merge is asked anew, and what it delivered is left out', async () => {
+  test('that breaks off in a merge is asked again, and what it delivered is left out', async () => {
     const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
     const expected = (await both()).body
     foreign.breaksLeft = 2
