@@ -87,6 +87,15 @@ export function endOfMerge(all: readonly DeviceEnd[], own: Pick<DeviceEnd, 'pack
   }
 }
 
+/** How the part of a device ends whose stream is whole; of a damaged one there are fewer packets than there were. */
+export function statusOfEnd({
+  corruptBlocks = 0n,
+  isTruncated,
+}: DeviceEnd): 'complete' | 'truncated' | 'damaged' {
+  if (corruptBlocks > 0n) return 'damaged'
+  return isTruncated === true ? 'truncated' : 'complete'
+}
+
 /** Whether packets come in the order of the time by which the device looks for them, as it says itself. */
 export function isOrdered({ kind, timeSource }: DownloadQuery, { order }: DeviceClaims): boolean {
   return kind !== 'single' && timeSource === 'nic' && order === 'time'

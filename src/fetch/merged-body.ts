@@ -10,7 +10,7 @@ import type { PcapInput } from '../pcap/pcap-input.ts'
 import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import type { Body, BodyFacts, BodyResult, DeviceClock, DeviceResult } from './body.ts'
 import { isInOrder } from './continue-from.ts'
-import { claimsOfMerge, endOfMerge, readClaims } from './device-claims.ts'
+import { claimsOfMerge, endOfMerge, readClaims, statusOfEnd } from './device-claims.ts'
 import { encode } from './encode.ts'
 import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
 import { MergedDevice, type RetryTimings } from './merged-device.ts'
@@ -157,10 +157,9 @@ class Merged implements Body {
     return this.#devices.map((device) => {
       const totals = inputs[this.#merged.indexOf(device)]
       const { error, isOrdered, retries, end } = device
-      const whole = end.isTruncated ? 'truncated' : 'complete'
       return {
         device: device.name,
-        status: error === undefined ? whole : 'missing',
+        status: error === undefined ? statusOfEnd(end) : 'missing',
         packets: BigInt(totals?.packets ?? 0),
         bytes: BigInt(totals?.bytes ?? 0),
         firstNs: totals?.firstNs,

@@ -5,7 +5,7 @@ import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'
 import type { Body, BodyFacts, BodyPart, BodyResult } from './body.ts'
 import { continueFrom, type Rest } from './continue-from.ts'
-import { isOrdered, readClaims, readEnd } from './device-claims.ts'
+import { isOrdered, readClaims, readEnd, statusOfEnd } from './device-claims.ts'
 import type { ReopenStep } from './leased-streams.ts'
 import { type BodyPlaces, PositionLog } from './position.ts'
 import type { Source } from './source.ts'
@@ -100,7 +100,7 @@ export class RelayedBody implements Body {
       perDevice: [
         {
           device,
-          status: end.isTruncated ? 'truncated' : 'complete',
+          status: statusOfEnd(end),
           packets: end.packets,
           bytes,
           firstNs: undefined,

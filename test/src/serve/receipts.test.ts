@@ -147,7 +147,7 @@ describe('receipts', () => {
       const receipt = await receiptOf(idOf(headers))
       assert.equal(receipt.status, 'partial')
       const [device] = receipt.devices as Record<string, unknown>[]
-      assert.deepEqual([device?.device, device?.status, device?.corruptBlocks], ['d0', 'complete', '3'])
+      assert.deepEqual([device?.device, device?.status, device?.corruptBlocks], ['d0', 'damaged', '3'])
     })
   }
 
