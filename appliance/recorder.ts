@@ -13,7 +13,7 @@ import { CaptureService, type CaptureServiceOptions } from './recorder/capture-s
 import { ClockWatch } from './recorder/clock-watch.ts'
 import { openCommandSockets } from './recorder/command-sockets.ts'
 import { Conversations } from './recorder/conversations.ts'
-import { RecorderClock } from './recorder/recorder-clock.ts'
+import { NEVER_NS, RecorderClock } from './recorder/recorder-clock.ts'
 import { raisePriority } from './recorder/recorder-priority.ts'
 import { Retention } from './recorder/retention.ts'
 import { StoreWriter } from './recorder/store-writer.ts'
@@ -98,8 +98,8 @@ export async function startRecorder(
       (lastNs) => clock.learn(lastNs),
       (err: unknown) => {
         log.warn('clock.not-learned', { err })
-        // As old as can be: NTP, PTP or an operator must say that the clock is right.
-        clock.learn(0n)
+        // NTP, PTP or an operator must say that the clock is right.
+        clock.learn(NEVER_NS)
       },
     )
   }

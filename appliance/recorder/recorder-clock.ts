@@ -55,10 +55,17 @@ const NANOS_PER_MS = 1_000_000n
 /** A clock that is set again and again. */
 const STRETCHES_MAX = 100
 
+/** As long ago as can be: no clock follows on it by itself. */
+export const NEVER_NS = 0n
+
 interface Reading {
   readonly monotonicNs: bigint
   readonly wallNs: bigint
   readonly offsetNs: bigint
+}
+
+interface SeenReading extends Reading {
+  readonly isSynced: boolean
 }
 
 export class RecorderClock implements AsyncDisposable {
@@ -69,8 +76,11 @@ export class RecorderClock implements AsyncDisposable {
   #saving: Promise<void> | undefined
   #isSaveFailing = false
   #timer: NodeJS.Timeout | undefined
-  /** The clock at the start, until learn() says what a store without clock.json holds. */
-  #unlearned: Reading | undefined
+  /**
+   * Until learn() says what a store without clock.json holds: the clock at the start, then the first and the last reading
+   * of each stretch without a step. They are judged when it does, as they would have been.
+   */
+  #unlearned: SeenReading[] | undefined
 
   /** Use RecorderClock.open. */
   constructor(options: RecorderClockOptions, record: ClockRecord) {
@@ -89,7 +99,7 @@ export class RecorderClock implements AsyncDisposable {
     const record = isSameBoot ? known : recordOfBoot(options, { known, now, lastNs: known?.referenceNs })
     const clock = new RecorderClock(options, record)
     if (!isSameBoot) clock.#checkedNs = now.monotonicNs
-    if (known === undefined) clock.#unlearned = now
+    if (known === undefined) clock.#unlearned = [{ ...now, isSynced: options.isSynced() }]
     else clock.#begin(now)
     return clock
   }
@@ -113,11 +123,12 @@ export class RecorderClock implements AsyncDisposable {
 
   /** When anything was stored last before this recorder started; undefined: the store held nothing. */
   learn(lastNs: bigint | undefined): void {
-    const start = this.#unlearned
+    const [start, ...later] = this.#unlearned ?? []
     if (start === undefined) return
     this.#unlearned = undefined
     this.#record = recordOfBoot(this.#options, { known: undefined, now: start, lastNs })
-    this.#begin(start)
+    this.#checkedNs = start.monotonicNs
+    this.#begin(start, later)
   }
 
   /** Whether what was stamped at `storedNs` is older than that; false while the clock is not trusted. */
@@ -137,41 +148,60 @@ export class RecorderClock implements AsyncDisposable {
 
   /** An operator has found that the clock is right. */
   confirm(): void {
+    this.learn(NEVER_NS)
     const now = this.check()
-    if (this.hold === '') return
-    this.#unlearned = undefined
-    this.#trust(now, 'operator')
+    if (this.#record.hold !== undefined) this.#trust(now, 'operator')
   }
 
   /** Compares the clocks now. */
   check(): Reading {
     const now = read(this.#options.clocks)
-    if (this.#unlearned !== undefined) return now
-    if (this.#record.hold === undefined) this.#checkTrusted(now)
-    else this.#checkHeld(now)
-    this.#checkedNs = now.monotonicNs
+    if (this.#unlearned !== undefined) {
+      this.#note(now, this.#unlearned)
+      return now
+    }
+    this.#judge(now, this.#options.isSynced)
     if (this.#savedNs === undefined || now.monotonicNs - this.#savedNs >= SAVED_EVERY_NS) this.#save(now)
     return now
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
-    if (this.#unlearned !== undefined) {
+    if (this.#unlearned !== undefined && !this.#hasStepped(this.#unlearned)) {
       // The next recorder learns it.
       this.#unlearned = undefined
       return
     }
+    // What was stored at a wrong time must be known as that.
+    this.learn(NEVER_NS)
     this.#savedNs = undefined
     await this.#saving
     this.#save(this.check())
     await this.#saving
   }
 
-  #begin(start: Reading): void {
+  #begin(start: Reading, later: readonly SeenReading[] = []): void {
     const { hold } = this.#record
+    for (const seen of later) this.#judge(seen, () => seen.isSynced)
     this.check()
     // One that began just now has been told.
     if (hold !== undefined && this.hold !== '') this.#tellHold(this.hold, start)
+  }
+
+  #judge(now: Reading, isSynced: () => boolean): void {
+    if (this.#record.hold === undefined) this.#checkTrusted(now)
+    else this.#checkHeld(now, isSynced)
+    this.#checkedNs = now.monotonicNs
+  }
+
+  #note(now: Reading, seen: SeenReading[]): void {
+    const ofStretch = seen.slice(-2).filter(({ offsetNs }) => isNear(offsetNs, now.offsetNs))
+    if (ofStretch.length === 2) seen.pop()
+    seen.push({ ...now, isSynced: this.#options.isSynced() })
+  }
+
+  #hasStepped(seen: readonly SeenReading[]): boolean {
+    return seen.some(({ offsetNs }) => !isNear(offsetNs, this.#record.scheduleOffsetNs))
   }
 
   #checkTrusted(now: Reading): void {
@@ -182,14 +212,14 @@ export class RecorderClock implements AsyncDisposable {
     this.#savedNs = undefined
   }
 
-  #checkHeld(now: Reading): void {
+  #checkHeld(now: Reading, isSynced: () => boolean): void {
     this.#continueStretch(now)
     const { hold, stretches } = this.#record
     const heldForNs = now.monotonicNs - (stretches.at(-1)?.sinceNs ?? now.monotonicNs)
     const aheadNs = now.wallNs - this.#referenceNs(now.monotonicNs)
     const aheadMaxNs = hold === 'clock-unconfirmed' ? DOWN_MAX_NS : TOLERANCE_NS
     if (aheadNs >= -TOLERANCE_NS && aheadNs <= aheadMaxNs) this.#trust(now, 'returned')
-    else if (heldForNs >= SYNCED_FOR_NS && this.#options.isSynced()) this.#trust(now, 'synchronised')
+    else if (heldForNs >= SYNCED_FOR_NS && isSynced()) this.#trust(now, 'synchronised')
     else if (heldForNs >= FOLLOWED_AFTER_NS)
       this.#record = { ...this.#record, scheduleOffsetNs: now.offsetNs }
   }

@@ -367,6 +367,77 @@ describe('while the recorder still reads a store without a record of the clock',
     assert.deepEqual([machine.clock.hold, machine.isAged(0n)], ['', true])
   })
 
+  for (const [name, scene] of Object.entries({
+    'set to 1970 for 20 s and set back': (machine: Machine) => {
+      const wall = machine.wall
+      machine.wall = 0n
+      machine.pass(20n * SECOND)
+      const stamps = [machine.wall - 10n * SECOND]
+      machine.wall = wall + 20n * SECOND
+      machine.pass(20n * SECOND)
+      return stamps
+    },
+    'set by NTP after it was in 1970': (machine: Machine) => {
+      machine.wall = 0n
+      machine.pass(90n * SECOND)
+      const stamps = [machine.wall - 10n * SECOND]
+      machine.wall = NOW + 90n * SECOND
+      machine.isSynced = true
+      machine.pass(2n * MINUTE)
+      return stamps
+    },
+    'wrong twice, then right': (machine: Machine) => {
+      const stamps: bigint[] = []
+      for (const wrong of [10n * YEAR, 20n * YEAR]) {
+        machine.wall = wrong
+        machine.pass(20n * SECOND)
+        stamps.push(machine.wall - 10n * SECOND)
+      }
+      machine.wall = NOW + 40n * SECOND
+      machine.pass(20n * SECOND)
+      return stamps
+    },
+  })) {
+    for (const by of ['learned', 'confirmed'] as const)
+      test(`a clock that is ${name} makes nothing old that came meanwhile, once it is ${by}`, async () => {
+        await using machine = await unlearned()
+        const stamps = scene(machine)
+        if (by === 'learned') machine.clock.learn(NOW - MINUTE)
+        else machine.clock.confirm()
+        machine.pass(2n * MINUTE)
+        if (by === 'confirmed') assert.equal(machine.clock.hold, '')
+        assert.deepEqual(
+          stamps.map((ns) => machine.isAged(ns)),
+          stamps.map(() => false),
+        )
+        machine.clock.confirm()
+        assert.deepEqual(
+          stamps.map((ns) => machine.isAged(ns)),
+          stamps.map(() => false),
+          'nor when an operator confirms it',
+        )
+        machine.pass(MAX_AGE + MINUTE)
+        assert.deepEqual(
+          stamps.map((ns) => machine.isAged(ns)),
+          stamps.map(() => true),
+          'it ages from then on',
+        )
+      })
+  }
+
+  test('what came at a wrong time is known to the next recorder, too', async () => {
+    await using machine = await unlearned()
+    machine.wall = 0n
+    machine.pass(20n * SECOND)
+    const stamp = machine.wall - 10n * SECOND
+    machine.wall = NOW + 20n * SECOND
+    machine.pass(20n * SECOND)
+    await machine.stopRecorder()
+    await machine.startRecorder()
+    machine.clock.confirm()
+    assert.deepEqual([machine.clock.hold, machine.isAged(stamp)], ['', false])
+  })
+
   test('its end leaves the next recorder to decide', async () => {
     await using machine = await unlearned()
     await machine.stopRecorder()
