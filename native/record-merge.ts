@@ -11,6 +11,8 @@ export interface RecordInputOptions {
   readonly alignNs?: bigint | undefined
   /** Mark the tail also while the packets are in order. */
   readonly marksTail?: boolean | undefined
+  /** The tail is all packets. */
+  readonly marksAll?: boolean | undefined
 }
 
 /** Packets at the end of those taken: how many, and the hash of all of them in order. */
@@ -98,8 +100,8 @@ export class RecordInput {
   hasRecord = false
   readonly native: NativeRecordInput
 
-  constructor({ nanoseconds, alignNs = 0n, marksTail = false }: RecordInputOptions) {
-    this.native = new engine.RecordInput({ nanoseconds, alignNs, marksTail })
+  constructor({ nanoseconds, alignNs = 0n, marksTail = false, marksAll = false }: RecordInputOptions) {
+    this.native = new engine.RecordInput({ nanoseconds, alignNs, marksTail, marksAll })
   }
 
   /**

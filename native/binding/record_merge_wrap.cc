@@ -29,7 +29,8 @@ std::optional<uint64_t> optionalUint64(const Napi::Object& from, const char* nam
 RecordInputOptions readInputOptions(const Napi::Object& from) {
   return {.nanoseconds = from.Get("nanoseconds").As<Napi::Boolean>(),
           .alignNs = toInt64(from.Get("alignNs")),
-          .marksTail = from.Get("marksTail").As<Napi::Boolean>()};
+          .marksTail = from.Get("marksTail").As<Napi::Boolean>(),
+          .marksAll = from.Get("marksAll").As<Napi::Boolean>()};
 }
 
 RecordMergeOptions readMergeOptions(const Napi::Object& from) {

@@ -12,7 +12,8 @@
 
 namespace capfleet::binding {
 
-/// new RecordInput({nanoseconds: boolean, alignNs: bigint, marksTail: boolean}). Methods:
+/// new RecordInput({nanoseconds: boolean, alignNs: bigint, marksTail: boolean,
+/// marksAll: boolean}). Methods:
 ///   show(bytes: Uint8Array): boolean   whether a record is at hand now
 ///   forget(): void
 ///   hasRecord(): boolean

@@ -172,7 +172,7 @@ export class DeviceClient {
     const request = formatRequest(this.device, { target, headers })
     const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : this.#limits.idleTimeoutMs
     const answer = await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize })
-    return this.#accept(answer, { isDownload: true })
+    return this.#accept(answer, { download: { namesCapture: /[?&]StreamName=/.test(target) } })
   }
 
   /**
@@ -259,7 +259,7 @@ export class DeviceClient {
   /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
   async #accept(
     answer: DeviceStream,
-    asked: Pick<RefusedAnswer, 'isAnonymous' | 'isDownload'> = {},
+    asked: Pick<RefusedAnswer, 'isAnonymous' | 'download'> = {},
   ): Promise<DeviceStream> {
     if (answer.head.status === 200) return answer
     using _refused = answer
@@ -270,7 +270,8 @@ export class DeviceClient {
   }
 
   #refusal(answer: RefusedAnswer): CapfleetError {
-    const { error, hiddenText } = deviceRefusal(this.device.name, answer)
+    const body = answer.body && this.device.withoutSecrets(answer.body)
+    const { error, hiddenText } = deviceRefusal(this.device.name, { ...answer, body })
     if (hiddenText !== undefined) this.#limits.onHiddenText?.(hiddenText)
     return error
   }

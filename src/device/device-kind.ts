@@ -4,10 +4,13 @@
  * itself, or refuses it.
  */
 import { CapfleetError } from '../base/error.ts'
+import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
 
 export const DEVICE_KINDS = ['capfleet', 'api'] as const
 export type DeviceKind = (typeof DEVICE_KINDS)[number]
+
+const DOWNLOAD_KINDS = ['single', 'timerange', 'splittime'] as const satisfies readonly DownloadKind[]
 
 type Headers = Readonly<Record<string, string>>
 
@@ -16,30 +19,41 @@ export function kindOfAnswer(headers: Headers): DeviceKind {
   return headers['capfleet-request-id'] === undefined ? 'api' : 'capfleet'
 }
 
-type Field = keyof DownloadQuery
+type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
 
 /** Parameters whose work the gateway can do on the packets, in a merge of that one device. */
 const GATEWAYS_OWN = ['maxPackets', 'maxBytes', 'tsMaxNs', 'timeResolution', 'compression'] as const
 
-/** Those that a device of the API knows; a range, the name of a capture, FilterBPF, FilterFrame and TSMode it always knows. */
+/** Parameters that a device of the API knows, beside those of ALWAYS_KNOWN. */
 const KNOWN: Readonly<Record<DownloadKind, ReadonlySet<Field>>> = {
   single: new Set(['filterDecap', 'compression']),
   timerange: new Set(['filterDecap', 'compression', 'tsMaxNs', 'sliceBytes']),
   splittime: new Set([]),
 }
 
-/** By the name of the parameter, as the caller has it. */
-const REFUSED: readonly (readonly [Field, string])[] = [
-  ['filterDecap', 'FilterBPFDecap'],
-  ['filterRegex', 'FilterRE'],
-  ['sliceBytes', 'Slice'],
-  ['follow', 'Follow'],
-]
+/** What chooses the packets. Of After devices of ours say themselves what they did. */
+const ALWAYS_KNOWN: ReadonlySet<string> = new Set([
+  'StreamName',
+  'TSBegin',
+  'TSEnd',
+  'TSUnit',
+  'TSZone',
+  'Start',
+  'Stop',
+  'FilterBPF',
+  'FilterFrame',
+  'TSMode',
+  'After',
+])
+
+/** Parameters whose work only the device can do. */
+const DEVICES_OWN = ['filterDecap', 'filterRegex', 'sliceBytes', 'follow'] as const
 
 /** Fails with bad-parameter when a device of the API does not know what is asked for, and the gateway cannot do it. */
 export function refuseUnknownToApi(device: string, query: DownloadQuery): void {
-  for (const [field, name] of REFUSED) {
-    if (isAsked(query, field) && !KNOWN[query.kind].has(field)) throw unknownTo(device, name)
+  for (const field of DEVICES_OWN) {
+    if (isAsked(query, field) && !KNOWN[query.kind].has(field))
+      throw unknownTo(device, DOWNLOAD_PARAMETERS[field].name)
   }
   const { begin, end } = query.localTimes ?? {}
   if (query.localTimes !== undefined && (begin === undefined || end === undefined)) {
@@ -71,18 +85,28 @@ export function withinApi<Query extends DownloadQuery>(query: Query): Query {
   }
 }
 
-/** Parameters that no device of the API knows; but for After, of which ours say themselves what they did. */
-const BEYOND_API = ['MaxPackets', 'MaxBytes', 'FilterRE', 'Follow', 'TSResolution'] as const
-
-/** The first parameter of the target that the device passed over in silence, as its answer shows; undefined: none. */
+/** The first parameter of the target that the device may have passed over in silence, as its answer shows; undefined: none. */
 export function passedOver(target: string, headers: Headers): string | undefined {
   if (kindOfAnswer(headers) === 'capfleet') return undefined
-  const url = new URL(target, 'http://device')
-  if (url.pathname === '/pcap/timerange' && url.searchParams.has('FilterBPF')) return 'FilterBPF'
-  return BEYOND_API.find((name) => url.searchParams.has(name))
+  const { pathname, searchParams } = new URL(target, 'http://device')
+  const kind = DOWNLOAD_KINDS.find((one) => pathname.endsWith(`/${one}`))
+  const own = kind === undefined ? [] : Array.from(KNOWN[kind], (field) => DOWNLOAD_PARAMETERS[field].name)
+  const known = new Set<string>([...ALWAYS_KNOWN, ...own])
+  // Below /pcap/ a range has no filter.
+  if (pathname === '/pcap/timerange') known.delete('FilterBPF')
+  return [...searchParams.keys()].find((name) => !known.has(name))
 }
 
-export function unknownTo(device: string, name: string): CapfleetError {
+/** For a device that was taken for one of ours. */
+export function passedOverBy(device: string, name: string): CapfleetError {
+  return new CapfleetError(
+    'device-protocol',
+    `device ${device} is not of capfleet, as it was taken for, and may have passed over ${name}; ask again, or set kind: api for it`,
+    { param: name, members: { devices: [device] } },
+  )
+}
+
+function unknownTo(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'bad-parameter',
     `device ${device} is of another maker and does not know ${name} here; it would send other packets than were asked for: leave ${name} out`,

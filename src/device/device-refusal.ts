@@ -14,7 +14,7 @@ export interface RefusedAnswer {
   /** The part of the body that was read; undefined: an answer to HEAD, which has none. */
   readonly body: string | undefined
   /** It was asked for a download: a status that means "not now" means that it has no stream left. */
-  readonly isDownload?: boolean
+  readonly download?: { readonly namesCapture: boolean } | undefined
   /** The device was asked without the gateway's credentials, as somebody without credentials had asked. */
   readonly isAnonymous?: boolean
 }
@@ -73,13 +73,13 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
     return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
   }
   const retryAfterS = secondsOf(answer.retryAfter)
-  if (code === undefined && answer.isDownload === true && BUSY_STATUSES.has(status)) {
+  if (code === undefined && answer.download !== undefined && BUSY_STATUSES.has(status)) {
     const message = `device ${device} is busy (status ${status})`
     const members = { devices: [device], deviceStatus: status }
     return hidden(new CapfleetError('download-slots-exhausted', message, { retryAfterS, members }), text)
   }
-  const ownWords = answer.isDownload === true && code === undefined ? wordsOf(answer.body) : undefined
-  const callersCode = WORDED_CODES[status]
+  const ownWords = answer.download !== undefined && code === undefined ? wordsOf(answer.body) : undefined
+  const callersCode = wordedCode(answer)
   if (ownWords !== undefined && callersCode !== undefined) {
     const members = { devices: [device], deviceStatus: status }
     const message = `device ${device} refuses the download (status ${status}) and says: ${ownWords}`
@@ -101,8 +101,12 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   return { error, hiddenText: undefined }
 }
 
-/** What a device of another maker says to a download that its caller can mend, by the status. */
-const WORDED_CODES: Readonly<Record<number, ErrorCode>> = { 400: 'bad-parameter', 404: 'unknown-capture' }
+/** What a device of another maker says to a download that its caller can mend; a 404 without a capture is of the path. */
+function wordedCode({ status, download }: RefusedAnswer): ErrorCode | undefined {
+  if (status === 400) return 'bad-parameter'
+  return status === 404 && download?.namesCapture === true ? 'unknown-capture' : undefined
+}
+
 const WORDS_MAX = 200
 
 /** The text of a refusal as one line; undefined for markup and JSON, which no caller would read here. */

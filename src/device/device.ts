@@ -68,6 +68,18 @@ export class Device {
     return this.#authorization
   }
 
+  /** The text without what the gateway logs in with, as a device may repeat it. */
+  withoutSecrets(text: string): string {
+    return this.#secrets.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
+  }
+
+  get #secrets(): readonly string[] {
+    const [, credentials = ''] = this.#authorization.split(' ')
+    const options = this.#options
+    const own = 'token' in options ? options.token.reveal() : options.password.reveal()
+    return [credentials, own, encodeURIComponent(own)].filter((secret) => secret !== '')
+  }
+
   /** Where connections to this device go to, with the port. */
   get address(): string {
     return `${this.#options.address ?? this.url.hostname}:${this.url.port}`

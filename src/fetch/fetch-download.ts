@@ -49,6 +49,7 @@ export class FetchedDownload implements AsyncDisposable {
     parts: FetchParts,
     request: FetchRequest,
   ): Promise<FetchedDownload> {
+    await parts.fleet.knowKinds(planned.steps.map(({ device }) => device))
     const plan = withinKinds(planned, (device) => parts.fleet.kindOf(device))
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan

@@ -130,9 +130,13 @@ export class LeasedStreams implements AsyncDisposable {
         const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? (await this.#crowdedDevice(error)))
         if (busy === undefined) throw error
         this.#hasWaited = true
-        await this.#lease.requeue(busy, { signal, waitMs, busyMs: retryMs(error) })
+        await this.#lease.requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
       }
     }
+  }
+
+  async #isWorthAWait(error: unknown): Promise<boolean> {
+    return performance.now() < this.#deadlineMs && (await this.#crowdedDevice(error)) !== undefined
   }
 
   /**
@@ -165,7 +169,9 @@ export class LeasedStreams implements AsyncDisposable {
           return await this.#openStep(step, signal)
         } catch (error) {
           if (error === OTHER_FAILED) return undefined
-          if (onError === 'partial' && isDeviceFault(error)) failures.set(step.device, error)
+          const isLeftOut =
+            onError === 'partial' && isDeviceFault(error) && !(await this.#isWorthAWait(error))
+          if (isLeftOut) failures.set(step.device, error as CapfleetError)
           else {
             fatal.push(error)
             others.abort(OTHER_FAILED)
@@ -190,7 +196,10 @@ export class LeasedStreams implements AsyncDisposable {
       try {
         return await open()
       } catch (error) {
-        if (busyDevice(error) !== device && !isUnspoken(error)) throw error
+        const isRefused = busyDevice(error) === device || isUnspoken(error)
+        const isLate = performance.now() + pauseMs > this.#deadlineMs
+        // A device that says when it has a stream, or nothing at all, is not asked sooner.
+        if (!isRefused || isLate || retryAfterMs(error) !== undefined || isSilence(error)) throw error
       }
       await delay(pauseMs, undefined, { signal })
     }
@@ -234,10 +243,17 @@ function isUnspoken(error: unknown): error is CapfleetError {
 
 const MS_PER_S = 1_000
 
+function isSilence(error: unknown): boolean {
+  return error instanceof CapfleetError && error.code === 'device-timeout'
+}
+
+/** One device must not keep everybody from trying for longer. */
+const RETRY_AFTER_MAX_MS = 30_000
+
 /** How long a busy device wants to be left alone, where it says so. */
-function retryMs(error: unknown): number | undefined {
+export function retryAfterMs(error: unknown): number | undefined {
   const { retryAfterS } = error instanceof CapfleetError ? error.details : {}
-  return retryAfterS === undefined ? undefined : retryAfterS * MS_PER_S
+  return retryAfterS === undefined ? undefined : Math.min(retryAfterS * MS_PER_S, RETRY_AFTER_MAX_MS)
 }
 
 const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
@@ -246,7 +262,10 @@ const OTHER_FAILED = new Error('another device of the download failed')
 /** Whether another device may do better. Any other error is one of the request, the same everywhere. */
 export function isDeviceFault(error: unknown): error is CapfleetError {
   if (!(error instanceof CapfleetError)) return false
-  return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code)
+  if (error.code === 'download-slots-exhausted') return false
+  // In its own words: the others may take the same request.
+  const isWorded = error.details.members?.deviceStatus !== undefined
+  return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code) || isWorded
 }
 
 /** Errors that are no fault of the device, but tell of it alone: our credentials there, the range of its store. */

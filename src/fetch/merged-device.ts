@@ -11,7 +11,7 @@ import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pc
 import { type ChunkStream, type DeliveredRecords, PcapInput } from '../pcap/pcap-input.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, readClaims, readEnd } from './device-claims.ts'
-import type { ReopenStep } from './leased-streams.ts'
+import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
 import type { Source } from './source.ts'
 
 /** How a device that broke off is asked again. */
@@ -64,6 +64,7 @@ export class MergedDevice {
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, delivered) => this.#resume(cause, delivered),
       marksTail: !this.#isOrdered,
+      marksAll: this.#options.step.deviceKind === 'api',
       ...(alignNs === undefined ? {} : { alignNs }),
     })
     return this.#input
@@ -113,7 +114,7 @@ export class MergedDevice {
     if (cause !== undefined) this.#noteBreak(delivered.packets)
     while (failure === undefined || this.#mayAskAgain(failure)) {
       try {
-        if (failure !== undefined) await this.#pause(AbortSignal.any([signal, park]))
+        if (failure !== undefined) await this.#pause(failure, AbortSignal.any([signal, park]))
         return await this.#continue(delivered, AbortSignal.any([signal, park]))
       } catch (error) {
         signal.throwIfAborted()
@@ -141,10 +142,12 @@ export class MergedDevice {
     this.#breakOff = { sinceMs: performance.now(), packets, attempts: 0 }
   }
 
-  /** Counts a further attempt, and waits before it. */
-  async #pause(signal: AbortSignal): Promise<void> {
+  /** Counts a further attempt, and waits before it, as long as the device asked for. */
+  async #pause(failure: unknown, signal: AbortSignal): Promise<void> {
     const { attempts } = this.#breakOff
-    if (attempts > 0) await delay(this.#options.timings.pauseMs * 2 ** (attempts - 1), undefined, { signal })
+    const pauseMs = attempts > 0 ? this.#options.timings.pauseMs * 2 ** (attempts - 1) : 0
+    const wantedMs = Math.max(pauseMs, retryAfterMs(failure) ?? 0)
+    if (wantedMs > 0) await delay(wantedMs, undefined, { signal })
     signal.throwIfAborted()
     this.#breakOff.attempts++
     this.#retries++
@@ -185,11 +188,8 @@ export class MergedDevice {
     const { lastNs, ties, tail } = delivered
     // A device without a packet so far has delivered nothing that could come twice.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
-    // A device that knows no After= sends all of it again.
-    if (step.deviceKind === 'api') {
-      const packetsBefore = delivered.packets - tail.packets
-      return { step, end: { header, mark: tail, packetsBefore, ns: undefined } }
-    }
+    // A device that does not know After= sends all of it again; the tail is all packets there.
+    if (step.deviceKind === 'api') return { step, end: { header, mark: tail, ns: undefined } }
     if (!this.#isOrdered || delivered.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.

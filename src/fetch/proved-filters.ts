@@ -2,7 +2,7 @@
 import { CapfleetError } from '../base/error.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import { passedOver, unknownTo } from '../device/device-kind.ts'
+import { passedOver, passedOverBy } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { parseIgnoredNames } from '../query/ignored-names.ts'
 
@@ -43,11 +43,11 @@ const NOT_NOW: ReadonlySet<string> = new Set([
 
 /**
  * Fails with device-protocol when the device says that it ignored something that it was asked for, but for After, of which it
- * says itself what it did; with bad-parameter when it is of another maker, and was asked for what only ours know.
+ * says itself what it did; and when it is of another maker, and was asked for what only ours know.
  */
 export function refuseIgnored(device: string, target: string, { head }: Pick<DeviceStream, 'head'>): void {
   const silent = passedOver(target, head.headers)
-  if (silent !== undefined) throw unknownTo(device, silent)
+  if (silent !== undefined) throw passedOverBy(device, silent)
   const ignored = parseIgnoredNames(head.headers['capfleet-ignored'])
   const asked = new URLSearchParams(target.slice(target.indexOf('?') + 1))
   const [name] = ignored.filter((one) => one !== 'After' && asked.has(one))

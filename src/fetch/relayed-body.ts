@@ -210,7 +210,7 @@ export class RelayedBody implements Body {
     let offset = recordAt ?? Infinity
     for (const piece of pieces) {
       const isPlace = offset >= 0 && offset < piece.length
-      if (log?.isDue && isPlace && this.isParkable) log.mark(piece, offset, null)
+      if (log?.isDue && isPlace && !this.#plan.query.follow) log.mark(piece, offset, null)
       offset -= piece.length
       this.#bytes += piece.length
       const ownHeader = Math.min(this.#headerBytesLeft, piece.length)

@@ -7,10 +7,8 @@ import { PcapInput } from './pcap-input.ts'
 export interface DeliveredEnd {
   /** The file header of the earlier stream. */
   readonly header: PcapHeader
-  /** The last delivered packets, as far as the new stream has them. */
+  /** The delivered packets with which the new stream begins. */
   readonly mark: RecordMark
-  /** Delivered packets before those, with which the new stream begins; default: none. */
-  readonly packetsBefore?: number | undefined
   /** Their timestamp as the device has it, if all of them have the same. */
   readonly ns: bigint | undefined
 }
@@ -33,11 +31,7 @@ export async function afterDelivered(
   if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
     throw changed(name, 'the file header is another one')
   }
-  const { mark, packetsBefore = 0 } = end
-  const before = await input.skip(packetsBefore, { isHashed: false })
-  if (before.packets < packetsBefore) {
-    throw changed(name, `it has only ${before.packets} of ${packetsBefore} delivered packets`)
-  }
+  const { mark } = end
   const skipped = await input.skip(mark.packets)
   if (skipped.packets < mark.packets) {
     throw changed(name, `it has only ${skipped.packets} of the last ${mark.packets} delivered packets`)

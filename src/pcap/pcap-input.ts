@@ -30,6 +30,8 @@ export interface InputOptions {
   readonly alignNs?: bigint
   /** Mark the last packets also while they are in order, see RecordMarks. */
   readonly marksTail?: boolean
+  /** As RecordInputOptions. */
+  readonly marksAll?: boolean
 }
 
 const NO_BYTES = Buffer.alloc(0)
@@ -77,8 +79,8 @@ export class PcapInput {
     this.header = parsePcapHeader(stream.header, name)
     this.#options = options
     this.#chunks = stream.chunks
-    const { alignNs, marksTail } = options
-    this.records = new RecordInput({ nanoseconds: this.header.nanoseconds, alignNs, marksTail })
+    const { alignNs, marksTail, marksAll } = options
+    this.records = new RecordInput({ nanoseconds: this.header.nanoseconds, alignNs, marksTail, marksAll })
     this.records.show(stream.header.subarray(PCAP_HEADER_BYTES))
   }
 
@@ -133,16 +135,13 @@ export class PcapInput {
     return true
   }
 
-  /** Takes the next `count` records; resolves to how many there were, and to the hash of all that were hashed. Fails as fill() does. */
-  async skip(
-    count: number,
-    { isHashed = true } = {},
-  ): Promise<{ readonly packets: number; readonly hash: bigint }> {
+  /** Takes the next `count` records; resolves to how many there were, and to their hash. Fails as fill() does. */
+  async skip(count: number): Promise<{ readonly packets: number; readonly hash: bigint }> {
     let packets = 0
     while (packets < count) {
       await this.fill()
       if (!this.hasRecord) break
-      packets += this.records.skip(count - packets, { isHashed })
+      packets += this.records.skip(count - packets, { isHashed: true })
     }
     return { packets, hash: this.records.skippedHash }
   }

@@ -46,7 +46,8 @@ RecordInput::RecordInput(const RecordInputOptions& options)
     : unitsPerSecond_(options.nanoseconds ? 1'000'000'000 : 1'000'000),
       unitNs_(options.nanoseconds ? 1 : 1000),
       alignNs_(options.alignNs),
-      marksTail_(options.marksTail) {}
+      marksTail_(options.marksTail || options.marksAll),
+      marksAll_(options.marksAll) {}
 
 void RecordInput::show(std::span<uint8_t> bytes) {
   assert(!hasRecord() && !impossibleLength_);
@@ -167,6 +168,10 @@ void RecordInput::commit() {
 }
 
 void RecordInput::commitTail() {
+  if (marksAll_) {
+    tail_ = extended(tail_, segmentBegin_, next_);
+    return;
+  }
   uint64_t packets = countRecords(segmentBegin_, next_);
   if (packets >= kTailPackets || tail_.packets >= kTailPackets) tail_ = {};
   const uint8_t* from = segmentBegin_;

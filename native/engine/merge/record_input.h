@@ -17,6 +17,7 @@ struct RecordInputOptions {
   bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
   bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
+  bool marksAll = false;    ///< the tail is all packets
 };
 
 /// Packets at the end of those taken: how many, and the hash of all of them in order.
@@ -34,7 +35,7 @@ struct RecordFigures {
   int64_t firstTime = 0;
   int64_t lastTime = 0;  ///< the latest
   RecordMark ties;       ///< the packets of the latest timestamp, when none was out of order
-  RecordMark tail;       ///< the last packets; of 64 or more in one piece the last 64
+  RecordMark tail;       ///< the last packets; of 64 or more in one piece the last 64, or all
 };
 
 /// Shows the records of a stream one after the other, wherever the bytes of its pieces end. A
@@ -140,6 +141,7 @@ class RecordInput {
   int64_t unitNs_;
   int64_t alignNs_;
   bool marksTail_;
+  bool marksAll_;
 };
 
 }  // namespace capfleet

@@ -18,6 +18,11 @@ for (const [target, name] of [
   [`/api/v1/pcap/timerange?${RANGE}&Follow=true`, 'Follow'],
   [`/api/v1/pcap/timerange?${RANGE}&TSResolution=usec`, 'TSResolution'],
   [`/pcap/timerange?${RANGE}&FilterBPF=ip`, 'FilterBPF'],
+  [`/api/v1/pcap/single?StreamName=a&Slice=64`, 'Slice'],
+  [`/api/v1/pcap/single?StreamName=a&TSMax=5`, 'TSMax'],
+  [`/api/v1/pcap/splittime?StreamName=a&Start=1&Stop=2&TSMax=5`, 'TSMax'],
+  [`/api/v1/pcap/splittime?StreamName=a&Start=1&Stop=2&FilterBPF=ip&FilterBPFDecap=true`, 'FilterBPFDecap'],
+  [`/api/v1/pcap/splittime?StreamName=a&Start=1&Stop=2&Compression=zstd`, 'Compression'],
   [`/api/v1/pcap/timerange?${RANGE}&FilterBPF=ip`, undefined],
   [`/api/v1/pcap/timerange?${RANGE}&Slice=64&Compression=fast&TSMax=5&FilterBPFDecap=true`, undefined],
   // Of After they say themselves what they did.

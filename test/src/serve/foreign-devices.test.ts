@@ -36,6 +36,7 @@ describe('a device of another maker', () => {
       device.behaviour = {}
       device.breaksLeft = 0
       device.refusal = undefined
+      device.swapsAfterBreak = false
       device.asked.length = 0
       device.refused = 0
       device.mostRunning = 0
@@ -159,9 +160,45 @@ describe('a device of another maker', () => {
       String(bad.json().detail),
       /^device foreign refuses .* says: syntax error in filter expression$/,
     )
-    foreign.refusal = { status: 404, text: '<html>no such capture</html>' }
-    const unknown = await range()
-    assert.deepEqual([unknown.status, unknown.json().code], [502, 'device-protocol'], 'markup is no word')
+    foreign.refusal = { status: 404, text: 'no such capture' }
+    const [unknown, path] = [await single(), await range()]
+    assert.deepEqual([unknown.status, unknown.json().code], [404, 'unknown-capture'])
+    assert.deepEqual([path.status, path.json().code], [502, 'device-protocol'], 'a range names no capture')
+    foreign.refusal = { status: 400, text: '<html>no</html>' }
+    assert.equal((await range()).status, 502, 'markup is no word')
+  })
+
+  test('does not tell callers what the gateway logs in with', async () => {
+    const login = Buffer.from(`gateway:${foreign.password}`).toString('base64')
+    foreign.refusal = { status: 400, text: `bad request: Basic ${login}, ${foreign.password}` }
+    const { body } = await range()
+    assert.match(body.toString(), /bad request: Basic \[secret\], \[secret\]/)
+  })
+
+  describe('in a merge with OnError=partial', () => {
+    const merge = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other&OnError=partial&Wait=600`)
+
+    test('is left out when it refuses in its own words', async () => {
+      foreign.refusal = { status: 400, text: 'no' }
+      const { status, body } = await merge()
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS])
+    })
+
+    test('is waited for when it has no stream left, and does not say so plainly', async () => {
+      foreign.behaviour = { streamsMax: 1, limit: 'text', held: foreign.until(() => foreign.refused > 0) }
+      const alone = range('&Wait=600')
+      await foreign.until(() => foreign.running === 1)
+      const { status, body } = await merge()
+      assert.deepEqual([status, readPcap(body).records.length], [200, 2 * PACKETS])
+      assert.equal((await alone).status, 200)
+    })
+  })
+
+  test('that gives other packets when it is asked again is found out', async () => {
+    foreign.breaksLeft = 1
+    foreign.swapsAfterBreak = true
+    const both = get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+    await assert.rejects(both, 'the download is cut')
   })
 
   test('gets local times with their unit', async () => {

@@ -32,6 +32,8 @@ export class ApiDevice implements AsyncDisposable {
   readonly records: readonly PcapRecord[]
   /** So many of the next streams are reset in their middle. */
   breaksLeft = 0
+  /** The next stream after a break has its first two packets exchanged. */
+  swapsAfterBreak = false
   /** It refuses all downloads so. */
   refusal: { readonly status: number; readonly text: string } | undefined
   /** Targets of all downloads that it was asked for. */
@@ -147,8 +149,11 @@ export class ApiDevice implements AsyncDisposable {
     const filter = isLegacyRange ? null : query.get('FilterBPF')
     const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
     const slice = Number(query.get('Slice') ?? 65_535)
+    const [first, second, ...rest] = this.records
+    const isSwapped =
+      this.swapsAfterBreak && this.breaksLeft === 0 && first !== undefined && second !== undefined
     return makePcap(
-      this.records
+      (isSwapped ? [second, first, ...rest] : this.records)
         .filter(({ ns }, index) => {
           if (filter?.includes('odd') && index % 2 === 0) return false
           if (tsMax !== null && ns >= API_BEGIN_NS + tsMax) return false

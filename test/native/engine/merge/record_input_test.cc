@@ -358,5 +358,19 @@ TEST(RecordInput, MarksTheLast64OfAPieceWithMore) {
   EXPECT_EQ(input.skip(100, nullptr), 39u);
 }
 
+TEST(RecordInput, MarksAllPacketsWhereThatIsAskedFor) {
+  auto random = seededRandom();
+  for (const bool isOrdered : {true, false}) {
+    const Bytes stream = randomStream(random, 200, isOrdered);
+    RecordInput input({.marksAll = true});
+    StreamPieces pieces(input, stream, upTo(random, 700));
+    for (uint64_t taken = 1; pieces.fill(); taken++) {
+      pieces.take();
+      ASSERT_EQ(input.figures().tail.packets, taken);
+    }
+    ASSERT_NO_FATAL_FAILURE(expectMarkFound(random, stream, 0, input.figures().tail));
+  }
+}
+
 }  // namespace
 }  // namespace capfleet::test
