@@ -226,6 +226,7 @@ describe('PktDiscardTotal', () => {
   test('is what was left out before the packets that were handed out, and never falls', async () => {
     const even = encodeURIComponent('packet \\d*[02468]\\D')
     using answer = await appliance.open(`/api/v1/pcap/single?StreamName=big&FilterRE=${even}`)
+    assert.equal(answer.response.statusCode, 200)
     const reading = slowReader(answer.response, { bytesPerSecond: 16e6 })
     let before = 0
     for (;;) {
