@@ -5,15 +5,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Of each test, hook and suite that sets no limit itself; Node.js lets no test inherit the limit of its suite then. It is
-# for what would never end: a test is not to fail because the machine is busy. TEST_LIMIT_MS in the tests is the same.
-LIMITS=--test-timeout=1200000
-
 if [ $# -eq 0 ]; then
   node .ci/setup.mjs --test
   PATH="$PWD/node_modules/.bin:$PATH"
   sh .ci/check.sh
-  exec node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-concurrency=3 $LIMITS 'test/**/*.test.ts'
+  exec node .ci/run-tests.mjs 'test/**/*.test.ts'
 fi
 
 SUITES=
@@ -32,4 +28,4 @@ done
 node .ci/setup.mjs $NEEDS
 PATH="$PWD/node_modules/.bin:$PATH"
 if [ -n "$SUITES" ]; then native/build-test/engine-tests/engine_tests --gtest_filter="$SUITES" --gtest_brief=1; fi
-if [ $# -gt 0 ]; then exec node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-concurrency=3 $LIMITS "$@"; fi
+if [ $# -gt 0 ]; then exec node .ci/run-tests.mjs --once "$@"; fi

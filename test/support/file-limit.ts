@@ -1,5 +1,5 @@
 /**
- * Loaded by .ci/test.sh before each test file: Node limits the time of a test, and not that of a file whose
+ * Loaded by .ci/run-tests.mjs before each test file: Node limits the time of a test, and not that of a file whose
  * tests have ended while something that they opened keeps it alive. Such a file fails here, and says what it has. And no test
  * hangs on a file operation that glibc forgot.
  */

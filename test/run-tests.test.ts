@@ -1,0 +1,65 @@
+// A file that fails once is run again, alone; one that fails twice fails the run, and so do many at once.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { REPOSITORY_ROOT } from './support/repository-files.ts'
+import { tempFolder } from './support/temp-folder.ts'
+
+const PASSES = "import { test } from 'node:test'\ntest('passes', () => {})\n"
+const FAILS = "import { test } from 'node:test'\ntest('is wrong', () => { throw new Error('no\\nmore') })\n"
+const DIES = `${PASSES}setTimeout(() => process.exit(3), 20)\ntest('hangs', () => new Promise(() => setTimeout(() => {}, 1e6)))\n`
+/** Fails when it runs for the first time. */
+const FAILS_ONCE = `import { existsSync, writeFileSync } from 'node:fs'
+import { describe, test } from 'node:test'
+describe('some', () => test('is early', () => {
+  if (existsSync('seen')) return
+  writeFileSync('seen', '')
+  throw new Error('it was too early')
+}))
+`
+
+async function run(files: Readonly<Record<string, string>>, ...options: string[]) {
+  await using folder = await tempFolder()
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder.path, name), text)
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    [join(REPOSITORY_ROOT, '.ci/run-tests.mjs'), ...options, '*.test.mjs'],
+    { cwd: folder.path, encoding: 'utf8', env },
+  )
+  const flaky = await readFile(join(folder.path, 'test-results/flaky.txt'), 'utf8').catch(() => undefined)
+  return { status, stdout, flaky }
+}
+
+test('all pass: one run', async () => {
+  const { status, stdout, flaky } = await run({ 'a.test.mjs': PASSES })
+  assert.deepEqual([status, flaky], [0, undefined])
+  assert.ok(!stdout.includes('once more'))
+})
+
+test('a file that fails once is named, and the run is green', async () => {
+  const { status, stdout, flaky } = await run({ 'a.test.mjs': PASSES, 'b.test.mjs': FAILS_ONCE })
+  assert.equal(status, 0, stdout)
+  const line = 'flaky: b.test.mjs: first failure: is early: it was too early\n'
+  assert.equal(flaky, line)
+  assert.ok(stdout.endsWith(line))
+})
+
+test('a file that fails twice fails the run, however the others end', async () => {
+  for (const text of [FAILS, DIES]) {
+    const { status, stdout, flaky } = await run({ 'b.test.mjs': FAILS_ONCE, 'c.test.mjs': text })
+    assert.equal(status, 1, stdout)
+    assert.match(flaky ?? '', /^flaky: b\.test\.mjs: [^\n]+\n$/)
+    assert.match(stdout, /once more, alone: (b\.test\.mjs, c|c\.test\.mjs, b)\.test\.mjs\n/)
+  }
+})
+
+test('many files that fail, or one that is run by its name: no second run', async () => {
+  const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [`${name}.test.mjs`, FAILS]))
+  for (const { status, stdout } of [await run(many), await run({ 'b.test.mjs': FAILS_ONCE }, '--once')]) {
+    assert.equal(status, 1)
+    assert.ok(!stdout.includes('once more'))
+  }
+})
