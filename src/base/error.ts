@@ -170,6 +170,12 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'device',
   },
+  'device-unverified': {
+    status: 502,
+    title: 'A device does not show whether its answer is whole',
+    retry: false,
+    blame: 'device',
+  },
   'device-replaced': {
     status: 502,
     title: 'Another appliance answers under the name of a device',

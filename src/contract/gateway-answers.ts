@@ -80,8 +80,10 @@ export const QUEUE = z.object({ requests: z.array(QUEUE_PLACE) })
 export const RECEIPT = z.object({
   id: text,
   status: z
-    .enum(['streaming', 'complete', 'truncated', 'partial', 'failed', 'client-gone'])
-    .describe('truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing'),
+    .enum(['streaming', 'complete', 'truncated', 'partial', 'unverified', 'failed', 'client-gone'])
+    .describe(
+      'truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing; unverified: a device of another maker closed the connection at its end, as a cut one ends too',
+    ),
   user: text,
   startedAt: instant,
   endedAt: instant.nullable(),

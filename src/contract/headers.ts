@@ -109,7 +109,7 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
 export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Complete',
-    says: '1: every packet that was asked for; 0: devices are missing (OnError=partial), or damaged blocks.',
+    says: '1: every packet that was asked for; 0: devices are missing (OnError=partial), or damaged blocks, or nobody can tell (Capfleet-Status).',
   },
   { name: 'Capfleet-Packets', says: 'Packets of the body.' },
   { name: 'Capfleet-Bytes', says: 'Bytes of the body as it was sent.' },
@@ -130,7 +130,7 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
 export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Status',
-    says: 'complete, truncated, or partial: devices or damaged blocks are missing.',
+    says: 'complete; truncated; partial: devices or damaged blocks are missing; unverified: a device of another maker ended its answer by closing the connection, as a cut one ends too.',
   },
   { name: 'Capfleet-Missing', says: 'Devices that are missing, each with its time range.' },
   { name: 'Capfleet-Duplicates', says: 'Packets that Dedup dropped.' },

@@ -36,9 +36,9 @@ export class PcapGuard implements BodyGuard {
   readonly boundary: RecordBoundary
   readonly #device: string
 
-  constructor(device: string) {
+  constructor(device: string, options: { readonly mayBePadded: boolean }) {
     this.#device = device
-    this.boundary = new RecordBoundary(`device ${device}`)
+    this.boundary = new RecordBoundary(`device ${device}`, options)
   }
 
   get mayBeWhole(): boolean {

@@ -93,7 +93,7 @@ export interface ReportedError {
 export interface DeviceResult {
   readonly device: string
   /** How its part ends, provided that the body becomes whole. */
-  readonly status: 'complete' | 'truncated' | 'damaged' | 'missing'
+  readonly status: 'complete' | 'truncated' | 'damaged' | 'unverified' | 'missing'
   /** Delivered packets; undefined when a device whose packets nobody counts did not tell. */
   readonly packets: bigint | undefined
   /** Body bytes of the device that went into the download. */

@@ -17,7 +17,7 @@ export interface DeviceClaims {
   readonly damagedSegments: bigint | undefined
 }
 
-/** What a device says after the last byte. */
+/** What a device says and shows after the last byte. */
 export interface DeviceEnd {
   readonly packets: bigint | undefined
   /** Blocks of packets that were left out, because they are damaged. */
@@ -26,6 +26,8 @@ export interface DeviceEnd {
   readonly latePackets: bigint | undefined
   readonly isTruncated: boolean | undefined
   readonly nextNs: bigint | undefined
+  /** Its answer ended where a cut one could have ended too: packets may be missing. */
+  readonly isUnverified: boolean
 }
 
 const ZONE = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
@@ -53,8 +55,12 @@ export function readEnd(trailers: Fields): DeviceEnd {
     latePackets: wholeNumber(trailers['capfleet-late-packets']),
     isTruncated: truncated === undefined ? undefined : truncated === 1n,
     nextNs: wholeNumber(trailers['capfleet-next-ns']),
+    isUnverified: trailers['capfleet-status'] === 'unverified',
   }
 }
+
+/** Of a device that has not come to an end. */
+export const NO_END: DeviceEnd = readEnd({})
 
 /** The claims of a merge are those that hold for all: since when no device of it has removed anything, and all that is damaged. */
 export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
@@ -84,15 +90,18 @@ export function endOfMerge(all: readonly DeviceEnd[], own: Pick<DeviceEnd, 'pack
     latePackets: sum(({ latePackets }) => latePackets),
     isTruncated: nextNs !== undefined,
     nextNs,
+    isUnverified: all.some(({ isUnverified }) => isUnverified),
   }
 }
 
-/** How the part of a device ends whose stream is whole; of a damaged one there are fewer packets than there were. */
+/** How the part of a device ends whose stream has ended; of a damaged one there are fewer packets than there were. */
 export function statusOfEnd({
   corruptBlocks = 0n,
   isTruncated,
-}: DeviceEnd): 'complete' | 'truncated' | 'damaged' {
+  isUnverified,
+}: DeviceEnd): 'complete' | 'truncated' | 'damaged' | 'unverified' {
   if (corruptBlocks > 0n) return 'damaged'
+  if (isUnverified) return 'unverified'
   return isTruncated === true ? 'truncated' : 'complete'
 }
 

@@ -10,7 +10,7 @@ import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/afte
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import { type ChunkStream, type DeliveredRecords, PcapInput } from '../pcap/pcap-input.ts'
 import { decode } from './decode.ts'
-import { type DeviceEnd, isOrdered, readClaims, readEnd } from './device-claims.ts'
+import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'
 import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
 import type { Source } from './source.ts'
 
@@ -92,7 +92,7 @@ export class MergedDevice {
 
   /** What the device said at the end of its stream. */
   get end(): DeviceEnd {
-    return readEnd(this.#source?.trailers ?? {})
+    return this.#source?.body.end ?? NO_END
   }
 
   park(): void {

@@ -5,7 +5,7 @@ import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'
 import type { Body, BodyFacts, BodyPart, BodyResult } from './body.ts'
 import { continueFrom, type Rest } from './continue-from.ts'
-import { isOrdered, readClaims, readEnd, statusOfEnd } from './device-claims.ts'
+import { isOrdered, NO_END, readClaims, statusOfEnd } from './device-claims.ts'
 import type { ReopenStep } from './leased-streams.ts'
 import { type BodyPlaces, PositionLog } from './position.ts'
 import type { Source } from './source.ts'
@@ -89,9 +89,9 @@ export class RelayedBody implements Body {
   }
 
   result(): BodyResult {
-    const { device, trailers } = this.#source
+    const { device, body } = this.#source
     // Only the device knows how many packets there are.
-    const end = readEnd(this.#isWhole ? trailers : {})
+    const end = this.#isWhole ? body.end : NO_END
     const bytes = BigInt(this.#bytes)
     return {
       ...end,

@@ -2,12 +2,15 @@
  * The body of one device's answer, checked while it is read. It is pushed on to a relay (pour), or pulled by a
  * merge piece by piece (take, next): one of both.
  */
+
+import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
+import { kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import type { ChunkStream } from '../pcap/pcap-input.ts'
 import { type Encoding, PARTIAL_ELEMENTS } from '../query/query-values.ts'
 import { type BodyGuard, CompressedGuard, PcapGuard, UNCHECKED_BODY } from './body-guard.ts'
-import { readEnd } from './device-claims.ts'
+import { type DeviceEnd, readEnd } from './device-claims.ts'
 
 const NOTHING = new Uint8Array(0)
 const DONE = { done: true, value: undefined } as const
@@ -59,8 +62,10 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
       return
     }
     const pass = (read: BodyRead): void => {
-      this.#judge(read, read.data)
-      sink(read)
+      const data = this.#judge(read, read.data)
+      if (data === read.data) sink(read)
+      else if (data.length === 0) read.release()
+      else sink(this.#unpadded(read, data))
     }
     for (let read = this.#first.shift(); read !== undefined; read = this.#first.shift()) pass(read)
     await this.#stream.pour(pass)
@@ -73,8 +78,9 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
       const piece = this.#read?.data[this.#given]
       this.#given += 1
       if (this.#read !== undefined && piece !== undefined) {
-        if (!this.#guard.takesTime) this.#judge(this.#read, [piece])
-        return piece
+        const [kept] = this.#guard.takesTime ? [piece] : this.#judge(this.#read, [piece])
+        if (kept !== undefined) return kept
+        continue
       }
       this.#release()
       if (!this.#guard.takesTime) this.#read = this.#first.shift() ?? this.#stream.take()
@@ -116,6 +122,14 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return this.#guard.mayBeWhole ? PARTIAL_ELEMENTS[this.#encoding] : NOTHING
   }
 
+  /** What the device said, and whether that can be relied on. REQUIRES: the body has ended. */
+  get end(): DeviceEnd {
+    const end = readEnd(this.#stream.trailers)
+    // Whoever is cut by a reset of a proxy, or ends by a mistake, closes the connection too.
+    const isOpenEnded = this.#stream.head.framing === 'until-close' && !this.#announcesCompletion
+    return { ...end, isUnverified: end.isUnverified || (isOpenEnded && this.#encoding === 'none') }
+  }
+
   /** Where in the read or piece that was given last a record begins, or how far behind it; undefined when that is not known. */
   get recordAt(): number | undefined {
     return this.#recordAt
@@ -155,9 +169,21 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return read
   }
 
-  /** Looks at pieces of the read before they are given. REQUIRES: the guard takes no time. */
-  #judge(read: BodyRead, pieces: readonly Buffer[]): void {
-    if (this.#guard instanceof PcapGuard) this.#recordAt = this.#guard.boundary.bytesToNextRecord
+  /** Of a read of which only `data` is no padding. */
+  #unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
+    if (this.#stream.head.framing === 'chunked') {
+      read.release()
+      throw deviceProtocol(this.#device, 'sent zeros behind its packets')
+    }
+    const { framed } = framedAfter(NO_OPEN_CHUNK, data)
+    return { ...read, data, framed: framed as Buffer[] }
+  }
+
+  /** Looks at pieces of the read before they are given; returns them without padding. REQUIRES: the guard takes no time. */
+  #judge(read: BodyRead, pieces: readonly Buffer[]): readonly Buffer[] {
+    const boundary = this.#guard instanceof PcapGuard ? this.#guard.boundary : undefined
+    this.#recordAt = boundary?.bytesToNextRecord
+    const before = boundary?.fedBytes ?? 0
     try {
       void this.#guard.feed(pieces)
     } catch (error) {
@@ -165,6 +191,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
       this.#read = undefined
       throw error
     }
+    return boundary?.isPadding === true ? firstBytes(pieces, boundary.wholeBytes - before) : pieces
   }
 
   async #confirmEnd(): Promise<void> {
@@ -180,16 +207,32 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
 
   #chooseGuard(isRelayed: boolean): BodyGuard {
     if (this.#encoding === 'none' && (isRelayed || !this.#announcesCompletion))
-      return new PcapGuard(this.#device)
+      return new PcapGuard(this.#device, {
+        mayBePadded: kindOfAnswer(this.#stream.head.headers) === 'api',
+      })
     if (this.#encoding === 'none' || this.#announcesCompletion) return UNCHECKED_BODY
     return new CompressedGuard(this.#device, this.#encoding)
   }
 }
 
-/** Whether the device gave all that it has: of what is damaged it says how much it left out. */
+/**
+ * Whether the device gave all that it has: of what is damaged it says how much it left out, and a gateway that it cannot
+ * tell itself.
+ */
 function isWhole(trailers: BodyStream['trailers']): boolean {
   const { 'capfleet-complete': complete } = trailers
-  return complete === '1' || (complete === '0' && (readEnd(trailers).corruptBlocks ?? 0n) > 0n)
+  const { corruptBlocks = 0n, isUnverified } = readEnd(trailers)
+  return complete === '1' || (complete === '0' && (corruptBlocks > 0n || isUnverified))
+}
+
+function firstBytes(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {
+  const kept: Buffer[] = []
+  let left = bytes
+  for (const piece of pieces) {
+    if (left > 0) kept.push(piece.subarray(0, left))
+    left -= piece.length
+  }
+  return kept
 }
 
 /** Our appliance ends a whole stream with a trailer; a proxy in between may lose the announcement. */

@@ -27,8 +27,6 @@ export interface Source extends Disposable {
   readonly body: SourceBody
   /** The PCAP header; empty when the stream is compressed. */
   readonly header: Buffer
-  /** The device's trailers, after the last byte. */
-  readonly trailers: Readonly<Record<string, string>>
 }
 
 export interface OpenOptions {
@@ -101,9 +99,6 @@ async function startReading(
       headers: stream.head.headers,
       body,
       header: encoding === 'none' ? head : NO_BYTES,
-      get trailers() {
-        return stream.trailers
-      },
       [Symbol.dispose]: () => {
         onClose()
         body[Symbol.dispose]()

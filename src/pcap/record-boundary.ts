@@ -11,6 +11,8 @@ const CAPTURED_LENGTH_OFFSET = 8
  */
 export class RecordBoundary {
   readonly #name: string
+  readonly #mayBePadded: boolean
+  #isPadding = false
   /** Bytes of the current element (file header or packet) that are still to come. */
   #missingBytes = PCAP_HEADER_BYTES
   /** A record header that is split over chunks, and how much of it is here. */
@@ -22,9 +24,13 @@ export class RecordBoundary {
   #wholeBytes = 0
   #atBoundary = false
 
-  /** `name` is what errors call the stream, such as a device. */
-  constructor(name: string) {
+  /**
+   * `name` is what errors call the stream, such as a device. `mayBePadded`: a record of zeros alone is not an empty
+   * packet that somebody captured in 1970, but the beginning of what fills the file up.
+   */
+  constructor(name: string, { mayBePadded = false }: { readonly mayBePadded?: boolean } = {}) {
     this.#name = name
+    this.#mayBePadded = mayBePadded
   }
 
   /**
@@ -35,9 +41,19 @@ export class RecordBoundary {
     return this.#atBoundary
   }
 
+  /** Whether zeros have begun that fill the file up; it ends before them, at `wholeBytes`. */
+  get isPadding(): boolean {
+    return this.#isPadding
+  }
+
   /** Bytes up to the end of the last whole record, or of the header, of the pieces that feed() took; 0 before. */
   get wholeBytes(): number {
     return this.#wholeBytes
+  }
+
+  /** Bytes of all pieces until padding began. */
+  get fedBytes(): number {
+    return this.#fedBytes
   }
 
   /** How many bytes on from here the next record begins; undefined while the header of one is split. */
@@ -45,9 +61,13 @@ export class RecordBoundary {
     return this.#splitBytes === 0 ? this.#missingBytes : undefined
   }
 
-  /** Throws device-protocol when a record claims more than 262,144 captured bytes. */
+  /** Throws device-protocol when a record claims more than 262,144 captured bytes, or padding is not all zeros. */
   feed(pieces: readonly Uint8Array[]): void {
-    for (const piece of pieces) this.#feedPiece(piece)
+    for (const piece of pieces) {
+      if (this.#isPadding) this.#expectZeros(piece)
+      else this.#feedPiece(piece)
+    }
+    if (this.#isPadding) return
     this.#atBoundary = this.#missingBytes === 0 && this.#splitBytes === 0
     this.#wholeBytes = this.#atBoundary ? this.#fedBytes : this.#unfinishedFrom
   }
@@ -77,6 +97,12 @@ export class RecordBoundary {
     let last = start
     while (position + RECORD_HEADER_BYTES <= end) {
       last = position
+      if (
+        this.#mayBePadded &&
+        view.getUint32(position + CAPTURED_LENGTH_OFFSET) === 0 &&
+        isZero(view, position)
+      )
+        return this.#beginPadding(view, position)
       position += RECORD_HEADER_BYTES + this.#capturedLength(view, position, this.#fedBytes + position)
     }
     this.#unfinishedFrom = this.#fedBytes + last
@@ -91,10 +117,33 @@ export class RecordBoundary {
     new Uint8Array(this.#split.buffer).set(bytes.subarray(0, taken), this.#splitBytes)
     this.#splitBytes += taken
     if (this.#splitBytes === RECORD_HEADER_BYTES) {
-      this.#missingBytes = this.#capturedLength(this.#split, 0, offset + taken - RECORD_HEADER_BYTES)
+      const from = offset + taken - RECORD_HEADER_BYTES
+      // The first of them were taken for a record's, and may be with the client.
+      if (this.#mayBePadded && isZero(this.#split, 0)) throw this.#zerosAt(from)
+      this.#missingBytes = this.#capturedLength(this.#split, 0, from)
       this.#splitBytes = 0
     }
     return taken
+  }
+
+  /** Returns the end of the view: nothing of it from here on is a record. */
+  #beginPadding(view: DataView, position: number): number {
+    this.#isPadding = true
+    this.#atBoundary = true
+    this.#wholeBytes = this.#fedBytes + position
+    this.#expectZeros(new Uint8Array(view.buffer, view.byteOffset + position, view.byteLength - position))
+    return view.byteLength
+  }
+
+  #expectZeros(bytes: Uint8Array): void {
+    if (bytes.some((byte) => byte !== 0)) throw this.#zerosAt(this.#wholeBytes)
+  }
+
+  #zerosAt(offset: number): CapfleetError {
+    return new CapfleetError(
+      'device-protocol',
+      `${this.#name} sent zeros instead of a record at offset ${offset}`,
+    )
   }
 
   #capturedLength(view: DataView, position: number, offset: number): number {
@@ -105,4 +154,8 @@ export class RecordBoundary {
       `${this.#name} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, at most ${MAX_CAPTURED_LENGTH} are possible`,
     )
   }
+}
+
+function isZero(view: DataView, position: number): boolean {
+  return [0, 4, 8, 12].every((offset) => view.getUint32(position + offset) === 0)
 }

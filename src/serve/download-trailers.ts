@@ -3,10 +3,13 @@ import type { BodyResult } from '../fetch/body.ts'
 import { missingText } from './download-head.ts'
 import type { DownloadStatus } from './receipt.ts'
 
-/** The status of a download whose body ended as it should. */
-export function statusOf({ perDevice, isTruncated, corruptBlocks = 0n }: BodyResult): DownloadStatus {
+type UncutStatus = Exclude<DownloadStatus, 'streaming' | 'failed' | 'client-gone'>
+
+/** The status of a download whose body was not cut. */
+export function statusOf({ perDevice, isTruncated, corruptBlocks = 0n }: BodyResult): UncutStatus {
   if (corruptBlocks > 0n) return 'partial'
   if (perDevice.some(({ missing }) => missing !== undefined)) return 'partial'
+  if (perDevice.some(({ status }) => status === 'unverified')) return 'unverified'
   return isTruncated === true ? 'truncated' : 'complete'
 }
 
@@ -39,7 +42,7 @@ export function endTrailers(
   )
   const { isTruncated } = result
   const all: Record<keyof Trailers, string | bigint | undefined> = {
-    'Capfleet-Complete': status === 'partial' ? '0' : '1',
+    'Capfleet-Complete': status === 'partial' || status === 'unverified' ? '0' : '1',
     'Capfleet-Status': status,
     'Capfleet-Bytes': sent.bytes,
     'Capfleet-Missing': missing.length === 0 ? undefined : missingText(missing),

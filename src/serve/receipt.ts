@@ -8,10 +8,18 @@ import type { GatewayOptions } from '../query/gateway-options.ts'
 
 /**
  * complete: every packet asked for. truncated: ended at MaxBytes or MaxPackets, `nextNs` is the
- * first packet left out. partial: devices are missing (OnError=partial), or blocks that are damaged. failed: cut after the first
+ * first packet left out. partial: devices are missing (OnError=partial), or blocks that are damaged. unverified: a device ends its answers by closing the
+ * connection, as a cut one ends too. failed: cut after the first
  * byte, or refused before it. client-gone: the client left first. streaming: it still runs.
  */
-export type DownloadStatus = 'streaming' | 'complete' | 'truncated' | 'partial' | 'failed' | 'client-gone'
+export type DownloadStatus =
+  | 'streaming'
+  | 'complete'
+  | 'truncated'
+  | 'partial'
+  | 'unverified'
+  | 'failed'
+  | 'client-gone'
 
 /** Members whose value is an integer beyond a double's reach hold it as decimal text. */
 export interface Receipt {

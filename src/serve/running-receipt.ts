@@ -143,7 +143,7 @@ function receiptDevice(report: DeviceResult, download: DownloadStatus): ReceiptD
   }
 }
 
-const WHOLE: ReadonlySet<DownloadStatus> = new Set(['complete', 'truncated', 'partial'])
+const WHOLE: ReadonlySet<DownloadStatus> = new Set(['complete', 'truncated', 'partial', 'unverified'])
 
 /** Of a download that did not end whole nobody knows whether its client has all packets of a device. */
 function deviceStatus({ status, error }: DeviceResult, download: DownloadStatus): ReceiptDevice['status'] {

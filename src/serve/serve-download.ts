@@ -197,7 +197,7 @@ class Download {
       onCut: (reason) => this.#cutBy(reason),
       onHanded: () => this.#handed(),
     })
-    this.#count('complete')
+    this.#count(outcomeOf(fetched.body))
   }
 
   /** The relay breaks the connection by itself. */
@@ -221,7 +221,7 @@ class Download {
     await sendBody(body.chunks, res, { signal, onChunk: (chunk) => this.#sent(chunk), onRead })
     await endBody(res, await this.#whole(body))
     if (!res.writableFinished) return this.#end('client-gone', { status: 'client-gone' })
-    this.#count(statusOf(body.result()) === 'partial' ? 'partial' : 'complete')
+    this.#count(outcomeOf(body))
   }
 
   /** Dispose it when the devices are needed no more; the client may take its time to read the rest. */
@@ -323,6 +323,11 @@ class Download {
       code: error?.code,
     })
   }
+}
+
+function outcomeOf(body: Body): DownloadOutcome {
+  const status = statusOf(body.result())
+  return status === 'truncated' ? 'complete' : status
 }
 
 /** Only a client that says it reads trailers gets them; an HTTP/1.0 answer cannot have any. */

@@ -96,7 +96,11 @@ async function fetchFrom(
     // Others need not wait for our disk.
     await fetched[Symbol.asyncDispose]()
     await writer.flush()
-    const holes = [...agedOutHoles(fetched, query), ...damageHoles(fetched, query)]
+    const holes = [
+      ...agedOutHoles(fetched, query),
+      ...damageHoles(fetched, query),
+      ...openEnds(fetched, query),
+    ]
     await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
   } finally {
     signal.removeEventListener('abort', stop)
@@ -164,6 +168,21 @@ function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery
   const detail = `the device left out ${corruptBlocks} damaged blocks of this time; all else of it is there`
   return [
     { fromNs: String(beginNs), toNs: String(endNs), final: true, error: { code: 'store-corrupt', detail } },
+  ]
+}
+
+/** A device that closes the connection at the end of its answers does not show whether one was cut. */
+function openEnds({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
+  if (body.result().perDevice.every(({ status }) => status !== 'unverified')) return []
+  const detail =
+    'the device ended its answer by closing the connection, as a cut one ends too: packets of this time may be missing'
+  return [
+    {
+      fromNs: String(beginNs),
+      toNs: String(endNs),
+      final: true,
+      error: { code: 'device-unverified', detail },
+    },
   ]
 }
 

@@ -387,8 +387,11 @@ const HEADER_OF_NOTHING = { linkType: 1, snaplen: MAX_CAPTURED_LENGTH, nanosecon
 /** Why there is no file: nothing at all came of any device, or of one whose packets are gone for good (OnMissing=fail). */
 function goneFor(order: ExportOrder, { devices }: Checkpoint): ReportedFailure | undefined {
   const { beginNs, endNs } = orderedQuery(order)
-  const isAll = ({ fromNs, toNs }: Hole) => BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
-  const empty = devices.flatMap(({ holes }) => holes.find(isAll) ?? [])
+  const isAll = ({ fromNs, toNs, error }: Hole) =>
+    error.code !== 'device-unverified' && BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
+  // Of a damaged device a hole tells only that some of it is missing.
+  const silent = devices.filter(({ packets }) => BigInt(packets) === 0n)
+  const empty = silent.flatMap(({ holes }) => holes.find(isAll) ?? [])
   if (empty.length === devices.length) return empty[0]?.error
   return order.onMissing === 'fail' ? empty.find(({ final }) => final)?.error : undefined
 }

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { claimsOfMerge, endOfMerge, readClaims, readEnd } from '../../../src/fetch/device-claims.ts'
+import {
+  claimsOfMerge,
+  endOfMerge,
+  readClaims,
+  readEnd,
+  statusOfEnd,
+} from '../../../src/fetch/device-claims.ts'
 
 test('reads whole numbers only: what is malformed was not said', () => {
   const trailers = {
@@ -18,6 +24,7 @@ test('reads whole numbers only: what is malformed was not said', () => {
     latePackets: undefined,
     isTruncated: true,
     nextNs: 1700000000000000001n,
+    isUnverified: false,
   })
   const headers = {
     'capfleet-order': 'Time; rm',
@@ -61,7 +68,14 @@ test('counts of several devices add up', () => {
     latePackets: 1n,
     isTruncated: false,
     nextNs: undefined,
+    isUnverified: false,
   })
+})
+
+test('one that cannot tell whether it has all makes all unverified', () => {
+  const ends = [readEnd({ 'capfleet-complete': '1' }), readEnd({ 'capfleet-status': 'unverified' })]
+  assert.deepEqual(ends.map(statusOfEnd), ['complete', 'unverified'])
+  assert.equal(endOfMerge(ends, { packets: 5n, nextNs: undefined }).isUnverified, true)
 })
 
 test('the merge’s own end comes before that of a device, and a device’s own when it alone was cut', () => {

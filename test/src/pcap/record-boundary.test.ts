@@ -52,3 +52,26 @@ test('refuses an impossible captured length with its offset, in one chunk or spl
     )
   }
 })
+
+test('zeros behind the records fill the file up, and are none of them', () => {
+  for (const zeros of [16, 100, 5_000]) {
+    const boundary = new RecordBoundary('rome', { mayBePadded: true })
+    boundary.feed([file, Buffer.alloc(zeros)])
+    boundary.feed([Buffer.alloc(1)])
+    assert.deepEqual(
+      [boundary.isPadding, boundary.atBoundary, boundary.wholeBytes],
+      [true, true, file.byteLength],
+    )
+    assert.throws(() => boundary.feed([Buffer.alloc(20), Buffer.from('x')]), /zeros instead of a record/)
+  }
+  const plain = new RecordBoundary('rome')
+  plain.feed([file, Buffer.alloc(32)])
+  assert.deepEqual([plain.isPadding, plain.wholeBytes], [false, file.byteLength + 32])
+})
+
+test('zeros of which some were taken for a record are refused', () => {
+  const boundary = new RecordBoundary('rome', { mayBePadded: true })
+  boundary.feed([file, Buffer.alloc(7)])
+  assert.equal(boundary.atBoundary, false)
+  assert.throws(() => boundary.feed([Buffer.alloc(9)]), /zeros instead of a record at offset/)
+})

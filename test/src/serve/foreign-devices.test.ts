@@ -1,6 +1,8 @@
 // Appliances of other makers, which know the API and nothing else: the queue, the merge and the promises hold for them too.
 import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import type { Receipt } from '../../../src/serve/receipt.ts'
 import {
   API_BEGIN_NS,
   API_CAPTURE,
@@ -43,16 +45,20 @@ describe('a device of another maker', () => {
     }
   })
 
-  const get = (path: string) => httpGet(gateway.url + path, { headers: gateway.as.user })
+  const get = (path: string) =>
+    httpGet(gateway.url + path, { headers: { ...gateway.as.user, TE: 'trailers' } })
   const range = (parameters = '') => get(`/devices/foreign/api/v1/pcap/timerange?${RANGE}${parameters}`)
   const single = (parameters = '') =>
     get(`/devices/foreign/api/v1/pcap/single?StreamName=${API_CAPTURE}${parameters}`)
   const whole = () => makePcap(foreign.records)
 
+  const receiptOf = async (headers: IncomingHttpHeaders): Promise<Receipt> =>
+    (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as unknown as Receipt
+
   /** What comes of a range that is cut. */
   async function cutRange(): Promise<{ readonly id: string; readonly got: Buffer }> {
     const url = `${gateway.url}/devices/foreign/api/v1/pcap/timerange?${RANGE}`
-    using answer = await httpOpen(url, { headers: gateway.as.user })
+    using answer = await httpOpen(url, { headers: { ...gateway.as.user, TE: 'trailers' } })
     const pieces: Buffer[] = []
     const read = async () => {
       for await (const piece of answer.response) pieces.push(piece as Buffer)
@@ -201,6 +207,32 @@ describe('a device of another maker', () => {
     await assert.rejects(both, 'the download is cut')
   })
 
+  for (const endsByClose of ['whole', 'half'] as const) {
+    test(`that closes the connection behind its ${endsByClose} answer is not called complete`, async () => {
+      foreign.behaviour = { endsByClose }
+      for (const devices of ['foreign', 'foreign,other']) {
+        const { status, headers, trailers } = await get(`/api/v1/pcap/timerange?${RANGE}&Device=${devices}`)
+        assert.equal(status, 200)
+        assert.deepEqual([trailers['capfleet-complete'], trailers['capfleet-status']], ['0', 'unverified'])
+        const receipt = await receiptOf(headers)
+        assert.equal(receipt.status, 'unverified')
+        assert.deepEqual(
+          receipt.devices.map((device) => device.status),
+          ['unverified', 'complete'].slice(0, devices.split(',').length),
+        )
+      }
+    })
+  }
+
+  test('that fills its answers up with zeros invents no packets', async () => {
+    const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+    const merged = (await both()).body
+    foreign.behaviour = { zeros: 100_000 }
+    const { status, body, trailers } = await range()
+    assert.deepEqual([status, body.equals(whole()), trailers['capfleet-complete']], [200, true, '1'])
+    assert.ok((await both()).body.equals(merged))
+  })
+
   test('gets local times with their unit', async () => {
     const times = 'TSBegin=20261102_090000&TSEnd=20261102_100000&TSUnit=YYYYMMDD_HHMMSS'
     const { status, body } = await get(`/devices/foreign/api/v1/pcap/timerange?${times}`)
@@ -221,9 +253,7 @@ describe('a device of another maker', () => {
     foreign.breaksLeft = 2
     const { status, body, headers } = await both()
     assert.deepEqual([status, body.equals(expected)], [200, true])
-    const receipt = (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as {
-      devices: { device: string; retries: number }[]
-    }
+    const receipt = await receiptOf(headers)
     assert.deepEqual(
       receipt.devices.map(({ device, retries }) => [device, retries]),
       [

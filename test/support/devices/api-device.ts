@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
@@ -22,6 +23,10 @@ export interface ApiBehaviour {
   readonly limit?: LimitStyle
   /** A stream that has ended counts until a further one has been refused. */
   readonly isFreedLate?: boolean
+  /** So many zeros follow its packets. */
+  readonly zeros?: number
+  /** The end of its answers is that of the connection, as of HTTP/1.0. */
+  readonly endsByClose?: 'whole' | 'half'
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
 }
@@ -119,7 +124,8 @@ export class ApiDevice implements AsyncDisposable {
     this.mostRunning = Math.max(this.mostRunning, this.running)
     this.#changes.note()
     res.once('close', () => void this.#free())
-    await this.#send(res, this.#chosen(target, query))
+    const zeros = Buffer.alloc(this.behaviour.zeros ?? 0)
+    await this.#send(res, Buffer.concat([this.#chosen(target, query), zeros]))
   }
 
   async #free(): Promise<void> {
@@ -163,8 +169,17 @@ export class ApiDevice implements AsyncDisposable {
     )
   }
 
+  #sendUntilClose(res: ServerResponse, body: Buffer, part: 'whole' | 'half'): void {
+    const recordBytes = (body.length - PCAP_HEADER_BYTES) / this.records.length
+    const halfBytes = PCAP_HEADER_BYTES + recordBytes * (this.records.length / 2)
+    res.useChunkedEncodingByDefault = false
+    res.writeHead(200, { 'Content-Type': 'application/octet-stream', Connection: 'close' })
+    res.end(part === 'half' ? body.subarray(0, halfBytes) : body)
+  }
+
   async #send(res: ServerResponse, body: Buffer): Promise<void> {
-    const { held } = this.behaviour
+    const { held, endsByClose } = this.behaviour
+    if (endsByClose !== undefined) return this.#sendUntilClose(res, body, endsByClose)
     const breaksOff = this.breaksLeft > 0
     if (breaksOff) this.breaksLeft -= 1
     res.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': body.length })

@@ -1,5 +1,6 @@
 /** A device without a network: it answers download targets from a list of packets, and dies as told. */
 import { CapfleetError } from '../../../src/base/error.ts'
+import { NO_END } from '../../../src/fetch/device-claims.ts'
 import type { Source } from '../../../src/fetch/source.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
 import { inReusedChunks, makePcap } from '../packets/packet-maker.ts'
@@ -43,9 +44,8 @@ export class MemoryDevice {
       device: this.name,
       encoding: 'none',
       headers: this.saysOrder ? { 'capfleet-order': 'time' } : {},
-      trailers: { 'capfleet-complete': '1' },
       header: answer.subarray(0, PCAP_HEADER_BYTES),
-      body: this.#send(answer, limit),
+      body: Object.assign(this.#send(answer, limit), { end: NO_END }),
       [Symbol.dispose]: close,
     }
     return source as Source

@@ -150,6 +150,14 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
       { code: 'truncated' },
     )
   }
+  if (status === 'unverified') {
+    const names = devices.filter((device) => device.status === 'unverified').map(({ device }) => device)
+    throw new ClientFailure(
+      'incomplete',
+      `packets may be missing: ${names.join(', ')} ended the answer by closing the connection, as a cut one ends too`,
+      { code: status },
+    )
+  }
   const missing = devices.flatMap(({ device, missing: hole, corruptBlocks }) => [
     ...(hole === null ? [] : [`${device} from ${shownNs(hole.fromNs)} to ${shownNs(hole.toNs)}`]),
     ...(Number(corruptBlocks) > 0 ? [`${corruptBlocks} damaged blocks of ${device}`] : []),

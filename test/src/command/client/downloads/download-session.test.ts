@@ -155,6 +155,21 @@ test('7: damaged blocks are named with their device, and the file is kept', asyn
   assert.deepEqual(await readdir(client.folder), ['a.pcap'])
 })
 
+test('7: a download of which nobody knows whether it is whole is kept, and the device is named', async () => {
+  const devices = [{ device: 'lon1', status: 'unverified', missing: null, corruptBlocks: null }]
+  await using gateway = await downloading(
+    [sending(BODY)],
+    [[{ ...whole(BODY), status: 'unverified', devices }]],
+  )
+  await using client = await tempClient()
+  const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], {
+    environment: gatewayEnvironment(gateway.url, 'a', 'b'),
+  })
+  assert.equal(status, 7)
+  assert.match(stderr, /packets may be missing: lon1 ended .* by closing the connection.* \[unverified\]/)
+  assert.deepEqual(await readdir(client.folder), ['a.pcap'])
+})
+
 test('7: a partial download is kept, and the hole is named', async () => {
   const missing = { fromNs: '1793610060000000000', toNs: '1793610070000000000' }
   const partial = { ...whole(BODY), status: 'partial', devices: [{ device: 'lon1', missing }] }

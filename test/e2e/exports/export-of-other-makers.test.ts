@@ -1,0 +1,45 @@
+// An export of a device of another maker has its packets, and says where it cannot know that they are all.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { API_BEGIN_NS, API_STEP_NS, ApiDevice } from '../../support/devices/api-device.ts'
+import { ExportWorld } from '../../support/exports/export-world.ts'
+import { makePcap } from '../../support/packets/packet-maker.ts'
+import { startTempWorker } from '../../support/processes/temp-worker.ts'
+
+const PACKETS = 200
+const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}`
+
+describe('an export of a device of another maker', () => {
+  const parts = new AsyncDisposableStack()
+  let foreign: ApiDevice
+  let world: ExportWorld
+
+  before(async () => {
+    foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
+    process.env.FOREIGN_PASSWORD = foreign.password
+    const devices = [{ ...foreign.config, password: { env: 'FOREIGN_PASSWORD' } }]
+    world = parts.use(await ExportWorld.create({ captureBytes: 0, settings: { devices } }))
+    parts.use(await startTempWorker(world.gateway))
+  })
+  after(() => parts.disposeAsync())
+
+  const ended = async () => await world.ended(await world.ordered(RANGE))
+
+  test('is complete where its answers show their end', async () => {
+    foreign.behaviour = {}
+    const shown = await ended()
+    assert.equal(shown.state, 'complete', JSON.stringify(shown))
+    assert.deepEqual(await world.files(shown), [makePcap(foreign.records)])
+  })
+
+  test('is partial where they end with the connection', async () => {
+    foreign.behaviour = { endsByClose: 'whole' }
+    const shown = await ended()
+    assert.equal(shown.state, 'partial', JSON.stringify(shown))
+    assert.deepEqual(await world.files(shown), [makePcap(foreign.records)])
+    assert.deepEqual(
+      shown.devices.flatMap(({ missing }) => missing.map(({ final, error }) => [final, error.code])),
+      [[true, 'device-unverified']],
+    )
+  })
+})
