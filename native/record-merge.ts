@@ -7,6 +7,8 @@ import { loadAddon } from './load-addon.ts'
 export interface RecordInputOptions {
   /** Whether record timestamps count nanoseconds (else microseconds) within the second. */
   readonly nanoseconds: boolean
+  /** Fractions become nanoseconds. */
+  readonly widens?: boolean | undefined
   /** Subtracted from every timestamp. What PCAP cannot carry becomes its first or last instant. */
   readonly alignNs?: bigint | undefined
   /** Mark the tail also while the packets are in order. */
@@ -100,13 +102,14 @@ export class RecordInput {
   hasRecord = false
   readonly native: NativeRecordInput
 
-  constructor({ nanoseconds, alignNs = 0n, marksTail = false, marksAll = false }: RecordInputOptions) {
-    this.native = new engine.RecordInput({ nanoseconds, alignNs, marksTail, marksAll })
+  constructor(options: RecordInputOptions) {
+    const { nanoseconds, widens = false, alignNs = 0n, marksTail = false, marksAll = false } = options
+    this.native = new engine.RecordInput({ nanoseconds, widens, alignNs, marksTail, marksAll })
   }
 
   /**
    * The next bytes of the stream, without its file header. They must stay as they are while `hasRecord`;
-   * with alignNs the timestamps in them are changed. Only while there is no record at hand.
+   * with alignNs, and where they are widened, the timestamps in them are changed. Only while there is no record at hand.
    */
   show(bytes: Uint8Array): void {
     if (this.hasRecord) throw new Error('an input is shown bytes while it has records')

@@ -28,6 +28,7 @@ std::optional<uint64_t> optionalUint64(const Napi::Object& from, const char* nam
 
 RecordInputOptions readInputOptions(const Napi::Object& from) {
   return {.nanoseconds = from.Get("nanoseconds").As<Napi::Boolean>(),
+          .widens = from.Get("widens").As<Napi::Boolean>(),
           .alignNs = toInt64(from.Get("alignNs")),
           .marksTail = from.Get("marksTail").As<Napi::Boolean>(),
           .marksAll = from.Get("marksAll").As<Napi::Boolean>()};

@@ -87,6 +87,8 @@ class Merged implements Body {
   readonly #merge: PcapMerge
   readonly #header: Buffer
   readonly #outputs: Buffer
+  /** Of the timestamps that are written. */
+  readonly #resolution: 'nsec' | 'usec'
   /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
   #isEnded = false
@@ -99,8 +101,9 @@ class Merged implements Body {
     this.#devices = devices
     this.#outputs = outputs
     this.#merged = [...inputs.keys()]
-    this.#merge = createMerge(request, [...inputs.values()], outputs)
     const nanoseconds = header.nanoseconds && plan.query.timeResolution === 'nsec'
+    this.#resolution = nanoseconds ? 'nsec' : 'usec'
+    this.#merge = createMerge(request, [...inputs.values()], { outputs, toMicroseconds: !nanoseconds })
     this.#header = formatPcapHeader({ ...header, nanoseconds })
     const { compression } = plan.query
     this.encoding = encodingOf(compression)
@@ -206,7 +209,7 @@ class Merged implements Body {
   #follow(chunk: Uint8Array): void {
     const log = this.#log
     if (log?.isDue && isOrderedByTime(this.#request)) {
-      const step = firstTimeStep(chunk, this.#request.plan.query.timeResolution)
+      const step = firstTimeStep(chunk, this.#resolution)
       const { inputs } = this.#merge.totals
       if (step !== undefined && this.#perDevice(inputs).every(isInOrder))
         log.mark(chunk, step.offset, step.ns)
@@ -268,16 +271,15 @@ function failureOf({ name }: MergedDevice, { failures }: MergeRequest): Capfleet
 function createMerge(
   { plan, options, signal }: MergeRequest,
   inputs: readonly PcapInput[],
-  outputs: Buffer,
+  written: { readonly outputs: Buffer; readonly toMicroseconds: boolean },
 ): PcapMerge {
-  const { tsMaxNs, maxPackets, maxBytes, timeResolution } = plan.query
+  const { tsMaxNs, maxPackets, maxBytes } = plan.query
   return new PcapMerge(inputs, {
     signal,
     tsMaxNs,
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
     dedupNs: options.dedupNs,
-    toMicroseconds: timeResolution === 'usec',
-    outputs,
+    ...written,
   })
 }

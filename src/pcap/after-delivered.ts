@@ -26,7 +26,7 @@ export async function afterDelivered(
   chunks: AsyncIterator<Uint8Array>,
   end: DeliveredEnd,
 ): Promise<AsyncIterator<Uint8Array>> {
-  const input = await PcapInput.open(name, chunks)
+  const input = await PcapInput.open(name, chunks, { keepsResolution: true })
   const { header } = end
   if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
     throw changed(name, 'the file header is another one')

@@ -9,16 +9,18 @@ interface HeadedInput {
 }
 
 /**
- * The header of one PCAP that can hold the packets of all inputs: their link type and resolution,
- * and the largest snaplen. Throws mixed-link-type (with the names) when the link types differ, and
- * device-protocol when the resolutions do: all devices were asked for the same one.
+ * The header of one PCAP that can hold the packets of all inputs: their link type, the finest resolution and
+ * the largest snaplen. Throws mixed-link-type (with the names) when the link types differ.
  */
 export function commonHeader(inputs: readonly HeadedInput[]): PcapHeader {
   const first = inputs[0]?.header
   if (first === undefined) throw new TypeError('commonHeader needs at least one input')
   if (inputs.some(({ header }) => header.linkType !== first.linkType)) throw mixedLinkTypes(inputs)
-  if (inputs.some(({ header }) => header.nanoseconds !== first.nanoseconds)) throw mixedResolutions(inputs)
-  return { ...first, snaplen: Math.max(...inputs.map(({ header }) => header.snaplen)) }
+  return {
+    linkType: first.linkType,
+    snaplen: Math.max(...inputs.map(({ header }) => header.snaplen)),
+    nanoseconds: inputs.some(({ header }) => header.nanoseconds),
+  }
 }
 
 /**
@@ -46,11 +48,6 @@ function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {
       members: { linkTypes: Object.fromEntries(inputs.map((i) => [i.name, i.header.linkType])) },
     },
   )
-}
-
-function mixedResolutions(inputs: readonly HeadedInput[]): CapfleetError {
-  const list = inputs.map(({ name, header }) => `${name} ${header.nanoseconds ? 'nsec' : 'usec'}`).join(', ')
-  return new CapfleetError('device-protocol', `The devices answered in different resolutions: ${list}`)
 }
 
 /** The type, and the FCS bits above it only where there are any. */

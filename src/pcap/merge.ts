@@ -40,7 +40,7 @@ export interface MergeOptions {
   readonly tsMaxNs?: bigint | undefined
   /** Leave out what another input had at most so long before. */
   readonly dedupNs?: bigint | undefined
-  /** Give timestamps in microseconds, truncated behind the merge: inputs in nanoseconds keep their order. */
+  /** Give timestamps in microseconds, truncated behind the merge: its order is that of nanoseconds, as inputs have them. */
   readonly toMicroseconds?: boolean | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
@@ -49,7 +49,7 @@ export interface MergeOptions {
 }
 
 /**
- * The merge of inputs that share one resolution and link type, which commonHeader() checks.
+ * The merge of inputs that share one link type, which commonHeader() checks.
  *
  * Memory: what PcapInput holds, and two output chunks. An input is read only when its bytes at hand
  * are used up, so a caller that stops taking chunks stops the inputs.
@@ -145,8 +145,8 @@ export class PcapMerge {
     if (first === undefined) return undefined
     const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs } = this.#options
     const records = this.#inputs.map((input) => input.records)
-    const { linkType, nanoseconds } = first.header
-    const toMicroseconds = nanoseconds && this.#options.toMicroseconds === true
+    const { linkType } = first.header
+    const { toMicroseconds = false } = this.#options
     const limits = { maxSpanNs, maxPackets, maxBytes, dedupNs }
     this.#merge = new RecordMerge(records, { ...limits, linkType, toMicroseconds })
     return this.#merge

@@ -32,6 +32,8 @@ export interface InputOptions {
   readonly marksTail?: boolean
   /** As RecordInputOptions. */
   readonly marksAll?: boolean
+  /** Timestamps stay in the resolution of the stream. Default: records have nanoseconds. */
+  readonly keepsResolution?: boolean
 }
 
 const NO_BYTES = Buffer.alloc(0)
@@ -79,8 +81,10 @@ export class PcapInput {
     this.header = parsePcapHeader(stream.header, name)
     this.#options = options
     this.#chunks = stream.chunks
-    const { alignNs, marksTail, marksAll } = options
-    this.records = new RecordInput({ nanoseconds: this.header.nanoseconds, alignNs, marksTail, marksAll })
+    const { alignNs, marksTail, marksAll, keepsResolution = false } = options
+    const { nanoseconds } = this.header
+    const widens = !nanoseconds && !keepsResolution
+    this.records = new RecordInput({ nanoseconds, widens, alignNs, marksTail, marksAll })
     this.records.show(stream.header.subarray(PCAP_HEADER_BYTES))
   }
 
@@ -146,7 +150,10 @@ export class PcapInput {
     return { packets, hash: this.records.skippedHash }
   }
 
-  /** The bytes that follow the taken records, to the end of the stream. Takes the place of fill(). */
+  /**
+   * The bytes that follow the taken records, to the end of the stream. Takes the place of fill(). REQUIRES: timestamps
+   * stay as they are.
+   */
   async *remaining(): AsyncGenerator<Uint8Array, void> {
     const untaken = this.records.untaken()
     this.records.forget()

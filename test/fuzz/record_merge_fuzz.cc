@@ -40,8 +40,9 @@ struct Record {
 };
 
 void alignRecord(Bytes& record, const RecordInputOptions& options) {
-  const int64_t unitNs = options.nanoseconds ? 1 : 1000;
-  const int64_t ns = loadLe32(&record[0]) * kNanosPerSecond + loadLe32(&record[4]) * unitNs;
+  const int64_t shownUnitNs = options.nanoseconds ? 1 : 1000;
+  const int64_t unitNs = options.widens ? 1 : shownUnitNs;
+  const int64_t ns = loadLe32(&record[0]) * kNanosPerSecond + loadLe32(&record[4]) * shownUnitNs;
   const int64_t aligned =
       std::clamp<int64_t>(ns - options.alignNs, 0, capfleet::kTimestampEndNs - 1);
   storeLe32(&record[0], static_cast<uint32_t>(aligned / kNanosPerSecond));
@@ -50,7 +51,8 @@ void alignRecord(Bytes& record, const RecordInputOptions& options) {
 
 /// The records that an input must show, found by joining the pieces.
 std::vector<Record> recordsOf(const std::vector<Piece>& pieces, const RecordInputOptions& options) {
-  const int64_t unitsPerSecond = kNanosPerSecond / (options.nanoseconds ? 1 : 1000);
+  const int64_t unitsPerSecond =
+      kNanosPerSecond / (options.nanoseconds || options.widens ? 1 : 1000);
   std::vector<Record> records;
   Bytes joined;
   for (const Piece& piece : pieces) {
@@ -62,7 +64,8 @@ std::vector<Record> recordsOf(const std::vector<Piece>& pieces, const RecordInpu
       const auto end = joined.begin() + kRecordHeaderBytes + captured;
       Record record{0, {joined.begin(), end}};
       joined.erase(joined.begin(), end);
-      if (options.alignNs != 0) alignRecord(record.bytes, options);
+      const bool isWidened = options.widens && !options.nanoseconds;
+      if (options.alignNs != 0 || isWidened) alignRecord(record.bytes, options);
       record.key = loadLe32(&record.bytes[0]) * unitsPerSecond + loadLe32(&record.bytes[4]);
       if (!records.empty()) record.key = std::max(record.key, records.back().key);
       records.push_back(std::move(record));
@@ -135,6 +138,7 @@ Case takeCase(FuzzInput input) {
   const uint64_t chosen = input.take(1);
   const int64_t alignMs = static_cast<int32_t>(input.take(4));
   Case given{{.nanoseconds = (shape & 4) == 0,
+              .widens = (shape & 16) != 0,
               .alignNs = (chosen & 1) != 0 ? alignMs * 1'000'001 : 0,
               .marksTail = (shape & 8) != 0},
              takeOptions(input, chosen),

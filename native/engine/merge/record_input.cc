@@ -43,8 +43,9 @@ uint64_t countRecords(const uint8_t* from, const uint8_t* to) {
 }  // namespace
 
 RecordInput::RecordInput(const RecordInputOptions& options)
-    : unitsPerSecond_(options.nanoseconds ? 1'000'000'000 : 1'000'000),
-      unitNs_(options.nanoseconds ? 1 : 1000),
+    : unitsPerSecond_(options.nanoseconds || options.widens ? 1'000'000'000 : 1'000'000),
+      shownUnitNs_(options.nanoseconds ? 1 : 1000),
+      unitNs_(options.nanoseconds || options.widens ? 1 : 1000),
       alignNs_(options.alignNs),
       marksTail_(options.marksTail || options.marksAll),
       marksAll_(options.marksAll) {}
@@ -85,7 +86,7 @@ std::span<uint8_t> RecordInput::extendPartial(size_t wanted, std::span<uint8_t> 
 }
 
 void RecordInput::enterSegment(std::span<uint8_t> segment) {
-  if (alignNs_ != 0) align(segment);
+  if (alignNs_ != 0 || shownUnitNs_ != unitNs_) rewriteTimes(segment);
   segmentBegin_ = next_ = segment.data();
   end_ = next_ + segment.size();
   look();
@@ -141,12 +142,12 @@ RecordFigures RecordInput::figures() {
 }
 
 /// What PCAP cannot carry becomes the first or last instant that it can.
-void RecordInput::align(std::span<uint8_t> segment) const {
+void RecordInput::rewriteTimes(std::span<uint8_t> segment) const {
   while (segment.size() >= kRecordHeaderBytes) {
     const size_t bytes = claimedBytes(segment.data());
     if (bytes > segment.size()) return;
     const int64_t ns = int64_t{loadLe32(segment.data())} * kNanosPerSecond +
-                       int64_t{loadLe32(segment.data() + 4)} * unitNs_;
+                       int64_t{loadLe32(segment.data() + 4)} * shownUnitNs_;
     const int64_t alignedNs = std::clamp<int64_t>(ns - alignNs_, 0, kTimestampEndNs - 1);
     storeLe32(segment.data(), static_cast<uint32_t>(alignedNs / kNanosPerSecond));
     storeLe32(segment.data() + 4, static_cast<uint32_t>(alignedNs % kNanosPerSecond / unitNs_));

@@ -15,6 +15,7 @@ namespace capfleet {
 
 struct RecordInputOptions {
   bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
+  bool widens = false;      ///< fractions become nanoseconds
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
   bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
   bool marksAll = false;    ///< the tail is all packets
@@ -48,7 +49,8 @@ class RecordInput {
   RecordInput& operator=(const RecordInput&) = delete;
 
   /// The next bytes of the stream, without its file header. They must stay until all their records
-  /// are taken (hasRecord() is false again), or forget(). With alignNs timestamps in them change.
+  /// are taken (hasRecord() is false again), or forget(). With alignNs, and where microseconds are
+  /// widened, timestamps in them change.
   /// REQUIRES: no record at hand.
   void show(std::span<uint8_t> bytes);
   /// Drops what was shown and not taken, also the beginning of a record.
@@ -76,7 +78,7 @@ class RecordInput {
   std::optional<uint32_t> impossibleLength() const { return impossibleLength_; }
   /// Bytes of a record that is not whole yet.
   size_t partialBytes() const { return partial_.size(); }
-  /// A copy of what was shown and not taken. REQUIRES: no alignNs, no impossible length.
+  /// A copy of what was shown and not taken. REQUIRES: timestamps stay, no impossible length.
   std::vector<uint8_t> untaken() const;
   RecordFigures figures();
 
@@ -113,7 +115,7 @@ class RecordInput {
   void enterSegment(std::span<uint8_t> segment);
   std::span<uint8_t> completePartial(std::span<uint8_t> bytes);
   std::span<uint8_t> extendPartial(size_t wanted, std::span<uint8_t> bytes);
-  void align(std::span<uint8_t> segment) const;
+  void rewriteTimes(std::span<uint8_t> segment) const;
   void commit();
   void commitTail();
 
@@ -138,7 +140,8 @@ class RecordInput {
   int64_t firstTime_ = 0;
   RecordMark ties_;
   RecordMark tail_;
-  int64_t unitNs_;
+  int64_t shownUnitNs_;  ///< of what is shown
+  int64_t unitNs_;       ///< of records
   int64_t alignNs_;
   bool marksTail_;
   bool marksAll_;

@@ -42,19 +42,23 @@ export async function joinWindow(request: JoinRequest, into: ResultFiles): Promi
   const agreed = request.header ?? (await agreedHeader(inputs))
   const isMerge = order.plan.devices.length > 1 || kept !== undefined
   const header = { ...agreed, nanoseconds: agreed.nanoseconds && query.timeResolution === 'nsec' }
-  const merge = new PcapMerge(inputs, { signal, ...(isMerge ? mergeOptions(order, query) : {}) })
+  const toMicroseconds = !header.nanoseconds
+  const merge = new PcapMerge(inputs, {
+    signal,
+    toMicroseconds,
+    ...(isMerge ? mergeOptions(order, query) : {}),
+  })
   await using source = new RecordSource(merge.chunks(), header)
   await into.append(source, { header: formatPcapHeader(header), nameOf })
   return merge.totals.inputs.slice(kept === undefined ? 0 : 1)
 }
 
 /** What a merge does to the packets of several devices; one alone has done it itself. */
-function mergeOptions(order: ExportOrder, { tsMaxNs, maxPackets, maxBytes, timeResolution }: DownloadQuery) {
+function mergeOptions(order: ExportOrder, { tsMaxNs, maxPackets, maxBytes }: DownloadQuery) {
   return {
     tsMaxNs,
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
     dedupNs: order.dedupNs === null ? undefined : BigInt(order.dedupNs),
-    toMicroseconds: timeResolution === 'usec',
   }
 }

@@ -12,18 +12,22 @@ const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * 
 describe('an export of a device of another maker', () => {
   const parts = new AsyncDisposableStack()
   let foreign: ApiDevice
+  let other: ApiDevice
   let world: ExportWorld
 
   before(async () => {
     foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
+    other = parts.use(await ApiDevice.start('other', PACKETS))
     process.env.FOREIGN_PASSWORD = foreign.password
-    const devices = [{ ...foreign.config, password: { env: 'FOREIGN_PASSWORD' } }]
+    const password = { env: 'FOREIGN_PASSWORD' }
+    const devices = [foreign, other].map(({ config }) => ({ ...config, password }))
     world = parts.use(await ExportWorld.create({ captureBytes: 0, settings: { devices } }))
     parts.use(await startTempWorker(world.gateway))
   })
   after(() => parts.disposeAsync())
 
-  const ended = async () => await world.ended(await world.ordered(RANGE))
+  const ended = async (devices = 'foreign') =>
+    await world.ended(await world.ordered(`${RANGE}&Device=${devices}`))
 
   test('is complete where its answers show their end', async () => {
     foreign.behaviour = {}
@@ -31,6 +35,16 @@ describe('an export of a device of another maker', () => {
     assert.equal(shown.state, 'complete', JSON.stringify(shown))
     assert.deepEqual(await world.files(shown), [makePcap(foreign.records)])
   })
+
+  for (const coarse of ['foreign', 'foreign,other']) {
+    test(`is that of a download where ${coarse} has microseconds`, async () => {
+      foreign.behaviour = { isCoarse: true }
+      other.behaviour = { isCoarse: coarse.includes('other') }
+      const shown = await ended('foreign,other')
+      assert.equal(shown.state, 'complete', JSON.stringify(shown))
+      assert.deepEqual(await world.files(shown), [await world.directRange(`${RANGE}&Device=foreign,other`)])
+    })
+  }
 
   test('is partial where they end with the connection', async () => {
     foreign.behaviour = { endsByClose: 'whole' }

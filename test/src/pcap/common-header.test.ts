@@ -41,18 +41,13 @@ test('refuses different FCS bits of one link type, which one header cannot tell'
   )
 })
 
-test('refuses different resolutions and names the devices', () => {
-  const inputs = [
-    { name: 'rome', header },
-    { name: 'oslo', header: { ...header, nanoseconds: false } },
-  ]
-  assert.throws(
-    () => commonHeader(inputs),
-    (error) =>
-      error instanceof CapfleetError &&
-      error.code === 'device-protocol' &&
-      /rome nsec, oslo usec/.test(error.message),
-  )
+test('has the finest resolution', () => {
+  const inputs = [false, true, false].map((nanoseconds, i) => ({
+    name: `d${i}`,
+    header: { ...header, nanoseconds },
+  }))
+  assert.equal(commonHeader(inputs).nanoseconds, true)
+  assert.equal(commonHeader(inputs.slice(0, 1)).nanoseconds, false)
 })
 
 const RECORD = Buffer.alloc(16)

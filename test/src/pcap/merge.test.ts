@@ -26,10 +26,15 @@ test('merges as a sort by (running maximum, input, arrival) does: 5,000 random c
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
   for (let round = 0; round < 5000; round++) {
-    const nanoseconds = random.next() < 0.8
-    const lists = randomInputs(random, { lateShare: 0.2, nanoseconds })
-    const files = lists.map((records) => makePcap(records, { nanoseconds }))
-    const { bytes, totals } = await collect(files, () => random.integer(1, 60))
+    const isFine = random.next() < 0.7
+    const lists = randomInputs(random, { lateShare: 0.2, nanoseconds: isFine })
+    // Times of whole microseconds, in files of either resolution.
+    const resolutions = lists.map(() => isFine || random.next() < 0.3)
+    const files = lists.map((records, i) => makePcap(records, { nanoseconds: resolutions[i] ?? true }))
+    const nanoseconds = resolutions.includes(true)
+    const { bytes, totals } = await collect(files, () => random.integer(1, 60), {
+      toMicroseconds: !nanoseconds,
+    })
     const expected = sortedByKey(lists)
     assert.deepEqual(bytes, makePcap(expected, { nanoseconds }).subarray(24), `round ${round}`)
     assert.deepEqual(totals, expectedTotals(lists), `round ${round}`)
@@ -319,8 +324,8 @@ async function openMerge(files: readonly Buffer[], chunkBytes: () => number, opt
   return new PcapMerge(await Promise.all(inputs), options)
 }
 
-async function collect(files: readonly Buffer[], chunkBytes: () => number) {
-  const { chunks, totals } = await drain(await openMerge(files, chunkBytes))
+async function collect(files: readonly Buffer[], chunkBytes: () => number, options?: MergeOptions) {
+  const { chunks, totals } = await drain(await openMerge(files, chunkBytes, options))
   return { bytes: Buffer.concat(chunks), chunkBytes: chunks.map((chunk) => chunk.byteLength), totals }
 }
 

@@ -224,6 +224,22 @@ describe('a device of another maker', () => {
     })
   }
 
+  for (const breaks of [0, 2]) {
+    test(`with microseconds is merged with one that has nanoseconds, when it breaks off ${breaks} times`, async () => {
+      const both = (parameters = '') =>
+        get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
+      const [fine, coarse] = [(await both()).body, (await both('&TSResolution=usec')).body]
+      foreign.behaviour = { isCoarse: true }
+      foreign.breaksLeft = breaks
+      assert.ok((await both()).body.equals(fine), 'all packets have times of whole microseconds')
+      foreign.breaksLeft = breaks
+      assert.ok((await both('&TSResolution=usec')).body.equals(coarse))
+      other.behaviour = { isCoarse: true }
+      foreign.breaksLeft = breaks
+      assert.ok((await both()).body.equals(coarse), 'no device has nanoseconds')
+    })
+  }
+
   test('that fills its answers up with zeros invents no packets', async () => {
     const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
     const merged = (await both()).body

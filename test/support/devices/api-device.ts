@@ -23,6 +23,8 @@ export interface ApiBehaviour {
   readonly limit?: LimitStyle
   /** A stream that has ended counts until a further one has been refused. */
   readonly isFreedLate?: boolean
+  /** Its timestamps have microseconds. */
+  readonly isCoarse?: boolean
   /** So many zeros follow its packets. */
   readonly zeros?: number
   /** The end of its answers is that of the connection, as of HTTP/1.0. */
@@ -166,6 +168,7 @@ export class ApiDevice implements AsyncDisposable {
           return isLocal || begin === null || end === null || (ns >= BigInt(begin) && ns < BigInt(end))
         })
         .map((record) => ({ ...record, captured: record.captured.subarray(0, slice) })),
+      { nanoseconds: this.behaviour.isCoarse !== true },
     )
   }
 

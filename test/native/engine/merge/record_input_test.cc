@@ -12,7 +12,7 @@ constexpr int64_t kNanos = 1'000'000'000;
 constexpr int64_t kMicros = 1'000'000;
 
 int64_t unitsPerSecond(const RecordInputOptions& options) {
-  return options.nanoseconds ? kNanos : kMicros;
+  return options.nanoseconds || options.widens ? kNanos : kMicros;
 }
 
 /// What an input must tell of records, by its definition: of ties only while the records are in
@@ -220,18 +220,21 @@ TEST(RecordInput, TakesAPacketOfTheGreatestLength) {
   }
 }
 
-TEST(RecordInput, AlignsTimestampsAndKeepsThemInThatWhichPcapCanCarry) {
+TEST(RecordInput, AlignsAndWidensTimestampsAndKeepsThemInThatWhichPcapCanCarry) {
   auto random = seededRandom();
   constexpr int64_t kLastNs = (int64_t{1} << 32) * kNanos - 1;
   const std::vector<uint32_t> seconds{0, 1, 100, UINT32_MAX - 1, UINT32_MAX};
   const std::vector<uint32_t> fractions{0, 1, 999'999, 999'999'999, UINT32_MAX};
   const std::vector<int64_t> shifts{
-      1, -1, 999, -999, 1500, kNanos, -kNanos, kLastNs, -kLastNs, 100 * kNanos, 37 * kNanos + 5};
+      0, 1, -1, 999, -999, 1500, kNanos, -kNanos, kLastNs, -kLastNs, 100 * kNanos, 37 * kNanos + 5};
   for (int i = 0; i < 2000; i++) {
     const RecordInputOptions options{.nanoseconds = randomBelow(random, 2) == 0,
+                                     .widens = randomBelow(random, 2) == 0,
                                      .alignNs = shifts[randomBelow(random, shifts.size())],
                                      .marksTail = randomBelow(random, 2) == 0};
-    const int64_t unitNs = options.nanoseconds ? 1 : 1000;
+    const int64_t shownUnitNs = options.nanoseconds ? 1 : 1000;
+    const int64_t unitNs = options.widens ? 1 : shownUnitNs;
+    const bool isRewritten = options.alignNs != 0 || unitNs != shownUnitNs;
     Bytes stream;
     Bytes aligned;
     for (size_t packets = randomBelow(random, 12); packets > 0; packets--) {
@@ -239,10 +242,10 @@ TEST(RecordInput, AlignsTimestampsAndKeepsThemInThatWhichPcapCanCarry) {
       const uint32_t fraction = fractions[randomBelow(random, fractions.size())];
       const Bytes captured = randomCaptured(random, 30);
       appendRecord(stream, second, fraction, captured);
-      const int64_t ns =
-          std::clamp<int64_t>(second * kNanos + fraction * unitNs - options.alignNs, 0, kLastNs);
-      appendRecord(aligned, static_cast<uint32_t>(ns / kNanos),
-                   static_cast<uint32_t>(ns % kNanos / unitNs), captured);
+      const int64_t ns = std::clamp<int64_t>(
+          second * kNanos + fraction * shownUnitNs - options.alignNs, 0, kLastNs);
+      appendRecord(aligned, isRewritten ? static_cast<uint32_t>(ns / kNanos) : second,
+                   isRewritten ? static_cast<uint32_t>(ns % kNanos / unitNs) : fraction, captured);
     }
     ASSERT_NO_FATAL_FAILURE(expectRecords(stream, options, recordsOf(aligned), upTo(random, 60),
                                           [&] { return randomBelow(random, 3) == 0; }));
