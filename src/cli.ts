@@ -13,6 +13,7 @@ import { addClientCommands } from './command/client/client-commands.ts'
 import { type FormatOptions, formatOption } from './command/client/list-output.ts'
 import type { ImportCommandOptions } from './command/import-command.ts'
 import type { AddOptions, FileOptions } from './command/user-command.ts'
+import type { CheckedDevice } from './device-check.ts'
 
 useCompileCache()
 
@@ -28,6 +29,7 @@ const ENGINE_OF: Readonly<Record<string, string>> = {
   demo: 'capfleet.node',
   import: 'capfleet.node',
   store: 'capfleet.node',
+  device: 'capfleet-gateway.node',
 }
 
 const program: Command = new Command('capfleet')
@@ -204,6 +206,35 @@ store
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
     runProgram(async (signal) => (await import('./command/store-command.ts')).trustClock(options, signal)),
+  )
+
+program
+  .command('device')
+  .description('look after the devices of a gateway')
+  .command('check')
+  .description(
+    'ask a device for all that a gateway needs of it, and say what does not work and what that means; it takes one stream at most; status 1 = problems',
+  )
+  .argument('[name]', 'a device of the configuration')
+  .addOption(new Option('--config <file>', 'the configuration of the gateway').env('CAPFLEET_CONFIG'))
+  .addOption(
+    new Option(
+      '--url <url>',
+      'a device that is in no configuration yet; its password is asked for, or read from a pipe',
+    ),
+  )
+  .option('--user <name>', 'who the gateway is there, with --url', 'gateway')
+  .option('--ca <file>', 'certificates that vouch for it, with --url')
+  .option('--json', 'print the findings as JSON')
+  .action(
+    async (name: string | undefined, { json = false, ...options }: CheckedDevice & { json?: boolean }) => {
+      let isWell = true
+      await runProgram(async (signal) => {
+        const { runDeviceCheck } = await import('./device-check.ts')
+        isWell = await runDeviceCheck({ ...options, name }, { json, signal })
+      })
+      if (!isWell) process.exitCode = 1
+    },
   )
 
 const user = program.command('user').description('manage the users file of an appliance or a gateway')

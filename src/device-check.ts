@@ -1,0 +1,284 @@
+/**
+ * `capfleet device check`: asks a device for everything that the gateway needs of it, and says what works, what does
+ * not, and what that means for downloads. It takes one stream at most, and changes nothing.
+ */
+import { resolve } from 'node:path'
+import { type Finding, FindingList } from '../appliance/doctor/finding.ts'
+import { readClientTls } from './base/client-tls.ts'
+import { CapfleetError } from './base/error.ts'
+import { Secret } from './base/secret.ts'
+import { formatFindings } from './command/appliance-doctor.ts'
+import { readPassword } from './command/password-prompt.ts'
+import { Device } from './device/device.ts'
+import { ANSWER_BYTES_MAX, DeviceClient } from './device/device-client.ts'
+import type { DeviceKind } from './device/device-kind.ts'
+import { decode } from './fetch/decode.ts'
+import { readClaims } from './fetch/device-claims.ts'
+import { proveFilters } from './fetch/proved-filters.ts'
+import { openSource, type Source } from './fetch/source.ts'
+import { type CaptureEntry, newestFirst, readCaptureEntry } from './fleet/capture-entry.ts'
+import { probeClock, probeStatus, probeVersion } from './fleet/health/device-probe.ts'
+import { loadGatewayConfig } from './gateway-config.ts'
+import { planRoster } from './open-fleet.ts'
+import { PcapInput } from './pcap/pcap-input.ts'
+
+/** Either the name of a device of the configuration, or where one is that is in none. */
+export interface CheckedDevice {
+  readonly name?: string | undefined
+  readonly config?: string | undefined
+  readonly url?: string | undefined
+  readonly user?: string | undefined
+  readonly ca?: string | undefined
+}
+
+/** Prints what it finds, as a table or as JSON. Whether there is no problem. Fails with bad-config or bad-parameter. */
+export async function runDeviceCheck(
+  asked: CheckedDevice,
+  { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const findings = await checkDevice(await askedDevice(asked), signal)
+  const text = json ? JSON.stringify({ findings }, undefined, 2) : formatFindings(findings)
+  process.stdout.write(`${text}\n`)
+  return findings.every(({ level }) => level !== 'problem')
+}
+
+async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedDevice): Promise<Device> {
+  if (url !== undefined) {
+    const address = URL.parse(url)
+    if (address === null || !/^https?:$/.test(address.protocol))
+      throw new CapfleetError(
+        'bad-parameter',
+        `--url ${JSON.stringify(url)} is no http:// or https:// address`,
+      )
+    const password = new Secret(await readPassword(user))
+    const tls = await readClientTls({ ca }, resolve('command line'), 'command line')
+    return new Device({ name: address.host, url, user, password, ...tls })
+  }
+  if (name === undefined || config === undefined)
+    throw new CapfleetError(
+      'bad-parameter',
+      'name a device of the configuration (--config), or give its --url',
+    )
+  const { devices } = await planRoster(await loadGatewayConfig(config), resolve(config))
+  const found = devices.find((device) => device.name === name)
+  if (found !== undefined) return found
+  const names = devices.map((device) => device.name).join(', ')
+  throw new CapfleetError(
+    'unknown-device',
+    `${config} has no device ${JSON.stringify(name)}; it has: ${names}`,
+  )
+}
+
+const TIMEOUT_MS = 30_000
+const LIST_LIMITS = { bytesMax: 64 * 1_048_576, entriesMax: 1_000_000 }
+/** How much of a second of packets is read at most. */
+const STREAM_BYTES_MAX = 64 * 1_048_576
+const NS_PER_S = 1_000_000_000n
+const SKEWED_NS = 60n * NS_PER_S
+const CALLER = 'device-check'
+
+interface Check {
+  readonly client: DeviceClient
+  readonly name: string
+  readonly findings: FindingList
+  readonly signal: AbortSignal
+}
+
+/** In the order in which a gateway needs it; a device that does not answer at all, or refuses us, is asked no more. */
+export async function checkDevice(device: Device, signal: AbortSignal): Promise<readonly Finding[]> {
+  const findings = new FindingList(device.name)
+  const client = new DeviceClient(device, { connectTimeoutMs: TIMEOUT_MS, idleTimeoutMs: TIMEOUT_MS })
+  const check = { client, name: device.name, findings, signal }
+  try {
+    const kind = await checkVersion(check, device.kind)
+    if (kind === undefined) return findings.findings
+    await checkTime(check)
+    await checkReaders(check)
+    const list = await checkList(check)
+    if (list === 'refuses us') return findings.findings
+    await checkFilters(check)
+    await checkEstimates(check)
+    if (list !== undefined) await checkStream(check, list, kind)
+    return findings.findings
+  } finally {
+    client.close()
+  }
+}
+
+async function checkVersion(
+  { client, findings, signal }: Check,
+  configured: DeviceKind | undefined,
+): Promise<DeviceKind | undefined> {
+  const answer = await attempt(() => probeVersion(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
+  if (answer instanceof CapfleetError) {
+    const fix = 'the gateway takes it for down, and asks it for nothing; redirects are not followed'
+    findings.problem('version', { detail: `/api/v1/system/version: ${answer.message}`, fix })
+    return undefined
+  }
+  const { version = 'no version', kind } = answer
+  const maker = kind === 'capfleet' ? 'of capfleet' : 'of another maker'
+  if (configured === undefined || configured === kind) findings.ok('version', `${version}, ${maker}`)
+  else {
+    const fix = `leave kind out, or write kind: ${kind}`
+    findings.warn('version', { detail: `${version}, ${maker}; configured as kind: ${configured}`, fix })
+  }
+  return configured ?? kind
+}
+
+async function checkTime({ client, findings, signal }: Check): Promise<void> {
+  const clock = await attempt(() => probeClock(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
+  if (clock instanceof CapfleetError) {
+    const fix = 'the gateway does not know how far its clock is off, and cannot align its packets'
+    return findings.warn('clock', { detail: clock.message, fix })
+  }
+  const { offsetNs, errorNs } = clock
+  const detail = `${milliseconds(offsetNs)} ms ahead of ours, give or take ${milliseconds(errorNs)} ms`
+  if (offsetNs < SKEWED_NS && offsetNs > -SKEWED_NS) findings.ok('clock', detail)
+  else
+    findings.warn('clock', {
+      detail,
+      fix: 'set its clock by NTP or PTP: times as -15m and now miss its packets',
+    })
+}
+
+async function checkReaders({ client, findings, signal }: Check): Promise<void> {
+  const status = await attempt(() => probeStatus(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
+  const fix = 'downloads that others run there are noticed when it refuses one, and not before'
+  if (status instanceof CapfleetError) findings.warn('readers', { detail: status.message, fix })
+  else if (status.readers === undefined)
+    findings.warn('readers', { detail: 'it does not tell how many downloads run (cat_EnableCnt)', fix })
+  else findings.ok('readers', `it counts its downloads: ${status.readers}`)
+}
+
+async function checkFilters({ client, name, findings, signal }: Check): Promise<void> {
+  const refusal = await attempt(() => proveFilters(client, name, { caller: CALLER, signal }), signal)
+  if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it refuses a filter that is none')
+  else {
+    const fix = 'users whose bounds have a filter get none of its packets; others filter at their own risk'
+    const isShown = refusal.code !== 'device-protocol'
+    const detail = isShown
+      ? refusal.message
+      : 'it took a filter that is none, and may pass over others in silence'
+    findings.warn('filters', { detail, fix })
+  }
+}
+
+async function checkEstimates({ client, findings, signal }: Check): Promise<void> {
+  const target = '/api/v1/pcap/estimate?TSBegin=1&TSEnd=2&TSUnit=nanos'
+  const options = { bytesMax: ANSWER_BYTES_MAX.estimate, signal, timeoutMs: TIMEOUT_MS }
+  const answer = await attempt(() => client.getJson(target, options), signal)
+  if (!(answer instanceof CapfleetError))
+    return findings.ok('estimates', 'it tells how much a download would be')
+  const fix = 'estimates leave it out, and exports of it are not cut into equal parts'
+  findings.warn('estimates', { detail: answer.message, fix })
+}
+
+/** The newest capture whose begin is known. */
+async function checkList({
+  client,
+  name,
+  findings,
+  signal,
+}: Check): Promise<CaptureEntry | 'refuses us' | undefined> {
+  const captures: CaptureEntry[] = []
+  const read = async () => {
+    for await (const texts of client.getList('/stream/list', LIST_LIMITS, { signal }))
+      for (const json of texts) captures.push(readCaptureEntry(name, json))
+  }
+  const failure = await attempt(read, signal)
+  if (failure instanceof CapfleetError && failure.code === 'device-rejected') {
+    findings.problem('login', { detail: failure.message, fix: 'nothing else was tried' })
+    return 'refuses us'
+  }
+  if (failure instanceof CapfleetError) {
+    const fix = 'its captures are in no list, and cannot be downloaded by their names'
+    findings.problem('list', { detail: failure.message, fix })
+    return undefined
+  }
+  const [newest] = captures.filter(({ startNs }) => startNs > 0n).toSorted(newestFirst)
+  if (newest !== undefined) findings.ok('list', `${captures.length} captures, the newest ${newest.name}`)
+  else if (captures.length > 0)
+    findings.warn('list', { detail: `${captures.length} captures, of which none has a time`, fix: NOT_TRIED })
+  else findings.warn('list', { detail: 'it has no capture', fix: NOT_TRIED })
+  return newest
+}
+
+const NOT_TRIED = 'no download was tried: check again when there is one'
+
+async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind): Promise<void> {
+  const { client, name: device, findings, signal } = check
+  const range = `TSBegin=${capture.startNs}&TSEnd=${capture.startNs + NS_PER_S}&TSUnit=nanos`
+  const step = { device, target: `/api/v1/pcap/timerange?${range}`, isForced: false }
+  const options = { caller: CALLER, signal, startTimeoutMs: TIMEOUT_MS }
+  const failure = await attempt(async () => {
+    using source = await openSource(client, step, options)
+    await readStream(check, source, { capture, kind })
+  }, signal)
+  if (!(failure instanceof CapfleetError)) return
+  const isBusy = failure.code === 'download-slots-exhausted'
+  const fix = isBusy ? 'check again when a stream is free' : 'its packets cannot be downloaded'
+  findings.problem('download', { detail: failure.message, fix })
+}
+
+async function readStream(
+  { name, findings }: Check,
+  source: Source,
+  { capture, kind }: { readonly capture: CaptureEntry; readonly kind: DeviceKind },
+): Promise<void> {
+  const { encoding, body, headers } = source
+  const chunks = encoding === 'none' ? body : decode({ device: name, encoding, chunks: body })
+  const input = await PcapInput.open(name, chunks)
+  let isWhole = true
+  for (await input.fill(); input.hasRecord; await input.fill()) {
+    input.records.skip(Number.MAX_SAFE_INTEGER, { isHashed: false })
+    isWhole = input.figures.bytes < STREAM_BYTES_MAX
+    if (!isWhole) break
+  }
+  const { packets, bytes, outOfOrder } = input.figures
+  findings.ok('download', `${packets} packets, ${bytes} bytes of the first second of ${capture.name}`)
+  if (!isWhole) findings.ok('end', `not looked at: it has more than ${STREAM_BYTES_MAX} bytes`)
+  else if (body.end.isUnverified) {
+    const detail = 'it closes the connection behind the last packet, and sends neither a length nor chunks'
+    findings.warn('end', { detail, fix: 'its downloads are "unverified": a cut one looks the same' })
+  } else findings.ok('end', 'a cut download does not look like a whole one')
+  findings.ok('timestamps', input.header.nanoseconds ? 'nanoseconds' : 'microseconds')
+  checkOrder(findings, { outOfOrder, packets, isVouched: readClaims(headers).order === 'time' })
+  if (kind === 'capfleet') findings.ok('going on', 'it can begin inside a download (After=)')
+  else {
+    const fix = 'a download that breaks off is read again from its beginning, and compared'
+    findings.warn('going on', { detail: 'it cannot begin inside a download', fix })
+  }
+}
+
+function checkOrder(
+  findings: FindingList,
+  found: { readonly outOfOrder: number; readonly packets: number; readonly isVouched: boolean },
+): void {
+  const { outOfOrder, packets, isVouched } = found
+  if (outOfOrder > 0) {
+    const fix = 'a merge keeps them where they come: its file is not in the order of time there'
+    findings.warn('order', {
+      detail: `${outOfOrder} of ${packets} packets are earlier than one before them`,
+      fix,
+    })
+  } else if (isVouched) findings.ok('order', 'packets come in the order of time, and it says so')
+  else findings.ok('order', 'packets came in the order of time')
+}
+
+/** What it resolves to, or why it failed. Fails with the signal's reason, and with defects. */
+async function attempt<Result>(
+  work: () => Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result | CapfleetError> {
+  try {
+    return await work()
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof CapfleetError) return error
+    throw error
+  }
+}
+
+function milliseconds(ns: bigint): string {
+  return (Number(ns) / 1e6).toFixed(1)
+}
