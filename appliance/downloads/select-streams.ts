@@ -41,7 +41,8 @@ interface Chosen {
  * one PCAP cannot hold it.
  */
 export function selectStreams(captures: readonly StoredCapture[], options: SelectOptions): StreamSelection {
-  const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, options))
+  const neededNs = neededFromNs(options.query)
+  const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, { ...options, neededNs }))
   const words = [...new Set(chosen.map(({ linkType }) => linkType))]
   const types = [...new Set(words.map(typeOfWord))]
   if (types.length > 1) throw mixedLinkType(chosen)
@@ -52,15 +53,21 @@ export function selectStreams(captures: readonly StoredCapture[], options: Selec
   }
 }
 
-function chooseStreams(capture: StoredCapture, { query, folderOf }: SelectOptions): Chosen[] {
+/** A range may reach into thousands of captures: this is where its first byte waits. */
+function chooseStreams(
+  capture: StoredCapture,
+  { query, folderOf, neededNs }: SelectOptions & { readonly neededNs: bigint },
+): Chosen[] {
   const { beginNs, endNs, frameFilter } = query
   if (capture.startNs >= endNs || capture.endNs <= beginNs) return []
   const folder = folderOf(capture)
   return portsOf(capture)
     .filter((port) => isPortWanted(port, frameFilter))
     .flatMap((port) => {
-      if (selectSegments(capture, port, { fromNs: beginNs, toNs: endNs }).length === 0) return []
-      const segments = selectSegments(capture, port, { fromNs: neededFromNs(query), toNs: endNs })
+      const wanted = selectSegments(capture, port, { fromNs: beginNs, toNs: endNs })
+      if (wanted.length === 0) return []
+      const segments =
+        neededNs === beginNs ? wanted : selectSegments(capture, port, { fromNs: neededNs, toNs: endNs })
       const linkType = linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
       return [{ capture, linkType, files: { port, folder: portFolder(folder, port), segments } }]
     })

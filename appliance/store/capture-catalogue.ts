@@ -114,7 +114,7 @@ export class CaptureCatalogue {
 
   /** The folder that holds the capture's segments. */
   folderOf({ name }: Pick<CaptureRecord, 'name'>): string {
-    return join(this.#folder, name)
+    return `${this.#folder}/${name}`
   }
 
   async #current(): Promise<Snapshot> {

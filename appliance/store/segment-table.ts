@@ -231,13 +231,17 @@ export class PortSegments {
 
   /** The entries of the segments that reach into [fromNs, toNs), as the engine takes them: a copy. */
   select(fromNs: bigint, toNs: bigint): Buffer {
+    if (this.length === 0) return Buffer.alloc(0)
     if (this.#isAscending) {
+      // Most are wanted as a whole, or not at all.
+      if (this.#maxNsAt(this.#first) >= fromNs && this.#minNsAt(this.#end - 1) < toNs)
+        return this.#copy(this.#first, this.#end)
       const first = this.#firstFrom((index) => this.#maxNsAt(index) >= fromNs)
       const end = Math.max(
         first,
         this.#firstFrom((index) => this.#minNsAt(index) >= toNs),
       )
-      return Buffer.from(this.#entries.subarray(first * LOG_ENTRY_BYTES, end * LOG_ENTRY_BYTES))
+      return this.#copy(first, end)
     }
     const found: Buffer[] = []
     for (let index = this.#first; index < this.#end; index++) {
@@ -246,6 +250,10 @@ export class PortSegments {
       found.push(this.#entries.subarray(at, at + LOG_ENTRY_BYTES))
     }
     return Buffer.concat(found)
+  }
+
+  #copy(first: number, end: number): Buffer {
+    return Buffer.from(this.#entries.subarray(first * LOG_ENTRY_BYTES, end * LOG_ENTRY_BYTES))
   }
 
   /** Adds a segment, or replaces what is said of it. */

@@ -82,6 +82,7 @@ export function lastStoredNs(capture: StoredCapture): bigint {
 /** Ports that hold segments, ascending. */
 export function portsOf(capture: StoredCapture): readonly number[] {
   const held = capture.table.ports.filter(({ length }) => length > 0).map(({ port }) => port)
+  if (capture.growing.length === 0) return held
   return [...new Set([...held, ...stillGrowing(capture).map(({ port }) => port)])].sort((a, b) => a - b)
 }
 
