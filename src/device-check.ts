@@ -111,8 +111,8 @@ async function checkVersion(
 ): Promise<DeviceKind | undefined> {
   const answer = await attempt(() => probeVersion(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
   if (answer instanceof CapfleetError) {
-    const fix = 'the gateway takes it for down, and asks it for nothing; redirects are not followed'
-    findings.problem('version', { detail: `/api/v1/system/version: ${answer.message}`, fix })
+    const fix = 'the gateway takes it for down, and asks it for nothing'
+    findings.problem('version', { detail: answer.message, fix })
     return undefined
   }
   const { version = 'no version', kind } = answer

@@ -121,7 +121,8 @@ export class DeviceClient {
 
   /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
   async getJson(target: string, options: QuestionOptions): Promise<unknown> {
-    return parseDeviceJson(this.device.name, await this.#ask(target, options))
+    const text = await this.#ask(target, options)
+    return parseDeviceJson(this.device.name, text, { path: pathOf(target) })
   }
 
   /**
@@ -172,7 +173,8 @@ export class DeviceClient {
     const request = formatRequest(this.device, { target, headers })
     const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : this.#limits.idleTimeoutMs
     const answer = await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize })
-    return this.#accept(answer, { download: { namesCapture: /[?&]StreamName=/.test(target) } })
+    const download = { namesCapture: /[?&]StreamName=/.test(target) }
+    return this.#accept(answer, { path: pathOf(target), download })
   }
 
   /**
@@ -183,7 +185,7 @@ export class DeviceClient {
     const headers = { 'capfleet-caller': caller, ...USER_AGENT, connection: 'close' }
     const request = formatRequest(this.device, { target, headers })
     const limits = { signal, idleTimeoutMs: silenceMs, headTimeoutMs: this.#limits.idleTimeoutMs }
-    return this.#accept(await this.#pool.askAlone(request, limits))
+    return this.#accept(await this.#pool.askAlone(request, limits), { path: pathOf(target) })
   }
 
   /**
@@ -212,7 +214,8 @@ export class DeviceClient {
       const { status, headers: told } = answer.head
       if (status === 200) return told
       if (status === 405 || status === 501) return {}
-      throw this.#refusal({ status, retryAfter: told['retry-after'], body: undefined })
+      const refused = { status, wants: told['www-authenticate'], retryAfter: told['retry-after'] }
+      throw this.#refusal({ ...refused, path: pathOf(target), body: undefined })
     })
   }
 
@@ -251,7 +254,7 @@ export class DeviceClient {
     })
     const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
     const answer = await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits))
-    const accepted = await this.#accept(answer, { isAnonymous })
+    const accepted = await this.#accept(answer, { path: pathOf(target), isAnonymous })
     onHeaders?.(accepted.head.headers)
     return accepted
   }
@@ -259,14 +262,15 @@ export class DeviceClient {
   /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
   async #accept(
     answer: DeviceStream,
-    asked: Pick<RefusedAnswer, 'isAnonymous' | 'download'> = {},
+    asked: Pick<RefusedAnswer, 'path' | 'isAnonymous' | 'download'>,
   ): Promise<DeviceStream> {
     if (answer.head.status === 200) return answer
     using _refused = answer
     const { status, headers } = answer.head
     // A broken one says less, but is a refusal all the same.
     const body = await this.readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
-    throw this.#refusal({ status, retryAfter: headers['retry-after'], body, ...asked })
+    const refused = { status, wants: headers['www-authenticate'], retryAfter: headers['retry-after'] }
+    throw this.#refusal({ ...refused, body, ...asked })
   }
 
   #refusal(answer: RefusedAnswer): CapfleetError {
@@ -315,4 +319,8 @@ export async function withinLimit<Answer>(
     signal.throwIfAborted()
     throw limit.signal.aborted ? deviceLate(device, 'answer', timeoutMs) : deviceFailure(device, error)
   }
+}
+
+function pathOf(target: string): string {
+  return target.split('?', 1)[0] ?? target
 }

@@ -14,12 +14,16 @@ const COMMA = 0x2c
 const DEPTH_MAX = 16
 
 /** A device's JSON. Fails with device-protocol when it is malformed or nested too deep. */
-export function parseDeviceJson(device: string, text: string): unknown {
+export function parseDeviceJson(
+  device: string,
+  text: string,
+  { path }: { readonly path?: string } = {},
+): unknown {
   if (nestsTooDeep(text)) throw deviceProtocol(device, `sent JSON of more than ${DEPTH_MAX} levels`)
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw deviceProtocol(device, 'sent malformed JSON', cause)
+    throw deviceProtocol(device, `sent malformed JSON${path === undefined ? '' : ` for ${path}`}`, cause)
   }
 }
 

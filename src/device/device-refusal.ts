@@ -9,6 +9,10 @@ import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 /** An answer that is not 200, as it came. */
 export interface RefusedAnswer {
   readonly status: number
+  /** What it was asked for, without the query. */
+  readonly path?: string | undefined
+  /** The device's header WWW-Authenticate. */
+  readonly wants?: string | undefined
   /** The device's header Retry-After, as it sent it. */
   readonly retryAfter?: string | undefined
   /** The part of the body that was read; undefined: an answer to HEAD, which has none. */
@@ -69,7 +73,7 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
     return hidden(new CapfleetError('unauthenticated', message, { members: { devices: [device] } }), text)
   }
   if (status === 401 || status === 403) {
-    const message = `device ${device} refused the gateway's credentials (status ${status}); check user, password and role in the gateway's configuration`
+    const message = `device ${device} refused the gateway's credentials (status ${status}); ${loginAdvice(answer)}`
     return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
   }
   const retryAfterS = secondsOf(answer.retryAfter)
@@ -87,7 +91,8 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   }
   if (code === undefined || ERROR_KINDS[code].status !== status) {
     const members = { devices: [device], deviceStatus: status }
-    const message = `device ${device} answered with status ${status}`
+    const where = answer.path === undefined ? '' : ` ${answer.path}`
+    const message = `device ${device} answered${where} with status ${status}${REDIRECTS.has(status) ? REDIRECTED : ''}`
     return hidden(new CapfleetError('device-protocol', message, { members }), text)
   }
   const { title } = ERROR_KINDS[code]
@@ -112,6 +117,16 @@ const WORDS_MAX = 200
 /** The text of a refusal as one line; undefined for markup and JSON, which no caller would read here. */
 function wordsOf(body: string | undefined): string | undefined {
   return body === undefined || /^\s*[<{[]/.test(body) ? undefined : plainText(body, WORDS_MAX)
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+const REDIRECTED = '; redirects are not followed: configure the address where it answers'
+
+function loginAdvice({ wants = '' }: RefusedAnswer): string {
+  const [scheme] = /^[A-Za-z][A-Za-z0-9-]{0,15}/.exec(wants) ?? []
+  if (scheme === undefined || /\b(basic|bearer)\b/i.test(wants))
+    return "check user, password and role in the gateway's configuration"
+  return `it wants ${scheme}, and the gateway can log in with Basic or a token only`
 }
 
 /** Too Many Requests, Service Unavailable: a device of another maker has no code for its limit. */

@@ -72,7 +72,7 @@ describe('of an answer without end', () => {
     answers('HTTP/1.1 400 No\r\n\r\n{"code":"bad-bpf","detail":"', 'x')
     await assert.rejects(client.getText('/x', QUESTION), {
       code: 'device-protocol',
-      message: 'device d0 answered with status 400',
+      message: 'device d0 answered /x with status 400',
     })
     await raw.until(() => raw.connections === 0)
     assert.ok(raw.writtenBytes < SOCKETS_HOLD)

@@ -112,3 +112,14 @@ test('busy compilers stay what they are, with the time to wait that the device n
   assert.equal(refused(503, { code: 'compiler-busy' }, '999999999').details.retryAfterS, 600)
   assert.equal(refused(503, { code: 'compiler-busy' }, 'Wed, 21 Oct').details.retryAfterS, undefined)
 })
+
+test('what operators can mend is said: the path, a redirect, a way to log in that the gateway has not', () => {
+  const of = (answer: Parameters<typeof deviceRefusal>[1]) => deviceRefusal('nyc1', answer).error.message
+  const path = '/api/v1/system/version'
+  assert.equal(of({ status: 404, path, body: '' }), `device nyc1 answered ${path} with status 404`)
+  assert.match(of({ status: 301, path, body: '' }), /redirects are not followed: configure the address/)
+  const wants = (header: string) => of({ status: 401, body: '', wants: header })
+  assert.match(wants('Digest realm="pcap", nonce="abc"'), /it wants Digest, and the gateway can log in with/)
+  for (const header of ['', 'Basic realm="x"', 'Digest realm="x", Basic realm="y"', 'Bearer'])
+    assert.match(wants(header), /check user, password and role/)
+})
