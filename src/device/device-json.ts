@@ -21,7 +21,7 @@ export function parseDeviceJson(
 ): unknown {
   if (nestsTooDeep(text)) throw deviceProtocol(device, `sent JSON of more than ${DEPTH_MAX} levels`)
   try {
-    return JSON.parse(text)
+    return JSON.parse(text.replace(/^\ufeff/, ''))
   } catch (cause) {
     throw deviceProtocol(device, `sent malformed JSON${path === undefined ? '' : ` for ${path}`}`, cause)
   }
@@ -70,6 +70,8 @@ const REST_BYTES_MAX = 16_384
 
 /** The name of the list with its bracket; a quote behind a backslash is one inside of another name. */
 const LIST_BEGINS = /(?<!\\)"List"\s*:\s*\[$/
+/** As its bytes are kept here. */
+const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/
 /** Nobody puts more space around the colon in good faith. */
 const LIST_BEGINS_WITHIN = 64
 
@@ -125,9 +127,11 @@ export class JsonList {
 
   /** After all bytes: the members beside `List`. Throws MalformedAnswer when there was none, or no end. */
   end(): Readonly<Record<string, unknown>> {
-    const parsed = this.#state === 'rest' ? parse(this.#rest) : undefined
+    const parsed = this.#state === 'rest' ? parse(this.#rest.replace(BYTE_ORDER_MARK, '')) : undefined
     if (typeof parsed !== 'object' || parsed === null) throw new MalformedAnswer('sent malformed JSON')
     const { List, ...rest } = parsed as Record<string, unknown>
+    // Some write so that they have none.
+    if (!this.#wasFound && List === null) return rest
     if (!this.#wasFound || !Array.isArray(List)) throw new MalformedAnswer('sent a list without List')
     return rest
   }
@@ -154,7 +158,8 @@ export class JsonList {
   #stateAfter(code: number): State {
     // Inside the object that holds the list, or inside the entry.
     this.#depth = 1
-    if (code === CLOSE_LIST && this.#state !== 'next') return 'rest'
+    // Some write a comma behind the last entry, too.
+    if (code === CLOSE_LIST) return 'rest'
     if (code === OPEN_OBJECT && this.#state !== 'comma') return 'entry'
     if (code === COMMA && this.#state === 'comma') return 'next'
     throw new MalformedAnswer('sent a list with an entry that is no object')

@@ -1,5 +1,6 @@
 /** A capture as a device lists it, and the order in which captures are listed. */
 import { deviceProtocol } from '../device/device-failure.ts'
+import { epochNs } from '../query/query-time.ts'
 
 /** One entry of a device's /stream/list. */
 export interface CaptureEntry {
@@ -18,7 +19,9 @@ export function readCaptureEntry(device: string, json: string): CaptureEntry {
   const name = StreamName ?? Path
   if (typeof name !== 'string' || name.length > NAME_LENGTH_MAX)
     throw deviceProtocol(device, 'sent a /stream/list with an entry without a name')
-  return { name, startNs: nanosOf(StartTS) ?? 0n, endNs: nanosOf(EndTS), json }
+  const startNs = typeof StartTS === 'number' ? nanosOfNumber(json, 'StartTS') : nanosOf(StartTS)
+  const endNs = typeof EndTS === 'number' ? nanosOfNumber(json, 'EndTS') : nanosOf(EndTS)
+  return { name, startNs: startNs ?? 0n, endNs, json }
 }
 
 /** The order of captures of one device: newest first, captures that began together by name. */
@@ -36,11 +39,22 @@ export function isStartOf(base: string, captureName: string): boolean {
 /** The part of a full name that follows its base name: date, time, and a number when there are several. */
 const START_SUFFIX = /^_\d{8}_\d{4}(_\d+)*$/
 
-const NAME_LENGTH_MAX = 256
+const NAME_LENGTH_MAX = 1_024
 
 function nanosOf(text: unknown): bigint | undefined {
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
+
+/** A member that is a number, exactly. Devices of other makers have other units, which its digits tell. */
+function nanosOfNumber(json: string, name: 'StartTS' | 'EndTS'): bigint | undefined {
+  const [, digits] = NUMBERS[name].exec(json) ?? []
+  return digits === undefined ? undefined : epochNs(digits)
+}
+
+const NUMBERS = {
+  StartTS: /"StartTS"\s{0,9}:\s{0,9}(\d{1,19})\b(?!\.)/,
+  EndTS: /"EndTS"\s{0,9}:\s{0,9}(\d{1,19})\b(?!\.)/,
+} as const
 
 function parseEntry(device: string, json: string): Readonly<Record<string, unknown>> {
   try {

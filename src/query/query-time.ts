@@ -88,11 +88,19 @@ function parseForm(text: string, context: TimeContext): QueryTime {
   return { ns: BigInt(text.replace('ULL', '')) * NANOS_PER_UNIT[unit], unit }
 }
 
+/** Digits of an epoch time, in the unit that their number tells. */
+export function epochNs(digits: string): bigint {
+  return BigInt(digits) * NANOS_PER_UNIT[unitOfDigits(digits.length)]
+}
+
 /** By the number of digits: 9-11 seconds, 12-14 milliseconds, 15-17 microseconds, else nanoseconds. */
 function detectUnit(text: string): TimeUnit {
   if (LOCAL_TIME.test(text)) return 'YYYYMMDD_HHMMSS'
   if (!INTEGER.test(text)) return 'nanos'
-  const { length } = BigInt(text.replace('ULL', '')).toString()
+  return unitOfDigits(BigInt(text.replace('ULL', '')).toString().length)
+}
+
+function unitOfDigits(length: number): EpochUnit {
   if (length >= 9 && length <= 11) return 'sec'
   if (length >= 12 && length <= 14) return 'msecs'
   if (length >= 15 && length <= 17) return 'usecs'

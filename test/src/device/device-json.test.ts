@@ -45,7 +45,6 @@ for (const [what, text] of [
   ['nothing', ''],
   ['null', 'null'],
   ['no List', '{"Path":"/"}'],
-  ['null for a list', '{"List":null}'],
   ['an object for a list', '{"List":{}}'],
   ['a text for a list', '{"List":"[{}]"}'],
   ['a list of something else', '{"Lists":[{}]}'],
@@ -54,7 +53,7 @@ for (const [what, text] of [
   ['an entry that is a list', '{"List":[[]]}'],
   ['two commas', '{"List":[{},,{}]}'],
   ['no comma', '{"List":[{}{}]}'],
-  ['a comma before the end', '{"List":[{},]}'],
+  ['a comma alone', '{"List":[,]}'],
   ['an entry without end', '{"List":[{"a":1'],
   ['a list without end', '{"List":[{}'],
   ['something behind', '{"List":[{}]}{'],
@@ -74,4 +73,12 @@ test('a member that is only called like the list in a text is no list', () => {
     entries: [{ c: ']}' }],
     rest: { a: '"List":[{}]', 'x"List': [1], b: { List: [2] } },
   })
+})
+
+test('takes what other makers write: null for no entry, a comma too many, a byte order mark', () => {
+  for (const lengths of [[1], [1_000]]) {
+    assert.deepEqual(read('{"Path":"/","List":null}', lengths), { entries: [], rest: { Path: '/' } })
+    assert.deepEqual(read('{"List":[{"a":1}, ],"b":2}', lengths), { entries: [{ a: 1 }], rest: { b: 2 } })
+    assert.deepEqual(read('\ufeff{"List":[{"a":1}]}', lengths), { entries: [{ a: 1 }], rest: {} })
+  }
 })
