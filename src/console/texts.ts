@@ -162,6 +162,7 @@ export const TEXTS = {
     leaveOut: (names: string) => `Leave out ${names}`,
     checking: 'The devices check and count…',
     estimate: 'Delivers',
+    untold: 'No device tells how much it delivers.',
     uncounted: 'How much it delivers is not told: you may have packets that pass your filter only.',
     atMost: 'at most',
     exactly: 'exactly',

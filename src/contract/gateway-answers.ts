@@ -137,9 +137,11 @@ export const USERS = z.object({
 
 export const FLEET_ESTIMATE = z.object({
   kind: z.enum(['single', 'timerange', 'splittime']),
-  packets: decimal.nullable().describe('null: callers with a filter are told no counts'),
+  packets: decimal.nullable().describe('null: callers with a filter are told no counts, or no device told'),
   bytes: decimal.nullable().describe('Of the PCAP, before compression'),
-  exact: boolean.describe('Whether it will be that much; else it is that much at most'),
+  exact: boolean.describe(
+    'Whether it will be that much; else it is that much at most, of the devices that told',
+  ),
   ignored: z.array(text),
   devices: z.array(
     z.union([

@@ -61,9 +61,12 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
   )
 }
 
-function Amount({ packets, bytes, exact }: Pick<Schemas['FleetEstimate'], 'packets' | 'bytes' | 'exact'>) {
+function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
   const { download: texts } = TEXTS
-  if (packets === null || bytes === null) return <span class="quiet">{texts.uncounted}</span>
+  if (packets === null || bytes === null) {
+    const isUntold = devices.every((device) => 'error' in device)
+    return <span class="quiet">{isUntold ? texts.untold : texts.uncounted}</span>
+  }
   return (
     <>
       <span class="quiet">

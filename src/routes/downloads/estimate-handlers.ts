@@ -74,9 +74,12 @@ function tooLate(device: string): CapfleetError {
 
 const FILE_HEADER_BYTES = 24n
 
-/** One file has one header. Exact only when every device told exactly. */
+const NOT_TOLD = { packets: null, bytes: null, exact: false }
+
+/** One file has one header. Exact only when every device told exactly; no sum where none told. */
 function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
   const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
+  if (told.length === 0 && answers.length > 0) return NOT_TOLD
   const bytes = told.reduce((sum, one) => sum + one.bytes - FILE_HEADER_BYTES, FILE_HEADER_BYTES)
   return {
     packets: String(told.reduce((sum, one) => sum + one.packets, 0n)),
@@ -87,7 +90,6 @@ function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
 
 /** Devices count packets whatever a filter says: what is left is that the question is right, and who answered it. */
 function uncounted({ devices }: { readonly devices: readonly Record<string, unknown>[] }) {
-  const NOT_TOLD = { packets: null, bytes: null, exact: false }
   return { ...NOT_TOLD, devices: devices.map((one) => ('error' in one ? one : { ...one, ...NOT_TOLD })) }
 }
 

@@ -1,6 +1,7 @@
 /** What a download would be, and what became of one. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { ClientFailure } from '../../../client/client-failure.ts'
 import { downloadQuery } from '../../../client/download-target.ts'
 import type { FLEET_ESTIMATE, RECEIPT } from '../../../contract/gateway-answers.ts'
 import { DOWNLOAD_TABLES } from '../../../query/parse-download-query.ts'
@@ -72,6 +73,7 @@ export function defineEstimate(command: Command): void {
         const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
         await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
         if (options.output === 'table') await print(`${sumText(value)}\n`)
+        refuseUntold(value)
         if (value.ignored.length > 0)
           process.stderr.write(`capfleet: the gateway ignores ${value.ignored.join(', ')}\n`)
       }, flags.flagOf),
@@ -95,7 +97,19 @@ export function defineReceipt(command: Command): void {
     )
 }
 
-function sumText({ packets, bytes, exact }: Estimate): string {
+/** Nobody is to take it for nothing. */
+function refuseUntold({ devices }: Estimate): void {
+  const untold = devices.flatMap((one) => ('error' in one ? [one] : []))
+  const [first] = untold
+  if (first === undefined || untold.length < devices.length) return
+  const names = untold.map(({ device }) => device).join(', ')
+  throw new ClientFailure('device', `no device tells how much that is: ${names}`, { code: first.error.code })
+}
+
+function sumText({ packets, bytes, exact, devices }: Estimate): string {
+  const untold = devices.filter((one) => 'error' in one).map(({ device }) => device)
+  if (untold.length > 0 && untold.length === devices.length) return 'nobody knows how much that is'
   if (packets === null || bytes === null) return 'how much that is, callers with a filter are not told'
-  return `${exact ? 'in all' : 'in all, at most'}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
+  const whose = untold.length === 0 ? 'in all' : `in all, without ${untold.join(', ')}`
+  return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
 }

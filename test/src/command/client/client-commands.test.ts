@@ -1,6 +1,9 @@
 // The commands that ask a gateway, as a user runs them: a real gateway over two appliances.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -223,6 +226,26 @@ describe('the command line', () => {
         ended.stderr,
         /it speaks no TLS; is its address http:\/\/127\.0\.0\.1:\d+\? \[gateway-unreachable\]$/m,
       )
+    })
+
+    test('6: no device tells how much a download would be', async () => {
+      const error = { code: 'device-protocol', detail: 'device d0 answered with status 404' }
+      const answer = {
+        packets: null,
+        bytes: null,
+        exact: false,
+        ignored: [],
+        devices: [{ device: 'd0', error }],
+      }
+      const gateway = createServer((_req, res) => res.end(JSON.stringify(answer))).listen(0, '127.0.0.1')
+      await once(gateway, 'listening')
+      const url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+      const environment = gatewayEnvironment(url, 'user', USER_PASSWORD)
+      const { status, stdout, stderr } = await client.run(['estimate', ...RANGE], { environment })
+      gateway.close()
+      assert.equal(status, 6, stderr)
+      assert.match(stdout.toString(), /^nobody knows how much that is$/m)
+      assert.match(stderr, /no device tells how much that is: d0 \[device-protocol\]/)
     })
 
     test('6: nobody is there', async () => {

@@ -45,6 +45,13 @@ describe('the estimate of the fleet', () => {
     assert.equal(device(0).mostReaders, 0)
   })
 
+  test('is no sum, and not nothing, where no device tells', async () => {
+    for (const one of fleet) one.behaviour = { body: Buffer.from('{}') }
+    const { status, json } = await get(ESTIMATE)
+    const { packets, bytes, exact } = json()
+    assert.deepEqual([status, packets, bytes, exact], [200, null, null, false])
+  })
+
   test('names devices that do not answer, and is not exact then', async () => {
     // Longer than a device that is well ever takes.
     await using impatient = await startTempGateway(fleet, world.redis.url, {
