@@ -73,14 +73,14 @@ export class IdentityProvider implements TrustedIssuer {
 
   #userOf(claims: CompactToken['claims']): string {
     const { name, userClaim } = this.#settings
-    const user = claims[userClaim]
+    const user = claimAt(claims, userClaim)
     if (typeof user === 'string' && USER_NAME.test(user)) return `${name}:${user}`
     throw refusedToken('claims', `names no user in its claim ${userClaim}`)
   }
 
   #roleOf(user: string, claims: CompactToken['claims']): ProviderSettings['roles'][number] {
     const { groupsClaim, roles } = this.#settings
-    const groups = groupsSchema.safeParse(claims[groupsClaim] ?? []).data ?? []
+    const groups = groupsSchema.safeParse(claimAt(claims, groupsClaim) ?? []).data ?? []
     const found = roles.find(({ group }) => groups.includes(group))
     if (found !== undefined) return found
     throw new CapfleetError(
@@ -89,4 +89,16 @@ export class IdentityProvider implements TrustedIssuer {
       { tokenFlaw: 'no-rights', members: { scopes: [] } },
     )
   }
+}
+
+/** A claim by its name, which may have dots, as a URL has; or by its path through claims: realm_access.roles. */
+function claimAt(claims: CompactToken['claims'], path: string): unknown {
+  if (Object.hasOwn(claims, path)) return claims[path]
+  let at: unknown = claims
+  for (const name of path.split('.')) {
+    if (typeof at !== 'object' || at === null || Array.isArray(at) || !Object.hasOwn(at, name))
+      return undefined
+    at = (at as Record<string, unknown>)[name]
+  }
+  return at
 }

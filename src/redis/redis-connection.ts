@@ -12,6 +12,8 @@ export interface RedisTarget {
   /** redis://host:port/db, rediss://..., or the absolute path of a Unix socket. */
   readonly url?: string | undefined
   readonly sentinels?: SentinelGroup | undefined
+  /** Default: the one that Redis has for all who name none. */
+  readonly user?: string | undefined
   readonly password?: Secret | undefined
   /** With Sentinels, `ca` says that they and Redis are asked over TLS. */
   readonly tls?: ClientTls | undefined
@@ -66,9 +68,10 @@ function optionsFor(purpose: RedisPurpose): Omit<RedisOptions, 'replyMapping'> {
   }
 }
 
-function accessOptions({ sentinels, password, tls }: RedisTarget): Omit<RedisOptions, 'replyMapping'> {
+function accessOptions({ sentinels, user, password, tls }: RedisTarget): Omit<RedisOptions, 'replyMapping'> {
   const encrypted = tlsOptions(tls)
   return {
+    ...(user === undefined ? {} : { username: user }),
     ...(password === undefined ? {} : { password: password.reveal() }),
     ...(encrypted === undefined ? {} : { tls: encrypted }),
     ...(sentinels === undefined ? {} : sentinelOptions(sentinels, encrypted)),

@@ -17,12 +17,13 @@ export const redisSchema = z
       .string()
       .refine(
         isRedisUrl,
-        'must be redis://, rediss:// or the absolute path of a Unix socket, without password',
+        'must be redis://, rediss:// or the absolute path of a Unix socket, without user (redis.user) and password (redis.password)',
       )
       .optional(),
     sentinels: z.array(sentinelSchema).max(32).default([]),
     sentinelName: z.string().min(1).max(253).default('mymaster'),
     sentinelPassword: secretSchema.optional(),
+    user: z.string().min(1).max(253).optional(),
     password: secretSchema.optional(),
     ca: z.string().min(1).optional(),
     cert: z.string().min(1).optional(),
@@ -48,11 +49,12 @@ export async function readRedisTarget(
   configPath: string,
 ): Promise<RedisTarget | undefined> {
   if (isPrivate(settings)) return undefined
-  const { url, sentinels, sentinelName, password, sentinelPassword } = settings
+  const { url, sentinels, sentinelName, user, password, sentinelPassword } = settings
   const secretOf = (source: typeof password, setting: string) =>
     source && readSecret(source, configPath, `redis.${setting}`)
   return {
     url,
+    user,
     password: await secretOf(password, 'password'),
     sentinels:
       sentinels.length === 0
@@ -70,13 +72,15 @@ interface Contradictable {
   readonly url?: string | undefined
   readonly sentinels: readonly unknown[]
   readonly sentinelPassword?: unknown
+  readonly user?: string | undefined
+  readonly password?: unknown
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
 }
 
 function refuseContradictions(settings: Contradictable, context: z.RefinementCtx): void {
-  const { url, sentinels, sentinelPassword, ca, cert, key } = settings
+  const { url, sentinels, sentinelPassword, user, password, ca, cert, key } = settings
   const refuse = (name: string, message: string) =>
     context.addIssue({ code: 'custom', path: [name], message })
   const hasSentinels = sentinels.length > 0
@@ -84,6 +88,7 @@ function refuseContradictions(settings: Contradictable, context: z.RefinementCtx
     refuse('sentinels', 'must not be set beside redis.url: they tell where Redis is')
   if (!hasSentinels && sentinelPassword !== undefined)
     refuse('sentinelPassword', 'needs redis.sentinels; the password of Redis is redis.password')
+  if (user !== undefined && password === undefined) refuse('password', 'must be set beside redis.user')
   if ((cert === undefined) !== (key === undefined))
     refuse(cert === undefined ? 'cert' : 'key', 'must be set too: cert and key belong together')
   if (ca === undefined && cert === undefined) return
@@ -97,5 +102,7 @@ function refuseContradictions(settings: Contradictable, context: z.RefinementCtx
 function isRedisUrl(text: string): boolean {
   if (text.startsWith('/')) return true
   const url = URL.parse(text)
-  return url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.password === ''
+  return (
+    url !== null && ['redis:', 'rediss:'].includes(url.protocol) && url.username === '' && url.password === ''
+  )
 }

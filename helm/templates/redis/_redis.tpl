@@ -33,6 +33,9 @@ sentinelPassword:
   file: /etc/capfleet/secrets/sentinel/password
 {{- end }}
 {{- end }}
+{{- with .user }}
+user: {{ . | quote }}
+{{- end }}
 {{- if .existingSecret }}
 password:
   file: /etc/capfleet/secrets/redis/password

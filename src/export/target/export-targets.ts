@@ -32,6 +32,7 @@ const s3Schema = z
     region: z.string().regex(/^[a-z0-9-]{1,64}$/, 'must be a region such as eu-central-1'),
     accessKeyId: z.string().min(1).optional(),
     secretAccessKey: secretSchema.optional(),
+    requestChecksums: z.boolean().default(true),
   })
   .refine(
     ({ accessKeyId, secretAccessKey }) => (accessKeyId === undefined) === (secretAccessKey === undefined),

@@ -35,6 +35,8 @@ export interface S3Settings {
   readonly region: string
   /** Default: what the SDK finds: its variables of the environment, a web identity, the role of the machine. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: Secret } | undefined
+  /** Whether uploads have the checksums that the SDK adds; servers from before 2025 refuse them. Default: they have. */
+  readonly requestChecksums?: boolean | undefined
 }
 
 const CONNECT_LIMIT_MS = 10_000
@@ -62,7 +64,8 @@ export class S3Target implements ExportTarget {
   readonly #prefix: string
   readonly #client: S3Client
 
-  constructor(name: string, { bucket, prefix, endpoint, region, credentials }: S3Settings) {
+  constructor(name: string, settings: S3Settings) {
+    const { bucket, prefix, endpoint, region, credentials, requestChecksums = true } = settings
     this.name = name
     this.#bucket = bucket
     this.#prefix = prefix
@@ -73,6 +76,7 @@ export class S3Target implements ExportTarget {
       forcePathStyle: true,
       // A client compares the SHA-256. The SDK's own checksums would be computed in JavaScript.
       responseChecksumValidation: 'WHEN_REQUIRED',
+      requestChecksumCalculation: requestChecksums ? 'WHEN_SUPPORTED' : 'WHEN_REQUIRED',
       requestHandler: {
         connectionTimeout: CONNECT_LIMIT_MS,
         socketTimeout: IDLE_LIMIT_MS,

@@ -58,6 +58,32 @@ describe('a real identity provider', () => {
     }
   })
 
+  test('may have its groups inside of another claim, or in one whose name has dots', async (t) => {
+    t.after(() => {
+      oidc.claims = {}
+    })
+    const readers = ['readers']
+    oidc.groups = []
+    oidc.claims = {
+      realm_access: { roles: readers },
+      'https://corp.example/groups': readers,
+      'a.b': readers,
+      a: { b: ['operators'], toString: readers },
+    }
+    const rights = async (groupsClaim: string) => {
+      const provider = {
+        ...{ name: 'corp', issuer: oidc.issuer, audience: oidc.audience, jwks: { url: oidc.keysUrl } },
+        ...{ roles: ROLES, groupsClaim },
+      }
+      await using other = await openTempTokens(oneKey, { providers: [provider] })
+      return (await other.verifier.verify(await oidc.token())).scopes
+    }
+    for (const claim of ['realm_access.roles', 'https://corp.example/groups', 'a.b'])
+      assert.deepEqual(await rights(claim), SCOPES_OF_ROLE.viewer, claim)
+    for (const claim of ['realm_access', 'realm_access.nothing', 'constructor.name', 'realm_access.roles.0'])
+      await assert.rejects(rights(claim), { code: /insufficient-scope|unauthenticated/ }, claim)
+  })
+
   test('may hand on to a token of ours what its own token gives, until that expires', async () => {
     oidc.groups = ['readers']
     const caller = await tokens.verifier.verify(await oidc.token())

@@ -36,6 +36,24 @@ test('logs in with the password that was given beside the address', async () => 
   redis.disconnect()
 })
 
+test('logs in as a user of Redis, who may have less than the default one', async () => {
+  await using server = await TempRedis.create()
+  const opened = connectRedis({ url: server.url }, 'commands', SILENT)
+  await opened.acl('SETUSER', 'capfleet', 'on', '>secret', '~capfleet:*', '&*', '+@all', '-flushall')
+  await opened.acl('SETUSER', 'default', 'off')
+  opened.disconnect()
+  const password = new Secret('secret')
+  for (const purpose of ['commands', 'blocking', 'jobs', 'messages'] as const) {
+    const redis = connectRedis({ url: server.url, user: 'capfleet', password }, purpose, SILENT)
+    assert.equal(await redis.acl('WHOAMI'), 'capfleet')
+    if (purpose === 'commands') await checkRedisServer(redis)
+    redis.disconnect()
+  }
+  const nobody = connectRedis({ url: server.url, password }, 'commands', SILENT)
+  await assert.rejects(checkRedisServer(nobody), { code: 'bad-config' })
+  nobody.disconnect()
+})
+
 test('a server that is not there is scheduler-unavailable within seconds', async () => {
   const redis = connectRedis({ url: '/nonexistent/redis.sock' }, 'commands', SILENT)
   await assert.rejects(

@@ -17,7 +17,9 @@ for (const [settings, path, message] of [
   [{ url: 'redis://x', ca: 'ca.pem' }, 'ca', /rediss:\/\//],
   [{ ca: 'ca.pem' }, 'ca', /rediss:\/\//],
   [{ sentinels, cert: 'c.pem', key: 'k.pem' }, 'cert', /redis\.sentinels with redis\.ca/],
-  [{ url: 'redis://:secret@x' }, 'url', /without password/],
+  [{ url: 'redis://:secret@x' }, 'url', /redis\.password/],
+  [{ url: 'redis://user@x' }, 'url', /redis\.user/],
+  [{ url: 'redis://x', user: 'capfleet' }, 'password', /beside redis\.user/],
   [{ sentinels: [{ host: 'x', port: 0 }] }, 'sentinels.0.port', /./],
 ] as const) {
   test(`refuses ${JSON.stringify(settings)} at ${path}`, () => {

@@ -15,6 +15,8 @@ export class OidcServer implements AsyncDisposable {
   keyReads = 0
   /** Of whoever logs in from now on. */
   groups: readonly string[] = []
+  /** Further claims of its tokens. */
+  claims: Readonly<Record<string, unknown>> = {}
   /** Answers each request with 503. */
   isDown = false
   readonly #server: Server
@@ -74,7 +76,7 @@ export class OidcServer implements AsyncDisposable {
           }),
         },
       },
-      extraTokenClaims: () => ({ groups: this.groups }),
+      extraTokenClaims: () => ({ groups: this.groups, ...this.claims }),
     })
     this.#answer = provider.callback()
   }

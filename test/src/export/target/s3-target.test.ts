@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { copyFile } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -64,6 +64,37 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
     assert.equal(existsSync(file.path), false)
     assert.ok(told.length >= 4 && told.at(-1) === file.bytes)
     await target.remove(file.exportId)
+  })
+
+  test('of a server from before 2025, which refuses the checksums of the SDK: without them files of any length are kept', async () => {
+    const { folder } = stage
+    let refused = 0
+    await using old = await fakeS3((req, res) => {
+      const added = Object.keys(req.headers).some((name) =>
+        /^x-amz-(checksum-|sdk-checksum|trailer)/.test(name),
+      )
+      if (added) {
+        refused += 1
+        req.resume()
+        res.writeHead(501).end('<Error><Code>NotImplemented</Code></Error>')
+        return
+      }
+      const { method = 'GET', url = '/', headers } = req
+      const onwards = request(`${s3.settings.endpoint}${url}`, { method, headers }, (answer) => {
+        res.writeHead(answer.statusCode ?? 502, answer.headers)
+        answer.pipe(res)
+      })
+      req.pipe(onwards)
+    })
+    const settings = { ...s3.settings, endpoint: old.settings.endpoint }
+    const file = await madeFile(folder, 10)
+    await assert.rejects(keep(new S3Target('bucket', settings), file), /NotImplemented/)
+    assert.ok(refused > 0)
+    const target = new S3Target('bucket', { ...settings, requestChecksums: false })
+    for (const kept of [file, await madeFile(folder, 32 * MIB)]) {
+      await keep(target, kept)
+      assert.equal(await keptSha256(target, kept), kept.sha256)
+    }
   })
 
   test('two uploads of the same file at the same time end with one whole file', async () => {
