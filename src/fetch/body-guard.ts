@@ -70,9 +70,13 @@ export class CompressedGuard implements BodyGuard {
   /** Settles when everything decoded has been judged. */
   readonly #judged: Promise<void>
 
-  constructor(device: string, encoding: Exclude<Encoding, 'none'>) {
+  constructor(
+    device: string,
+    encoding: Exclude<Encoding, 'none'>,
+    options: { readonly mayBePadded: boolean },
+  ) {
     this.#device = device
-    this.#boundary = new RecordBoundary(`device ${device}`)
+    this.#boundary = new RecordBoundary(`device ${device}`, options)
     this.#judged = this.#judge(encoding)
     // feed() and finish() tell of a failure; a guard that is given up needs nobody to listen.
     this.#judged.catch(() => undefined)
@@ -85,6 +89,8 @@ export class CompressedGuard implements BodyGuard {
   async finish(): Promise<void> {
     this.#input.end()
     await this.#judged
+    // What is compressed is passed on as it is.
+    if (this.#boundary.isPadding) throw sentPadding(this.#device)
     if (!this.#boundary.atBoundary) throw endedInsideRecord(this.#device)
   }
 
@@ -97,6 +103,11 @@ export class CompressedGuard implements BodyGuard {
     const decoded = decode({ device: this.#device, encoding, chunks: this.#input })
     for await (const chunk of decoded) this.#boundary.feed([chunk])
   }
+}
+
+/** Where it cannot be left out. */
+export function sentPadding(device: string) {
+  return deviceProtocol(device, 'sent zeros behind its packets')
 }
 
 function endedInsideRecord(device: string) {

@@ -9,7 +9,7 @@ import { kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import type { ChunkStream } from '../pcap/pcap-input.ts'
 import { type Encoding, PARTIAL_ELEMENTS } from '../query/query-values.ts'
-import { type BodyGuard, CompressedGuard, PcapGuard, UNCHECKED_BODY } from './body-guard.ts'
+import { type BodyGuard, CompressedGuard, PcapGuard, sentPadding, UNCHECKED_BODY } from './body-guard.ts'
 import { type DeviceEnd, readEnd } from './device-claims.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -64,8 +64,8 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     const pass = (read: BodyRead): void => {
       const data = this.#judge(read, read.data)
       if (data === read.data) sink(read)
-      else if (data.length === 0) read.release()
-      else sink(this.#unpadded(read, data))
+      else if (data.length > 0 || this.#isChunked) sink(this.#unpadded(read, data))
+      else read.release()
     }
     for (let read = this.#first.shift(); read !== undefined; read = this.#first.shift()) pass(read)
     await this.#stream.pour(pass)
@@ -169,11 +169,16 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return read
   }
 
+  get #isChunked(): boolean {
+    return this.#stream.head.framing === 'chunked'
+  }
+
   /** Of a read of which only `data` is no padding. */
   #unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
-    if (this.#stream.head.framing === 'chunked') {
+    // A chunk that has begun cannot become shorter.
+    if (this.#isChunked) {
       read.release()
-      throw deviceProtocol(this.#device, 'sent zeros behind its packets')
+      throw sentPadding(this.#device)
     }
     const { framed } = framedAfter(NO_OPEN_CHUNK, data)
     return { ...read, data, framed: framed as Buffer[] }
@@ -206,12 +211,11 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   }
 
   #chooseGuard(isRelayed: boolean): BodyGuard {
+    const mayBePadded = kindOfAnswer(this.#stream.head.headers) === 'api'
     if (this.#encoding === 'none' && (isRelayed || !this.#announcesCompletion))
-      return new PcapGuard(this.#device, {
-        mayBePadded: kindOfAnswer(this.#stream.head.headers) === 'api',
-      })
+      return new PcapGuard(this.#device, { mayBePadded })
     if (this.#encoding === 'none' || this.#announcesCompletion) return UNCHECKED_BODY
-    return new CompressedGuard(this.#device, this.#encoding)
+    return new CompressedGuard(this.#device, this.#encoding, { mayBePadded })
   }
 }
 

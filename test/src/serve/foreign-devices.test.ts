@@ -247,6 +247,12 @@ describe('a device of another maker', () => {
     const { status, body, trailers } = await range()
     assert.deepEqual([status, body.equals(whole()), trailers['capfleet-complete']], [200, true, '1'])
     assert.ok((await both()).body.equals(merged))
+    // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros is taken for a packet.
+    foreign.behaviour = { zeros: 100_000, isChunked: true }
+    const { id } = await cutRange()
+    const receipt = await receiptOf({ 'capfleet-request-id': id })
+    assert.match(receipt.error?.detail ?? '', /^device foreign sent zeros/)
+    assert.ok((await both()).body.equals(merged))
   })
 
   test('gets local times with their unit', async () => {

@@ -25,6 +25,8 @@ export interface ApiBehaviour {
   readonly isFreedLate?: boolean
   /** Its timestamps have microseconds. */
   readonly isCoarse?: boolean
+  /** Its answers are in chunks. */
+  readonly isChunked?: boolean
   /** So many zeros follow its packets. */
   readonly zeros?: number
   /** The end of its answers is that of the connection, as of HTTP/1.0. */
@@ -185,7 +187,8 @@ export class ApiDevice implements AsyncDisposable {
     if (endsByClose !== undefined) return this.#sendUntilClose(res, body, endsByClose)
     const breaksOff = this.breaksLeft > 0
     if (breaksOff) this.breaksLeft -= 1
-    res.writeHead(200, { 'Content-Type': 'application/octet-stream', 'Content-Length': body.length })
+    const length = this.behaviour.isChunked === true ? {} : { 'Content-Length': body.length }
+    res.writeHead(200, { 'Content-Type': 'application/octet-stream', ...length })
     const half = Math.floor(body.length / 2)
     await new Promise<void>((resolve) => res.write(body.subarray(0, half), () => resolve()))
     if (breaksOff) return res.socket?.resetAndDestroy() && undefined
