@@ -36,7 +36,7 @@ export class PcapGuard implements BodyGuard {
   readonly boundary: RecordBoundary
   readonly #device: string
 
-  constructor(device: string, options: { readonly mayBePadded: boolean }) {
+  constructor(device: string, options: { readonly padding: 'end' | 'fault' | undefined }) {
     this.#device = device
     this.boundary = new RecordBoundary(`device ${device}`, options)
   }
@@ -73,7 +73,7 @@ export class CompressedGuard implements BodyGuard {
   constructor(
     device: string,
     encoding: Exclude<Encoding, 'none'>,
-    options: { readonly mayBePadded: boolean },
+    options: { readonly padding: 'end' | 'fault' | undefined },
   ) {
     this.#device = device
     this.#boundary = new RecordBoundary(`device ${device}`, options)
@@ -89,8 +89,6 @@ export class CompressedGuard implements BodyGuard {
   async finish(): Promise<void> {
     this.#input.end()
     await this.#judged
-    // What is compressed is passed on as it is.
-    if (this.#boundary.isPadding) throw sentPadding(this.#device)
     if (!this.#boundary.atBoundary) throw endedInsideRecord(this.#device)
   }
 
@@ -103,11 +101,6 @@ export class CompressedGuard implements BodyGuard {
     const decoded = decode({ device: this.#device, encoding, chunks: this.#input })
     for await (const chunk of decoded) this.#boundary.feed([chunk])
   }
-}
-
-/** Where it cannot be left out. */
-export function sentPadding(device: string) {
-  return deviceProtocol(device, 'sent zeros behind its packets')
 }
 
 function endedInsideRecord(device: string) {

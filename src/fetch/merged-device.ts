@@ -4,11 +4,13 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
+import { kindOfAnswer } from '../device/device-kind.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
 import { type ChunkStream, type DeliveredRecords, PcapInput } from '../pcap/pcap-input.ts'
+import { withoutPadding } from '../pcap/record-boundary.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'
 import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
@@ -240,9 +242,15 @@ const PARKED = new Error('the download is parked')
  * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
  * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
  */
+/** What is filled up with zeros inside of the compression is cut there, as SourceBody does outside of it. */
+function decodedChunks({ device, encoding, body, headers }: Source): AsyncIterator<Uint8Array> {
+  const decoded = decode({ device, encoding, chunks: body })
+  return kindOfAnswer(headers) === 'api' ? withoutPadding(`device ${device}`, decoded) : decoded
+}
+
 function chunksOf(source: Source): ChunkStream {
   const { device, encoding, body } = source
-  const chunks: ChunkStream = encoding === 'none' ? body : decode({ device, encoding, chunks: body })
+  const chunks: ChunkStream = encoding === 'none' ? body : decodedChunks(source)
   return {
     take: () => chunks.take?.(),
     next: async () => {

@@ -9,7 +9,7 @@ import { kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import type { ChunkStream } from '../pcap/pcap-input.ts'
 import { type Encoding, PARTIAL_ELEMENTS } from '../query/query-values.ts'
-import { type BodyGuard, CompressedGuard, PcapGuard, sentPadding, UNCHECKED_BODY } from './body-guard.ts'
+import { type BodyGuard, CompressedGuard, PcapGuard, UNCHECKED_BODY } from './body-guard.ts'
 import { type DeviceEnd, readEnd } from './device-claims.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -38,6 +38,8 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   /** For take() and next(): the read whose pieces are given now, and how many of them were. */
   #read: BodyRead | undefined
   #given = 0
+  /** Whether the body was read to its end, and found whole. */
+  #isWhole = false
   /** For take() and next(): whether the body has ended or was given back. */
   #isEnded = false
   #recordAt: number | undefined
@@ -64,7 +66,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     const pass = (read: BodyRead): void => {
       const data = this.#judge(read, read.data)
       if (data === read.data) sink(read)
-      else if (data.length > 0 || this.#isChunked) sink(this.#unpadded(read, data))
+      else if (data.length > 0) sink(unpadded(read, data))
       else read.release()
     }
     for (let read = this.#first.shift(); read !== undefined; read = this.#first.shift()) pass(read)
@@ -122,11 +124,12 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return this.#guard.mayBeWhole ? PARTIAL_ELEMENTS[this.#encoding] : NOTHING
   }
 
-  /** What the device said, and whether that can be relied on. REQUIRES: the body has ended. */
+  /** What the device said, and whether that can be relied on. A body that was not read to its end has nothing to be verified. */
   get end(): DeviceEnd {
     const end = readEnd(this.#stream.trailers)
     // Whoever is cut by a reset of a proxy, or ends by a mistake, closes the connection too.
-    const isOpenEnded = this.#stream.head.framing === 'until-close' && !this.#announcesCompletion
+    const isOpenEnded =
+      this.#isWhole && this.#stream.head.framing === 'until-close' && !this.#announcesCompletion
     return { ...end, isUnverified: end.isUnverified || (isOpenEnded && this.#encoding === 'none') }
   }
 
@@ -169,21 +172,6 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return read
   }
 
-  get #isChunked(): boolean {
-    return this.#stream.head.framing === 'chunked'
-  }
-
-  /** Of a read of which only `data` is no padding. */
-  #unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
-    // A chunk that has begun cannot become shorter.
-    if (this.#isChunked) {
-      read.release()
-      throw sentPadding(this.#device)
-    }
-    const { framed } = framedAfter(NO_OPEN_CHUNK, data)
-    return { ...read, data, framed: framed as Buffer[] }
-  }
-
   /** Looks at pieces of the read before they are given; returns them without padding. REQUIRES: the guard takes no time. */
   #judge(read: BodyRead, pieces: readonly Buffer[]): readonly Buffer[] {
     const boundary = this.#guard instanceof PcapGuard ? this.#guard.boundary : undefined
@@ -208,14 +196,22 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     }
     await this.#guard.finish()
     if (!this.#announcesCompletion) await this.#stream.confirmEnd()
+    this.#isWhole = true
+  }
+
+  /** Devices of ours fill nothing up. Neither a chunk that was passed on can become shorter, nor what is compressed. */
+  #paddingOf(isRelayed: boolean): 'end' | 'fault' | undefined {
+    const { headers, framing } = this.#stream.head
+    if (kindOfAnswer(headers) !== 'api') return undefined
+    return isRelayed && (framing === 'chunked' || this.#encoding !== 'none') ? 'fault' : 'end'
   }
 
   #chooseGuard(isRelayed: boolean): BodyGuard {
-    const mayBePadded = kindOfAnswer(this.#stream.head.headers) === 'api'
+    const padding = this.#paddingOf(isRelayed)
     if (this.#encoding === 'none' && (isRelayed || !this.#announcesCompletion))
-      return new PcapGuard(this.#device, { mayBePadded })
+      return new PcapGuard(this.#device, { padding })
     if (this.#encoding === 'none' || this.#announcesCompletion) return UNCHECKED_BODY
-    return new CompressedGuard(this.#device, this.#encoding, { mayBePadded })
+    return new CompressedGuard(this.#device, this.#encoding, { padding })
   }
 }
 
@@ -227,6 +223,12 @@ function isWhole(trailers: BodyStream['trailers']): boolean {
   const { 'capfleet-complete': complete } = trailers
   const { corruptBlocks = 0n, isUnverified } = readEnd(trailers)
   return complete === '1' || (complete === '0' && (corruptBlocks > 0n || isUnverified))
+}
+
+/** The read, of which only `data` is no padding. REQUIRES: the body does not come in chunks. */
+function unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
+  const { framed } = framedAfter(NO_OPEN_CHUNK, data)
+  return { ...read, data, framed: framed as Buffer[] }
 }
 
 function firstBytes(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {

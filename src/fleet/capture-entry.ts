@@ -1,5 +1,6 @@
 /** A capture as a device lists it, and the order in which captures are listed. */
 import { deviceProtocol } from '../device/device-failure.ts'
+import { parseExactly } from '../device/device-json.ts'
 import { epochNs } from '../query/query-time.ts'
 
 /** One entry of a device's /stream/list. */
@@ -19,9 +20,9 @@ export function readCaptureEntry(device: string, json: string): CaptureEntry {
   const name = StreamName ?? Path
   if (typeof name !== 'string' || name.length > NAME_LENGTH_MAX)
     throw deviceProtocol(device, 'sent a /stream/list with an entry without a name')
-  const startNs = typeof StartTS === 'number' ? nanosOfNumber(json, 'StartTS') : nanosOf(StartTS)
-  const endNs = typeof EndTS === 'number' ? nanosOfNumber(json, 'EndTS') : nanosOf(EndTS)
-  return { name, startNs: startNs ?? 0n, endNs, json }
+  if (typeof StartTS !== 'number' && typeof EndTS !== 'number')
+    return { name, startNs: nanosOf(StartTS) ?? 0n, endNs: nanosOf(EndTS), json }
+  return readCaptureEntry(device, withTextTimes(json))
 }
 
 /** The order of captures of one device: newest first, captures that began together by name. */
@@ -45,15 +46,22 @@ function nanosOf(text: unknown): bigint | undefined {
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
 
-/** A member that is a number, exactly. Devices of other makers have other units, which its digits tell. */
-function nanosOfNumber(json: string, name: 'StartTS' | 'EndTS'): bigint | undefined {
-  const [, digits] = NUMBERS[name].exec(json) ?? []
-  return digits === undefined ? undefined : epochNs(digits)
+/** Devices of other makers write numbers, also in other units, which their digits tell; the API has texts of nanoseconds. */
+function withTextTimes(json: string): string {
+  const entry = parseExactly(json) as Record<string, unknown>
+  const times = Object.entries(NUMBERS).flatMap(([name, pattern]) => {
+    if (typeof entry[name] === 'string') return []
+    const [, digits = ''] = pattern.exec(json) ?? []
+    const ns = digits === '' ? 0n : epochNs(digits)
+    return [[name, ns === 0n ? null : String(ns)]]
+  })
+  return JSON.stringify({ ...entry, ...Object.fromEntries(times) })
 }
 
+/** The whole part of a number is read. */
 const NUMBERS = {
-  StartTS: /"StartTS"\s{0,9}:\s{0,9}(\d{1,19})\b(?!\.)/,
-  EndTS: /"EndTS"\s{0,9}:\s{0,9}(\d{1,19})\b(?!\.)/,
+  StartTS: /"StartTS"\s{0,9}:\s{0,9}(\d{1,19})(?![\deE])/,
+  EndTS: /"EndTS"\s{0,9}:\s{0,9}(\d{1,19})(?![\deE])/,
 } as const
 
 function parseEntry(device: string, json: string): Readonly<Record<string, unknown>> {

@@ -12,7 +12,7 @@ const ZEROS = Buffer.alloc(65_536)
  */
 export class RecordBoundary {
   readonly #name: string
-  readonly #mayBePadded: boolean
+  readonly #padding: 'end' | 'fault' | undefined
   #isPadding = false
   /** Bytes of the current element (file header or packet) that are still to come. */
   #missingBytes = PCAP_HEADER_BYTES
@@ -26,12 +26,13 @@ export class RecordBoundary {
   #atBoundary = false
 
   /**
-   * `name` is what errors call the stream, such as a device. `mayBePadded`: a record of zeros alone is not an empty
-   * packet that somebody captured in 1970, but the beginning of what fills the file up.
+   * `name` is what errors call the stream, such as a device. `padding`: what a record of zeros alone is. Default: an empty
+   * packet that somebody captured in 1970. "end": the beginning of what fills the file up, which ends there; "fault":
+   * the same, where it cannot be left out.
    */
-  constructor(name: string, { mayBePadded = false }: { readonly mayBePadded?: boolean } = {}) {
+  constructor(name: string, { padding }: { readonly padding?: 'end' | 'fault' | undefined } = {}) {
     this.#name = name
-    this.#mayBePadded = mayBePadded
+    this.#padding = padding
   }
 
   /**
@@ -64,9 +65,17 @@ export class RecordBoundary {
 
   /** Throws device-protocol when a record claims more than 262,144 captured bytes, or padding is not all zeros. */
   feed(pieces: readonly Uint8Array[]): void {
-    for (const piece of pieces) {
-      if (this.#isPadding) this.#expectZeros(piece)
-      else this.#feedPiece(piece)
+    const [wasAtBoundary, wholeBytes] = [this.#atBoundary, this.#wholeBytes]
+    try {
+      for (const piece of pieces) {
+        if (this.#isPadding) this.#expectZeros(piece)
+        else this.#feedPiece(piece)
+      }
+    } catch (error) {
+      // Padding may have begun in a piece that is refused with the others.
+      this.#atBoundary = wasAtBoundary
+      this.#wholeBytes = wholeBytes
+      throw error
     }
     if (this.#isPadding) return
     this.#atBoundary = this.#missingBytes === 0 && this.#splitBytes === 0
@@ -99,7 +108,7 @@ export class RecordBoundary {
     while (position + RECORD_HEADER_BYTES <= end) {
       last = position
       if (
-        this.#mayBePadded &&
+        this.#padding !== undefined &&
         view.getUint32(position + CAPTURED_LENGTH_OFFSET) === 0 &&
         isZero(view, position)
       )
@@ -120,7 +129,7 @@ export class RecordBoundary {
     if (this.#splitBytes === RECORD_HEADER_BYTES) {
       const from = offset + taken - RECORD_HEADER_BYTES
       // The first of them were taken for a record's, and may be with the client.
-      if (this.#mayBePadded && isZero(this.#split, 0)) throw this.#zerosAt(from)
+      if (this.#padding !== undefined && isZero(this.#split, 0)) throw this.#zerosAt(from)
       this.#missingBytes = this.#capturedLength(this.#split, 0, from)
       this.#splitBytes = 0
     }
@@ -129,6 +138,7 @@ export class RecordBoundary {
 
   /** Returns the end of the view: nothing of it from here on is a record. */
   #beginPadding(view: DataView, position: number): number {
+    if (this.#padding === 'fault') throw this.#zerosAt(this.#fedBytes + position)
     this.#isPadding = true
     this.#atBoundary = true
     this.#wholeBytes = this.#fedBytes + position
@@ -157,6 +167,20 @@ export class RecordBoundary {
       'device-protocol',
       `${this.#name} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, at most ${MAX_CAPTURED_LENGTH} are possible`,
     )
+  }
+}
+
+/** The chunks of a PCAP up to where zeros fill it up. Throws device-protocol as RecordBoundary does; an end inside a record is the reader's to see. */
+export async function* withoutPadding(
+  name: string,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, undefined> {
+  const boundary = new RecordBoundary(name, { padding: 'end' })
+  for await (const chunk of chunks) {
+    const before = boundary.fedBytes
+    boundary.feed([chunk])
+    const bytes = boundary.isPadding ? boundary.wholeBytes - before : chunk.byteLength
+    if (bytes > 0) yield chunk.subarray(0, bytes)
   }
 }
 

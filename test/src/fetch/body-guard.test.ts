@@ -13,7 +13,7 @@ type Kind = keyof typeof COMPRESS
 
 /** Feeds `bytes` in pieces of `size`; undefined when the guard takes them for a whole file. */
 async function verdict(kind: Kind, bytes: Buffer, size = bytes.length): Promise<CapfleetError | undefined> {
-  using guard = new CompressedGuard('d0', kind, { mayBePadded: true })
+  using guard = new CompressedGuard('d0', kind, { padding: 'end' })
   try {
     for (let at = 0; at < bytes.length; at += size) await guard.feed([bytes.subarray(at, at + size)])
     await guard.finish()
@@ -92,12 +92,14 @@ function lengthOf(kind: Kind, parts: readonly Buffer[]): number {
   return parts.reduce((sum, part) => sum + COMPRESS[kind](part).length, 0)
 }
 
-test('padding inside of what is compressed is refused: it is passed on as it is', async () => {
+test('padding inside of what is compressed is refused where that is passed on as it is', async () => {
   const body = gzipSync(Buffer.concat([makePcap([makePacket(1n, 'one')]), Buffer.alloc(4_096)]))
-  using guard = new CompressedGuard('d0', 'gzip', { mayBePadded: true })
-  await guard.feed([body])
-  await assert.rejects(guard.finish(), /device d0 sent zeros behind its packets/)
-  using ours = new CompressedGuard('d0', 'gzip', { mayBePadded: false })
-  await ours.feed([body])
-  await ours.finish()
+  const judge = async (padding: 'end' | 'fault' | undefined) => {
+    using guard = new CompressedGuard('d0', 'gzip', { padding })
+    await guard.feed([body])
+    await guard.finish()
+  }
+  await assert.rejects(judge('fault'), /device d0 sent zeros instead of a record/)
+  await judge('end')
+  await judge(undefined)
 })

@@ -23,7 +23,7 @@ test('numbers are read exactly, in the unit that their digits tell', () => {
     1793610000n * 1_000_000_000n,
     1793610060n * 1_000_000_000n,
   ])
-  assert.deepEqual(span('1793610000000000', '1.5e18'), [1793610000n * 1_000_000_000n, undefined])
+  assert.deepEqual(span('1793610000000000', '1e18'), [1793610000n * 1_000_000_000n, undefined])
 })
 
 test('a name may be long, and must be there', () => {
@@ -31,4 +31,14 @@ test('a name may be long, and must be there', () => {
   assert.equal(readCaptureEntry('d0', JSON.stringify({ Path: name })).name, name)
   for (const entry of [{}, { StreamName: 5 }, { StreamName: 'x'.repeat(1_025) }])
     assert.throws(() => readCaptureEntry('d0', JSON.stringify(entry)), { code: 'device-protocol' })
+})
+
+test('what is passed on has texts of nanoseconds, and all else as the device sent it', () => {
+  const json = '{"StreamName":"a","StartTS":1793610000.25,"EndTS":0,"Other":9007199254740993}'
+  const entry = readCaptureEntry('d0', json)
+  assert.deepEqual([entry.startNs, entry.endNs], [1793610000n * 1_000_000_000n, undefined])
+  assert.equal(
+    entry.json,
+    '{"StreamName":"a","StartTS":"1793610000000000000","EndTS":null,"Other":9007199254740993}',
+  )
 })

@@ -240,6 +240,13 @@ describe('a device of another maker', () => {
     })
   }
 
+  test('whose answers end with the connection has nothing to be verified behind a limit', async () => {
+    foreign.behaviour = { endsByClose: 'whole' }
+    const { status, body, trailers } = await range('&MaxPackets=7')
+    assert.deepEqual([status, readPcap(body).records.length], [200, 7])
+    assert.deepEqual([trailers['capfleet-complete'], trailers['capfleet-status']], ['1', 'truncated'])
+  })
+
   test('that fills its answers up with zeros invents no packets', async () => {
     const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
     const merged = (await both()).body
@@ -249,7 +256,8 @@ describe('a device of another maker', () => {
     assert.ok((await both()).body.equals(merged))
     // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros is taken for a packet.
     foreign.behaviour = { zeros: 100_000, isChunked: true }
-    const { id } = await cutRange()
+    const { id, got } = await cutRange()
+    assert.ok(whole().equals(Buffer.concat([got, whole().subarray(got.length)])), 'what came is its begin')
     const receipt = await receiptOf({ 'capfleet-request-id': id })
     assert.match(receipt.error?.detail ?? '', /^device foreign sent zeros/)
     assert.ok((await both()).body.equals(merged))

@@ -73,9 +73,9 @@ export function defineEstimate(command: Command): void {
         const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
         await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
         if (options.output === 'table') await print(`${sumText(value)}\n`)
-        refuseUntold(value)
         if (value.ignored.length > 0)
           process.stderr.write(`capfleet: the gateway ignores ${value.ignored.join(', ')}\n`)
+        refuseUntold(value)
       }, flags.flagOf),
     )
   addDownloadFlags(command, flags)
