@@ -249,7 +249,7 @@ function decodedChunks({ device, encoding, body, headers }: Source): AsyncIterat
 }
 
 function chunksOf(source: Source): ChunkStream {
-  const { device, encoding, body } = source
+  const { encoding, body } = source
   const chunks: ChunkStream = encoding === 'none' ? body : decodedChunks(source)
   return {
     take: () => chunks.take?.(),
