@@ -29,7 +29,7 @@ describe('the lists of the fleet', () => {
   for (const [what, body] of [
     ['an entry of 20,000 levels', `{"List":[{"StreamName":"a"},{"StreamName":"b","x":${DEEP}}]}`],
     ['20,000 levels beside the list', `{"List":[],"x":${DEEP}}`],
-    ['null for a list', '{"List":null}'],
+    ['a text for a list', '{"List":""}'],
     ['null', 'null'],
     ['null for an entry', '{"List":[{"StreamName":"a"},null]}'],
     ['a number for an entry', '{"List":[7]}'],
@@ -54,6 +54,13 @@ describe('the lists of the fleet', () => {
       assert.match(Unreachable[0]?.detail ?? '', /^device d0 sent /)
     })
   }
+
+  test('take null for a list without captures', async () => {
+    first().behaviour = { body: Buffer.from('{"List":null}') }
+    second().captures = [capture('lab', 5n)]
+    const { List, Unreachable } = await listOf()
+    assert.deepEqual([List.map(({ StreamName }) => StreamName), Unreachable], [['lab'], []])
+  })
 
   test('have the entries of all devices, newest first, as their devices sent them', async () => {
     first().captures = [{ ...capture('b', 20n), Extra: { deep: [1, null] }, Size: 1.5 }, capture('d', 3n)]
@@ -204,7 +211,7 @@ describe('the lists of the fleet', () => {
 
   for (const [what, answer] of [
     ['null', null],
-    ['null for a list', { List: null }],
+    ['a text for a list', { List: '' }],
     ['null for a split', { List: [null] }],
     ['a text for a split', { List: ['x'] }],
   ] as const) {
