@@ -20,6 +20,16 @@ describe('some', () => test('is early', () => {
 }))
 `
 
+/** Ends the run of all files as soon as a failure of another one is noted. */
+const KILLS = `import { globSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+test('kills', async () => {
+  const isNoted = () => globSync('capfleet-run-tests-*/failures.jsonl').some((path) => readFileSync(path).length > 0)
+  while (!isNoted()) await new Promise((resolve) => setTimeout(resolve, 10))
+  process.kill(process.ppid, 'SIGKILL')
+})
+`
+
 async function run(files: Readonly<Record<string, string>>, ...options: string[]) {
   await using folder = await tempFolder()
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder.path, name), text)
@@ -27,7 +37,7 @@ async function run(files: Readonly<Record<string, string>>, ...options: string[]
   const { status, stdout } = spawnSync(
     process.execPath,
     [join(REPOSITORY_ROOT, '.ci/run-tests.mjs'), ...options, '*.test.mjs'],
-    { cwd: folder.path, encoding: 'utf8', env },
+    { cwd: folder.path, encoding: 'utf8', env: { ...env, TMPDIR: folder.path } },
   )
   const flaky = await readFile(join(folder.path, 'test-results/flaky.txt'), 'utf8').catch(() => undefined)
   return { status, stdout, flaky }
@@ -62,4 +72,10 @@ test('many files that fail, or one that is run by its name: no second run', asyn
     assert.equal(status, 1)
     assert.ok(!stdout.includes('once more'))
   }
+})
+
+test('a run that is killed fails: nobody knows what the other files would have done', async () => {
+  const { status, stdout } = await run({ 'b.test.mjs': FAILS_ONCE, 'c.test.mjs': KILLS })
+  assert.equal(status, 1)
+  assert.ok(!stdout.includes('once more'))
 })
