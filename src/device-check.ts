@@ -44,11 +44,18 @@ export async function runDeviceCheck(
 
 async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedDevice): Promise<Device> {
   if (url !== undefined) {
+    if (name !== undefined)
+      throw new CapfleetError('bad-parameter', `give a device by its name (${name}) or by --url, not both`)
     const address = URL.parse(url)
     if (address === null || !/^https?:$/.test(address.protocol))
       throw new CapfleetError(
         'bad-parameter',
         `--url ${JSON.stringify(url)} is no http:// or https:// address`,
+      )
+    if (address.username !== '' || address.password !== '')
+      throw new CapfleetError(
+        'bad-parameter',
+        'leave name and password out of --url; --user names the user, and the password is asked for',
       )
     const password = new Secret(await readPassword(user))
     const tls = await readClientTls({ ca }, resolve('command line'), 'command line')
@@ -238,7 +245,7 @@ async function readStream(
   findings.ok('download', `${packets} packets, ${bytes} bytes of the first second of ${capture.name}`)
   if (!isWhole) findings.ok('end', `not looked at: it has more than ${STREAM_BYTES_MAX} bytes`)
   else if (body.end.isUnverified) {
-    const detail = 'it closes the connection behind the last packet, and sends neither a length nor chunks'
+    const detail = 'it closes the connection after the last packet, and sends neither a length nor chunks'
     findings.warn('end', { detail, fix: 'its downloads are "unverified": a cut one looks the same' })
   } else findings.ok('end', 'a cut download does not look like a whole one')
   findings.ok('timestamps', input.header.nanoseconds ? 'nanoseconds' : 'microseconds')

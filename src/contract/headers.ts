@@ -109,7 +109,7 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
 export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Complete',
-    says: '1: every packet that was asked for; 0: devices are missing (OnError=partial), or damaged blocks, or nobody can tell (Capfleet-Status).',
+    says: '1: every packet that was asked for; 0: devices are missing (OnError=partial), or damaged blocks, or it is not known (Capfleet-Status: unverified).',
   },
   { name: 'Capfleet-Packets', says: 'Packets of the body.' },
   { name: 'Capfleet-Bytes', says: 'Bytes of the body as it was sent.' },

@@ -130,7 +130,7 @@ export class JsonList {
     const parsed = this.#state === 'rest' ? parse(this.#rest.replace(BYTE_ORDER_MARK, '')) : undefined
     if (typeof parsed !== 'object' || parsed === null) throw new MalformedAnswer('sent malformed JSON')
     const { List, ...rest } = parsed as Record<string, unknown>
-    // Some write so that they have none.
+    // Some devices write null for an empty list.
     if (!this.#wasFound && List === null) return rest
     if (!this.#wasFound || !Array.isArray(List)) throw new MalformedAnswer('sent a list without List')
     return rest
@@ -158,7 +158,7 @@ export class JsonList {
   #stateAfter(code: number): State {
     // Inside the object that holds the list, or inside the entry.
     this.#depth = 1
-    // Some write a comma behind the last entry, too.
+    // Some devices write a comma after the last entry.
     if (code === CLOSE_LIST) return 'rest'
     if (code === OPEN_OBJECT && this.#state !== 'comma') return 'entry'
     if (code === COMMA && this.#state === 'comma') return 'next'

@@ -242,12 +242,6 @@ const PARKED = new Error('the download is parked')
  * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
  * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
  */
-/** What is filled up with zeros inside of the compression is cut there, as SourceBody does outside of it. */
-function decodedChunks({ device, encoding, body, headers }: Source): AsyncIterator<Uint8Array> {
-  const decoded = decode({ device, encoding, chunks: body })
-  return kindOfAnswer(headers) === 'api' ? withoutPadding(`device ${device}`, decoded) : decoded
-}
-
 function chunksOf(source: Source): ChunkStream {
   const { encoding, body } = source
   const chunks: ChunkStream = encoding === 'none' ? body : decodedChunks(source)
@@ -269,4 +263,10 @@ function chunksOf(source: Source): ChunkStream {
 /** Ends the stream. It fails by being ended, which concerns nobody. */
 async function giveBack(chunks: ChunkStream): Promise<void> {
   await chunks.return?.().catch(() => undefined)
+}
+
+/** Decompressed, without the zeros that may follow the last record; SourceBody removes them from uncompressed bodies. */
+function decodedChunks({ device, encoding, body, headers }: Source): AsyncIterator<Uint8Array> {
+  const decoded = decode({ device, encoding, chunks: body })
+  return kindOfAnswer(headers) === 'api' ? withoutPadding(`device ${device}`, decoded) : decoded
 }

@@ -2,7 +2,6 @@
  * The body of one device's answer, checked while it is read. It is pushed on to a relay (pour), or pulled by a
  * merge piece by piece (take, next): one of both.
  */
-
 import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { kindOfAnswer } from '../device/device-kind.ts'
@@ -127,7 +126,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   /** What the device said, and whether that can be relied on. A body that was not read to its end has nothing to be verified. */
   get end(): DeviceEnd {
     const end = readEnd(this.#stream.trailers)
-    // Whoever is cut by a reset of a proxy, or ends by a mistake, closes the connection too.
+    // A device that crashes, or a proxy that gives up, closes the connection too.
     const isOpenEnded =
       this.#isWhole && this.#stream.head.framing === 'until-close' && !this.#announcesCompletion
     return { ...end, isUnverified: end.isUnverified || (isOpenEnded && this.#encoding === 'none') }

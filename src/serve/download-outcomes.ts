@@ -2,7 +2,7 @@ import type { ErrorCode } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
 
 /**
- * How a download ended: whole; whole but without some devices; perhaps whole, as no device shows; broken off after the first byte; left
+ * How a download ended: whole; whole but without some devices; unverified: perhaps whole; broken off after the first byte; left
  * by the client; or answered with an error before the first byte.
  */
 const OUTCOMES = ['complete', 'partial', 'unverified', 'cut', 'client-gone', 'refused'] as const

@@ -94,8 +94,8 @@ describe('a device of another maker', () => {
     assert.match(detail(findings, 'download'), /device foreign/)
     const full = await check({ streamsMax: 0 })
     assert.match(full.find((finding) => finding.check === 'download')?.fix ?? '', /when a stream is free/)
-    const nobody = new Device({ name: 'nobody', url: 'http://127.0.0.1:1', token: new Secret('x') })
-    assert.deepEqual(levels(await checkDevice(nobody, NEVER)), { version: 'problem' })
+    const absent = new Device({ name: 'absent', url: 'http://127.0.0.1:1', token: new Secret('x') })
+    assert.deepEqual(levels(await checkDevice(absent, NEVER)), { version: 'problem' })
   })
 
   test('that is configured as one of ours', async () => {
@@ -124,6 +124,15 @@ describe('a device of another maker', () => {
     assert.ok(!(stdout + stderr).includes(foreign.password))
     const json = await run('--url', foreign.config.url, '--json')
     assert.equal(JSON.parse(json.stdout).findings.length, 11)
+    for (const [options, said] of [
+      [['foreign', '--url', foreign.config.url], /by its name \(foreign\) or by --url, not both/],
+      [['--url', 'http://u:p@127.0.0.1'], /leave name and password out of --url/],
+      [['--url', 'ftp://x'], /no http:\/\/ or https:\/\/ address/],
+    ] as const) {
+      const refused = await run(...options)
+      assert.equal(refused.status, 1)
+      assert.match(refused.stderr, said)
+    }
     const mistake = await run()
     assert.equal(mistake.status, 1)
     assert.match(mistake.stderr, /name a device of the configuration \(--config\), or give its --url/)

@@ -97,7 +97,7 @@ export function defineReceipt(command: Command): void {
     )
 }
 
-/** Nobody is to take it for nothing. */
+/** An unknown size must not look like zero. */
 function refuseUntold({ devices }: Estimate): void {
   const untold = devices.flatMap((one) => ('error' in one ? [one] : []))
   const [first] = untold
@@ -108,7 +108,7 @@ function refuseUntold({ devices }: Estimate): void {
 
 function sumText({ packets, bytes, exact, devices }: Estimate): string {
   const untold = devices.filter((one) => 'error' in one).map(({ device }) => device)
-  if (untold.length > 0 && untold.length === devices.length) return 'nobody knows how much that is'
+  if (untold.length > 0 && untold.length === devices.length) return 'the size is not known'
   if (packets === null || bytes === null) return 'how much that is, callers with a filter are not told'
   const whose = untold.length === 0 ? 'in all' : `in all, without ${untold.join(', ')}`
   return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`

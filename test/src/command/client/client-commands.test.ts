@@ -244,7 +244,7 @@ describe('the command line', () => {
       const { status, stdout, stderr } = await client.run(['estimate', ...RANGE], { environment })
       gateway.close()
       assert.equal(status, 6, stderr)
-      assert.match(stdout.toString(), /^nobody knows how much that is$/m)
+      assert.match(stdout.toString(), /^the size is not known$/m)
       assert.match(stderr, /no device tells how much that is: d0 \[device-protocol\]/)
     })
 
