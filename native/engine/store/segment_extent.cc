@@ -15,7 +15,7 @@ namespace {
 /// Adds the blocks that the index describes. REQUIRES: they follow what the extent holds.
 void add(const SegmentIndex& index, SegmentExtent& extent) {
   for (const BlockEntry& block : index.blocks) {
-    if (block.isDamaged()) continue;
+    if (!block.hasTimes()) continue;
     extent.minNs = std::min(extent.minNs, block.minNs);
     extent.maxNs = std::max(extent.maxNs, block.maxNs);
     extent.packets += block.packets;

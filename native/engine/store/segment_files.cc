@@ -13,17 +13,17 @@
 namespace capfleet {
 
 void SegmentSummary::add(std::span<const BlockEntry> blocks) {
-  const bool hasPackets =
-      packets > 0 || std::any_of(blocks.begin(), blocks.end(),
-                                 [](const BlockEntry& block) { return !block.isDamaged(); });
-  if (packets == 0 && hasPackets) {
+  const auto hasTimes = [](const BlockEntry& block) { return block.hasTimes(); };
+  const bool isOfAnyTime = minNs == 0 && maxNs == kTimestampEndNs - 1;
+  const bool addsTimes = std::any_of(blocks.begin(), blocks.end(), hasTimes);
+  if (isOfAnyTime && addsTimes) {
     minNs = INT64_MAX;
     maxNs = INT64_MIN;
   }
   for (const BlockEntry& block : blocks) {
     packets += block.packets;
     bytes += block.bytes;
-    if (hasPackets && block.isDamaged()) continue;
+    if (!block.hasTimes() && (addsTimes || minNs <= maxNs)) continue;
     minNs = std::min(minNs, block.minNs);
     maxNs = std::max(maxNs, block.maxNs);
   }

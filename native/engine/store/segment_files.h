@@ -26,8 +26,9 @@ struct SegmentSummary {
   uint64_t sideBytes = 0;  ///< of index, tallies and sieves together
   bool isFlat = false;     ///< its files lie directly in the port's folder, not in a subfolder
 
-  /// Adds blocks at its end. Damaged ones count in `bytes`, and give the times only when the
-  /// segment has no others.
+  /// Adds blocks at its end. Damaged ones count in `bytes` and in the times: a range of which all
+  /// packets are lost must find the segment, and say so. One that may be of any time gives them
+  /// only when the segment has no others.
   void add(std::span<const BlockEntry> blocks);
 };
 

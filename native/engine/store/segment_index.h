@@ -43,6 +43,8 @@ struct BlockEntry {
   uint64_t tallyOffset = 0;
 
   bool isDamaged() const { return (flags & kBlockDamaged) != 0; }
+  /// False when it may be of any time: damaged, in a segment of which nothing else is known.
+  bool hasTimes() const { return !isDamaged() || minNs > 0 || maxNs < kTimestampEndNs - 1; }
   uint64_t end() const { return offset + bytes; }
   bool operator==(const BlockEntry&) const = default;
 };

@@ -133,6 +133,9 @@ class Verification {
     const bool isDamaged = has(SegmentFindingKind::kBlockDamaged);
     if (isDamaged) {
       entry.flags |= kSegmentDamaged;
+      // Its lost packets were of a time that the index may have lost with them.
+      entry.minNs = std::min(entry.minNs, logged_.minNs);
+      entry.maxNs = std::max(entry.maxNs, logged_.maxNs);
     } else {
       entry.flags &= static_cast<uint16_t>(~kSegmentDamaged);
     }

@@ -53,7 +53,8 @@ export async function readDamaged(
   const whole = await downloadOf(catalogue, listed)
   const all = model.captures.flatMap(({ packets }) => packets)
   const lostOfAll = missingIn(whole.records, all)
-  for (const text of lostOfAll) assert.ok(mayLose.has(text), `lost in the range: ${text.slice(48)}`)
+  for (const text of lostOfAll.map(textOf))
+    assert.ok(mayLose.has(text), `lost in the range: ${text.slice(48)}`)
   if (lostOfAll.length > 0 && !unflushed) assert.ok(whole.corruptBlocks > 0, 'a loss that no trailer says')
   let [lost, corruptBlocks, damagedCaptures] = [0, 0, 0]
   for (const expected of model.captures) {
@@ -61,9 +62,10 @@ export async function readDamaged(
     assert.ok(capture, `${expected.name} is not listed`)
     const found = await downloadOf(catalogue, [capture])
     const missing = missingIn(found.records, expected.packets)
-    for (const text of missing) assert.ok(mayLose.has(text), `lost: ${text.slice(48)}`)
+    for (const text of missing.map(textOf)) assert.ok(mayLose.has(text), `lost: ${text.slice(48)}`)
     if (missing.length > 0 && !(unflushed && expected.isActive)) {
       assert.ok(found.corruptBlocks > 0, `${expected.name} ends as if it were complete`)
+      await checkRangesOf(catalogue, capture, missing)
     }
     lost += missing.length
     corruptBlocks += found.corruptBlocks
@@ -166,15 +168,37 @@ interface Downloaded {
   readonly corruptBlocks: number
 }
 
+/** Ranges that begin or end at lost packets, or hold no other time, are short as well, and must say so. */
+async function checkRangesOf(
+  catalogue: CaptureCatalogue,
+  capture: StoredCapture,
+  missing: readonly PcapRecord[],
+): Promise<void> {
+  for (const { ns } of [missing[0], missing[missing.length >> 1], missing.at(-1)] as readonly PcapRecord[]) {
+    for (const range of [
+      { beginNs: ns, endNs: ns + 1n },
+      { beginNs: ns, endNs: EVERYTHING.endNs },
+      { beginNs: 0n, endNs: ns + 1n },
+    ]) {
+      const { corruptBlocks } = await downloadOf(catalogue, [capture], range)
+      assert.ok(
+        corruptBlocks > 0,
+        `${capture.name} from ${range.beginNs} to ${range.endNs} is short without a word`,
+      )
+    }
+  }
+}
+
 async function downloadOf(
   catalogue: CaptureCatalogue,
   captures: readonly StoredCapture[],
+  range: { readonly beginNs: bigint; readonly endNs: bigint } = EVERYTHING,
 ): Promise<Downloaded> {
-  const query = { ...EVERYTHING, timeSource: 'nic', frameFilter: [] } as const
+  const query = { ...range, timeSource: 'nic', frameFilter: [] } as const
   const { streams } = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
   await using download = await Download.open({
     streams,
-    ...EVERYTHING,
+    ...range,
     timeResolution: 'nsec',
     compression: 'none',
   })
@@ -187,19 +211,19 @@ async function downloadOf(
   return { records, corruptBlocks: Number(download.totals().corruptBlocks) }
 }
 
-/** Texts of the expected packets that are missing. Fails when what came is anything else but the rest, in its order. */
-function missingIn(got: readonly PcapRecord[], expected: ModelCapture['packets']): readonly string[] {
-  const missing: string[] = []
+/** The expected packets that are missing. Fails when what came is anything else but the rest, in its order. */
+function missingIn(got: readonly PcapRecord[], expected: ModelCapture['packets']): readonly PcapRecord[] {
+  const missing: PcapRecord[] = []
   let next = 0
   for (const packet of got) {
     while (next < expected.length && !areSame(expected[next], packet)) {
-      missing.push(textOf(expected[next] as PcapRecord))
+      missing.push(expected[next] as PcapRecord)
       next += 1
     }
     assert.ok(next < expected.length, `invented, changed or out of order: ${textOf(packet).slice(48)}`)
     next += 1
   }
-  return [...missing, ...expected.slice(next).map(textOf)]
+  return [...missing, ...expected.slice(next)]
 }
 
 function areSame(a: PcapRecord | undefined, b: PcapRecord): boolean {

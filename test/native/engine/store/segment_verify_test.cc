@@ -128,6 +128,19 @@ TEST_F(SegmentVerify, MarksADamagedBlockAndKeepsItsBytes) {
   EXPECT_FALSE(again.isRepaired);
 }
 
+// A range that begins in a lost block must find its segment, and say what is missing.
+TEST_F(SegmentVerify, KeepsTheTimesOfLostBlocksAtItsEnds) {
+  const auto index = readSegmentIndex(path_);
+  for (const size_t lost : {size_t{0}, index->blocks.size() - 1}) {
+    flip(".pcap", index->blocks[lost].offset + 30);
+    const SegmentEntry before = entry_;
+    entry_ = verified(true).entry;
+    EXPECT_NE(entry_.flags & kSegmentDamaged, 0);
+    EXPECT_EQ(entry_.minNs, before.minNs);
+    EXPECT_EQ(entry_.maxNs, before.maxNs);
+  }
+}
+
 TEST_F(SegmentVerify, MarksABlockOfWhichEntryAndBytesAreDamaged) {
   const BlockEntry block = readSegmentIndex(path_)->blocks[2];
   flip(".idx", kIndexHeaderBytes + 2 * kIndexEntryBytes, kIndexEntryBytes);
