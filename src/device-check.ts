@@ -3,6 +3,7 @@
  * not, and what that means for downloads. It takes one stream at most, and changes nothing.
  */
 import { resolve } from 'node:path'
+import { z } from 'zod'
 import { type Finding, FindingList } from '../appliance/doctor/finding.ts'
 import { readClientTls } from './base/client-tls.ts'
 import { CapfleetError } from './base/error.ts'
@@ -18,6 +19,7 @@ import { proveFilters } from './fetch/proved-filters.ts'
 import { openSource, type Source } from './fetch/source.ts'
 import { type CaptureEntry, newestFirst, readCaptureEntry } from './fleet/capture-entry.ts'
 import { probeClock, probeStatus, probeVersion } from './fleet/health/device-probe.ts'
+import { deviceSchema } from './fleet/roster/device-settings.ts'
 import { loadGatewayConfig } from './gateway-config.ts'
 import { planRoster } from './open-fleet.ts'
 import { PcapInput } from './pcap/pcap-input.ts'
@@ -42,24 +44,21 @@ export async function runDeviceCheck(
   return findings.every(({ level }) => level !== 'problem')
 }
 
+/** As in the configuration. */
+const ADDRESS = z.object({ url: deviceSchema.shape.url, user: deviceSchema.shape.user })
+
 async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedDevice): Promise<Device> {
   if (url !== undefined) {
     if (name !== undefined)
       throw new CapfleetError('bad-parameter', `give a device by its name (${name}) or by --url, not both`)
-    const address = URL.parse(url)
-    if (address === null || !/^https?:$/.test(address.protocol))
-      throw new CapfleetError(
-        'bad-parameter',
-        `--url ${JSON.stringify(url)} is no http:// or https:// address`,
-      )
-    if (address.username !== '' || address.password !== '')
-      throw new CapfleetError(
-        'bad-parameter',
-        'leave name and password out of --url; --user names the user, and the password is asked for',
-      )
+    const { error } = ADDRESS.safeParse({ url, user })
+    const [mistake] = error?.issues ?? []
+    if (mistake !== undefined)
+      throw new CapfleetError('bad-parameter', `--${mistake.path.join()} ${mistake.message}`)
     const password = new Secret(await readPassword(user))
+    if (password.reveal() === '') throw new CapfleetError('bad-parameter', 'the password is empty')
     const tls = await readClientTls({ ca }, resolve('command line'), 'command line')
-    return new Device({ name: address.host, url, user, password, ...tls })
+    return new Device({ name: new URL(url).host, url, user, password, ...tls })
   }
   if (name === undefined || config === undefined)
     throw new CapfleetError(

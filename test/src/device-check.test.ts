@@ -126,8 +126,9 @@ describe('a device of another maker', () => {
     assert.equal(JSON.parse(json.stdout).findings.length, 11)
     for (const [options, said] of [
       [['foreign', '--url', foreign.config.url], /by its name \(foreign\) or by --url, not both/],
-      [['--url', 'http://u:p@127.0.0.1'], /leave name and password out of --url/],
-      [['--url', 'ftp://x'], /no http:\/\/ or https:\/\/ address/],
+      [['--url', 'http://u:p@127.0.0.1'], /--url must be http:.* without user/],
+      [['--url', 'ftp://x'], /--url must be http:/],
+      [['--url', foreign.config.url, '--user', 'g:w'], /--user must not contain a colon/],
     ] as const) {
       const refused = await run(...options)
       assert.equal(refused.status, 1)
