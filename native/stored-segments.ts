@@ -27,10 +27,16 @@ export interface SegmentExtent {
 export interface SegmentFinding {
   /**
    * index-rebuilt: index entries are damaged or missing, and can be made again. block-damaged: the packets of a block are
-   * lost. tally-damaged, sieves-missing: no packet is lost, but counts or filters take longer. log-differs: the log of the
+   * lost. block-readable: they were marked as lost, and can be read again. tally-damaged, sieves-missing: no packet is lost, but counts or filters take longer. log-differs: the log of the
    * capture says something else than the index.
    */
-  readonly kind: 'index-rebuilt' | 'block-damaged' | 'tally-damaged' | 'sieves-missing' | 'log-differs'
+  readonly kind:
+    | 'index-rebuilt'
+    | 'block-damaged'
+    | 'block-readable'
+    | 'tally-damaged'
+    | 'sieves-missing'
+    | 'log-differs'
   /** Path of the damaged file. */
   readonly file: string
   /** Of the damage in the file, or of the block in the .pcap file. */

@@ -49,6 +49,7 @@ const storeFindingSchema = z.object({
     'segment-missing',
     'index-rebuilt',
     'block-damaged',
+    'block-readable',
     'tally-damaged',
     'sieves-missing',
     'log-differs',

@@ -18,13 +18,13 @@ std::vector<std::string> SuspectSegments::take() {
 
 void SegmentChecks::note(uint32_t block, bool isIntact) {
   const std::lock_guard lock(mutex_);
-  if (checks_.size() <= block) checks_.resize(size_t{block} + 1, BlockCheck::kUnread);
-  checks_[block] = isIntact ? BlockCheck::kIntact : BlockCheck::kDamaged;
+  if (intact_.size() <= block) intact_.resize(size_t{block} + 1);
+  intact_[block] = isIntact;
 }
 
-BlockCheck SegmentChecks::of(uint32_t block) const {
+bool SegmentChecks::isIntact(uint32_t block) const {
   const std::lock_guard lock(mutex_);
-  return block < checks_.size() ? checks_[block] : BlockCheck::kUnread;
+  return block < intact_.size() && intact_[block];
 }
 
 void SegmentChecks::suspect() const {

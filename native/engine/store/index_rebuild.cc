@@ -349,11 +349,7 @@ Result<SegmentIndex> rebuildIndex(const std::string& segment, std::span<const ui
 void markLostBlocks(SegmentIndex& index, uint64_t dataBytes) {
   for (BlockEntry& block : index.blocks) {
     if (block.end() <= dataBytes || block.isDamaged()) continue;
-    block = {.offset = block.offset,
-             .minNs = block.minNs,
-             .maxNs = block.maxNs,
-             .bytes = block.bytes,
-             .flags = kBlockDamaged};
+    block = block.asDamaged();
     index.damagedBlocks++;
   }
 }

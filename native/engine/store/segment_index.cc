@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <optional>
+#include <utility>
 
 #include "os/byte_order.h"
 #include "os/file.h"
@@ -45,6 +46,7 @@ BlockEntry loadIndexEntry(const uint8_t* p) {
   entry.flags = loadLe32(p + 40);
   entry.tallyBytes = loadLe32(p + 44);
   entry.tallyOffset = loadLe64(p + 48);
+  if (entry.isDamaged()) std::swap(entry.packets, entry.lostPackets);
   return entry;
 }
 
@@ -52,8 +54,9 @@ bool isPlausible(const BlockEntry& entry) {
   if (entry.minNs < 0 || entry.minNs > entry.maxNs || entry.maxNs >= kTimestampEndNs) return false;
   if (entry.bytes == 0 || entry.bytes > kMaxBlockBytes) return false;
   if (entry.offset > kMaxOffset) return false;
-  if (entry.isDamaged()) return entry.packets == 0 && entry.checksum == 0 && entry.tallyBytes == 0;
-  return entry.packets > 0 && entry.bytes / kRecordHeaderBytes >= entry.packets;
+  const uint32_t mostPackets = entry.bytes / kRecordHeaderBytes;
+  if (entry.isDamaged()) return entry.lostPackets <= mostPackets && entry.tallyBytes == 0;
+  return entry.packets > 0 && entry.packets <= mostPackets;
 }
 
 Error corrupt(const std::string& path, const std::string& what) {
@@ -107,12 +110,31 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
   storeLe64(out + 8, static_cast<uint64_t>(entry.minNs));
   storeLe64(out + 16, static_cast<uint64_t>(entry.maxNs));
   storeLe32(out + 24, entry.bytes);
-  storeLe32(out + 28, entry.packets);
+  storeLe32(out + 28, entry.isDamaged() ? entry.lostPackets : entry.packets);
   storeLe64(out + 32, entry.checksum);
   storeLe32(out + 40, entry.flags);
   storeLe32(out + 44, entry.tallyBytes);
   storeLe64(out + 48, entry.tallyOffset);
   storePartChecksum(out);
+}
+
+BlockEntry BlockEntry::asDamaged() const {
+  if (isDamaged()) return *this;
+  BlockEntry damaged = *this;
+  damaged.flags |= kBlockDamaged;
+  damaged.lostPackets = std::exchange(damaged.packets, 0);
+  damaged.tallyBytes = 0;
+  damaged.tallyOffset = 0;
+  return damaged;
+}
+
+std::optional<BlockEntry> BlockEntry::asWritten() const {
+  if (!isDamaged()) return *this;
+  if (lostPackets == 0) return std::nullopt;
+  BlockEntry written = *this;
+  written.flags &= ~static_cast<uint32_t>(kBlockDamaged);
+  written.packets = std::exchange(written.lostPackets, 0);
+  return written;
 }
 
 Result<SegmentIndex> readSegmentIndex(const std::string& segment, const SegmentEntry* entry) {

@@ -24,8 +24,9 @@ inline constexpr uint32_t kIndexEntryBytes = 64;
 
 enum BlockFlags : uint32_t {
   kBlockUnordered = 1,  ///< a timestamp inside the block is smaller than the one before it
-  /// What the block holds is not known: its bytes or its entry were lost. It has 0 packets and no
-  /// checksum, and its bounds are those that its neighbours leave.
+  /// The block cannot be delivered. Either its bytes were found wrong: the entry still says what
+  /// was written. Or its entry was lost too: it has no checksum, and its times are those that its
+  /// neighbours leave.
   kBlockDamaged = 2,
 };
 
@@ -36,16 +37,21 @@ struct BlockEntry {
   int64_t maxNs = 0;      ///< largest timestamp (inclusive)
   uint32_t bytes = 0;     ///< record headers and captured bytes; at most kMaxBlockBytes
   uint32_t packets = 0;   ///< at least 1; 0 when damaged
-  uint64_t checksum = 0;  ///< XXH3-64 of the block's bytes
+  uint64_t checksum = 0;  ///< XXH3-64 of the bytes that were written
   uint32_t flags = 0;     ///< BlockFlags
   /// Bytes of the block's tally in the .tally file; 0 = it has none.
   uint32_t tallyBytes = 0;
   uint64_t tallyOffset = 0;
+  uint32_t lostPackets = 0;  ///< of a damaged block; 0 when it is not known
 
   bool isDamaged() const { return (flags & kBlockDamaged) != 0; }
   /// False when it may be of any time: damaged, in a segment of which nothing else is known.
   bool hasTimes() const { return !isDamaged() || minNs > 0 || maxNs < kTimestampEndNs - 1; }
   uint64_t end() const { return offset + bytes; }
+  /// The same block as one whose bytes are wrong. It keeps what its bytes are known by.
+  BlockEntry asDamaged() const;
+  /// The block as it was before it was marked. Nothing when that is not known.
+  std::optional<BlockEntry> asWritten() const;
   bool operator==(const BlockEntry&) const = default;
 };
 

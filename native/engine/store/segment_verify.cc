@@ -72,13 +72,15 @@ class Verification {
   }
 
   Status check(const SegmentFile& file, BlockEntry& block) {
-    auto loaded = reader_.load(file, block);
+    const std::optional<BlockEntry> written = block.asWritten();
+    auto loaded = reader_.load(file, written.value_or(block));
     if (!loaded) return loaded.error();
     if (!*loaded) {
       markDamaged(block);
       rows_.emplace_back();
       return ok();
     }
+    if (block.isDamaged()) takeBack(block, *written);
     std::vector<TallyRow> rows = rowsOf(**loaded);
     const auto stored = tallies_.read(block);
     const bool isRight = rows.size() == 1 ? block.tallyBytes == 0 : stored && *stored == rows;
@@ -99,13 +101,18 @@ class Verification {
     add(SegmentFindingKind::kBlockDamaged, ".pcap", block.offset,
         isMarked ? "the block is damaged, and marked as such"
                  : "the block's bytes are not those that were written; a repair marks it",
-        block.packets, block.bytes);
+        block.isDamaged() ? block.lostPackets : block.packets, block.bytes);
     verified_.findings.back().isMarked = isMarked;
-    block = {.offset = block.offset,
-             .minNs = block.minNs,
-             .maxNs = block.maxNs,
-             .bytes = block.bytes,
-             .flags = kBlockDamaged};
+    block = block.asDamaged();
+  }
+
+  /// Of a marked block whose bytes are right after all: memory or a disk had given wrong ones.
+  void takeBack(BlockEntry& block, const BlockEntry& written) {
+    add(SegmentFindingKind::kBlockReadable, ".pcap", block.offset,
+        "the block is marked as damaged, and its bytes are right again; a repair takes the mark "
+        "away",
+        written.packets, written.bytes);
+    block = written;
   }
 
   void checkSieves() {
@@ -232,6 +239,8 @@ const char* nameOf(SegmentFindingKind kind) {
       return "index-rebuilt";
     case SegmentFindingKind::kBlockDamaged:
       return "block-damaged";
+    case SegmentFindingKind::kBlockReadable:
+      return "block-readable";
     case SegmentFindingKind::kTallyDamaged:
       return "tally-damaged";
     case SegmentFindingKind::kSievesMissing:

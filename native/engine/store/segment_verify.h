@@ -14,6 +14,7 @@ namespace capfleet {
 enum class SegmentFindingKind : uint8_t {
   kIndexRebuilt,   ///< entries are damaged or missing, and can be made again
   kBlockDamaged,   ///< the bytes of a block are not those that were written: its packets are lost
+  kBlockReadable,  ///< a block that is marked as damaged can be read again: its packets come back
   kTallyDamaged,   ///< the tally of a block is missing or wrong: counts read the block instead
   kSievesMissing,  ///< sieves are missing or wrong: filters for addresses read the blocks
   kLogDiffers,     ///< the log says something else of the segment than its index

@@ -140,6 +140,13 @@ test('packets that are marked as lost are named again, without advice that canno
   const again = storeCommand('verify', '--store', store)
   assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
   assert.match(again.stderr, /damages that are left, named above: 1; what is lost cannot be repaired/)
+  // The same change again makes the bytes those that were written.
+  await flip(big.replace('.sieve', '.pcap'), 5_000)
+  const readable = storeCommand('verify', '--store', store, '--repair')
+  assert.match(readable.stdout, /^big\tblock-readable\t[1-9]\d* packets can be read again\trepaired\t/)
+  assert.equal(readable.status, 0, readable.stderr)
+  const whole = storeCommand('verify', '--store', store)
+  assert.deepEqual([whole.status, whole.stdout], [0, ''])
 })
 
 test('a segment that neither log nor index tells of is made known again by its packets', async () => {

@@ -128,6 +128,32 @@ TEST_F(SegmentVerify, MarksADamagedBlockAndKeepsItsBytes) {
   EXPECT_FALSE(again.isRepaired);
 }
 
+// The wrong bytes were perhaps those of a cable, a controller or memory, not of the disk.
+TEST_F(SegmentVerify, TakesTheMarkAwayWhenTheBytesAreRightAgain) {
+  const SegmentEntry before = entry_;
+  const BlockEntry block = readSegmentIndex(path_)->blocks[2];
+  flip(".pcap", block.offset + 30);
+  entry_ = verified(true).entry;
+  const BlockEntry marked = readSegmentIndex(path_)->blocks[2];
+  EXPECT_TRUE(marked.isDamaged());
+  EXPECT_EQ(marked.packets, 0u);
+  EXPECT_EQ(marked.lostPackets, 10u);
+  EXPECT_EQ(marked.asWritten()->checksum, block.checksum);
+  flip(".pcap", 0, 0);
+  const VerifiedSegment found = verified(false);
+  const Kinds kinds{SegmentFindingKind::kBlockReadable, SegmentFindingKind::kTallyDamaged,
+                    SegmentFindingKind::kLogDiffers};
+  EXPECT_EQ(kindsOf(found), kinds);
+  EXPECT_EQ(found.findings[0].packets, 10u);
+  expectRepaired(kinds);
+  EXPECT_EQ(storedPackets(folder_), packets_);
+  EXPECT_EQ(kindsOf(verified(false)), Kinds{SegmentFindingKind::kLogDiffers});
+  entry_ = verified(true).entry;
+  EXPECT_EQ(entry_.packets, before.packets);
+  EXPECT_EQ(entry_.flags, before.flags);
+  EXPECT_EQ(kindsOf(verified(false)), Kinds{});
+}
+
 // A range that begins in a lost block must find its segment, and say what is missing.
 TEST_F(SegmentVerify, KeepsTheTimesOfLostBlocksAtItsEnds) {
   const auto index = readSegmentIndex(path_);
