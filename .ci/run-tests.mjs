@@ -2,9 +2,19 @@
 // green, and its last lines and test-results/flaky.txt name the file and its first failure. This is a seat belt for
 // machines that are busy with something else: a test that needs it has a fault, which is to be mended.
 //
-//   node .ci/run-tests.mjs [--once] PATTERN...     --once: no second run
+//   node .ci/run-tests.mjs [--once|--night] PATTERN...
+// --once: no second run. --night: a file that needed its second run in an earlier night too fails the run; the nights are kept in
+// test-results/flaky-nights.txt. How long each file took is in test-results/times.txt, the slowest last.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,10 +26,10 @@ const LIMITS = '--test-timeout=1200000'
 const MOST_SECOND_RUNS = 5
 const path = (name) => fileURLToPath(new URL(name, import.meta.url))
 
-/** Runs the files, prints the report, and returns whether all passed and the failures by file. */
+/** Runs the files and prints the report. Returns whether all passed, and by file the first failure and the time. */
 function run(patterns, concurrency) {
   const folder = mkdtempSync(join(tmpdir(), 'capfleet-run-tests-'))
-  const list = join(folder, 'failures.jsonl')
+  const list = join(folder, 'record.jsonl')
   try {
     const { status } = spawnSync(
       process.execPath,
@@ -32,41 +42,68 @@ function run(patterns, concurrency) {
           LIMITS,
         ],
         ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
-        ...[`--test-reporter=${path('failed-files.mjs')}`, `--test-reporter-destination=${list}`],
+        ...[`--test-reporter=${path('run-record.mjs')}`, `--test-reporter-destination=${list}`],
         ...patterns,
       ],
       { stdio: 'inherit' },
     )
     const failures = new Map()
+    const times = new Map()
     let isWhole = false
     for (const line of readFileSync(list, 'utf8').split('\n')) {
       if (line === '') continue
-      const { file, test, message } = JSON.parse(line)
+      const { file, test, message, tookMs } = JSON.parse(line)
       if (file === undefined) isWhole = true
+      else if (tookMs !== undefined) times.set(file, tookMs)
       else if (!failures.has(file)) failures.set(file, `${test}: ${message}`)
     }
-    return { passed: status === 0, isWhole, failures }
+    return { passed: status === 0, isWhole, failures, times }
   } finally {
     rmSync(folder, { recursive: true })
   }
 }
 
-const once = process.argv[2] === '--once'
-rmSync('test-results', { recursive: true, force: true })
-const first = run(process.argv.slice(once ? 3 : 2), 3)
+/** Writes how long each file took. */
+function keepTimes(times) {
+  const rows = [...times].sort(([, a], [, b]) => a - b)
+  const text = rows
+    .map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(8)} s  ${relative('', file)}\n`)
+    .join('')
+  writeFileSync(join(RESULTS, 'times.txt'), text)
+}
+
+/** Adds the flaky files of this night, and returns those that an earlier night has too. */
+function addNight(files) {
+  const record = join(RESULTS, 'flaky-nights.txt')
+  const before = existsSync(record) ? readFileSync(record, 'utf8').split('\n') : []
+  const night = new Date().toISOString()
+  for (const file of files) appendFileSync(record, `${night} ${file}\n`)
+  return files.filter((file) => before.some((line) => line.endsWith(` ${file}`)))
+}
+
+const RESULTS = 'test-results'
+const option = /^--(once|night)$/.exec(process.argv[2])?.[1]
+mkdirSync(RESULTS, { recursive: true })
+rmSync(join(RESULTS, 'flaky.txt'), { force: true })
+const first = run(process.argv.slice(option === undefined ? 2 : 3), 3)
+keepTimes(first.times)
 if (first.passed) process.exit(0)
 const failed = [...first.failures]
 // Nothing is known of a run that failed otherwise, or was ended before all files had run.
-if (once || !first.isWhole || failed.length === 0 || failed.length > MOST_SECOND_RUNS) process.exit(1)
+const canRepeat = option !== 'once' && first.isWhole && failed.length > 0 && failed.length <= MOST_SECOND_RUNS
+if (!canRepeat) process.exit(1)
 
 process.stdout.write(`\nonce more, alone: ${failed.map(([file]) => relative('', file)).join(', ')}\n`)
-let passed = true
-const flaky = []
-for (const [file, failure] of failed) {
-  if (run([file], 1).passed) flaky.push(`flaky: ${relative('', file)}: first failure: ${failure}\n`)
-  else passed = false
+const flaky = failed.filter(([file]) => run([file], 1).passed)
+let passed = flaky.length === failed.length
+const lines = flaky
+  .map(([file, failure]) => `flaky: ${relative('', file)}: first failure: ${failure}\n`)
+  .join('')
+writeFileSync(join(RESULTS, 'flaky.txt'), lines)
+if (option === 'night') {
+  const again = addNight(flaky.map(([file]) => relative('', file)))
+  if (again.length > 0) passed = false
+  for (const file of again) process.stdout.write(`not for the first night: ${file}\n`)
 }
-mkdirSync('test-results', { recursive: true })
-writeFileSync('test-results/flaky.txt', flaky.join(''))
-process.stdout.write(flaky.join(''))
+process.stdout.write(lines)
 process.exitCode = passed ? 0 : 1

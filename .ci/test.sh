@@ -1,7 +1,7 @@
 #!/bin/sh
-# All checks, then all tests. With arguments only the tests of these files, and of the set-up only
-# what they need:
+# All checks, then all tests but those of the night. With files only their tests, and of the set-up only what they need:
 #   npm test -- test/src/query/query-time.test.ts test/native/engine/download/output_limit_test.cc
+# --quick: all checks, and what starts no process. --night: what takes too long for each change.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -11,6 +11,20 @@ if [ $# -eq 0 ]; then
   sh .ci/check.sh
   exec node .ci/run-tests.mjs 'test/**/*.test.ts'
 fi
+
+case "$1" in
+  --quick)
+    node .ci/setup.mjs --engine-tests
+    PATH="$PWD/node_modules/.bin:$PATH"
+    sh .ci/check.sh
+    native/build-test/engine-tests/engine_tests --gtest_brief=1
+    # shellcheck disable=SC2046 # no path of a test has a blank
+    exec node .ci/run-tests.mjs --once $(node .ci/quick-files.mjs) ;;
+  --night)
+    node .ci/setup.mjs --test
+    PATH="$PWD/node_modules/.bin:$PATH"
+    exec node .ci/night.mjs ;;
+esac
 
 SUITES=
 NEEDS=

@@ -13,6 +13,7 @@ const TOP_LEVEL = new Set([
   'README.md',
   'REFERENCE.md',
   'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
   'LICENSE',
   'CHANGELOG.md',
   'src',

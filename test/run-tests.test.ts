@@ -1,7 +1,7 @@
 // A file that fails once is run again, alone; one that fails twice fails the run, and so do many at once.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
@@ -24,7 +24,7 @@ describe('some', () => test('is early', () => {
 const KILLS = `import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 test('kills', async () => {
-  const isNoted = () => globSync('capfleet-run-tests-*/failures.jsonl').some((path) => readFileSync(path).length > 0)
+  const isNoted = () => globSync('capfleet-run-tests-*/record.jsonl').some((path) => readFileSync(path).length > 0)
   while (!isNoted()) await new Promise((resolve) => setTimeout(resolve, 10))
   process.kill(process.ppid, 'SIGKILL')
 })
@@ -33,19 +33,24 @@ test('kills', async () => {
 async function run(files: Readonly<Record<string, string>>, ...options: string[]) {
   await using folder = await tempFolder()
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder.path, name), text)
+  return await runIn(folder.path, options)
+}
+
+async function runIn(path: string, options: readonly string[]) {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const { status, stdout } = spawnSync(
     process.execPath,
     [join(REPOSITORY_ROOT, '.ci/run-tests.mjs'), ...options, '*.test.mjs'],
-    { cwd: folder.path, encoding: 'utf8', env: { ...env, TMPDIR: folder.path } },
+    { cwd: path, encoding: 'utf8', env: { ...env, TMPDIR: path } },
   )
-  const flaky = await readFile(join(folder.path, 'test-results/flaky.txt'), 'utf8').catch(() => undefined)
-  return { status, stdout, flaky }
+  const resultOf = (name: string) => readFile(join(path, 'test-results', name), 'utf8').catch(() => undefined)
+  return { status, stdout, flaky: await resultOf('flaky.txt'), times: await resultOf('times.txt') }
 }
 
 test('all pass: one run', async () => {
-  const { status, stdout, flaky } = await run({ 'a.test.mjs': PASSES })
+  const { status, stdout, flaky, times } = await run({ 'a.test.mjs': PASSES })
   assert.deepEqual([status, flaky], [0, undefined])
+  assert.match(times ?? '', /^ +\d+\.\d s {2}a\.test\.mjs\n$/)
   assert.ok(!stdout.includes('once more'))
 })
 
@@ -78,4 +83,18 @@ test('a run that is killed fails: nobody knows what the other files would have d
   const { status, stdout } = await run({ 'b.test.mjs': FAILS_ONCE, 'c.test.mjs': KILLS })
   assert.equal(status, 1)
   assert.ok(!stdout.includes('once more'))
+})
+
+test('a file that is flaky in a second night fails that night', async () => {
+  await using folder = await tempFolder()
+  await writeFile(join(folder.path, 'b.test.mjs'), FAILS_ONCE)
+  const nights: (number | null)[] = []
+  for (let night = 0; night < 2; night += 1) {
+    await rm(join(folder.path, 'seen'), { force: true })
+    const { status, stdout, flaky } = await runIn(folder.path, ['--night'])
+    nights.push(status)
+    assert.match(flaky ?? '', /^flaky: b\.test\.mjs: /)
+    assert.equal(stdout.includes('not for the first night: b.test.mjs'), night === 1)
+  }
+  assert.deepEqual(nights, [0, 1])
 })

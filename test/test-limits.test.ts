@@ -1,4 +1,4 @@
-// No limit of a test is so short that a busy machine reaches it.
+// No limit of a test is so short that a busy machine reaches it, and no test lets time pass without a reason.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -38,4 +38,18 @@ test('negative control: short limits are found', () => {
 test('the run of the tests has the limit that they reckon with', async () => {
   const limits = (await read('.ci/run-tests.mjs')).match(/(?<=--test-timeout=)\d+/g)
   assert.deepEqual(limits?.map(Number), [TEST_LIMIT_MS])
+})
+
+/** Files that hold the text of another program, which sleeps. */
+const TEXTS_THAT_SLEEP = new Set([
+  'test/run-tests.test.ts',
+  'test/src/base/log.test.ts',
+  'test/src/base/program.test.ts',
+])
+
+test('a test that lets time pass says why', async () => {
+  const found: string[] = []
+  for (const path of repositoryFiles().filter((path) => /^test\/.*\.(?:test|night)\.ts$/.test(path)))
+    if (/\bsetTimeout(?:\(| as )/.test(await read(path))) found.push(path)
+  assert.deepEqual(new Set(found), TEXTS_THAT_SLEEP, 'wait for an event (eventually), or use pause()')
 })

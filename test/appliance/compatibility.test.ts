@@ -9,6 +9,7 @@ import { type BigCapture, writeBigCapture } from '../support/packets/big-capture
 import { makePacket } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
+import { pause } from '../support/pause.ts'
 import { shellPipeline } from '../support/processes/shell-pipeline.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempNginx, WITHOUT_NGINX } from '../support/processes/temp-proxy.ts'
@@ -200,7 +201,7 @@ describe('11. four downloads at a time', () => {
       `${curl('--retry 3')} "$URL" | tcpdump -nr - 2>/dev/null | wc -l`,
       environment(`${appliance.url}${SINGLE}&Slice=60`),
     )
-    setTimeout(() => held.dispose(), 500)
+    void pause(500, 'curl has been refused once').then(() => held.dispose())
     const { stdout, codes } = await retried
     assert.deepEqual([Number(stdout), codes], [big.packets, [0, 0, 0]])
   })

@@ -6,7 +6,6 @@ import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readLines } from '../../appliance/link/read-lines.ts'
 import { RecorderClient } from '../../appliance/link/recorder-client.ts'
@@ -20,6 +19,7 @@ import { eventually } from '../support/eventually.ts'
 import { ScriptedDriver } from '../support/live/scripted-driver.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
+import { pause } from '../support/pause.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -175,7 +175,7 @@ test(`a recorder killed at any moment around a start leaves a whole capture or n
     const exited = once(child, 'exit')
     await ready(child)
     const started = new RecorderClient(store).startCapture('x').catch(() => undefined)
-    await Promise.race([started, delay(random.integer(0, 12))])
+    await Promise.race([started, pause(random.integer(0, 12), 'it is killed at any moment of its start')])
     child.kill('SIGKILL')
     const wasStarted = (await started) !== undefined
     await exited
@@ -223,7 +223,7 @@ test('onFull "stop" ends a running capture in order at the limit, and lets it go
   await writeFile(file, makePcap(BIG_PACKETS.slice(0, 30)))
   await client.importCapture({ name: 'old', files: [file] })
   const { name } = await client.startCapture('x')
-  await delay(1_500)
+  await pause(1_500, 'room is looked for every second')
   assert.equal((await client.captureReport()).state, 'running', 'there is room')
   await driver.flushUntil(18_000_000n)
   const inState = (wanted: string) =>

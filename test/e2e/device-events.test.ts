@@ -1,11 +1,11 @@
 // Events of a real appliance through a real gateway: they stream, and outlast its time limit.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { EventStream } from '../support/clients/event-stream.ts'
 import { FaultProxy } from '../support/devices/fault-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { httpGet, httpOpen } from '../support/http-get.ts'
+import { pause } from '../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
@@ -57,7 +57,7 @@ describe('events of a device through the gateway', () => {
   for (const path of ['/devices/d0/api/v1/system/events', '/api/v1/system/events?Device=d0']) {
     test(`${path}: a silence longer than the gateway's time limit ends nothing`, async () => {
       using stream = new EventStream(await open(path))
-      await delay(2 * LIMIT_MS)
+      await pause(2 * LIMIT_MS, 'the time limit passes')
       await restartRecorder()
       assert.equal((await stream.next())?.event, 'recorder-started')
     })

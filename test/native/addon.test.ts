@@ -23,6 +23,7 @@ import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
 import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
+import { pause } from '../support/pause.ts'
 import { compileFilter } from '../support/processes/compile-filter.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -159,7 +160,7 @@ test('reads ahead of a slow consumer by a bounded amount, in flat memory', async
     held.push(chunk)
     if (held.length > 2) held.shift()?.release()
     // Time enough for the engine to run as far ahead as it may.
-    await new Promise((resolve) => setTimeout(resolve, 3))
+    await pause(3, 'the engine runs as far ahead as it may')
     mostAhead = Math.max(mostAhead, Number(opened.totals().readBytes) - received)
     rssMost = Math.max(rssMost, process.memoryUsage.rss())
   }

@@ -11,6 +11,7 @@ import type { FakeDevice } from '../support/devices/fake-device.ts'
 import { FLEET_RANGE, fleetPcap } from '../support/devices/fake-fleet.ts'
 import { httpOpen } from '../support/http-get.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { pause } from '../support/pause.ts'
 import { gatewayWorld } from '../support/processes/gateway-world.ts'
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { DEVICE_PASSWORD } from '../support/suite-secrets.ts'
@@ -485,7 +486,7 @@ describe('the gateway', () => {
         first()
           .until(() => first().readers === 0)
           .then(() => false),
-        new Promise<boolean>((resolve) => setTimeout(() => resolve(true), 300)),
+        pause(300, 'a relay that does not wait has sent all by then').then(() => true),
       ])
       assert.ok(heldBack, `all of ${big.length} bytes went out although nobody reads`)
       socket.destroy()

@@ -7,12 +7,12 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { slowReader } from '../../support/clients/slow-consumer.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { OpenAnswer } from '../../support/http-get.ts'
 import { type BigCapture, writeBigCapture } from '../../support/packets/big-capture.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -84,7 +84,7 @@ test('HEAD takes no slot', async () => {
 
 test('curl --retry gets through when a slot falls free', async () => {
   const held = await hold(4)
-  setTimeout(() => held.dispose(), 500)
+  void pause(500, 'curl has been refused once').then(() => held.dispose())
   const child = execFile('curl', [
     '-fsS',
     '--retry',
@@ -175,7 +175,7 @@ test('a slow reader that keeps reading is not cut off', async () => {
   let bytes = 0
   for await (const chunk of response) {
     bytes += (chunk as Buffer).length
-    if (performance.now() - startedMs < 2 * idleTimeoutMs) await delay(20)
+    if (performance.now() - startedMs < 2 * idleTimeoutMs) await pause(20, 'a slow reader')
   }
   assert.equal(bytes, big.bytes)
   assert.equal(response.trailers['capfleet-complete'], '1')
@@ -277,7 +277,7 @@ test('a download that hardly moves is cut when another user waits for its slot',
     ends.push(slowReader(answer.response, { bytesPerSecond: 100_000 }))
   }
   await slotsBecome(4, impatient)
-  await delay(3 * slowAfterMs)
+  await pause(3 * slowAfterMs, 'they are slow for longer than is allowed')
   assert.equal(await impatient.slotsUsed(), 4, 'nobody is cut while nobody waits')
   const answer = await impatient.get(`${SINGLE}&MaxPackets=1&Wait=600`)
   assert.equal(answer.status, 200)

@@ -7,6 +7,7 @@ import { eventually } from '../../support/eventually.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
 import { makePacket } from '../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const START_NS = 1_700_000_000_000_000_000n
@@ -144,7 +145,7 @@ test('a quiet follow outlives the idle time-out, and its slot is free when the c
   const live = await startLive([packets(4)], { idleTimeoutMs })
   const opened = await live.appliance.open(timerange(0, 50))
   opened.response.resume()
-  await new Promise((resolve) => setTimeout(resolve, 3 * idleTimeoutMs))
+  await pause(3 * idleTimeoutMs, 'the time-out passes')
   assert.equal(await live.appliance.slotsUsed(), 1)
   opened[Symbol.dispose]()
   await eventually(async () => (await live.appliance.slotsUsed()) === 0, { message: 'the slot is free' })

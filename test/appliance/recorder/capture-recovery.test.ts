@@ -1,6 +1,6 @@
 /**
  * A recorder finds an active capture that another boot of the machine has left. Recovery after crashes
- * and power cuts is tested in test/e2e/failures/recorder-kills.test.ts and power-loss.test.ts.
+ * and power cuts is tested in test/e2e/failures/recorder-kills.test.ts and power-loss.night.ts.
  *
  *   RECOVERY_TIB=<n>   a capture so large (sparse files, but whole indexes) instead of a small one
  */

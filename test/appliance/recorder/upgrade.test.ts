@@ -13,6 +13,7 @@ import { after, before, test } from 'node:test'
 import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
 import { readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
 import { makeOld } from '../../support/disks/old-store.ts'
+import { pause } from '../../support/pause.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -83,7 +84,7 @@ test(`an upgrade that is killed ${KILLS} times loses nothing (SEED=${random.seed
     })
     await once(child.stdout, 'data')
     // Each round a little later after the store was opened, up to its whole upgrade.
-    await new Promise((resolve) => setTimeout(resolve, random.integer(0, 30)))
+    await pause(random.integer(0, 30), 'it is killed at any moment')
     child.kill('SIGKILL')
     await once(child, 'exit')
     assert.deepEqual(await readDamaged(path, model, NOTHING_LOST), SOUND)

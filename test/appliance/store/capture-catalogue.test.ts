@@ -11,6 +11,7 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { putCapture } from '../../support/disks/store-captures.ts'
 import { captureFacts, captureRecord } from '../../support/packets/capture-records.ts'
+import { pause } from '../../support/pause.ts'
 import { ownProcessorMs } from '../../support/processes/processor-time.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -105,7 +106,7 @@ test('10,000 captures cost a request less than 5 ms of processor time once they 
   }
   await catalogue.list()
   // The folder's time stamp must be old enough to be trusted.
-  await new Promise((resolve) => setTimeout(resolve, 100))
+  await pause(100, 'the time stamp of the folder must be old enough to be trusted')
   await catalogue.list()
   const before = ownProcessorMs()
   for (let index = 0; index < 100; index++) await catalogue.find(`c${index}`)

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { listChains } from '../../../src/audit/audit-files.ts'
 import { verifyAudit } from '../../../src/audit/verify-audit.ts'
 import { type AuditEntry, auditEntries } from '../../support/access/temp-audit.ts'
 import { httpGet } from '../../support/http-get.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { pause } from '../../support/pause.ts'
 import { type TempClient, tempClient } from '../../support/processes/client-process.ts'
 import { GATEWAY_CREDENTIALS, GatewayProcess } from '../../support/processes/gateway-process.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
@@ -76,7 +76,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
         if (status === 200) finished.push({ id: String(headers['capfleet-request-id']), bytes: body.length })
       } catch {
         // The gateway was killed; it is back soon.
-        await delay(20)
+        await pause(20, 'the gateway is away, a client tries again')
       }
     }
   }
@@ -88,8 +88,8 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
     const clients = Array.from({ length: CLIENTS }, () => downloadUntil(stop.signal))
     for (let kill = 0; kill < KILLS; kill += 1) {
       const before = finished.length
-      while (finished.length < before + 10) await delay(5)
-      await delay(random.integer(0, 100))
+      while (finished.length < before + 10) await pause(5, 'downloads end')
+      await pause(random.integer(0, 100), 'it is killed at any moment')
       await gateway.signal('SIGKILL')
       await gateway.start()
     }

@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { addAgedOut } from '../../../appliance/store/aged-out-list.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -12,6 +11,7 @@ import { EXPORT_BEGIN_NS, EXPORT_END_NS, writeExportCapture } from '../../suppor
 import { EXPORT_DEVICES, ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
 import { leaseKeys } from '../../support/lease/lease-dump.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const SECOND_NS = 1_000_000_000n
@@ -266,7 +266,7 @@ describe('an export that is cancelled', () => {
     const stages = new Map<string, number>()
     for (let round = 0; round < 24; round += 1) {
       const id = await world.ordered(WHOLE_RANGE)
-      await delay(15 * round)
+      await pause(15 * round, 'it is cancelled at any moment')
       const before = await world.shown(id)
       const stage = before.progress.stage
       stages.set(stage, (stages.get(stage) ?? 0) + 1)

@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { mountSmallDisk } from '../../support/disks/small-disk.ts'
 import { makePacket, makePcap, makeRecord } from '../../support/packets/packet-maker.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
@@ -94,7 +95,7 @@ async function readUntilDone(
       for await (const piece of response) {
         pieces.push(piece as Buffer)
         // A slow reader now and then: segments go while it reads.
-        if (random.next() < 0.02) await new Promise((resolve) => setTimeout(resolve, 20))
+        if (random.next() < 0.02) await pause(20, 'a slow reader')
       }
     } catch {
       isCut = true

@@ -10,7 +10,6 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { eventually } from '../../support/eventually.ts'
 import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
@@ -22,6 +21,7 @@ import {
 } from '../../support/packets/flushed-packets.ts'
 import { NumberedSender } from '../../support/packets/numbered-sender.ts'
 import { storedNumbers } from '../../support/packets/stored-numbers.ts'
+import { pause } from '../../support/pause.ts'
 import { ApplianceProcess } from '../../support/processes/appliance-process.ts'
 import { RecorderProcess } from '../../support/processes/recorder-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
@@ -109,7 +109,7 @@ async function killWithinALife(
   await eventually(async () => flushedBefore(sender, (await recorder.running()).counts.flushedNs) > from, {
     message: 'something is flushed',
   })
-  await delay(lifeMs)
+  await pause(lifeMs, 'it is killed at any moment')
   const { counts } = await recorder.client.captureReport()
   await recorder.end('SIGKILL')
   return { from, to: flushedBefore(sender, counts.flushedNs) }
@@ -117,7 +117,7 @@ async function killWithinALife(
 
 async function stopAfter(recorder: RecorderProcess, sender: NumberedSender): Promise<Flushed> {
   const from = await sentFromNowOn(sender)
-  await delay(LONGEST_LIFE_MS)
+  await pause(LONGEST_LIFE_MS, 'it lives as long as one that is killed')
   await sender[Symbol.asyncDispose]()
   await recorder.client.stopCapture(false)
   return { from, to: sender.sent }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type HttpAnswer, httpGet } from '../../support/http-get.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
@@ -34,24 +35,11 @@ async function attack(ask: (query: string) => Promise<HttpAnswer>, signal: Abort
       const answer = await ask(slowFilter(asked++))
       codes.push(answer.status === 200 ? 'downloaded' : String(answer.json().code))
       // Who is turned away at once need not be asked a thousand times a second.
-      if (answer.status === 503) await new Promise((resolve) => setTimeout(resolve, 50))
+      if (answer.status === 503) await pause(50, 'the compiler is busy, a client tries again')
     }
   }
   await Promise.all(Array.from({ length: SLOW_AT_ONCE }, attacker))
   return codes
-}
-
-/** Far more than a download takes, and less than a gateway waits for its begin. */
-const SOON_MS = 14_000
-
-async function soon<Answer>(asked: Promise<Answer>): Promise<Answer> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${SOON_MS} ms`)), SOON_MS)
-  try {
-    return await Promise.race([asked, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** What becomes of filters that a compiler had until its end. */
@@ -65,7 +53,7 @@ async function downloadsBeside(
   const attacked = attack(askSlow, over.signal)
   try {
     for (let i = 0; i < DOWNLOADS; i++) {
-      const answer = await soon(ask(i % 2 === 0 ? 'rand=1' : `FilterBPF=tcp+port+${1_000 + i}+or+greater+1`))
+      const answer = await ask(i % 2 === 0 ? 'rand=1' : `FilterBPF=tcp+port+${1_000 + i}+or+greater+1`)
       assert.equal(answer.status, 200, `download ${i}: ${answer.body.toString('utf8', 0, 400)}`)
       assert.equal(answer.body.length, whole.length)
     }

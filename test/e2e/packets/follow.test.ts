@@ -9,6 +9,7 @@ import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
@@ -52,7 +53,7 @@ test('a followed device may be quiet for longer than the idle time-out', async (
   const headers = { ...gateway.as.user, te: 'trailers' }
   const { response } = await httpOpen(`${gateway.url}/devices/live${RANGE}&Follow=1`, { headers })
   const body = buffer(response)
-  await new Promise((resolve) => setTimeout(resolve, 2 * IDLE_MS))
+  await pause(2 * IDLE_MS, 'the time-out passes')
   await driver.flushUntil(at(40))
   assert.equal(readPcap(await body).records.length, 30)
   assert.equal(response.trailers['capfleet-complete'], '1')

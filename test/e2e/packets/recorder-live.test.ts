@@ -4,7 +4,6 @@ import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { storedEvents } from '../../../appliance/events/stored-event.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
@@ -17,6 +16,7 @@ import {
 } from '../../support/network/capture-wire.ts'
 import { NumberedSender } from '../../support/packets/numbered-sender.ts'
 import { storedNumbers } from '../../support/packets/stored-numbers.ts'
+import { pause } from '../../support/pause.ts'
 import { RecorderProcess } from '../../support/processes/recorder-process.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -208,7 +208,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     let stored: number
     do {
       stored = await sizes()
-      await delay(2_000)
+      await pause(2_000, 'room is looked for every second')
     } while ((await sizes()) !== stored)
     t.diagnostic(`${stored - maxBytes} bytes are beyond ${maxBytes}`)
     // Room is looked for every second, and what is in memory then is written.
@@ -216,7 +216,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     const [{ message }, before] = [await client.captureReport(), sender.sent]
     assert.match(message, /no room left/)
     await assert.rejects(client.deleteCapture(name), { code: 'capture-active' })
-    await delay(4_000)
+    await pause(4_000, 'packets come while there is no room')
     assert.deepEqual([await isWaiting(), await sizes()], [true, stored], 'nothing comes while it waits')
     assert.ok(sender.sent > before)
     const { packets } = await client.stopCapture(false)

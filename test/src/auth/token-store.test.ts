@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { Revocations } from '../../../src/auth/revocations.ts'
 import { type IssuedToken, TokenStore } from '../../../src/auth/token-store.ts'
@@ -9,6 +8,7 @@ import { UNBOUNDED } from '../../../src/base/caller.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { eventually } from '../../support/eventually.ts'
+import { pause } from '../../support/pause.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { TRUSTED_TIME } from '../../support/trusted-time.ts'
 
@@ -109,7 +109,7 @@ describe('issued tokens in Redis', () => {
     await store.keep(lost)
     await store.revoke(lost)
     const { look } = await store.revokedSince(0)
-    await delay(5)
+    await pause(5, 'looks are told apart by the millisecond')
     await commands.flushall()
     await store.keep(next)
     await store.revoke(next)

@@ -3,7 +3,6 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { parseDocument } from 'yaml'
 import { putUser } from '../../../src/auth/edit-users-file.ts'
 import { LoginGate } from '../../../src/auth/login-gate.ts'
@@ -11,6 +10,7 @@ import { findUser, UsersFile } from '../../../src/auth/users-file.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
 import { type Role, SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
 import { loadUsers } from '../../support/access/loaded-users.ts'
+import { pause } from '../../support/pause.ts'
 
 const ADDRESS = '192.0.2.1'
 
@@ -193,7 +193,7 @@ test('credentials that are sent all the time are looked at again after a minute'
   for (let elapsedS = 0; elapsedS < 180; elapsedS += 10) {
     nowMs += 10_000
     // The cache reads the clock once per millisecond of real time.
-    await delay(2)
+    await pause(2, 'the cache reads the real clock once per millisecond')
     assert.equal((await verify(users, basic('ann', 'right')))?.name, 'ann')
   }
   assert.equal(looks, 3)

@@ -10,6 +10,7 @@ import { downloadTarget } from '../../../src/client/download-target.ts'
 import { GatewayClient } from '../../../src/client/gateway-client.ts'
 import { nodeTransport } from '../../../src/command/client/access/node-transport.ts'
 import { createTempCertificate } from '../../support/access/temp-certificate.ts'
+import { pause } from '../../support/pause.ts'
 import { startStubGateway } from '../../support/servers/stub-gateway.ts'
 
 test('asks below the path of the address, with names and values as they are meant', async () => {
@@ -132,6 +133,6 @@ test('an end while it is asked again is an end', async () => {
   const client = new GatewayClient({ url: 'http://127.0.0.1:1' }, nodeTransport())
   const ending = new AbortController()
   const asked = client.json('/v1/queue', { signal: ending.signal })
-  setTimeout(() => ending.abort(new Error('enough')), 300)
+  void pause(300, 'it has failed once, and waits to ask again').then(() => ending.abort(new Error('enough')))
   await assert.rejects(asked, /enough/)
 })

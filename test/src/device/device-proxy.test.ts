@@ -9,6 +9,7 @@ import { Secret } from '../../../src/base/secret.ts'
 import { Device } from '../../../src/device/device.ts'
 import { PASSING_WAYS } from '../../support/devices/passing-ways.ts'
 import { httpGet } from '../../support/http-get.ts'
+import { pause } from '../../support/pause.ts'
 
 test('using http-proxy prints no deprecation warning and leaves util as it was', async () => {
   const script = `
@@ -40,7 +41,7 @@ for (const [name, open] of PASSING_WAYS) {
     let connections = 0
     const slowMs = 1_200
     const device = createServer((req, res) => {
-      if (req.url === '/slow') setTimeout(() => res.end('slow'), slowMs)
+      if (req.url === '/slow') void pause(slowMs, 'a slow answer').then(() => res.end('slow'))
       else res.end('quick')
     })
     // Said to clients as "Keep-Alive: timeout=2".

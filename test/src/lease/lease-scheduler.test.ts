@@ -8,6 +8,7 @@ import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
 import { LeaseScripts } from '../../../src/lease/lease-scripts.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/lease/lease-timings.ts'
 import { eventually } from '../../support/eventually.ts'
+import { pause } from '../../support/pause.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -440,7 +441,10 @@ describe('the lease scheduler', () => {
         if (wanted.length === 0) wanted.push(random.pick(devices))
         const abort = new AbortController()
         const impatient = random.next() < 0.3
-        if (impatient) setTimeout(() => abort.abort(new Error('left')), random.integer(0, 20))
+        if (impatient)
+          void pause(random.integer(0, 20), 'users leave at any moment').then(() =>
+            abort.abort(new Error('left')),
+          )
         const lease = await ask(random.pick(schedulers), wanted, { signal: abort.signal }).catch((error) => {
           assert.match(String(error), /left/)
         })
@@ -449,7 +453,7 @@ describe('the lease scheduler', () => {
           used.set(device, (used.get(device) ?? 0) + 1)
           most = Math.max(most, used.get(device) ?? 0)
         }
-        await new Promise((resolve) => setTimeout(resolve, random.integer(0, 5)))
+        await pause(random.integer(0, 5), 'users hold their stream for some time')
         for (const device of wanted) used.set(device, (used.get(device) ?? 0) - 1)
         await give(lease)
       }

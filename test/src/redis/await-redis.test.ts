@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { awaitRedis } from '../../../src/redis/await-redis.ts'
 import { NotedChanges } from '../../support/noted-changes.ts'
+import { pause } from '../../support/pause.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -22,7 +23,7 @@ async function slowRedis(path: string) {
     client.on('error', () => redis.destroy()).on('close', () => redis.destroy())
     client.pipe(redis)
     redis.on('data', (bytes) => {
-      setTimeout(() => client.write(bytes), lateMs)
+      void pause(lateMs, 'Redis answers late').then(() => client.write(bytes))
     })
   })
   server.listen(url)

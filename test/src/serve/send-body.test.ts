@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { sendBody } from '../../../src/serve/send-body.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
+import { pause } from '../../support/pause.ts'
 
 const CHUNK_BYTES = 4 * 1_048_576
 
@@ -74,7 +75,7 @@ test('with a client that does not read, no more than two chunks are in flight; t
     async () => {
       const still = asked === before
       before = asked
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await pause(50, 'two looks at what has been read are to differ if it moves')
       return still && asked === before
     },
     { message: 'nothing moves any more' },

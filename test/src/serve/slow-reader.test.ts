@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { simulatedMerge, simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
+import { pause } from '../../support/pause.ts'
 import { type SimulatedWorld, startSimulatedWorld } from '../../support/processes/gateway-over-simulated.ts'
 
 /** Far more than all buffers between a device and a client that does not read. */
@@ -44,7 +45,7 @@ describe('parking', () => {
     await eventually(async () => (await get('/v1/queue')).json().requests !== undefined, {
       message: 'the queue answers',
     })
-    await new Promise((resolve) => setTimeout(resolve, 4 * TURN_MS))
+    await pause(4 * TURN_MS, 'the turns of the stalled downloads pass')
     assert.equal(parkedCount(), 0)
     slow?.[Symbol.dispose]()
   })
@@ -90,7 +91,7 @@ describe('parking', () => {
 
     test('is cut when its client hardly reads while others wait', async () => {
       const followed = await Promise.all(Array.from({ length: SLOTS - 1 }, () => open(FOLLOW)))
-      await new Promise((resolve) => setTimeout(resolve, 4 * TURN_MS))
+      await pause(4 * TURN_MS, 'the turns of the stalled downloads pass')
       const ids = followed.map(({ response }) => String(response.headers['capfleet-request-id']))
       const receipts = () => Promise.all(ids.map(async (id) => (await get(`/v1/requests/${id}`)).json()))
       assert.deepEqual(

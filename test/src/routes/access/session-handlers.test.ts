@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { type AuditEntry, auditEntries } from '../../../support/access/temp-audit.ts'
 import { startFakeFleet } from '../../../support/devices/fake-fleet.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../../support/http-get.ts'
+import { pause } from '../../../support/pause.ts'
 import {
   SMALL_FLEET_START_NS,
   type SmallFleet,
@@ -99,7 +99,7 @@ describe('a session', () => {
     const session = await enter('user')
     for (const path of ['/v1/devices', '/v1/queue', '/api/v1/pcap/single?StreamName=east-first'])
       assert.equal((await ask('GET', path, session.reading)).status, 200, path)
-    await delay(1_100)
+    await pause(1_100, 'the times of a session are whole seconds')
     const again = await ask('GET', '/v1/session', session.reading)
     assert.equal(shownIn(again).formToken, session.shown.formToken)
     assert.ok(Date.parse(shownIn(again).expiresAt) > Date.parse(session.shown.expiresAt))

@@ -5,6 +5,7 @@ import { AUDIT_PAGE } from '../../../../src/contract/audit-answers.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { type HttpAnswer, httpGet, httpOpen } from '../../../support/http-get.ts'
 import { writeBigCapture } from '../../../support/packets/big-capture.ts'
+import { pause } from '../../../support/pause.ts'
 import {
   SMALL_FLEET_START_NS,
   type SmallFleet,
@@ -187,7 +188,7 @@ describe('callers with bounds', () => {
     running.response.on('data', (piece: Buffer) => {
       bytes += piece.length
       running.response.pause()
-      setTimeout(() => running.response.resume(), 5)
+      void pause(5, 'a slow reader').then(() => running.response.resume())
     })
     await cut
     assert.equal(running.response.complete, false)

@@ -5,6 +5,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { makePacket, makePcap } from '../../../../support/packets/packet-maker.ts'
+import { pause } from '../../../../support/pause.ts'
 import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
 import { type StubAnswer, startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
@@ -114,7 +115,14 @@ test('a part that the gateway does not continue is asked for again, from its fir
       })
       if (request > 0) res.end(BODY)
       // Later: a client drops bytes that have arrived when the connection breaks.
-      else res.write(BODY.subarray(0, 500), () => setTimeout(() => res.destroy(), 300))
+      else
+        res.write(
+          BODY.subarray(0, 500),
+          () =>
+            void pause(300, 'a client drops bytes that have arrived when the connection breaks').then(() =>
+              res.destroy(),
+            ),
+        )
     },
     'GET /v1/requests/r2': (_req, res) => void res.end(JSON.stringify(whole(BODY))),
   })

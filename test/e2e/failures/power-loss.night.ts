@@ -11,7 +11,6 @@ import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { clockNs } from '../../../native/addon.ts'
 import { type FileSystem, PowerLossDisk, WITHOUT_DISKS } from '../../support/disks/power-loss-disk.ts'
@@ -20,6 +19,7 @@ import { eventually } from '../../support/eventually.ts'
 import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
 import { flushedBefore, lossesIn, sentFromNowOn } from '../../support/packets/flushed-packets.ts'
 import { NumberedSender } from '../../support/packets/numbered-sender.ts'
+import { pause } from '../../support/pause.ts'
 import { RecorderProcess } from '../../support/processes/recorder-process.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
@@ -165,7 +165,7 @@ async function loseOneDisk({
   })
   const losses: PowerLoss[] = []
   while (losses.length < count) {
-    await delay(random.integer(0, LONGEST_LIFE_MS))
+    await pause(random.integer(0, LONGEST_LIFE_MS), 'power is lost at any moment')
     const losesCache = random.pick([false, true])
     losses.push(await cutPower({ disk, recorder, sender, from, losesCache }))
   }

@@ -8,10 +8,10 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { connectTo, rawAnswers, rawExchange } from '../../support/clients/raw-client.ts'
 import { simulatedMerge, simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { type SimulatedStage, stageName, startSimulatedStage } from '../../support/live/simulated-stage.ts'
+import { pause } from '../../support/pause.ts'
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
 
 const TRICKLERS = Number(process.env.TRICKLERS ?? 1_000)
@@ -141,7 +141,10 @@ async function trickle(
       if (open === 0) allClosed.resolve()
     })
   }
-  await Promise.race([allClosed.promise, delay(limitMs, undefined, { ref: false })])
+  await Promise.race([
+    allClosed.promise,
+    pause(limitMs, 'the limit that the product sets has passed', { ref: false }),
+  ])
   const left = open
   for (const socket of sockets) socket.destroy()
   return { open: left, lastMs }
@@ -156,7 +159,7 @@ async function goodRequests(url: string): Promise<number> {
     const answer = await fetch(url + DOWNLOAD, { headers: { authorization: GATEWAY_AUTHORIZATION } })
     assert.ok(Buffer.from(await answer.arrayBuffer()).equals(file))
     slowestMs = Math.max(slowestMs, Math.round(performance.now() - startedMs))
-    await delay(GOOD_PAUSE_MS)
+    await pause(GOOD_PAUSE_MS, 'a good client asks now and then')
   }
   return slowestMs
 }

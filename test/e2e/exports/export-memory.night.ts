@@ -1,7 +1,7 @@
 /**
  * A large export: how much memory its worker needs, and how much is fetched again when it is killed in the middle.
  *
- *   EXPORT_BYTES=20000000000 SPAN_BYTES=268435456 node --test test/e2e/exports/export-memory.test.ts
+ *   EXPORT_BYTES=20000000000 SPAN_BYTES=268435456 node --test test/e2e/exports/export-memory.night.ts
  */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -9,13 +9,13 @@ import { open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { WORKER_TIMINGS } from '../../../src/export/worker/worker-timings.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ExportWorkerProcess } from '../../support/exports/export-worker-process.ts'
 import { EXPORT_DEVICES, ExportWorld } from '../../support/exports/export-world.ts'
 import { httpOpen } from '../../support/http-get.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
+import { pause } from '../../support/pause.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
@@ -72,7 +72,7 @@ test(`an export of ${EXPORT_BYTES} bytes from three devices needs little memory,
   const sampler = (async () => {
     while (!sampling.signal.aborted) {
       most = Math.max(most, await rssOf(worker.pid).catch(() => 0))
-      await delay(SAMPLE_MS)
+      await pause(SAMPLE_MS, 'memory is sampled')
     }
   })()
   const startedMs = performance.now()

@@ -14,7 +14,6 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, type TestContext, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { type ChaosEnd, type ChaosResult, chaosDownload } from '../../support/chaos/chaos-client.ts'
 import { ChaosCrowd, type CrowdDownload } from '../../support/chaos/chaos-crowd.ts'
 import { ChaosEvents } from '../../support/chaos/chaos-events.ts'
@@ -22,6 +21,7 @@ import { ChaosWorld } from '../../support/chaos/chaos-world.ts'
 import { simulatedCapture, simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpOpen } from '../../support/http-get.ts'
+import { pause } from '../../support/pause.ts'
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
@@ -298,7 +298,7 @@ async function lapseOfTwo({ gateways, fleet }: ChaosWorld): Promise<readonly str
   const waiting = [0, 1].map((device) =>
     chaosDownload({ ...WHOLE, devices: [device], url: other.url, packets: 100 }),
   )
-  await delay(LAPSE_MS)
+  await pause(LAPSE_MS, 'its leases lapse')
   await Promise.all([stopped.signal('SIGCONT'), fleet.mend('redis', 1)])
   return (await Promise.all([...held, ...waiting])).map(({ end, code }) => `${end}${code}`)
 }

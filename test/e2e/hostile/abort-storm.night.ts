@@ -7,13 +7,13 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { ABORT_PHASES, abortedRequest } from '../../support/clients/abort-client.ts'
 import { connectTo } from '../../support/clients/raw-client.ts'
 import { simulatedRange } from '../../support/devices/simulated-capture.ts'
 import { eventually } from '../../support/eventually.ts'
 import { leaseKeys } from '../../support/lease/lease-dump.ts'
 import { type SimulatedStage, stageName, startSimulatedStage } from '../../support/live/simulated-stage.ts'
+import { pause } from '../../support/pause.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
@@ -95,6 +95,6 @@ async function quietUsage({ gateway, groups, redis }: SimulatedStage): Promise<U
     return leaseKeys(await redis.leftovers('capfleet'), 'capfleet').length === 0
   }
   await eventually(isQuiet, { message: 'no stream and no lease is left' })
-  if (MEASURES_MEMORY) await delay(3_000)
+  if (MEASURES_MEMORY) await pause(3_000, 'memory that is free goes back to the system')
   return gateway.usage()
 }

@@ -1,11 +1,12 @@
-// A reporter of node:test: a line of JSON for each failure, of which run-tests.mjs makes its second run, and {} at the end.
+// A reporter of node:test for run-tests.mjs: a line of JSON for each failure and for each file that has ended, and {} at the end.
 
 /** @param {AsyncIterable<{ type: string, data: any }>} events */
 // biome-ignore lint/style/noDefaultExport: node:test takes reporters as default exports.
-export default async function* failures(events) {
+export default async function* record(events) {
   for await (const { type, data } of events) {
-    // The last one, of all files: a run that was killed has none.
-    if (type === 'test:summary' && data.file === undefined) yield '{}\n'
+    // The one without a file is the last, of all files: a run that was killed has none.
+    if (type === 'test:summary')
+      yield `${JSON.stringify(data.file === undefined ? {} : { file: data.file, tookMs: data.duration_ms })}\n`
     if (type !== 'test:fail') continue
     const { error } = data.details
     // A suite fails because of its tests, which come first.

@@ -12,7 +12,6 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { describe, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { EXPORT_MANIFEST } from '../../../src/contract/export-answers.ts'
 import { eventually } from '../../support/eventually.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../../support/exports/export-captures.ts'
@@ -24,6 +23,7 @@ import {
   WHOLE_RANGE,
 } from '../../support/exports/export-world.ts'
 import { leaseKeys } from '../../support/lease/lease-dump.ts'
+import { pause } from '../../support/pause.ts'
 import { FAST_TIMINGS } from '../../support/processes/temp-worker.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -173,7 +173,7 @@ class KillRun implements AsyncDisposable {
       const now = Math.ceil(left / (events.length - index))
       await Promise.all(Array.from({ length: now }, () => this.#order()))
       left -= now
-      await delay(this.#random.integer(...EVENT_PAUSE_MS))
+      await pause(this.#random.integer(...EVENT_PAUSE_MS), 'failures come at any moment')
       stopped.push(...(await event()))
     }
     await Promise.all(stopped)
@@ -233,7 +233,7 @@ class KillRun implements AsyncDisposable {
       }
       // A device that is asked whether a filter compiles may be late where so much dies and begins.
       assert.ok(answer === undefined || [503, 504].includes(answer.status), answer?.body.toString())
-      await delay(ORDER_RETRY_MS)
+      await pause(ORDER_RETRY_MS, 'Redis is away, an order is tried again')
     }
   }
 
@@ -254,7 +254,7 @@ class KillRun implements AsyncDisposable {
         throw new Error(
           `${one.id} (${one.order[0]}) is ${state} for ever: ${answer?.body}\n${await this.#logs()}`,
         )
-      await delay(ORDER_RETRY_MS)
+      await pause(ORDER_RETRY_MS, 'Redis is away, an order is tried again')
     }
   }
 
@@ -292,7 +292,7 @@ class KillRun implements AsyncDisposable {
   async #killRedis(): Promise<readonly Promise<void>[]> {
     const { redis } = this.#world
     await redis.stop('SIGKILL')
-    await delay(this.#random.integer(0, 1_000))
+    await pause(this.#random.integer(0, 1_000), 'Redis stays away for some time')
     await redis.start()
     return []
   }
@@ -301,7 +301,11 @@ class KillRun implements AsyncDisposable {
   async #stopWorker(): Promise<readonly Promise<void>[]> {
     const worker = this.#random.pick(this.#workers)
     await worker.signal('SIGSTOP')
-    return [delay(STOPPED_MS).then(() => worker.signal('SIGCONT'))]
+    return [
+      pause(STOPPED_MS, 'a worker stands still for longer than its lock holds').then(() =>
+        worker.signal('SIGCONT'),
+      ),
+    ]
   }
 
   async #logs(): Promise<string> {

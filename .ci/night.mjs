@@ -1,0 +1,45 @@
+// The tests of a night: those that take too long for each change, the counted ones with higher counts, and Kubernetes. Ends with a
+// table, and non-zero when any failed.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+/** How often the counted tests do what they do; the long runs of ARCHITECTURE.md go further. */
+const COUNTS = {
+  ...{ STORE_FLIPS: 1000, STORE_CUTS: 200, STORE_TEARS: 200, RUNNING_FLIPS: 200, UPGRADE_KILLS: 20 },
+  ...{ RECORDER_KILLS: 50, APPLIANCE_KILLS: 30, POWER_LOSSES: 20, AUDIT_KILLS: 40 },
+  ...{ EXPORTS: 100, WORKER_KILLS: 60, REDIS_KILLS: 6, CHAOS_EVENTS: 1500 },
+  ...{ HOSTILE_DOWNLOADS: 1600, ABORTS: 2000, RESTARTS: 40, DOWNLOAD_CUTS: 6, CONTRACT_EXAMPLES: 50 },
+  ...{ FORCED_QUERIES: 300, AUDIT_QUERIES: 2000, MUTATED_TOKENS: 50_000, HIDDEN_DOWNLOADS: 1000 },
+}
+/** Files of `npm test` that read one of the counts. */
+const COUNTED = [
+  'test/appliance/recorder/upgrade.test.ts',
+  'test/e2e/access/audit.test.ts',
+  'test/e2e/access/forced-filter.test.ts',
+  'test/e2e/access/hostile-queries.test.ts',
+  'test/e2e/failures/damaged-store.test.ts',
+  'test/e2e/failures/device-restart.test.ts',
+  'test/e2e/failures/recorder-kills.test.ts',
+  'test/src/auth/token-verifier.test.ts',
+  'test/src/serve/download-audit.test.ts',
+]
+
+const runs = [
+  ['tests', [process.execPath, '.ci/run-tests.mjs', '--night', 'test/**/*.night.ts', ...COUNTED]],
+  ['filters', ['npm', 'run', 'filters', '--', '200000']],
+  ['Kubernetes', ['npm', 'run', 'test:kubernetes'], whyNoKubernetes()],
+]
+
+function whyNoKubernetes() {
+  if (process.getuid() !== 0) return 'it needs root'
+  return existsSync('.tools/kubelet') ? undefined : 'npm run test:kubernetes was never run here'
+}
+
+const rows = runs.map(([name, [program, ...args], missing]) => {
+  if (missing !== undefined) return `not run  ${name}: ${missing}`
+  const startMs = Date.now()
+  const { status } = spawnSync(program, args, { stdio: 'inherit', env: { ...COUNTS, ...process.env } })
+  if (status !== 0) process.exitCode = 1
+  return `${status === 0 ? 'passed ' : 'FAILED '}  ${name} (${Math.round((Date.now() - startMs) / 60_000)} min)`
+})
+process.stdout.write(`\nthe night:\n${rows.join('\n')}\n`)
