@@ -10,6 +10,7 @@ import { CapfleetError } from './base/error.ts'
 import { Secret } from './base/secret.ts'
 import { formatFindings } from './command/appliance-doctor.ts'
 import { readPassword } from './command/password-prompt.ts'
+import { createProgressBar } from './command/progress-bar.ts'
 import { Device } from './device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from './device/device-client.ts'
 import type { DeviceKind } from './device/device-kind.ts'
@@ -38,7 +39,9 @@ export async function runDeviceCheck(
   asked: CheckedDevice,
   { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
 ): Promise<boolean> {
-  const findings = await checkDevice(await askedDevice(asked), signal)
+  const device = await askedDevice(asked)
+  const bar = createProgressBar('device check')
+  const findings = await checkDevice(device, signal, bar.tell).finally(bar.clear)
   const text = json ? JSON.stringify({ findings }, undefined, 2) : formatFindings(findings)
   process.stdout.write(`${text}\n`)
   return findings.every(({ level }) => level !== 'problem')
@@ -57,7 +60,11 @@ async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedD
       throw new CapfleetError('bad-parameter', `--${mistake.path.join()} ${mistake.message}`)
     const password = new Secret(await readPassword(user))
     if (password.reveal() === '') throw new CapfleetError('bad-parameter', 'the password is empty')
-    const tls = await readClientTls({ ca }, resolve('command line'), 'command line')
+    const tls = await readClientTls({ ca }, resolve('command line'), '--url').catch((error: unknown) => {
+      if (!(error instanceof CapfleetError)) throw error
+      const message = `--ca ${ca} is not a file of certificates in PEM form (${error.message})`
+      throw new CapfleetError('bad-parameter', message, { cause: error })
+    })
     return new Device({ name: new URL(url).host, url, user, password, ...tls })
   }
   if (name === undefined || config === undefined)
@@ -90,20 +97,35 @@ interface Check {
   readonly signal: AbortSignal
 }
 
-/** In the order in which a gateway needs it; a device that does not answer at all, or refuses us, is asked no more. */
-export async function checkDevice(device: Device, signal: AbortSignal): Promise<readonly Finding[]> {
+/**
+ * In the order in which a gateway needs it; a device that does not answer at all, or refuses us, is asked no more. `tell` is
+ * called with each question before its answer is there.
+ */
+export async function checkDevice(
+  device: Device,
+  signal: AbortSignal,
+  tell: (question: string) => void = () => undefined,
+): Promise<readonly Finding[]> {
   const findings = new FindingList(device.name)
   const client = new DeviceClient(device, { connectTimeoutMs: TIMEOUT_MS, idleTimeoutMs: TIMEOUT_MS })
   const check = { client, name: device.name, findings, signal }
+  const ask = (question: string) => tell(`${question} (${TIMEOUT_MS / 1000} s at most)`)
   try {
+    ask('its version')
     const kind = await checkVersion(check, device.kind)
     if (kind === undefined) return findings.findings
+    ask('its clock')
     await checkTime(check)
+    ask('its readers')
     await checkReaders(check)
+    ask('its list of captures')
     const list = await checkList(check)
     if (list === 'refuses us') return findings.findings
+    ask('whether it filters')
     await checkFilters(check)
+    ask('an estimate')
     await checkEstimates(check)
+    ask('a second of packets')
     if (list !== undefined) await checkStream(check, list, kind)
     return findings.findings
   } finally {
@@ -241,7 +263,10 @@ async function readStream(
     if (!isWhole) break
   }
   const { packets, bytes, outOfOrder } = input.figures
-  findings.ok('download', `${packets} packets, ${bytes} bytes of the first second of ${capture.name}`)
+  findings.ok(
+    'download',
+    `${packets} packet${packets === 1 ? '' : 's'}, ${bytes} bytes of the first second of ${capture.name}`,
+  )
   if (!isWhole) findings.ok('end', `not looked at: it has more than ${STREAM_BYTES_MAX} bytes`)
   else if (body.end.isUnverified) {
     const detail = 'it closes the connection after the last packet, and sends neither a length nor chunks'

@@ -23,7 +23,9 @@ export function formatFindings(findings: readonly Finding[]): string {
     const head = `${level.padEnd('warning'.length)}  ${subject.padEnd(subjectWidth)}  ${check.padEnd(checkWidth)}  `
     return [`${head}${detail}`, ...(fix === '' ? [] : [`${' '.repeat(head.length)}-> ${fix}`])]
   })
-  const count = (level: Finding['level']): number =>
-    findings.filter((finding) => finding.level === level).length
-  return [...lines, '', `${count('problem')} problems, ${count('warning')} warnings`].join('\n')
+  const count = (level: Finding['level']): string => {
+    const { length } = findings.filter((finding) => finding.level === level)
+    return `${length} ${level}${length === 1 ? '' : 's'}`
+  }
+  return [...lines, '', `${count('problem')}, ${count('warning')}`].join('\n')
 }

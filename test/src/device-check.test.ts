@@ -35,7 +35,7 @@ test('one of ours has nothing to be mended', async () => {
     [],
   )
   assert.match(detail(findings, 'version'), /of capfleet$/)
-  assert.match(detail(findings, 'download'), /^1 packets, 19 bytes of the first second of some/)
+  assert.match(detail(findings, 'download'), /^1 packet, 19 bytes of the first second of some/)
   assert.match(detail(findings, 'order'), /and it says so$/)
 })
 
@@ -98,6 +98,14 @@ describe('a device of another maker', () => {
     assert.deepEqual(levels(await checkDevice(absent, NEVER)), { version: 'problem' })
   })
 
+  test('is told of before each question', async () => {
+    foreign.behaviour = {}
+    const questions: string[] = []
+    await checkDevice(device(), NEVER, (question) => questions.push(question))
+    assert.equal(questions.length, 7)
+    assert.match(questions[0] ?? '', /^its version \(30 s at most\)$/)
+  })
+
   test('that is configured as one of ours', async () => {
     foreign.behaviour = {}
     const findings = await checkDevice(device('capfleet'), NEVER)
@@ -129,6 +137,14 @@ describe('a device of another maker', () => {
       [['--url', 'http://u:p@127.0.0.1'], /--url must be http:.* without user/],
       [['--url', 'ftp://x'], /--url must be http:/],
       [['--url', foreign.config.url, '--user', 'g:w'], /--user must not contain a colon/],
+      [
+        ['--url', foreign.config.url, '--ca', 'package.json'],
+        /--ca package\.json is not a file of certificates/,
+      ],
+      [
+        ['--url', foreign.config.url, '--ca', '/no/such.pem'],
+        /--ca \/no\/such\.pem is not a file of certificates .*ENOENT/,
+      ],
     ] as const) {
       const refused = await run(...options)
       assert.equal(refused.status, 1)
