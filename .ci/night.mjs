@@ -9,6 +9,7 @@ const COUNTS = {
   ...{ RECORDER_KILLS: 50, APPLIANCE_KILLS: 30, POWER_LOSSES: 20, AUDIT_KILLS: 40 },
   ...{ EXPORTS: 100, WORKER_KILLS: 60, REDIS_KILLS: 6, CHAOS_EVENTS: 1500 },
   ...{ HOSTILE_DOWNLOADS: 1600, ABORTS: 2000, RESTARTS: 40, DOWNLOAD_CUTS: 6, CONTRACT_EXAMPLES: 50 },
+  ...{ CAPFLEET_TURNS: 100, CAPFLEET_LONG: 1 },
   ...{ FORCED_QUERIES: 300, AUDIT_QUERIES: 2000, MUTATED_TOKENS: 50_000, HIDDEN_DOWNLOADS: 1000 },
 }
 /** Files of `npm test` that read one of the counts. */
@@ -19,7 +20,10 @@ const COUNTED = [
   'test/e2e/access/hostile-queries.test.ts',
   'test/e2e/failures/damaged-store.test.ts',
   'test/e2e/failures/device-restart.test.ts',
+  'test/e2e/failures/full-store.test.ts',
   'test/e2e/failures/recorder-kills.test.ts',
+  'test/native/engine.test.ts',
+  'test/src/audit/verify-audit.test.ts',
   'test/src/auth/token-verifier.test.ts',
   'test/src/serve/download-audit.test.ts',
 ]

@@ -5,11 +5,14 @@ import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { TEST_LIMIT_MS } from '../support/test-limits.ts'
 
 const PROGRAM = 'native/build-test/engine-tests/engine_tests'
 const FILTER_PROGRAM = 'native/build-test/engine-tests/filter_tests'
 /** A test that waits for ever ends here: nothing else can end a program that this process waits for. */
-const LIMIT_MS = 600_000
+const LIMIT_MS = TEST_LIMIT_MS - 60_000
+/** Percent of the turns of randomised tests; the night has all of them. */
+const TURNS = { CAPFLEET_TURNS: process.env.CAPFLEET_TURNS ?? '30' }
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
 /** The suites that the threaded program must hold, so that none drops out of its build unseen. */
 const THREADED_SUITES = [
@@ -67,7 +70,7 @@ function assertPassed(t: TestContext, ended: SpawnSyncReturns<string>): string {
 }
 
 test('every engine test passes under address and undefined-behaviour sanitizers', (t) => {
-  const output = assertPassed(t, run(PROGRAM, []))
+  const output = assertPassed(t, run(PROGRAM, [], TURNS))
   const ran = Number(/(\d+) tests from \d+ test suites ran/.exec(output)?.[1])
   assert.ok(ran > 50, `${ran} tests ran`)
 })

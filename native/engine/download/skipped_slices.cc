@@ -56,10 +56,10 @@ size_t SliceSkip::countSlices(const SlicePlan& plan) {
 
 /// Takes the block off the limits. False when it may not be passed over.
 bool SliceSkip::take(const SlicePlan& plan, const PlannedBlock& block) {
+  const BlockCheck check = plan.segments[block.segment]->checks->of(block.number);
+  if (check == BlockCheck::kDamaged) return true;
   const BlockEntry& entry = block.entry;
-  if (entry.isDamaged()) return true;
-  const bool isIntact = plan.segments[block.segment]->checks->isIntact(block.number);
-  if (!isIntact || entry.packets > left_.packets || entry.bytes > left_.bytes) {
+  if (check == BlockCheck::kUnread || entry.packets > left_.packets || entry.bytes > left_.bytes) {
     return false;
   }
   left_.packets -= entry.packets;
@@ -93,12 +93,11 @@ Status SliceSkip::addSlices(const SlicePlan& plan, size_t slices) {
 /// Counts the packets of a block before `endNs`, from its entry if the entry says all.
 Status SliceSkip::add(const Block& block, int64_t endNs) {
   const BlockEntry& entry = block.entry;
-  if (entry.isDamaged()) {
+  if (block.segment->checks->of(block.number) == BlockCheck::kDamaged) {
     skipped_.corruptBlocks++;
     return ok();
   }
-  const bool isIntact = block.segment->checks->isIntact(block.number);
-  if (isIntact && entry.minNs >= context_.beginNs && entry.maxNs < endNs) {
+  if (entry.minNs >= context_.beginNs && entry.maxNs < endNs) {
     add(entry.packets, entry.bytes, entry.minNs, entry.maxNs);
     return ok();
   }

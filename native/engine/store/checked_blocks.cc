@@ -18,13 +18,13 @@ std::vector<std::string> SuspectSegments::take() {
 
 void SegmentChecks::note(uint32_t block, bool isIntact) {
   const std::lock_guard lock(mutex_);
-  if (intact_.size() <= block) intact_.resize(size_t{block} + 1);
-  intact_[block] = isIntact;
+  if (checks_.size() <= block) checks_.resize(size_t{block} + 1, BlockCheck::kUnread);
+  checks_[block] = isIntact ? BlockCheck::kIntact : BlockCheck::kDamaged;
 }
 
-bool SegmentChecks::isIntact(uint32_t block) const {
+BlockCheck SegmentChecks::of(uint32_t block) const {
   const std::lock_guard lock(mutex_);
-  return block < intact_.size() && intact_[block];
+  return block < checks_.size() ? checks_[block] : BlockCheck::kUnread;
 }
 
 void SegmentChecks::suspect() const {

@@ -1,6 +1,6 @@
-// What reading has shown of stored blocks: that their bytes match their checksums. Such a block can
-// be passed over, and counts as if it had been read again. And which segments should be checked,
-// because bytes of them did not match.
+// What reading has shown of stored blocks: whether their bytes match their checksums. With this a
+// block can be passed over, and is still left out or counted as if it had been read again. And
+// which segments should be checked because of it.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,12 @@
 #include "store/segment_index.h"
 
 namespace capfleet {
+
+enum class BlockCheck : uint8_t {
+  kUnread,  ///< nobody has read it, or it was forgotten
+  kIntact,
+  kDamaged,
+};
 
 /// Segments in which reading met damage that neither their index nor the log of their capture
 /// tells of: the store's writer should check them. Thread-safe.
@@ -43,8 +49,7 @@ class SegmentChecks {
       : segment_(std::move(segment)), suspects_(std::move(suspects)) {}
 
   void note(uint32_t block, bool isIntact);
-  /// False also when nobody has read it, or it was forgotten.
-  bool isIntact(uint32_t block) const;
+  BlockCheck of(uint32_t block) const;
   /// Something of the segment is damaged, and nothing that is stored says so.
   void suspect() const;
 
@@ -52,7 +57,7 @@ class SegmentChecks {
   const std::string segment_;
   const std::shared_ptr<SuspectSegments> suspects_;  ///< null: they are not asked for
   mutable std::mutex mutex_;
-  std::vector<bool> intact_;
+  std::vector<BlockCheck> checks_;
 };
 
 /// What is known of the segments that were read last, a byte for each block. It is lost with the

@@ -155,7 +155,7 @@ TEST(StreamWriter, LosesAndDoublesNothingWhenAnyCallFailsOnce) {
 TEST(StreamWriter, LosesAndDoublesNothingWhenTheDiskFailsForAWhile) {
   auto random = seededRandom();
   const auto packets = numberedPackets(200);
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < turns(100); ++round) {
     const TempDirectory directory;
     const FileFault fault{static_cast<long>(randomBelow(random, 150)),
                           static_cast<long>(1 + randomBelow(random, 30)), EIO,

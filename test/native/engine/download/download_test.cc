@@ -233,7 +233,7 @@ TEST(Download, CutsPacketsAndRoundsTimestampsDown) {
 
 TEST(Download, EndsAtTheSpanAfterTheFirstPacketThatPasses) {
   auto random = seededRandom();
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < turns(40); i++) {
     StoredStreams store;
     store.packetsPerBlock = 30;
     for (int j = 0; j < 3; j++) {

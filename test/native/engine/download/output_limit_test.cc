@@ -43,7 +43,7 @@ TEST(OutputLimit, EndsBeforeTheFirstPacketThatPassesIt) {
   const auto all = store.inRange(0, INT64_MAX);
   uint64_t allBytes = 24;
   for (const StoredPacket& packet : all) allBytes += 16 + packet.captured.size();
-  for (int i = 0; i < 60; i++) {
+  for (int i = 0; i < turns(60); i++) {
     DownloadOptions options = store.options();
     options.scanBytes = 20'000;
     options.compression = i % 3 == 0 ? Compression{Codec::kZstd, 1} : Compression{};

@@ -95,7 +95,7 @@ DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& stream
 TEST(PassedBlocks, NeverChangeABody) {
   auto random = seededRandom();
   uint64_t passed = 0, packets = 0, matched = 0, framed = 0;
-  for (int round = 0; round < turns(12); round++) {
+  for (int round = 0; round < turns(12, 4); round++) {
     StoredStreams streams;
     streams.packetsPerBlock = 4 + randomBelow(random, 30);
     streams.segmentBytes = 5000 + randomBelow(random, 100'000);

@@ -76,7 +76,7 @@ TEST(BpfEvaluator, AgreesWithLibpcapOnExpressions) {
 TEST(BpfEvaluator, AgreesWithLibpcapOnRandomPrograms) {
   auto random = seededRandom();
   uint64_t accepted = 0;
-  for (int i = 0; i < 40000; i++) {
+  for (int i = 0; i < turns(40000); i++) {
     const BothPrograms programs = bothPrograms(randomProgram(random));
     const BpfEvaluator evaluator(parsed(programs));
     for (int j = 0; j < 4; j++) {
@@ -88,7 +88,7 @@ TEST(BpfEvaluator, AgreesWithLibpcapOnRandomPrograms) {
                 expected);
     }
   }
-  EXPECT_GT(accepted, 10000u);
+  EXPECT_GT(accepted, 50u);
 }
 
 TEST(BpfEvaluator, RejectsWhatCannotBeComputed) {

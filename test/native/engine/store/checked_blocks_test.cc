@@ -15,15 +15,15 @@ SegmentIndex indexOf(uint64_t firstChecksum) {
 TEST(CheckedBlocks, KnowsOfABlockWhatWasSeenLast) {
   CheckedBlocks blocks;
   const auto checks = blocks.of("a/00000001", indexOf(7));
-  EXPECT_FALSE(checks->isIntact(2));
+  EXPECT_EQ(checks->of(2), BlockCheck::kUnread);
   checks->note(2, true);
   checks->note(0, true);
   checks->note(0, false);
   const auto again = blocks.of("a/00000001", indexOf(7));
-  EXPECT_FALSE(again->isIntact(0));
-  EXPECT_FALSE(again->isIntact(1));
-  EXPECT_TRUE(again->isIntact(2));
-  EXPECT_FALSE(blocks.of("b/00000001", indexOf(7))->isIntact(2));
+  EXPECT_EQ(again->of(0), BlockCheck::kDamaged);
+  EXPECT_EQ(again->of(1), BlockCheck::kUnread);
+  EXPECT_EQ(again->of(2), BlockCheck::kIntact);
+  EXPECT_EQ(blocks.of("b/00000001", indexOf(7))->of(2), BlockCheck::kUnread);
 }
 
 TEST(CheckedBlocks, NamesEachSuspectOnce) {
@@ -42,13 +42,13 @@ TEST(CheckedBlocks, NamesEachSuspectOnce) {
 TEST(CheckedBlocks, DoesNotTakeASegmentForARemovedOneOfItsPath) {
   CheckedBlocks blocks;
   blocks.of("a", indexOf(7))->note(1, true);
-  EXPECT_FALSE(blocks.of("a", indexOf(8))->isIntact(1));
+  EXPECT_EQ(blocks.of("a", indexOf(8))->of(1), BlockCheck::kUnread);
 }
 
 TEST(CheckedBlocks, RemembersNothingOfASegmentWithoutBlocks) {
   CheckedBlocks blocks;
   blocks.of("a", {})->note(1, true);
-  EXPECT_FALSE(blocks.of("a", {})->isIntact(1));
+  EXPECT_EQ(blocks.of("a", {})->of(1), BlockCheck::kUnread);
 }
 
 TEST(CheckedBlocks, ForgetsTheSegmentThatWasNotUsedForLongest) {
@@ -58,9 +58,9 @@ TEST(CheckedBlocks, ForgetsTheSegmentThatWasNotUsedForLongest) {
   blocks.of("b", indexOf(2))->note(0, true);
   blocks.of("a", indexOf(1));
   blocks.of("c", indexOf(3))->note(0, true);
-  EXPECT_TRUE(blocks.of("a", indexOf(1))->isIntact(0));
-  EXPECT_TRUE(blocks.of("c", indexOf(3))->isIntact(0));
-  EXPECT_FALSE(blocks.of("b", indexOf(2))->isIntact(0));
+  EXPECT_EQ(blocks.of("a", indexOf(1))->of(0), BlockCheck::kIntact);
+  EXPECT_EQ(blocks.of("c", indexOf(3))->of(0), BlockCheck::kIntact);
+  EXPECT_EQ(blocks.of("b", indexOf(2))->of(0), BlockCheck::kUnread);
   kept->note(1, true);  // who still has it may go on
 }
 

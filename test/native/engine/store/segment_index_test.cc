@@ -134,11 +134,28 @@ TEST_F(SegmentIndexFile, HasDamagedBlocks) {
   ASSERT_TRUE(index) << index.error().message;
   EXPECT_EQ(index->damagedBlocks, 1u);
   EXPECT_EQ(index->blocks[1], damaged);
-  damaged.packets = 1;
+  EXPECT_FALSE(damaged.asWritten());
+  damaged.tallyBytes = 8;
   bytes_ = headerBytes(7, kHeader);
   append(bytes_, entryBytes(kFirst));
   append(bytes_, entryBytes(damaged));
   EXPECT_EQ(errorCode(), Code::kStoreCorrupt);
+}
+
+TEST_F(SegmentIndexFile, KeepsWhatABlockWasBeforeItWasMarked) {
+  const BlockEntry marked = kSecond.asDamaged();
+  EXPECT_EQ(marked.packets, 0u);
+  EXPECT_EQ(marked.lostPackets, kSecond.packets);
+  EXPECT_EQ(marked.asDamaged(), marked);
+  bytes_ = headerBytes(7, kHeader);
+  for (const BlockEntry& entry : {kFirst, marked, kThird}) append(bytes_, entryBytes(entry));
+  const auto index = read();
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(index->blocks[1], marked);
+  BlockEntry written = kSecond;
+  written.tallyBytes = 0;
+  written.tallyOffset = 0;
+  EXPECT_EQ(index->blocks[1].asWritten(), written);
 }
 
 TEST_F(SegmentIndexFile, IsCorruptWhenItEndsInsideTheHeader) {

@@ -1,6 +1,8 @@
 // The seed of a randomised test: printed, and taken from SEED= to run a failure again.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -15,14 +17,19 @@ inline std::mt19937_64 seededRandom() {
   return std::mt19937_64(seed);
 }
 
-/// How often a randomised test turns: a third under the thread sanitizer, where each turn takes ten
-/// times as long. The other sanitizers see all of them.
-constexpr int turns(int all) {
+/// How often a randomised test turns: CAPFLEET_TURNS percent of `all`, at least `least`; without it
+/// all. A third of that under the thread sanitizer, where each turn takes ten times as long.
+inline int turns(int all, int least = 1) {
+  static const int64_t percent = [] {
+    const char* const asked = std::getenv("CAPFLEET_TURNS");
+    return asked == nullptr ? int64_t{100} : std::atoll(asked);
+  }();
 #ifdef __SANITIZE_THREAD__
-  return (all + 2) / 3;
+  constexpr int64_t kPart = 3;
 #else
-  return all;
+  constexpr int64_t kPart = 1;
 #endif
+  return static_cast<int>(std::max<int64_t>(least, all * percent / (100 * kPart)));
 }
 
 inline size_t randomBelow(std::mt19937_64& random, size_t end) { return random() % end; }
