@@ -1,8 +1,9 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
 // the Node.js that runs capfleet), the native build; for tests more tools too. Quick when nothing is missing.
-//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes]
+//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--test-files FILE...]
 // --test adds what `npm test` needs, --bench with it what `npm run bench` needs, --engine-tests the engine's own tests alone,
-// --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs.
+// --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --test-files what
+// these test files need.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -22,6 +23,7 @@ import {
 } from './setup/debian-packages.mjs'
 import { buildChartTools, buildKubernetes, buildS3Server } from './setup/go-tools.mjs'
 import { makeKubernetesSchemas } from './setup/kubernetes-schemas.mjs'
+import { ALL_NEEDS, needsOf } from './setup/test-needs.mjs'
 import { whenChanged } from './setup/when-changed.mjs'
 
 const forBench = process.argv.includes('--bench')
@@ -29,6 +31,9 @@ const forTests = forBench || process.argv.includes('--test')
 const forEngineTests = process.argv.includes('--engine-tests')
 const forFuzzing = process.argv.includes('--fuzz')
 const forKubernetes = process.argv.includes('--kubernetes')
+const filesAt = process.argv.indexOf('--test-files')
+const testFiles = filesAt === -1 ? [] : process.argv.slice(filesAt + 1)
+const needs = forTests ? ALL_NEEDS : needsOf(testFiles)
 
 /** node_modules follows the lock file: a stamp inside it remembers which one it was made from. */
 function installModules() {
@@ -111,6 +116,7 @@ installPackages([
   ...(forTests ? TEST_PACKAGES : []),
   ...(forKubernetes ? KUBERNETES_PACKAGES : []),
 ])
+if (testFiles.length > 0) installWhereAllowed(TEST_PACKAGES, 'tests that use them')
 if (forBench) installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')
 installModules()
 buildConsole()
@@ -122,15 +128,11 @@ buildNative('build', {
 if (forBench && !run('cmake', ['--build', 'native/build', '--target', 'capfleet-engine-run'])) {
   fail('the program of the bench was not built; the message is above')
 }
-if (forTests || forKubernetes) {
-  installPythonTools()
-  buildChartTools()
-}
-if (forTests) {
-  unpackPromtool()
-  buildS3Server()
-  makeKubernetesSchemas()
-  buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
-  buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
-}
+if (needs.has('python') || forKubernetes) installPythonTools()
+if (needs.has('chart') || forKubernetes) buildChartTools()
+if (needs.has('chart')) makeKubernetesSchemas()
+if (needs.has('promtool')) unpackPromtool()
+if (needs.has('s3')) buildS3Server()
+if (needs.has('engine')) buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
+if (needs.has('threads')) buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
 if (forKubernetes) buildKubernetes()

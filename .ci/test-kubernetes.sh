@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 PATH="$PWD/node_modules/.bin:$PATH"
 if [ "$(id -u)" != 0 ]; then echo 'test:kubernetes: images and a node can only be run by root' >&2; exit 1; fi
 if [ ! -x .tools/kubelet ]; then
-  echo 'test:kubernetes: there is no Kubernetes for tests: install Go 1.26 or later, then run it again' >&2
+  echo 'test:kubernetes: Kubernetes was not built; `node .ci/setup.mjs --kubernetes` builds it, or says why not' >&2
   exit 1
 fi
 node test/images/build-images.ts

@@ -1,4 +1,5 @@
 // The units for machines without Kubernetes: systemd knows every directive, and they leave the programs little.
+
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -10,6 +11,7 @@ import { putUser } from '../src/auth/edit-users-file.ts'
 import { loadGatewayConfig } from '../src/gateway-config.ts'
 import { tempClient } from './support/processes/client-process.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
+import { skipWithout } from './support/set-up-tools.ts'
 import { tempFolder } from './support/temp-folder.ts'
 
 const FOLDER = join(REPOSITORY_ROOT, 'config/systemd')
@@ -32,9 +34,8 @@ function exposureIn(said: string): number {
   return Number(/exposure level for \S+: ([0-9.]+)/.exec(said)?.[1])
 }
 
-const isMissing = spawnSync('systemd-analyze', ['--version']).error !== undefined
-const skip =
-  isMissing && process.env.CI !== 'true' ? 'systemd-analyze is missing: apt-get install systemd' : false
+const isThere = spawnSync('systemd-analyze', ['--version']).error === undefined
+const skip = skipWithout(isThere, 'systemd-analyze is missing: apt-get install systemd')
 
 describe('the units of systemd', { skip }, () => {
   for (const unit of UNITS) {

@@ -41,6 +41,10 @@ export const TEST_PACKAGES = [
   'e2fsprogs',
   'xfsprogs',
   'netsniff-ng',
+  'libfaketime',
+  'openssl',
+  'procps',
+  'tzdata',
   'python3-venv',
   'zsh',
   'fish',
@@ -48,6 +52,11 @@ export const TEST_PACKAGES = [
   'systemd',
   // The browser of the page's tests.
   'chromium',
+  // With curl, what downloads are resumed with.
+  'wget',
+  'aria2',
+  'busybox',
+  'python3-requests',
 ]
 
 /** What `npm run bench -- profile` counts instructions and samples stacks with. */

@@ -1,12 +1,14 @@
 // Tools of the tests that are made of Go modules (test/tools), into .tools. Where they cannot be made, the tests that
 // need them say so.
-import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { output, ROOT, run, say } from './console.mjs'
 import { whenChanged } from './when-changed.mjs'
 
 const TOOLS = join(ROOT, '.tools')
+
+/** Always the Go of .ci/python-lock.txt: one that the machine has may be too old, and the tools were tried with this one. */
+export const GO = join(ROOT, '.venv', 'bin', 'go')
 
 export function buildS3Server() {
   fromModule(
@@ -61,7 +63,7 @@ function versionFlags(version) {
 }
 
 function keepKwokStages(source) {
-  const module = output('go', ['list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], { cwd: source }).trim()
+  const module = output(GO, ['list', '-m', '-f', '{{.Dir}}', 'sigs.k8s.io/kwok'], { cwd: source }).trim()
   if (!existsSync(module)) return false
   const stages = [
     ['node/fast', 'node-'],
@@ -83,12 +85,11 @@ function fromModule(name, about, make) {
   const inputs = names.map((file) => join(source, file)).filter((file) => existsSync(file))
   whenChanged(join(TOOLS, `${name}.sources`), inputs, () => {
     const lost = `tests ${about.tests} are skipped`
-    if (spawnSync('go', ['version']).status !== 0) return say(`Go is not installed: ${lost}`)
     say(`building ${about.what}`)
     // The sums in the repository hold, whatever the environment says about modules.
     const build = (target, packages, flags = '') => {
       const options = ['-mod=readonly', '-trimpath', '-buildvcs=false', `-ldflags=-s -w ${flags}`]
-      return run('go', ['build', ...options, '-o', target, ...packages], { cwd: source })
+      return run(GO, ['build', ...options, '-o', target, ...packages], { cwd: source })
     }
     return make(build, source) || say(`go failed, its message is above: ${lost}`)
   })

@@ -1,10 +1,10 @@
 // JSON schemas for kubeconform -strict, one file for each kind, from the description of its API that Kubernetes has in
 // its sources: .tools/kubernetes-schemas/VERSION/KIND-GROUP-VERSION.json, as kubeconform spells them.
-import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { output, ROOT, say } from './console.mjs'
+import { GO } from './go-tools.mjs'
 import { whenChanged } from './when-changed.mjs'
 
 /** The minor versions that the chart is for, each with the checksum that Go gives its module. */
@@ -26,7 +26,6 @@ export function makeKubernetesSchemas() {
   const stamp = join(ROOT, '.tools', 'kubernetes-schemas.sources')
   whenChanged(stamp, [fileURLToPath(import.meta.url)], () => {
     const lost = 'tests of the chart against schemas are skipped'
-    if (spawnSync('go', ['version']).status !== 0) return say(`Go is not installed: ${lost}`)
     say('making the schemas of Kubernetes')
     rmSync(folder, { recursive: true, force: true })
     return Object.entries(VERSIONS).every(([version, checksum]) => {
@@ -39,7 +38,7 @@ export function makeKubernetesSchemas() {
 }
 
 function apiDescription(version, checksum) {
-  const answer = output('go', ['mod', 'download', '-json', `k8s.io/kubernetes@v${version}`], { cwd: '/' })
+  const answer = output(GO, ['mod', 'download', '-json', `k8s.io/kubernetes@v${version}`], { cwd: '/' })
   const module = answer && JSON.parse(answer)
   if (module?.Sum !== checksum) return undefined
   return JSON.parse(readFileSync(join(module.Dir, 'api', 'openapi-spec', 'swagger.json'), 'utf8'))

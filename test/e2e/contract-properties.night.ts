@@ -1,4 +1,5 @@
 // Made-up requests from /openapi.json (schemathesis): none is answered 500, and none otherwise than described.
+
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -8,6 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { httpGet } from '../support/http-get.ts'
 import { SMALL_FLEET_START_NS, type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { skipWithout } from '../support/set-up-tools.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../support/test-limits.ts'
 
@@ -76,10 +78,10 @@ function run(folder: string, args: readonly string[]): Promise<{ code: number | 
   })
 }
 
-const skip =
-  !existsSync(SCHEMATHESIS) &&
-  process.env.CI === undefined &&
-  'schemathesis is not set up: node .ci/setup.mjs --test'
+const skip = skipWithout(
+  existsSync(SCHEMATHESIS),
+  'there is no schemathesis in .venv; `node .ci/setup.mjs --test` brings it',
+)
 
 describe(`${EXAMPLES} made-up requests to each path (SEED=${SEED})`, {
   skip,

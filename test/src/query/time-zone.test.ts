@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { resolveTimeZone } from '../../../src/query/time-zone.ts'
 import { ZONE_ALIASES } from '../../../src/query/zone-aliases.ts'
+import { skipWithout } from '../../support/set-up-tools.ts'
 
 const clockOf = (zone: string): string =>
   [Date.UTC(2026, 0, 1), Date.UTC(2026, 6, 1)]
@@ -53,7 +54,7 @@ for (const zone of [
 const DATABASE = '/usr/share/zoneinfo/tzdata.zi'
 
 test('every zone of the machine’s own database that Intl understands is known', {
-  skip: existsSync(DATABASE) ? false : `there is no ${DATABASE}`,
+  skip: skipWithout(existsSync(DATABASE), `there is no ${DATABASE} (apt-get install tzdata)`),
 }, () => {
   const names = readFileSync(DATABASE, 'utf8')
     .split('\n')

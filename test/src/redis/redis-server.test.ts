@@ -9,6 +9,7 @@ import { CapfleetError } from '../../../src/base/error.ts'
 import type { Log } from '../../../src/base/log.ts'
 import { findPrivateRedis, type PrivateRedis, startPrivateRedis } from '../../../src/redis/redis-server.ts'
 import { eventually } from '../../support/eventually.ts'
+import { skipWithout } from '../../support/set-up-tools.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -122,5 +123,5 @@ test('the server ends with a gateway that is killed', { skip: hasNoSetpriv() }, 
 
 function hasNoSetpriv(): string | false {
   const probe = spawnSync('setpriv', ['--pdeathsig', 'TERM', 'true'])
-  return probe.status === 0 ? false : 'setpriv with --pdeathsig is not installed'
+  return skipWithout(probe.status === 0, 'setpriv with --pdeathsig is not installed (util-linux)')
 }

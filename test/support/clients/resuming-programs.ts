@@ -1,4 +1,5 @@
 /** Programs with which people download and resume, as they are installed here. */
+
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -6,6 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { CHROMIUM, ConsoleBrowser } from '../console/console-browser.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { skipWithout } from '../set-up-tools.ts'
 
 export interface ProgramRun {
   readonly url: string
@@ -34,7 +36,7 @@ function byShell(name: string, needs: string, script: string): ResumingProgram {
   const isThere = spawnSync('sh', ['-c', needs], { stdio: 'ignore' }).status === 0
   return {
     name,
-    missing: isThere ? false : `${needs} says that it is not installed`,
+    missing: skipWithout(isThere, `\`${needs}\` fails: it is not installed`),
     run: async ({ url, user, password, folder }) => {
       const target = new URL(url)
       Object.assign(target, { username: user, password })
@@ -62,7 +64,7 @@ function byShell(name: string, needs: string, script: string): ResumingProgram {
 /** Saves by the download manager of a browser, which resumes or begins again as it likes. */
 const BY_BROWSER: ResumingProgram = {
   name: 'chromium',
-  missing: existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`,
+  missing: skipWithout(existsSync(CHROMIUM), `${CHROMIUM} is not installed (apt-get install chromium)`),
   run: async ({ url, user, password }) => {
     await using browser = await ConsoleBrowser.launch()
     const file = await browser.save(url, { username: user, password })

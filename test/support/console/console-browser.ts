@@ -1,4 +1,5 @@
 /** A real browser with the page of a gateway in it, which notes what no page may do. */
+
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -7,16 +8,18 @@ import { join } from 'node:path'
 import { AxeBuilder } from '@axe-core/playwright'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { skipWithout } from '../set-up-tools.ts'
 import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export const CHROMIUM = '/usr/bin/chromium'
 
-/** Why tests of the page cannot run here; false: they can. Under CI they must. */
+/** For the `skip` of tests of the page. */
 export function missingForConsole(): string | false {
-  if (process.env.CI === 'true') return false
-  if (!existsSync(CHROMIUM)) return 'no browser: apt-get install chromium'
   const isBuilt = existsSync(join(REPOSITORY_ROOT, 'dist-console', 'index.html'))
-  return isBuilt ? false : 'the page is not built: node .ci/setup.mjs'
+  return (
+    skipWithout(existsSync(CHROMIUM), 'no browser: apt-get install chromium') ||
+    skipWithout(isBuilt, 'the page is not built: node .ci/setup.mjs')
+  )
 }
 
 export interface Viewer {

@@ -20,7 +20,7 @@ export interface SmallDiskOptions {
   readonly inodes?: number
 }
 
-/** Gives the reason where it cannot be made: that takes root. */
+/** Gives the reason, a sentence, where nothing can be mounted: that takes root. */
 export async function mountSmallDisk(options: number | SmallDiskOptions): Promise<SmallDisk | string> {
   const { bytes, kind = 'tmpfs', inodes } = typeof options === 'number' ? { bytes: options } : options
   await using parts = new AsyncDisposableStack()
@@ -41,8 +41,11 @@ export async function mountSmallDisk(options: number | SmallDiskOptions): Promis
     ],
   }
   for (const [command = '', ...args] of commands[kind]) {
-    const done = spawnSync(command, args, { encoding: 'utf8' })
-    if (done.status !== 0) return `needs root, to make a small file system: ${done.stderr?.trim()}`
+    const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' })
+    if (status === 0) continue
+    if (error !== undefined || command !== 'mount') throw error ?? new Error(`${command}: ${stderr}`)
+    const [said = ''] = stderr.split('\n')
+    return `no ${kind} may be mounted here, which takes root and, but for tmpfs, loop devices: ${said}`
   }
   parts.defer(() => void spawnSync('umount', ['--lazy', path]))
   const owner = parts.move()

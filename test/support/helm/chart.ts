@@ -1,4 +1,5 @@
 /** The chart in `helm`, as Helm itself sees it. */
+
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -7,6 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { skipWithout } from '../set-up-tools.ts'
 import { type TempFolder, tempFolder } from '../temp-folder.ts'
 
 export const CHART = join(REPOSITORY_ROOT, 'helm')
@@ -14,11 +16,11 @@ export const CHART = join(REPOSITORY_ROOT, 'helm')
 const TOOLS = join(REPOSITORY_ROOT, '.tools')
 const NEEDED = ['helm', 'helm-unittest', 'kubeconform', 'kubernetes-schemas']
 
-/** For `skip`. In the continuous integration nothing is skipped: it has Go. */
-export const WITHOUT_HELM =
-  NEEDED.every((tool) => existsSync(join(TOOLS, tool))) || process.env.CI === 'true'
-    ? false
-    : 'there is no Helm for tests: install Go 1.26 or later, then run npm test without arguments once'
+/** For `skip`. */
+export const WITHOUT_HELM = skipWithout(
+  NEEDED.every((tool) => existsSync(join(TOOLS, tool))),
+  `not all of these are in .tools: ${NEEDED.join(', ')}; \`node .ci/setup.mjs --test\` brings them`,
+)
 
 /** The files of values that the chart comes with, by what they are for. */
 export const CI_VALUES: Readonly<Record<string, string>> = Object.fromEntries(

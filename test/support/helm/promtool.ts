@@ -1,16 +1,18 @@
 /** Prometheus' own checks of metrics and rules. */
+
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { skipWithout } from '../set-up-tools.ts'
 
 const PROMTOOL = join(REPOSITORY_ROOT, '.tools/promtool')
 
-/** Why tests that need it cannot run here; false when they can. Where everything must run they fail instead. */
-export const NO_PROMTOOL =
-  existsSync(PROMTOOL) || process.env.CI === 'true'
-    ? false
-    : 'there is no .tools/promtool; `node .ci/setup.mjs --test` brings it'
+/** For `skip`. */
+export const NO_PROMTOOL = skipWithout(
+  existsSync(PROMTOOL),
+  'there is no .tools/promtool; `node .ci/setup.mjs --test` brings it',
+)
 
 export interface Checked {
   readonly status: number | null

@@ -1,16 +1,18 @@
 /** Bills of materials, checked by the schema of CycloneDX. */
+
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { skipWithout } from '../set-up-tools.ts'
 
 const PYTHON = join(REPOSITORY_ROOT, '.venv/bin/python')
 
-/** For `skip`: the Python tools of the tests, hadolint among them. In the continuous integration they are there. */
-export const WITHOUT_PYTHON_TOOLS =
-  existsSync(PYTHON) || process.env.CI === 'true'
-    ? false
-    : 'the Python tools of the tests are not there: run npm test without arguments once'
+/** For `skip`: the Python tools of the tests, hadolint among them. */
+export const WITHOUT_PYTHON_TOOLS = skipWithout(
+  existsSync(PYTHON),
+  'there is no .venv; `node .ci/setup.mjs --test` brings it',
+)
 
 export interface Sbom {
   readonly metadata: { readonly component: { readonly type: string; readonly name: string } }

@@ -1,15 +1,17 @@
 /** The clock of a process as a test sets it, by libfaketime: CLOCK_REALTIME alone, while the process runs. */
+
 import { globSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { skipWithout } from '../set-up-tools.ts'
 
 const [LIBRARY] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
 
 /** For the `skip` of a test. */
-export const WITHOUT_FAKETIME: string | false =
-  LIBRARY === undefined && process.env.CI !== 'true'
-    ? 'libfaketime is not installed (apt-get install libfaketime)'
-    : false
+export const WITHOUT_FAKETIME = skipWithout(
+  LIBRARY !== undefined,
+  'libfaketime is not installed (apt-get install libfaketime)',
+)
 
 export class FakedClock {
   readonly #path: string

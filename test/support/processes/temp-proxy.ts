@@ -1,15 +1,19 @@
 /** nginx and haproxy as reverse proxies in front of one address, each on a free port with files of its own only. */
+
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { eventually } from '../eventually.ts'
+import { skipWithout } from '../set-up-tools.ts'
 import { tempFolder } from '../temp-folder.ts'
 
-/** For a test's `skip`: a sentence when nginx is absent, else false. */
-export const WITHOUT_NGINX: string | false =
-  spawnSync('nginx', ['-v']).status === 0 ? false : 'nginx is not installed'
+/** For a test's `skip`. */
+export const WITHOUT_NGINX = skipWithout(
+  spawnSync('nginx', ['-v']).status === 0,
+  'nginx is not installed (apt-get install nginx-light)',
+)
 
 export interface TempProxy extends AsyncDisposable {
   readonly url: string
@@ -61,9 +65,11 @@ export function startTempHaproxy(upstream: string): Promise<TempProxy> {
   })
 }
 
-/** For a test's `skip`: a sentence when haproxy is absent, else false. */
-export const WITHOUT_HAPROXY: string | false =
-  spawnSync('haproxy', ['-v']).status === 0 ? false : 'haproxy is not installed (apt-get install haproxy)'
+/** For a test's `skip`. */
+export const WITHOUT_HAPROXY = skipWithout(
+  spawnSync('haproxy', ['-v']).status === 0,
+  'haproxy is not installed (apt-get install haproxy)',
+)
 
 /** haproxy before several gateways, which asks each whether it is ready. */
 export function startTempBalancer(upstreams: readonly string[]): Promise<TempProxy> {

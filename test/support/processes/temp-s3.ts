@@ -8,15 +8,16 @@ import { ListMultipartUploadsCommand, ListObjectsV2Command, S3Client } from '@aw
 import { Secret } from '../../../src/base/secret.ts'
 import type { S3Settings } from '../../../src/export/target/s3-target.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { skipWithout } from '../set-up-tools.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 const PROGRAM = join(REPOSITORY_ROOT, '.tools', 's3')
 
-/** For `skip`. In the continuous integration nothing is skipped: it has Go. */
-export const WITHOUT_S3 =
-  existsSync(PROGRAM) || process.env.CI === 'true'
-    ? false
-    : 'there is no S3 server for tests: install Go 1.26 or later, then run npm test without arguments once'
+/** For `skip`. */
+export const WITHOUT_S3 = skipWithout(
+  existsSync(PROGRAM),
+  'there is no .tools/s3; `node .ci/setup.mjs --test` brings it',
+)
 
 const BUCKET = 'exports'
 const CREDENTIALS = { accessKeyId: 'test-key', secretAccessKey: 'test-secret' }

@@ -1,4 +1,5 @@
 // Completion as the shells ask for it, with names from a real gateway.
+
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
@@ -8,6 +9,7 @@ import { gatewayEnvironment, type TempClient, tempClient } from '../../../suppor
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 import { startStubGateway } from '../../../support/servers/stub-gateway.ts'
+import { skipWithout } from '../../../support/set-up-tools.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 /** What a shell is told to run, with the script sourced and these words on its command line. */
@@ -64,7 +66,8 @@ describe('completion', () => {
     })
 
   for (const shell of ['bash', 'zsh', 'fish'] as const) {
-    const skip = spawnSync(shell, ['--version']).error === undefined ? false : `${shell} is not installed`
+    const isThere = spawnSync(shell, ['--version']).error === undefined
+    const skip = skipWithout(isThere, `${shell} is not installed (apt-get install ${shell})`)
     test(`in ${shell}: commands, flags, names of captures and of devices`, { skip }, async () => {
       assert.deepEqual(await ask(shell, ['capt']), ['captures'])
       assert.deepEqual(await ask(shell, ['export', 'sch']), ['schedule'])

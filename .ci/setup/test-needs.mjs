@@ -1,0 +1,34 @@
+// What test files need besides packages and the native build, by the modules that they import, at any distance.
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { ROOT } from './console.mjs'
+
+/** "python" are the tools of .ci/python-lock.txt, "engine" and "threads" the engine's tests in their two builds. */
+export const NEEDS = {
+  'test/e2e/contract-properties.test.ts': ['python'],
+  'test/images/dockerfile.test.ts': ['python'],
+  'test/native/engine.test.ts': ['engine', 'threads'],
+  'test/native/fuzz-corpus.test.ts': ['engine'],
+  'test/support/helm/chart.ts': ['python', 'chart'],
+  'test/support/helm/promtool.ts': ['promtool'],
+  'test/support/images/sbom.ts': ['python'],
+  'test/support/packets/packet-sender.ts': ['engine'],
+  'test/support/processes/temp-s3.ts': ['python', 's3'],
+}
+
+export const ALL_NEEDS = new Set(Object.values(NEEDS).flat())
+
+/** What is no file, as a pattern, needs everything. */
+export function needsOf(files) {
+  const paths = files.map((file) => resolve(ROOT, file))
+  if (!paths.every(existsSync)) return ALL_NEEDS
+  const seen = new Set()
+  const visit = (path) => {
+    if (seen.has(path)) return
+    seen.add(path)
+    const imports = readFileSync(path, 'utf8').matchAll(/ from '(\.[^']*)'/g)
+    for (const [, name] of imports) visit(join(dirname(path), name))
+  }
+  for (const path of paths) visit(path)
+  return new Set([...seen].flatMap((path) => NEEDS[relative(ROOT, path)] ?? []))
+}
