@@ -81,6 +81,11 @@ function addNight(files) {
   return files.filter((file) => before.some((line) => line.endsWith(` ${file}`)))
 }
 
+// No test needs what is beside the repository; a few compare with it too.
+const beside = ['captures', 'appliance-api.md', 'api-decisions.md'].map((name) => `../shared/${name}`)
+const found = beside.filter((name) => existsSync(path(`../${name}`)))
+process.stdout.write(`optional, beside the repository: ${found.join(', ') || 'nothing'}\n`)
+
 const RESULTS = 'test-results'
 const option = /^--(once|night)$/.exec(process.argv[2])?.[1]
 mkdirSync(RESULTS, { recursive: true })

@@ -7,7 +7,7 @@ import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { checksOn } from './check-claim.ts'
 import { ROUTES } from './claim.ts'
 import { CLAIMS } from './claims.ts'
-import { CLAIM_IDS, DOCUMENTS, type Document, digestsOf, withoutDocument } from './documents.ts'
+import { CLAIM_IDS, DOCUMENTS, type Document, digestsOf, isThere } from './documents.ts'
 
 /** What the record and the rows do not have in common. */
 function missing(ids: readonly string[], rows: readonly string[]): string[] {
@@ -92,8 +92,8 @@ test('the table in numbers', (t) => {
   assert.ok(CLAIMS.filter(({ notChecked }) => notChecked !== undefined).length < CLAIMS.length / 10)
 })
 
-for (const document of DOCUMENTS) {
-  test(`${document.file} is the one that was walked`, { skip: withoutDocument(document) }, () => {
+for (const document of DOCUMENTS.filter(isThere)) {
+  test(`${document.file} is the one that was walked`, () => {
     assert.deepEqual(changed(document, digestsOf(document)), [])
   })
 }
