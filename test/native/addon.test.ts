@@ -17,12 +17,12 @@ import {
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import type { DownloadOptions, StreamFiles } from '../../native/download-options.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
+import { CAPTURE_FILES } from '../support/packets/capture-files.ts'
 import { captureRecord } from '../support/packets/capture-records.ts'
 import { importStreams, segmentPathsOf } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { makePcapng } from '../support/packets/pcapng-maker.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
 import { pause } from '../support/pause.ts'
 import { compileFilter } from '../support/processes/compile-filter.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
@@ -58,10 +58,10 @@ function tcpdumpTexts(file: string): string[] {
   return texts.sort((a, b) => timestamp(a).localeCompare(timestamp(b)))
 }
 
-test('gives back real captures as tcpdump reads them', { skip: WITHOUT_SHARED_CAPTURES }, async () => {
+test('gives back captures as tcpdump reads them', async () => {
   await using root = await tempFolder()
   let compared = 0
-  for (const file of SHARED_CAPTURES.filter((path) => path.endsWith('.pcap'))) {
+  for (const file of CAPTURE_FILES.filter((path) => path.endsWith('.pcap'))) {
     // The importer normalises this one's fractions of more than a second.
     if (file.includes('timestamp_invalid')) continue
     const copy = join(root.path, 'copy.pcap')
@@ -72,10 +72,10 @@ test('gives back real captures as tcpdump reads them', { skip: WITHOUT_SHARED_CA
   assert.ok(compared >= 15, `${compared} captures`)
 })
 
-test('filters real captures as tcpdump does', { skip: WITHOUT_SHARED_CAPTURES }, async () => {
+test('filters captures as tcpdump does', async () => {
   await using root = await tempFolder()
   let delivered = 0
-  for (const file of SHARED_CAPTURES) {
+  for (const file of CAPTURE_FILES) {
     const streams = await importStreams(root.path, [file])
     const whole = await download(streams)
     const wholeFile = join(root.path, 'whole.pcap')

@@ -8,10 +8,10 @@ import { crc32 } from 'node:zlib'
 import { Download } from '../../native/addon.ts'
 import type { DownloadOptions, StreamFiles, TimeSource } from '../../native/download-options.ts'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { capturesNamed } from '../support/packets/capture-files.ts'
 import { streamsIn } from '../support/packets/import-streams.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../support/packets/pcap-records.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../support/packets/shared-captures.ts'
 import { compileFilter } from '../support/processes/compile-filter.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -103,12 +103,6 @@ function countLate(records: readonly PcapRecord[]): bigint {
   return late
 }
 
-function sharedCapture(name: string): string {
-  const path = SHARED_CAPTURES.find((candidate) => candidate.endsWith(`/${name}`))
-  assert.ok(path, `${name} is absent from ../shared/captures`)
-  return path
-}
-
 function withFcs(frame: Buffer): Buffer {
   const fcs = Buffer.alloc(4)
   fcs.writeUInt32LE(crc32(frame))
@@ -183,10 +177,14 @@ test('vendorB3550 is the time that tshark reads from the trailer', async (t) => 
   await checkDownload(file, 'vendorB3550', times)
 })
 
-test('vendorA7280_eth64 is what tshark reads from real headers', {
-  skip: WITHOUT_SHARED_CAPTURES,
-}, async () => {
-  const file = sharedCapture('tcpdump_arista_ether.pcap')
+const WITH_HEADERS = ['switch-time-header.pcap', 'tcpdump_arista_ether.pcap']
+const WITH_COUNTERS = ['switch-counter-mirrored.pcap', 'tcpdump_erspan-type-iii-ft-0.pcap']
+
+test('vendorA7280_eth64 is what tshark reads from headers of all versions', async () => {
+  for (const file of capturesNamed(...WITH_HEADERS)) await checkHeaders(file)
+})
+
+async function checkHeaders(file: string): Promise<void> {
   const names = ['frame.time_epoch', 'avsp.ver', 'avsp.64sec', 'avsp.64ns', 'avsp.48sec', 'avsp.48ns']
   const bytes = readPcap(await readFile(file)).records
   const times = tsharkFields(file, names).map(([epoch = '', version, sec, ns, sec16, ns48], index) => {
@@ -203,7 +201,7 @@ test('vendorA7280_eth64 is what tshark reads from real headers', {
     return seconds * SECOND_NS + BigInt(frame.readUInt32BE(20))
   })
   await checkDownload(file, 'vendorA7280_eth64', times)
-})
+}
 
 /** A mirrored packet with the sub-header that belongs to `platform`. */
 function erspanFrame(granularity: number, low: number, platform: number, upper: number): Buffer {
@@ -245,10 +243,11 @@ test('vendorB_erspan3 is the whole time that tshark reads from both parts of the
   await checkDownload(file, 'vendorB_erspan3', times)
 })
 
-test('vendorB_erspan3 follows the real free-running counter that tshark shows', {
-  skip: WITHOUT_SHARED_CAPTURES,
-}, async () => {
-  const file = sharedCapture('tcpdump_erspan-type-iii-ft-0.pcap')
+test('vendorB_erspan3 follows the free-running counter that tshark shows', async () => {
+  for (const file of capturesNamed(...WITH_COUNTERS)) await checkCounter(file)
+})
+
+async function checkCounter(file: string): Promise<void> {
   const { records } = readPcap(await readFile(file))
   const counters = tsharkFields(file, ['erspan.timestamp']).map(([counter = '']) => BigInt(counter))
   let wraps = 0n
@@ -259,7 +258,7 @@ test('vendorB_erspan3 follows the real free-running counter that tshark shows', 
     return index === 0 ? undefined : (records[0]?.ns ?? 0n) + (ticks * 12n) / 5n
   })
   await checkDownload(file, 'vendorB_erspan3', times)
-})
+}
 
 /** Times in a capture with key frames of version 2 and without VLANs. */
 function a7150Times(records: readonly PcapRecord[], tickFromEnd: number): (bigint | undefined)[] {
@@ -275,27 +274,38 @@ function a7150Times(records: readonly PcapRecord[], tickFromEnd: number): (bigin
   })
 }
 
-const REAL_7150 = [
-  { name: 'n3550_exa.mode.append-compat.pcap', source: 'vendorA7150_insert', tickFromEnd: 8 },
-  { name: 'n3550_exa.mode.fcs-compat.pcap', source: 'vendorA7150_overwrite', tickFromEnd: 4 },
+const WITH_TICKS = [
+  {
+    files: capturesNamed('switch-ticks-appended.pcap', 'n3550_exa.mode.append-compat.pcap'),
+    source: 'vendorA7150_insert',
+    tickFromEnd: 8,
+  },
+  {
+    files: capturesNamed('switch-ticks-for-fcs.pcap', 'n3550_exa.mode.fcs-compat.pcap'),
+    source: 'vendorA7150_overwrite',
+    tickFromEnd: 4,
+  },
 ] as const
 
-for (const { name, source, tickFromEnd } of REAL_7150) {
-  test(`${source} counts from real key frames`, { skip: WITHOUT_SHARED_CAPTURES }, async () => {
-    const file = sharedCapture(name)
-    await checkDownload(file, source, a7150Times(readPcap(await readFile(file)).records, tickFromEnd))
+for (const { files, source, tickFromEnd } of WITH_TICKS) {
+  test(`${source} counts from key frames`, async () => {
+    for (const file of files) {
+      await checkDownload(file, source, a7150Times(readPcap(await readFile(file)).records, tickFromEnd))
+    }
   })
 }
 
-test('no time depends on the range', { skip: WITHOUT_SHARED_CAPTURES }, async () => {
+test('no time depends on the range', async () => {
   const cases = [
-    ...REAL_7150,
-    { name: 'tcpdump_erspan-type-iii-ft-0.pcap', source: 'vendorB_erspan3' },
-    { name: 'tcpdump_arista_ether.pcap', source: 'vendorA7280_eth64' },
+    ...WITH_TICKS,
+    { files: capturesNamed(...WITH_COUNTERS), source: 'vendorB_erspan3' },
+    { files: capturesNamed(...WITH_HEADERS), source: 'vendorA7280_eth64' },
   ] as const
-  for (const { name, source } of cases) {
+  for (const [file, source] of cases.flatMap(({ files, source }) =>
+    files.map((file) => [file, source] as const),
+  )) {
     await using root = await tempFolder()
-    const streams = await importFile(sharedCapture(name), join(root.path, 'capture'))
+    const streams = await importFile(file, join(root.path, 'capture'))
     const { records: byNic } = await download(streams, {})
     const { records: whole } = await download(streams, { timeSource: source })
     const known = new Set(stamps(whole))
@@ -305,17 +315,19 @@ test('no time depends on the range', { skip: WITHOUT_SHARED_CAPTURES }, async ()
       assert.deepEqual(
         stamps(records).filter((stamp) => !known.has(stamp)),
         [],
-        `${name} from ${beginNs}`,
+        `${file} from ${beginNs}`,
       )
     }
   }
 })
 
-test('no time depends on the filter or Slice', { skip: WITHOUT_SHARED_CAPTURES }, async () => {
+test('no time depends on the filter or Slice', async () => {
   const filter = compileFilter('not ip proto 253').program
-  for (const { name, source } of REAL_7150) {
+  for (const [file, source] of WITH_TICKS.flatMap(({ files, source }) =>
+    files.map((file) => [file, source] as const),
+  )) {
     await using root = await tempFolder()
-    const streams = await importFile(sharedCapture(name), join(root.path, 'capture'))
+    const streams = await importFile(file, join(root.path, 'capture'))
     const { records: whole } = await download(streams, { timeSource: source })
     const { records } = await download(streams, { timeSource: source, filter, sliceBytes: 20 })
     const stamped = whole.filter(({ captured }) => captured[23] !== 253)

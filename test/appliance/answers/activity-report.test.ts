@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { ACTIVITY } from '../../../src/contract/activity-answers.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
+import { capturesNamed } from '../../support/packets/capture-files.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -270,11 +270,10 @@ test('a damaged index changes nothing; a segment that is known to have lost pack
   }
 })
 
-test('the activity of real captures has the packets that tcpdump has', {
-  skip: WITHOUT_SHARED_CAPTURES,
-}, async () => {
-  for (const [index, path] of SHARED_CAPTURES.slice(0, 4).entries()) {
-    const name = `real${index}`
+test('the activity of captures of every kind has the packets that tcpdump has', async () => {
+  const ours = capturesNamed('plain.pcap', 'mixed-out-of-order.pcap', 'jumbo.pcap', 'one-interface.pcapng')
+  for (const [index, path] of [...ours, ...capturesNamed('n3550_exnic-fcsu.pcap')].entries()) {
+    const name = `kind${index}`
     await using own = await startTempAppliance({ segmentBytes: 1 << 18 })
     await own.importFiles(name, path)
     const times = timesIn(path)

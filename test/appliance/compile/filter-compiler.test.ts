@@ -5,8 +5,8 @@ import { after, before, describe, test } from 'node:test'
 import { COMPILE_DEFAULTS, CompileQueue } from '../../../appliance/compile/compile-queue.ts'
 import { FilterCompiler } from '../../../appliance/compile/filter-compiler.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { CAPTURE_FILES } from '../../support/packets/capture-files.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const ETHERNET = 1
@@ -107,7 +107,7 @@ const EXPRESSIONS: readonly string[] = [
 ]
 
 function mergeByLinkType(folder: string): string[] {
-  const pcaps = SHARED_CAPTURES.filter((path) => path.endsWith('.pcap'))
+  const pcaps = CAPTURE_FILES.filter((path) => path.endsWith('.pcap'))
   const byLinkType = Map.groupBy(pcaps, (path) => readPcap(toNanosecondPcap(path)).linkType)
   return [...byLinkType].map(([linkType, paths]) => {
     const merged = join(folder, `type${linkType}.pcap`)
@@ -123,9 +123,9 @@ function toNanosecondPcap(path: string): Buffer {
 /** tcpdump may ask a name server, and loops over headers; a program of ours does neither. */
 const REFUSED_BY_US = new Set(['host localhost', 'ip protochain 6'])
 
-describe('FilterBPF selects what tcpdump selects', { skip: WITHOUT_SHARED_CAPTURES }, () => {
+describe('FilterBPF selects what tcpdump selects', () => {
   let appliance: TempAppliance
-  /** One file for each link type, with the packets of all real captures of that type. */
+  /** One file for each link type, with the packets of all captures of that type. */
   let files: string[] = []
   before(async () => {
     appliance = await startTempAppliance()
@@ -217,7 +217,7 @@ test('a client that leaves ends its compiler at once, running or waiting', async
 
 test("downloads run on, and another user's filters compile, while bombs are tried", async () => {
   await using appliance = await startTempAppliance()
-  const path = SHARED_CAPTURES.find((name) => name.endsWith('.pcap'))
+  const path = CAPTURE_FILES.find((name) => name.endsWith('.pcap'))
   if (path === undefined) return
   await appliance.importFiles('a', path)
   const ask = (filter: string, role: 'user' | 'full' = 'full') =>

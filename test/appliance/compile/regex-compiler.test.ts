@@ -3,8 +3,8 @@ import { describe, test } from 'node:test'
 import { COMPILE_DEFAULTS, CompileQueue } from '../../../appliance/compile/compile-queue.ts'
 import { RegexCompiler } from '../../../appliance/compile/regex-compiler.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { CAPTURE_FILES } from '../../support/packets/capture-files.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
@@ -96,7 +96,7 @@ test('a client that leaves ends its compiler at once, running or waiting', async
   await compiler.compile('abc', request)
 })
 
-describe('FilterRE selects what a search in the bytes selects', { skip: WITHOUT_SHARED_CAPTURES }, () => {
+describe('FilterRE selects what a search in the bytes selects', () => {
   const patterns = [
     'GET|HTTP',
     '(?i)ssh',
@@ -106,10 +106,10 @@ describe('FilterRE selects what a search in the bytes selects', { skip: WITHOUT_
     '\\xff{6}',
     'nowhere-at-all',
   ]
-  test('in every real capture', async () => {
+  test('in every capture', async () => {
     await using appliance = await startTempAppliance()
-    const paths = SHARED_CAPTURES.filter((path) =>
-      /vxlan-encapsulated|geneve|various_gre|raw_packets/.test(path),
+    const paths = CAPTURE_FILES.filter((path) =>
+      /plain|gre|geneve|jumbo|vxlan-encapsulated|raw_packets/.test(path),
     )
     for (const [index, path] of paths.entries()) await appliance.importFiles(`capture${index}`, path)
     let found = 0

@@ -10,6 +10,7 @@ import { gunzipSync } from 'node:zlib'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { COMPRESSIONS, encodingOf } from '../../../src/query/query-values.ts'
 import { eventually } from '../../support/eventually.ts'
+import { CAPTURE_FILES } from '../../support/packets/capture-files.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import {
   type PcapContent,
@@ -17,7 +18,6 @@ import {
   readPcap,
   recordLines,
 } from '../../support/packets/pcap-records.ts'
-import { SHARED_CAPTURES, WITHOUT_SHARED_CAPTURES } from '../../support/packets/shared-captures.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -49,13 +49,13 @@ const download = async (path: string): Promise<PcapContent> => {
   return readPcap(answer.body)
 }
 
-describe('a real capture comes back packet for packet', { skip: WITHOUT_SHARED_CAPTURES }, () => {
-  for (const [index, path] of SHARED_CAPTURES.entries()) {
+describe('a capture comes back packet for packet', () => {
+  for (const [index, path] of CAPTURE_FILES.entries()) {
     test(basename(path), async () => {
-      const record = await appliance.importFiles(`real${index}`, path)
-      const content = await download(`/api/v1/pcap/single?StreamName=real${index}`)
+      const record = await appliance.importFiles(`file${index}`, path)
+      const content = await download(`/api/v1/pcap/single?StreamName=file${index}`)
       assert.equal(BigInt(content.records.length), record.packets)
-      if (basename(path) === 'tcpdump_time_2107.pcapng') {
+      if (path.includes('2107')) {
         assert.deepEqual([record.packets, record.packetsOutOfTimeRange], [0n, 1n])
         return
       }

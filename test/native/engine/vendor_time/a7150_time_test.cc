@@ -9,32 +9,6 @@ namespace {
 using Mode = A7150Clock::Mode;
 constexpr int64_t kMillisecondNs = 1'000'000;
 
-struct KeyFrameFields {
-  uint64_t tick = 0;
-  int64_t utcNs = kNowNs;
-  int64_t nicNs = kNowNs;
-  bool isV2 = true;
-  std::vector<uint16_t> vlans = {};
-  uint8_t protocol = 253;
-};
-
-HeldPacket keyFrame(const KeyFrameFields& fields) {
-  FrameBytes frame;
-  frame.ethernet(0x0800, fields.vlans);
-  frame.put(0x4500, 2).put(fields.isV2 ? 82 : 66, 2).put(0, 4).put(64, 1).put(fields.protocol, 1);
-  frame.put(0, 2).put(0, 4).put(0xFFFFFFFF, 4);
-  frame.put(fields.tick, 8).put(static_cast<uint64_t>(fields.utcNs), 8).put(0, 8);
-  if (fields.isV2) frame.put(1, 8).put(1, 8);
-  frame.put(fields.tick, 8).put(0, 8).put(0, 2).put(0, 2).put(2, 1).put(0, 1);
-  frame.put(0, 4);  // its own tick
-  return {.bytes = frame.bytes(), .nicNs = fields.nicNs};
-}
-
-uint32_t wordOf(uint64_t tick) {
-  const auto low = static_cast<uint32_t>(tick & 0x7FFFFFFF);
-  return ((low & 0x7FFFFF80) << 1) | (low & 0x7F);
-}
-
 HeldPacket stamped(Mode mode, uint32_t word, int64_t nicNs, bool hasFcs = true) {
   FrameBytes frame = FrameBytes::plain();
   frame.put(word, 4);

@@ -82,14 +82,36 @@ TEST(VendorClock, LooksBackWhereItHasState) {
   }
 }
 
-/// A real capture; empty, with the test skipped, where they are absent.
-std::vector<HeldPacket> realPackets(const std::string& name) {
+using Packets = std::vector<HeldPacket>;
+
+/// The packets of a test: made here, and those of a capture of others where it is there.
+std::vector<Packets> withCapture(Packets made, const std::string& name) {
+  std::vector<Packets> all = {std::move(made)};
   const std::string path = CAPFLEET_REPOSITORY "/../shared/captures/" + name;
-  if (!std::filesystem::exists(path)) return {};
-  return packetsOfPcap(path);
+  if (std::filesystem::exists(path)) all.push_back(packetsOfPcap(path));
+  return all;
 }
 
-constexpr char kAbsent[] = "../shared/captures is not there";
+/// 12 s of a switch: a key frame each second, and three packets behind it. The NIC is 10 ms late.
+Packets ticked(TimeSource source) {
+  constexpr int64_t kLateNs = 10'000'000;
+  constexpr uint64_t kFirstTick = (uint64_t{1} << 40) - 5;
+  const auto tickAt = [](int64_t ns) {
+    return kFirstTick + static_cast<uint64_t>(ns - kNowNs) * 7 / 20;
+  };
+  Packets packets;
+  for (int64_t ns = kNowNs; ns < kNowNs + 12 * kSecondNs; ns += 250'000'001) {
+    if (packets.size() % 4 == 0) {
+      packets.push_back(keyFrame({.tick = tickAt(ns), .utcNs = ns, .nicNs = ns + kLateNs}));
+      continue;
+    }
+    FrameBytes frame = FrameBytes::plain(40 + packets.size());
+    frame.put(wordOf(tickAt(ns)), 4);
+    if (source == TimeSource::kA7150Insert) frame.fcs();
+    packets.push_back({.bytes = frame.bytes(), .nicNs = ns + kLateNs});
+  }
+  return packets;
+}
 
 /// Times in a 7150-compatible capture with key frames of version 2, calculated without the engine:
 /// the key frame of each packet is the one before it, and no packet is a wrap away.
@@ -115,7 +137,7 @@ std::vector<std::optional<int64_t>> expected7150(const std::vector<HeldPacket>& 
   return times;
 }
 
-TEST(VendorClock, ReadsReal7150CompatibleTicks) {
+TEST(VendorClock, Reads7150Ticks) {
   struct Case {
     const char* file;
     TimeSource source;
@@ -124,61 +146,116 @@ TEST(VendorClock, ReadsReal7150CompatibleTicks) {
   const Case cases[] = {{"n3550_exa.mode.append-compat.pcap", TimeSource::kA7150Insert, 8},
                         {"n3550_exa.mode.fcs-compat.pcap", TimeSource::kA7150Overwrite, 4}};
   for (const Case& item : cases) {
-    const auto packets = realPackets(item.file);
-    if (packets.empty()) GTEST_SKIP() << kAbsent;
-    const auto times = timesOf(packets, item.source);
-    EXPECT_EQ(times, expected7150(packets, item.tickFromEnd)) << item.file;
-    int stamped = 0;
-    for (size_t i = 0; i < times.size(); i++) {
-      if (!times[i]) continue;
-      stamped++;
-      // The NIC is some 10 ms behind the switch.
-      EXPECT_NEAR(static_cast<double>(packets[i].nicNs - *times[i]), 10e6, 1e6) << item.file;
+    for (const Packets& packets : withCapture(ticked(item.source), item.file)) {
+      const auto times = timesOf(packets, item.source);
+      EXPECT_EQ(times, expected7150(packets, item.tickFromEnd)) << item.file;
+      int stamped = 0;
+      for (size_t i = 0; i < times.size(); i++) {
+        if (!times[i]) continue;
+        stamped++;
+        // The NIC is some 10 ms behind the switch.
+        EXPECT_NEAR(static_cast<double>(packets[i].nicNs - *times[i]), 10e6, 1e6) << item.file;
+      }
+      EXPECT_GE(stamped, 3) << item.file;
     }
-    EXPECT_GE(stamped, 3) << item.file;
   }
+}
+
+/// Key frames with a counter of the same frequency, of another length, and packets with its low 32
+/// bits in the place of the FCS.
+Packets counted32() {
+  Packets packets;
+  for (int64_t ns = kNowNs; ns < kNowNs + 8 * kSecondNs; ns += 500'000'000) {
+    const uint64_t counter = 0x65'471E'CF14 + static_cast<uint64_t>(ns - kNowNs) * 7 / 20;
+    FrameBytes frame = FrameBytes::plain();
+    if (packets.size() % 2 == 0) {
+      frame = {};
+      frame.ethernet(0x0800).put(0x4500, 2).put(60, 2).put(0, 4).put(0x40FD, 2).put(0, 6);
+      frame.put(0xFFFFFFFF, 4).put(1, 1).put(0, 7).put(static_cast<uint64_t>(ns), 8);
+      frame.put(counter, 8).put(350'000'000, 4).put(counter, 8);
+    }
+    frame.put(counter, 4);
+    packets.push_back({.bytes = frame.bytes(), .nicNs = ns});
+  }
+  return packets;
 }
 
 TEST(VendorClock, TakesA32BitCounterOfAnotherDeviceForNo7150) {
-  const auto packets = realPackets("n3550_exnic-fcsu.pcap");
-  if (packets.empty()) GTEST_SKIP() << kAbsent;
-  const std::vector<std::optional<int64_t>> none(packets.size());
-  EXPECT_EQ(timesOf(packets, TimeSource::kA7150Overwrite), none);
-  EXPECT_EQ(timesOf(packets, TimeSource::kA7150Insert), none);
-}
-
-TEST(VendorClock, ReadsRealErspanTicksOf2400Picoseconds) {
-  const auto packets = realPackets("tcpdump_erspan-type-iii-ft-0.pcap");
-  if (packets.empty()) GTEST_SKIP() << kAbsent;
-  const auto times = timesOf(packets, TimeSource::kErspan3);
-  EXPECT_FALSE(times[0]);
-  for (size_t i = 1; i < packets.size(); i++) {
-    // The counter stands at 14 + 20 + 4 + 4. It wraps once, before the packet with index 4.
-    const uint64_t first = loadBe32(&packets[0].bytes[42]);
-    const uint64_t ticks =
-        loadBe32(&packets[i].bytes[42]) + (i >= 4 ? uint64_t{1} << 32 : 0) - first;
-    ASSERT_TRUE(times[i]) << i;
-    EXPECT_NEAR(static_cast<double>(*times[i] - packets[i].nicNs), 0, 1e6) << i;
-    EXPECT_EQ(*times[i] - packets[0].nicNs, static_cast<int64_t>(ticks * 12 / 5)) << i;
+  for (const Packets& packets : withCapture(counted32(), "n3550_exnic-fcsu.pcap")) {
+    const std::vector<std::optional<int64_t>> none(packets.size());
+    EXPECT_EQ(timesOf(packets, TimeSource::kA7150Overwrite), none);
+    EXPECT_EQ(timesOf(packets, TimeSource::kA7150Insert), none);
   }
 }
 
-TEST(VendorClock, ReadsReal7280Headers) {
-  const auto packets = realPackets("tcpdump_arista_ether.pcap");
-  if (packets.empty()) GTEST_SKIP() << kAbsent;
-  const auto times = timesOf(packets, TimeSource::kA7280Eth64);
-  size_t stamped = 0;
-  for (size_t i = 0; i < packets.size(); i++) {
-    const uint8_t* frame = packets[i].bytes.data();
-    if (loadBe16(frame + 12) != 0xD28B || loadBe16(frame + 14) != 1) {
-      EXPECT_FALSE(times[i]) << i;
-      continue;
+/// One session, whose counter of 2.4 ns wraps before the packet with index 4.
+Packets mirrored() {
+  Packets packets;
+  for (int64_t i = 0; i < 9; i++) {
+    const int64_t sinceNs = i * 1'024'000'001;
+    FrameBytes frame;
+    frame.ethernet(0x0800).put(0x4500, 2).put(82, 2).put(0, 4).put(0x402F, 2).put(0, 2);
+    frame.put(0x0A000001, 4).put(0x0A000002, 4).put(0x000022EB, 4).put(0x20640014, 4);
+    frame.put(0xA359'5BFF + static_cast<uint64_t>(sinceNs) * 5 / 12, 4).put(6, 4);
+    frame.add(FrameBytes::plain(32).bytes());
+    packets.push_back({.bytes = frame.bytes(), .nicNs = kNowNs + sinceNs});
+  }
+  return packets;
+}
+
+TEST(VendorClock, ReadsErspanTicksOf2400Picoseconds) {
+  for (const Packets& packets : withCapture(mirrored(), "tcpdump_erspan-type-iii-ft-0.pcap")) {
+    const auto times = timesOf(packets, TimeSource::kErspan3);
+    EXPECT_FALSE(times[0]);
+    for (size_t i = 1; i < packets.size(); i++) {
+      // The counter stands at 14 + 20 + 4 + 4. It wraps once, before the packet with index 4.
+      const uint64_t first = loadBe32(&packets[0].bytes[42]);
+      const uint64_t ticks =
+          loadBe32(&packets[i].bytes[42]) + (i >= 4 ? uint64_t{1} << 32 : 0) - first;
+      ASSERT_TRUE(times[i]) << i;
+      EXPECT_NEAR(static_cast<double>(*times[i] - packets[i].nicNs), 0, 1e6) << i;
+      EXPECT_EQ(*times[i] - packets[0].nicNs, static_cast<int64_t>(ticks * 12 / 5)) << i;
     }
-    ASSERT_TRUE(times[i]) << i;
-    EXPECT_NEAR(static_cast<double>(*times[i] - packets[i].nicNs), -147.05e6, 0.3e6) << i;
-    stamped++;
   }
-  EXPECT_GT(stamped, 8U);
+}
+
+/// Headers of every version, with seconds of 32 or 16 bits, and packets without one. The NIC is
+/// 147 ms late.
+Packets withHeaders() {
+  Packets packets;
+  for (const uint64_t version : {0x10, 0x11, 0x110, 0x111, 0x20, 0x21, 0x120, 0x121}) {
+    for (int i = 0; i < 3; i++) {
+      const int64_t nicNs = kNowNs + static_cast<int64_t>(packets.size()) * 700'000'000;
+      const int64_t timeNs = nicNs - 147'000'000 - i * 10'000;
+      FrameBytes frame = FrameBytes::plain();
+      if (i < 2) {
+        frame = {};
+        frame.ethernet(0xD28B).put(1, 2).put(version, 2);
+        frame.put(static_cast<uint64_t>(timeNs / kSecondNs), (version & 0x10) != 0 ? 4 : 2);
+        frame.put(static_cast<uint64_t>(timeNs % kSecondNs), 4).put(0x1234, 2).put(7, 50);
+      }
+      packets.push_back({.bytes = frame.bytes(), .nicNs = nicNs});
+    }
+  }
+  return packets;
+}
+
+TEST(VendorClock, Reads7280Headers) {
+  for (const Packets& packets : withCapture(withHeaders(), "tcpdump_arista_ether.pcap")) {
+    const auto times = timesOf(packets, TimeSource::kA7280Eth64);
+    size_t stamped = 0;
+    for (size_t i = 0; i < packets.size(); i++) {
+      const uint8_t* frame = packets[i].bytes.data();
+      if (loadBe16(frame + 12) != 0xD28B || loadBe16(frame + 14) != 1) {
+        EXPECT_FALSE(times[i]) << i;
+        continue;
+      }
+      ASSERT_TRUE(times[i]) << i;
+      EXPECT_NEAR(static_cast<double>(*times[i] - packets[i].nicNs), -147.05e6, 0.3e6) << i;
+      stamped++;
+    }
+    EXPECT_GT(stamped, 8U);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,36 @@
+/**
+ * Capture files for tests that compare with tcpdump, tshark and others: ours, and those of others where they lie beside the
+ * repository. A run says whether it has these (.ci/run-tests.mjs); no test needs them.
+ */
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { REPOSITORY_ROOT } from '../repository-files.ts'
+import { madeCaptures } from './made-captures.ts'
+
+const OTHERS = join(REPOSITORY_ROOT, '..', 'shared', 'captures')
+
+/** Paths, ours first. */
+export const CAPTURE_FILES: readonly string[] = [...writeOurs(), ...others()]
+
+/** Those that are there of these names; ours are. */
+export function capturesNamed(...names: readonly string[]): string[] {
+  return CAPTURE_FILES.filter((path) => names.includes(basename(path)))
+}
+
+/** They go with the process. */
+function writeOurs(): string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'capfleet-captures-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return [...madeCaptures()].map(([name, bytes]) => {
+    const path = join(folder, name)
+    writeFileSync(path, bytes)
+    return path
+  })
+}
+
+function others(): string[] {
+  if (!existsSync(OTHERS)) return []
+  const names = readdirSync(OTHERS).filter((name) => /\.(pcap|pcapng)$/.test(name))
+  return names.sort().map((name) => join(OTHERS, name))
+}
