@@ -52,6 +52,7 @@ test('all pass: one run', async () => {
   assert.deepEqual([status, flaky], [0, undefined])
   assert.match(times ?? '', /^ +\d+\.\d s {2}a\.test\.mjs\n$/)
   assert.ok(!stdout.includes('once more'))
+  assert.match(stdout, /^optional, beside the repository: \S/)
 })
 
 test('a file that fails once is named, and the run is green', async () => {
