@@ -5,7 +5,7 @@ import { ROOT } from './console.mjs'
 
 /** "python" are the tools of .ci/python-lock.txt, "engine" and "threads" the engine's tests in their two builds. */
 export const NEEDS = {
-  'test/e2e/contract-properties.test.ts': ['python'],
+  'test/e2e/contract-properties.night.ts': ['python'],
   'test/images/dockerfile.test.ts': ['python'],
   'test/native/engine.test.ts': ['engine', 'threads'],
   'test/native/fuzz-corpus.test.ts': ['engine'],
