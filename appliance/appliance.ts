@@ -163,7 +163,8 @@ async function admit(
 }
 
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
-  const app = createHttpApp({ ...parts, trustedProxies: parts.config.listen.trustedProxies })
+  const { trustedProxies, hstsMaxAgeS } = parts.config.listen
+  const app = createHttpApp({ ...parts, trustedProxies, hstsMaxAgeS })
   app.use(hideStorePath(parts.config.store, parts.log))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)

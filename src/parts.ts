@@ -116,6 +116,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     draining: draining.signal,
     isInsecure: isInsecure(config.listen),
     trustedProxies: config.listen.trustedProxies,
+    hstsMaxAgeS: config.listen.hstsMaxAgeS,
     limits: {
       ...config.downloads,
       probeTimeoutMs: config.control.probeTimeoutMs,

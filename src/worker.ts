@@ -11,7 +11,7 @@ import { ExportWorker } from './export/worker/export-worker.ts'
 import { runIsolated } from './export/worker/isolated-job.ts'
 import { WORKER_TIMINGS, type WorkerTimings } from './export/worker/worker-timings.ts'
 import { type GatewayConfig, loadGatewayConfig } from './gateway-config.ts'
-import { createHttpApp } from './http/http-app.ts'
+import { createHttpApp, type HttpAppOptions } from './http/http-app.ts'
 import { listen } from './http/http-server.ts'
 import { pathsOf } from './http/server-certificate.ts'
 import { planRoster } from './open-fleet.ts'
@@ -68,7 +68,7 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
   )
   await worker.start()
   const draining = new AbortController()
-  answer = tellOfItself(metrics, log, draining.signal)
+  answer = tellOfItself({ metrics, log, ...listenOptions }, draining.signal)
   if (isInsecure(listenOptions)) log.warn('listen.insecure', { url: server.url })
   log.info('worker.ready', { url: server.url, devices: parts.fleet.devices.length })
   const owned = building.move()
@@ -109,8 +109,9 @@ export async function startWorkerFromFile(path: string, signal?: AbortSignal) {
 const NEVER = new AbortController().signal
 
 /** For whoever runs it. What it tells is no secret, and it listens on this machine alone unless told otherwise. */
-function tellOfItself(metrics: Metrics, log: Log, draining: AbortSignal) {
-  const app = createHttpApp({ log, metrics })
+function tellOfItself(options: HttpAppOptions, draining: AbortSignal) {
+  const { metrics } = options
+  const app = createHttpApp(options)
   app.use(async (ctx) => {
     if (ctx.path === '/livez') ctx.body = 'ok\n'
     if (ctx.path === '/readyz') {

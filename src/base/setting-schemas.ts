@@ -29,6 +29,7 @@ export function listenSchema(defaultPort: number) {
       maxConnections: z.int().min(1).max(1_000_000).optional(),
       maxConnectionsPerAddress: z.int().min(1).max(1_000_000).optional(),
       trustedProxies: z.array(z.string().refine(isCidr, CIDR_RULE)).default([]),
+      hstsMaxAgeS: z.int().min(0).max(63_072_000).default(0),
     })
     .refine((listen) => listen.allowInsecure || !isInsecure(listen), {
       path: ['host'],

@@ -1,6 +1,7 @@
 /** Where requests come from, as logins, limits and the audit know it. */
 import type { IncomingMessage } from 'node:http'
 import { isIP, type Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { Networks } from '../base/networks.ts'
 
 /**
@@ -33,6 +34,13 @@ export class TrustedProxies {
   /** Networks as address/prefix length. */
   constructor(cidrs: readonly string[]) {
     this.#networks = new Networks(cidrs)
+  }
+
+  /** Whether the caller came by TLS: to the program itself, or to the first proxy, which X-Forwarded-Proto names first. */
+  isEncrypted({ headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
+    if ((socket as TLSSocket).encrypted === true) return true
+    const [first = ''] = headerText(headers['x-forwarded-proto']).split(',', 1)
+    return this.isOne(socket) && first.trim().toLowerCase() === 'https'
   }
 
   isOne({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): boolean {

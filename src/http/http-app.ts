@@ -29,6 +29,8 @@ export interface HttpAppOptions {
   readonly watchedProblems?: readonly ErrorCode[]
   /** Networks of proxies whose X-Forwarded-For is believed; default: none. */
   readonly trustedProxies?: readonly string[]
+  /** How long browsers that came by TLS must come by TLS again, in seconds; default: 0, they are told nothing. */
+  readonly hstsMaxAgeS?: number
   /** Where spans of requests go; undefined: nowhere. */
   readonly spans?: SpanSink | undefined
 }
@@ -61,6 +63,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   const app = new Koa<RequestState>()
   const count = requestCounts(options)
   const proxies = new TrustedProxies(options.trustedProxies ?? [])
+  const { hstsMaxAgeS = 0 } = options
   // Koa reports here what it cannot turn into an answer, such as a client that left.
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
   const answer = async (ctx: Koa.ParameterizedContext<RequestState>, next: Koa.Next) => {
@@ -86,6 +89,8 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     ctx.res.setHeader('Capfleet-Request-Id', requestId)
     // Nearly all answers differ by their caller; those that may be kept say so.
     ctx.res.setHeader('Cache-Control', 'no-store')
+    if (hstsMaxAgeS > 0 && proxies.isEncrypted(ctx.req))
+      ctx.res.setHeader('Strict-Transport-Security', `max-age=${hstsMaxAgeS}`)
     ctx.res.on('close', () => {
       count.ended(ctx)
       options.log[levelOf(ctx)]('http.request', { requestId, traceId: trace.traceId, ...accessFields(ctx) })

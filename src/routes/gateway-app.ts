@@ -18,6 +18,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
     metrics: parts.metrics,
     spans: parts.spans,
     trustedProxies: parts.trustedProxies,
+    hstsMaxAgeS: parts.hstsMaxAgeS,
     watchedProblems: ['queue-timeout'],
     takesTokens: parts.vouchers.tokens !== undefined,
   })

@@ -51,6 +51,8 @@ export interface GatewayParts {
   readonly isInsecure: boolean
   /** Networks of proxies whose word about their clients' addresses is believed. */
   readonly trustedProxies: readonly string[]
+  /** As in HttpAppOptions. */
+  readonly hstsMaxAgeS: number
 }
 
 /** What the handlers of exports work with. */

@@ -23,7 +23,7 @@ describe('a gateway behind a trusted proxy', () => {
   before(async () => {
     redis = await TempRedis.create()
     gateway = await startTempGateway([device], redis.url, {
-      listen: { port: 0, trustedProxies: ['127.0.0.0/8'] },
+      listen: { port: 0, trustedProxies: ['127.0.0.0/8'], hstsMaxAgeS: 31_536_000 },
     })
   })
   after(async () => {
@@ -42,6 +42,14 @@ describe('a gateway behind a trusted proxy', () => {
     for (let tries = 0; tries < 6; tries++) statuses.push(await loginFrom('198.51.100.1', wrong))
     assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
     assert.equal(await loginFrom('198.51.100.2', gateway.as.viewer), 200)
+  })
+
+  test('tells browsers that came by TLS to the proxy to come by TLS again', async () => {
+    const told = async (proto: string) => {
+      const { headers } = await fetch(`${gateway.url}/livez`, { headers: { 'x-forwarded-proto': proto } })
+      return headers.get('strict-transport-security')
+    }
+    assert.deepEqual([await told('https'), await told('http')], ['max-age=31536000', null])
   })
 
   test('names the address of the user in the audit', async () => {

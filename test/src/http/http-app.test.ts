@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import { CapfleetError } from '../../../src/base/error.ts'
 import { createLog } from '../../../src/base/log.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
-import { createHttpApp } from '../../../src/http/http-app.ts'
+import { createHttpApp, type HttpAppOptions } from '../../../src/http/http-app.ts'
 import { listen } from '../../../src/http/http-server.ts'
+import { createTempCertificate, type TempCertificate } from '../../support/access/temp-certificate.ts'
+import { httpGet } from '../../support/http-get.ts'
 
 async function serve(t: TestContext, thrown?: unknown): Promise<string> {
   const app = createHttpApp({ log: createLog('test', 'silent'), metrics: new Metrics() })
@@ -59,6 +61,40 @@ test('problems that alerts ask for are told before the first one', async (t) => 
   assert.equal(await told(), '0')
   await fetch(server.url)
   assert.equal(await told(), '1')
+})
+
+describe('Strict-Transport-Security', () => {
+  const told = async (
+    options: Partial<HttpAppOptions>,
+    { tls, proto }: { tls?: TempCertificate; proto?: string },
+  ) => {
+    const app = createHttpApp({ log: createLog('test', 'silent'), metrics: new Metrics(), ...options })
+    const server = await listen(app.callback(), { host: '127.0.0.1', port: 0, tls }, new Metrics())
+    const headers = proto === undefined ? {} : { 'x-forwarded-proto': proto }
+    const answer = await httpGet(server.url, { headers, ...(tls && { tls: { ca: tls.ca } }) })
+    await server.close(0)
+    return answer.headers['strict-transport-security']
+  }
+  const behindProxy = { hstsMaxAgeS: 300, trustedProxies: ['127.0.0.0/8'] }
+
+  test('is for who came by TLS to the program, where the setting says so', async () => {
+    await using tls = await createTempCertificate()
+    assert.equal(await told({ hstsMaxAgeS: 300 }, { tls }), 'max-age=300')
+    assert.equal(await told({}, { tls }), undefined)
+    assert.equal(await told({ hstsMaxAgeS: 300 }, {}), undefined)
+  })
+
+  test('is for who came by TLS to a trusted proxy', async () => {
+    assert.equal(await told(behindProxy, { proto: 'https' }), 'max-age=300')
+    assert.equal(await told(behindProxy, { proto: 'HTTPS, http' }), 'max-age=300')
+    assert.equal(await told({ trustedProxies: ['127.0.0.0/8'] }, { proto: 'https' }), undefined)
+  })
+
+  test('is not sent on the word of a stranger, nor to who came by plain HTTP', async () => {
+    assert.equal(await told({ hstsMaxAgeS: 300 }, { proto: 'https' }), undefined)
+    for (const proto of ['http', 'http, https', '', undefined])
+      assert.equal(await told(behindProxy, proto === undefined ? {} : { proto }), undefined, proto)
+  })
 })
 
 test('legacy paths also carry Status and Str', async (t) => {
