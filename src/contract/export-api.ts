@@ -9,7 +9,7 @@ import { CAPFLEET_DEVICE, LAST_EVENT_ID, LOCATION } from './headers.ts'
 
 const IDEMPOTENCY_KEY: HeaderRow = {
   name: 'Idempotency-Key',
-  says: 'A text of the client: the same one again, within 24 hours, is the same order and makes no second one.',
+  says: 'A text of the client: the same one again, within 24 hours, is the same order and makes no second one. The 1,000 newest of a user are known.',
 }
 
 /** What may be wrong with an order. */

@@ -2,7 +2,6 @@
  * Exports in Redis: the truth about each, shared by all gateways and workers. Every change is one atomic script, which
  * says no to a worker that lost its job.
  */
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import { CapfleetError } from '../base/error.ts'
@@ -26,19 +25,13 @@ import {
   type WholeExport,
 } from './export-record.ts'
 import { type FormerBase, type FormerCheckpoint, readParts } from './former-record.ts'
+import { type Idempotency, KNOWN_ORDERS, knownOrder } from './known-orders.ts'
 import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
   readonly log: Log
-}
-
-/** By which a client that orders again is known. */
-export interface Idempotency {
-  readonly key: string
-  /** What was asked, as text: times may be relative, so that the order differs each time. */
-  readonly asked: string
 }
 
 /** That a run of a schedule has become an export, as the script notes it. */
@@ -115,9 +108,7 @@ export interface Trouble {
 
 /** More exports are not created in one millisecond. */
 const SAME_MS_MAX = 100
-/** How long a client that orders again is known. */
-export const KEY_KEPT_MS = 86_400_000
-const CREATE = readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
+const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
 const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
 
 export class ExportStore implements AsyncDisposable {
@@ -127,7 +118,7 @@ export class ExportStore implements AsyncDisposable {
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
-    this.#redis.defineCommand('createExport', { numberOfKeys: 8, lua: CREATE })
+    this.#redis.defineCommand('createExport', { numberOfKeys: 10, lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
 
@@ -350,16 +341,14 @@ export class ExportStore implements AsyncDisposable {
     { idempotency, note }: { readonly idempotency?: Idempotency | undefined; readonly note?: RunNote },
   ): Promise<readonly string[]> {
     const { id, user, createdMs } = order
-    const asked = createHash('sha256')
-      .update(idempotency?.asked ?? '')
-      .digest('hex')
+    const known = knownOrder(this.#prefix, user, idempotency)
     const keys = [
       this.#key(id),
       `${this.#prefix}:all`,
       `${this.#prefix}:of:${user}`,
       `${this.#prefix}:live:${user}`,
       `${this.#prefix}:live`,
-      idempotency === undefined ? '' : this.#idempotencyKey(user, idempotency.key),
+      ...known.keys,
       ...(note?.keys ?? ['', '']),
     ]
     const values = [
@@ -367,8 +356,7 @@ export class ExportStore implements AsyncDisposable {
       JSON.stringify(order),
       createdMs,
       perUserMax,
-      asked,
-      KEY_KEPT_MS,
+      ...known.values,
       ...(note?.values ?? []),
     ]
     const scripts = this.#redis as Scripts
@@ -395,10 +383,6 @@ export class ExportStore implements AsyncDisposable {
 
   #keptKey(id: string): string {
     return `${this.#prefix}:kept:${id}`
-  }
-
-  #idempotencyKey(user: string, key: string): string {
-    return `${this.#prefix}:key:${user}:${createHash('sha256').update(key).digest('hex')}`
   }
 }
 

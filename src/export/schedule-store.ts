@@ -1,5 +1,4 @@
 /** Schedules in Redis: what each orders, when it comes round next, and what became of its last run. */
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import type { Bounds } from '../base/caller.ts'
@@ -8,13 +7,8 @@ import type { CronRule } from '../query/cron-times.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis } from '../redis/redis-connection.ts'
 import type { ReportedFailure } from './export-record.ts'
-import {
-  type ExportStoreOptions,
-  type Idempotency,
-  KEY_KEPT_MS,
-  otherOrder,
-  type RunNote,
-} from './export-store.ts'
+import { type ExportStoreOptions, otherOrder, type RunNote } from './export-store.ts'
+import { type Idempotency, KNOWN_ORDERS, knownOrder } from './known-orders.ts'
 import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface Schedule extends CronRule {
@@ -53,7 +47,7 @@ export interface ScheduledRun {
 
 /** How many schedules a user may have. */
 const PER_USER_MAX = 100
-const CREATE = readFileSync(new URL('create-schedule.lua', import.meta.url), 'utf8')
+const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-schedule.lua', import.meta.url), 'utf8')
 const REFUSE = readFileSync(new URL('refuse-run.lua', import.meta.url), 'utf8')
 
 export class ScheduleStore implements AsyncDisposable {
@@ -63,7 +57,7 @@ export class ScheduleStore implements AsyncDisposable {
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#keys = scheduleKeys(keyPrefix)
-    this.#redis.defineCommand('createSchedule', { numberOfKeys: 4, lua: CREATE })
+    this.#redis.defineCommand('createSchedule', { numberOfKeys: 6, lua: CREATE })
     this.#redis.defineCommand('refuseRun', { numberOfKeys: 2, lua: REFUSE })
   }
 
@@ -73,17 +67,10 @@ export class ScheduleStore implements AsyncDisposable {
    */
   async create(schedule: Schedule, nextMs: number, idempotency?: Idempotency): Promise<string> {
     const { id, user } = schedule
-    const { of, due, ofUser, idempotencyKey } = this.#keys
-    const asked = createHash('sha256')
-      .update(idempotency?.asked ?? '')
-      .digest('hex')
-    const keys = [
-      of(id),
-      due,
-      ofUser(user),
-      idempotency === undefined ? '' : idempotencyKey(user, idempotency.key),
-    ]
-    const values = [id, JSON.stringify(schedule), nextMs, PER_USER_MAX, asked, KEY_KEPT_MS]
+    const { prefix, of, due, ofUser } = this.#keys
+    const known = knownOrder(prefix, user, idempotency)
+    const keys = [of(id), due, ofUser(user), ...known.keys]
+    const values = [id, JSON.stringify(schedule), nextMs, PER_USER_MAX, ...known.values]
     const [answer, told = ''] = await askRedis(() =>
       (this.#redis as Scripts).createSchedule(...keys, ...values),
     )
@@ -145,19 +132,19 @@ export class ScheduleStore implements AsyncDisposable {
 }
 
 interface ScheduleKeys {
+  readonly prefix: string
   readonly due: string
   of(id: string): string
   ofUser(user: string): string
-  idempotencyKey(user: string, key: string): string
 }
 
 function scheduleKeys(keyPrefix: string): ScheduleKeys {
   const prefix = `{${keyPrefix}}:schedule`
   return {
+    prefix,
     due: `${prefix}:due`,
     of: (id) => `${prefix}:is:${id}`,
     ofUser: (user) => `${prefix}:of:${user}`,
-    idempotencyKey: (user, key) => `${prefix}:key:${user}:${createHash('sha256').update(key).digest('hex')}`,
   }
 }
 

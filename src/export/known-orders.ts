@@ -1,0 +1,33 @@
+/** Orders that a client sends again: the key that it chose makes them one. */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+/** By which a client that orders again is known. */
+export interface Idempotency {
+  readonly key: string
+  /** What was asked, as text: times may be relative, so that the order differs each time. */
+  readonly asked: string
+}
+
+/** How long a client that orders again is known. */
+const KEPT_MS = 86_400_000
+/** The newest are known. It is sent again within minutes, and a user's script orders fewer in that time. */
+const PER_USER_MAX = 1_000
+/** Some 10 MB of Redis. */
+const OF_ALL_MAX = 20_000
+
+/** What the scripts that keep orders begin with. */
+export const KNOWN_ORDERS = readFileSync(new URL('known-orders.lua', import.meta.url), 'utf8')
+
+/** The three keys and the four values of an order that they take. `prefix` is of the kind of order. */
+export function knownOrder(prefix: string, user: string, idempotency: Idempotency | undefined) {
+  const keys =
+    idempotency === undefined
+      ? ['', '', '']
+      : [`${prefix}:key:${user}:${sha256(idempotency.key)}`, `${prefix}:keys-of:${user}`, `${prefix}:keys`]
+  return { keys, values: [sha256(idempotency?.asked ?? ''), KEPT_MS, PER_USER_MAX, OF_ALL_MAX] }
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
