@@ -6,10 +6,13 @@ import { CapfleetError } from '../base/error.ts'
 import { hashPassword } from './password-hash.ts'
 import { USER_NAME, USER_NAME_RULE, type User } from './users-file.ts'
 
-/** Adds a user, or gives one another role and password. Makes the file when missing. `salt`: as of hashPassword. */
+/**
+ * Adds a user, or gives one another role and password; `since` is of one who is added. Makes the file when missing.
+ * `salt`: as of hashPassword.
+ */
 export async function putUser(
   path: string,
-  user: User,
+  { since, ...user }: User & { readonly since?: Date | undefined },
   password: string,
   salt?: Buffer,
 ): Promise<'added' | 'replaced'> {
@@ -18,7 +21,8 @@ export async function putUser(
   const settings = { ...user, password: await hashOf(password, salt) }
   const document = parseDocument(await readOrEmpty(path))
   const entry = entryOf(document, user.name)
-  if (entry === undefined) makeUsers(document).add(document.createNode(settings))
+  const added = since === undefined ? settings : { ...settings, since: wholeSecond(since) }
+  if (entry === undefined) makeUsers(document).add(document.createNode(added))
   else for (const [key, value] of Object.entries(settings)) entry.set(key, value)
   await replaceFile(path, document)
   return entry === undefined ? 'added' : 'replaced'
@@ -46,6 +50,11 @@ export async function removeUser(path: string, name: string): Promise<void> {
   }
   users.items = users.items.filter((item) => item !== entry)
   await replaceFile(path, document)
+}
+
+/** As the times of tokens are. */
+function wholeSecond(time: Date): string {
+  return time.toISOString().replace(/\.\d+/, '')
 }
 
 async function hashOf(password: string, salt?: Buffer): Promise<string> {

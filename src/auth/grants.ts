@@ -1,5 +1,5 @@
 /** What callers have of the rights that a user gave to a token or a ticket. */
-import { type Bounds, type Caller, type Credential, UNBOUNDED } from '../base/caller.ts'
+import { type Bounds, type Caller, type Credential, isOf, UNBOUNDED } from '../base/caller.ts'
 import { SCOPES, type Scope } from '../base/scopes.ts'
 import { joinBounds } from './bounds.ts'
 import { refusedToken } from './compact-token.ts'
@@ -13,12 +13,14 @@ export interface Grant {
   /** Ids of our own tokens that it hangs on: it is worth nothing when one of them is revoked. */
   readonly chain: readonly string[]
   readonly expiresMs: number
+  /** When it was made. */
+  readonly madeMs: number
   /** Of the password by which it began: it is worth nothing when its user has another one. */
   readonly mark?: string | undefined
 }
 
 /** Whoever gave it, as they are now. */
-type Giver = Pick<Caller, 'scopes' | 'bounds' | 'revoked'> &
+type Giver = Pick<Caller, 'sinceMs' | 'scopes' | 'bounds' | 'revoked'> &
   Partial<Pick<KnownUser, 'credential' | 'replaced'>>
 
 /**
@@ -47,12 +49,14 @@ export class Grants {
    * The giver: the same object for as long as they have the same rights. Fails with unauthenticated when the grant is
    * worth nothing any more.
    */
-  giverOf({ user, chain, mark }: Pick<Grant, 'user' | 'chain' | 'mark'>): Giver {
+  giverOf({ user, chain, madeMs, mark }: Pick<Grant, 'user' | 'chain' | 'madeMs' | 'mark'>): Giver {
     if (chain.some((id) => this.#revocations.has(id))) throw refusedToken('revoked', 'has been revoked')
     const [provider, name] = user.split(':', 2)
     const isProvided = name !== undefined && this.#providers.has(provider ?? '')
     const giver = isProvided ? PROVIDED : this.#users.now(user)
     if (giver === undefined) throw refusedToken('revoked', 'is of a user who is not known any more')
+    if (!isOf({ name: user, sinceMs: giver.sinceMs }, { user, madeMs }))
+      throw refusedToken('revoked', 'is of a user who had this name before')
     if (mark === undefined || mark === giver.credential?.mark) return giver
     throw refusedToken('revoked', 'began with a password that its user does not have any more')
   }
@@ -67,6 +71,7 @@ export class Grants {
     const ofChain = chain.map((id) => this.#revocations.signalOf(id, expiresMs))
     return {
       name: user,
+      sinceMs: giver.sinceMs,
       scopes: new Set(scopes.filter((scope) => giver.scopes.has(scope))),
       bounds: joinBounds(giver.bounds, bounds),
       credential,

@@ -61,6 +61,8 @@ export class IdentityProvider implements TrustedIssuer {
         bounds: boundsOf(user, bounds),
         chain: [],
         expiresMs,
+        // Whose name it is the provider knows.
+        madeMs: 0,
       },
       credential: {
         kind: 'token',

@@ -27,8 +27,8 @@ export function readSessionClaims({ claims }: CompactToken): GrantedToken {
   if (!success) throw refusedToken('claims', 'is of no session that this gateway begins')
   const { sub: user, scope, bounds } = data
   const credential = credentialOf(data)
-  const { chain, expiresMs } = credential
-  const grant = { user, scopes: scopesIn(scope), bounds, chain, expiresMs, mark: markOf(credential) }
+  const { chain, expiresMs, beganMs: madeMs } = credential
+  const grant = { user, scopes: scopesIn(scope), bounds, chain, expiresMs, madeMs, mark: markOf(credential) }
   return { grant, credential }
 }
 
@@ -37,6 +37,7 @@ function credentialOf({
   by,
   mark = '',
   parents,
+  iat,
   exp,
   ends,
   form,
@@ -51,6 +52,7 @@ function credentialOf({
         ? { kind: 'password', mark }
         : { kind: 'token', id: parents.at(-1) ?? id, chain: parents, expiresMs: endsMs },
     chain: [...parents, id],
+    beganMs: iat * 1_000,
     expiresMs,
     endsMs,
     formToken: form,

@@ -69,6 +69,7 @@ export class Sessions {
       id,
       origin,
       chain: [...parents, id],
+      beganMs: nowS * 1_000,
       expiresMs: 0,
       endsMs: endsS * 1_000,
       formToken: randomBytes(FORM_TOKEN_BYTES).toString('base64url'),
@@ -103,14 +104,14 @@ export class Sessions {
 
   #sign(caller: Caller, session: SessionCredential): OpenSession {
     const { issuer, audience, idleS } = this.#settings
-    const { id, origin, chain, endsMs, formToken, path } = session
+    const { id, origin, chain, beganMs, endsMs, formToken, path } = session
     const nowS = Math.floor(this.#parts.clock.nowMs() / 1_000)
     const claims: SessionClaims = {
       iss: issuer,
       aud: audience,
       sub: caller.name,
       jti: id,
-      iat: nowS,
+      iat: beganMs / 1_000,
       exp: Math.min(nowS + idleS, endsMs / 1_000),
       scope: [...caller.scopes].join(' '),
       // A user who came with a password is bounded by the users file, as it is when they ask.

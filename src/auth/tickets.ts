@@ -17,6 +17,8 @@ interface KeptTicket {
   readonly bounds: Bounds
   readonly chain: readonly string[]
   readonly expiresMs: number
+  /** Earlier versions did not say it. */
+  readonly madeMs?: number
   readonly mark?: string | undefined
 }
 
@@ -53,12 +55,10 @@ export class Tickets implements Disposable {
   async issue({ name, bounds, credential }: Caller, target: string, lifetimeS: number): Promise<NewTicket> {
     const [id, ticket] = [randomUUID(), randomBytes(TICKET_BYTES).toString('base64url')]
     const ofToken = 'chain' in credential ? credential : undefined
-    const expiresMs = Math.min(
-      this.#clock.nowMs() + lifetimeS * 1_000,
-      ofToken?.expiresMs ?? Number.POSITIVE_INFINITY,
-    )
+    const madeMs = this.#clock.nowMs()
+    const expiresMs = Math.min(madeMs + lifetimeS * 1_000, ofToken?.expiresMs ?? Number.POSITIVE_INFINITY)
     const chain = ofToken?.chain ?? []
-    const kept: KeptTicket = { id, user: name, bounds, chain, expiresMs, mark: markOf(credential) }
+    const kept: KeptTicket = { id, user: name, bounds, chain, expiresMs, madeMs, mark: markOf(credential) }
     const keys = [this.#key(ticket, target), `${this.#prefix}:of:${name}`]
     const values = [JSON.stringify(kept), id, expiresMs, PER_USER_MAX]
     const isKept = await this.#ask((redis) => redis.keepTicket(...keys, ...values))
@@ -79,8 +79,8 @@ export class Tickets implements Disposable {
     const key = this.#key(ticket, target)
     const text = await this.#ask((redis) => (isUse ? redis.getdel(key) : redis.get(key)))
     if (text === null) throw badTicket()
-    const { id, ...given } = JSON.parse(text) as KeptTicket
-    const grant = { ...given, scopes: ['capture:download'] as const }
+    const { id, madeMs = 0, ...given } = JSON.parse(text) as KeptTicket
+    const grant = { ...given, madeMs, scopes: ['capture:download'] as const }
     return this.#grants.callerOf(grant, this.#grants.giverOf(grant), { kind: 'ticket', id })
   }
 

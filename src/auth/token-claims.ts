@@ -43,11 +43,11 @@ export interface GrantedToken {
 export function readClaims({ head, claims }: CompactToken): GrantedToken {
   const { success, data } = claimsSchema.safeParse(claims)
   if (!success || head.typ !== TOKEN_TYPE) throw refusedToken('claims', 'is none that this gateway issues')
-  const { sub: user, jti: id, scope, bounds, parents } = data
+  const { sub: user, jti: id, iat, scope, bounds, parents } = data
   const chain = [...parents, id]
   const expiresMs = data.exp * 1_000
   return {
-    grant: { user, scopes: scopesIn(scope), bounds, chain, expiresMs },
+    grant: { user, scopes: scopesIn(scope), bounds, chain, expiresMs, madeMs: iat * 1_000 },
     credential: { kind: 'token', id, chain, expiresMs },
   }
 }

@@ -6,6 +6,7 @@
  *     - name: analyst
  *       role: user
  *       password: $argon2id$v=19$...
+ *       since: 2026-11-27T09:00:00Z
  *       devices: lon*
  *
  * Of a user, the file may also say bounds (bounds.ts), where the program knows any.
@@ -37,6 +38,8 @@ const usersSchema = z.strictObject({
       boundsSchema.extend({
         name: z.string().regex(USER_NAME, USER_NAME_RULE),
         role: z.enum(ROLES),
+        /** What was made under the name before is of another user, and not theirs. */
+        since: z.iso.datetime({ offset: true }).optional(),
         password: z
           .string()
           .refine(isPasswordHash, 'must be an argon2id hash; `capfleet user add` makes one'),
@@ -131,7 +134,8 @@ export class UsersFile {
     for (const [name, { stored: was, revoke, replace }] of before) {
       const now = this.#entries.get(name)?.stored
       if (now?.password !== was.password) replace.abort(unauthenticated(`${name} has another password now`))
-      if (now === undefined) revoke.abort(unauthenticated(`the user ${name} has been removed`))
+      if (now?.since !== was.since || now === undefined)
+        revoke.abort(unauthenticated(`the user ${name} has been removed`))
       else if (mayLess(now, was)) revoke.abort(rightsTaken(now))
     }
   }
@@ -201,12 +205,18 @@ export async function listUsers(path: string): Promise<readonly ListedUser[]> {
 export async function findUser(
   path: string,
   name: string,
-): Promise<Pick<Caller, 'name' | 'scopes' | 'bounds'> | undefined> {
+): Promise<Pick<Caller, 'name' | 'sinceMs' | 'scopes' | 'bounds'> | undefined> {
   const stored = (await readUsers(path, { bounds: true })).find((user) => user.name === name)
   return stored && newEntry(stored).caller
 }
 
-function boundsOfStored({ name, role: _role, password: _password, ...written }: StoredUser): Bounds {
+function boundsOfStored({
+  name,
+  role: _role,
+  password: _password,
+  since: _since,
+  ...written
+}: StoredUser): Bounds {
   return boundsOf(name, written)
 }
 
@@ -214,12 +224,13 @@ function newEntry(
   stored: StoredUser,
   { revoke, replace }: Pick<Entry, 'revoke' | 'replace'> = newEnds(),
 ): Entry {
-  const { name, role } = stored
+  const { name, role, since } = stored
+  const sinceMs = since === undefined ? undefined : Date.parse(since)
   // It has a salt in it, so that equal passwords of two users have different marks.
   const mark = hash('sha256', stored.password, 'base64url').slice(0, MARK_LENGTH)
   const credential = { kind: 'password', mark } as const
   const bounds = boundsOfStored(stored)
-  const caller = { name, scopes: SCOPES_OF_ROLE[role], bounds, credential }
+  const caller = { name, sinceMs, scopes: SCOPES_OF_ROLE[role], bounds, credential }
   const ends = { revoked: revoke.signal, replaced: replace.signal }
   return { stored, caller: { ...caller, ...ends }, revoke, replace }
 }
@@ -230,7 +241,8 @@ function newEnds(): Pick<Entry, 'revoke' | 'replace'> {
 
 /** Streams that run go on under the user's new role, or password, unless they may have less. */
 function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
-  if (before === undefined || mayLess(stored, before.stored)) return newEntry(stored)
+  if (before?.stored.since !== stored.since || before === undefined || mayLess(stored, before.stored))
+    return newEntry(stored)
   const { role, password } = before.stored
   const isSamePassword = password === stored.password
   if (role === stored.role && isSamePassword) return before

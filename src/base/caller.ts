@@ -4,11 +4,21 @@ import type { Scope } from './scopes.ts'
 export interface Caller {
   /** Name of the user; one of an identity provider is `PROVIDER:NAME`. */
   readonly name: string
+  /** Since when the name is theirs; default: ever since. */
+  readonly sinceMs?: number | undefined
   readonly scopes: ReadonlySet<Scope>
   readonly bounds: Bounds
   readonly credential: Credential
   /** Aborts, with an error for them as its reason, when they may no longer have what they have. */
   readonly revoked: AbortSignal
+}
+
+/** Whether what was made for a user of this name is the caller's: somebody else may have had the name before. */
+export function isOf(
+  { name, sinceMs = 0 }: Pick<Caller, 'name' | 'sinceMs'>,
+  made: { readonly user: string; readonly madeMs: number },
+): boolean {
+  return made.user === name && made.madeMs >= sinceMs
 }
 
 /** By what a caller is known; the id is of the token or the ticket. */
@@ -40,6 +50,7 @@ export interface SessionCredential {
   readonly origin: PasswordCredential | TokenCredential
   /** As a token's. */
   readonly chain: readonly string[]
+  readonly beganMs: number
   /** When it ends unless it is renewed. */
   readonly expiresMs: number
   /** When it ends, however often it is renewed. */

@@ -19,13 +19,16 @@ export interface AddOptions extends FileOptions {
 export async function addUser(name: string, { file, role, saltFile }: AddOptions): Promise<void> {
   const salt = saltFile === undefined ? undefined : await readSalt(saltFile)
   const password = await readNewPassword(name)
-  const outcome = await putUser(file, { name, role }, password, salt)
+  // With a salt of its own the file is made again and again, for the same users.
+  const since = salt === undefined ? new Date() : undefined
+  const outcome = await putUser(file, { name, role, since }, password, salt)
   tell(`${outcome} user ${name} (${role}) in ${file}; programs that run take it over by themselves`)
 }
 
 const COLUMNS: readonly Column<ListedUser>[] = [
   { title: 'user', value: ({ name }) => name },
   { title: 'role', value: ({ role }) => role },
+  { title: 'since', value: ({ since }) => since },
   { title: 'devices', value: ({ devices }) => devices },
   { title: 'filter', value: ({ filter }) => filter },
   { title: 'span s', value: ({ spanMaxS }) => spanMaxS },

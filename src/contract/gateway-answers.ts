@@ -126,6 +126,9 @@ export const USERS = z.object({
     z.object({
       name: text,
       role: z.enum(ROLES),
+      since: text
+        .optional()
+        .describe('What was made under the name before is of another user, who had it then'),
       devices: text.optional().describe('The bounds, as the users file has them'),
       filter: text.optional(),
       spanMaxS: integer.optional(),

@@ -217,6 +217,7 @@ describe('a fleet of your own', () => {
     await writeFile(join(folder, 'b.pcapng'), fleetPcap(1, 10))
     const user = await runShell(`echo 'a long password' | ${line('user add')}`, folder)
     assert.equal(user.status, 0, user.stderr)
+    assert.match(await readFile(join(folder, 'users.yaml'), 'utf8'), /^ {4}since: \d{4}-\d\d-\d\dT[\d:]+Z$/m)
     const password = await runShell(`echo 'a long password' | ${line('lon1-password')}`, folder)
     assert.equal(password.status, 0, password.stderr)
     assert.equal((await stat(join(folder, 'lon1-password'))).mode & 0o077, 0)

@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { joinBounds } from '../../auth/bounds.ts'
 import { findUser } from '../../auth/users-file.ts'
-import type { Bounds } from '../../base/caller.ts'
+import { type Bounds, isOf } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { chooseSources } from '../../fleet/choose-devices.ts'
 import { planDownload } from '../../fleet/plan.ts'
@@ -101,7 +101,7 @@ async function runOrder(
   nominalMs: number,
 ): Promise<ExportOrder> {
   const { user } = schedule
-  const bounds = joinBounds(schedule.bounds, await boundsOfUser(user, ordering.users))
+  const bounds = joinBounds(schedule.bounds, await boundsOfUser(schedule, ordering.users))
   const given = parseQueryString(schedule.query)
   const asked = parseDownloadQuery('timerange', given, {
     zone: ordering.timeZone,
@@ -128,9 +128,9 @@ async function runOrder(
 }
 
 /** A schedule may do what its user may do now. */
-async function boundsOfUser(name: string, users: string): Promise<Bounds> {
+async function boundsOfUser({ user: name, createdMs: madeMs }: Schedule, users: string): Promise<Bounds> {
   const user = await findUser(users, name)
-  if (user === undefined)
+  if (user === undefined || !isOf(user, { user: name, madeMs }))
     throw new CapfleetError('unauthenticated', `the user ${name} of the schedule has been removed`)
   if (user.scopes.has('export:create')) return user.bounds
   throw new CapfleetError(

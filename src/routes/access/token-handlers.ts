@@ -1,7 +1,7 @@
 /** Tokens: issued, listed, revoked. */
 import type { WantedToken } from '../../auth/own-tokens.ts'
 import type { TokenRecord } from '../../auth/token-store.ts'
-import { type Caller, originOf } from '../../base/caller.ts'
+import { type Caller, isOf, originOf } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
 import { TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from '../../contract/token-parameters.ts'
@@ -68,9 +68,9 @@ export async function revokeToken(ctx: RouteContext, parts: GatewayParts): Promi
  * A token sees itself and what was made by it: a thief must not learn of, or revoke, others. One of a provider hangs on
  * none of ours: like a password it is the user.
  */
-function maySeeToken({ name, scopes, ...caller }: Caller, { id, user, parents }: TokenRecord): boolean {
-  if (scopes.has('admin')) return true
-  if (user !== name) return false
+function maySeeToken(caller: Caller, { id, user, parents, createdMs: madeMs }: TokenRecord): boolean {
+  if (caller.scopes.has('admin')) return true
+  if (!isOf(caller, { user, madeMs })) return false
   const credential = originOf(caller.credential)
   if (credential.kind === 'password') return true
   const isOfProvider = credential.kind === 'token' && credential.chain.length === 0

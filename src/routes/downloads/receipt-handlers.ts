@@ -1,4 +1,5 @@
 /** Receipts: what became of downloads, for 24 hours. */
+import { isOf } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
 import { RECEIPT_PARAMETERS } from '../../query/gateway-options.ts'
@@ -20,7 +21,7 @@ export async function showReceipt(ctx: RouteContext, parts: GatewayParts): Promi
 export async function listReceipts(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { limit } = takeParameters(ctx, RECEIPT_PARAMETERS)
   const receipts = await parts.downloads.receipts.list(ctx.state.caller?.name ?? '', limit)
-  const visible = receipts.filter(({ user, resume }) => maySee(ctx, parts, madeOf(user, resume)))
+  const visible = receipts.filter((receipt) => isOwn(ctx, receipt) && maySeeReceipt(ctx, parts, receipt))
   ctx.set('Cache-Control', 'no-store')
   ctx.body = { requests: visible.map(shownReceipt) }
 }
@@ -28,15 +29,27 @@ export async function listReceipts(ctx: RouteContext, parts: GatewayParts): Prom
 /** The receipt, for the user whose request it was. Fails with unknown-request. */
 export async function ownReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
   const receipt = await visibleReceipt(ctx, parts, id)
-  if (receipt.user === ctx.state.caller?.name) return receipt
+  if (isOwn(ctx, receipt)) return receipt
   throw unknownRequest(id)
 }
 
 /** The receipt, for whoever may see it. Fails with unknown-request. */
 async function visibleReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
   const receipt = await find(parts, id)
-  if (receipt !== undefined && maySee(ctx, parts, madeOf(receipt.user, receipt.resume))) return receipt
+  if (receipt !== undefined && maySeeReceipt(ctx, parts, receipt)) return receipt
   throw unknownRequest(id)
+}
+
+function maySeeReceipt(ctx: RouteContext, parts: GatewayParts, receipt: StoredReceipt): boolean {
+  return maySee(ctx, parts, madeOf(ownerOf(receipt), receipt.resume))
+}
+
+function isOwn({ state: { caller } }: RouteContext, receipt: StoredReceipt): boolean {
+  return caller !== undefined && isOf(caller, ownerOf(receipt))
+}
+
+function ownerOf({ user, startedAt }: StoredReceipt) {
+  return { user, madeMs: Date.parse(startedAt) }
 }
 
 /** The same for an id that does not exist and one of somebody else. */

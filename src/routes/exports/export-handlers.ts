@@ -1,6 +1,7 @@
 /** Exports: ordered, listed, shown, cancelled. */
 
 import { refuseWithout } from '../../auth/authenticate.ts'
+import { isOf } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { givenParameters, takeNoParameters, takeParameters } from '../../contract/request-parameters.ts'
 import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../export/export-order.ts'
@@ -220,14 +221,16 @@ export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: stri
 /** The export, for its owner or an administrator. Fails with unknown-export or insufficient-scope. */
 async function exportToChange(ctx: RouteContext, parts: GatewayParts): Promise<ExportRecord> {
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
-  refuseChangeOfOthers(ctx, record.order.user)
+  refuseChangeOfOthers(ctx, record.order)
   return record
 }
 
 /** To see what another user has made is not to change it. Fails with insufficient-scope. */
-export function refuseChangeOfOthers(ctx: RouteContext, owner: string): void {
-  const { caller } = ctx.state
-  if (caller !== undefined && caller.name !== owner) refuseWithout('admin', caller)
+export function refuseChangeOfOthers(
+  { state: { caller } }: RouteContext,
+  { user, createdMs: madeMs }: Pick<ExportOrder, 'user' | 'createdMs'>,
+): void {
+  if (caller !== undefined && !isOf(caller, { user, madeMs })) refuseWithout('admin', caller)
 }
 
 /** Of what has expired, its files may be gone already. */
@@ -236,7 +239,8 @@ function isThere({ exports: { clock } }: GatewayParts, { expiresMs, isRemoved }:
 }
 
 function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportRecord): boolean {
-  return maySee(ctx, parts, madeOf(order.user, order.plan))
+  const { user, createdMs: madeMs, plan } = order
+  return maySee(ctx, parts, madeOf({ user, madeMs }, plan))
 }
 
 async function show(

@@ -1,7 +1,7 @@
 /** Schedules of exports: ordered, listed, shown, removed. */
 import { randomUUID } from 'node:crypto'
 import { joinBounds, sameBounds } from '../../auth/bounds.ts'
-import { UNBOUNDED } from '../../base/caller.ts'
+import { isOf, UNBOUNDED } from '../../base/caller.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { givenParameters, takeNoParameters } from '../../contract/request-parameters.ts'
 import { orderOf, targetName } from '../../export/export-order.ts'
@@ -66,7 +66,7 @@ export async function removeSchedule(ctx: RouteContext, parts: GatewayParts): Pr
   takeNoParameters(ctx)
   const { schedules, jobs } = parts.exports
   const record = await ownSchedule(ctx, parts, ctx.params.id ?? '')
-  refuseChangeOfOthers(ctx, record.schedule.user)
+  refuseChangeOfOthers(ctx, record.schedule)
   await schedules.remove(record.schedule)
   await jobs.dropSchedule(record.schedule.id)
   show(ctx, record)
@@ -85,7 +85,8 @@ async function ownSchedule(ctx: RouteContext, parts: GatewayParts, id: string): 
 /** What it orders lies within the caller's own bounds. */
 function maySeeSchedule(ctx: RouteContext, { schedule }: ScheduleRecord): boolean {
   const { caller } = ctx.state
-  if (caller === undefined || (schedule.user !== caller.name && !seesOthers(ctx))) return false
+  const { user, createdMs: madeMs } = schedule
+  if (caller === undefined || !(isOf(caller, { user, madeMs }) || seesOthers(ctx))) return false
   return sameBounds(joinBounds(schedule.bounds, caller.bounds), schedule.bounds)
 }
 

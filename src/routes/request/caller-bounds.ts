@@ -1,5 +1,5 @@
 /** What callers see within their bounds: of the fleet, and of what was made for them and for others. */
-import { type Caller, UNBOUNDED } from '../../base/caller.ts'
+import { type Caller, isOf, UNBOUNDED } from '../../base/caller.ts'
 import { type KeptPlan, queryAgain } from '../../fleet/kept-plan.ts'
 import { VisibleFleet } from '../../fleet/visible-fleet.ts'
 import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
@@ -15,6 +15,7 @@ export function visibleParts(parts: GatewayParts, caller: Caller | undefined): G
 /** Something that was made for a caller: a download with its receipt, an export, a schedule. */
 export interface Made {
   readonly user: string
+  readonly madeMs: number
   readonly devices: readonly string[]
   readonly forcedFilters: readonly string[]
   /** Of its time range. Default: not known, or none. */
@@ -22,18 +23,18 @@ export interface Made {
 }
 
 /** What was made by a plan. */
-export function madeOf(user: string, plan: KeptPlan): Made {
+export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Made {
   const { devices, forcedFilters } = plan
   const { kind, beginNs, endNs, localTimes } = queryAgain(plan)
   const spanNs = kind === 'single' || localTimes !== undefined ? undefined : endNs - beginNs
-  return { user, devices, forcedFilters, spanNs }
+  return { ...made, devices, forcedFilters, spanNs }
 }
 
 /** Whether the caller may know of it: it is theirs, or they see what others took; and nothing of it is hidden from them. */
 export function maySee(ctx: RouteContext, parts: GatewayParts, made: Made): boolean {
   const { caller } = ctx.state
   if (caller === undefined) return false
-  if (made.user !== caller.name && !seesOthers(ctx)) return false
+  if (!isOf(caller, made) && !seesOthers(ctx)) return false
   const { filters, spanMaxS } = caller.bounds
   const hasFilters = filters.every((filter) => made.forcedFilters.includes(filter))
   const isShort =

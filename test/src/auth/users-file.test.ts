@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { parseDocument } from 'yaml'
-import { putUser } from '../../../src/auth/edit-users-file.ts'
+import { putUser, removeUser } from '../../../src/auth/edit-users-file.ts'
 import { LoginGate } from '../../../src/auth/login-gate.ts'
 import { findUser, UsersFile } from '../../../src/auth/users-file.ts'
 import { Metrics } from '../../../src/base/metrics.ts'
@@ -143,6 +143,27 @@ for (const [from, to, isRevoked] of [
     assert.equal(after.revoked.aborted, false)
   })
 }
+
+test('a user who is added again for somebody else cuts what runs for the earlier one', async (t) => {
+  const path = await usersPath(t)
+  const addAnn = (since: string) =>
+    putUser(path, { name: 'ann', role: 'user', since: new Date(since) }, 'one')
+  await addAnn('2026-11-27T09:00:00.700Z')
+  await putUser(path, { name: 'bob', role: 'user' }, 'two')
+  const users = await loadUsers(path)
+  const before = await verify(users, basic('ann', 'one'))
+  assert.equal(before?.sinceMs, Date.parse('2026-11-27T09:00:00Z'))
+  assert.equal((await verify(users, basic('bob', 'two')))?.sinceMs, undefined)
+  await addAnn('2026-11-27T10:00:00Z')
+  await users.reload()
+  assert.equal(before.revoked.aborted, false, 'one who is there keeps the name')
+  await removeUser(path, 'ann')
+  await addAnn('2026-11-27T10:00:00Z')
+  await users.reload()
+  assert.equal(before.revoked.aborted, true)
+  const after = await verify(users, basic('ann', 'one'))
+  assert.deepEqual([after?.sinceMs, after?.revoked.aborted], [Date.parse('2026-11-27T10:00:00Z'), false])
+})
 
 test('a user may have bounds, which stay when the password changes, and cut what runs when they change', async (t) => {
   const path = await usersPath(t)

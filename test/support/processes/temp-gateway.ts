@@ -26,6 +26,8 @@ export interface TempGateway extends AsyncDisposable {
   /** HTTP Basic headers of the users "viewer", "user", "full" and "admin". */
   readonly as: Readonly<Record<Role, { readonly authorization: string }>>
   readonly logged: readonly LoggedLine[]
+  /** After a change of its users file, config.auth.users. */
+  reloadUsers(): Promise<void>
   close(drainMs: number): Promise<void>
 }
 
@@ -78,6 +80,7 @@ export async function startTempGateway(
     basic,
     as: { viewer: basic('viewer'), user: basic('user'), full: basic('full'), admin: basic('admin') },
     logged: log.lines,
+    reloadUsers: gateway.reloadUsers,
     close: gateway.close,
     [Symbol.asyncDispose]: async () => {
       await refuseSecretsInMetrics(gateway.url)

@@ -187,6 +187,16 @@ describe('schedules', () => {
     )
   })
 
+  test('a schedule of somebody who had the name before has no runs', async () => {
+    const id = await hourly({ user: 'eve', createdMs: FIRST_MS - HOUR_MS })
+    await putUser(stand.users, { name: 'eve', role: 'user', since: new Date(FIRST_MS) }, USER_PASSWORD)
+    const own = await hourly({ user: 'eve', createdMs: FIRST_MS })
+    await runDueSchedules(worker, FIRST_MS + HOUR_MS)
+    assert.deepEqual(new Set((await exports()).map(({ order }) => order.scheduleId)), new Set([own]))
+    assert.equal((await worker.schedules.find(id))?.error?.code, 'unauthenticated')
+    assert.equal((await worker.schedules.find(own))?.error, undefined)
+  })
+
   test('a removed schedule has no runs, and no worker is woken for it', async () => {
     const id = await hourly()
     const record = await worker.schedules.find(id)
