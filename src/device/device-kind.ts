@@ -106,7 +106,8 @@ export function passedOverBy(device: string, name: string): CapfleetError {
   )
 }
 
-function unknownTo(device: string, name: string): CapfleetError {
+/** For a device of another maker. */
+export function unknownTo(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'bad-parameter',
     `device ${device} is of another maker and does not know ${name} here; it would send other packets than were asked for: leave ${name} out`,

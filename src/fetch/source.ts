@@ -11,6 +11,7 @@ import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
 import { PCAP_HEADER_BYTES, parsePcapHeader } from '../pcap/pcap-header.ts'
 import type { Encoding } from '../query/query-values.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
+import { awaitShownFilters } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
 
 export interface Source extends Disposable {
@@ -67,10 +68,12 @@ export async function openSource(
   }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
-    const { target, mayPause = false, isForced } = step
-    if (isForced) await span.within(() => proveFilters(client, step.device, { caller, signal: abort.signal }))
+    const { target, deviceKind, mayPause = false, isForced } = step
+    const asking = { caller, signal: abort.signal }
+    if (isForced) await span.within(() => proveFilters(client, step.device, asking))
+    else if (deviceKind === 'api') await span.within(() => awaitShownFilters(client, step, asking))
     const stream = await span.within(() =>
-      client.openStream(target, { caller, readSize, mayPause, isForced, signal: abort.signal }),
+      client.openStream(target, { ...asking, readSize, mayPause, isForced }),
     )
     return await startReading(step, stream, isRelayed, onClose)
   } catch (error) {

@@ -25,6 +25,10 @@ export interface ApiBehaviour {
   readonly isFreedLate?: boolean
   /** Its timestamps have microseconds. */
   readonly isCoarse?: boolean
+  /** It passes over filters of these names without a word. */
+  readonly ignores?: readonly ('FilterBPF' | 'FilterFrame')[]
+  /** It refuses the filter that no packet passes. */
+  readonly refusesEmpty?: boolean
   /** Its answers are in chunks. */
   readonly isChunked?: boolean
   /** So many zeros follow its packets. */
@@ -124,6 +128,8 @@ export class ApiDevice implements AsyncDisposable {
       this.#changes.note()
       await this.until(() => this.running < streamsMax)
     }
+    if (this.behaviour.refusesEmpty === true && query.get('FilterBPF') === 'less 0')
+      return void res.writeHead(400).end('expression rejects all packets\n')
     this.running += 1
     this.mostRunning = Math.max(this.mostRunning, this.running)
     this.#changes.note()
@@ -151,12 +157,21 @@ export class ApiDevice implements AsyncDisposable {
     this.#changes.note()
   }
 
-  /** "odd" is the only filter that it knows: packets of odd numbers. Below /pcap/timerange it knows none. */
+  /**
+   * FilterBPF "odd" leaves the packets of odd numbers, "less 0" and contradictions of capture.port none; it knows no other
+   * filter. Below /pcap/timerange it knows none.
+   */
   #chosen(target: string, query: URLSearchParams): Buffer {
     const isLegacyRange = target.startsWith('/pcap/timerange')
     const [begin, end] = [query.get('TSBegin') ?? query.get('Start'), query.get('TSEnd') ?? query.get('Stop')]
     const isLocal = query.get('TSUnit') === 'YYYYMMDD_HHMMSS'
-    const filter = isLegacyRange ? null : query.get('FilterBPF')
+    const { ignores = [] } = this.behaviour
+    const filterOf = (name: 'FilterBPF' | 'FilterFrame') =>
+      isLegacyRange || ignores.includes(name) ? null : query.get(name)
+    const filter = filterOf('FilterBPF')
+    const ports = filterOf('FilterFrame')
+    if (filter === 'less 0' || ports?.includes('!=') === true)
+      return makePcap([], { nanoseconds: this.behaviour.isCoarse !== true })
     const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
     const slice = Number(query.get('Slice') ?? 65_535)
     const [first, second, ...rest] = this.records
