@@ -87,15 +87,23 @@ export class Revocations implements AsyncDisposable {
 
   async #lookUp(): Promise<void> {
     try {
-      const { look, revoked } = await this.#store.revokedSince(this.#look)
+      const { look, inAll, revoked } = await this.#store.revokedSince(this.#look)
       this.#look = look
       for (const token of revoked) if (!this.has(token.id)) this.add(token)
       this.#forgetExpired()
+      await this.#restoreLost(inAll)
       this.#isFailing = false
     } catch (err) {
       if (!this.#isFailing) this.#log.warn('token-revocations.unknown', { err })
       this.#isFailing = true
     }
+  }
+
+  /** A gateway that starts after Redis has lost what it had must know of them too. */
+  async #restoreLost(inAll: number): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    const known = [...this.#revoked.values()].filter(({ expiresMs }) => expiresMs > nowMs)
+    if (known.length > inAll) await this.#store.restore(known)
   }
 
   #forgetExpired(): void {

@@ -33,6 +33,13 @@ export interface RevokedToken {
   readonly expiresMs: number
 }
 
+export interface RevocationsSeen {
+  readonly look: number
+  /** How many Redis has in all that have not expired by themselves. */
+  readonly inAll: number
+  readonly revoked: readonly RevokedToken[]
+}
+
 export interface TokenStoreOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
@@ -49,6 +56,9 @@ const script = (name: string) => readFileSync(new URL(name, import.meta.url), 'u
 const KEEP = script('keep-token.lua')
 const REVOKE = script('revoke-token.lua')
 const REVOKED_SINCE = script('revoked-since.lua')
+const RESTORE = script('restore-revocations.lua')
+/** Of one script, so that none lasts. */
+const RESTORED_AT_ONCE = 500
 
 export class TokenStore implements Disposable {
   readonly #redis: Redis
@@ -59,7 +69,8 @@ export class TokenStore implements Disposable {
     this.#prefix = `{${keyPrefix}}:token`
     this.#redis.defineCommand('keepToken', { numberOfKeys: 3, lua: KEEP })
     this.#redis.defineCommand('revokeToken', { numberOfKeys: 4, lua: REVOKE })
-    this.#redis.defineCommand('revokedSince', { numberOfKeys: 2, lua: REVOKED_SINCE })
+    this.#redis.defineCommand('revokedSince', { numberOfKeys: 3, lua: REVOKED_SINCE })
+    this.#redis.defineCommand('restoreRevocations', { numberOfKeys: 3, lua: RESTORE })
   }
 
   /** Until it expires. Fails with user-quota or scheduler-unavailable. */
@@ -109,17 +120,26 @@ export class TokenStore implements Disposable {
    * What was revoked since a look that answered `look`; 0 for all that has not expired by itself. Fails with
    * scheduler-unavailable.
    */
-  async revokedSince(
-    look: number,
-  ): Promise<{ readonly look: number; readonly revoked: readonly RevokedToken[] }> {
-    const { revoked, last } = this.#revokedKeys
-    const [number = '0', ...texts] = await this.#ask((redis) => redis.revokedSince(revoked, last, look))
+  async revokedSince(look: number): Promise<RevocationsSeen> {
+    const { revoked, byExpiry, last } = this.#revokedKeys
+    const ask = (redis: Scripts) => redis.revokedSince(revoked, last, byExpiry, look)
+    const [number = '0', inAll = '0', ...texts] = await this.#ask(ask)
     return {
       look: Number(number),
+      inAll: Number(inAll),
       revoked: texts.map((text) => {
         const [id = '', expiresMs] = text.split(' ')
         return { id, expiresMs: Number(expiresMs) }
       }),
+    }
+  }
+
+  /** Revocations that Redis has lost, for gateways that never knew them. Idempotent. Fails with scheduler-unavailable. */
+  async restore(tokens: readonly RevokedToken[]): Promise<void> {
+    const { revoked, byExpiry, last } = this.#revokedKeys
+    for (let at = 0; at < tokens.length; at += RESTORED_AT_ONCE) {
+      const part = tokens.slice(at, at + RESTORED_AT_ONCE).flatMap(({ id, expiresMs }) => [id, expiresMs])
+      await this.#ask((redis) => redis.restoreRevocations(revoked, byExpiry, last, ...part))
     }
   }
 
@@ -150,4 +170,5 @@ type Scripts = Redis & {
   keepToken(...keysAndArguments: readonly (string | number)[]): Promise<number>
   revokeToken(...keysAndArguments: readonly (string | number)[]): Promise<number>
   revokedSince(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+  restoreRevocations(...keysAndArguments: readonly (string | number)[]): Promise<number>
 }

@@ -39,6 +39,8 @@ describe('issued tokens in Redis', () => {
   })
   beforeEach(() => commands.flushall())
 
+  const start = () => Revocations.start({ store, clock: TRUSTED_TIME, metrics: new Metrics(), log: LOG })
+
   test('are found until they expire, and leave nothing then', async () => {
     const token = tokenOf('ann')
     await store.keep(token)
@@ -116,6 +118,28 @@ describe('issued tokens in Redis', () => {
     assert.deepEqual(
       (await store.revokedSince(look)).revoked.map(({ id }) => id),
       [next.id],
+    )
+  })
+
+  test('are revoked for a gateway that starts after Redis has lost what it had, where another one knew them', async () => {
+    const [lost, next, expired] = [tokenOf('ann'), tokenOf('ann'), { id: randomUUID(), expiresMs: 1 }]
+    await store.keep(lost)
+    await store.revoke(lost)
+    await using knows = await start()
+    await commands.flushall()
+    knows.add(expired)
+    await store.keep(next)
+    await store.revoke(next)
+    await eventually(async () => (await store.revokedSince(0)).inAll === 2, { message: 'both are in Redis' })
+    await using later = await start()
+    for (const one of [knows, later]) assert.deepEqual([one.has(lost.id), one.has(next.id)], [true, true])
+    assert.equal(later.has(expired.id), false)
+    const { look } = await store.revokedSince(0)
+    await store.restore([lost, next])
+    assert.deepEqual(
+      await store.revokedSince(look),
+      { look, inAll: 2, revoked: [] },
+      'they are there already',
     )
   })
 
