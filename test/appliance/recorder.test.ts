@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
@@ -378,6 +378,23 @@ test('a symbolic link is followed by the client, and not by the recorder', async
   )
   const { sources } = await here.client.importCapture({ name: 'a', files: [link] })
   assert.deepEqual(sources, ['a.pcap'])
+})
+
+test('a FIFO, a device and a folder are refused by the recorder at once, with their name', async () => {
+  await using here = await recorderHere()
+  const fifo = join(here.store, '..', 'fifo.pcap')
+  assert.equal(spawnSync('mkfifo', [fifo]).status, 0)
+  for (const path of [fifo, '/dev/zero', '/dev/tty', here.store]) {
+    const answer = await rawAnswer(here, 'recorder-owner.sock', {
+      command: 'import',
+      name: 'a',
+      files: [path],
+    })
+    const { error } = answer as { error: { code: string; message: string } }
+    assert.equal(error.code, 'bad-capture-file', path)
+    assert.ok(error.message.includes(path), error.message)
+  }
+  assert.deepEqual(await capturesOf(here.store), [])
 })
 
 test('nonsense on the socket is answered and harms nobody', async () => {
