@@ -72,7 +72,9 @@ export const CAPFLEET_LIST_PARAMETERS: HeaderRow = {
 export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   {
     name: 'Content-Disposition',
-    says: 'The name of the file: the capture or the place, and the times in nanoseconds.',
+    says:
+      'The name of the file: the capture or the place, and the times in nanoseconds. `filename*` has it where other makers ' +
+      'use more letters than `filename` can have.',
   },
   { name: 'Capfleet-TS-Unit', says: 'The unit in which TSBegin and TSEnd were read.' },
   {

@@ -1,7 +1,7 @@
 /** The time of an export in the pieces that become files, and each piece in the windows that are fetched at once. */
 
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
-import { downloadFileName } from '../query/download-file-name.ts'
+import { downloadFileName, plainFileName } from '../query/download-file-name.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import type { Checkpoint, ExportWindow } from './export-record.ts'
 
@@ -23,12 +23,12 @@ export function pieceQuery(order: ExportOrder, piece: number): BoundedQuery {
   return { ...query, beginNs, endNs: endNs < query.endNs ? endNs : query.endNs }
 }
 
-/** The name of the n-th file, from 1, which is that of a direct download where there is one file. */
+/** The name of the n-th file, from 1, which is that of a direct download, in plain letters, where there is one file. */
 export function resultName(order: ExportOrder, piece: number, part: number): string {
   const query = pieceQuery(order, piece)
   const [only, ...more] = order.plan.devices
   const place = more.length === 0 && only !== undefined ? only : 'fleet'
-  const name = downloadFileName(query, { captureName: query.captureName, place })
+  const name = plainFileName(downloadFileName(query, { captureName: query.captureName, place }))
   if (order.partBytes === null) return name
   return name.replace(/\.pcap/, `_part${String(part).padStart(4, '0')}.pcap`)
 }

@@ -1,4 +1,5 @@
 import { CapfleetError } from '../base/error.ts'
+import { isAskedName } from '../query/capture-name-rule.ts'
 import { nearestNames } from '../query/nearest-names.ts'
 import type { UnreachableDevice } from './ask-members.ts'
 import type { Holding } from './device-captures.ts'
@@ -46,7 +47,7 @@ export function holderUnknown(name: string, unreachable: readonly UnreachableDev
 
 /** Says that no device has the capture; `names` are some that they have. */
 export function unknownCapture(name: string, names: readonly string[]): CapfleetError {
-  const near = nearestNames(name, names)
+  const near = nearestNames(name, names.filter(isAskedName))
   const hint = near.length === 0 ? '/stream/list shows all' : `did you mean ${near.join(', ')}?`
   return new CapfleetError('unknown-capture', `no device has a capture ${name}; ${hint}`, {
     param: 'StreamName',

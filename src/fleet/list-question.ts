@@ -37,12 +37,12 @@ export const QUESTION_PARAMETERS = ['StreamName', 'Limit', 'From', 'To'] as cons
 
 /** Path and query that ask a device for at most `limit` captures. */
 export function targetOf({ name, fromNs, toNs }: ListQuestion, limit: number): string {
-  const query = new URLSearchParams({ Limit: String(limit) })
-  if (name !== undefined) query.set('StreamName', name)
-  if (fromNs !== undefined) query.set('From', String(fromNs))
+  const query = [`Limit=${limit}`]
+  if (name !== undefined) query.push(`StreamName=${encodeURIComponent(name)}`)
+  if (fromNs !== undefined) query.push(`From=${fromNs}`)
   // Devices refuse later times; no capture begins there.
-  if (toNs !== undefined && toNs <= TIME_LIMIT_NS) query.set('To', String(toNs))
-  return `/stream/list?${query}`
+  if (toNs !== undefined && toNs <= TIME_LIMIT_NS) query.push(`To=${toNs}`)
+  return `/stream/list?${query.join('&')}`
 }
 
 /** The question for the captures of the same device that follow this one. */

@@ -1,5 +1,5 @@
 /** What parameters may say: integers, words, switches, names and other texts. */
-import { CAPTURE_NAME, CAPTURE_NAME_RULE } from './capture-name-rule.ts'
+import { ASKED_NAME_BYTES_MAX, ASKED_NAME_RULE, isAskedName } from './capture-name-rule.ts'
 import { badParameter, type ParameterType, quote } from './query-parameters.ts'
 
 export const INTEGER_MAX = 2n ** 63n - 1n
@@ -86,8 +86,15 @@ export function patternType(pattern: RegExp, rule: string): ParameterType<string
   }
 }
 
-/** The name of a capture. */
-export const CAPTURE_NAME_TYPE = patternType(CAPTURE_NAME, CAPTURE_NAME_RULE)
+/** The name of a capture that a device has, whatever its maker calls them. */
+export const CAPTURE_NAME_TYPE: ParameterType<string> = {
+  schema: { type: 'string', maxLength: ASKED_NAME_BYTES_MAX },
+  read: (text, name) => {
+    if (isAskedName(text)) return text
+    throw badParameter(name, `${ASKED_NAME_RULE}, got ${quote(text)}`)
+  },
+  write: (text) => text,
+}
 
 /** "90s", "15m", "1h", "2d" in nanoseconds. */
 export function durationType(minNs: bigint, maxNs: bigint): ParameterType<bigint> {

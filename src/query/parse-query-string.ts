@@ -36,6 +36,11 @@ export function parseQueryString(raw: string): Map<string, string> {
   return parameters
 }
 
+/** The same query string for a device of any maker: some read "+" as itself, and would take it for part of a capture's name. */
+export function withoutPluses(raw: string): string {
+  return raw.replaceAll('+', '%20')
+}
+
 function decode(text: string, parameter: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

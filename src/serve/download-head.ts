@@ -1,6 +1,6 @@
 import type { BodyFacts, MissingPart } from '../fetch/body.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
-import { downloadFileName } from '../query/download-file-name.ts'
+import { attachment, downloadFileName } from '../query/download-file-name.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
 import { ENCODING_FILES, type Encoding } from '../query/query-values.ts'
 
@@ -20,7 +20,7 @@ export function downloadHead(
   const read = plan.steps.filter(({ device }) => !missing.has(device))
   return {
     'Content-Type': mediaType,
-    'Content-Disposition': `attachment; filename="${facts.claims.fileName ?? fileName(plan)}"`,
+    'Content-Disposition': attachment(facts.claims.fileName ?? fileName(plan)),
     ...factHeaders(facts),
     'Cache-Control': 'no-store',
     'X-Accel-Buffering': 'no',

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
 import { eventually } from '../support/eventually.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
@@ -10,11 +11,11 @@ const SINGLE = '/api/v1/pcap/single'
 const RANGE = '/api/v1/pcap/timerange'
 const SPLIT = '/api/v1/pcap/splittime'
 const GOOD_RANGE = 'TSBegin=1&TSEnd=2&TSUnit=sec'
-const BAD: readonly [string, string, string?][] = [
+const BAD: readonly [path: string, param: string, code?: ErrorCode][] = [
   [SINGLE, 'StreamName'],
   [`${SINGLE}?StreamName=`, 'StreamName'],
-  [`${SINGLE}?StreamName=../../etc/passwd`, 'StreamName'],
-  [`${SINGLE}?StreamName=%2e%2e`, 'StreamName'],
+  [`${SINGLE}?StreamName=../../etc/passwd`, 'StreamName', 'unknown-capture'],
+  [`${SINGLE}?StreamName=%2e%2e`, 'StreamName', 'unknown-capture'],
   [`${SINGLE}?StreamName=a%00b`, 'StreamName'],
   [`${SINGLE}?StreamName=big&StreamName=big`, 'StreamName'],
   [`${SINGLE}?StreamName=big&Compression=lzma`, 'Compression'],
@@ -71,7 +72,7 @@ const BAD: readonly [string, string, string?][] = [
 
 const AT_ONCE_MS = 100
 
-test(`${BAD.length} bad requests: each a 400 that names the parameter, at once, while all slots are in use`, async () => {
+test(`${BAD.length} bad requests: each refused with the name of the parameter, at once, while all slots are in use`, async () => {
   await using appliance = await startTempAppliance()
   const file = join(appliance.folder, 'big.pcap')
   await writeBigCapture(file)
@@ -87,7 +88,11 @@ test(`${BAD.length} bad requests: each a 400 that names the parameter, at once, 
     const answer = await appliance.get(path)
     if (performance.now() - startedMs >= AT_ONCE_MS) late.push(path)
     const problem = answer.json()
-    assert.deepEqual([answer.status, problem.code, problem.param], [400, code, param], path)
+    assert.deepEqual(
+      [answer.status, problem.code, problem.param],
+      [ERROR_KINDS[code].status, code, param],
+      path,
+    )
     assert.equal(answer.headers['content-type'], 'application/problem+json')
     assert.ok(typeof problem.detail === 'string' && typeof problem.requestId === 'string')
   }

@@ -13,6 +13,7 @@ import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../route.ts'
 import { answerList, answerText } from './answer-list.ts'
+import { linkThrough } from './link-through.ts'
 
 /** How many captures are read before the answer begins. Devices that fail until then are named in the header. */
 const HELD_MAX = 10_000
@@ -86,7 +87,7 @@ async function placeOf(
   parts: GatewayParts,
   { isCoarse, signal }: { readonly isCoarse: boolean; readonly signal: AbortSignal },
 ): Promise<ListPlace> {
-  const [, startNs = '', device, name] = /^(\d{0,20})\/([^/]+)\/(.+)$/.exec(text) ?? []
+  const [, startNs = '', device, name] = /^(\d{0,20})\/([^/]+)\/(.+)$/s.exec(text) ?? []
   if (device === undefined || name === undefined || (startNs === '') !== isCoarse)
     throw badParameter('After', `must be Next of the page before, got ${quote(text)}`)
   if (!isCoarse) return { startNs: BigInt(startNs), device, name }
@@ -216,12 +217,11 @@ function minuteAfter(ns: bigint): bigint {
 
 const LINK_MEMBERS = ['PCAP', 'Del', 'Link'] as const
 
-/** A device's links are relative to itself. */
 function linksThrough(device: string, capture: Readonly<Record<string, unknown>>): Record<string, string> {
   const links: Record<string, string> = {}
   for (const name of LINK_MEMBERS) {
-    const link = capture[name]
-    if (typeof link === 'string' && link.startsWith('/')) links[name] = `/devices/${device}${link}`
+    const link = linkThrough(device, capture[name])
+    if (link !== undefined) links[name] = link
   }
   return links
 }

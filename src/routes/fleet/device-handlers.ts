@@ -10,6 +10,7 @@ import { refuseBody } from '../../http/request-body.ts'
 import { resetConnection } from '../../http/reset-connection.ts'
 import { formatDownloadQuery } from '../../query/format-download-query.ts'
 import { estimatedKind, parseDownloadQuery } from '../../query/parse-download-query.ts'
+import { withoutPluses } from '../../query/parse-query-string.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import { selectedMembers, withoutDevice } from '../request/fleet-selection.ts'
@@ -32,7 +33,7 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
   refuseUnsafeChange(ctx)
   const { member, path } = deviceOf(ctx, parts)
   try {
-    await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
+    await pass(ctx, parts, member, { path, query: withoutPluses(ctx.querystring), way: 'proxy' })
   } finally {
     member.captures.forget()
   }
@@ -41,7 +42,7 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
 /** A call that only reads and ends, passed through the short way. */
 export function askDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
-  return pass(ctx, parts, member, { path, query: ctx.querystring, way: 'read' })
+  return pass(ctx, parts, member, { path, query: withoutPluses(ctx.querystring), way: 'read' })
 }
 
 /** A call that only reads, and may go on until the caller leaves. */
@@ -49,7 +50,7 @@ export async function followDevice(ctx: RouteContext, parts: GatewayParts): Prom
   refuseWhileDraining(parts)
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
-  await pass(ctx, parts, member, { path, query: ctx.querystring, way: 'proxy' })
+  await pass(ctx, parts, member, { path, query: withoutPluses(ctx.querystring), way: 'proxy' })
 }
 
 /**

@@ -10,6 +10,7 @@ import { withoutDevice } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../route.ts'
 import { answerList } from './answer-list.ts'
+import { linkThrough } from './link-through.ts'
 
 /** A page of splits has up to 100,000 of some 350 bytes. They only pass, so that it costs no memory. */
 const BYTES_MAX = 64 * 1_024 * 1_024
@@ -61,10 +62,9 @@ function withoutOwn({ Device: _device, ...rest }: Readonly<Record<string, unknow
   return rest
 }
 
-/** A device's link is relative to itself. Fails with device-protocol. */
+/** Fails with device-protocol. */
 function linkedThrough(device: string, json: string): string {
   const split = parseDeviceJson(device, json) as Record<string, unknown>
-  const { PCAP } = split
-  if (typeof PCAP !== 'string' || !PCAP.startsWith('/')) return json
-  return JSON.stringify({ ...split, PCAP: `/devices/${device}${PCAP}` })
+  const PCAP = linkThrough(device, split.PCAP)
+  return PCAP === undefined ? json : JSON.stringify({ ...split, PCAP })
 }

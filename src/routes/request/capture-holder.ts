@@ -4,7 +4,7 @@ import { askMembers, type MembersAnswers } from '../../fleet/ask-members.ts'
 import type { Holding } from '../../fleet/device-captures.ts'
 import { holderOf, holderUnknown, unknownCapture } from '../../fleet/find-capture.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../query/capture-name-rule.ts'
+import { ASKED_NAME_RULE, isAskedName } from '../../query/capture-name-rule.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
 import type { RouteContext } from '../route.ts'
@@ -21,7 +21,7 @@ export async function captureHolder(
   ctx: RouteContext,
   parts: GatewayParts,
 ): Promise<string> {
-  if (!CAPTURE_NAME.test(captureName)) throw badParameter('StreamName', CAPTURE_NAME_RULE)
+  if (!isAskedName(captureName)) throw badParameter('StreamName', ASKED_NAME_RULE)
   using leaving = requestSignal(ctx)
   const { signal } = leaving
   const ask = (members: readonly FleetMember[], maxAgeMs: number) =>
@@ -63,7 +63,7 @@ async function refuseAgedOut(
 ): Promise<readonly string[]> {
   const user = ctx.state.caller?.name ?? ''
   const limit = { caller: callerLabel(user), timeoutMs: parts.limits.probeTimeoutMs, signal }
-  const target = `/api/v1/pcap/estimate?StreamName=${captureName}`
+  const target = `/api/v1/pcap/estimate?StreamName=${encodeURIComponent(captureName)}`
   const { unreachable } = await askMembers(sourceMembers(ctx, parts), signal, ({ device, client, breaker }) =>
     parts.callLimits.run({ device: device.name, user }, () =>
       breaker.run(() => client.getText(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.estimate })),

@@ -3,7 +3,7 @@ import type { Device } from '../../device/device.ts'
 import { chooseDevices, chooseSources } from '../../fleet/choose-devices.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import { FLEET_PARAMETERS } from '../../query/gateway-options.ts'
-import { parseQueryString } from '../../query/parse-query-string.ts'
+import { parseQueryString, withoutPluses } from '../../query/parse-query-string.ts'
 import { badParameter } from '../../query/query-parameters.ts'
 import { readParameters } from '../../query/read-parameters.ts'
 import type { GatewayParts } from '../gateway-parts.ts'
@@ -57,8 +57,6 @@ function membersOf(devices: readonly Device[], { fleet }: GatewayParts): readonl
 
 /** The query string for a device, which does not know the parameter that chose it. */
 export function withoutDevice(querystring: string): string {
-  return querystring
-    .split('&')
-    .filter((pair) => !parseQueryString(pair).has(FLEET_PARAMETERS.devices.name))
-    .join('&')
+  const pairs = withoutPluses(querystring).split('&')
+  return pairs.filter((pair) => !parseQueryString(pair).has(FLEET_PARAMETERS.devices.name)).join('&')
 }

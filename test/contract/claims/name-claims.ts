@@ -50,7 +50,7 @@ export const NAME_CLAIMS: readonly Claim[] = [
     'Names are looked up, never joined to a path.',
     ...['..', '../alpha', '%2e%2e%2fusers.yaml'].map((name) => ({
       get: `/api/v1/pcap/single?StreamName=${name}`,
-      problem: ['bad-parameter', 'StreamName'] as const,
+      problem: ['unknown-capture', 'StreamName'] as const,
     })),
   ),
   row(

@@ -47,6 +47,8 @@ export class ApiDevice implements AsyncDisposable {
   breaksLeft = 0
   /** The next stream after a break has its first two packets exchanged. */
   swapsAfterBreak = false
+  /** The names of its captures, each of which has all packets. */
+  captures: readonly string[] = [API_CAPTURE]
   /** It refuses all downloads so. */
   refusal: { readonly status: number; readonly text: string } | undefined
   /** Targets of all downloads that it was asked for. */
@@ -101,25 +103,33 @@ export class ApiDevice implements AsyncDisposable {
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined)
-    const { pathname, searchParams } = new URL(req.url ?? '', 'http://device')
+    const [pathname = '', query = ''] = (req.url ?? '').split('?')
     const last = this.records.at(-1)?.ns ?? API_BEGIN_NS
     const answers: Record<string, string> = {
       '/api/v1/system/version': JSON.stringify({ version: '7.1', device: 'PX100', build: 'Tue Jan 6' }),
       '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}`,
       '/stream/list': JSON.stringify({
-        List: [{ StreamName: API_CAPTURE, StartTS: String(API_BEGIN_NS), EndTS: String(last) }],
+        List: this.captures.map((StreamName) => ({
+          StreamName,
+          StartTS: String(API_BEGIN_NS),
+          EndTS: String(last),
+          PCAP: `/pcap/single?StreamName=${encodeURIComponent(StreamName)}`,
+        })),
       }),
     }
     const isDownload = /^(\/api\/v1)?\/pcap\/(single|timerange|splittime)$/.test(pathname)
     if (req.method !== 'GET') res.writeHead(405).end()
-    else if (isDownload) await this.#download(req.url ?? '', res, searchParams)
+    else if (isDownload) await this.#download(req.url ?? '', res, decodedPairs(query))
     else if (answers[pathname] === undefined) res.writeHead(404).end('not found\n')
     else res.end(answers[pathname])
   }
 
-  async #download(target: string, res: ServerResponse, query: URLSearchParams): Promise<void> {
+  async #download(target: string, res: ServerResponse, query: Pairs): Promise<void> {
     const { streamsMax = 4, limit = '503' } = this.behaviour
     this.asked.push(target)
+    const name = query.get('StreamName')
+    if (name !== null && !this.captures.includes(name))
+      return void res.writeHead(404).end(`no such capture ${name}\n`)
     const { refusal } = this
     if (refusal !== undefined) return void res.writeHead(refusal.status).end(refusal.text)
     if (this.running >= streamsMax) {
@@ -161,7 +171,7 @@ export class ApiDevice implements AsyncDisposable {
    * FilterBPF "odd" leaves the packets of odd numbers, "less 0" and contradictions of capture.port none; it knows no other
    * filter. Below /pcap/timerange it knows none.
    */
-  #chosen(target: string, query: URLSearchParams): Buffer {
+  #chosen(target: string, query: Pairs): Buffer {
     const isLegacyRange = target.startsWith('/pcap/timerange')
     const [begin, end] = [query.get('TSBegin') ?? query.get('Start'), query.get('TSEnd') ?? query.get('Stop')]
     const isLocal = query.get('TSUnit') === 'YYYYMMDD_HHMMSS'
@@ -210,4 +220,14 @@ export class ApiDevice implements AsyncDisposable {
     await held
     res.end(body.subarray(half))
   }
+}
+
+interface Pairs {
+  get(name: string): string | null
+}
+
+/** As its maker reads them: "+" is no blank. */
+function decodedPairs(query: string): Pairs {
+  const pairs = query.split('&').map((pair) => pair.split('=').map(decodeURIComponent))
+  return { get: (name) => pairs.find(([key]) => key === name)?.[1] ?? null }
 }

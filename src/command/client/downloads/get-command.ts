@@ -6,6 +6,7 @@ import { ClientFailure, usageFailure } from '../../../client/client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../../client/download-target.ts'
 import type { GatewayClient } from '../../../client/gateway-client.ts'
 import type { FLEET_ESTIMATE } from '../../../contract/gateway-answers.ts'
+import { attachedName } from '../../../query/download-file-name.ts'
 import { DOWNLOAD_TABLES } from '../../../query/parse-download-query.ts'
 import { formatBytes } from '../../progress-bar.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
@@ -118,9 +119,8 @@ async function nameOf(
     using _answered = await client.open(path, { query, signal })
     throw error
   })
-  const [, name = ''] = /filename="([^"/\\]+)"/.exec(head.headers.get('content-disposition') ?? '') ?? []
-  if (name === '' || name.startsWith('.'))
-    throw usageFailure('the gateway gives the download no name; say -o <file>')
+  const name = attachedName(head.headers.get('content-disposition') ?? '')
+  if (name === undefined) throw usageFailure('the gateway gives the download no name; say -o <file>')
   return name
 }
 
