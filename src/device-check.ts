@@ -143,14 +143,31 @@ async function checkVersion(
     findings.problem('version', { detail: answer.message, fix })
     return undefined
   }
-  const { version = 'no version', kind } = answer
-  const maker = kind === 'capfleet' ? 'of capfleet' : 'of another maker'
+  const { version = 'no version', kind, lack } = answer
+  const maker = MAKERS[kind]
+  if (lack !== undefined && (configured === undefined || configured === kind)) {
+    findings.warn('version', { detail: `${lack.detail}; ${maker}`, fix: LACKS[kind] })
+    return kind
+  }
   if (configured === undefined || configured === kind) findings.ok('version', `${version}, ${maker}`)
   else {
     const fix = `leave kind out, or write kind: ${kind}`
     findings.warn('version', { detail: `${version}, ${maker}; configured as kind: ${configured}`, fix })
   }
   return configured ?? kind
+}
+
+const MAKERS: Readonly<Record<DeviceKind, string>> = {
+  capfleet: 'of capfleet',
+  api: 'of another maker',
+  legacy: 'of another maker, without the paths below /api/v1/',
+}
+
+const LACKS: Readonly<Record<DeviceKind, string>> = {
+  capfleet: '',
+  api: 'its version is not known, which harms nothing',
+  legacy:
+    'it is asked below /pcap/: time ranges cross two captures at most and have no filter, other filters than FilterBPF are refused',
 }
 
 async function checkTime({ client, findings, signal }: Check): Promise<void> {
@@ -236,7 +253,8 @@ const NOT_TRIED = 'no download was tried: check again when there is one'
 async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind): Promise<void> {
   const { client, name: device, findings, signal } = check
   const range = `TSBegin=${capture.startNs}&TSEnd=${capture.startNs + NS_PER_S}&TSUnit=nanos`
-  const step = { device, target: `/api/v1/pcap/timerange?${range}`, isForced: false }
+  const folder = kind === 'legacy' ? '/pcap' : '/api/v1/pcap'
+  const step = { device, target: `${folder}/timerange?${range}`, isForced: false }
   const options = { caller: CALLER, signal, startTimeoutMs: TIMEOUT_MS }
   const failure = await attempt(async () => {
     using source = await openSource(client, step, options)

@@ -25,15 +25,20 @@ export const DEVICE_REPORT = z.object({
   name: text,
   site: text.nullable(),
   kind: z
-    .enum(['capfleet', 'api'])
+    .enum(['capfleet', 'api', 'legacy'])
     .nullable()
-    .describe('api: of another maker, which is asked for what the API names; null: not known yet'),
+    .describe(
+      'api: of another maker, which is asked for what the API names; legacy: the same without the paths below /api/v1/; null: not known yet',
+    ),
   url: text,
   reachable: boolean.nullable().describe('null: not known yet'),
   since: instant.nullable(),
   probedAt: instant.nullable(),
   probeMs: z.number().nullable(),
   error: failure.nullable(),
+  lacks: z
+    .array(z.object({ path: text, detail: text }))
+    .describe('What the device did not answer, or not as the API has it, when it was asked last'),
   breaker: z.enum(['closed', 'open', 'trial']),
   version: text.nullable(),
   oldestPacketNs: nanoseconds.nullable(),

@@ -151,7 +151,8 @@ export class DeviceClient {
       }
       return list.end()
     } catch (error) {
-      throw error instanceof MalformedAnswer ? deviceProtocol(this.device.name, error.message) : error
+      if (!(error instanceof MalformedAnswer)) throw error
+      throw deviceProtocol(this.device.name, `${error.message} for ${pathOf(target)}`)
     }
   }
 

@@ -1,22 +1,31 @@
 /**
  * What a device can be asked for. Those of capfleet know every parameter of a download; those of other makers know what
- * the API of the appliances names (appliance-api.md, 4.4), and may pass over anything else without a word: the gateway does it
- * itself, or refuses it.
+ * the API of the appliances names (appliance-api.md, 4.4), or, where they have the paths below /pcap/ alone, what it names there
+ * (4.5). They may pass over anything else without a word: the gateway does it itself, or refuses it.
  */
 import { CapfleetError } from '../base/error.ts'
 import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../query/download-query.ts'
+import { LEGACY_CAPTURES_MAX } from '../query/legacy-query.ts'
 
-export const DEVICE_KINDS = ['capfleet', 'api'] as const
+/** legacy: of another maker, without the paths below /api/v1/. */
+export const DEVICE_KINDS = ['capfleet', 'api', 'legacy'] as const
 export type DeviceKind = (typeof DEVICE_KINDS)[number]
+/** Kinds of other makers. */
+export type ForeignKind = Exclude<DeviceKind, 'capfleet'>
 
 const DOWNLOAD_KINDS = ['single', 'timerange', 'splittime'] as const satisfies readonly DownloadKind[]
 
 type Headers = Readonly<Record<string, string>>
 
 /** Every answer of capfleet names the request; no proxy adds or takes that. */
-export function kindOfAnswer(headers: Headers): DeviceKind {
+export function kindOfAnswer(headers: Headers): 'capfleet' | 'api' {
   return headers['capfleet-request-id'] === undefined ? 'api' : 'capfleet'
+}
+
+/** A kind that is not known yet is taken for one of ours, whose refusals are understood. */
+export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
+  return kind === 'api' || kind === 'legacy'
 }
 
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
@@ -24,11 +33,20 @@ type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
 /** Parameters whose work the gateway can do on the packets, in a merge of that one device. */
 const GATEWAYS_OWN = ['maxPackets', 'maxBytes', 'tsMaxNs', 'timeResolution', 'compression'] as const
 
-/** Parameters that a device of the API knows, beside those of ALWAYS_KNOWN. */
-const KNOWN: Readonly<Record<DownloadKind, ReadonlySet<Field>>> = {
-  single: new Set(['filterDecap', 'compression']),
-  timerange: new Set(['filterDecap', 'compression', 'tsMaxNs', 'sliceBytes']),
-  splittime: new Set([]),
+const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
+
+/** Parameters that a device of another maker knows, beside those of ALWAYS_KNOWN. */
+const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, ReadonlySet<Field>>>>> = {
+  api: {
+    single: new Set([...FILTERS, 'filterDecap', 'compression']),
+    timerange: new Set([...FILTERS, 'filterDecap', 'compression', 'tsMaxNs', 'sliceBytes']),
+    splittime: new Set(FILTERS),
+  },
+  legacy: {
+    single: new Set(['filterBpf', 'filterRegex', 'compression']),
+    timerange: new Set(['tsMaxNs']),
+    splittime: new Set(['filterBpf']),
+  },
 }
 
 /** What chooses the packets. Of After devices of ours say themselves what they did. */
@@ -40,48 +58,53 @@ const ALWAYS_KNOWN: ReadonlySet<string> = new Set([
   'TSZone',
   'Start',
   'Stop',
-  'FilterBPF',
-  'FilterFrame',
-  'TSMode',
   'After',
 ])
 
 /** Parameters whose work only the device can do. */
-const DEVICES_OWN = ['filterDecap', 'filterRegex', 'sliceBytes', 'follow'] as const
+const DEVICES_OWN = [...FILTERS, 'filterDecap', 'filterRegex', 'sliceBytes', 'follow'] as const
 
-/** Fails with bad-parameter when a device of the API does not know what is asked for, and the gateway cannot do it. */
-export function refuseUnknownToApi(device: string, query: DownloadQuery): void {
+/** Fails with bad-parameter when a device of another maker does not know what is asked for, and the gateway cannot do it. */
+export function refuseUnknownTo(kind: ForeignKind, device: string, query: DownloadQuery): void {
   for (const field of DEVICES_OWN) {
-    if (isAsked(query, field) && !KNOWN[query.kind].has(field))
+    if (isAsked(query, field) && !KNOWN[kind][query.kind].has(field))
       throw unknownTo(device, DOWNLOAD_PARAMETERS[field].name)
   }
+  if (query.forcedFilters.length > 0 && !KNOWN[kind][query.kind].has('filterBpf'))
+    throw unknownTo(device, DOWNLOAD_PARAMETERS.filterBpf.name)
+  if (query.timeSourceWord !== undefined && kind === 'legacy')
+    throw unknownTo(device, DOWNLOAD_PARAMETERS.timeSource.name)
   const { begin, end } = query.localTimes ?? {}
-  if (query.localTimes !== undefined && (begin === undefined || end === undefined)) {
-    throw new CapfleetError(
-      'bad-parameter',
-      `device ${device} takes both times as local ones, or none: write TSBegin and TSEnd the same way`,
-      { param: begin === undefined ? 'TSBegin' : 'TSEnd', members: { devices: [device] } },
-    )
+  if (query.localTimes !== undefined && (kind === 'legacy' || begin === undefined || end === undefined)) {
+    const advice =
+      kind === 'legacy'
+        ? 'takes no local times: write TSBegin and TSEnd as epoch times, or with a zone'
+        : 'takes both times as local ones, or none: write TSBegin and TSEnd the same way'
+    throw new CapfleetError('bad-parameter', `device ${device} ${advice}`, {
+      param: begin === undefined ? 'TSBegin' : 'TSEnd',
+      members: { devices: [device] },
+    })
   }
 }
 
-/** Whether the gateway has work to do on what a device of the API sends. */
-export function needsGateway(query: DownloadQuery): boolean {
-  return GATEWAYS_OWN.some((field) => isAsked(query, field) && !KNOWN[query.kind].has(field))
+/** Whether the gateway has work to do on what a device of another maker sends. */
+export function needsGateway(kind: ForeignKind, query: DownloadQuery): boolean {
+  return GATEWAYS_OWN.some((field) => isAsked(query, field) && !KNOWN[kind][query.kind].has(field))
 }
 
-/** The query without what a device of the API does not know. REQUIRES: the gateway does it instead. */
-export function withinApi<Query extends DownloadQuery>(query: Query): Query {
-  const { tsMaxNs, compression, kind } = query
+/** The query without what a device of another maker does not know. REQUIRES: the gateway does it instead. */
+export function withinKind<Query extends DownloadQuery>(kind: ForeignKind, query: Query): Query {
+  const { tsMaxNs, compression } = query
+  const known = KNOWN[kind][query.kind]
   return {
     ...query,
-    tsMaxNs: KNOWN[kind].has('tsMaxNs') ? tsMaxNs : undefined,
-    compression: KNOWN[kind].has('compression') ? compression : 'none',
+    tsMaxNs: known.has('tsMaxNs') ? tsMaxNs : undefined,
+    compression: known.has('compression') ? compression : 'none',
     maxPackets: undefined,
     maxBytes: undefined,
     timeResolution: 'nsec',
-    // Below /pcap/ it knows even less.
-    capturesMax: undefined,
+    // It says which path is asked: below /pcap/ an appliance knows even less than the rest of the API.
+    capturesMax: kind === 'legacy' ? LEGACY_CAPTURES_MAX : undefined,
   }
 }
 
@@ -90,10 +113,10 @@ export function passedOver(target: string, headers: Headers): string | undefined
   if (kindOfAnswer(headers) === 'capfleet') return undefined
   const { pathname, searchParams } = new URL(target, 'http://device')
   const kind = DOWNLOAD_KINDS.find((one) => pathname.endsWith(`/${one}`))
-  const own = kind === undefined ? [] : Array.from(KNOWN[kind], (field) => DOWNLOAD_PARAMETERS[field].name)
+  const knownThere = KNOWN[pathname.startsWith('/pcap/') ? 'legacy' : 'api']
+  const own =
+    kind === undefined ? [] : Array.from(knownThere[kind], (field) => DOWNLOAD_PARAMETERS[field].name)
   const known = new Set<string>([...ALWAYS_KNOWN, ...own])
-  // Below /pcap/ a range has no filter.
-  if (pathname === '/pcap/timerange') known.delete('FilterBPF')
   return [...searchParams.keys()].find((name) => !known.has(name))
 }
 
@@ -117,5 +140,7 @@ export function unknownTo(device: string, name: string): CapfleetError {
 
 function isAsked(query: DownloadQuery, field: Field): boolean {
   const value = query[field]
-  return value !== undefined && value !== false && value !== 'none' && value !== 'nsec'
+  if (Array.isArray(value)) return value.length > 0
+  const row = DOWNLOAD_PARAMETERS[field]
+  return value !== undefined && !('default' in row && value === row.default)
 }

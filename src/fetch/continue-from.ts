@@ -5,6 +5,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { CapfleetError } from '../base/error.ts'
+import { isForeign } from '../device/device-kind.ts'
 import { type DownloadPlan, fromBytes, fromTime } from '../fleet/plan.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
 import { badParameter } from '../query/query-parameters.ts'
@@ -30,7 +31,7 @@ export interface Continuation {
 /** Asks for the body again, from the last place before what is missing. */
 export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
   // A device that does not know After= starts again, and what came before is left out here.
-  const canSkip = plan.steps.every(({ deviceKind }) => deviceKind !== 'api')
+  const canSkip = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
   const isUsable = ({ fromNs }: Position) => (plan.kind === 'relay' ? canSkip : fromNs !== null)
   const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))
   const startBytes = Number(start?.bytes ?? 0)

@@ -3,6 +3,7 @@
  * and tells the head of its answer. That takes no lease and no stream.
  */
 import type { CapfleetError } from '../base/error.ts'
+import { isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -57,10 +58,12 @@ export async function foreseeDownload(
 }
 
 async function headOf(
-  { device, target }: DownloadStep,
+  { device, target, deviceKind }: DownloadStep,
   { fleet, callLimits, timeoutMs }: ForeseeingParts,
   { user, signal }: ForeseeingRequest,
 ): Promise<Readonly<Record<string, string>>> {
+  // The API has GET alone: what such a device answers to HEAD says nothing of the download.
+  if (isForeign(deviceKind)) return {}
   const { client, breaker } = fleet.get(device)
   const ask = () => client.getHead(target, { caller: callerLabel(user), timeoutMs, signal })
   return await callLimits.run({ device, user }, () => breaker.run(ask))

@@ -5,11 +5,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
 import { Span } from '../base/spans.ts'
+import { isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
+import { explained, refuseLostCaptures } from './foreign-capture.ts'
 import { openSource, type Source } from './source.ts'
 
 export interface StreamParts {
@@ -146,7 +148,7 @@ export class LeasedStreams implements AsyncDisposable {
   async #crowdedDevice(error: unknown): Promise<string | undefined> {
     if (!isUnspoken(error)) return undefined
     const [device, ...more] = devicesOf(error)
-    if (device === undefined || more.length > 0 || this.#parts.fleet.kindOf(device) !== 'api')
+    if (device === undefined || more.length > 0 || !isForeign(this.#parts.fleet.kindOf(device)))
       return undefined
     const [use] = await this.#parts.leases.use([device]).catch(() => [])
     return use !== undefined && use.used > 1 ? device : undefined
@@ -192,7 +194,7 @@ export class LeasedStreams implements AsyncDisposable {
     open: () => Promise<Source>,
     signal: AbortSignal,
   ): Promise<Source> {
-    for (const pauseMs of deviceKind === 'api' && this.#hasWaited ? FREED_LATE_MS : []) {
+    for (const pauseMs of isForeign(deviceKind) && this.#hasWaited ? FREED_LATE_MS : []) {
       try {
         return await open()
       } catch (error) {
@@ -208,7 +210,10 @@ export class LeasedStreams implements AsyncDisposable {
 
   async #openStep(step: DownloadStep, signal: AbortSignal): Promise<Source> {
     const { fleet, startTimeoutMs } = this.#parts
-    const { client, breaker } = fleet.get(step.device)
+    const member = fleet.get(step.device)
+    const { client, breaker } = member
+    const asked = { step, query: this.#plan.query, signal }
+    await refuseLostCaptures(member, asked)
     const open = () =>
       breaker.run(() =>
         openSource(client, step, {
@@ -218,7 +223,9 @@ export class LeasedStreams implements AsyncDisposable {
           isRelayed: this.#plan.kind === 'relay',
         }),
       )
-    const source = await this.#patiently(step, open, signal)
+    const source = await this.#patiently(step, open, signal).catch(async (error: unknown) => {
+      throw isForeign(step.deviceKind) ? await explained(error, member, asked) : error
+    })
     this.#sources.set(step.device, source)
     this.#unopened.delete(step.device)
     return source

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../base/error.ts'
-import { kindOfAnswer } from '../device/device-kind.ts'
+import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
@@ -66,7 +66,7 @@ export class MergedDevice {
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, delivered) => this.#resume(cause, delivered),
       marksTail: !this.#isOrdered,
-      marksAll: this.#options.step.deviceKind === 'api',
+      marksAll: isForeign(this.#options.step.deviceKind),
       ...(alignNs === undefined ? {} : { alignNs }),
     })
     return this.#input
@@ -191,7 +191,7 @@ export class MergedDevice {
     // A device without a packet so far has delivered nothing that could come twice.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
     // A device that does not know After= sends all of it again; the tail is all packets there.
-    if (step.deviceKind === 'api') return { step, end: { header, mark: tail, ns: undefined } }
+    if (isForeign(step.deviceKind)) return { step, end: { header, mark: tail, ns: undefined } }
     if (!this.#isOrdered || delivered.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.

@@ -1,4 +1,5 @@
 /** The body of a download from one device, byte for byte as the device sends it. */
+import { isForeign } from '../device/device-kind.ts'
 import type { BodyRead } from '../device/device-stream.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-header.ts'
@@ -57,7 +58,7 @@ export class RelayedBody implements Body {
     const { encoding, headers } = source
     this.encoding = encoding
     this.facts = { claims: readClaims(headers), clocks: new Map(), missing: [] }
-    const knowsAfter = plan.steps.every(({ deviceKind }) => deviceKind !== 'api')
+    const knowsAfter = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
     this.isParkable = encoding === 'none' && !plan.query.follow && knowsAfter
     this.#plan = plan
     this.#signal = signal

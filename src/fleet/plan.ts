@@ -1,6 +1,12 @@
 import { CapfleetError } from '../base/error.ts'
 import type { FetchCompression } from '../device/device.ts'
-import { type DeviceKind, needsGateway, refuseUnknownToApi, withinApi } from '../device/device-kind.ts'
+import {
+  type DeviceKind,
+  isForeign,
+  needsGateway,
+  refuseUnknownTo,
+  withinKind,
+} from '../device/device-kind.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
@@ -70,15 +76,22 @@ export function withinKinds(
   kindOf: (device: string) => DeviceKind | undefined,
 ): DownloadPlan {
   const { query } = plan
-  const isOfApi = ({ device }: DownloadStep) => kindOf(device) === 'api'
-  if (!plan.steps.some(isOfApi)) return plan
-  for (const step of plan.steps) if (isOfApi(step)) refuseUnknownToApi(step.device, query)
-  const kind = plan.kind === 'merge' || needsGateway(query) ? 'merge' : 'relay'
+  let kind = plan.kind
+  let hasForeign = false
+  for (const { device } of plan.steps) {
+    const deviceKind = kindOf(device)
+    if (!isForeign(deviceKind)) continue
+    hasForeign = true
+    refuseUnknownTo(deviceKind, device, query)
+    if (needsGateway(deviceKind, query)) kind = 'merge'
+  }
+  if (!hasForeign) return plan
   const steps = plan.steps.map((step): DownloadStep => {
-    if (!isOfApi(step)) return step
     const { device, fetchCompression } = step
-    if (kind === 'merge') return mergeStep({ device, fetchCompression, deviceKind: 'api' }, query)
-    return { device, deviceKind: 'api', target: targetOf(withinApi(query)), isForced: isForced(query) }
+    const deviceKind = kindOf(device)
+    if (!isForeign(deviceKind)) return step
+    if (kind === 'merge') return mergeStep({ device, fetchCompression, deviceKind }, query)
+    return { device, deviceKind, target: targetOf(withinKind(deviceKind, query)), isForced: isForced(query) }
   })
   return { kind, query, steps }
 }
@@ -117,7 +130,7 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  const target = targetOf(deviceKind === 'api' ? withinApi(asked) : asked)
+  const target = targetOf(isForeign(deviceKind) ? withinKind(deviceKind, asked) : asked)
   return { device, deviceKind, fetchCompression, target, isForced: isForced(query) }
 }
 

@@ -5,7 +5,7 @@ import { UNIT_MODE_PARAMETER } from './query-range.ts'
 import type { GivenParameters } from './read-parameters.ts'
 
 /** A legacy time range spans at most two PCAP files, which are captures here. */
-const LEGACY_CAPTURES_MAX = 2
+export const LEGACY_CAPTURES_MAX = 2
 
 /** All rows of a download below /pcap/, as DOWNLOAD_TABLES has them for the V1 paths. */
 export function legacyTables(kind: DownloadKind, at: keyof typeof DOWNLOAD_TABLES): readonly ParameterRows[] {

@@ -6,12 +6,18 @@ import type { DeviceKind } from '../../device/device-kind.ts'
 import { ClockFilter } from './clock-filter.ts'
 import type { DeviceBreaker } from './device-breaker.ts'
 import {
+  CLOCK_PATH,
   type ClockOffset,
   type DeviceStatus,
+  type LackingPath,
+  OLDEST_PATH,
   probeClock,
   probeOldestPacket,
   probeStatus,
+  probeStatusOrLack,
   probeVersion,
+  STATUS_PATH,
+  VERSION_PATH,
 } from './device-probe.ts'
 
 export interface HealthSettings {
@@ -44,6 +50,8 @@ export interface HealthReport {
   /** What the device itself says; its readers are those of others, too. */
   readonly status: DeviceStatus | undefined
   readonly oldestPacketNs: bigint | undefined
+  /** What it did not answer when it was asked last, or not as the API has it. */
+  readonly lacks: readonly LackingPath[]
 }
 
 export interface HealthOptions {
@@ -75,6 +83,7 @@ const NOTHING_KNOWN: HealthReport = {
   clock: undefined,
   status: undefined,
   oldestPacketNs: undefined,
+  lacks: [],
 }
 
 /** Probes a device for as long as it belongs to the fleet, save while it has vanished; takes no stream and waits in no queue. */
@@ -86,6 +95,8 @@ export class DeviceHealth {
   readonly #firstProbe = Promise.withResolvers<void>()
   readonly #probing: Promise<void>
   #report = NOTHING_KNOWN
+  /** By path. */
+  readonly #lacks = new Map<string, string>()
   #hurry = new AbortController()
 
   constructor(options: HealthOptions) {
@@ -160,7 +171,8 @@ export class DeviceHealth {
     if (absence !== undefined) return this.#changeToDown({ error: absence })
     const askedMs = performance.now()
     try {
-      const { version, kind } = await probeVersion(this.#options.client, this.#limit)
+      const { version, kind, lack } = await probeVersion(this.#options.client, this.#limit)
+      this.#note(VERSION_PATH, lack?.detail)
       this.#options.breaker.probed()
       const probeMs = performance.now() - askedMs
       this.#change(true, { version, kind, error: undefined, probeMs, probedAt: new Date() })
@@ -195,15 +207,18 @@ export class DeviceHealth {
     // First and alone: on a warm connection its round trip, and so its error, is the shortest.
     const [probed] = await Promise.allSettled([probeClock(client, this.#limit)])
     const offset = foundOf(probed)
+    this.#note(CLOCK_PATH, failureOf(probed))
     if (offset !== undefined) {
       this.#clock.add(offset, performance.now())
       this.#clockBasisMs = Date.now() - performance.now()
     }
-    const [status, oldest] = await Promise.allSettled([
-      probeStatus(client, this.#limit),
+    const [probedStatus, oldest] = await Promise.allSettled([
+      probeStatusOrLack(client, this.#limit),
       slowToo ? probeOldestPacket(client, this.#limit) : this.#report.oldestPacketNs,
     ])
-    const told = foundOf(status)
+    const { status: told, lack } = foundOf(probedStatus) ?? {}
+    this.#note(STATUS_PATH, lack?.detail ?? failureOf(probedStatus))
+    if (slowToo) this.#note(OLDEST_PATH, failureOf(oldest))
     this.#report = {
       ...this.#report,
       // The device may not have been able to answer.
@@ -211,12 +226,22 @@ export class DeviceHealth {
       clock: offset && this.#clock.best(performance.now()),
       status: told,
       oldestPacketNs: foundOf(oldest),
+      lacks: Array.from(this.#lacks, ([path, detail]) => ({ path, detail })),
     }
+  }
+
+  #note(path: string, failure: string | undefined): void {
+    if (failure === undefined) this.#lacks.delete(path)
+    else this.#lacks.set(path, failure)
   }
 }
 
 function foundOf<Value>(settled: PromiseSettledResult<Value>): Value | undefined {
   return settled.status === 'fulfilled' ? settled.value : undefined
+}
+
+function failureOf(settled: PromiseSettledResult<unknown>): string | undefined {
+  return settled.status === 'fulfilled' ? undefined : (settled.reason as Error).message
 }
 
 /** Waits; ends early, without an error, when the signal aborts. */

@@ -38,6 +38,7 @@ describe('a device of another maker', () => {
       device.behaviour = {}
       device.breaksLeft = 0
       device.refusal = undefined
+      device.captures = [API_CAPTURE]
       device.swapsAfterBreak = false
       device.asked.length = 0
       device.refused = 0
@@ -167,6 +168,7 @@ describe('a device of another maker', () => {
       /^device foreign refuses .* says: syntax error in filter expression$/,
     )
     foreign.refusal = { status: 404, text: 'no such capture' }
+    foreign.captures = []
     const [unknown, path] = [await single(), await range()]
     assert.deepEqual([unknown.status, unknown.json().code], [404, 'unknown-capture'])
     assert.deepEqual([path.status, path.json().code], [502, 'device-protocol'], 'a range names no capture')

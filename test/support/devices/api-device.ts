@@ -35,6 +35,10 @@ export interface ApiBehaviour {
   readonly zeros?: number
   /** The end of its answers is that of the connection, as of HTTP/1.0. */
   readonly endsByClose?: 'whole' | 'half'
+  /** It has no paths that are these. */
+  readonly missing?: RegExp
+  /** It answers a page at this path. */
+  readonly pageAt?: string
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
 }
@@ -68,8 +72,9 @@ export class ApiDevice implements AsyncDisposable {
     this.#server = createServer((req, res) => void this.#answer(req, res))
   }
 
-  static async start(name: string, packets: number): Promise<ApiDevice> {
+  static async start(name: string, packets: number, behaviour: ApiBehaviour = {}): Promise<ApiDevice> {
     const device = new ApiDevice(name, packets)
+    device.#behaviour = behaviour
     device.#server.listen(0, OWN_LOOPBACK)
     await once(device.#server, 'listening')
     return device
@@ -108,6 +113,7 @@ export class ApiDevice implements AsyncDisposable {
     const answers: Record<string, string> = {
       '/api/v1/system/version': JSON.stringify({ version: '7.1', device: 'PX100', build: 'Tue Jan 6' }),
       '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}`,
+      '/sysmaster/capture_status': JSON.stringify({ Status: 'ok' }),
       '/stream/list': JSON.stringify({
         List: this.captures.map((StreamName) => ({
           StreamName,
@@ -118,7 +124,10 @@ export class ApiDevice implements AsyncDisposable {
       }),
     }
     const isDownload = /^(\/api\/v1)?\/pcap\/(single|timerange|splittime)$/.test(pathname)
-    if (req.method !== 'GET') res.writeHead(405).end()
+    const { missing, pageAt } = this.behaviour
+    if (missing?.test(pathname)) res.writeHead(404).end('not found\n')
+    else if (pathname === pageAt) res.end('<html><h1>PX100</h1></html>')
+    else if (req.method !== 'GET') res.writeHead(405).end()
     else if (isDownload) await this.#download(req.url ?? '', res, decodedPairs(query))
     else if (answers[pathname] === undefined) res.writeHead(404).end('not found\n')
     else res.end(answers[pathname])
