@@ -43,7 +43,8 @@ const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, Readonly
     splittime: new Set(FILTERS),
   },
   legacy: {
-    single: new Set(['filterBpf', 'filterRegex', 'compression']),
+    // FilterRE too, says the API; no device could be seen to heed it.
+    single: new Set(['filterBpf', 'compression']),
     timerange: new Set(['tsMaxNs']),
     splittime: new Set(['filterBpf']),
   },

@@ -45,10 +45,10 @@ export async function awaitShownFilters(
   const isLate = (name: FilterName) => performance.now() - (shown.get(name) ?? -Infinity) > SHOWN_FOR_MS
   const names = FILTER_NAMES.filter((name) => searchParams.has(name) && isLate(name))
   if (names.length === 0) return
-  const range = new URLSearchParams([...searchParams].filter(([name]) => RANGE_NAMES.includes(name)))
-  const firstNs = await firstTimeOf(client, `${pathname}?${range}`, asking)
+  const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
+  const firstNs = await firstTimeOf(client, `${pathname}?${joined(range)}`, asking)
   if (firstNs === undefined) return
-  const moment = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${firstNs + MOMENT_NS}&TSUnit=nanos`
+  const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
   if ((await firstTimeOf(client, moment, asking)) === undefined)
     throw deviceProtocol(
       device,
@@ -60,6 +60,26 @@ export async function awaitShownFilters(
     shown.set(name, performance.now())
   }
   SHOWN.set(client, shown)
+}
+
+/** What asks for all packets of a moment: where there are no paths below /api/v1/, filters are known of captures alone. */
+function momentOf(pathname: string, captureName: string | null, firstNs: bigint): string {
+  const [from, to] = [String(firstNs), String(firstNs + MOMENT_NS)]
+  if (captureName === null || !pathname.startsWith('/pcap/'))
+    return `/api/v1/pcap/timerange?${joined([
+      ['TSBegin', from],
+      ['TSEnd', to],
+      ['TSUnit', 'nanos'],
+    ])}`
+  return `/pcap/splittime?${joined([
+    ['StreamName', captureName],
+    ['Start', from],
+    ['Stop', to],
+  ])}`
+}
+
+function joined(pairs: readonly (readonly [name: string, value: string])[]): string {
+  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
 }
 
 const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]

@@ -4,6 +4,7 @@ import { Span } from '../base/spans.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate } from '../device/device-failure.ts'
+import { isForeign } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
@@ -71,7 +72,7 @@ export async function openSource(
     const { target, deviceKind, mayPause = false, isForced } = step
     const asking = { caller, signal: abort.signal }
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
-    else if (deviceKind === 'api') await span.within(() => awaitShownFilters(client, step, asking))
+    else if (isForeign(deviceKind)) await span.within(() => awaitShownFilters(client, step, asking))
     const stream = await span.within(() =>
       client.openStream(target, { ...asking, readSize, mayPause, isForced }),
     )

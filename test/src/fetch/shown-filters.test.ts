@@ -86,6 +86,16 @@ describe('a device of another maker that may pass over filters', () => {
     })
   }
 
+  for (const ignores of [[], ['FilterBPF']] as const)
+    test(`shows it in a capture where it has no paths below /api/v1/: ${ignores.length === 0 ? 'it filters' : 'it does not'}`, async () => {
+      foreign.behaviour = { missing: /^\/api\/v1\//, ignores: [...ignores] }
+      await using fresh = await startTempGateway([foreign], redis.url)
+      const path = `/devices/foreign/api/v1/pcap/single?StreamName=${API_CAPTURE}&FilterBPF=odd`
+      const answer = await httpGet(fresh.url + path, { headers: fresh.as.user })
+      if (ignores.length > 0) return assertRefused(answer, 'FilterBPF')
+      assert.deepEqual([answer.status, readPcap(answer.body).records.length], [200, PACKETS / 2])
+    })
+
   test('is asked for each filter of its own', async () => {
     foreign.behaviour = { ignores: ['FilterFrame'] }
     const [, path] = WAYS[0]
