@@ -9,12 +9,24 @@ export interface RecordInputOptions {
   readonly nanoseconds: boolean
   /** Fractions become nanoseconds. */
   readonly widens?: boolean | undefined
+  /** Byte order of the stream. Records are little-endian in any case. */
+  readonly bigEndian?: boolean | undefined
   /** Subtracted from every timestamp. What PCAP cannot carry becomes its first or last instant. */
   readonly alignNs?: bigint | undefined
   /** Mark the tail also while the packets are in order. */
   readonly marksTail?: boolean | undefined
   /** The tail is all packets. */
   readonly marksAll?: boolean | undefined
+  /** Packets may come late: they are held back, and sorted. REQUIRES: records in nanoseconds. */
+  readonly sortWindow?: SortWindow | undefined
+}
+
+/** How long records are held back (native/engine/merge/sort_window.h). */
+export interface SortWindow {
+  /** Until a record this much later has come. */
+  readonly ns: bigint
+  /** Or until more bytes than this are held. */
+  readonly bytes: number
 }
 
 /** Packets at the end of those taken: how many, and the hash of all of them in order. */
@@ -37,8 +49,11 @@ export interface RecordFigures {
   readonly lastNs: bigint | undefined
 }
 
-/** By which the place behind the taken packets is found again in a new stream of the same. */
-export interface RecordMarks {
+/**
+ * What came of a stream, in its order, and by which the place behind it is found again in a new stream of the same. With
+ * a sort window also what it holds; else what was taken.
+ */
+export interface ArrivedRecords extends RecordFigures {
   /** The packets of the latest timestamp: the last ones, when none was out of order. */
   readonly ties: RecordMark
   /** The last packets; without any while the packets are in order, unless asked for. */
@@ -56,14 +71,15 @@ export interface RecordMergeOptions {
   /** Of all inputs, as the file header has it; for dedupNs. */
   readonly linkType: number
   /**
-   * Write timestamps in microseconds, truncated behind the merge. Inputs are in nanoseconds then, and stay so in
-   * figures and limits.
+   * Write timestamps in microseconds, truncated behind the merge. Figures and limits stay in nanoseconds.
    */
   readonly toMicroseconds?: boolean
 }
 
 interface NativeRecordInput {
   show(bytes: Uint8Array): boolean
+  end(): boolean
+  breakOff(): boolean
   forget(): void
   hasRecord(): boolean
   skip(count: number, isHashed: boolean): number
@@ -72,8 +88,11 @@ interface NativeRecordInput {
   partialBytes(): number
   untaken(): Buffer
   figures(): RecordFigures
-  marks(): RecordMarks
+  arrived(): ArrivedRecords
 }
+
+type NativeInputOptions = Required<Omit<RecordInputOptions, 'sortWindow'>> &
+  Pick<RecordInputOptions, 'sortWindow'>
 
 interface NativeRecordMerge {
   advance(output: Uint8Array, written: number): number
@@ -85,7 +104,7 @@ interface NativeRecordMerge {
 }
 
 const engine = loadAddon<{
-  readonly RecordInput: new (options: Required<RecordInputOptions>) => NativeRecordInput
+  readonly RecordInput: new (options: NativeInputOptions) => NativeRecordInput
   readonly RecordMerge: new (
     inputs: readonly NativeRecordInput[],
     options: RecordMergeOptions,
@@ -103,17 +122,32 @@ export class RecordInput {
   readonly native: NativeRecordInput
 
   constructor(options: RecordInputOptions) {
-    const { nanoseconds, widens = false, alignNs = 0n, marksTail = false, marksAll = false } = options
-    this.native = new engine.RecordInput({ nanoseconds, widens, alignNs, marksTail, marksAll })
+    const { nanoseconds, widens = false, bigEndian = false, alignNs = 0n, sortWindow } = options
+    if (sortWindow !== undefined && !nanoseconds && !widens)
+      throw new TypeError('only records in nanoseconds are sorted')
+    const { marksTail = false, marksAll = false } = options
+    const stream = { nanoseconds, widens, bigEndian, alignNs, marksTail, marksAll }
+    this.native = new engine.RecordInput({ ...stream, sortWindow })
   }
 
   /**
    * The next bytes of the stream, without its file header. They must stay as they are while `hasRecord`;
-   * with alignNs, and where they are widened, the timestamps in them are changed. Only while there is no record at hand.
+   * with alignNs or bigEndian, and where they are widened, record headers in them are changed. Only while there is no
+   * record at hand.
    */
   show(bytes: Uint8Array): void {
     if (this.hasRecord) throw new Error('an input is shown bytes while it has records')
     this.hasRecord = this.native.show(bytes)
+  }
+
+  /** The stream has ended: what a sort window holds is at hand. Only while there is no record at hand. */
+  end(): void {
+    this.hasRecord = this.native.end()
+  }
+
+  /** Drops what was shown and not taken, also the beginning of a record, but for what a sort window has. */
+  breakOff(): void {
+    this.hasRecord = this.native.breakOff()
   }
 
   /** Drops what was shown and not taken, also the beginning of a record. */
@@ -153,8 +187,8 @@ export class RecordInput {
     return this.native.figures()
   }
 
-  marks(): RecordMarks {
-    return this.native.marks()
+  arrived(): ArrivedRecords {
+    return this.native.arrived()
   }
 }
 
@@ -167,7 +201,7 @@ export class RecordMerge {
   readonly #native: NativeRecordMerge
   #written = 0
 
-  /** At least one input, all of one resolution. One that has no record at hand has ended. */
+  /** At least one input, all in nanoseconds. One that has no record at hand has ended. */
   constructor(inputs: readonly RecordInput[], options: RecordMergeOptions) {
     if (inputs.length === 0) throw new TypeError('a merge needs at least one input')
     this.#inputs = inputs

@@ -13,7 +13,7 @@ import { readPassword } from './command/password-prompt.ts'
 import { createProgressBar } from './command/progress-bar.ts'
 import { Device } from './device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from './device/device-client.ts'
-import type { DeviceKind } from './device/device-kind.ts'
+import { type DeviceKind, isForeign } from './device/device-kind.ts'
 import { decode } from './fetch/decode.ts'
 import { readClaims } from './fetch/device-claims.ts'
 import { proveFilters } from './fetch/proved-filters.ts'
@@ -23,7 +23,7 @@ import { probeClock, probeStatus, probeVersion } from './fleet/health/device-pro
 import { deviceSchema } from './fleet/roster/device-settings.ts'
 import { loadGatewayConfig } from './gateway-config.ts'
 import { planRoster } from './open-fleet.ts'
-import { PcapInput } from './pcap/pcap-input.ts'
+import { PcapInput, SORT_WINDOW } from './pcap/pcap-input.ts'
 
 /** Either the name of a device of the configuration, or where one is that is in none. */
 export interface CheckedDevice {
@@ -273,14 +273,17 @@ async function readStream(
 ): Promise<void> {
   const { encoding, body, headers } = source
   const chunks = encoding === 'none' ? body : decode({ device: name, encoding, chunks: body })
-  const input = await PcapInput.open(name, chunks)
+  const isVouched = readClaims(headers).order === 'time'
+  // As a merge does.
+  const sortWindow = isForeign(kind) && !isVouched ? SORT_WINDOW : undefined
+  const input = await PcapInput.open(name, chunks, { sortWindow })
   let isWhole = true
   for (await input.fill(); input.hasRecord; await input.fill()) {
     input.records.skip(Number.MAX_SAFE_INTEGER, { isHashed: false })
     isWhole = input.figures.bytes < STREAM_BYTES_MAX
     if (!isWhole) break
   }
-  const { packets, bytes, outOfOrder } = input.figures
+  const { packets, bytes, outOfOrder } = input.records.arrived()
   findings.ok(
     'download',
     `${packets} packet${packets === 1 ? '' : 's'}, ${bytes} bytes of the first second of ${capture.name}`,
@@ -291,7 +294,13 @@ async function readStream(
     findings.warn('end', { detail, fix: 'its downloads are "unverified": a cut one looks the same' })
   } else findings.ok('end', 'a cut download does not look like a whole one')
   findings.ok('timestamps', input.header.nanoseconds ? 'nanoseconds' : 'microseconds')
-  checkOrder(findings, { outOfOrder, packets, isVouched: readClaims(headers).order === 'time' })
+  if (input.header.isBigEndian)
+    findings.ok(
+      'byte order',
+      'big-endian: a download of it alone is big-endian too, merges and exports are not',
+    )
+  const { outOfOrder: unsorted } = input.figures
+  checkOrder(findings, { outOfOrder, unsorted, packets, isVouched })
   if (kind === 'capfleet') findings.ok('going on', 'it can begin inside a download (After=)')
   else {
     const fix = 'a download that breaks off is read again from its beginning, and compared'
@@ -301,15 +310,21 @@ async function readStream(
 
 function checkOrder(
   findings: FindingList,
-  found: { readonly outOfOrder: number; readonly packets: number; readonly isVouched: boolean },
+  found: {
+    readonly outOfOrder: number
+    /** Those that a merge cannot sort either. */
+    readonly unsorted: number
+    readonly packets: number
+    readonly isVouched: boolean
+  },
 ): void {
-  const { outOfOrder, packets, isVouched } = found
-  if (outOfOrder > 0) {
-    const fix = 'a merge keeps them where they come: its file is not in the order of time there'
-    findings.warn('order', {
-      detail: `${outOfOrder} of ${packets} packets are earlier than one before them`,
-      fix,
-    })
+  const { outOfOrder, unsorted, packets, isVouched } = found
+  const detail = `${outOfOrder} of ${packets} packets are earlier than one before them`
+  if (unsorted > 0) {
+    const fix = `a merge keeps ${unsorted} of them where they come: its file is not in the order of time there`
+    findings.warn('order', { detail, fix })
+  } else if (outOfOrder > 0) {
+    findings.ok('order', `${detail}, by a second at most: a merge sorts them`)
   } else if (isVouched) findings.ok('order', 'packets come in the order of time, and it says so')
   else findings.ok('order', 'packets came in the order of time')
 }

@@ -29,9 +29,15 @@ std::optional<uint64_t> optionalUint64(const Napi::Object& from, const char* nam
 RecordInputOptions readInputOptions(const Napi::Object& from) {
   return {.nanoseconds = from.Get("nanoseconds").As<Napi::Boolean>(),
           .widens = from.Get("widens").As<Napi::Boolean>(),
+          .bigEndian = from.Get("bigEndian").As<Napi::Boolean>(),
           .alignNs = toInt64(from.Get("alignNs")),
           .marksTail = from.Get("marksTail").As<Napi::Boolean>(),
           .marksAll = from.Get("marksAll").As<Napi::Boolean>()};
+}
+
+SortWindow::Limits readWindow(const Napi::Object& from) {
+  return {.ns = toInt64(from.Get("ns")),
+          .bytes = static_cast<size_t>(from.Get("bytes").As<Napi::Number>().Int64Value())};
 }
 
 RecordMergeOptions readMergeOptions(const Napi::Object& from) {
@@ -51,75 +57,11 @@ Napi::Value toMark(Napi::Env env, const RecordMark& mark) {
   return value;
 }
 
-std::span<uint8_t> spanOf(const Napi::Value& bytes) {
-  auto array = bytes.As<Napi::Uint8Array>();
-  return {array.Data(), array.ByteLength()};
-}
-
-}  // namespace
-
-Napi::Function RecordInputWrap::define(Napi::Env env) {
-  return DefineClass(env, "RecordInput",
-                     {InstanceMethod<&RecordInputWrap::show>("show"),
-                      InstanceMethod<&RecordInputWrap::forget>("forget"),
-                      InstanceMethod<&RecordInputWrap::hasRecord>("hasRecord"),
-                      InstanceMethod<&RecordInputWrap::skip>("skip"),
-                      InstanceMethod<&RecordInputWrap::skippedHash>("skippedHash"),
-                      InstanceMethod<&RecordInputWrap::impossibleLength>("impossibleLength"),
-                      InstanceMethod<&RecordInputWrap::partialBytes>("partialBytes"),
-                      InstanceMethod<&RecordInputWrap::untaken>("untaken"),
-                      InstanceMethod<&RecordInputWrap::figures>("figures"),
-                      InstanceMethod<&RecordInputWrap::marks>("marks")});
-}
-
-RecordInputWrap::RecordInputWrap(const Napi::CallbackInfo& info)
-    : ObjectWrap(info), input_(readInputOptions(info[0].As<Napi::Object>())) {}
-
-Napi::Value RecordInputWrap::show(const Napi::CallbackInfo& info) {
-  input_.show(spanOf(info[0]));
-  shown_ = Napi::Persistent(info[0].As<Napi::Object>());
-  return Napi::Boolean::New(info.Env(), input_.hasRecord());
-}
-
-void RecordInputWrap::forget(const Napi::CallbackInfo&) {
-  input_.forget();
-  shown_.Reset();
-}
-
-Napi::Value RecordInputWrap::hasRecord(const Napi::CallbackInfo& info) {
-  return Napi::Boolean::New(info.Env(), input_.hasRecord());
-}
-
-Napi::Value RecordInputWrap::skip(const Napi::CallbackInfo& info) {
-  const auto count = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
-  const bool isHashed = info[1].As<Napi::Boolean>();
-  return toNumber(info.Env(), input_.skip(count, isHashed ? &skippedHash_ : nullptr));
-}
-
-Napi::Value RecordInputWrap::skippedHash(const Napi::CallbackInfo& info) {
-  return Napi::BigInt::New(info.Env(), skippedHash_);
-}
-
-Napi::Value RecordInputWrap::impossibleLength(const Napi::CallbackInfo& info) {
-  const auto length = input_.impossibleLength();
-  return length ? toNumber(info.Env(), *length) : info.Env().Undefined();
-}
-
-Napi::Value RecordInputWrap::partialBytes(const Napi::CallbackInfo& info) {
-  return toNumber(info.Env(), input_.partialBytes());
-}
-
-Napi::Value RecordInputWrap::untaken(const Napi::CallbackInfo& info) {
-  const std::vector<uint8_t> bytes = input_.untaken();
-  return Napi::Buffer<uint8_t>::Copy(info.Env(), bytes.data(), bytes.size());
-}
-
-Napi::Value RecordInputWrap::figures(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const RecordFigures figures = input_.figures();
+Napi::Object toFigures(Napi::Env env, RecordInput& input) {
+  const RecordFigures figures = input.figures();
   const auto toNs = [&](int64_t time) -> Napi::Value {
     if (figures.packets == 0) return env.Undefined();
-    return Napi::BigInt::New(env, time * input_.unitNs());
+    return Napi::BigInt::New(env, time * input.unitNs());
   };
   Napi::Object value = Napi::Object::New(env);
   value.Set("packets", toNumber(env, figures.packets));
@@ -130,9 +72,97 @@ Napi::Value RecordInputWrap::figures(const Napi::CallbackInfo& info) {
   return value;
 }
 
-Napi::Value RecordInputWrap::marks(const Napi::CallbackInfo& info) {
-  const RecordFigures figures = input_.figures();
-  Napi::Object value = Napi::Object::New(info.Env());
+std::span<uint8_t> spanOf(const Napi::Value& bytes) {
+  auto array = bytes.As<Napi::Uint8Array>();
+  return {array.Data(), array.ByteLength()};
+}
+
+}  // namespace
+
+Napi::Function RecordInputWrap::define(Napi::Env env) {
+  return DefineClass(
+      env, "RecordInput",
+      {InstanceMethod<&RecordInputWrap::show>("show"), InstanceMethod<&RecordInputWrap::end>("end"),
+       InstanceMethod<&RecordInputWrap::breakOff>("breakOff"),
+       InstanceMethod<&RecordInputWrap::forget>("forget"),
+       InstanceMethod<&RecordInputWrap::hasRecord>("hasRecord"),
+       InstanceMethod<&RecordInputWrap::skip>("skip"),
+       InstanceMethod<&RecordInputWrap::skippedHash>("skippedHash"),
+       InstanceMethod<&RecordInputWrap::impossibleLength>("impossibleLength"),
+       InstanceMethod<&RecordInputWrap::partialBytes>("partialBytes"),
+       InstanceMethod<&RecordInputWrap::untaken>("untaken"),
+       InstanceMethod<&RecordInputWrap::figures>("figures"),
+       InstanceMethod<&RecordInputWrap::arrived>("arrived")});
+}
+
+RecordInputWrap::RecordInputWrap(const Napi::CallbackInfo& info)
+    : ObjectWrap(info), stream_(readInputOptions(info[0].As<Napi::Object>())) {
+  const Napi::Value window = info[0].As<Napi::Object>().Get("sortWindow");
+  if (window.IsObject()) window_.emplace(readWindow(window.As<Napi::Object>()));
+}
+
+Napi::Value RecordInputWrap::show(const Napi::CallbackInfo& info) {
+  stream_.show(spanOf(info[0]));
+  if (window_) {
+    window_->takeAll(stream_);
+  } else {
+    shown_ = Napi::Persistent(info[0].As<Napi::Object>());
+  }
+  return hasRecord(info);
+}
+
+Napi::Value RecordInputWrap::end(const Napi::CallbackInfo& info) {
+  if (window_) window_->end();
+  return hasRecord(info);
+}
+
+Napi::Value RecordInputWrap::breakOff(const Napi::CallbackInfo& info) {
+  stream_.forget();
+  shown_.Reset();
+  return hasRecord(info);
+}
+
+void RecordInputWrap::forget(const Napi::CallbackInfo&) {
+  stream_.forget();
+  shown_.Reset();
+  if (window_) window_->forget();
+}
+
+Napi::Value RecordInputWrap::hasRecord(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), input().hasRecord());
+}
+
+Napi::Value RecordInputWrap::skip(const Napi::CallbackInfo& info) {
+  const auto count = static_cast<uint64_t>(info[0].As<Napi::Number>().Int64Value());
+  const bool isHashed = info[1].As<Napi::Boolean>();
+  return toNumber(info.Env(), input().skip(count, isHashed ? &skippedHash_ : nullptr));
+}
+
+Napi::Value RecordInputWrap::skippedHash(const Napi::CallbackInfo& info) {
+  return Napi::BigInt::New(info.Env(), skippedHash_);
+}
+
+Napi::Value RecordInputWrap::impossibleLength(const Napi::CallbackInfo& info) {
+  const auto length = stream_.impossibleLength();
+  return length ? toNumber(info.Env(), *length) : info.Env().Undefined();
+}
+
+Napi::Value RecordInputWrap::partialBytes(const Napi::CallbackInfo& info) {
+  return toNumber(info.Env(), stream_.partialBytes());
+}
+
+Napi::Value RecordInputWrap::untaken(const Napi::CallbackInfo& info) {
+  const std::vector<uint8_t> bytes = stream_.untaken();
+  return Napi::Buffer<uint8_t>::Copy(info.Env(), bytes.data(), bytes.size());
+}
+
+Napi::Value RecordInputWrap::figures(const Napi::CallbackInfo& info) {
+  return toFigures(info.Env(), input());
+}
+
+Napi::Value RecordInputWrap::arrived(const Napi::CallbackInfo& info) {
+  const RecordFigures figures = stream_.figures();
+  Napi::Object value = toFigures(info.Env(), stream_);
   value.Set("ties", toMark(info.Env(), figures.ties));
   value.Set("tail", toMark(info.Env(), figures.tail));
   return value;
@@ -155,7 +185,6 @@ RecordMergeWrap::RecordMergeWrap(const Napi::CallbackInfo& info) : ObjectWrap(in
   for (uint32_t i = 0; i < inputs.size(); i++) {
     inputs[i] = &RecordInputWrap::Unwrap(list.Get(i).As<Napi::Object>())->input();
   }
-  unitNs_ = inputs.front()->unitNs();
   merge_ = std::make_unique<RecordMerge>(std::move(inputs),
                                          readMergeOptions(info[1].As<Napi::Object>()));
 }
@@ -177,9 +206,9 @@ Napi::Value RecordMergeWrap::dryInput(const Napi::CallbackInfo& info) {
 void RecordMergeWrap::refilled(const Napi::CallbackInfo&) { merge_->refilled(); }
 
 Napi::Value RecordMergeWrap::nextNs(const Napi::CallbackInfo& info) {
-  const auto time = merge_->nextTime();
-  if (!time) return info.Env().Undefined();
-  return Napi::BigInt::New(info.Env(), *time * unitNs_);
+  const auto ns = merge_->nextNs();
+  if (!ns) return info.Env().Undefined();
+  return Napi::BigInt::New(info.Env(), *ns);
 }
 
 Napi::Value RecordMergeWrap::dropped(const Napi::CallbackInfo& info) {

@@ -5,16 +5,21 @@
 #include <napi.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "merge/record_input.h"
 #include "merge/record_merge.h"
+#include "merge/sort_window.h"
 
 namespace capfleet::binding {
 
-/// new RecordInput({nanoseconds: boolean, alignNs: bigint, marksTail: boolean,
-/// marksAll: boolean}). Methods:
+/// new RecordInput({nanoseconds: boolean, widens: boolean, bigEndian: boolean, alignNs: bigint,
+/// marksTail: boolean, marksAll: boolean, sortWindow: {ns: bigint, bytes: number} | undefined}).
+/// Methods:
 ///   show(bytes: Uint8Array): boolean   whether a record is at hand now
+///   end(): boolean                     the same; the stream has ended
+///   breakOff(): boolean                the same; drops what is not sorted here
 ///   forget(): void
 ///   hasRecord(): boolean
 ///   skip(count: number, isHashed: boolean): number
@@ -23,16 +28,19 @@ namespace capfleet::binding {
 ///   partialBytes(): number
 ///   untaken(): Buffer
 ///   figures(): RecordFigures
-///   marks(): RecordMarks
+///   arrived(): ArrivedRecords
 class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
  public:
   static Napi::Function define(Napi::Env env);
   explicit RecordInputWrap(const Napi::CallbackInfo& info);
 
-  RecordInput& input() { return input_; }
+  /// What a merge takes.
+  RecordInput& input() { return window_ ? window_->records() : stream_; }
 
  private:
   Napi::Value show(const Napi::CallbackInfo& info);
+  Napi::Value end(const Napi::CallbackInfo& info);
+  Napi::Value breakOff(const Napi::CallbackInfo& info);
   void forget(const Napi::CallbackInfo& info);
   Napi::Value hasRecord(const Napi::CallbackInfo& info);
   Napi::Value skip(const Napi::CallbackInfo& info);
@@ -41,10 +49,11 @@ class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
   Napi::Value partialBytes(const Napi::CallbackInfo& info);
   Napi::Value untaken(const Napi::CallbackInfo& info);
   Napi::Value figures(const Napi::CallbackInfo& info);
-  Napi::Value marks(const Napi::CallbackInfo& info);
+  Napi::Value arrived(const Napi::CallbackInfo& info);
 
-  Napi::ObjectReference shown_;  ///< the bytes that input_ reads
-  RecordInput input_;
+  Napi::ObjectReference shown_;  ///< the bytes that stream_ reads
+  RecordInput stream_;
+  std::optional<SortWindow> window_;
   uint64_t skippedHash_ = 0;
 };
 
@@ -70,7 +79,6 @@ class RecordMergeWrap : public Napi::ObjectWrap<RecordMergeWrap> {
   Napi::Value dropped(const Napi::CallbackInfo& info);
 
   Napi::ObjectReference list_;  ///< the inputs that merge_ reads
-  int64_t unitNs_ = 1;
   RecordMerge::State state_ = RecordMerge::State::kReady;
   std::unique_ptr<RecordMerge> merge_;
 };

@@ -123,7 +123,10 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
     name: 'Capfleet-TS-Fallbacks',
     says: 'Packets without the time that TSMode asks for; they keep that of the capture hardware.',
   },
-  { name: 'Capfleet-Late-Packets', says: 'Packets that came too late to be sorted by the time of TSMode.' },
+  {
+    name: 'Capfleet-Late-Packets',
+    says: 'Packets that came too late to be sorted: by the time of TSMode or, in a merge, of a device of another maker, which may send packets up to a second late.',
+  },
   { name: 'Capfleet-Truncated', says: '1 when MaxBytes or MaxPackets left packets out.' },
   { name: 'Capfleet-Next-Ns', says: 'The timestamp of the first packet that a limit left out.' },
 ]

@@ -76,8 +76,11 @@ export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
   }
 }
 
-/** The end of what several devices are merged into; its packets are the merge's to count, and perhaps its limit. */
-export function endOfMerge(all: readonly DeviceEnd[], own: Pick<DeviceEnd, 'packets' | 'nextNs'>): DeviceEnd {
+/** The end of what several devices are merged into; its packets are the merge's to count, perhaps its limit, and what was late. */
+export function endOfMerge(
+  all: readonly DeviceEnd[],
+  own: Pick<DeviceEnd, 'packets' | 'nextNs'> & { readonly latePackets: bigint },
+): DeviceEnd {
   const sum = (count: (end: DeviceEnd) => bigint | undefined) =>
     all.reduce((total, end) => total + (count(end) ?? 0n), 0n)
   // A device ends at a limit too; when it alone had packets, it is the one that knows what follows.
@@ -87,7 +90,7 @@ export function endOfMerge(all: readonly DeviceEnd[], own: Pick<DeviceEnd, 'pack
     packets: own.packets,
     corruptBlocks: sum(({ corruptBlocks }) => corruptBlocks),
     timeFallbacks: sum(({ timeFallbacks }) => timeFallbacks),
-    latePackets: sum(({ latePackets }) => latePackets),
+    latePackets: sum(({ latePackets }) => latePackets) + own.latePackets,
     isTruncated: nextNs !== undefined,
     nextNs,
     isUnverified: all.some(({ isUnverified }) => isUnverified),

@@ -130,8 +130,9 @@ class Merged implements Body {
     const ends = this.#merged.map((device) => device.end)
     const isDedup = this.#request.options.dedupNs !== undefined
     const duplicates = inputs.reduce((sum, input) => sum + input.duplicates, 0)
+    const latePackets = BigInt(this.#tooLate(inputs))
     return {
-      ...endOfMerge(ends, { packets: BigInt(packets), nextNs }),
+      ...endOfMerge(ends, { packets: BigInt(packets), nextNs, latePackets }),
       bytes: BigInt(this.#bytes),
       duplicates: isDedup ? BigInt(duplicates) : undefined,
       perDevice: this.#perDevice(inputs),
@@ -155,8 +156,13 @@ class Merged implements Body {
     if (this.#isEnded) OUTPUTS.give(this.#outputs)
   }
 
+  /** Packets of devices that are sorted here which came too late for it. */
+  #tooLate(inputs: readonly MergedInput[]): number {
+    const isSorted = (index: number) => this.#merged[index]?.sortWindow !== undefined
+    return inputs.reduce((sum, { outOfOrder }, index) => sum + (isSorted(index) ? outOfOrder : 0), 0)
+  }
+
   #perDevice(inputs: readonly MergedInput[]): readonly DeviceResult[] {
-    const { endNs, beginNs } = this.#request.plan.query
     return this.#devices.map((device) => {
       const totals = inputs[this.#merged.indexOf(device)]
       const { error, isOrdered, retries, end } = device
@@ -173,11 +179,17 @@ class Merged implements Body {
         isOrdered,
         stalledMs: totals?.stalledMs ?? 0,
         clock: this.#request.clockOf(device.name),
-        // Packets at the last timestamp may be missing too.
-        missing: error === undefined ? undefined : { fromNs: totals?.lastNs ?? beginNs, toNs: endNs },
+        missing: error === undefined ? undefined : this.#missingOf(device, totals?.lastNs),
         error: error === undefined ? undefined : { code: error.code, detail: error.message },
       }
     })
+  }
+
+  /** Packets at the last timestamp may be missing too, and those that would have come late. */
+  #missingOf({ sortWindow }: MergedDevice, lastNs: bigint | undefined): NonNullable<DeviceResult['missing']> {
+    const { beginNs, endNs: toNs } = this.#request.plan.query
+    const fromNs = (lastNs ?? beginNs) - (sortWindow?.ns ?? 0n)
+    return { fromNs: fromNs < beginNs ? beginNs : fromNs, toNs }
   }
 
   async *#file(): AsyncGenerator<Uint8Array> {

@@ -3,13 +3,14 @@
  * parked. They continue exactly behind what was delivered, or the device is given up.
  */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { ArrivedRecords, SortWindow } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
-import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../pcap/pcap-header.ts'
-import { type ChunkStream, type DeliveredRecords, PcapInput } from '../pcap/pcap-input.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type StreamHeader } from '../pcap/pcap-header.ts'
+import { type ChunkStream, PcapInput, SORT_WINDOW } from '../pcap/pcap-input.ts'
 import { withoutPadding } from '../pcap/record-boundary.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'
@@ -48,6 +49,7 @@ export class MergedDevice {
   /** The present trouble: since when, after how many packets, and how often it was asked again. */
   #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
   #isOrdered = false
+  #sortWindow: SortWindow | undefined
   /** Whether a later stream began at a time; packets that were stored behind it with an earlier time did not come. */
   #wasContinuedByTime = false
   #error: CapfleetError | undefined
@@ -60,13 +62,16 @@ export class MergedDevice {
 
   /** Begins with a stream that is open already. */
   async open(source: Source): Promise<PcapInput> {
-    const { alignNs, query } = this.#options
+    const { alignNs, query, step } = this.#options
+    const isOfOthers = isForeign(step.deviceKind)
     this.#source = source
     this.#isOrdered = isOrdered(query, readClaims(source.headers))
+    this.#sortWindow = isOfOthers && !this.#isOrdered ? SORT_WINDOW : undefined
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
-      resume: (cause, delivered) => this.#resume(cause, delivered),
+      resume: (cause, arrived) => this.#resume(cause, arrived),
       marksTail: !this.#isOrdered,
-      marksAll: isForeign(this.#options.step.deviceKind),
+      marksAll: isOfOthers,
+      sortWindow: this.#sortWindow,
       ...(alignNs === undefined ? {} : { alignNs }),
     })
     return this.#input
@@ -85,6 +90,11 @@ export class MergedDevice {
   /** Whether the device vouches for packets in the order of time. */
   get isOrdered(): boolean {
     return this.#isOrdered
+  }
+
+  /** How late packets may be that are sorted; undefined: all are passed on as they come. */
+  get sortWindow(): SortWindow | undefined {
+    return this.#sortWindow
   }
 
   /** Why it was given up, if it was. */
@@ -109,15 +119,15 @@ export class MergedDevice {
   }
 
   /** See ResumeInput. Undefined also when the device is parked: then this is asked again. */
-  async #resume(cause: unknown, delivered: DeliveredRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
+  async #resume(cause: unknown, arrived: ArrivedRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
     const { signal } = this.#options
     const park = this.#park.signal
     let failure = cause
-    if (cause !== undefined) this.#noteBreak(delivered.packets)
+    if (cause !== undefined) this.#noteBreak(arrived.packets)
     while (failure === undefined || this.#mayAskAgain(failure)) {
       try {
         if (failure !== undefined) await this.#pause(failure, AbortSignal.any([signal, park]))
-        return await this.#continue(delivered, AbortSignal.any([signal, park]))
+        return await this.#continue(arrived, AbortSignal.any([signal, park]))
       } catch (error) {
         signal.throwIfAborted()
         if (park.aborted) return undefined
@@ -156,11 +166,11 @@ export class MergedDevice {
   }
 
   /** Opens a stream and reads it up to the end of what was delivered. */
-  async #continue(delivered: DeliveredRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
+  async #continue(arrived: ArrivedRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
     const header = this.#input?.header
     if (header === undefined) throw new Error('a device is continued before it is open')
-    if (this.#wasContinuedByTime && delivered.outOfOrder > 0) throw outOfOrder(this.name)
-    const { step, end } = this.#restOf(header, delivered)
+    if (this.#wasContinuedByTime && arrived.outOfOrder > 0) throw outOfOrder(this.name)
+    const { step, end } = this.#restOf(header, arrived)
     const source = await this.#reopen(step, signal)
     const stop = () => source[Symbol.dispose]()
     signal.addEventListener('abort', stop, { once: true })
@@ -185,27 +195,27 @@ export class MergedDevice {
    * packets of that time come again. Where packets may not be in the order of time what the device holds later
    * with an earlier time would be lost: there the device begins inside its stream, by bytes, with the last packets.
    */
-  #restOf(header: PcapHeader, delivered: DeliveredRecords): { step: DownloadStep; end: DeliveredEnd } {
+  #restOf(header: StreamHeader, arrived: ArrivedRecords): { step: DownloadStep; end: DeliveredEnd } {
     const { step, query, alignNs = 0n } = this.#options
-    const { lastNs, ties, tail } = delivered
+    const { lastNs, ties, tail } = arrived
     // A device without a packet so far has delivered nothing that could come twice.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
     // A device that does not know After= sends all of it again; the tail is all packets there.
     if (isForeign(step.deviceKind)) return { step, end: { header, mark: tail, ns: undefined } }
-    if (!this.#isOrdered || delivered.outOfOrder > 0) {
-      const bytes = PCAP_HEADER_BYTES + delivered.bytes - tail.bytes
+    if (!this.#isOrdered || arrived.outOfOrder > 0) {
+      const bytes = PCAP_HEADER_BYTES + arrived.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
       const rest = mergeStepFromBytes(this.name, query, { bytes, header: formatPcapHeader(header) })
       return { step: rest, end: { header, mark: tail, ns: undefined } }
     }
     const ns = lastNs + alignNs
-    const endNs = this.#endOf(header, delivered)
+    const endNs = this.#endOf(header, arrived)
     const later = mergeStep(step, { ...query, beginNs: ns, tsMaxNs: undefined, endNs })
     return { step: later, end: { header, mark: ties, ns } }
   }
 
   /** TSMax counts from the first packet, which does not come again. */
-  #endOf({ nanoseconds }: PcapHeader, { firstNs }: DeliveredRecords): bigint {
+  #endOf({ nanoseconds }: StreamHeader, { firstNs }: ArrivedRecords): bigint {
     const { query, alignNs = 0n } = this.#options
     if (query.tsMaxNs === undefined || firstNs === undefined) return query.endNs
     // Rounded up: the first timestamp lacks what is below a microsecond.

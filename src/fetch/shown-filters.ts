@@ -108,11 +108,12 @@ async function firstTimeOf(
   const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
   using stream = await client.openStream(target, options)
   const bytes = await firstBytes(stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
-  const { nanoseconds } = parsePcapHeader(bytes, `device ${client.device.name}`)
+  const { nanoseconds, isBigEndian } = parsePcapHeader(bytes, `device ${client.device.name}`)
   const record = bytes.subarray(PCAP_HEADER_BYTES)
   // Zeros fill a file up.
   if (record.length < RECORD_HEADER_BYTES || record.every((byte) => byte === 0)) return undefined
-  const [seconds, fraction] = [record.readUInt32LE(0), record.readUInt32LE(4)]
+  const numberAt = (at: number) => (isBigEndian ? record.readUInt32BE(at) : record.readUInt32LE(at))
+  const [seconds, fraction] = [numberAt(0), numberAt(4)]
   return BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * (nanoseconds ? 1n : 1_000n)
 }
 

@@ -79,8 +79,8 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
       const piece = this.#read?.data[this.#given]
       this.#given += 1
       if (this.#read !== undefined && piece !== undefined) {
-        const [kept] = this.#guard.takesTime ? [piece] : this.#judge(this.#read, [piece])
-        if (kept !== undefined) return kept
+        const kept = this.#guard.takesTime ? [piece] : this.#judge(this.#read, [piece])
+        if (kept.length > 0) return kept.length === 1 ? kept[0] : Buffer.concat(kept)
         continue
       }
       this.#release()
@@ -171,19 +171,22 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return read
   }
 
-  /** Looks at pieces of the read before they are given; returns them without padding. REQUIRES: the guard takes no time. */
+  /**
+   * Looks at pieces of the read before they are given; returns them without padding, and with zeros in front that were
+   * held back. REQUIRES: the guard takes no time.
+   */
   #judge(read: BodyRead, pieces: readonly Buffer[]): readonly Buffer[] {
     const boundary = this.#guard instanceof PcapGuard ? this.#guard.boundary : undefined
     this.#recordAt = boundary?.bytesToNextRecord
-    const before = boundary?.fedBytes ?? 0
     try {
+      if (boundary !== undefined) return boundary.pass(pieces)
       void this.#guard.feed(pieces)
+      return pieces
     } catch (error) {
       read.release()
       this.#read = undefined
       throw error
     }
-    return boundary?.isPadding === true ? firstBytes(pieces, boundary.wholeBytes - before) : pieces
   }
 
   async #confirmEnd(): Promise<void> {
@@ -228,16 +231,6 @@ function isWhole(trailers: BodyStream['trailers']): boolean {
 function unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
   const { framed } = framedAfter(NO_OPEN_CHUNK, data)
   return { ...read, data, framed: framed as Buffer[] }
-}
-
-function firstBytes(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {
-  const kept: Buffer[] = []
-  let left = bytes
-  for (const piece of pieces) {
-    if (left > 0) kept.push(piece.subarray(0, left))
-    left -= piece.length
-  }
-  return kept
 }
 
 /** Our appliance ends a whole stream with a trailer; a proxy in between may lose the announcement. */

@@ -1,12 +1,12 @@
 /** Finds the place in a new stream where an earlier stream of the same packets broke off. */
 import type { RecordMark } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
-import type { PcapHeader } from './pcap-header.ts'
+import type { StreamHeader } from './pcap-header.ts'
 import { PcapInput } from './pcap-input.ts'
 
 export interface DeliveredEnd {
   /** The file header of the earlier stream. */
-  readonly header: PcapHeader
+  readonly header: StreamHeader
   /** The delivered packets with which the new stream begins. */
   readonly mark: RecordMark
   /** Their timestamp as the device has it, if all of them have the same. */
@@ -27,10 +27,12 @@ export async function afterDelivered(
   end: DeliveredEnd,
 ): Promise<AsyncIterator<Uint8Array>> {
   const input = await PcapInput.open(name, chunks, { keepsResolution: true })
-  const { header } = end
-  if (input.header.linkType !== header.linkType || input.header.nanoseconds !== header.nanoseconds) {
-    throw changed(name, 'the file header is another one')
-  }
+  const { header } = input
+  const isSame =
+    header.linkType === end.header.linkType &&
+    header.nanoseconds === end.header.nanoseconds &&
+    header.isBigEndian === end.header.isBigEndian
+  if (!isSame) throw changed(name, 'the file header is another one')
   const { mark } = end
   const skipped = await input.skip(mark.packets)
   if (skipped.packets < mark.packets) {

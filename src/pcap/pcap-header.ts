@@ -1,6 +1,6 @@
 /**
- * The 24-byte header of a classic PCAP file (draft-ietf-opsawg-pcap), little-endian, which every
- * appliance sends and the gateway writes; and the sizes of the records after it.
+ * The 24-byte header of a classic PCAP file (draft-ietf-opsawg-pcap), and the sizes of the records after it. The gateway
+ * writes little-endian; devices of other makers may send big-endian.
  */
 import { CapfleetError } from '../base/error.ts'
 
@@ -11,6 +11,12 @@ export interface PcapHeader {
   readonly snaplen: number
   /** Whether record timestamps count nanoseconds (else microseconds) within the second. */
   readonly nanoseconds: boolean
+}
+
+/** The header of a stream that is read. */
+export interface StreamHeader extends PcapHeader {
+  /** Byte order of the file header and of all record headers. */
+  readonly isBigEndian: boolean
 }
 
 export const PCAP_HEADER_BYTES = 24
@@ -26,11 +32,19 @@ const MAGIC_NANOSECONDS = 0xa1b23c4d
 const VERSION_MAJOR = 2
 const VERSION_MINOR = 4
 
+/** The first byte of a big-endian PCAP. A little-endian one begins with the last byte of its magic number. */
+const BIG_ENDIAN_BYTE = 0xa1
+
+/** Whether the PCAP that begins with this byte is big-endian. */
+export function isBigEndian(firstByte: number | undefined): boolean {
+  return firstByte === BIG_ENDIAN_BYTE
+}
+
 /**
  * Reads a file header. `name` is what the error calls the stream. Throws device-protocol for anything but a
- * little-endian microsecond or nanosecond PCAP of version 2: no device of ours sends another.
+ * microsecond or nanosecond PCAP of version 2.
  */
-export function parsePcapHeader(bytes: Uint8Array, name = 'the stream'): PcapHeader {
+export function parsePcapHeader(bytes: Uint8Array, name = 'the stream'): StreamHeader {
   if (bytes.byteLength < PCAP_HEADER_BYTES) {
     throw new CapfleetError(
       'device-protocol',
@@ -38,36 +52,36 @@ export function parsePcapHeader(bytes: Uint8Array, name = 'the stream'): PcapHea
     )
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, PCAP_HEADER_BYTES)
-  const magic = view.getUint32(0, true)
+  const isLittle = !isBigEndian(bytes[0])
+  const magic = view.getUint32(0, isLittle)
   if (magic !== MAGIC_NANOSECONDS && magic !== MAGIC_MICROSECONDS) {
-    throw new CapfleetError('device-protocol', `${name} does not begin with a PCAP header: ${why(view)}`)
+    const found = view.getUint32(0).toString(16).padStart(8, '0')
+    throw new CapfleetError(
+      'device-protocol',
+      `${name} does not begin with a PCAP header: its first bytes are 0x${found}`,
+    )
   }
-  const version = view.getUint16(4, true)
+  const version = view.getUint16(4, isLittle)
   if (version !== VERSION_MAJOR) {
     throw new CapfleetError('device-protocol', `${name} sends PCAP version ${version}, expected 2`)
   }
   return {
-    linkType: view.getUint32(20, true),
-    snaplen: view.getUint32(16, true),
+    linkType: view.getUint32(20, isLittle),
+    snaplen: view.getUint32(16, isLittle),
     nanoseconds: magic === MAGIC_NANOSECONDS,
+    isBigEndian: !isLittle,
   }
 }
 
-/** The 24 bytes of a header, little-endian. */
-export function formatPcapHeader(header: PcapHeader): Buffer {
+/** The 24 bytes of a header; little-endian, unless that of a stream is written again. */
+export function formatPcapHeader(header: PcapHeader & Partial<StreamHeader>): Buffer {
   const bytes = Buffer.alloc(PCAP_HEADER_BYTES)
-  bytes.writeUInt32LE(header.nanoseconds ? MAGIC_NANOSECONDS : MAGIC_MICROSECONDS, 0)
-  bytes.writeUInt16LE(VERSION_MAJOR, 4)
-  bytes.writeUInt16LE(VERSION_MINOR, 6)
-  bytes.writeUInt32LE(header.snaplen, 16)
-  bytes.writeUInt32LE(header.linkType, 20)
+  const view = new DataView(bytes.buffer, bytes.byteOffset, PCAP_HEADER_BYTES)
+  const isLittle = header.isBigEndian !== true
+  view.setUint32(0, header.nanoseconds ? MAGIC_NANOSECONDS : MAGIC_MICROSECONDS, isLittle)
+  view.setUint16(4, VERSION_MAJOR, isLittle)
+  view.setUint16(6, VERSION_MINOR, isLittle)
+  view.setUint32(16, header.snaplen, isLittle)
+  view.setUint32(20, header.linkType, isLittle)
   return bytes
-}
-
-function why(view: DataView): string {
-  const swapped = view.getUint32(0, false)
-  if (swapped === MAGIC_NANOSECONDS || swapped === MAGIC_MICROSECONDS) {
-    return 'it is big-endian, expected little-endian'
-  }
-  return `its first bytes are 0x${swapped.toString(16).padStart(8, '0')}`
 }

@@ -1,6 +1,11 @@
-import { type RecordFigures, RecordInput, type RecordMarks } from '../../native/record-merge.ts'
+import {
+  type ArrivedRecords,
+  type RecordFigures,
+  RecordInput,
+  type SortWindow,
+} from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
-import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader } from './pcap-header.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, parsePcapHeader, type StreamHeader } from './pcap-header.ts'
 
 /** The bytes of a stream as they arrive. A chunk is valid until the next one is asked for. */
 export interface ChunkStream extends AsyncIterator<Uint8Array> {
@@ -11,16 +16,17 @@ export interface ChunkStream extends AsyncIterator<Uint8Array> {
   take?(): Uint8Array | undefined
 }
 
-/** What was taken of an input, and how the place is found again. */
-export type DeliveredRecords = RecordFigures & RecordMarks
+/** Of a device that does not vouch for the order of its packets. */
+export const SORT_WINDOW: SortWindow = { ns: 1_000_000_000n, bytes: 4 * 1_048_576 }
 
 /**
  * Asked when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes
- * right after what was delivered, without a file header; to undefined when the input shall end here.
+ * right after what has arrived, without a file header; to undefined when the input shall end here. All that has
+ * arrived was taken, or is in the sort window, from which it is taken later.
  */
 export type ResumeInput = (
   cause: unknown,
-  delivered: DeliveredRecords,
+  arrived: ArrivedRecords,
 ) => Promise<AsyncIterator<Uint8Array> | undefined>
 
 export interface InputOptions {
@@ -28,12 +34,14 @@ export interface InputOptions {
   readonly resume?: ResumeInput
   /** Subtracted from every timestamp. */
   readonly alignNs?: bigint
-  /** Mark the last packets also while they are in order, see RecordMarks. */
+  /** Mark the last packets also while they are in order, see ArrivedRecords. */
   readonly marksTail?: boolean
   /** As RecordInputOptions. */
   readonly marksAll?: boolean
   /** Timestamps stay in the resolution of the stream. Default: records have nanoseconds. */
   readonly keepsResolution?: boolean
+  /** Packets may be late, and are sorted. Default: they are passed on as they come, without a copy or delay. */
+  readonly sortWindow?: SortWindow | undefined
 }
 
 const NO_BYTES = Buffer.alloc(0)
@@ -45,13 +53,15 @@ const PARKED = Symbol('parked')
  */
 export class PcapInput {
   readonly name: string
-  readonly header: PcapHeader
+  readonly header: StreamHeader
   readonly records: RecordInput
   readonly #options: InputOptions
   #chunks: ChunkStream
   #pulling = false
   #ended = false
+  /** Where its stream was given back by park(), and no fill() has asked for another one since: resolved by unpark(). */
   #parked: PromiseWithResolvers<void> | undefined
+  #isParked = false
   /** Wakes a wait for the stream when the input is parked. */
   #interrupt: (() => void) | undefined
 
@@ -81,10 +91,11 @@ export class PcapInput {
     this.header = parsePcapHeader(stream.header, name)
     this.#options = options
     this.#chunks = stream.chunks
-    const { alignNs, marksTail, marksAll, keepsResolution = false } = options
-    const { nanoseconds } = this.header
+    const { keepsResolution = false, alignNs, marksTail, marksAll, sortWindow } = options
+    const { nanoseconds, isBigEndian: bigEndian } = this.header
     const widens = !nanoseconds && !keepsResolution
-    this.records = new RecordInput({ nanoseconds, widens, alignNs, marksTail, marksAll })
+    const shown = { nanoseconds, widens, bigEndian, alignNs }
+    this.records = new RecordInput({ ...shown, marksTail, marksAll, sortWindow })
     this.records.show(stream.header.subarray(PCAP_HEADER_BYTES))
   }
 
@@ -101,10 +112,6 @@ export class PcapInput {
   /** Whether no record comes any more. */
   get ended(): boolean {
     return this.#ended && !this.hasRecord
-  }
-
-  get parked(): boolean {
-    return this.#parked !== undefined
   }
 
   /**
@@ -166,17 +173,21 @@ export class PcapInput {
   }
 
   /**
-   * Gives the stream back behind the last taken record. A fill() that runs or begins waits for
-   * unpark(), then resumes. Needs the option `resume`.
+   * Gives the stream back behind the last record that was taken, or is in the sort window. A fill() that runs or begins
+   * waits for unpark(), then resumes. Needs the option `resume`.
    */
   park(): void {
-    if (this.#ended || this.#parked !== undefined) return
+    if (this.#ended || this.#isParked) return
+    this.#isParked = true
+    const hasStream = this.#parked === undefined
     this.#parked = Promise.withResolvers()
+    if (!hasStream) return
     this.#forgetStream()
     this.#interrupt?.()
   }
 
   unpark(): void {
+    this.#isParked = false
     this.#parked?.resolve()
   }
 
@@ -185,10 +196,10 @@ export class PcapInput {
    * whoever made the iterator hears of its failures.
    */
   async close(): Promise<void> {
+    this.records.forget()
     if (this.#ended) return
     this.#ended = true
     this.#parked?.resolve()
-    this.records.forget()
     const returned = this.#chunks.return?.().catch(() => undefined)
     // A generator that waits for data answers return() only after that wait: its owner ends it.
     if (!this.#pulling) await returned
@@ -217,8 +228,11 @@ export class PcapInput {
   /** The next chunk; undefined at the end of the input. */
   async #pull(): Promise<Uint8Array | undefined> {
     while (!this.#ended) {
-      if (this.#parked !== undefined) {
-        await this.#parked.promise
+      const parked = this.#parked
+      if (parked !== undefined) {
+        await parked.promise
+        // It may have been parked again before this fill() came to ask for a stream.
+        if (this.#parked !== parked) continue
         this.#parked = undefined
         if (!this.#ended) await this.#resume(undefined)
         continue
@@ -228,7 +242,7 @@ export class PcapInput {
       if (next === PARKED || this.#ended) continue
       if (next.done !== true) return next.value
       if (this.records.partialBytes > 0) throw this.#protocolError('the stream ended inside a record')
-      this.#ended = true
+      this.#end()
     }
     return undefined
   }
@@ -252,10 +266,10 @@ export class PcapInput {
     try {
       const { resume } = this.#options
       if (resume === undefined) throw cause
-      const chunks = await resume(cause, { ...this.figures, ...this.records.marks() })
+      const chunks = await resume(cause, this.records.arrived())
       // When the input was parked or closed meanwhile, the new stream is not wanted any more.
       if (this.#ended || this.#parked !== undefined) giveBack(chunks)
-      else if (chunks === undefined) this.#ended = true
+      else if (chunks === undefined) this.#end()
       else this.#chunks = chunks
     } catch (error) {
       this.#ended = true
@@ -263,16 +277,21 @@ export class PcapInput {
     }
   }
 
-  /** Gives the stream back; what was not taken of it is forgotten. */
+  #end(): void {
+    this.#ended = true
+    this.records.end()
+  }
+
+  /** Gives the stream back; what did not arrive whole, or was not taken, is forgotten. */
   #forgetStream(): void {
     // Nobody may look at the chunk any more, because its memory is used again.
-    this.records.forget()
+    this.records.breakOff()
     giveBack(this.#chunks)
     this.#chunks = NO_CHUNKS
   }
 
   #protocolError(what: string): CapfleetError {
-    const offset = PCAP_HEADER_BYTES + this.figures.bytes
+    const offset = PCAP_HEADER_BYTES + this.records.arrived().bytes
     return new CapfleetError('device-protocol', `${this.name}: ${what} at offset ${offset} of its PCAP`, {
       members: { devices: [this.name] },
     })

@@ -1,11 +1,11 @@
 import { CapfleetError } from '../base/error.ts'
-import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from './pcap-header.ts'
+import { isBigEndian, MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from './pcap-header.ts'
 
 const CAPTURED_LENGTH_OFFSET = 8
 const ZEROS = Buffer.alloc(65_536)
 
 /**
- * Follows the bytes of one little-endian PCAP and knows whether the last one fed ends a record, so
+ * Follows the bytes of one PCAP of either byte order and knows whether the last one fed ends a record, so
  * that a relay can tell a whole stream from a cut one. It looks at captured lengths only and keeps
  * at most one record header. Feed every byte once, in order, from the file header on, and nothing more
  * after a throw.
@@ -14,11 +14,15 @@ export class RecordBoundary {
   readonly #name: string
   readonly #padding: 'end' | 'fault' | undefined
   #isPadding = false
+  #isBigEndian = false
   /** Bytes of the current element (file header or packet) that are still to come. */
   #missingBytes = PCAP_HEADER_BYTES
   /** A record header that is split over chunks, and how much of it is here. */
   readonly #split = new DataView(new ArrayBuffer(RECORD_HEADER_BYTES))
   #splitBytes = 0
+  /** With padding "end": bytes of #split, as long as all of them are zeros. */
+  #heldZeros = 0
+  /** Bytes of all pieces until padding began. */
   #fedBytes = 0
   /** Where the last element begins that is not whole yet. */
   #unfinishedFrom = 0
@@ -28,7 +32,7 @@ export class RecordBoundary {
   /**
    * `name` is what errors call the stream, such as a device. `padding`: what a record of zeros alone is. Default: an empty
    * packet that somebody captured in 1970. "end": the beginning of what fills the file up, which ends there; "fault":
-   * the same, where it cannot be left out.
+   * the same, where it cannot be left out. With "end" fewer zeros at the end fill the file up too.
    */
   constructor(name: string, { padding }: { readonly padding?: 'end' | 'fault' | undefined } = {}) {
     this.#name = name
@@ -36,8 +40,8 @@ export class RecordBoundary {
   }
 
   /**
-   * True when the bytes so far are a whole file: the header, and nothing or whole records after it.
-   * Pieces that feed() refused do not count: they are not passed on.
+   * True when the bytes so far, without those that are held back, are a whole file: the header, and nothing or whole
+   * records after it. Pieces that feed() refused do not count: they are not passed on.
    */
   get atBoundary(): boolean {
     return this.#atBoundary
@@ -53,14 +57,31 @@ export class RecordBoundary {
     return this.#wholeBytes
   }
 
-  /** Bytes of all pieces until padding began. */
-  get fedBytes(): number {
-    return this.#fedBytes
+  /** Byte order of the PCAP, as its first byte says. */
+  get isBigEndian(): boolean {
+    return this.#isBigEndian
   }
 
-  /** How many bytes on from here the next record begins; undefined while the header of one is split. */
+  /**
+   * How many bytes on from here the next record begins, counted from those that are held back; undefined while the header
+   * of one is split.
+   */
   get bytesToNextRecord(): number | undefined {
-    return this.#splitBytes === 0 ? this.#missingBytes : undefined
+    return this.#splitBytes === this.#heldZeros ? this.#missingBytes : undefined
+  }
+
+  /**
+   * Feeds the pieces, and returns what may be passed on: without padding, and without zeros at the end as long as they
+   * may be the beginning of a record or of padding; those come before the next pieces then. The pieces themselves when
+   * there is nothing to leave out. Throws as feed() does.
+   */
+  pass(pieces: readonly Buffer[]): readonly Buffer[] {
+    const held = this.#heldZeros
+    const from = this.#fedBytes - held
+    this.feed(pieces)
+    const to = this.#isPadding ? this.#wholeBytes : this.#fedBytes - this.#heldZeros
+    if (held === 0 && to === this.#fedBytes) return pieces
+    return firstBytes(held === 0 ? pieces : [ZEROS.subarray(0, held), ...pieces], Math.max(0, to - from))
   }
 
   /** Throws device-protocol when a record claims more than 262,144 captured bytes, or padding is not all zeros. */
@@ -78,15 +99,22 @@ export class RecordBoundary {
       throw error
     }
     if (this.#isPadding) return
-    this.#atBoundary = this.#missingBytes === 0 && this.#splitBytes === 0
-    this.#wholeBytes = this.#atBoundary ? this.#fedBytes : this.#unfinishedFrom
+    const isHeld = this.#padding === 'end' && isZero(this.#split, 0)
+    this.#heldZeros = isHeld ? this.#splitBytes : 0
+    this.#atBoundary = this.#missingBytes === 0 && this.#splitBytes === this.#heldZeros
+    this.#wholeBytes = this.#atBoundary ? this.#fedBytes - this.#heldZeros : this.#unfinishedFrom
   }
 
   #feedPiece(chunk: Uint8Array): void {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     const end = chunk.byteLength
+    if (this.#fedBytes === 0) this.#isBigEndian = isBigEndian(chunk[0])
     let position = 0
     while (position < end) {
+      if (this.#isPadding) {
+        this.#expectZeros(chunk.subarray(position))
+        break
+      }
       if (this.#missingBytes > 0) {
         const taken = Math.min(this.#missingBytes, end - position)
         this.#missingBytes -= taken
@@ -111,8 +139,10 @@ export class RecordBoundary {
         this.#padding !== undefined &&
         view.getUint32(position + CAPTURED_LENGTH_OFFSET) === 0 &&
         isZero(view, position)
-      )
-        return this.#beginPadding(view, position)
+      ) {
+        this.#beginPadding(this.#fedBytes + position)
+        return position
+      }
       position += RECORD_HEADER_BYTES + this.#capturedLength(view, position, this.#fedBytes + position)
     }
     this.#unfinishedFrom = this.#fedBytes + last
@@ -124,26 +154,25 @@ export class RecordBoundary {
   #feedSplitHeader(bytes: Uint8Array, offset: number): number {
     if (this.#splitBytes === 0) this.#unfinishedFrom = offset
     const taken = Math.min(RECORD_HEADER_BYTES - this.#splitBytes, bytes.byteLength)
-    new Uint8Array(this.#split.buffer).set(bytes.subarray(0, taken), this.#splitBytes)
+    const split = new Uint8Array(this.#split.buffer)
+    split.set(bytes.subarray(0, taken), this.#splitBytes)
     this.#splitBytes += taken
-    if (this.#splitBytes === RECORD_HEADER_BYTES) {
-      const from = offset + taken - RECORD_HEADER_BYTES
-      // The first of them were taken for a record's, and may be with the client.
-      if (this.#padding !== undefined && isZero(this.#split, 0)) throw this.#zerosAt(from)
-      this.#missingBytes = this.#capturedLength(this.#split, 0, from)
-      this.#splitBytes = 0
-    }
+    if (this.#splitBytes < RECORD_HEADER_BYTES) return taken
+    const from = offset + taken - RECORD_HEADER_BYTES
+    if (this.#padding !== undefined && isZero(this.#split, 0)) this.#beginPadding(from)
+    else this.#missingBytes = this.#capturedLength(this.#split, 0, from)
+    this.#splitBytes = 0
+    split.fill(0)
     return taken
   }
 
-  /** Returns the end of the view: nothing of it from here on is a record. */
-  #beginPadding(view: DataView, position: number): number {
-    if (this.#padding === 'fault') throw this.#zerosAt(this.#fedBytes + position)
+  /** Nothing from that offset on is a record. */
+  #beginPadding(offset: number): void {
+    if (this.#padding === 'fault') throw this.#zerosAt(offset)
     this.#isPadding = true
+    this.#heldZeros = 0
     this.#atBoundary = true
-    this.#wholeBytes = this.#fedBytes + position
-    this.#expectZeros(new Uint8Array(view.buffer, view.byteOffset + position, view.byteLength - position))
-    return view.byteLength
+    this.#wholeBytes = offset
   }
 
   #expectZeros(bytes: Uint8Array): void {
@@ -161,7 +190,7 @@ export class RecordBoundary {
   }
 
   #capturedLength(view: DataView, position: number, offset: number): number {
-    const capturedLength = view.getUint32(position + CAPTURED_LENGTH_OFFSET, true)
+    const capturedLength = view.getUint32(position + CAPTURED_LENGTH_OFFSET, !this.#isBigEndian)
     if (capturedLength <= MAX_CAPTURED_LENGTH) return capturedLength
     throw new CapfleetError(
       'device-protocol',
@@ -176,12 +205,18 @@ export async function* withoutPadding(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, undefined> {
   const boundary = new RecordBoundary(name, { padding: 'end' })
-  for await (const chunk of chunks) {
-    const before = boundary.fedBytes
-    boundary.feed([chunk])
-    const bytes = boundary.isPadding ? boundary.wholeBytes - before : chunk.byteLength
-    if (bytes > 0) yield chunk.subarray(0, bytes)
+  for await (const { buffer, byteOffset, byteLength } of chunks)
+    yield* boundary.pass([Buffer.from(buffer, byteOffset, byteLength)])
+}
+
+function firstBytes(pieces: readonly Buffer[], bytes: number): readonly Buffer[] {
+  const kept: Buffer[] = []
+  let left = bytes
+  for (const piece of pieces) {
+    if (left > 0) kept.push(piece.subarray(0, left))
+    left -= piece.length
   }
+  return kept
 }
 
 function isZero(view: DataView, position: number): boolean {

@@ -2,9 +2,10 @@
 // gone. What comes out are whole records in the order of (running maximum, input, arrival), all of
 // them unless an option leaves some out, and figures and dropped counts tell how many bytes.
 //
-// Input: 1 byte streams and resolution, 1 byte which options, 4 bytes alignment, 2 bytes longest
-// span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte room behind the
-// longest record; then pieces: 1 byte stream and what happens before, 1 byte length, bytes.
+// Input: 1 byte streams, resolution and byte order, 1 byte which options, 4 bytes alignment, 2
+// bytes longest span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte
+// room behind the longest record; then pieces: 1 byte stream and what happens before, 1 byte
+// length, bytes.
 #include <algorithm>
 #include <deque>
 #include <memory>
@@ -18,6 +19,7 @@ namespace {
 using capfleet::kMaxCapturedLength;
 using capfleet::kNanosPerSecond;
 using capfleet::kRecordHeaderBytes;
+using capfleet::loadBe32;
 using capfleet::loadLe32;
 using capfleet::RecordInput;
 using capfleet::RecordInputOptions;
@@ -39,34 +41,36 @@ struct Record {
   Bytes bytes;
 };
 
+void swapHeader(Bytes& record) {
+  for (size_t at = 0; at < kRecordHeaderBytes; at += 4)
+    storeLe32(&record[at], loadBe32(&record[at]));
+}
+
 void alignRecord(Bytes& record, const RecordInputOptions& options) {
   const int64_t shownUnitNs = options.nanoseconds ? 1 : 1000;
-  const int64_t unitNs = options.widens ? 1 : shownUnitNs;
   const int64_t ns = loadLe32(&record[0]) * kNanosPerSecond + loadLe32(&record[4]) * shownUnitNs;
   const int64_t aligned =
       std::clamp<int64_t>(ns - options.alignNs, 0, capfleet::kTimestampEndNs - 1);
   storeLe32(&record[0], static_cast<uint32_t>(aligned / kNanosPerSecond));
-  storeLe32(&record[4], static_cast<uint32_t>(aligned % kNanosPerSecond / unitNs));
+  storeLe32(&record[4], static_cast<uint32_t>(aligned % kNanosPerSecond));
 }
 
 /// The records that an input must show, found by joining the pieces.
 std::vector<Record> recordsOf(const std::vector<Piece>& pieces, const RecordInputOptions& options) {
-  const int64_t unitsPerSecond =
-      kNanosPerSecond / (options.nanoseconds || options.widens ? 1 : 1000);
   std::vector<Record> records;
   Bytes joined;
   for (const Piece& piece : pieces) {
     if (piece.forgets) joined.clear();
     joined.insert(joined.end(), piece.bytes.begin(), piece.bytes.end());
     while (joined.size() >= kRecordHeaderBytes) {
-      const uint32_t captured = loadLe32(&joined[8]);
+      const uint32_t captured = options.bigEndian ? loadBe32(&joined[8]) : loadLe32(&joined[8]);
       if (captured > kMaxCapturedLength || joined.size() < kRecordHeaderBytes + captured) break;
       const auto end = joined.begin() + kRecordHeaderBytes + captured;
       Record record{0, {joined.begin(), end}};
       joined.erase(joined.begin(), end);
-      const bool isWidened = options.widens && !options.nanoseconds;
-      if (options.alignNs != 0 || isWidened) alignRecord(record.bytes, options);
-      record.key = loadLe32(&record.bytes[0]) * unitsPerSecond + loadLe32(&record.bytes[4]);
+      if (options.bigEndian) swapHeader(record.bytes);
+      if (options.alignNs != 0 || !options.nanoseconds) alignRecord(record.bytes, options);
+      record.key = loadLe32(&record.bytes[0]) * kNanosPerSecond + loadLe32(&record.bytes[4]);
       if (!records.empty()) record.key = std::max(record.key, records.back().key);
       records.push_back(std::move(record));
     }
@@ -138,7 +142,8 @@ Case takeCase(FuzzInput input) {
   const uint64_t chosen = input.take(1);
   const int64_t alignMs = static_cast<int32_t>(input.take(4));
   Case given{{.nanoseconds = (shape & 4) == 0,
-              .widens = (shape & 16) != 0,
+              .widens = true,
+              .bigEndian = (shape & 16) != 0,
               .alignNs = (chosen & 1) != 0 ? alignMs * 1'000'001 : 0,
               .marksTail = (shape & 8) != 0},
              takeOptions(input, chosen),

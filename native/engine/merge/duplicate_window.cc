@@ -16,8 +16,8 @@ constexpr size_t kVlanTagBytes = 4;
 
 }  // namespace
 
-DuplicateWindow::DuplicateWindow(int64_t span, uint32_t linkTypeWord)
-    : span_(span),
+DuplicateWindow::DuplicateWindow(int64_t spanNs, uint32_t linkTypeWord)
+    : spanNs_(spanNs),
       isEthernet_(linkTypeOf(linkTypeWord) == kLinkTypeEthernet),
       seen_(kRemembered),
       newest_(kRemembered) {}
@@ -27,7 +27,7 @@ bool DuplicateWindow::hasSeen(const Packet& packet) {
   const uint64_t oldest = added_ < kRemembered ? 1 : added_ - kRemembered + 1;
   for (uint64_t number = newest_[hash_ % kRemembered]; number >= oldest;) {
     const Seen& seen = seen_[number % kRemembered];
-    if (packet.key - seen.key > span_) return false;
+    if (packet.key - seen.key > spanNs_) return false;
     if (seen.hash == hash_ && seen.bytes == packet.record.size() && seen.input != packet.input) {
       return true;
     }

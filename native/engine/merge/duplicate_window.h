@@ -22,8 +22,7 @@ class DuplicateWindow {
     int64_t key;  ///< not smaller than that of the packet before
   };
 
-  /// `span` is in the unit of the keys.
-  DuplicateWindow(int64_t span, uint32_t linkTypeWord);
+  DuplicateWindow(int64_t spanNs, uint32_t linkTypeWord);
 
   /// Hashes the packet; add() means the same one.
   bool hasSeen(const Packet& packet);
@@ -41,7 +40,7 @@ class DuplicateWindow {
 
   std::span<const uint8_t> payloadOf(std::span<const uint8_t> record) const;
 
-  const int64_t span_;
+  const int64_t spanNs_;
   const bool isEthernet_;
   std::vector<Seen> seen_;        ///< a ring in the order in which they passed, chained by hash
   std::vector<uint64_t> newest_;  ///< number of each chain's newest packet; 0 = none

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kTailPackets = 64;
 constexpr size_t kCapturedLengthAt = 8;
 
-/// Of the record that begins there, of which the header is whole.
+/// Of the little-endian record that begins there, of which the header is whole.
 size_t claimedBytes(const uint8_t* record) {
   return size_t{kRecordHeaderBytes} + loadLe32(record + kCapturedLengthAt);
 }
@@ -34,6 +34,12 @@ RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) {
   return mark;
 }
 
+/// Changes the byte order of a record's header, whichever it is in.
+void swapHeader(uint8_t* record) {
+  for (size_t at = 0; at < kRecordHeaderBytes; at += 4)
+    storeLe32(record + at, loadBe32(record + at));
+}
+
 uint64_t countRecords(const uint8_t* from, const uint8_t* to) {
   uint64_t count = 0;
   for (; from < to; from += claimedBytes(from)) count++;
@@ -47,6 +53,8 @@ RecordInput::RecordInput(const RecordInputOptions& options)
       shownUnitNs_(options.nanoseconds ? 1 : 1000),
       unitNs_(options.nanoseconds || options.widens ? 1 : 1000),
       alignNs_(options.alignNs),
+      bigEndian_(options.bigEndian),
+      rewritesTimes_(alignNs_ != 0 || shownUnitNs_ != unitNs_),
       marksTail_(options.marksTail || options.marksAll),
       marksAll_(options.marksAll) {}
 
@@ -58,7 +66,7 @@ void RecordInput::show(std::span<uint8_t> bytes) {
   }
   after_ = completePartial(bytes);
   if (impossibleLength_ || partial_.size() < kRecordHeaderBytes ||
-      partial_.size() < claimedBytes(partial_.data())) {
+      partial_.size() < kRecordHeaderBytes + size_t{shownLength(partial_.data())}) {
     return;
   }
   joined_.swap(partial_);
@@ -70,7 +78,7 @@ void RecordInput::show(std::span<uint8_t> bytes) {
 std::span<uint8_t> RecordInput::completePartial(std::span<uint8_t> bytes) {
   bytes = extendPartial(kRecordHeaderBytes, bytes);
   if (partial_.size() < kRecordHeaderBytes) return bytes;
-  const uint32_t captured = loadLe32(partial_.data() + kCapturedLengthAt);
+  const uint32_t captured = shownLength(partial_.data());
   if (captured > kMaxCapturedLength) {
     impossibleLength_ = captured;
     return {};
@@ -86,9 +94,11 @@ std::span<uint8_t> RecordInput::extendPartial(size_t wanted, std::span<uint8_t> 
 }
 
 void RecordInput::enterSegment(std::span<uint8_t> segment) {
-  if (alignNs_ != 0 || shownUnitNs_ != unitNs_) rewriteTimes(segment);
+  const bool isRewritten = bigEndian_ || rewritesTimes_;
+  const size_t recordBytes = isRewritten ? rewriteRecords(segment) : segment.size();
   segmentBegin_ = next_ = segment.data();
-  end_ = next_ + segment.size();
+  end_ = next_ + recordBytes;
+  segmentEnd_ = next_ + segment.size();
   look();
 }
 
@@ -96,9 +106,9 @@ void RecordInput::enterSegment(std::span<uint8_t> segment) {
 void RecordInput::leaveSegment() {
   commit();
   recordBytes_ = 0;
-  if (next_ != end_) {
-    partial_.assign(next_, end_);
-    end_ = next_;
+  if (next_ != segmentEnd_) {
+    partial_.assign(next_, segmentEnd_);
+    end_ = segmentEnd_ = next_;
     completePartial({});
   } else if (!after_.empty()) {
     enterSegment(std::exchange(after_, {}));
@@ -107,7 +117,7 @@ void RecordInput::leaveSegment() {
 
 void RecordInput::forget() {
   commit();
-  segmentBegin_ = next_ = end_ = nullptr;
+  segmentBegin_ = next_ = end_ = segmentEnd_ = nullptr;
   recordBytes_ = 0;
   partial_.clear();
   after_ = {};
@@ -125,7 +135,13 @@ uint64_t RecordInput::skip(uint64_t count, uint64_t* hash) {
 
 std::vector<uint8_t> RecordInput::untaken() const {
   std::vector<uint8_t> bytes(partial_);
-  bytes.insert(bytes.end(), next_, end_);
+  bytes.insert(bytes.end(), next_, segmentEnd_);
+  if (bigEndian_) {
+    // Partial bytes were not swapped, and there are none where there are records.
+    for (const uint8_t* record = next_; record < end_; record += claimedBytes(record)) {
+      swapHeader(bytes.data() + (record - next_));
+    }
+  }
   bytes.insert(bytes.end(), after_.begin(), after_.end());
   return bytes;
 }
@@ -141,18 +157,35 @@ RecordFigures RecordInput::figures() {
           .tail = tail_};
 }
 
-/// What PCAP cannot carry becomes the first or last instant that it can.
-void RecordInput::rewriteTimes(std::span<uint8_t> segment) const {
-  while (segment.size() >= kRecordHeaderBytes) {
-    const size_t bytes = claimedBytes(segment.data());
-    if (bytes > segment.size()) return;
-    const int64_t ns = int64_t{loadLe32(segment.data())} * kNanosPerSecond +
-                       int64_t{loadLe32(segment.data() + 4)} * shownUnitNs_;
-    const int64_t alignedNs = std::clamp<int64_t>(ns - alignNs_, 0, kTimestampEndNs - 1);
-    storeLe32(segment.data(), static_cast<uint32_t>(alignedNs / kNanosPerSecond));
-    storeLe32(segment.data() + 4, static_cast<uint32_t>(alignedNs % kNanosPerSecond / unitNs_));
-    segment = segment.subspan(bytes);
+/// The captured length of a record as it was shown, of which the header is whole.
+uint32_t RecordInput::shownLength(const uint8_t* record) const {
+  const uint8_t* const length = record + kCapturedLengthAt;
+  return bigEndian_ ? loadBe32(length) : loadLe32(length);
+}
+
+/// Rewrites the whole records at the beginning of a segment, and returns how many bytes they have.
+/// What follows stays as it was shown: its rest has not come.
+size_t RecordInput::rewriteRecords(std::span<uint8_t> segment) const {
+  size_t at = 0;
+  while (segment.size() - at >= kRecordHeaderBytes) {
+    uint8_t* const record = segment.data() + at;
+    const uint32_t captured = shownLength(record);
+    const size_t bytes = size_t{kRecordHeaderBytes} + captured;
+    if (captured > kMaxCapturedLength || bytes > segment.size() - at) break;
+    if (bigEndian_) swapHeader(record);
+    if (rewritesTimes_) rewriteTime(record);
+    at += bytes;
   }
+  return at;
+}
+
+/// What PCAP cannot carry becomes the first or last instant that it can.
+void RecordInput::rewriteTime(uint8_t* record) const {
+  const int64_t ns =
+      int64_t{loadLe32(record)} * kNanosPerSecond + int64_t{loadLe32(record + 4)} * shownUnitNs_;
+  const int64_t alignedNs = std::clamp<int64_t>(ns - alignNs_, 0, kTimestampEndNs - 1);
+  storeLe32(record, static_cast<uint32_t>(alignedNs / kNanosPerSecond));
+  storeLe32(record + 4, static_cast<uint32_t>(alignedNs % kNanosPerSecond / unitNs_));
 }
 
 /// Takes the taken bytes of the segment into the figures, while they are there: their hashes cost

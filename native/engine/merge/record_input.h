@@ -16,6 +16,7 @@ namespace capfleet {
 struct RecordInputOptions {
   bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
   bool widens = false;      ///< fractions become nanoseconds
+  bool bigEndian = false;   ///< byte order of the stream; records are little-endian in any case
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
   bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
   bool marksAll = false;    ///< the tail is all packets
@@ -49,8 +50,8 @@ class RecordInput {
   RecordInput& operator=(const RecordInput&) = delete;
 
   /// The next bytes of the stream, without its file header. They must stay until all their records
-  /// are taken (hasRecord() is false again), or forget(). With alignNs, and where microseconds are
-  /// widened, timestamps in them change.
+  /// are taken (hasRecord() is false again), or forget(). With alignNs or bigEndian, and where
+  /// microseconds are widened, record headers in them change.
   /// REQUIRES: no record at hand.
   void show(std::span<uint8_t> bytes);
   /// Drops what was shown and not taken, also the beginning of a record.
@@ -78,7 +79,8 @@ class RecordInput {
   std::optional<uint32_t> impossibleLength() const { return impossibleLength_; }
   /// Bytes of a record that is not whole yet.
   size_t partialBytes() const { return partial_.size(); }
-  /// A copy of what was shown and not taken. REQUIRES: timestamps stay, no impossible length.
+  /// A copy of what was shown and not taken, in the byte order of the stream. REQUIRES: timestamps
+  /// stay, no impossible length.
   std::vector<uint8_t> untaken() const;
   RecordFigures figures();
 
@@ -115,7 +117,9 @@ class RecordInput {
   void enterSegment(std::span<uint8_t> segment);
   std::span<uint8_t> completePartial(std::span<uint8_t> bytes);
   std::span<uint8_t> extendPartial(size_t wanted, std::span<uint8_t> bytes);
-  void rewriteTimes(std::span<uint8_t> segment) const;
+  uint32_t shownLength(const uint8_t* record) const;
+  size_t rewriteRecords(std::span<uint8_t> segment) const;
+  void rewriteTime(uint8_t* record) const;
   void commit();
   void commitTail();
 
@@ -132,9 +136,11 @@ class RecordInput {
 
   uint64_t outOfOrder_ = 0;
   const uint8_t* segmentBegin_ = nullptr;  ///< taken bytes before it are in the figures already
-  std::vector<uint8_t> partial_;           ///< of a record whose rest has not arrived
-  std::vector<uint8_t> joined_;            ///< a record that was partial, as a segment
-  std::span<uint8_t> after_;               ///< the segment that follows joined_
+  /// Of what was shown. Behind end_ there may be the beginning of a record that was not rewritten.
+  const uint8_t* segmentEnd_ = nullptr;
+  std::vector<uint8_t> partial_;  ///< of a record whose rest has not arrived
+  std::vector<uint8_t> joined_;   ///< a record that was partial, as a segment
+  std::span<uint8_t> after_;      ///< the segment that follows joined_
   std::optional<uint32_t> impossibleLength_;
   uint64_t bytes_ = 0;
   int64_t firstTime_ = 0;
@@ -143,6 +149,8 @@ class RecordInput {
   int64_t shownUnitNs_;  ///< of what is shown
   int64_t unitNs_;       ///< of records
   int64_t alignNs_;
+  bool bigEndian_;
+  bool rewritesTimes_;
   bool marksTail_;
   bool marksAll_;
 };

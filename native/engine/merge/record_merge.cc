@@ -1,6 +1,7 @@
 #include "merge/record_merge.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -50,14 +51,12 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
       packetsLeft_(options.maxPackets.value_or(std::numeric_limits<uint64_t>::max())),
       bytesLeft_(options.maxBytes.value_or(std::numeric_limits<uint64_t>::max())),
       dropped_(inputs_.size()) {
-  const int64_t unitNs = inputs_.front()->unitNs();
+  assert(std::ranges::all_of(inputs_, [](const RecordInput* in) { return in->unitNs() == 1; }));
   if (options.maxSpanNs && !tree_.hasEnded()) {
-    const int64_t span = *options.maxSpanNs / unitNs + (*options.maxSpanNs % unitNs != 0 ? 1 : 0);
-    stop_ = saturatingSum(tree_.winnerKey(), span);
+    stop_ = saturatingSum(tree_.winnerKey(), *options.maxSpanNs);
   }
   if (options.dedupNs) {
-    duplicates_ =
-        std::make_unique<DuplicateWindow>(*options.dedupNs / unitNs, options.linkTypeWord);
+    duplicates_ = std::make_unique<DuplicateWindow>(*options.dedupNs, options.linkTypeWord);
   }
 }
 
@@ -114,7 +113,7 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
     const auto record = from.record();
     switch (judge(record)) {
       case Verdict::kStop:
-        nextTime_ = from.time();
+        nextNs_ = from.time();
         return State::kEnd;
       case Verdict::kDuplicate: {
         Dropped& dropped = dropped_[tree_.winner()];

@@ -20,7 +20,7 @@ struct RecordMergeOptions {
   std::optional<int64_t> dedupNs;    ///< leave out what another input had at most so long before
   uint32_t linkTypeWord = 0;         ///< of all inputs; for dedupNs
   /// Write timestamps in microseconds: truncated behind the merge, so that packets of one
-  /// microsecond stay in the order of their nanoseconds. REQUIRES: inputs in nanoseconds.
+  /// microsecond stay in the order of their nanoseconds.
   bool toMicroseconds = false;
 };
 
@@ -40,8 +40,7 @@ class RecordMerge {
     uint64_t bytes = 0;
   };
 
-  /// Inputs of one resolution, at least one, which outlive the merge. One without a record has
-  /// ended.
+  /// Inputs in nanoseconds, at least one, which outlive the merge. One without a record has ended.
   RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options);
 
   /// Appends records to `output`, of which `written` bytes are there already and are counted on.
@@ -52,8 +51,8 @@ class RecordMerge {
   /// The dry input has a record at hand now, or has ended.
   void refilled();
 
-  /// Timestamp of the first packet that maxPackets or maxBytes left out, in the unit of the inputs.
-  std::optional<int64_t> nextTime() const { return nextTime_; }
+  /// Timestamp of the first packet that maxPackets or maxBytes left out.
+  std::optional<int64_t> nextNs() const { return nextNs_; }
   /// What was left out of an input as duplicates.
   const Dropped& dropped(uint32_t input) const { return dropped_[input]; }
 
@@ -77,7 +76,7 @@ class RecordMerge {
   uint64_t bytesLeft_;
   std::unique_ptr<DuplicateWindow> duplicates_;
   std::vector<Dropped> dropped_;
-  std::optional<int64_t> nextTime_;
+  std::optional<int64_t> nextNs_;
 };
 
 }  // namespace capfleet

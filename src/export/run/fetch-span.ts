@@ -72,7 +72,8 @@ async function fetchFrom(
   const { order, window, device, files, signal } = request
   const { name, path } = files.attempt()
   const query = windowQuery(order, window)
-  const plan = compressedOnTheWay(spanPlan(order, query, { device, isFill: window.isFill }), parts)
+  const planned = spanPlan(order, query, { device, isFill: window.isFill })
+  const plan = compressedOnTheWay(await sortedOnTheWay(planned, order, parts), parts)
   const ending = new AbortController()
   const stop = () => ending.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
@@ -141,6 +142,22 @@ async function removeUnneeded(files: SpanFiles, names: readonly (string | undefi
 /** Whoever wrote the file may still write to it, and must not reach ours. */
 async function copyKept(from: string, to: string): Promise<void> {
   await storing(() => copyFile(from, to, constants.COPYFILE_FICLONE))
+}
+
+/**
+ * A device of another maker may send packets late: as one of several it is merged alone, so that its span is sorted when
+ * the spans are joined. As the only device it is relayed as by a download.
+ */
+async function sortedOnTheWay(
+  plan: DownloadPlan,
+  order: ExportOrder,
+  { fleet }: FetchParts,
+): Promise<DownloadPlan> {
+  const [step] = plan.steps
+  if (step === undefined || order.plan.devices.length === 1) return plan
+  await fleet.knowKinds([step.device])
+  if (fleet.kindOf(step.device) !== 'api') return plan
+  return { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
 }
 
 /** A device behind a slow line sends compressed; its stream is then joined like one of several. */

@@ -4,9 +4,16 @@ import { after, before, describe, test } from 'node:test'
 import { API_BEGIN_NS, API_STEP_NS, ApiDevice } from '../../support/devices/api-device.ts'
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
+import type { PcapRecord } from '../../support/packets/pcap-records.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const PACKETS = 200
+
+/** Each second packet comes before the one that it follows. */
+function pairsSwapped(records: readonly PcapRecord[]): readonly PcapRecord[] {
+  return records.map((_, index) => records[index ^ 1] as PcapRecord)
+}
+
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}`
 
 describe('an export of a device of another maker', () => {
@@ -45,6 +52,29 @@ describe('an export of a device of another maker', () => {
       assert.deepEqual(await world.files(shown), [await world.directRange(`${RANGE}&Device=foreign,other`)])
     })
   }
+
+  for (const [what, behaviour] of [
+    ['is big-endian', { isBigEndian: true }],
+    ['is big-endian and has microseconds', { isBigEndian: true, isCoarse: true }],
+    ['sends its packets late', { order: pairsSwapped }],
+  ] as const)
+    test(`is that of a download where one device ${what}`, async () => {
+      foreign.behaviour = {}
+      other.behaviour = {}
+      const inOrder = await world.directRange(`${RANGE}&Device=foreign,other`)
+      foreign.behaviour = behaviour
+      const shown = await ended('foreign,other')
+      assert.equal(shown.state, 'complete', JSON.stringify(shown))
+      assert.deepEqual(await world.files(shown), [inOrder])
+      assert.deepEqual(await world.directRange(`${RANGE}&Device=foreign,other`), inOrder)
+    })
+
+  test('is little-endian where the only device is not', async () => {
+    foreign.behaviour = { isBigEndian: true }
+    const shown = await ended()
+    assert.equal(shown.state, 'complete', JSON.stringify(shown))
+    assert.deepEqual(await world.files(shown), [makePcap(foreign.records)])
+  })
 
   test('is partial where they end with the connection', async () => {
     foreign.behaviour = { endsByClose: 'whole' }

@@ -61,7 +61,7 @@ test('counts of several devices add up', () => {
     readEnd({ 'capfleet-ts-fallbacks': '2', 'capfleet-late-packets': '1' }),
     readEnd({ 'capfleet-ts-fallbacks': '9007199254740993' }),
   ]
-  assert.deepEqual(endOfMerge(ends, { packets: 5n, nextNs: undefined }), {
+  assert.deepEqual(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n }), {
     packets: 5n,
     corruptBlocks: 0n,
     timeFallbacks: 9007199254740995n,
@@ -75,14 +75,14 @@ test('counts of several devices add up', () => {
 test('one that cannot tell whether it has all makes all unverified', () => {
   const ends = [readEnd({ 'capfleet-complete': '1' }), readEnd({ 'capfleet-status': 'unverified' })]
   assert.deepEqual(ends.map(statusOfEnd), ['complete', 'unverified'])
-  assert.equal(endOfMerge(ends, { packets: 5n, nextNs: undefined }).isUnverified, true)
+  assert.equal(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n }).isUnverified, true)
 })
 
 test('the merge’s own end comes before that of a device, and a device’s own when it alone was cut', () => {
   const cut = [{ 'capfleet-next-ns': '20' }, { 'capfleet-next-ns': '9' }, {}].map(readEnd)
-  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: 5n }).nextNs, 5n)
-  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: undefined }).nextNs, 9n)
-  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: undefined }).isTruncated, true)
+  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: 5n, latePackets: 0n }).nextNs, 5n)
+  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: undefined, latePackets: 0n }).nextNs, 9n)
+  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: undefined, latePackets: 0n }).isTruncated, true)
 })
 
 test('of a merge nothing is missing since the latest time that a device names', () => {

@@ -109,12 +109,12 @@ describe('a device of another maker that may pass over filters', () => {
     assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
   })
 
-  test('may have no packets that a filter could leave out, timestamps of microseconds, and zeros at its end', async () => {
+  test('may have no packets that a filter could leave out, big-endian timestamps of microseconds, and zeros at its end', async () => {
     foreign.behaviour = SILENT
     const before = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos`
     const none = await get(`/devices/foreign/api/v1/pcap/timerange?${before}&FilterBPF=odd`)
     assert.deepEqual([none.status, readPcap(none.body).records.length], [200, 0])
-    foreign.behaviour = { isCoarse: true, zeros: 512 }
+    foreign.behaviour = { isCoarse: true, isBigEndian: true, zeros: 512 }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd`)
     assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
   })

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import type { RecordMark } from '../../../native/record-merge.ts'
 import { CapfleetError } from '../../../src/base/error.ts'
+import { afterDelivered } from '../../../src/pcap/after-delivered.ts'
 import { PcapMerge } from '../../../src/pcap/merge.ts'
+import { parsePcapHeader } from '../../../src/pcap/pcap-header.ts'
 import { type ChunkStream, type InputOptions, PcapInput } from '../../../src/pcap/pcap-input.ts'
 import {
   inArrivingChunks,
@@ -10,6 +14,7 @@ import {
   makePacket,
   makePcap,
 } from '../../support/packets/packet-maker.ts'
+import { readPcap } from '../../support/packets/pcap-records.ts'
 
 test('opens on a header that arrives byte by byte, and ends there when nothing follows', async () => {
   const input = await PcapInput.open('rome', inChunks(makePcap([], { snaplen: 77 }), 1))
@@ -118,7 +123,7 @@ test('hashes those that it skips as an input hashes its ties and its tail', asyn
       PcapInput.open('rome', inReusedChunks(makePcap(records), chunkBytes), { marksTail: true })
     const whole = await open(packets)
     await whole.skip(4)
-    const { ties, tail } = whole.records.marks()
+    const { ties, tail } = whole.records.arrived()
     assert.deepEqual([ties.packets, tail.packets], [3, 4])
     assert.deepEqual(
       [ties.bytes, tail.bytes],
@@ -220,3 +225,102 @@ test('a chunk that comes when it is closed is not looked at', async () => {
   await filling
   assert.equal(input.hasRecord, false)
 })
+
+const WINDOW = { ns: 10n, bytes: 1_000_000 }
+const at = (ns: number) => makePacket(BigInt(ns), `at ${ns}`)
+
+/** All that the merge of one input gives, as times. */
+async function mergedTimes(input: PcapInput): Promise<readonly number[]> {
+  const chunks = [makePcap([])]
+  for await (const chunk of new PcapMerge([input]).chunks()) chunks.push(Buffer.from(chunk))
+  return readPcap(Buffer.concat(chunks)).records.map(({ ns }) => Number(ns))
+}
+
+test('a sort window sorts what is late, wherever the chunks end, and counts what is too late', async () => {
+  const file = makePcap([5, 1, 12, 3, 30, 19, 31].map(at))
+  for (let chunkBytes = 1; chunkBytes <= file.length; chunkBytes++) {
+    const input = await PcapInput.open('rome', inReusedChunks(file, chunkBytes), { sortWindow: WINDOW })
+    assert.deepEqual(await mergedTimes(input), [1, 3, 5, 12, 19, 30, 31])
+    assert.deepEqual([input.figures.outOfOrder, input.records.arrived().outOfOrder], [0, 3])
+  }
+  const late = makePcap([1, 20, 8, 40, 9].map(at))
+  const input = await PcapInput.open('rome', inReusedChunks(late, 50), { sortWindow: WINDOW })
+  assert.deepEqual(await mergedTimes(input), [1, 8, 20, 9, 40])
+  assert.equal(input.figures.outOfOrder, 1)
+})
+
+test('a stream that breaks off goes on behind what arrived, whatever is held back', async () => {
+  const packets = [5, 1, 12, 3, 30, 19, 31, 33].map(at)
+  const file = makePcap(packets)
+  for (let end = 24; end < file.length; end++) {
+    const resume = async (_: unknown, { packets: arrived, tail }: { packets: number; tail: RecordMark }) => {
+      assert.equal(tail.packets, arrived, 'all that arrived is marked')
+      return inReusedChunks(file.subarray(makePcap(packets.slice(0, arrived)).length), 40)
+    }
+    const input = await PcapInput.open('rome', failingAfter(file.subarray(0, end), new Error('reset')), {
+      sortWindow: WINDOW,
+      marksAll: true,
+      resume,
+    })
+    assert.deepEqual(await mergedTimes(input), [1, 3, 5, 12, 19, 30, 31, 33], `broken off at ${end}`)
+  }
+})
+
+test('what is held back of a stream that is given up comes out', async () => {
+  const input = await PcapInput.open('rome', failingAfter(makePcap([5, 1, 3].map(at)), new Error('reset')), {
+    sortWindow: WINDOW,
+    resume: async () => undefined,
+  })
+  assert.deepEqual(await mergedTimes(input), [1, 3, 5])
+})
+
+test('an input that is parked again before it needed its stream waits for the second end of the pause', async () => {
+  const packets = [1, 5, 20, 40].map(at)
+  const file = makePcap(packets)
+  const begun = file.subarray(0, makePcap(packets.slice(0, 3)).length)
+  let resumed = 0
+  const input = await PcapInput.open('rome', endless(begun), {
+    sortWindow: WINDOW,
+    resume: async () => {
+      resumed += 1
+      return inReusedChunks(file.subarray(begun.length), 40)
+    },
+  })
+  await input.fill()
+  assert.ok(input.hasRecord)
+  input.park()
+  assert.ok(input.hasRecord, 'sorted packets stay at hand')
+  input.unpark()
+  input.park()
+  const times = mergedTimes(input)
+  await setImmediate()
+  assert.equal(resumed, 0)
+  input.unpark()
+  assert.deepEqual(await times, [1, 5, 20, 40])
+  assert.equal(resumed, 1)
+})
+
+test('a big-endian stream goes on in its byte order', async () => {
+  const packets = [1, 2, 3, 4, 5].map(at)
+  const file = makePcap(packets, { isBigEndian: true })
+  for (let end = 24; end < file.length; end++) {
+    const name = 'rome'
+    // Chunks are changed where they are.
+    const begun = failingAfter(Buffer.from(file.subarray(0, end)), new Error('reset'))
+    const input: PcapInput = await PcapInput.open(name, begun, {
+      marksAll: true,
+      resume: async (_, { tail: mark }) =>
+        afterDelivered(name, inReusedChunks(file, 47), { header: input.header, mark, ns: undefined }),
+    })
+    assert.deepEqual(await mergedTimes(input), [1, 2, 3, 4, 5], `broken off at ${end}`)
+  }
+  const other = inReusedChunks(makePcap(packets), 47)
+  const end = { header: parsePcapHeader(file), mark: { packets: 0, bytes: 0, hash: 0n }, ns: undefined }
+  await assert.rejects(afterDelivered('rome', other, end), /the file header is another one/)
+})
+
+/** Has nothing more, and does not end. */
+async function* endless(bytes: Buffer): AsyncGenerator<Buffer, void> {
+  yield bytes
+  await new Promise(() => undefined)
+}

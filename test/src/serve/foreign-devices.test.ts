@@ -12,7 +12,7 @@ import {
 } from '../../support/devices/api-device.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
-import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 
@@ -241,6 +241,91 @@ describe('a device of another maker', () => {
       assert.ok((await both()).body.equals(coarse), 'no device has nanoseconds')
     })
   }
+
+  for (const breaks of [0, 2]) {
+    for (const isCoarse of [false, true]) {
+      const resolution = isCoarse ? 'microseconds' : 'nanoseconds'
+      test(`that is big-endian, with ${resolution}, is merged as others are, when it breaks off ${breaks} times`, async () => {
+        const both = (parameters = '') =>
+          get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
+        const expected = (await both()).body
+        const limited = (await both('&MaxPackets=31')).body
+        foreign.behaviour = { isBigEndian: true, isCoarse }
+        foreign.breaksLeft = breaks
+        assert.ok((await both()).body.equals(expected))
+        foreign.breaksLeft = breaks
+        assert.ok((await both('&MaxPackets=31')).body.equals(limited))
+        assert.ok(
+          (await range('&MaxPackets=7')).body.equals(
+            makePcap(foreign.records.slice(0, 7), { nanoseconds: !isCoarse }),
+          ),
+        )
+      })
+    }
+  }
+
+  test('that is big-endian is relayed so, and its padding, cuts and Resume are those of others', async () => {
+    const expected = makePcap(foreign.records, { isBigEndian: true })
+    foreign.behaviour = { isBigEndian: true, zeros: 100_000 }
+    const { status, body, trailers } = await range()
+    assert.deepEqual([status, body.equals(expected), trailers['capfleet-complete']], [200, true, '1'])
+    foreign.behaviour = { isBigEndian: true }
+    foreign.breaksLeft = 1
+    const { id, got } = await cutRange()
+    assert.ok(got.length > 0 && got.length < expected.length)
+    const rest = await get(`/devices/foreign/api/v1/pcap/timerange?Resume=${id}&Offset=${got.length}`)
+    assert.equal(rest.status, 200)
+    assert.ok(Buffer.concat([got, rest.body]).equals(expected))
+  })
+
+  describe('that sends packets late', () => {
+    const both = (parameters = '') => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
+    /** Every packet of a tenth comes that many packets late. */
+    const lateBy =
+      (packets: number) =>
+      (records: readonly PcapRecord[]): readonly PcapRecord[] =>
+        records
+          .map((record, index) => ({ record, at: index % 10 === 3 ? index + packets + 0.5 : index }))
+          .toSorted((a, b) => a.at - b.at)
+          .map(({ record }) => record)
+    /** A second of its packets. */
+    const SECOND = Number(1_000_000_000n / API_STEP_NS)
+
+    for (const breaks of [0, 1, 3])
+      test(`up to a second is sorted in a merge, when it breaks off ${breaks} times`, async () => {
+        const [expected, limited] = [(await both()).body, (await both('&MaxPackets=111')).body]
+        foreign.behaviour = { order: lateBy(SECOND) }
+        foreign.breaksLeft = breaks
+        const { status, body, headers, trailers } = await both()
+        assert.deepEqual([status, body.equals(expected)], [200, true])
+        assert.equal(trailers['capfleet-late-packets'], '0')
+        const [late] = (await receiptOf(headers)).devices
+        assert.deepEqual([late?.outOfOrder, late?.retries, late?.packets], [0, breaks, String(PACKETS)])
+        foreign.breaksLeft = breaks
+        assert.ok((await both('&MaxPackets=111')).body.equals(limited))
+      })
+
+    test('later than that is passed on and counted', async () => {
+      foreign.behaviour = { order: lateBy(SECOND + 2) }
+      const { body, headers, trailers } = await both()
+      const late = PACKETS / 10 - 2
+      assert.deepEqual(
+        recordLines(readPcap(body).records).toSorted(),
+        recordLines([...foreign.records, ...other.records]).toSorted(),
+      )
+      assert.equal(trailers['capfleet-late-packets'], String(late))
+      const { devices } = await receiptOf(headers)
+      assert.deepEqual(
+        devices.map(({ outOfOrder }) => outOfOrder),
+        [late, 0],
+      )
+    })
+
+    test('is relayed as it comes', async () => {
+      foreign.behaviour = { order: lateBy(SECOND) }
+      assert.ok((await range()).body.equals(makePcap(lateBy(SECOND)(foreign.records))))
+    })
+  })
 
   test('whose answers end with the connection has nothing to be verified behind a limit', async () => {
     foreign.behaviour = { endsByClose: 'whole' }

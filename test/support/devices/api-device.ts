@@ -29,6 +29,10 @@ export interface ApiBehaviour {
   readonly ignores?: readonly ('FilterBPF' | 'FilterFrame')[]
   /** It refuses the filter that no packet passes. */
   readonly refusesEmpty?: boolean
+  /** Its files are big-endian. */
+  readonly isBigEndian?: boolean
+  /** In which order it sends its packets; default: by time. */
+  readonly order?: (records: readonly PcapRecord[]) => readonly PcapRecord[]
   /** Its answers are in chunks. */
   readonly isChunked?: boolean
   /** So many zeros follow its packets. */
@@ -193,18 +197,19 @@ export class ApiDevice implements AsyncDisposable {
       return makePcap([], { nanoseconds: this.behaviour.isCoarse !== true })
     const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
     const slice = Number(query.get('Slice') ?? 65_535)
-    const [first, second, ...rest] = this.records
+    const records = this.behaviour.order?.(this.records) ?? this.records
+    const [first, second, ...rest] = records
     const isSwapped =
       this.swapsAfterBreak && this.breaksLeft === 0 && first !== undefined && second !== undefined
     return makePcap(
-      (isSwapped ? [second, first, ...rest] : this.records)
+      (isSwapped ? [second, first, ...rest] : records)
         .filter(({ ns }, index) => {
           if (filter?.includes('odd') && index % 2 === 0) return false
           if (tsMax !== null && ns >= API_BEGIN_NS + tsMax) return false
           return isLocal || begin === null || end === null || (ns >= BigInt(begin) && ns < BigInt(end))
         })
         .map((record) => ({ ...record, captured: record.captured.subarray(0, slice) })),
-      { nanoseconds: this.behaviour.isCoarse !== true },
+      { nanoseconds: this.behaviour.isCoarse !== true, isBigEndian: this.behaviour.isBigEndian === true },
     )
   }
 

@@ -7,30 +7,37 @@ export interface MadePcapOptions {
   readonly nanoseconds?: boolean
   readonly linkType?: number
   readonly snaplen?: number
+  /** Default: little-endian. */
+  readonly isBigEndian?: boolean
 }
 
-/** A whole little-endian PCAP file. */
+/** A whole PCAP file. */
 export function makePcap(records: readonly PcapRecord[], options: MadePcapOptions = {}): Buffer {
-  const { nanoseconds = true, linkType = 1, snaplen = 262_144 } = options
-  const header = Buffer.alloc(24)
-  header.writeUInt32LE(nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4, 0)
-  header.writeUInt16LE(2, 4)
-  header.writeUInt16LE(4, 6)
-  header.writeUInt32LE(snaplen, 16)
-  header.writeUInt32LE(linkType, 20)
-  return Buffer.concat([header, ...records.map((record) => makeRecord(record, nanoseconds))])
+  const { nanoseconds = true, linkType = 1, snaplen = 262_144, isBigEndian = false } = options
+  const magic = nanoseconds ? 0xa1b23c4d : 0xa1b2c3d4
+  const header = words([magic, 0, 0, 0, snaplen, linkType], isBigEndian)
+  // The version is two numbers of 16 bits.
+  header.set(isBigEndian ? [0, 2, 0, 4] : [2, 0, 4, 0], 4)
+  return Buffer.concat([header, ...records.map((record) => makeRecord(record, nanoseconds, isBigEndian))])
 }
 
 /** One record: 16-byte header and the captured bytes. */
-export function makeRecord({ ns, originalLength, captured }: PcapRecord, nanoseconds = true): Buffer {
-  const bytes = Buffer.alloc(16 + captured.byteLength)
+export function makeRecord(
+  { ns, originalLength, captured }: PcapRecord,
+  nanoseconds = true,
+  isBigEndian = false,
+): Buffer {
   const fractionNs = ns % 1_000_000_000n
-  bytes.writeUInt32LE(Number(ns / 1_000_000_000n), 0)
-  bytes.writeUInt32LE(Number(nanoseconds ? fractionNs : fractionNs / 1000n), 4)
-  bytes.writeUInt32LE(captured.byteLength, 8)
-  bytes.writeUInt32LE(originalLength, 12)
-  bytes.set(captured, 16)
-  return bytes
+  const fraction = nanoseconds ? fractionNs : fractionNs / 1000n
+  const seconds = ns / 1_000_000_000n
+  const header = [Number(seconds), Number(fraction), captured.byteLength, originalLength]
+  return Buffer.concat([words(header, isBigEndian), captured])
+}
+
+function words(values: readonly number[], isBigEndian: boolean): Buffer {
+  const bytes = Buffer.alloc(4 * values.length)
+  for (const [index, value] of values.entries()) bytes.writeUInt32LE(value, 4 * index)
+  return isBigEndian ? bytes.swap32() : bytes
 }
 
 /** A packet whose captured bytes say where it came from; nothing was cut off. */

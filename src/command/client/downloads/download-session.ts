@@ -57,6 +57,8 @@ export class DownloadSession {
   /** The request that the next one continues. */
   #requestId: string | undefined
   #encoding: Encoding = 'none'
+  /** Byte order of the PCAP, which the rest of it does not tell. */
+  #isBigEndian = false
   /** Whether an answer has come: from then on a failure is worth another try. */
   #hasBegun = false
   #newBegins = 0
@@ -108,7 +110,7 @@ export class DownloadSession {
 
   /** The length of the whole packets of the part, which go into the hash; 0 when it is no capture file. */
   async #readKept(): Promise<number> {
-    const records = new WholeRecords(false)
+    const records = new WholeRecords()
     let bytes = 0
     try {
       for await (const chunk of this.#options.output.kept()) {
@@ -122,6 +124,7 @@ export class DownloadSession {
       this.#options.watch.say('the part that is here is damaged: begins anew')
       return 0
     }
+    this.#isBigEndian = records.isBigEndian
     return bytes
   }
 
@@ -225,13 +228,15 @@ export class DownloadSession {
   /** Keeps the body as it comes. Fails when it does not come to its end. */
   async #receive({ body }: Received, isRest: boolean): Promise<ReceivedBody> {
     const { output, watch } = this.#options
-    const records = this.#encoding === 'none' ? new WholeRecords(isRest) : undefined
+    const begun = isRest ? { isBigEndian: this.#isBigEndian } : undefined
+    const records = this.#encoding === 'none' ? new WholeRecords(begun) : undefined
     const hash = isRest ? createHash('sha256') : this.#hash
     let bytes = 0
     for await (const chunk of body) {
       bytes += chunk.length
       if (isRest) hash.update(chunk)
       const pieces = records?.take(chunk) ?? [chunk]
+      this.#isBigEndian = records?.isBigEndian ?? false
       await output.write(pieces)
       for (const piece of pieces) this.#hash.update(piece)
       watch.progress(output.bytes)

@@ -1,4 +1,4 @@
-import { PCAP_HEADER_BYTES } from '../../../pcap/pcap-header.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type StreamHeader } from '../../../pcap/pcap-header.ts'
 import { RecordBoundary } from '../../../pcap/record-boundary.ts'
 
 /**
@@ -12,11 +12,17 @@ export class WholeRecords {
   /** Bytes that were let through, or were there before. */
   #given: number
 
-  /** `isBegun`: the first byte is that of a record, behind a header that is there already. */
-  constructor(isBegun: boolean) {
-    this.#given = isBegun ? PCAP_HEADER_BYTES : 0
-    // Of the header only its length counts.
-    if (isBegun) this.#boundary.feed([new Uint8Array(PCAP_HEADER_BYTES)])
+  /** `begun`: the first byte is that of a record, behind a header of that byte order that is there already. */
+  constructor(begun?: Pick<StreamHeader, 'isBigEndian'>) {
+    this.#given = begun === undefined ? 0 : PCAP_HEADER_BYTES
+    // Of the header only its length and its byte order count.
+    const header = { linkType: 0, snaplen: 0, nanoseconds: true, ...begun }
+    if (begun !== undefined) this.#boundary.feed([formatPcapHeader(header)])
+  }
+
+  /** Byte order of the PCAP; that of an empty one is little-endian. */
+  get isBigEndian(): boolean {
+    return this.#boundary.isBigEndian
   }
 
   /** Whether nothing is held back. */

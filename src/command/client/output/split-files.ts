@@ -3,7 +3,12 @@
 import { readdir, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { usageFailure } from '../../../client/client-failure.ts'
-import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../../pcap/pcap-header.ts'
+import {
+  isBigEndian,
+  MAX_CAPTURED_LENGTH,
+  PCAP_HEADER_BYTES,
+  RECORD_HEADER_BYTES,
+} from '../../../pcap/pcap-header.ts'
 import { bytesOf, type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 
 /** Any packet fits. */
@@ -109,7 +114,9 @@ export class SplitFiles implements DownloadOutput {
     }
     let room = this.#room()
     while (at < bytes.length) {
-      const record = RECORD_HEADER_BYTES + bytes.readUInt32LE(at + CAPTURED_LENGTH_OFFSET)
+      const length = at + CAPTURED_LENGTH_OFFSET
+      const captured = isBigEndian(this.#header[0]) ? bytes.readUInt32BE(length) : bytes.readUInt32LE(length)
+      const record = RECORD_HEADER_BYTES + captured
       if (record > room) {
         await this.#last().write([bytes.subarray(from, at)])
         await this.#next()

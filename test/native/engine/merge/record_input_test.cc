@@ -68,12 +68,17 @@ PieceSizes upTo(std::mt19937_64& random, size_t bytes) {
   return [&random, bytes] { return 1 + randomBelow(random, bytes); };
 }
 
+/// The little-endian stream as a device with the byte order of the options sends it.
+Bytes asShown(const Bytes& stream, const RecordInputOptions& options) {
+  return options.bigEndian ? swapped(stream) : stream;
+}
+
 /// Takes all records, compares each with `expected`, and the figures now and then.
 void expectRecords(const Bytes& stream, const RecordInputOptions& options,
                    const std::vector<Bytes>& expected, PieceSizes sizes,
                    const std::function<bool()>& asksFigures) {
   RecordInput input(options);
-  StreamPieces pieces(input, stream, std::move(sizes));
+  StreamPieces pieces(input, asShown(stream, options), std::move(sizes));
   std::vector<Bytes> taken;
   int64_t key = 0;
   while (pieces.fill()) {
@@ -129,18 +134,20 @@ TEST(RecordInput, ShowsTheSameRecordsHoweverTheStreamIsCut) {
   const Bytes stream = mixedStream();
   const auto records = recordsOf(stream);
   ASSERT_EQ(records.size(), 7u);
-  for (const bool nanoseconds : {true, false}) {
+  for (const RecordInputOptions& options :
+       {RecordInputOptions{}, RecordInputOptions{.nanoseconds = false},
+        RecordInputOptions{.bigEndian = true}}) {
     for (size_t bytes = 1; bytes <= 60; bytes++) {
-      ASSERT_NO_FATAL_FAILURE(expectRecords(stream, {.nanoseconds = nanoseconds}, records,
-                                            allOf(bytes), [] { return true; }))
-          << bytes;
+      ASSERT_NO_FATAL_FAILURE(expectRecords(stream, options, records, allOf(bytes), [] {
+        return true;
+      })) << bytes;
     }
     for (size_t first = 1; first < stream.size(); first++) {
       for (size_t second = 1; second <= 60; second++) {
         size_t piece = 0;
         const auto sizes = [&] { return piece++ == 0 ? first : piece == 2 ? second : SIZE_MAX; };
-        ASSERT_NO_FATAL_FAILURE(expectRecords(stream, {.nanoseconds = nanoseconds}, records, sizes,
-                                              [&] { return second % 2 == 0; }))
+        ASSERT_NO_FATAL_FAILURE(
+            expectRecords(stream, options, records, sizes, [&] { return second % 2 == 0; }))
             << first << " and " << second;
       }
     }
@@ -151,6 +158,7 @@ TEST(RecordInput, ShowsTheSameRecordsInRandomPieces) {
   auto random = seededRandom();
   for (int i = 0; i < 3000; i++) {
     const RecordInputOptions options{.nanoseconds = randomBelow(random, 2) == 0,
+                                     .bigEndian = randomBelow(random, 2) == 0,
                                      .marksTail = randomBelow(random, 2) == 0};
     const Bytes stream = randomStream(random, randomBelow(random, 150), i % 2 == 0);
     const size_t rarity = 1 + randomBelow(random, 30);
@@ -183,14 +191,20 @@ TEST(RecordInput, EndsInsideARecordWithItsBytesLeft) {
   }
 }
 
+/// Ends with a record that claims more than there may be, and one that would follow it.
+Bytes damagedStream(const Bytes& before, uint32_t claimed) {
+  Bytes stream = before;
+  appendRecord(stream, 10, 0, {});
+  storeLe32(&stream[stream.size() - 8], claimed);
+  appendRecord(stream, 11, 0, Bytes(40, 1));
+  return stream;
+}
+
 TEST(RecordInput, FindsAnImpossibleLengthAtEveryCut) {
   const Bytes before = mixedStream();
   const auto records = recordsOf(before);
   for (const uint32_t claimed : {kMaxCapturedLength + 1, 0x80000000u, UINT32_MAX}) {
-    Bytes stream = before;
-    appendRecord(stream, 10, 0, {});
-    storeLe32(&stream[stream.size() - 8], claimed);
-    appendRecord(stream, 11, 0, Bytes(40, 1));
+    const Bytes stream = damagedStream(before, claimed);
     for (size_t first = 1; first < stream.size(); first++) {
       for (const size_t then : {size_t{1}, size_t{9}, SIZE_MAX}) {
         RecordInput input({.alignNs = claimed == UINT32_MAX ? 1 : 0});
@@ -206,6 +220,37 @@ TEST(RecordInput, FindsAnImpossibleLengthAtEveryCut) {
         ASSERT_EQ(input.impossibleLength(), std::nullopt);
       }
     }
+  }
+}
+
+TEST(RecordInput, FindsAnImpossibleLengthOfABigEndianStreamAtEveryCut) {
+  const Bytes before = mixedStream();
+  const auto records = recordsOf(before);
+  // In the wrong order it would be 1, and a record that is there.
+  constexpr uint32_t kClaimed = 0x01000000;
+  const Bytes stream = swapped(damagedStream(before, kClaimed));
+  for (size_t first = 1; first <= stream.size(); first++) {
+    for (const size_t then : {size_t{1}, size_t{9}, SIZE_MAX}) {
+      RecordInput input({.bigEndian = true});
+      bool isFirst = true;
+      StreamPieces pieces(input, stream,
+                          [&] { return std::exchange(isFirst, false) ? first : then; });
+      size_t taken = 0;
+      for (; pieces.fill(); taken++) pieces.take();
+      ASSERT_EQ(taken, records.size());
+      ASSERT_EQ(input.impossibleLength(), kClaimed) << first << " then " << then;
+      ASSERT_EQ(input.figures().bytes, before.size());
+    }
+  }
+}
+
+TEST(RecordInput, WaitsForTheRestOfABigEndianRecordThatWouldBeShortInTheOtherOrder) {
+  Bytes stream;
+  appendRecord(stream, 1, 5, Bytes(0x00010000, 0xB1));  // swapped: 256 bytes
+  appendRecord(stream, 2, 5, Bytes(3, 0xB2));
+  for (const size_t bytes : {size_t{1000}, size_t{65540}, SIZE_MAX}) {
+    ASSERT_NO_FATAL_FAILURE(expectRecords(stream, {.bigEndian = true}, recordsOf(stream),
+                                          allOf(bytes), [] { return true; }));
   }
 }
 
@@ -230,6 +275,7 @@ TEST(RecordInput, AlignsAndWidensTimestampsAndKeepsThemInThatWhichPcapCanCarry) 
   for (int i = 0; i < 2000; i++) {
     const RecordInputOptions options{.nanoseconds = randomBelow(random, 2) == 0,
                                      .widens = randomBelow(random, 2) == 0,
+                                     .bigEndian = randomBelow(random, 2) == 0,
                                      .alignNs = shifts[randomBelow(random, shifts.size())],
                                      .marksTail = randomBelow(random, 2) == 0};
     const int64_t shownUnitNs = options.nanoseconds ? 1 : 1000;
@@ -283,8 +329,9 @@ TEST(RecordInput, GoesOnWithAnotherStreamAfterForgetting) {
 TEST(RecordInput, HandsOverWhatItHasNotTaken) {
   auto random = seededRandom();
   for (int i = 0; i < 1000; i++) {
-    const Bytes stream = randomStream(random, randomBelow(random, 30), false);
-    RecordInput input({});
+    const RecordInputOptions options{.bigEndian = i % 3 == 0};
+    const Bytes stream = asShown(randomStream(random, randomBelow(random, 30), false), options);
+    RecordInput input(options);
     StreamPieces pieces(input, stream, upTo(random, i % 2 == 0 ? 60 : 500));
     size_t at = 0;
     for (;;) {
@@ -327,9 +374,10 @@ TEST(RecordInput, FindsTheMarkOfAnotherInputThatTookTheSamePackets) {
     const bool isOrdered = i % 2 == 0;
     const Bytes stream = randomStream(random, 1 + randomBelow(random, 200), isOrdered);
     // What was delivered may have had other timestamps.
-    const RecordInputOptions options{.alignNs = i % 3 == 0 ? 1234 : 0, .marksTail = i % 5 < 2};
+    const RecordInputOptions options{
+        .bigEndian = i % 7 < 3, .alignNs = i % 3 == 0 ? 1234 : 0, .marksTail = i % 5 < 2};
     RecordInput input(options);
-    StreamPieces pieces(input, stream, upTo(random, 700));
+    StreamPieces pieces(input, asShown(stream, options), upTo(random, 700));
     uint64_t taken = 0;
     for (size_t left = randomBelow(random, 250); left > 0 && pieces.fill(); left--, taken++) {
       pieces.take();

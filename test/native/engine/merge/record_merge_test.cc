@@ -20,15 +20,12 @@ constexpr uint8_t kFill = 0xEE;
 struct Case {
   std::vector<Bytes> streams = {};
   RecordMergeOptions options = {};
-  bool nanoseconds = true;
-
-  int64_t unitNs() const { return nanoseconds ? 1 : 1000; }
 };
 
 struct Merged {
   Bytes bytes;
   std::vector<std::pair<uint64_t, uint64_t>> dropped;  ///< packets and bytes of each input
-  std::optional<int64_t> nextTime;
+  std::optional<int64_t> nextNs;
 
   bool operator==(const Merged&) const = default;
 };
@@ -62,7 +59,7 @@ std::vector<Arrival> inOrder(const Case& given) {
   for (uint32_t input = 0; input < given.streams.size(); input++) {
     int64_t key = 0;
     for (const Bytes& record : recordsOf(given.streams[input])) {
-      const int64_t time = timeOf(record, kNanos / given.unitNs());
+      const int64_t time = timeOf(record, kNanos);
       key = std::max(key, time);
       all.push_back({key, input, time, record, behindLinkLayer(record, linkType)});
     }
@@ -77,8 +74,7 @@ bool isDuplicate(const Arrival& packet, const std::vector<const Arrival*>& passe
                  const Case& given) {
   return std::ranges::any_of(passed, [&](const Arrival* before) {
     return before->input != packet.input && before->record.size() == packet.record.size() &&
-           (packet.key - before->key) * given.unitNs() <= *given.options.dedupNs &&
-           before->payload == packet.payload;
+           packet.key - before->key <= *given.options.dedupNs && before->payload == packet.payload;
   });
 }
 
@@ -89,8 +85,7 @@ Merged expectedOf(const Case& given) {
   merged.dropped.resize(given.streams.size());
   std::vector<const Arrival*> passed;
   for (const Arrival& packet : all) {
-    if (options.maxSpanNs &&
-        (packet.key - all.front().key) * given.unitNs() >= *options.maxSpanNs) {
+    if (options.maxSpanNs && packet.key - all.front().key >= *options.maxSpanNs) {
       break;
     }
     if (options.dedupNs && isDuplicate(packet, passed, given)) {
@@ -100,7 +95,7 @@ Merged expectedOf(const Case& given) {
     }
     if (passed.size() == options.maxPackets ||
         (options.maxBytes && merged.bytes.size() + packet.record.size() > *options.maxBytes)) {
-      merged.nextTime = packet.time;
+      merged.nextNs = packet.time;
       break;
     }
     passed.push_back(&packet);
@@ -129,7 +124,7 @@ Merged mergedOf(const Case& given, const PieceSizes& pieceSizes, const PieceSize
   std::vector<RecordInput*> pointers;
   std::vector<StreamPieces> pieces;
   for (const Bytes& stream : given.streams) {
-    RecordInput& input = inputs.emplace_back(RecordInputOptions{.nanoseconds = given.nanoseconds});
+    RecordInput& input = inputs.emplace_back(RecordInputOptions{});
     pointers.push_back(&input);
     pieces.emplace_back(input, stream, pieceSizes).fill();
   }
@@ -158,7 +153,7 @@ Merged mergedOf(const Case& given, const PieceSizes& pieceSizes, const PieceSize
     taken += inputs[i].figures().bytes - dropped.bytes;
   }
   EXPECT_EQ(taken, merged.bytes.size());
-  merged.nextTime = merge.nextTime();
+  merged.nextNs = merge.nextNs();
   return merged;
 }
 
@@ -202,7 +197,7 @@ Bytes randomStream(std::mt19937_64& random, const TimeShape& shape, size_t packe
 }
 
 Case randomCase(std::mt19937_64& random) {
-  Case given{.nanoseconds = randomBelow(random, 2) == 0};
+  Case given;
   const bool isFraction = randomBelow(random, 2) == 0;
   const TimeShape shape{static_cast<uint32_t>(randomBelow(random, 3)) * 2'000'000'000,
                         static_cast<uint32_t>(randomBelow(random, 5)), isFraction};
@@ -213,7 +208,7 @@ Case randomCase(std::mt19937_64& random) {
     // The last may end inside a record, as of a device that broke off.
     if (randomBelow(random, 8) == 0) stream.resize(randomBelow(random, stream.size() + 1));
   }
-  const int64_t stepNs = isFraction ? given.unitNs() : kNanos;
+  const int64_t stepNs = isFraction ? 1 : kNanos;
   const auto duration = [&] {
     return static_cast<int64_t>(randomBelow(random, 40)) * stepNs +
            static_cast<int64_t>(randomBelow(random, 2));
@@ -224,7 +219,7 @@ Case randomCase(std::mt19937_64& random) {
   if (randomBelow(random, 4) == 0) options.maxPackets = randomBelow(random, packets);
   if (randomBelow(random, 4) == 0) options.maxBytes = randomBelow(random, 36 * packets);
   if (randomBelow(random, 4) == 0) options.dedupNs = duration();
-  options.toMicroseconds = given.nanoseconds && randomBelow(random, 2) == 0;
+  options.toMicroseconds = randomBelow(random, 2) == 0;
   return given;
 }
 
@@ -285,34 +280,21 @@ TEST(RecordMerge, NeitherHoldsNorDropsALatePacket) {
 TEST(RecordMerge, MergesTimesAsFarApartAsPcapAllows) {
   const Bytes ends = streamOf({{0, 0}, {UINT32_MAX, UINT32_MAX}}, 1);
   const Bytes middle = streamOf({{0, 1}, {2'147'483'648, 0}, {UINT32_MAX, 999'999}}, 2);
-  for (const bool nanoseconds : {true, false}) {
-    Case given{.streams{ends, middle}, .nanoseconds = nanoseconds};
-    EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{1, 2, 2, 2, 1}));
-    given.options.maxSpanNs = std::numeric_limits<int64_t>::max();
-    EXPECT_EQ(mergedAtOnce(given),
-              expectedOf(Case{.streams = given.streams, .nanoseconds = nanoseconds}))
-        << "a span behind the end of time limits nothing";
-    given.options.maxSpanNs = 1'000'000;
-    EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{1, 2}));
-  }
-}
-
-TEST(RecordMerge, RoundsASpanUpToTheUnitOfTheTimestamps) {
-  Case given{.streams{streamOf({{1, 0}, {1, 1}, {1, 2}}, 1)}, .nanoseconds = false};
-  const std::vector<std::pair<int64_t, size_t>> packetsWithin{{0, 0},    {1, 1},    {1000, 1},
-                                                              {1001, 2}, {2000, 2}, {2001, 3}};
-  for (const auto& [span, packets] : packetsWithin) {
-    given.options.maxSpanNs = span;
-    EXPECT_EQ(recordsOf(mergedAtOnce(given).bytes).size(), packets) << span << " ns";
-  }
+  Case given{.streams{ends, middle}};
+  EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{1, 2, 2, 2, 1}));
+  given.options.maxSpanNs = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(mergedAtOnce(given), expectedOf(Case{.streams = given.streams}))
+      << "a span behind the end of time limits nothing";
+  given.options.maxSpanNs = 1'000'000;
+  EXPECT_EQ(marksOf(mergedAtOnce(given).bytes), (std::vector<int>{1, 2}));
 }
 
 TEST(RecordMerge, TellsTheOwnTimeOfAPacketThatALimitLeftOut) {
   Case given{.streams{streamOf({{5, 0}, {1, 7}, {6, 0}}, 1)}};
   given.options.maxPackets = 1;
-  EXPECT_EQ(mergedAtOnce(given).nextTime, kNanos + 7);
+  EXPECT_EQ(mergedAtOnce(given).nextNs, kNanos + 7);
   given.options.maxPackets = 3;
-  EXPECT_EQ(mergedAtOnce(given).nextTime, std::nullopt) << "there was no more";
+  EXPECT_EQ(mergedAtOnce(given).nextNs, std::nullopt) << "there was no more";
 }
 
 TEST(RecordMerge, ForgetsTheOldestPacketWhenMoreAreRememberedThanThereIsRoom) {

@@ -40,6 +40,18 @@ inline std::vector<Bytes> recordsOf(const Bytes& stream) {
   return records;
 }
 
+/// The same stream in the other byte order, up to a record header that is not whole.
+inline Bytes swapped(Bytes stream) {
+  for (size_t at = 0; stream.size() - at >= 16;) {
+    const size_t bytes = size_t{16} + loadLe32(&stream[at + 8]);
+    for (size_t word = at; word < at + 16; word += 4) {
+      storeLe32(&stream[word], loadBe32(&stream[word]));
+    }
+    at = std::min(stream.size(), at + bytes);
+  }
+  return stream;
+}
+
 inline int64_t timeOf(const Bytes& record, int64_t unitsPerSecond) {
   return loadLe32(&record[0]) * unitsPerSecond + loadLe32(&record[4]);
 }

@@ -15,7 +15,7 @@ const ENDS = PACKETS.map((_, index) => makePcap(PACKETS.slice(0, index)).length)
 
 test(`however the bytes come, what is let through is a whole file at any time (SEED=${RANDOM.seed})`, () => {
   for (let round = 0; round < 200; round += 1) {
-    const records = new WholeRecords(false)
+    const records = new WholeRecords()
     let given = Buffer.alloc(0)
     for (let at = 0; at < FILE.length; ) {
       const size = RANDOM.integer(1, round < 100 ? 30 : 1_000)
@@ -31,15 +31,21 @@ test(`however the bytes come, what is let through is a whole file at any time (S
   }
 })
 
-test('the rest of a file begins with a record', () => {
-  const [from = 0] = ENDS.slice(7)
-  const records = new WholeRecords(true)
-  const given = [...records.take(FILE.subarray(from, from + 50)), ...records.take(FILE.subarray(from + 50))]
-  assert.ok(Buffer.concat(given).equals(FILE.subarray(from)))
-})
+for (const isBigEndian of [false, true])
+  test(`the rest of a ${isBigEndian ? 'big' : 'little'}-endian file begins with a record`, () => {
+    const file = makePcap(PACKETS, { isBigEndian })
+    const [from = 0] = ENDS.slice(7)
+    const begin = new WholeRecords()
+    begin.take(file.subarray(0, from))
+    assert.equal(begin.isBigEndian, isBigEndian)
+    const records = new WholeRecords({ isBigEndian: begin.isBigEndian })
+    const given = [...records.take(file.subarray(from, from + 50)), ...records.take(file.subarray(from + 50))]
+    assert.ok(Buffer.concat(given).equals(file.subarray(from)))
+    assert.ok(records.isWhole)
+  })
 
 test('the bytes that mark a cut are held back', () => {
-  const records = new WholeRecords(false)
+  const records = new WholeRecords()
   const given = [...records.take(FILE), ...records.take(new Uint8Array(8))]
   assert.ok(Buffer.concat(given).equals(FILE))
   assert.equal(records.isWhole, false)

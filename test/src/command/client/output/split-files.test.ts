@@ -45,6 +45,22 @@ test('each file begins with the header and ends with a packet; together they are
   assert.ok(Buffer.concat([HEADER, ...parts.map((part) => part.subarray(24))]).equals(FILE))
 })
 
+test('a big-endian file is cut between its packets too', async () => {
+  await using folder = await tempFolder()
+  await using files = await SplitFiles.open(join(folder.path, 'day.pcap'), MAX)
+  const packets = Array.from({ length: 12 }, (_, index) => makePacket(BigInt(index), '', 60_000))
+  const whole = makePcap(packets, { isBigEndian: true })
+  await files.write([whole])
+  await files.finish()
+  const names = (await readdir(folder.path)).sort()
+  const parts = await Promise.all(names.map((name) => readFile(join(folder.path, name))))
+  assert.deepEqual(
+    parts.map((part) => (part.length - 24) % 60_016),
+    [0, 0, 0],
+  )
+  assert.ok(Buffer.concat([whole.subarray(0, 24), ...parts.map((part) => part.subarray(24))]).equals(whole))
+})
+
 test('takes the place of an earlier download that had more files', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'day.pcap')
