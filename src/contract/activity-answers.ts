@@ -1,8 +1,8 @@
 /** What devices recorded when, as schemas: of one device, and of the fleet. */
 import { z } from 'zod'
-import { decimal, failure, integer, nanoseconds } from './schema-parts.ts'
+import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
 
-const span = z.object({ fromNs: nanoseconds, toNs: nanoseconds }).describe('Half-open')
+const span = named('Span', { fromNs: nanoseconds, toNs: nanoseconds })
 
 /** What one device recorded. */
 const RECORDED = {
@@ -37,9 +37,9 @@ const RANGE = {
   bucketNs: decimal.describe('The length of each part; the last one ends with the range'),
 }
 
-export const ACTIVITY = z.object({ ...RANGE, ...RECORDED })
+export const ACTIVITY = named('Activity', { ...RANGE, ...RECORDED })
 
-export const FLEET_ACTIVITY = z.object({
+export const FLEET_ACTIVITY = named('FleetActivity', {
   ...RANGE,
   devices: z.array(
     z.union([

@@ -1,6 +1,6 @@
 /** The answer of the audit, as a schema. */
 import { z } from 'zod'
-import { integer } from './schema-parts.ts'
+import { integer, named } from './schema-parts.ts'
 
 const text = z.string()
 
@@ -17,9 +17,9 @@ const AUDIT_ENTRY = z
     prev: text.describe('The hash of the line before'),
     hash: text,
   })
-  .describe('A line, with the members of its event')
+  .meta({ id: 'AuditEntry', description: 'A line, with the members of its event' })
 
-export const AUDIT_PAGE = z.object({
+export const AUDIT_PAGE = named('AuditPage', {
   entries: z.array(AUDIT_ENTRY),
   next: text.nullable().describe('For After; null: there are no more lines'),
 })

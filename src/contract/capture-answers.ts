@@ -1,6 +1,6 @@
 /** The answers of a device that tell of captures, and of what becomes of them, as schemas. */
 import { z } from 'zod'
-import { decimal, exact, integer, nanoseconds } from './schema-parts.ts'
+import { decimal, exact, integer, named, nanoseconds } from './schema-parts.ts'
 
 const text = z.string()
 const boolean = z.boolean()
@@ -8,7 +8,7 @@ const boolean = z.boolean()
 /** The phrase that playbooks match. */
 const phrase = text.describe('"[<ctime>] <what was done> [<name>]", which scripts match on')
 
-export const CAPTURE_STARTED = z.object({
+export const CAPTURE_STARTED = named('CaptureStarted', {
   Status: z.literal(true),
   Str: phrase,
   StreamName: text.describe('The full name'),
@@ -17,7 +17,7 @@ export const CAPTURE_STARTED = z.object({
   Warning: text.optional().describe('The device has no capture port: the capture stays empty'),
 })
 
-export const CAPTURE_STOPPED = z.object({
+export const CAPTURE_STOPPED = named('CaptureStopped', {
   Status: z.literal(true),
   Str: phrase,
   StreamName: text.describe('The full name'),
@@ -26,7 +26,7 @@ export const CAPTURE_STOPPED = z.object({
   ...exact(['CapturePacket', 'CaptureByte', 'CaptureDrop']),
 })
 
-export const CAPTURE_STATUS = z.object({
+export const CAPTURE_STATUS = named('CaptureStatus', {
   Status: z.literal(true),
   GUIMode: z.literal('full'),
   StreamName: text,
@@ -59,14 +59,14 @@ export const CAPTURE_STATUS = z.object({
   SlotsUsed: integer,
 })
 
-export const CAPTURE_DELETED = z.object({
+export const CAPTURE_DELETED = named('CaptureDeleted', {
   Status: z.literal(true),
   Str: phrase,
   StreamName: text,
   BytesFreed: decimal,
 })
 
-export const SCHEDULE = z.object({
+export const SCHEDULE = named('Schedule', {
   List: z.array(
     z.object({
       Name: text,
@@ -103,17 +103,17 @@ const captureItem = {
   ValidPct: z.number().describe('How much of it retention has left'),
 }
 
-export const CAPTURE_LIST = z.object({
+export const CAPTURE_LIST = named('CaptureList', {
   Path: z.literal('/capture/'),
   StreamList: z.literal(true),
-  List: z.array(z.object(captureItem)),
+  List: z.array(named('Capture', captureItem)),
 })
 
 /** The same of several devices. */
-export const FLEET_CAPTURE_LIST = z.object({
+export const FLEET_CAPTURE_LIST = named('FleetCaptureList', {
   Path: z.literal('/capture/'),
   StreamList: z.literal(true),
-  List: z.array(z.object({ ...captureItem, Device: text })),
+  List: z.array(named('FleetCapture', { ...captureItem, Device: text })),
   Unreachable: z
     .array(z.object({ Device: text, code: text, detail: text }))
     .describe('Devices that did not answer, or not to the end: captures of theirs are missing'),
@@ -124,7 +124,7 @@ const splits = {
   Path: text,
   SplitFile: z.literal(true),
   List: z.array(
-    z.object({
+    named('Split', {
       id: text,
       Path: text.describe('YYYYMMDD_HH:MM:SS.mmm.uuu.nnn'),
       PCAP: text.describe('Link to the download'),
@@ -142,12 +142,12 @@ const splits = {
   Next: nanoseconds.optional().describe('After= of the next page'),
 }
 
-export const SPLIT_LIST = z.object(splits)
+export const SPLIT_LIST = named('SplitList', splits)
 
 /** The same through the gateway. */
-export const FLEET_SPLIT_LIST = z.object({ Device: text, ...splits })
+export const FLEET_SPLIT_LIST = named('FleetSplitList', { Device: text, ...splits })
 
-export const ESTIMATE = z.object({
+export const ESTIMATE = named('Estimate', {
   Kind: z.enum(['single', 'timerange', 'splittime']),
   Packets: decimal,
   Bytes: decimal.describe('Of the PCAP, before compression'),

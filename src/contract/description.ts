@@ -9,6 +9,8 @@ import { openApi } from './openapi.ts'
 
 type AnyContext = ParameterizedContext<RequestState>
 
+const OPEN_API = z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApi' })
+
 const DESCRIPTIONS = {
   openApi: {
     method: 'GET',
@@ -21,7 +23,7 @@ const DESCRIPTIONS = {
     answers: [
       {
         says: 'The description. With an ETag: who has it already is answered 304 without a body.',
-        bodies: { 'application/json': { name: 'OpenApi', schema: z.looseObject({ openapi: z.string() }) } },
+        bodies: { 'application/json': OPEN_API },
       },
       { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
     ],

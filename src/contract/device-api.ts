@@ -125,7 +125,7 @@ export const DEVICE_API = {
     group: 'Captures',
     says: 'Starts a capture. It answers before a packet has come.',
     parameters: [START_PARAMETERS],
-    answers: [json('CaptureStarted', CAPTURE_STARTED, 'The capture has begun.')],
+    answers: [json(CAPTURE_STARTED, 'The capture has begun.')],
     errors: ['capture-running', 'capture-unavailable', 'store-full', ...STORE_ERRORS],
   },
   stopCapture: {
@@ -138,9 +138,7 @@ export const DEVICE_API = {
     group: 'Captures',
     says: 'Stops the capture that runs. One that a schedule has started needs Until=next.',
     parameters: [STOP_PARAMETERS],
-    answers: [
-      json('CaptureStopped', CAPTURE_STOPPED, 'The capture has ended, and its packets are on the disk.'),
-    ],
+    answers: [json(CAPTURE_STOPPED, 'The capture has ended, and its packets are on the disk.')],
     errors: ['capture-not-running', 'capture-scheduled', ...STORE_ERRORS],
   },
   captureStatus: {
@@ -152,7 +150,7 @@ export const DEVICE_API = {
     others: 'nothing',
     says: 'The state of the capture: its name, rates, packets, drops by cause, and up to when its packets can be downloaded.',
     parameters: [{}],
-    answers: [json('CaptureStatus', CAPTURE_STATUS, 'The state of the capture.')],
+    answers: [json(CAPTURE_STATUS, 'The state of the capture.')],
     errors: ['store-unavailable'],
   },
   sysmasterStatus: {
@@ -179,7 +177,7 @@ export const DEVICE_API = {
     others: 'nothing',
     says: 'The machine in one flat object: uptime, packets, disks, links and clocks.',
     parameters: [{}],
-    answers: [json('StatsSummary', STATS_SUMMARY, 'The machine.')],
+    answers: [json(STATS_SUMMARY, 'The machine.')],
   },
   deleteCapture: {
     method: 'GET',
@@ -191,7 +189,7 @@ export const DEVICE_API = {
     group: 'Captures',
     says: 'Deletes a capture.',
     parameters: [DELETE_PARAMETERS],
-    answers: [json('CaptureDeleted', CAPTURE_DELETED, 'The capture is gone.')],
+    answers: [json(CAPTURE_DELETED, 'The capture is gone.')],
     errors: ['unknown-capture', 'capture-active', 'capture-in-use', ...STORE_ERRORS],
   },
 
@@ -207,7 +205,7 @@ export const DEVICE_API = {
     answers: [
       {
         says: '19 digits and a line end; JSON for those that ask for it by Accept.',
-        bodies: { 'text/plain': 'text', 'application/json': { name: 'TimeCurrent', schema: TIME_CURRENT } },
+        bodies: { 'text/plain': 'text', 'application/json': TIME_CURRENT },
       },
     ],
   },
@@ -219,7 +217,7 @@ export const DEVICE_API = {
     others: 'nothing',
     says: 'The version and the model.',
     parameters: [{}],
-    answers: [json('Version', VERSION, 'The version and the model.')],
+    answers: [json(VERSION, 'The version and the model.')],
   },
   portStatistics: {
     ...READ,
@@ -229,7 +227,7 @@ export const DEVICE_API = {
     others: 'nothing',
     says: 'Packets of each capture port by size, and what became of every one that was seen.',
     parameters: [{}],
-    answers: [json('PortStatistics', PORT_STATISTICS, 'Since the start of the running capture.')],
+    answers: [json(PORT_STATISTICS, 'Since the start of the running capture.')],
   },
   ioStatistics: {
     ...READ,
@@ -239,7 +237,7 @@ export const DEVICE_API = {
     others: 'nothing',
     says: 'How much the disks have to do.',
     parameters: [{}],
-    answers: [json('IoStatistics', IO_STATISTICS, 'A reading of the last seconds.')],
+    answers: [json(IO_STATISTICS, 'A reading of the last seconds.')],
   },
   systemStatus: {
     ...READ,
@@ -251,7 +249,7 @@ export const DEVICE_API = {
       'The machine in groups: sensors, links, disks, capture, clocks and running downloads (cat_N). ' +
       'Without credentials the name and the message of the capture are empty, too.',
     parameters: [{}],
-    answers: [json('SystemStatus', SYSTEM_STATUS, 'The groups.')],
+    answers: [json(SYSTEM_STATUS, 'The groups.')],
   },
   events: {
     ...READ,
@@ -291,7 +289,7 @@ export const DEVICE_API = {
     others: 'nothing',
     says: 'Captures that run by the clock, each with its state and its next times.',
     parameters: [{}],
-    answers: [json('Schedule', SCHEDULE, 'The rows of the schedule.')],
+    answers: [json(SCHEDULE, 'The rows of the schedule.')],
   },
 
   // Downloads.
@@ -314,7 +312,7 @@ export const DEVICE_API = {
       'StreamName asks for that capture, with Start and Stop for a part of it; without it a time range is asked for.',
     parameters: DOWNLOAD_TABLES.device,
     requestHeaders: [CAPFLEET_CALLER],
-    answers: [json('Estimate', ESTIMATE, 'Packets and bytes.')],
+    answers: [json(ESTIMATE, 'Packets and bytes.')],
     errors: QUERY_ERRORS,
   },
 
@@ -329,7 +327,7 @@ export const DEVICE_API = {
       'How many packets and bytes there are in each part of a time range, and where nothing was recorded, where packets ' +
       'were dropped, and where they were removed since. No packet is read.',
     parameters: [ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
-    answers: [json('Activity', ACTIVITY, 'The parts of the range.')],
+    answers: [json(ACTIVITY, 'The parts of the range.')],
     errors: ['bad-timezone', 'ambiguous-timezone', ...STORE_ERRORS],
   },
 
@@ -346,7 +344,7 @@ export const DEVICE_API = {
     answers: [
       {
         says: 'The captures.',
-        bodies: { 'application/json': { name: 'CaptureList', schema: CAPTURE_LIST }, 'text/csv': 'text' },
+        bodies: { 'application/json': CAPTURE_LIST, 'text/csv': 'text' },
         headers: [CAPFLEET_LIST_PARAMETERS],
       },
     ],
@@ -361,7 +359,7 @@ export const DEVICE_API = {
     group: 'Lists',
     says: 'The parts of a capture by size: half-open, with exact counts, together the whole capture.',
     parameters: [SIZE_SPLIT_PARAMETERS],
-    answers: [json('SplitList', SPLIT_LIST, 'The parts; those without packets are left out.')],
+    answers: [json(SPLIT_LIST, 'The parts; those without packets are left out.')],
     errors: ['unknown-capture', 'aged-out', ...STORE_ERRORS],
   },
   timeSplits: {
@@ -373,7 +371,7 @@ export const DEVICE_API = {
     group: 'Lists',
     says: 'The parts of a capture by time: half-open, with exact counts, together the whole capture.',
     parameters: [TIME_SPLIT_PARAMETERS],
-    answers: [json('SplitList', SPLIT_LIST, 'The parts; those without packets are left out.')],
+    answers: [json(SPLIT_LIST, 'The parts; those without packets are left out.')],
     errors: ['unknown-capture', 'aged-out', ...STORE_ERRORS],
   },
   legacySingle: download('/pcap/single', 'single', 'A whole capture, by its old path.'),
@@ -419,10 +417,9 @@ export const OPERATIONS = {
     group: 'Operation',
     says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
     answers: [
-      json('Readiness', READINESS, 'They should.'),
+      json(READINESS, 'They should.'),
       {
         ...json(
-          'Readiness',
           READINESS,
           'They should not: the program is shutting down, or does not know all devices yet.',
         ),

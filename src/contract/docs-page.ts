@@ -3,18 +3,14 @@
  * one request, which no policy has to be loosened for, and nothing to load from elsewhere.
  */
 import { createHash } from 'node:crypto'
+import type { z } from 'zod'
 import { ERROR_KINDS } from '../base/error.ts'
 import { productVersion } from '../base/product-version.ts'
 import type { Parameter } from '../query/query-parameters.ts'
-import {
-  type Answer,
-  type Endpoint,
-  GROUPS,
-  type HeaderRow,
-  type JsonBody,
-  parametersOf,
-} from './endpoint.ts'
-import { accessWords, INTRODUCTION, isRequired, jsonSchema } from './openapi.ts'
+import { answerSchema } from './answer-schema.ts'
+import { type Answer, type Endpoint, GROUPS, type HeaderRow, parametersOf } from './endpoint.ts'
+import { INTRODUCTION } from './openapi.ts'
+import { accessWords, isRequired } from './openapi-operation.ts'
 import { errorsOf } from './problem.ts'
 
 const STYLE = `
@@ -128,8 +124,19 @@ interface SchemaShown {
   readonly anyOf?: readonly SchemaShown[]
 }
 
-function memberList({ schema }: JsonBody): string {
-  return table('', ['Member', 'Type', 'Meaning'], membersOf(jsonSchema(schema) as SchemaShown, ''))
+function memberList(body: z.ZodType): string {
+  const { $defs = {}, ...schema } = answerSchema(body)
+  return table('', ['Member', 'Type', 'Meaning'], membersOf(filledIn(schema, $defs) as SchemaShown, ''))
+}
+
+/** With the parts in the places that point to them. */
+function filledIn(node: unknown, parts: Readonly<Record<string, object>>): unknown {
+  if (Array.isArray(node)) return node.map((item) => filledIn(item, parts))
+  if (typeof node !== 'object' || node === null) return node
+  const { $ref, ...own } = node as { readonly $ref?: string }
+  const part = $ref === undefined ? {} : parts[$ref.replace('#/$defs/', '')]
+  const members = Object.entries({ ...part, ...own })
+  return Object.fromEntries(members.map(([name, member]) => [name, filledIn(member, parts)]))
 }
 
 /** Members of members are listed as "outer.inner", those of lists as "outer[].inner". */

@@ -97,17 +97,11 @@ export interface Answer {
   /** Default: 200. */
   readonly status?: number
   readonly says: string
-  /** By media type. A text or bytes have no schema: `says` tells what is in them. */
-  readonly bodies: Readonly<Record<string, JsonBody | 'text' | 'bytes'>>
+  /** By media type. JSON has a schema with an `id`, its name in descriptions; of a text or bytes `says` tells what is in them. */
+  readonly bodies: Readonly<Record<string, z.ZodType | 'text' | 'bytes'>>
   readonly headers?: readonly HeaderRow[]
   /** For clients that say "TE: trailers". */
   readonly trailers?: readonly HeaderRow[]
-}
-
-export interface JsonBody {
-  /** Of the schema, in a description of the API. */
-  readonly name: string
-  readonly schema: z.ZodType
 }
 
 export interface HeaderRow {
@@ -127,6 +121,6 @@ export function parametersOf({
 }
 
 /** An answer of JSON. */
-export function json(name: string, schema: z.ZodType, says: string): Answer {
-  return { says, bodies: { 'application/json': { name, schema } } }
+export function json(schema: z.ZodType, says: string): Answer {
+  return { says, bodies: { 'application/json': schema } }
 }

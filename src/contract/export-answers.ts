@@ -1,6 +1,6 @@
 /** The answers about exports and their schedules, as schemas. */
 import { z } from 'zod'
-import { decimal, failure, integer, nanoseconds } from './schema-parts.ts'
+import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
 
 const text = z.string()
 const instant = z.iso.datetime()
@@ -15,14 +15,14 @@ export const EXPORT_STATES = [
   'cancelled',
 ] as const
 
-const MISSING_PART = z.object({
+const MISSING_PART = named('MissingPart', {
   fromNs: nanoseconds,
   toNs: nanoseconds,
   final: z.boolean().describe('The packets are gone for good: fill will not find them'),
   error: failure,
 })
 
-const EXPORTED_FILE = z.object({
+const EXPORTED_FILE = named('ExportedFile', {
   name: text,
   bytes: decimal,
   packets: decimal,
@@ -35,7 +35,7 @@ const FORCED_FILTERS = z
   .array(text)
   .describe('The BPF filters in the bounds of its user: only packets that pass all of them are in the files')
 
-export const EXPORT = z.object({
+export const EXPORT = named('Export', {
   id: text,
   user: text,
   state: z
@@ -86,13 +86,13 @@ export const EXPORT = z.object({
   files: z.array(EXPORTED_FILE).describe('Empty until the export has ended well'),
 })
 
-export const EXPORTS = z.object({
+export const EXPORTS = named('Exports', {
   exports: z.array(EXPORT),
   next: text.nullable().describe('After= of the next page; null: this is the last'),
   workers: integer.describe('Workers that are there to run them'),
 })
 
-export const EXPORT_MANIFEST = z.object({
+export const EXPORT_MANIFEST = named('ExportManifest', {
   version: z.literal(1),
   program: text,
   id: text,
@@ -126,7 +126,7 @@ export const EXPORT_MANIFEST = z.object({
   files: z.array(EXPORTED_FILE),
 })
 
-export const SCHEDULE = z.object({
+export const SCHEDULE = named('ExportSchedule', {
   id: text,
   user: text,
   cron: text,
@@ -141,4 +141,4 @@ export const SCHEDULE = z.object({
   error: failure.nullable().describe('Why the last run became none'),
 })
 
-export const SCHEDULES = z.object({ schedules: z.array(SCHEDULE) })
+export const SCHEDULES = named('Schedules', { schedules: z.array(SCHEDULE) })

@@ -41,7 +41,7 @@ const ORDER_ERRORS: readonly ErrorCode[] = [
 
 /** The 202 of whatever becomes an export. */
 export const EXPORT_ORDERED: Answer = {
-  ...json('Export', EXPORT, 'The export is ordered; workers run it.'),
+  ...json(EXPORT, 'The export is ordered; workers run it.'),
   status: 202,
   headers: [LOCATION],
 }
@@ -97,7 +97,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'The exports of the user, newest first; for whoever has the scope audit:read those of all users.',
     parameters: [EXPORT_LIST_PARAMETERS],
-    answers: [json('Exports', EXPORTS, 'A page of exports.')],
+    answers: [json(EXPORTS, 'A page of exports.')],
     errors: ['scheduler-unavailable'],
   },
   show: {
@@ -109,7 +109,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'One export: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
-    answers: [json('Export', EXPORT, 'The export.')],
+    answers: [json(EXPORT, 'The export.')],
     errors: ['unknown-export', 'scheduler-unavailable'],
   },
   cancel: {
@@ -122,7 +122,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'Cancels an export that runs, and removes the files of one that has ended.',
     parameters: [{}],
-    answers: [json('Export', EXPORT, 'The export as it was; workers remove what is left of it.')],
+    answers: [json(EXPORT, 'The export as it was; workers remove what is left of it.')],
     errors: ['unknown-export', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],
   },
   fill: {
@@ -185,7 +185,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'What is in the files of an export, with their hashes: the manifest that lies beside them.',
     parameters: [{}],
-    answers: [json('ExportManifest', EXPORT_MANIFEST, 'The manifest.')],
+    answers: [json(EXPORT_MANIFEST, 'The manifest.')],
     errors: EXPORT_FILE_ERRORS,
   },
   schedule: {
@@ -201,9 +201,7 @@ export const EXPORT_API = {
     parameters: DOWNLOAD_TABLES.schedule,
     context: { at: 'fleet' },
     requestHeaders: [CAPFLEET_DEVICE, IDEMPOTENCY_KEY],
-    answers: [
-      { ...json('ExportSchedule', SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] },
-    ],
+    answers: [{ ...json(SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] }],
     errors: [...ORDER_ERRORS, 'out-of-bounds'],
   },
   schedules: {
@@ -215,7 +213,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'The schedules of the user; for whoever has the scope audit:read those of all users.',
     parameters: [{}],
-    answers: [json('Schedules', SCHEDULES, 'The schedules.')],
+    answers: [json(SCHEDULES, 'The schedules.')],
     errors: ['scheduler-unavailable'],
   },
   showSchedule: {
@@ -227,7 +225,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'One schedule: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
-    answers: [json('ExportSchedule', SCHEDULE, 'The schedule.')],
+    answers: [json(SCHEDULE, 'The schedule.')],
     errors: ['unknown-schedule', 'scheduler-unavailable'],
   },
   unschedule: {
@@ -240,7 +238,7 @@ export const EXPORT_API = {
     group: 'Exports',
     says: 'Ends a schedule. Its exports stay.',
     parameters: [{}],
-    answers: [json('ExportSchedule', SCHEDULE, 'The schedule as it was.')],
+    answers: [json(SCHEDULE, 'The schedule as it was.')],
     errors: ['unknown-schedule', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],
   },
 } as const satisfies Record<string, Endpoint>

@@ -1,14 +1,14 @@
 /** The answers of the gateway about itself and its fleet, as schemas. */
 import { z } from 'zod'
 import { ROLES } from '../base/scopes.ts'
-import { decimal, failure, integer, nanoseconds } from './schema-parts.ts'
+import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
 
 const text = z.string()
 const boolean = z.boolean()
 const instant = z.iso.datetime()
 
 /** What each device said to a call at the root. */
-export const FLEET_REPLIES = z.object({
+export const FLEET_REPLIES = named('FleetReplies', {
   Devices: z.array(
     z.union([
       z.object({
@@ -21,7 +21,7 @@ export const FLEET_REPLIES = z.object({
   ),
 })
 
-export const DEVICE_REPORT = z.object({
+export const DEVICE_REPORT = named('Device', {
   name: text,
   site: text.nullable(),
   kind: z
@@ -63,9 +63,9 @@ export const DEVICE_REPORT = z.object({
   readers: integer.nullable().describe('Downloads that the device itself counts'),
 })
 
-export const DEVICE_REPORTS = z.object({ devices: z.array(DEVICE_REPORT) })
+export const DEVICE_REPORTS = named('Devices', { devices: z.array(DEVICE_REPORT) })
 
-export const QUEUE_PLACE = z.object({
+export const QUEUE_PLACE = named('QueuePlace', {
   id: text,
   state: z
     .enum(['streaming', 'suspect', 'waiting'])
@@ -80,9 +80,9 @@ export const QUEUE_PLACE = z.object({
   etaMs: integer.nullable().describe('When a stream is expected to be free; null: nobody can tell'),
 })
 
-export const QUEUE = z.object({ requests: z.array(QUEUE_PLACE) })
+export const QUEUE = named('Queue', { requests: z.array(QUEUE_PLACE) })
 
-export const RECEIPT = z.object({
+export const RECEIPT = named('Receipt', {
   id: text,
   status: z
     .enum(['streaming', 'complete', 'truncated', 'partial', 'unverified', 'failed', 'client-gone'])
@@ -124,9 +124,9 @@ export const RECEIPT = z.object({
   ),
 })
 
-export const RECEIPTS = z.object({ requests: z.array(RECEIPT) })
+export const RECEIPTS = named('Receipts', { requests: z.array(RECEIPT) })
 
-export const USERS = z.object({
+export const USERS = named('Users', {
   users: z.array(
     z.object({
       name: text,
@@ -143,7 +143,7 @@ export const USERS = z.object({
   ),
 })
 
-export const FLEET_ESTIMATE = z.object({
+export const FLEET_ESTIMATE = named('FleetEstimate', {
   kind: z.enum(['single', 'timerange', 'splittime']),
   packets: decimal.nullable().describe('null: callers with a filter are told no counts, or no device told'),
   bytes: decimal.nullable().describe('Of the PCAP, before compression'),

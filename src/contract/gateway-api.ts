@@ -120,8 +120,8 @@ export function askedOfAll(endpoint: Endpoint): Endpoint {
     ...atRoot(endpoint),
     says: `Of each chosen device: ${endpoint.says}`,
     answers: [
-      json('FleetReplies', FLEET_REPLIES, 'All devices answered well.'),
-      { ...json('FleetReplies', FLEET_REPLIES, 'The status of the devices differs.'), status: 207 },
+      json(FLEET_REPLIES, 'All devices answered well.'),
+      { ...json(FLEET_REPLIES, 'The status of the devices differs.'), status: 207 },
     ],
   }
 }
@@ -156,7 +156,6 @@ function atRoot(endpoint: Endpoint): Endpoint {
 const { captures, sizeSplits, timeSplits } = DEVICE_API
 
 const FLEET_SPLITS = json(
-  'FleetSplitList',
   FLEET_SPLIT_LIST,
   'The answer of the one device that holds the capture, with links that lead to it.',
 )
@@ -172,7 +171,7 @@ export const GATEWAY_API = {
       {
         says: 'The captures, each with its device.',
         bodies: {
-          'application/json': { name: 'FleetCaptureList', schema: FLEET_CAPTURE_LIST },
+          'application/json': FLEET_CAPTURE_LIST,
           'text/csv': 'text',
         },
         headers: [CAPFLEET_UNREACHABLE],
@@ -196,7 +195,7 @@ export const GATEWAY_API = {
     requestHeaders: [CAPFLEET_DEVICE],
     answers: [
       {
-        ...json('FleetEstimate', FLEET_ESTIMATE, 'The sum, and what each device told.'),
+        ...json(FLEET_ESTIMATE, 'The sum, and what each device told.'),
         headers: [CAPFLEET_UNREACHABLE],
       },
     ],
@@ -221,7 +220,7 @@ export const GATEWAY_API = {
     requestHeaders: [CAPFLEET_DEVICE],
     answers: [
       {
-        ...json('FleetActivity', FLEET_ACTIVITY, 'The parts of the range, of each device.'),
+        ...json(FLEET_ACTIVITY, 'The parts of the range, of each device.'),
         headers: [CAPFLEET_UNREACHABLE],
       },
     ],
@@ -238,7 +237,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'The devices, as their last probe found them; nobody is asked.',
     parameters: [{}],
-    answers: [json('Devices', DEVICE_REPORTS, 'The devices.')],
+    answers: [json(DEVICE_REPORTS, 'The devices.')],
     errors: [],
   },
   device: {
@@ -250,7 +249,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'One device, as its last probe found it.',
     parameters: [{}],
-    answers: [json('Device', DEVICE_REPORT, 'The device.')],
+    answers: [json(DEVICE_REPORT, 'The device.')],
     errors: CHOICE_ERRORS,
   },
   events: {
@@ -286,7 +285,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'Who holds streams and who waits for them, over all gateways, the oldest requests first.',
     parameters: [{}],
-    answers: [json('Queue', QUEUE, 'The requests.')],
+    answers: [json(QUEUE, 'The requests.')],
     errors: ['scheduler-unavailable'],
   },
   queuePlace: {
@@ -298,7 +297,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'One request while it waits or streams.',
     parameters: [{}],
-    answers: [json('QueuePlace', QUEUE_PLACE, 'The request.')],
+    answers: [json(QUEUE_PLACE, 'The request.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
   },
   receipt: {
@@ -310,7 +309,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'What became of a download, for 24 hours: for its user, and for whoever has the scope audit:read.',
     parameters: [{}],
-    answers: [json('Receipt', RECEIPT, 'The receipt.')],
+    answers: [json(RECEIPT, 'The receipt.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
   },
   receipts: {
@@ -322,7 +321,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'What became of the downloads of the caller, for 24 hours, the newest first.',
     parameters: [RECEIPT_PARAMETERS],
-    answers: [json('Receipts', RECEIPTS, 'The receipts.')],
+    answers: [json(RECEIPTS, 'The receipts.')],
     errors: ['scheduler-unavailable'],
   },
   users: {
@@ -335,7 +334,7 @@ export const GATEWAY_API = {
     group: 'Gateway',
     says: 'The users of the users file with their roles and bounds; those of identity providers are not known.',
     parameters: [{}],
-    answers: [json('Users', USERS, 'The users.')],
+    answers: [json(USERS, 'The users.')],
     errors: [],
   },
   audit: {
@@ -350,7 +349,7 @@ export const GATEWAY_API = {
       'Who did what, the newest lines first: those of all gateways and workers that share the folder of the audit. ' +
       'A page may have fewer lines than Limit, or none, although there are more: `next` tells.',
     parameters: [AUDIT_PARAMETERS],
-    answers: [json('AuditPage', AUDIT_PAGE, 'A page of the audit.')],
+    answers: [json(AUDIT_PAGE, 'A page of the audit.')],
     errors: [],
   },
 } as const satisfies Record<string, Endpoint>

@@ -1,14 +1,22 @@
 /** What the schemas of answers are made of. */
 import { z } from 'zod'
 
+/** An object, by its name in descriptions of the API. */
+export function named<Shape extends z.ZodRawShape>(id: string, members: Shape): z.ZodObject<Shape> {
+  return z.object(members).meta({ id })
+}
+
 /** A decimal text of an integer that a double might round. */
-export const decimal = z.string().regex(/^-?\d+$/)
+export const decimal = z
+  .string()
+  .regex(/^-?\d+$/)
+  .meta({ id: 'Decimal', description: 'An integer as decimal text' })
 
 /** Epoch nanoseconds as decimal text. */
 export const nanoseconds = z
   .string()
   .regex(/^\d{1,20}$/)
-  .describe('Epoch nanoseconds')
+  .meta({ id: 'Nanoseconds', description: 'Epoch nanoseconds as decimal text' })
 
 /** An integer of any size, for readers that keep all of its digits. */
 export const integer = z.number().refine(Number.isInteger).meta({ type: 'integer' })
@@ -42,4 +50,4 @@ export const unavailable = z
   .describe('Members that are no reading, because the machine lacks the sensor; they are 0, false or empty')
 
 /** Why something failed, inside an answer that did not. */
-export const failure = z.object({ code: z.string(), detail: z.string() })
+export const failure = named('Failure', { code: z.string(), detail: z.string() })

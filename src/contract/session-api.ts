@@ -6,12 +6,13 @@ import { patternType } from '../query/parameter-types.ts'
 import type { ParameterRows } from '../query/query-parameters.ts'
 import { type Answer, type Endpoint, type HeaderRow, json } from './endpoint.ts'
 import { LOCATION } from './headers.ts'
+import { named } from './schema-parts.ts'
 import { BOUNDS } from './token-api.ts'
 
 const text = z.string()
 const instant = z.iso.datetime()
 
-const SESSION = z.object({
+const SESSION = named('Session', {
   user: text,
   credential: z.enum(['session', 'password', 'token']).describe('With what the request has come'),
   origin: z
@@ -28,6 +29,8 @@ const SESSION = z.object({
   timeZone: text.describe('The zone of local times without TSZone, an IANA name'),
   exports: z.boolean().describe('Whether the gateway makes exports'),
 })
+
+const SESSION_END = named('SessionEnd', { ended: z.boolean() })
 
 export const SESSION_PARAMETERS = {
   path: {
@@ -67,7 +70,7 @@ export const SESSION_API = {
     parameters: [SESSION_PARAMETERS],
     answers: [
       {
-        ...json('Session', SESSION, 'The session.'),
+        ...json(SESSION, 'The session.'),
         status: 201,
         headers: [LOCATION, SET_COOKIE],
       },
@@ -83,7 +86,7 @@ export const SESSION_API = {
     group: 'Page',
     says: 'Who asks, and what they may. A session that asks goes on from there (auth.sessions.idleS).',
     parameters: [{}],
-    answers: [{ ...json('Session', SESSION, 'The caller.'), headers: [SET_COOKIE] }],
+    answers: [{ ...json(SESSION, 'The caller.'), headers: [SET_COOKIE] }],
     errors: [],
   },
   end: {
@@ -98,7 +101,7 @@ export const SESSION_API = {
     parameters: [{}],
     answers: [
       {
-        ...json('SessionEnd', z.object({ ended: z.boolean() }), 'It has ended; false: there was none.'),
+        ...json(SESSION_END, 'It has ended; false: there was none.'),
         headers: [SET_COOKIE],
       },
     ],

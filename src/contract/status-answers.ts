@@ -1,7 +1,7 @@
 /** The answers of a device that tell of the machine, as schemas. */
 import { z } from 'zod'
 import { CLOCK_DISTRUSTS } from '../base/shared-time.ts'
-import { decimal, each, exact, integer, nanoseconds, numbered, unavailable } from './schema-parts.ts'
+import { decimal, each, exact, integer, named, nanoseconds, numbered, unavailable } from './schema-parts.ts'
 
 const text = z.string()
 const boolean = z.boolean()
@@ -12,10 +12,10 @@ const PORTS = 8
 const READERS = 8
 const DISKS = ['os0', ...numbered(8, (disk) => `ssd${disk}`), 'par0']
 
-export const TIME_CURRENT = z.object({ time_current: nanoseconds })
+export const TIME_CURRENT = named('TimeCurrent', { time_current: nanoseconds })
 
 /** Of a gateway, too. */
-export const READINESS = z.object({
+export const READINESS = named('Readiness', {
   ready: boolean,
   draining: boolean,
   insecure: boolean.describe(
@@ -30,13 +30,17 @@ export const READINESS = z.object({
     .describe('Of a gateway: why nothing is removed for its age now; null when the clocks agree'),
 })
 
-export const VERSION = z.object({
+export const VERSION = named('Version', {
   version: text,
   device: text.describe('The model'),
   build: text.describe('When it was built'),
 })
 
-export const IO_STATISTICS = z.object({ timestamp: nanoseconds, ioqueue_active: decimal, unavailable })
+export const IO_STATISTICS = named('IoStatistics', {
+  timestamp: nanoseconds,
+  ioqueue_active: decimal,
+  unavailable,
+})
 
 const PACKET_SIZES = [
   'RUNT',
@@ -53,9 +57,12 @@ const PACKET_SIZES = [
   'OVER',
 ]
 
-const portCounters = z.object(exact(['Pkt', 'Byte', ...PACKET_SIZES.map((size) => `Pkt_${size}`)]))
+const portCounters = named(
+  'PortCounters',
+  exact(['Pkt', 'Byte', ...PACKET_SIZES.map((size) => `Pkt_${size}`)]),
+)
 
-export const PORT_STATISTICS = z.object({
+export const PORT_STATISTICS = named('PortStatistics', {
   ...each(
     numbered(PORTS, (port) => `cap${port}`),
     portCounters,
@@ -102,7 +109,7 @@ function readerMembers(prefix: string) {
   }
 }
 
-export const SYSTEM_STATUS = z.object({
+export const SYSTEM_STATUS = named('SystemStatus', {
   timestamp: integer.describe('Epoch seconds'),
   ver: text,
   temperature: group(
@@ -231,7 +238,7 @@ const clock = (id: string) => ({
   [`clock_${id}_uptime`]: integer,
 })
 
-export const STATS_SUMMARY = z.object({
+export const STATS_SUMMARY = named('StatsSummary', {
   uptime: text,
   uptime_s: integer,
   hostname: text,

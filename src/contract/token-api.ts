@@ -4,13 +4,13 @@ import type { ErrorCode } from '../base/error.ts'
 import { SCOPES } from '../base/scopes.ts'
 import { type Endpoint, json } from './endpoint.ts'
 import { LOCATION } from './headers.ts'
-import { integer } from './schema-parts.ts'
+import { integer, named } from './schema-parts.ts'
 import { TICKET_PARAMETERS, TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from './token-parameters.ts'
 
 const text = z.string()
 const instant = z.iso.datetime()
 
-export const BOUNDS = z.object({
+export const BOUNDS = named('Bounds', {
   devices: z.array(text).describe('Selections as Device has them; a device must be in each'),
   filters: z.array(text).describe('BPF filters; a packet must pass each'),
   spanMaxS: integer.optional(),
@@ -23,7 +23,7 @@ export const BOUNDS = z.object({
   ),
 })
 
-export const TOKEN = z.object({
+export const TOKEN = named('Token', {
   kind: z.enum(['token', 'session']).describe('session: somebody has signed in at the page'),
   id: text,
   user: text,
@@ -36,9 +36,11 @@ export const TOKEN = z.object({
   revokedAt: instant.nullable(),
 })
 
-export const NEW_TOKEN = TOKEN.extend({ token: text.describe('It is told here, and never again') })
-export const TOKENS = z.object({ tokens: z.array(TOKEN) })
-export const TICKET = z.object({
+export const NEW_TOKEN = TOKEN.extend({ token: text.describe('It is told here, and never again') }).meta({
+  id: 'NewToken',
+})
+export const TOKENS = named('Tokens', { tokens: z.array(TOKEN) })
+export const TICKET = named('Ticket', {
   url: text.describe('Path and query of the link, below the address of the gateway'),
   expiresAt: instant,
 })
@@ -57,7 +59,7 @@ export const TOKEN_API = {
     group: 'Tokens',
     says: 'Makes a token of what the caller may do, or of less. What is asked beyond that is an error.',
     parameters: [TOKEN_PARAMETERS, TOKEN_PARAMETER_SPELLINGS],
-    answers: [{ ...json('NewToken', NEW_TOKEN, 'The token.'), status: 201, headers: [LOCATION] }],
+    answers: [{ ...json(NEW_TOKEN, 'The token.'), status: 201, headers: [LOCATION] }],
     errors: [
       'bad-bpf',
       'out-of-bounds',
@@ -79,7 +81,7 @@ export const TOKEN_API = {
       'The tokens of the user that have not expired, newest first: those of all users for whoever has the scope admin; ' +
       'whoever comes with a token sees it and those that were made by it.',
     parameters: [{}],
-    answers: [json('Tokens', TOKENS, 'The tokens, without what proves them.')],
+    answers: [json(TOKENS, 'The tokens, without what proves them.')],
     errors: ['scheduler-unavailable'],
   },
   revoke: {
@@ -94,7 +96,7 @@ export const TOKEN_API = {
       'Revokes a token of those that the caller sees, with all that were made by it. What runs by them is cut, on all ' +
       'gateways within 5 s.',
     parameters: [{}],
-    answers: [json('Token', TOKEN, 'The token as it is from now on.')],
+    answers: [json(TOKEN, 'The token as it is from now on.')],
     errors: ['unknown-token', ...CHANGE_ERRORS],
   },
   ticket: {
@@ -108,7 +110,7 @@ export const TOKEN_API = {
     group: 'Tokens',
     says: 'Makes a link that lets one download in, once, with what the caller may have. HEAD does not use it up.',
     parameters: [TICKET_PARAMETERS],
-    answers: [{ ...json('Ticket', TICKET, 'The link.'), status: 201 }],
+    answers: [{ ...json(TICKET, 'The link.'), status: 201 }],
     errors: ['user-quota', ...CHANGE_ERRORS],
   },
 } as const satisfies Record<string, Endpoint>

@@ -72,8 +72,18 @@ export const TOKEN_PARAMETERS = {
 
 /** The names that downloads have for the same: a restriction must not be lost because of its spelling. */
 export const TOKEN_PARAMETER_SPELLINGS = {
-  device: { ...TOKEN_PARAMETERS.devices, name: 'Device', says: 'Another spelling of Devices.' },
-  filterBpf: { ...TOKEN_PARAMETERS.filter, name: 'FilterBPF', says: 'Another spelling of Filter.' },
+  device: {
+    ...TOKEN_PARAMETERS.devices,
+    name: 'Device',
+    says: 'Another spelling of Devices.',
+    isOtherSpelling: true,
+  },
+  filterBpf: {
+    ...TOKEN_PARAMETERS.filter,
+    name: 'FilterBPF',
+    says: 'Another spelling of Filter.',
+    isOtherSpelling: true,
+  },
 } as const satisfies ParameterRows
 
 /** The parameters that order a token as it was described in the page or on the command line. */

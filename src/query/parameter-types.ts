@@ -77,7 +77,8 @@ export const TEXT: ParameterType<string> = {
 /** A text of the form of `pattern`. `rule` says the form in words: "must be ...". */
 export function patternType(pattern: RegExp, rule: string): ParameterType<string> {
   return {
-    schema: { type: 'string', pattern: pattern.source },
+    // Names of groups are spelt otherwise in other languages.
+    schema: { type: 'string', pattern: pattern.source.replaceAll(/\(\?<\w+>/g, '(') },
     read: (text, name) => {
       if (pattern.test(text)) return text
       throw badParameter(name, `${rule}, got ${quote(text)}`)

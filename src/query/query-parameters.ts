@@ -23,6 +23,8 @@ export interface Parameter<Value = unknown> {
    * and is not written towards devices.
    */
   readonly leavesBody?: true
+  /** Whether it is another one under a further name: a description has the other alone. */
+  readonly isOtherSpelling?: true
   /** A value to try. */
   readonly example?: string
 }

@@ -50,6 +50,7 @@ export const RANGE_PARAMETERS = {
   misspeltUnit: {
     name: 'TSUint',
     says: 'Another spelling of TSUnit.',
+    isOtherSpelling: true,
     type: unitType(),
     kinds: ['timerange'],
   },

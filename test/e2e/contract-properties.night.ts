@@ -38,12 +38,18 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 const ENDLESS = /\/(system|v1|exports\/\{id\})\/(events|telemetry)$/
 
 interface Operation {
-  parameters: { readonly name: string; schema: object }[]
+  parameters: readonly (Parameter | { readonly $ref: string })[]
   readonly responses: Record<string, object>
+}
+
+interface Parameter {
+  readonly name: string
+  readonly schema: object
 }
 
 interface Document {
   readonly paths: Record<string, Record<string, Operation>>
+  readonly components: { readonly parameters: Readonly<Record<string, Parameter>> }
 }
 
 /** The description without what a test cannot wait for, and without leave to fail. */
@@ -52,6 +58,12 @@ function prepared(document: Document): Document {
   for (const operation of paths.flatMap(([, operations]) => Object.values(operations))) {
     delete operation.responses[500]
     operation.parameters = operation.parameters
+      .map((parameter) =>
+        '$ref' in parameter
+          ? document.components.parameters[parameter.$ref.split('/').at(-1) ?? '']
+          : parameter,
+      )
+      .filter((parameter) => parameter !== undefined)
       .filter(({ name }) => name !== 'Follow')
       .map((parameter) => {
         const values = VALUES[parameter.name]

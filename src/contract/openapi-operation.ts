@@ -1,0 +1,265 @@
+/**
+ * An endpoint as an operation of OpenAPI. Generators make code of it in which names become identifiers of other languages:
+ * what differs in case or dashes alone has to be described once.
+ */
+import { STATUS_CODES } from 'node:http'
+import type { z } from 'zod'
+import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
+import { roleWith } from '../base/scopes.ts'
+import type { Parameter } from '../query/query-parameters.ts'
+import { type AnswerSchema, answerSchema } from './answer-schema.ts'
+import {
+  type Access,
+  type Answer,
+  type Endpoint,
+  FILTERED_VIEWS,
+  type HeaderRow,
+  OTHERS_VIEWS,
+  parametersOf,
+} from './endpoint.ts'
+import { CAPFLEET_IGNORED, COMMON_ANSWER_HEADERS } from './headers.ts'
+import { errorsOf, PROBLEM } from './problem.ts'
+import { folded, type SharedParts } from './shared-parts.ts'
+
+export type SecurityWay = 'basic' | 'bearer'
+
+/** What the operations of a document share, and what they have used of it. */
+export interface OperationParts {
+  readonly ways: readonly Partial<Record<SecurityWay, readonly string[]>>[]
+  readonly schemas: Map<string, object>
+  readonly parameters: SharedParts
+  readonly headers: SharedParts
+  /** By status. */
+  readonly errors: Map<number, Set<ErrorCode>>
+}
+
+/** ":device" is "{device}"; "{*path}" is the rest of the path, which OpenAPI cannot say: "{path}". */
+export function openApiPath(path: string): string {
+  return path.replace('{*path}', '{path}').replaceAll(/:(\w+)/g, '{$1}')
+}
+
+export function operation(endpoint: Endpoint, parts: OperationParts): object {
+  const { says } = endpoint
+  const [summary = says] = /^.*?[.:](?= |$)/.exec(says) ?? []
+  const parameters = [
+    ...[...openApiPath(endpoint.path).matchAll(/\{(\w+)\}/g)].map(([, name = '']) => pathParameter(name)),
+    ...describedParameters(endpoint).map((row) => queryParameter(row, endpoint)),
+    ...describedHeaders(endpoint).map(headerParameter),
+  ]
+  return {
+    operationId: operationId(endpoint),
+    tags: [endpoint.group],
+    summary: summary.replace(/[.:]$/, ''),
+    description: `${says} ${accessWords(endpoint)}`,
+    ...security(endpoint, parts),
+    parameters: parameters.map((parameter) => parts.parameters.use(componentName(parameter), parameter)),
+    responses: { ...answerResponses(endpoint, parts), ...errorResponses(endpoint, parts) },
+  }
+}
+
+/** Identifiers of clients are made of it: it stays as it is. */
+function operationId({ method, path }: Endpoint): string {
+  const words = path.split(/\W+/).filter((word) => word !== '')
+  return [method.toLowerCase(), ...(words.length === 0 ? ['page'] : words)].join('_')
+}
+
+/** Who may use an endpoint, in words. */
+export function accessWords({
+  scope,
+  filtered,
+  others,
+}: Pick<Endpoint, 'scope' | 'filtered' | 'others'>): string {
+  return [scopeWords(scope), FILTERED_VIEWS[filtered], OTHERS_VIEWS[others]]
+    .filter((words) => words !== '')
+    .join(' ')
+}
+
+function scopeWords(scope: Access): string {
+  if (scope === 'anyone') return 'Needs no user.'
+  if (scope === 'known') return 'Needs credentials, whatever they are good for.'
+  if (scope === 'metrics') return 'Needs the scope device:read, unless auth.anonymousMetrics is true.'
+  if (scope === 'system') return 'Needs the scope device:read, unless auth.anonymousSystem is true.'
+  return `Needs the scope ${scope}, which the role ${roleWith(scope)} has.`
+}
+
+/** Where it is not as for the whole document. */
+function security({ scope }: Endpoint, { ways }: OperationParts): object {
+  if (scope === 'anyone') return { security: [] }
+  return scope === 'metrics' || scope === 'system' ? { security: [{}, ...ways] } : {}
+}
+
+interface DescribedParameter {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+}
+
+/** "Device" of the query is DeviceQuery, for "Device" is the name of a schema. */
+function componentName({ name, in: place }: DescribedParameter): string {
+  return [name, place].map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+}
+
+const PATH_PARAMETERS: Readonly<Record<string, string>> = {
+  device: 'The name of a device.',
+  id: 'The Capfleet-Request-Id of an answer, or the id of an export, a schedule or a token.',
+  path: 'The rest of the path; it may hold slashes.',
+  name: 'The name of a file.',
+}
+
+function pathParameter(name: string): DescribedParameter {
+  const described = {
+    name,
+    in: 'path',
+    required: true,
+    description: PATH_PARAMETERS[name],
+    schema: { type: 'string', minLength: 1 },
+  } as const
+  return described
+}
+
+/** Without what is another one's spelling. */
+function describedParameters(endpoint: Endpoint): readonly Parameter[] {
+  return parametersOf(endpoint).filter(({ isOtherSpelling }) => isOtherSpelling !== true)
+}
+
+function queryParameter(row: Parameter, endpoint: Endpoint): DescribedParameter {
+  const { name, type } = row
+  const value = row.default === undefined ? '' : type.write(row.default)
+  const isInteger = type.schema.type === 'integer'
+  const shown = isInteger && value !== '' ? BigInt(value) : value
+  const described = {
+    name,
+    in: 'query',
+    description: parameterText(row),
+    ...(isRequired(row, endpoint) ? { required: true } : {}),
+    schema: {
+      ...type.schema,
+      ...(isInteger ? { format: 'int64' } : {}),
+      ...(value === '' ? {} : { default: shown }),
+    },
+    ...(row.example === undefined ? {} : { example: row.example }),
+  } as const
+  return described
+}
+
+/** What a parameter does, with its unit, and what holds without it. */
+export function parameterText({ says, type: { unit }, defaultSays }: Parameter): string {
+  const parts = [says, unit === undefined ? '' : `Unit: ${unit}.`]
+  if (defaultSays !== undefined) parts.push(`Default: ${defaultSays}.`)
+  return parts.filter((part) => part !== '').join(' ')
+}
+
+/** Resume stands for all others, and an estimate takes what the kind of its download needs. */
+export function isRequired({ required, kinds }: Parameter, endpoint: Endpoint): boolean {
+  if (required !== true || (kinds !== undefined && endpoint.context?.kind === undefined)) return false
+  return !parametersOf(endpoint).some(({ name }) => name === 'Resume')
+}
+
+/** Without those that a parameter of the query stands for: Last-Event-ID beside LastEventID. */
+function describedHeaders(endpoint: Endpoint): readonly HeaderRow[] {
+  const parameters = new Set(describedParameters(endpoint).map(({ name }) => folded(name)))
+  return (endpoint.requestHeaders ?? []).filter(({ name }) => !parameters.has(folded(name)))
+}
+
+function headerParameter({ name, says }: HeaderRow): DescribedParameter {
+  const described = { name, in: 'header', description: says, schema: { type: 'string' } } as const
+  return described
+}
+
+function answerResponses(endpoint: Endpoint, parts: OperationParts): Record<string, object> {
+  const hasIgnored = endpoint.parameters !== undefined
+  const responses = endpoint.answers.map((answer) => {
+    const headers = [
+      ...COMMON_ANSWER_HEADERS,
+      ...(hasIgnored ? [CAPFLEET_IGNORED] : []),
+      ...(answer.headers ?? []),
+    ]
+    return [String(answer.status ?? 200), response(answer, headers, parts)] as const
+  })
+  return Object.fromEntries(responses)
+}
+
+function response(answer: Answer, headers: readonly HeaderRow[], parts: OperationParts): object {
+  const trailers = (answer.trailers ?? []).map(({ name, says }) => `- ${name}: ${says}`)
+  const trailerText =
+    trailers.length === 0
+      ? ''
+      : `\n\nTrailers of a body that was not cut, for clients that say "TE: trailers":\n${trailers.join('\n')}`
+  const bodies = Object.entries(answer.bodies).map(
+    ([type, body]) => [type, { schema: bodySchema(body, parts) }] as const,
+  )
+  return {
+    description: answer.says + trailerText,
+    headers: headerObjects(headers, parts),
+    ...(bodies.length === 0 ? {} : { content: Object.fromEntries(bodies) }),
+  }
+}
+
+function bodySchema(body: z.ZodType | 'text' | 'bytes', parts: OperationParts): object {
+  if (body === 'text') return { type: 'string' }
+  if (body === 'bytes') return { type: 'string', format: 'binary' }
+  return sharedSchema(body, parts)
+}
+
+/** The schema becomes one of the document's, with all that it points to. */
+function sharedSchema(schema: z.ZodType, { schemas }: OperationParts): object {
+  const text = JSON.stringify(answerSchema(schema)).replaceAll('"#/$defs/', '"#/components/schemas/')
+  const { $defs = {}, ...pointer } = JSON.parse(text) as AnswerSchema
+  for (const [name, part] of Object.entries($defs)) schemas.set(name, part)
+  return pointer
+}
+
+function headerObjects(headers: readonly HeaderRow[], parts: OperationParts): object {
+  return Object.fromEntries(
+    headers.map(({ name, says }) => [
+      name,
+      parts.headers.use(name, { description: says, schema: { type: 'string' } }),
+    ]),
+  )
+}
+
+function errorResponses(endpoint: Endpoint, { errors }: OperationParts): Record<string, object> {
+  const byStatus = Map.groupBy(errorsOf(endpoint), (code) => ERROR_KINDS[code].status)
+  for (const [status, codes] of byStatus)
+    errors.set(status, new Set([...(errors.get(status) ?? []), ...codes]))
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => [
+      status,
+      {
+        $ref: `#/components/responses/${errorName(status)}`,
+        description: codes.map((code) => `\`${code}\``).join(', '),
+      },
+    ]),
+  )
+}
+
+/** "Not Found" is NotFound. */
+function errorName(status: number): string {
+  return (STATUS_CODES[status] ?? String(status)).replaceAll(/\W/g, '')
+}
+
+/** Headers of errors by their status. */
+const ERROR_HEADERS: Readonly<Record<number, HeaderRow>> = {
+  401: { name: 'WWW-Authenticate', says: 'Basic' },
+  405: { name: 'Allow', says: 'The methods of the path.' },
+  429: { name: 'Retry-After', says: 'Seconds after which it may be tried again.' },
+  503: { name: 'Retry-After', says: 'Seconds after which it may be tried again.' },
+}
+
+/** The answers of all errors that operations have: one for each status. */
+export function errorComponents(parts: OperationParts): Record<string, object> {
+  return Object.fromEntries(
+    [...parts.errors].map(([status, codes]) => [
+      errorName(status),
+      errorComponent(status, [...codes], parts),
+    ]),
+  )
+}
+
+function errorComponent(status: number, codes: readonly ErrorCode[], parts: OperationParts): object {
+  const extra = ERROR_HEADERS[status]
+  return {
+    description: `${STATUS_CODES[status]}: ${codes.map((code) => `\`${code}\` (${ERROR_KINDS[code].title})`).join(', ')}.`,
+    headers: headerObjects([...COMMON_ANSWER_HEADERS, ...(extra === undefined ? [] : [extra])], parts),
+    content: { 'application/problem+json': { schema: sharedSchema(PROBLEM, parts) } },
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Parts of a description that many places have, such as a parameter: each stands in it once, under a name. Where places mean
+ * different things by one name, the most frequent has it; the others are written out where they are.
+ */
+export class SharedParts {
+  readonly #pointer: string
+  /** By folded name, then by the part's own text: names that differ in case alone are one name in many languages. */
+  readonly #uses = new Map<string, Map<string, Use>>()
+
+  /** `kind`: of the parts, as components has it. */
+  constructor(kind: 'parameters' | 'headers') {
+    this.#pointer = `#/components/${kind}/`
+  }
+
+  /** What stands in the place of the part. It is decided when it is written: all uses must be known by then. */
+  use(name: string, part: object): object {
+    const variants = this.#uses.get(folded(name)) ?? new Map<string, Use>()
+    this.#uses.set(folded(name), variants)
+    const text = JSON.stringify(part, (_key, value: unknown) =>
+      typeof value === 'bigint' ? String(value) : value,
+    )
+    const use = variants.get(text) ?? { name, part, count: 0 }
+    variants.set(text, use)
+    use.count++
+    return { toJSON: () => (isShared(use, variants) ? { $ref: this.#pointer + name } : part) }
+  }
+
+  /** By name. */
+  get components(): Record<string, object> {
+    const variants = [...this.#uses.values()]
+    const shared = variants.flatMap((uses) => [...uses.values()].filter((use) => isShared(use, uses)))
+    return Object.fromEntries(shared.map(({ name, part }) => [name, part]))
+  }
+}
+
+interface Use {
+  readonly name: string
+  readonly part: object
+  count: number
+}
+
+function isShared(use: Use, variants: ReadonlyMap<string, Use>): boolean {
+  const [most] = [...variants.values()].toSorted((a, b) => b.count - a.count)
+  return use === most && use.count > 1
+}
+
+/** Equal for names of which languages with other rules for names make the same. */
+export function folded(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
+}
