@@ -1,9 +1,9 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
 // the Node.js that runs capfleet), the native build; for tests more tools too. Quick when nothing is missing.
-//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--test-files FILE...]
+//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--clients|--test-files FILE...]
 // --test adds what `npm test` needs, --bench with it what `npm run bench` needs, --engine-tests the engine's own tests alone,
-// --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --test-files what
-// these test files need.
+// --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --clients what
+// `npm run clients` needs, --test-files what these test files need.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { buildConsole } from './setup/build-console.mjs'
 import { fail, output, ROOT, run, say } from './setup/console.mjs'
 import {
+  CLIENT_PACKAGES,
   ENGINE_TEST_PACKAGES,
   FUZZ_PACKAGES,
   installPackages,
@@ -21,7 +22,7 @@ import {
   TEST_PACKAGES,
   unpackPromtool,
 } from './setup/debian-packages.mjs'
-import { buildChartTools, buildKubernetes, buildS3Server } from './setup/go-tools.mjs'
+import { buildChartTools, buildClientGenerator, buildKubernetes, buildS3Server } from './setup/go-tools.mjs'
 import { makeKubernetesSchemas } from './setup/kubernetes-schemas.mjs'
 import { ALL_NEEDS, needsOf } from './setup/test-needs.mjs'
 import { whenChanged } from './setup/when-changed.mjs'
@@ -34,6 +35,7 @@ const forKubernetes = process.argv.includes('--kubernetes')
 const filesAt = process.argv.indexOf('--test-files')
 const testFiles = filesAt === -1 ? [] : process.argv.slice(filesAt + 1)
 const needs = forTests ? ALL_NEEDS : needsOf(testFiles)
+const forClients = process.argv.includes('--clients')
 
 /** node_modules follows the lock file: a stamp inside it remembers which one it was made from. */
 function installModules() {
@@ -47,12 +49,10 @@ function installModules() {
   })
 }
 
-/** Tools of the tests that come as Python packages: a folder of their own, which follows its lock file as node_modules does. */
-function installPythonTools() {
-  const lock = join(ROOT, '.ci', 'python-lock.txt')
-  const folder = join(ROOT, '.venv')
+/** Tools that come as Python packages: a folder of their own, which follows its lock file as node_modules does. */
+function installPythonTools(lock, folder, what) {
   whenChanged(join(folder, '.capfleet-lock'), [lock], () => {
-    say('installing Python packages of the tests (pip)')
+    say(`installing Python packages of ${what} (pip)`)
     const made = run('/usr/bin/python3', ['-m', 'venv', '--clear', folder])
     const args = [
       'install',
@@ -128,7 +128,8 @@ buildNative('build', {
 if (forBench && !run('cmake', ['--build', 'native/build', '--target', 'capfleet-engine-run'])) {
   fail('the program of the bench was not built; the message is above')
 }
-if (needs.has('python') || forKubernetes) installPythonTools()
+if (needs.has('python') || forKubernetes)
+  installPythonTools(join(ROOT, '.ci', 'python-lock.txt'), join(ROOT, '.venv'), 'the tests')
 if (needs.has('chart') || forKubernetes) buildChartTools()
 if (needs.has('chart')) makeKubernetesSchemas()
 if (needs.has('promtool')) unpackPromtool()
@@ -136,3 +137,9 @@ if (needs.has('s3')) buildS3Server()
 if (needs.has('engine')) buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
 if (needs.has('threads')) buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
 if (forKubernetes) buildKubernetes()
+if (forClients) {
+  installWhereAllowed(CLIENT_PACKAGES, '`npm run clients`')
+  const lock = join(ROOT, '.ci', 'clients-lock.txt')
+  installPythonTools(lock, join(ROOT, '.tools', 'clients'), 'generators of clients')
+  buildClientGenerator()
+}

@@ -78,6 +78,9 @@ export const KUBERNETES_PACKAGES = [
   'python3-venv',
 ]
 
+/** What `npm run clients` makes and runs clients in Python and Java with. */
+export const CLIENT_PACKAGES = ['python3-venv', 'default-jdk-headless', 'maven']
+
 export const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
 
 function missingPackages(names) {

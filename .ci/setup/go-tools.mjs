@@ -18,6 +18,12 @@ export function buildS3Server() {
   )
 }
 
+/** oapi-codegen. */
+export function buildClientGenerator() {
+  const about = { what: 'oapi-codegen, which makes clients in Go (a minute)', tests: 'of clients in Go' }
+  fromModule('clients', about, (build) => build(TOOLS, ['tool']))
+}
+
 /** helm, helm-unittest and kubeconform. */
 export function buildChartTools() {
   const about = {

@@ -143,7 +143,9 @@ export const DOWNLOAD_PARAMETERS = {
   },
   compression: {
     name: 'Compression',
-    says: 'How the body is compressed: gzip by fast, best or a level from 1 to 9; zstd by zstd, zstd_fast or zstd_ultra.',
+    says:
+      'How the body is compressed: gzip by fast, best or a level from 1 to 9; zstd by zstd, zstd_fast or zstd_ultra. ' +
+      'Wireshark 4.0 takes zstd files of several frames for damaged: unpack them by zstd -d, or choose gzip.',
     type: choiceType(COMPRESSIONS),
     default: 'none',
   },
