@@ -78,10 +78,17 @@ export const TEXTS = {
     usedOf: (used: number | null, all: number) => `${used ?? '?'} of ${all}`,
     inStep: 'in step',
     notInStep: 'not in step',
+    kinds: {
+      capfleet: 'capfleet',
+      api: 'api, of another maker',
+      legacy: 'legacy, of another maker: no paths below /api/v1/',
+    },
     facts: {
       site: 'Site',
       address: 'Address',
       version: 'Version',
+      kind: 'Kind',
+      lacks: 'Lacks',
       since: 'Since',
       asked: 'Asked',
       took: 'Answer took',

@@ -58,6 +58,11 @@ export const DEVICE_REPORT = named('Device', {
   storeBytes: integer.nullable().describe('Of the file system that holds the store'),
   storeFreeBytes: integer.nullable(),
   slotsTotal: integer,
+  slotsLimit: integer
+    .nullable()
+    .describe(
+      'How many streams the device is given for a while, because it refused one more; null: slotsTotal',
+    ),
   slotsUsed: integer.nullable(),
   waiting: integer.nullable(),
   readers: integer.nullable().describe('Downloads that the device itself counts'),

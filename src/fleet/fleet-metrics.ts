@@ -58,6 +58,23 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
       gauge.set({ state: 'waiting' }, fleet.largeAnswers.waiting)
     },
   )
+  metrics.gauge('device_kind', 'What each device can be asked for: 1', ['device', 'kind'], (gauge) => {
+    gauge.reset()
+    for (const { device } of fleet.members) {
+      const kind = fleet.kindOf(device.name)
+      if (kind !== undefined) gauge.set({ device: device.name, kind }, 1)
+    }
+  })
+  metrics.gauge(
+    'device_lacks',
+    'Paths of the API that a device did not answer, or not as the API has them, when it was asked last: 1',
+    ['device', 'path'],
+    (gauge) => {
+      gauge.reset()
+      for (const { device, health } of fleet.members)
+        for (const { path } of health.report.lacks) gauge.set({ device: device.name, path }, 1)
+    },
+  )
   metrics.gauge('device_breaker', 'State of the breaker of each device', ['device', 'state'], (gauge) => {
     gauge.reset()
     for (const { device, breaker } of fleet.members)

@@ -49,6 +49,14 @@ export function publishDeviceUse(
       }
     },
   )
+  metrics.figures(
+    'device_streams_limit',
+    'Streams that a device is given for a while because it refused one more; absent: downloads.streamsPerDevice',
+    ['device'],
+    (set) => {
+      for (const { device, limit } of use) if (limit !== undefined) set(limit, { device })
+    },
+  )
   metrics.beforeText(async () => {
     // While Redis is away the last figures stand; scheduler_reachable tells.
     if (!leases.reachable) return

@@ -166,10 +166,13 @@ export class LeaseScripts {
     return ((await this.#call('places', ...ids)) as PlaceReply[]).map(rowOf)
   }
 
-  /** Streams in use and waiters of each device, in the order given. */
+  /** Streams in use, waiters and the lowered limit of each device, in the order given. */
   async counts(devices: readonly string[]): Promise<readonly DeviceUse[]> {
     const counts = (await this.#call('counts', ...devices)) as number[]
-    return devices.map((_, i) => ({ used: counts[2 * i] ?? 0, waiting: counts[2 * i + 1] ?? 0 }))
+    return devices.map((_, i) => {
+      const [used = 0, waiting = 0, limit = -1] = counts.slice(3 * i, 3 * i + 3)
+      return { used, waiting, ...(limit < 0 ? {} : { limit }) }
+    })
   }
 
   #call(name: ScriptName, ...args: readonly (string | number)[]): Promise<unknown> {

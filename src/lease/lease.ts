@@ -64,6 +64,8 @@ export interface RequeueOptions {
 export interface DeviceUse {
   readonly used: number
   readonly waiting: number
+  /** How many streams it is given for a while, because it refused one more; left out: as many as are configured. */
+  readonly limit?: number
 }
 
 /** One request in the queue, of any replica. */

@@ -33,7 +33,10 @@ const DEVICE_COLUMNS: readonly Column<Device>[] = [
     value: ({ reachable }) => reachable,
     shown: ({ reachable }) => reachableText(reachable),
   },
-  { title: 'streams', value: ({ slotsUsed, slotsTotal }) => `${slotsUsed ?? '?'}/${slotsTotal}` },
+  {
+    title: 'streams',
+    value: ({ slotsUsed, slotsLimit, slotsTotal }) => `${slotsUsed ?? '?'}/${slotsLimit ?? slotsTotal}`,
+  },
   { title: 'waiting', value: ({ waiting }) => waiting },
   {
     title: 'oldest',
@@ -45,6 +48,7 @@ const DEVICE_COLUMNS: readonly Column<Device>[] = [
     value: ({ clockOffsetNs }) => clockOffsetNs,
     shown: (one) => clockText(one.clockOffsetNs),
   },
+  { title: 'kind', value: ({ kind }) => kind },
   { title: 'version', value: ({ version }) => version },
   { title: 'error', value: ({ error }) => error?.detail },
 ]

@@ -9,7 +9,7 @@ import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside, Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
 import type { ControlRequest } from './capture-control.tsx'
-import { Health } from './device-row.tsx'
+import { Health, lacksText } from './device-row.tsx'
 
 interface DeviceDetailsProps {
   readonly device: DeviceReport
@@ -91,6 +91,8 @@ function factsOf(
     [facts.site, device.site ?? ''],
     [facts.address, device.url],
     [facts.version, device.version ?? ''],
+    [facts.kind, device.kind ?? '', device.kind === null ? undefined : texts.kinds[device.kind]],
+    [facts.lacks, lacksText(device) ?? '', device.lacks.map(({ path }) => path).join(', ')],
     [facts.since, time(device.since)],
     [facts.asked, time(device.probedAt)],
     [facts.took, device.probeMs === null ? '' : `${device.probeMs.toFixed(1)} ms`],
@@ -107,7 +109,7 @@ function factsOf(
       device.oldestPacketNs ?? '',
       device.oldestPacketNs === null ? undefined : instantText(BigInt(device.oldestPacketNs), zone),
     ],
-    [facts.streams, texts.usedOf(device.slotsUsed, device.slotsTotal)],
+    [facts.streams, texts.usedOf(device.slotsUsed, device.slotsLimit ?? device.slotsTotal)],
     [facts.readers, String(device.readers ?? '')],
     [facts.waiting, String(device.waiting ?? '')],
   ]

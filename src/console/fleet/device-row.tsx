@@ -19,7 +19,8 @@ interface DeviceRowProps {
 
 export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps) {
   const { zone } = useSurroundings()
-  const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, waiting, storeFreeBytes } = device
+  const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, slotsLimit } = device
+  const { waiting, storeFreeBytes, kind, lacks } = device
   const details = changed(currentState(), { device: name })
   return (
     <tr aria-rowindex={rowIndex} data-device={name} aria-current={isOpened ? 'true' : undefined}>
@@ -38,7 +39,12 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
         <CopyBeside text={name} />
       </th>
       <td>
-        <Health device={device} />
+        <Health device={device} />{' '}
+        {kind === null ? null : (
+          <span class={lacks.length === 0 ? 'quiet' : 'warning'} title={lacksText(device)}>
+            {kind}
+          </span>
+        )}
       </td>
       <CaptureCells device={device} />
       <td class="number">
@@ -63,11 +69,16 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
         )}
       </td>
       <td class="number">
-        {slotsUsed ?? TEXTS.none}/{slotsTotal}
+        {slotsUsed ?? TEXTS.none}/{slotsLimit ?? slotsTotal}
       </td>
       <td class="number">{waiting ?? TEXTS.none}</td>
     </tr>
   )
+}
+
+/** A line for each path that the device lacks. */
+export function lacksText({ lacks }: DeviceReport): string | undefined {
+  return lacks.length === 0 ? undefined : lacks.map(({ detail }) => detail).join('\n')
 }
 
 /** Told by a word beside the colour. */

@@ -74,6 +74,7 @@ function reportOf(
     storeBytes: status?.storeBytes ?? null,
     storeFreeBytes: status?.storeFreeBytes ?? null,
     slotsTotal: limits.streamsPerDevice,
+    slotsLimit: use?.limit ?? null,
     slotsUsed: use?.used ?? null,
     waiting: use?.waiting ?? null,
     readers: status?.readers ?? null,

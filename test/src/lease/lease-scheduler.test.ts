@@ -261,6 +261,10 @@ describe('the lease scheduler', () => {
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'w', position: 1 })
     assert.equal(await used(), '0 0 0')
+    assert.deepEqual(await scripts.counts(['a', 'c']), [
+      { used: 0, waiting: 1, limit: 0 },
+      { used: 0, waiting: 0 },
+    ])
     const waiting = [{ ...request, ...ticket, kind: 'waiting', attempt: 1 }] as const
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.reassert(waiting), [{ id: 'id1', attempt: 1, state: 'w' }])

@@ -10,6 +10,7 @@ import {
   ApiDevice,
   type LimitStyle,
 } from '../../support/devices/api-device.ts'
+import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
@@ -99,6 +100,24 @@ describe('a device of another maker', () => {
       assert.equal(foreign.mostRunning, 1)
       assert.ok(foreign.refused > 0)
     })
+
+  test('that refuses a stream is shown with the limit that it has for now', async () => {
+    foreign.behaviour = { streamsMax: 0 }
+    const waiting = range('&Wait=600')
+    const limitsOf = async () => {
+      const { devices } = (await get('/v1/devices')).json() as { devices: { slotsLimit: number | null }[] }
+      return devices.map(({ slotsLimit }) => slotsLimit)
+    }
+    const isLowered = async () => (await limitsOf()).join() === '0,'
+    await eventually(isLowered, { message: 'the limit is shown' })
+    const isTold = async () =>
+      (await httpGet(`${gateway.url}/metrics`)).body.includes(
+        '\ncapfleet_device_streams_limit{device="foreign"} 0\n',
+      )
+    await eventually(isTold, { message: 'the metric tells it' })
+    foreign.behaviour = {}
+    assert.equal((await waiting).status, 200)
+  })
 
   test('that frees a stream late is asked again', async () => {
     const held = foreign.until(() => foreign.refused > 0)

@@ -90,6 +90,16 @@ describe('a device of another maker that lacks paths', () => {
     })
   })
 
+  test('is told by metrics', async () => {
+    const metrics = (await httpGet(`${gateway.url}/metrics`)).body.toString()
+    const told = (line: string) => assert.ok(metrics.includes(`\n${line} 1\n`), line)
+    told('capfleet_device_kind{device="whole",kind="api"}')
+    told('capfleet_device_kind{device="old",kind="legacy"}')
+    told(`capfleet_device_lacks{device="old",path="${VERSION}"}`)
+    assert.ok(!metrics.includes(`capfleet_device_lacks{device="whole",path="${VERSION}"}`))
+    assert.ok(!metrics.includes('capfleet_device_kind{device="stranger"'))
+  })
+
   test('is down when it shows no sign of an appliance, with the reason', async () => {
     const { reachable, kind, error } = await reportOf('stranger')
     assert.deepEqual([reachable, kind], [false, null])
