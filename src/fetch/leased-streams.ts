@@ -60,6 +60,8 @@ export class LeasedStreams implements AsyncDisposable {
   readonly #sources = new Map<string, Source>()
   /** Devices whose streams have not been opened yet. */
   readonly #unopened: Set<string>
+  /** The device of a failure that was judged to be one stream too many, which stays so when the others' streams end. */
+  readonly #crowded = new WeakMap<CapfleetError, string>()
 
   /** Waits for the lease; the streams are the caller's to open. Fails as the scheduler does. */
   static async acquire(
@@ -147,11 +149,15 @@ export class LeasedStreams implements AsyncDisposable {
    */
   async #crowdedDevice(error: unknown): Promise<string | undefined> {
     if (!isUnspoken(error)) return undefined
+    const known = this.#crowded.get(error)
+    if (known !== undefined) return known
     const [device, ...more] = devicesOf(error)
     if (device === undefined || more.length > 0 || !isForeign(this.#parts.fleet.kindOf(device)))
       return undefined
     const [use] = await this.#parts.leases.use([device]).catch(() => [])
-    return use !== undefined && use.used > 1 ? device : undefined
+    if (use === undefined || use.used <= 1) return undefined
+    this.#crowded.set(error, device)
+    return device
   }
 
   /** The first failure that matters ends the others: the download cannot succeed any more. */
