@@ -43,6 +43,7 @@ function pcaps(): [string, Buffer][] {
     ],
     ['big-endian.pcap', swapped(makePcap(mixed))],
     of('vlans', vlanFrame, 60),
+    of('interface-tags', interfaceTagFrame, 20),
     of('fragments', fragmentFrame, 40),
     of('jumbo', jumboFrame, 6),
     of('odd-types', oddFrame, 40),
@@ -55,12 +56,11 @@ function pcaps(): [string, Buffer][] {
     of('ip-in-ip', ipInIpFrame, 30),
     ['big-tcp.pcap', makePcap([{ ns: MADE_START_NS, ...whole(bigTcpFrame()) }])],
     of('raw-ip', plainPacket, 40, { linkType: LINK_TYPE.raw }),
-    of('ppp', (random) => Buffer.concat([layer.hex('ff030021'), ipv4Packet(random)]), 30, {
-      linkType: LINK_TYPE.ppp,
-    }),
+    of('ppp', pppFrame, 30, { linkType: LINK_TYPE.ppp }),
     of('cooked', cookedFrame, 30, { linkType: LINK_TYPE.cooked }),
     of('cooked-v2', cooked2Frame, 30, { linkType: LINK_TYPE.cooked2 }),
     ['empty.pcap', makePcap([])],
+    ['timestamp_invalid.pcap', withLongFractions(makePcap(mixed.slice(0, 6)))],
     ['no-bytes.pcap', makePcap(mixed.slice(0, 5).map((record) => cut(record, 0)))],
     ['year-2105.pcap', makePcap([{ ...(mixed[0] as PcapRecord), ns: (2n ** 32n - 1n) * 1_000_000_000n }])],
   ]
@@ -120,6 +120,18 @@ function swapped(file: Buffer): Buffer {
     const captured = file.readUInt32LE(at + 8)
     bytes.subarray(at, at + 16).swap32()
     at += 16 + captured
+  }
+  return bytes
+}
+
+/** Fractions of a second or more, also of those whose highest bit is set. */
+function withLongFractions(file: Buffer): Buffer {
+  const bytes = Buffer.from(file)
+  const fractions = [1_000_000_000, 1_500_000_000, 2 ** 31 - 1, 2 ** 31, 4_000_000_000, 2 ** 32 - 1]
+  let at = 24
+  for (const fraction of fractions) {
+    bytes.writeUInt32LE(fraction, at + 4)
+    at += 16 + bytes.readUInt32LE(at + 8)
   }
   return bytes
 }
@@ -237,6 +249,15 @@ function vlanFrame(random: SeededRandom): Buffer {
     type = tag === 0 ? TYPE.vlan : random.pick([TYPE.serviceVlan, TYPE.vlan, TYPE.oldVlan])
   }
   return layer.ethernet(type, payload, someEnds(random))
+}
+
+/** What interfaces of virtual machines are told apart by (VN-Tag), also in front of a VLAN. */
+function interfaceTagFrame(random: SeededRandom): Buffer {
+  const [type, payload] = typed(random)
+  const isInVlan = random.next() < 0.5
+  const [next, rest] = isInVlan ? [TYPE.vlan, layer.tagged(400, type, payload)] : [type, payload]
+  const tag = Buffer.concat([layer.bytesOf(random.integer(1, 99) * 65_536, 4), layer.bytesOf(next, 2), rest])
+  return layer.ethernet(TYPE.interfaceTag, tag, someEnds(random))
 }
 
 /** The first, one in the middle or the last, of IPv4 or IPv6. */
@@ -387,6 +408,12 @@ function bigTcpFrame(): Buffer {
   })
   const datagram = layer.udp(50_000, 4_789, layer.vxlan(7, layer.ethernet(TYPE.ipv4, inner)), 0)
   return layer.ethernet(TYPE.ipv4, layer.ipv4(PROTOCOL.udp, datagram, { totalLength: 0 }))
+}
+
+function pppFrame(random: SeededRandom): Buffer {
+  const isMpls = random.next() < 0.4
+  const packet = isMpls ? layer.mpls([random.integer(16, 99)], ipv4Packet(random)) : ipv4Packet(random)
+  return Buffer.concat([layer.hex('ff03', isMpls ? '0281' : '0021'), packet])
 }
 
 /** What Linux puts in front where it hides the link: sent, received, to all. */

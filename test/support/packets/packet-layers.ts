@@ -9,6 +9,7 @@ export const TYPE = {
   ipv6: 0x86dd,
   mpls: 0x8847,
   erspan: 0x88be,
+  interfaceTag: 0x8926,
   serviceVlan: 0x88a8,
   oldVlan: 0x9100,
   switchTime: 0xd28b,
