@@ -1,9 +1,10 @@
 // Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
 // the Node.js that runs capfleet), the native build; for tests more tools too. Quick when nothing is missing.
-//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--clients|--test-files FILE...]
+//   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--clients|--test-files [FILE...]]
 // --test adds what `npm test` needs, --bench with it what `npm run bench` needs, --engine-tests the engine's own tests alone,
 // --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --clients what
-// `npm run clients` needs, --test-files what these test files need.
+// `npm run clients` needs, --test-files what
+// all test files need, and these.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
@@ -116,7 +117,7 @@ installPackages([
   ...(forTests ? TEST_PACKAGES : []),
   ...(forKubernetes ? KUBERNETES_PACKAGES : []),
 ])
-if (testFiles.length > 0) installWhereAllowed(TEST_PACKAGES, 'tests that use them')
+if (filesAt !== -1) installWhereAllowed(TEST_PACKAGES, 'tests that use them')
 if (forBench) installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')
 installModules()
 buildConsole()
