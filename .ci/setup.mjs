@@ -3,8 +3,7 @@
 //   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--clients|--test-files [FILE...]]
 // --test adds what `npm test` needs, --bench with it what `npm run bench` needs, --engine-tests the engine's own tests alone,
 // --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --clients what
-// `npm run clients` needs, --test-files what
-// all test files need, and these.
+// `npm run clients` needs, --test-files what all test files need, and these.
 // Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'

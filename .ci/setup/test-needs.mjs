@@ -1,7 +1,8 @@
 // What test files need besides packages and the native build, by the modules that they import, at any distance.
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
 import { ROOT } from './console.mjs'
+import { importsOf } from './imports.mjs'
 
 /** "python" are the tools of .ci/python-lock.txt, "engine" and "threads" the engine's tests in their two builds. */
 export const NEEDS = {
@@ -20,15 +21,7 @@ export const ALL_NEEDS = new Set(Object.values(NEEDS).flat())
 
 /** What is no file, as a pattern, needs everything. */
 export function needsOf(files) {
-  const paths = files.map((file) => resolve(ROOT, file))
-  if (!paths.every(existsSync)) return ALL_NEEDS
-  const seen = new Set()
-  const visit = (path) => {
-    if (seen.has(path)) return
-    seen.add(path)
-    const imports = readFileSync(path, 'utf8').matchAll(/ from '(\.[^']*)'/g)
-    for (const [, name] of imports) visit(join(dirname(path), name))
-  }
-  for (const path of paths) visit(path)
-  return new Set([...seen].flatMap((path) => NEEDS[relative(ROOT, path)] ?? []))
+  const paths = files.map((file) => relative(ROOT, resolve(ROOT, file)))
+  if (!paths.every((path) => existsSync(join(ROOT, path)))) return ALL_NEEDS
+  return new Set([...importsOf(paths).files].flatMap((path) => NEEDS[path] ?? []))
 }

@@ -3,14 +3,19 @@
  * parked. They continue exactly behind what was delivered, or the device is given up.
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ArrivedRecords, SortWindow } from '../../native/record-merge.ts'
 import { CapfleetError } from '../base/error.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
 import { formatPcapHeader, PCAP_HEADER_BYTES, type StreamHeader } from '../pcap/pcap-header.ts'
-import { type ChunkStream, PcapInput, SORT_WINDOW } from '../pcap/pcap-input.ts'
+import {
+  type ArrivedRecords,
+  type ChunkStream,
+  PcapInput,
+  SORT_WINDOW,
+  type SortWindow,
+} from '../pcap/pcap-input.ts'
 import { withoutPadding } from '../pcap/record-boundary.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'

@@ -7,6 +7,8 @@ import {
 import { CapfleetError } from '../base/error.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, parsePcapHeader, type StreamHeader } from './pcap-header.ts'
 
+export type { ArrivedRecords, SortWindow }
+
 /** The bytes of a stream as they arrive. A chunk is valid until the next one is asked for. */
 export interface ChunkStream extends AsyncIterator<Uint8Array> {
   /**
