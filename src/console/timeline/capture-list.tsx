@@ -4,7 +4,8 @@ import { durationText, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
-import type { CaptureSpan, FoundCaptures } from './captures.ts'
+import type { CaptureSpan } from './capture-spans.ts'
+import type { FoundCaptures } from './captures.ts'
 
 interface CaptureListProps {
   readonly found: FoundCaptures | undefined
@@ -34,8 +35,8 @@ export function CaptureList({ found, onChoose }: CaptureListProps) {
                 <span class="mono">
                   {capture.isActive ? TEXTS.timeline.runs : durationText(capture.toNs - capture.fromNs)}
                 </span>
-                <span class="mono number">{countText(capture.packets)}</span>
-                <span class="mono number">{bytesText(capture.bytes)}</span>
+                <span class="mono number">{capture.packets === null ? '–' : countText(capture.packets)}</span>
+                <span class="mono number">{capture.bytes === null ? '–' : bytesText(capture.bytes)}</span>
               </button>
               <CopyBeside text={capture.name} />
             </li>

@@ -1,17 +1,8 @@
 /** The captures of devices, as the fleet's list has them, for the lanes that can be seen. */
 import { openAnswer, type Schemas } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
+import { type CaptureSpan, spansOf } from './capture-spans.ts'
 import type { TimeView } from './time-view.ts'
-
-export interface CaptureSpan {
-  readonly device: string
-  readonly name: string
-  readonly fromNs: bigint
-  readonly toNs: bigint
-  readonly isActive: boolean
-  readonly packets: string
-  readonly bytes: string
-}
 
 export interface FoundCaptures {
   /** The newest first. */
@@ -52,15 +43,7 @@ async function askList(
   const answer = (await (
     await openAnswer(`stream/list?${query}`, { signal })
   ).json()) as Schemas['FleetCaptureList']
-  const captures = answer.List.map((item) => ({
-    device: item.Device,
-    name: item.StreamName,
-    fromNs: BigInt(item.StartTS),
-    toNs: BigInt(item.EndTS),
-    isActive: item.IsActive,
-    packets: item.PacketCnt,
-    bytes: item.ByteCnt,
-  }))
+  const captures = spansOf(answer.List)
   const failures = new Map(answer.Unreachable.map(({ Device, ...failure }) => [Device, failure]))
   return { captures, isCut: answer.Next !== undefined, failures }
 }

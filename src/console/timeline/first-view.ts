@@ -3,7 +3,8 @@
  * last. The oldest packet of a fleet may be months old, and beside it an hour of today would be a pixel.
  */
 import { NS_PER_S, nowNs } from '../base/instants.ts'
-import { askNewest, type CaptureSpan } from './captures.ts'
+import type { CaptureSpan } from './capture-spans.ts'
+import { askNewest } from './captures.ts'
 import { type TimeView, viewAround } from './time-view.ts'
 
 const DAY_NS = 86_400n * NS_PER_S
