@@ -13,10 +13,11 @@ import { readPassword } from './command/password-prompt.ts'
 import { createProgressBar } from './command/progress-bar.ts'
 import { Device } from './device/device.ts'
 import { ANSWER_BYTES_MAX, DeviceClient } from './device/device-client.ts'
-import { type DeviceKind, isForeign } from './device/device-kind.ts'
+import { type DeviceKind, type ForeignKind, isForeign } from './device/device-kind.ts'
 import { decode } from './fetch/decode.ts'
 import { readClaims } from './fetch/device-claims.ts'
 import { proveFilters } from './fetch/proved-filters.ts'
+import { awaitShownFilters } from './fetch/shown-filters.ts'
 import { openSource, type Source } from './fetch/source.ts'
 import { type CaptureEntry, newestFirst, readCaptureEntry } from './fleet/capture-entry.ts'
 import { probeClock, probeStatus, probeVersion } from './fleet/health/device-probe.ts'
@@ -127,6 +128,8 @@ export async function checkDevice(
     await checkEstimates(check)
     ask('a second of packets')
     if (list !== undefined) await checkStream(check, list, kind)
+    ask('whether it heeds filters')
+    if (list !== undefined && isForeign(kind)) await checkHeeded(check, list, kind)
     return findings.findings
   } finally {
     client.close()
@@ -199,12 +202,33 @@ async function checkFilters({ client, name, findings, signal }: Check): Promise<
   const refusal = await attempt(() => proveFilters(client, name, { caller: CALLER, signal }), signal)
   if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it refuses a filter that is none')
   else {
-    const fix = 'users whose bounds have a filter get none of its packets; others filter at their own risk'
+    const fix = 'users whose bounds have a filter get none of its packets'
     const isShown = refusal.code !== 'device-protocol'
     const detail = isShown
       ? refusal.message
       : 'it took a filter that is none, and may pass over others in silence'
     findings.warn('filters', { detail, fix })
+  }
+}
+
+/** Whether downloads with a filter get what passes it. One stream at a time. */
+async function checkHeeded(
+  { client, name: device, findings, signal }: Check,
+  { name, startNs }: CaptureEntry,
+  kind: ForeignKind,
+): Promise<void> {
+  const range = `TSBegin=${startNs}&TSEnd=${startNs + NS_PER_S}&TSUnit=nanos`
+  const [path, filters] =
+    kind === 'legacy'
+      ? [`/pcap/single?StreamName=${encodeURIComponent(name)}`, ['FilterBPF']]
+      : [`/api/v1/pcap/timerange?${range}`, ['FilterBPF', 'FilterFrame']]
+  for (const filter of filters) {
+    const step = { device, target: `${path}&${filter}=` }
+    const failure = await attempt(() => awaitShownFilters(client, step, { caller: CALLER, signal }), signal)
+    if (failure instanceof CapfleetError) {
+      const fix = `downloads with ${filter} are refused`
+      findings.warn(filter, { detail: failure.message, fix })
+    } else findings.ok(filter, 'it leaves out what does not pass')
   }
 }
 

@@ -76,6 +76,8 @@ describe('a device of another maker', () => {
       timestamps: 'ok',
       order: 'ok',
       'going on': 'warning',
+      FilterBPF: 'ok',
+      FilterFrame: 'ok',
     })
     assert.match(detail(findings, 'version'), /^7\.1, of another maker$/)
     assert.match(detail(findings, 'download'), /^17 packets/)
@@ -84,6 +86,15 @@ describe('a device of another maker', () => {
   test('that ends its answers with the connection, or has microseconds', async () => {
     assert.equal(levels(await check({ endsByClose: 'whole' })).end, 'warning')
     assert.equal(detail(await check({ isCoarse: true }), 'timestamps'), 'microseconds')
+  })
+
+  test('that passes over a filter', async () => {
+    const findings = await check({ ignores: ['FilterFrame'] })
+    assert.deepEqual([levels(findings).FilterBPF, levels(findings).FilterFrame], ['ok', 'warning'])
+    assert.equal(
+      findings.find((finding) => finding.check === 'FilterFrame')?.fix,
+      'downloads with FilterFrame are refused',
+    )
   })
 
   test('that refuses downloads, or is not there', async () => {
@@ -102,7 +113,7 @@ describe('a device of another maker', () => {
     foreign.behaviour = {}
     const questions: string[] = []
     await checkDevice(device(), NEVER, (question) => questions.push(question))
-    assert.equal(questions.length, 7)
+    assert.equal(questions.length, 8)
     assert.match(questions[0] ?? '', /^its version \(30 s at most\)$/)
   })
 
@@ -131,7 +142,7 @@ describe('a device of another maker', () => {
     assert.match(stdout, /^0 problems, 4 warnings$/m)
     assert.ok(!(stdout + stderr).includes(foreign.password))
     const json = await run('--url', foreign.config.url, '--json')
-    assert.equal(JSON.parse(json.stdout).findings.length, 11)
+    assert.equal(JSON.parse(json.stdout).findings.length, 13)
     for (const [options, said] of [
       [['foreign', '--url', foreign.config.url], /by its name \(foreign\) or by --url, not both/],
       [['--url', 'http://u:p@127.0.0.1'], /--url must be http:.* without user/],
