@@ -5,8 +5,10 @@
 export default async function* record(events) {
   for await (const { type, data } of events) {
     // The one without a file is the last, of all files: a run that was killed has none.
-    if (type === 'test:summary')
-      yield `${JSON.stringify(data.file === undefined ? {} : { file: data.file, tookMs: data.duration_ms })}\n`
+    if (type === 'test:summary') {
+      const { file, duration_ms: tookMs, success } = data
+      yield `${JSON.stringify(file === undefined ? {} : { file, tookMs, success })}\n`
+    }
     if (type !== 'test:fail') continue
     const { error } = data.details
     // A suite fails because of its tests, which come first.

@@ -16,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 // Of each test, hook and suite that sets no limit itself; Node.js lets no test inherit the limit of its suite then. It is
@@ -47,20 +47,37 @@ function run(patterns, concurrency) {
       ],
       { stdio: 'inherit' },
     )
-    const failures = new Map()
-    const times = new Map()
-    let isWhole = false
-    for (const line of readFileSync(list, 'utf8').split('\n')) {
-      if (line === '') continue
-      const { file, test, message, tookMs } = JSON.parse(line)
-      if (file === undefined) isWhole = true
-      else if (tookMs !== undefined) times.set(file, tookMs)
-      else if (!failures.has(file)) failures.set(file, `${test}: ${message}`)
+    const lines = readFileSync(list, 'utf8').split('\n')
+    return {
+      passed: status === 0,
+      ...readRecord(lines.filter((line) => line !== '').map((line) => JSON.parse(line))),
     }
-    return { passed: status === 0, isWhole, failures, times }
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/**
+ * What run-record.mjs has written. The file of a failed test is where it was made, perhaps by a module that files share: the
+ * summary of a file says whether it failed. One whose process ended too early has none, and fails by its name.
+ */
+function readRecord(rows) {
+  const failures = new Map()
+  const times = new Map()
+  let isWhole = false
+  let first
+  for (const { file, tookMs, success, test, message } of rows) {
+    if (test !== undefined) {
+      if (file !== undefined && resolve(test) === file) failures.set(file, `${test}: ${message}`)
+      else first ??= `${test}: ${message}`
+    } else if (file === undefined) isWhole = true
+    else {
+      times.set(file, tookMs)
+      if (!success) failures.set(file, first ?? 'it has failed')
+      first = undefined
+    }
+  }
+  return { isWhole, failures, times }
 }
 
 /** Writes how long each file took. */

@@ -47,6 +47,15 @@ async function runIn(path: string, options: readonly string[]) {
   return { status, stdout, flaky: await resultOf('flaky.txt'), times: await resultOf('times.txt') }
 }
 
+test('a test that another module makes fails its file, also when that is run once more', async () => {
+  const shared = "import { test } from 'node:test'\nexport const contract = () => test('is shared', () => { throw new Error('no more') })\n"
+  const { status, stdout } = await run({
+    'shared.mjs': shared,
+    'a.test.mjs': "import { contract } from './shared.mjs'\ncontract()\n",
+  })
+  assert.equal(status, 1, stdout)
+})
+
 test('all pass: one run', async () => {
   const { status, stdout, flaky, times } = await run({ 'a.test.mjs': PASSES })
   assert.deepEqual([status, flaky], [0, undefined])

@@ -10,6 +10,9 @@ import { USER_PASSWORD } from '../../support/suite-secrets.ts'
 const RANGE = 'TSBegin=1790000000000000000&TSEnd=1790000001000000000&TSUnit=nanos'
 const TICKET_TARGET = '/api/v1/pcap/single?StreamName=east-first'
 
+const ORDER = `/v1/exports?${RANGE}`
+const KEY = { 'idempotency-key': 'daily' }
+
 interface Left {
   readonly token: string
   readonly tokenId: string
@@ -24,9 +27,11 @@ for (const role of ['user', 'full'] as const)
   describe(`a name that somebody else had before, of the role ${role}`, () => {
     let fleet: SmallFleet
     let left: Left
+    let keyed: string
     before(async () => {
       fleet = await startSmallFleet()
       left = await leaveAll()
+      keyed = String((await made(ORDER, { ...fleet.gateway.as[role], ...KEY })).json().id)
       const { users } = fleet.gateway.config.auth
       await removeUser(users, role)
       await fleet.gateway.reloadUsers()
@@ -82,6 +87,15 @@ for (const role of ['user', 'full'] as const)
       assert.ok(tokens.every(({ id }) => id !== left.tokenId))
     })
 
+    test('orders with a key that the earlier user had used too', async () => {
+      const own = { ...fleet.gateway.as[role], ...KEY }
+      // Its name is the user's when the next second has begun.
+      await eventually(async () => (await ask(ORDER, undefined, 'POST')).status === 202, { message: 'orders' })
+      const answer = await ask(ORDER, own, 'POST')
+      assert.equal(answer.status, 202, answer.body.toString())
+      assert.notEqual(answer.json().id, keyed)
+    })
+
     test('continues no download of the earlier user, and changes nothing of theirs', async () => {
       const { receipt, exported, schedule, tokenId } = left
       const resumed = await ask(`/api/v1/pcap/timerange?Resume=${receipt}&Offset=24`)
@@ -104,3 +118,18 @@ for (const role of ['user', 'full'] as const)
       assert.equal((await ask(`/v1/schedules/${left.schedule}`, admin, 'DELETE')).status, 200)
     })
   })
+
+test('a user who was added on a computer whose clock is ahead can use what they make', async () => {
+  await using fleet = await startSmallFleet()
+  const { users } = fleet.gateway.config.auth
+  await removeUser(users, 'user')
+  await fleet.gateway.reloadUsers()
+  await putUser(users, { name: 'user', role: 'user', since: new Date(Date.now() + 60_000) }, USER_PASSWORD)
+  await fleet.gateway.reloadUsers()
+  const ask = (path: string, headers: Readonly<Record<string, string>>, method = 'GET') =>
+    httpGet(fleet.gateway.url + path, { method, headers })
+  const { token } = (await ask('/v1/tokens', fleet.gateway.as.user, 'POST')).json()
+  const byToken = await ask('/v1/devices', { authorization: `Bearer ${token}` })
+  const ordered = await ask(ORDER, fleet.gateway.as.user, 'POST')
+  assert.deepEqual([byToken.status, ordered.status], [200, 202], `${byToken.body}${ordered.body}`)
+})

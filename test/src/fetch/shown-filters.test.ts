@@ -109,6 +109,48 @@ describe('a device of another maker that may pass over filters', () => {
     assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
   })
 
+  test('gives nothing in place of filtered packets: its kind is not known yet', async () => {
+    foreign.behaviour = { missing: /./ }
+    await using fresh = await startTempGateway([foreign], redis.url)
+    foreign.behaviour = SILENT
+    const answer = await httpGet(`${fresh.url}${WAYS[0][1]}&FilterBPF=odd`, { headers: fresh.as.user })
+    assert.notEqual(answer.status, 200, `${readPcap(answer.body).records.length} packets`)
+  })
+
+  test('gives nothing in place of filtered packets: its oldest packet is removed while it shows', async () => {
+    let calls = 0
+    foreign.behaviour = { ...SILENT, order: (records) => records.slice((calls += 1) > 2 ? 1 : 0) }
+    const answer = await get(`${WAYS[0][1]}&FilterBPF=odd`)
+    assert.notEqual(answer.status, 200, `${readPcap(answer.body).records.length} packets`)
+  })
+
+  test('gives nothing in place of filtered packets: they come after it had none', async () => {
+    let calls = 0
+    foreign.behaviour = { ...SILENT, order: (records) => ((calls += 1) > 1 ? records : []) }
+    const answer = await get(`${WAYS[0][1]}&FilterBPF=odd`)
+    assert.notEqual(answer.status, 200, `${readPcap(answer.body).records.length} packets`)
+  })
+
+  for (const [[how, path], filter] of [
+    [WAYS[2], 'FilterBPF'],
+    [WAYS[3], 'FilterFrame'],
+  ] as const)
+    test(`gives nothing in place of filtered packets: it heeds ${filter} of ranges, but not ${how}`, async () => {
+      foreign.behaviour = {
+        get ignores() {
+          return foreign.asked.at(-1)?.includes('/timerange?') === true ? [] : [filter]
+        },
+      }
+      const answer = await get(`${path}&${filter}=${filter === 'FilterBPF' ? 'odd' : 'capture.port==3'}`)
+      assert.notEqual(answer.status, 200, `${readPcap(answer.body).records.length} packets`)
+    })
+
+  test('shows it also when a stream that has ended counts a little longer', async () => {
+    foreign.behaviour = { streamsMax: 1, isFreedLate: true }
+    const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&Wait=20`)
+    assert.equal(status, 200, `${body} after ${foreign.asked.length} questions`)
+  })
+
   test('may have no packets that a filter could leave out, big-endian timestamps of microseconds, and zeros at its end', async () => {
     foreign.behaviour = SILENT
     const before = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos`
