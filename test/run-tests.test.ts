@@ -48,7 +48,8 @@ async function runIn(path: string, options: readonly string[]) {
 }
 
 test('a test that another module makes fails its file, also when that is run once more', async () => {
-  const shared = "import { test } from 'node:test'\nexport const contract = () => test('is shared', () => { throw new Error('no more') })\n"
+  const shared =
+    "import { test } from 'node:test'\nexport const contract = () => test('is shared', () => { throw new Error('no more') })\n"
   const { status, stdout } = await run({
     'shared.mjs': shared,
     'a.test.mjs': "import { contract } from './shared.mjs'\ncontract()\n",

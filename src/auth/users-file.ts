@@ -134,7 +134,7 @@ export class UsersFile {
     for (const [name, { stored: was, revoke, replace }] of before) {
       const now = this.#entries.get(name)?.stored
       if (now?.password !== was.password) replace.abort(unauthenticated(`${name} has another password now`))
-      if (now?.since !== was.since || now === undefined)
+      if (now === undefined || !isSameSince(now, was))
         revoke.abort(unauthenticated(`the user ${name} has been removed`))
       else if (mayLess(now, was)) revoke.abort(rightsTaken(now))
     }
@@ -220,12 +220,23 @@ function boundsOfStored({
   return boundsOf(name, written)
 }
 
+const CLOCKS_DIFFER_MS = 5_000
+
+/** The clock of the computer on which the user was added may be ahead: the name is theirs then when it is seen. */
+function seenSince(sinceMs: number, nowMs: number): number {
+  return sinceMs > nowMs + CLOCKS_DIFFER_MS ? nowMs - (nowMs % 1_000) : sinceMs
+}
+
+function isSameSince(a: StoredUser, b: StoredUser): boolean {
+  return Date.parse(a.since ?? '') === Date.parse(b.since ?? '') || a.since === b.since
+}
+
 function newEntry(
   stored: StoredUser,
   { revoke, replace }: Pick<Entry, 'revoke' | 'replace'> = newEnds(),
 ): Entry {
   const { name, role, since } = stored
-  const sinceMs = since === undefined ? undefined : Date.parse(since)
+  const sinceMs = since === undefined ? undefined : seenSince(Date.parse(since), Date.now())
   // It has a salt in it, so that equal passwords of two users have different marks.
   const mark = hash('sha256', stored.password, 'base64url').slice(0, MARK_LENGTH)
   const credential = { kind: 'password', mark } as const
@@ -241,7 +252,7 @@ function newEnds(): Pick<Entry, 'revoke' | 'replace'> {
 
 /** Streams that run go on under the user's new role, or password, unless they may have less. */
 function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
-  if (before?.stored.since !== stored.since || before === undefined || mayLess(stored, before.stored))
+  if (before === undefined || !isSameSince(before.stored, stored) || mayLess(stored, before.stored))
     return newEntry(stored)
   const { role, password } = before.stored
   const isSamePassword = password === stored.password

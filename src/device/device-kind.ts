@@ -28,6 +28,9 @@ export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
   return kind === 'api' || kind === 'legacy'
 }
 
+/** A stream that has just ended here may count at a device of another maker a little longer: the pauses of those that wait. */
+export const FREED_LATE_MS = [50, 200, 750] as const
+
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
 
 /** Parameters whose work the gateway can do on the packets, in a merge of that one device. */

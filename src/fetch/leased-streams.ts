@@ -5,7 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
 import { Span } from '../base/spans.ts'
-import { isForeign } from '../device/device-kind.ts'
+import { FREED_LATE_MS, isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
@@ -240,9 +240,6 @@ export class LeasedStreams implements AsyncDisposable {
 
 /** A lease that is free is granted within so long, as a rule; else the device is asked once more than it needs. */
 const AT_ONCE_MS = 50
-
-/** A stream that has just ended here may count at its device a little longer. */
-const FREED_LATE_MS = [50, 200, 750] as const
 
 const UNSPOKEN_REFUSALS: ReadonlySet<ErrorCode> = new Set([
   'device-protocol',

@@ -2,8 +2,9 @@
 import { CapfleetError } from '../base/error.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import { passedOver, passedOverBy } from '../device/device-kind.ts'
+import { isForeign, kindOfAnswer, passedOver, passedOverBy } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
+import type { DownloadStep } from '../fleet/plan.ts'
 import { parseIgnoredNames } from '../query/ignored-names.ts'
 
 /** A device that filters must compile it, and cannot. */
@@ -41,15 +42,24 @@ const NOT_NOW: ReadonlySet<string> = new Set([
   'store-unavailable',
 ])
 
+const FILTERS = ['FilterBPF', 'FilterFrame', 'FilterRE']
+
 /**
  * Fails with device-protocol when the device says that it ignored something that it was asked for, but for After, of which it
- * says itself what it did; and when it is of another maker, and was asked for what only ours know.
+ * says itself what it did; and when it is of another maker, and was asked for what only ours know, or for a
+ * filter as if it were ours: it has not shown that it heeds one.
  */
-export function refuseIgnored(device: string, target: string, { head }: Pick<DeviceStream, 'head'>): void {
+export function refuseIgnored(
+  { device, target, deviceKind }: Pick<DownloadStep, 'device' | 'target' | 'deviceKind'>,
+  { head }: Pick<DeviceStream, 'head'>,
+): void {
   const silent = passedOver(target, head.headers)
   if (silent !== undefined) throw passedOverBy(device, silent)
-  const ignored = parseIgnoredNames(head.headers['capfleet-ignored'])
   const asked = new URLSearchParams(target.slice(target.indexOf('?') + 1))
+  const filter = FILTERS.find((name) => asked.has(name))
+  if (filter !== undefined && !isForeign(deviceKind) && kindOfAnswer(head.headers) !== 'capfleet')
+    throw passedOverBy(device, filter)
+  const ignored = parseIgnoredNames(head.headers['capfleet-ignored'])
   const [name] = ignored.filter((one) => one !== 'After' && asked.has(one))
   if (name === undefined) return
   throw deviceProtocol(device, `does not know ${name}, and would send something else than was asked for`)

@@ -3,10 +3,11 @@
  * passed it. So each has to show first that it heeds it: of a moment in which it has packets, none may pass a filter that none can
  * pass. A gateway asks that once in a while, with the stream that the download has a lease for.
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../base/error.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import { unknownTo } from '../device/device-kind.ts'
+import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE } from '../device/read-size.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
@@ -23,58 +24,74 @@ const MOMENT_NS = 1_000_000n
 /** Another appliance may come to the address. */
 const SHOWN_FOR_MS = 600_000
 
-/** When a device has shown that it heeds the filter (performance.now()). */
-const SHOWN = new WeakMap<DeviceClient, Map<FilterName, number>>()
+/** When a device has shown that it heeds a filter in downloads of one kind (performance.now()). */
+const SHOWN = new WeakMap<DeviceClient, Map<string, number>>()
 
 interface Asking {
   readonly caller: string
   readonly signal: AbortSignal
 }
 
+/** nothing: the device has no packet that could show it, so that none may come. */
+export type ShownFilters = 'all' | 'nothing'
+
+/** Packets are removed where a device needs room: so often another first one is taken. */
+const ROUNDS = 3
+
 /**
- * Resolves when the device heeds the filters of the step, or has no packet that they could leave out. Fails with bad-parameter
- * when it does not know one, with device-protocol when it shows nothing, or as openStream().
+ * Resolves when the device heeds the filters of the step. Fails with bad-parameter when it does not know one, with
+ * device-protocol when it shows nothing, or as openStream().
  */
 export async function awaitShownFilters(
   client: DeviceClient,
   { device, target }: Pick<DownloadStep, 'device' | 'target'>,
   asking: Asking,
-): Promise<void> {
+): Promise<ShownFilters> {
   const { pathname, searchParams } = new URL(target, 'http://device')
-  const shown = SHOWN.get(client) ?? new Map<FilterName, number>()
-  const isLate = (name: FilterName) => performance.now() - (shown.get(name) ?? -Infinity) > SHOWN_FOR_MS
-  const names = FILTER_NAMES.filter((name) => searchParams.has(name) && isLate(name))
-  if (names.length === 0) return
-  const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
-  const firstNs = await firstTimeOf(client, `${pathname}?${joined(range)}`, asking)
-  if (firstNs === undefined) return
-  const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
-  if ((await firstTimeOf(client, moment, asking)) === undefined)
-    throw deviceProtocol(
-      device,
-      'does not find a packet again by its time, so that it cannot show that it filters',
-    )
-  for (const name of names) {
-    if (await sendsAll(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, asking))
-      throw unknownTo(device, name)
-    shown.set(name, performance.now())
-  }
+  const shown = SHOWN.get(client) ?? new Map<string, number>()
   SHOWN.set(client, shown)
+  const keyOf = (name: FilterName) => `${pathname} ${name}`
+  const isLate = (name: FilterName) =>
+    performance.now() - (shown.get(keyOf(name)) ?? -Infinity) > SHOWN_FOR_MS
+  const names = FILTER_NAMES.filter((name) => searchParams.has(name) && isLate(name))
+  if (names.length === 0) return 'all'
+  const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
+  const whole = `${pathname}?${joined(range)}`
+  for (let round = 0; round < ROUNDS; round++) {
+    const startMs = performance.now()
+    const firstNs = await firstTimeOf(client, whole, asking)
+    if (firstNs === undefined) return 'nothing'
+    const tookMs = performance.now() - startMs
+    const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
+    for (const name of names)
+      if (
+        await sendsPackets(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, {
+          asking,
+          tookMs,
+        })
+      )
+        throw unknownTo(device, name)
+    // The packet is there still: it was the filter that kept it back.
+    if ((await firstTimeOf(client, moment, asking)) === undefined) continue
+    for (const name of names) shown.set(keyOf(name), performance.now())
+    return 'all'
+  }
+  throw deviceProtocol(
+    device,
+    'does not find a packet again by its time, so that it cannot show that it filters',
+  )
 }
 
-/** What asks for all packets of a moment: where there are no paths below /api/v1/, filters are known of captures alone. */
+/** What asks for all packets of a moment in a download of the same kind; of a whole capture there is nothing less. */
 function momentOf(pathname: string, captureName: string | null, firstNs: bigint): string {
   const [from, to] = [String(firstNs), String(firstNs + MOMENT_NS)]
-  if (captureName === null || !pathname.startsWith('/pcap/'))
-    return `/api/v1/pcap/timerange?${joined([
-      ['TSBegin', from],
-      ['TSEnd', to],
-      ['TSUnit', 'nanos'],
-    ])}`
-  return `/pcap/splittime?${joined([
-    ['StreamName', captureName],
-    ['Start', from],
-    ['Stop', to],
+  const name = ['StreamName', captureName ?? ''] as const
+  if (pathname.endsWith('/single')) return `${pathname}?${joined([name])}`
+  if (pathname.endsWith('/splittime')) return `${pathname}?${joined([name, ['Start', from], ['Stop', to]])}`
+  return `${pathname}?${joined([
+    ['TSBegin', from],
+    ['TSEnd', to],
+    ['TSUnit', 'nanos'],
   ])}`
 }
 
@@ -83,11 +100,22 @@ function joined(pairs: readonly (readonly [name: string, value: string])[]): str
 }
 
 const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]
-async function sendsAll(client: DeviceClient, target: string, asking: Asking): Promise<boolean> {
+
+/** A device that heeds the filter may look through a whole capture before it knows: one that does not sends its packets sooner. */
+const SOON_MS = 2_000
+
+async function sendsPackets(
+  client: DeviceClient,
+  target: string,
+  { asking, tookMs }: { readonly asking: Asking; readonly tookMs: number },
+): Promise<boolean> {
+  const late = AbortSignal.timeout(Math.max(SOON_MS, 4 * tookMs))
   try {
-    return (await firstTimeOf(client, target, asking)) !== undefined
+    const signal = AbortSignal.any([asking.signal, late])
+    return (await firstTimeOf(client, target, { ...asking, signal })) !== undefined
   } catch (error) {
-    if (error instanceof CapfleetError && isOfFilter(error)) return false
+    asking.signal.throwIfAborted()
+    if (late.aborted || (error instanceof CapfleetError && isOfFilter(error))) return false
     throw error
   }
 }
@@ -105,8 +133,7 @@ async function firstTimeOf(
   target: string,
   asking: Asking,
 ): Promise<bigint | undefined> {
-  const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
-  using stream = await client.openStream(target, options)
+  using stream = await openPatiently(client, target, asking)
   const bytes = await firstBytes(stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
   const { nanoseconds, isBigEndian } = parsePcapHeader(bytes, `device ${client.device.name}`)
   const record = bytes.subarray(PCAP_HEADER_BYTES)
@@ -115,6 +142,20 @@ async function firstTimeOf(
   const numberAt = (at: number) => (isBigEndian ? record.readUInt32BE(at) : record.readUInt32LE(at))
   const [seconds, fraction] = [numberAt(0), numberAt(4)]
   return BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * (nanoseconds ? 1n : 1_000n)
+}
+
+/** The stream before has just ended: the device may notice that late. */
+async function openPatiently(client: DeviceClient, target: string, asking: Asking): Promise<DeviceStream> {
+  const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
+  for (const pauseMs of FREED_LATE_MS) {
+    try {
+      return await client.openStream(target, options)
+    } catch (error) {
+      if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') throw error
+    }
+    await delay(pauseMs, undefined, { signal: asking.signal })
+  }
+  return await client.openStream(target, options)
 }
 
 async function firstBytes(stream: DeviceStream, count: number): Promise<Buffer> {

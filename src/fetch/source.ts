@@ -3,7 +3,7 @@ import { CapfleetError } from '../base/error.ts'
 import { Span } from '../base/spans.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
-import { deviceLate } from '../device/device-failure.ts'
+import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
 import { isForeign } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
@@ -72,11 +72,13 @@ export async function openSource(
     const { target, deviceKind, mayPause = false, isForced } = step
     const asking = { caller, signal: abort.signal }
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
-    else if (isForeign(deviceKind)) await span.within(() => awaitShownFilters(client, step, asking))
+    const shown = isForeign(deviceKind)
+      ? await span.within(() => awaitShownFilters(client, step, asking))
+      : 'all'
     const stream = await span.within(() =>
       client.openStream(target, { ...asking, readSize, mayPause, isForced }),
     )
-    return await startReading(step, stream, isRelayed, onClose)
+    return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
   } catch (error) {
     span.end(error)
     onClose()
@@ -86,16 +88,29 @@ export async function openSource(
   }
 }
 
+interface ReadingOptions {
+  readonly isRelayed: boolean
+  /** It has no packet, because its device had none to show by that it filters. */
+  readonly isEmpty: boolean
+  readonly onClose: () => void
+}
+
 async function startReading(
-  { device, target, after }: DownloadStep,
+  step: DownloadStep,
   stream: DeviceStream,
-  isRelayed: boolean,
-  onClose: () => void,
+  { isRelayed, isEmpty, onClose }: ReadingOptions,
 ): Promise<Source> {
+  const { device, after } = step
   try {
-    refuseIgnored(device, target, stream)
+    refuseIgnored(step, stream)
     const { head, first } = after === undefined ? await readFirst(stream) : restAsFile(device, stream, after)
     const encoding = checkHead(device, head)
+    if (isEmpty && encoding !== 'none')
+      throw deviceProtocol(
+        device,
+        'has no packet in this range that could show that it filters; ask without Compression',
+      )
+    if (isEmpty) await refusePackets(device, stream, first)
     const body = new SourceBody(stream, { device, encoding, first, isRelayed })
     return {
       device,
@@ -112,6 +127,22 @@ async function startReading(
     stream[Symbol.dispose]()
     throw error
   }
+}
+
+/** Fails with device-protocol when the stream has a packet. Reads it to its end; zeros that fill it up are left out. */
+async function refusePackets(
+  device: string,
+  stream: DeviceStream,
+  first: readonly BodyRead[],
+): Promise<void> {
+  const begin = Buffer.concat(first.flatMap(({ data }) => data))
+  let isEmpty = begin.subarray(PCAP_HEADER_BYTES).every((byte) => byte === 0)
+  for (let read = await stream.next(); isEmpty && read !== undefined; read = await stream.next()) {
+    isEmpty = read.data.every((piece) => piece.every((byte) => byte === 0))
+    read.release()
+  }
+  if (isEmpty) return
+  throw deviceProtocol(device, 'has packets that came after it was to show that it filters; ask again')
 }
 
 /** The file header, or what there is of a compressed stream, and the parts in which it came. */

@@ -5,6 +5,7 @@
 import { constants } from 'node:fs'
 import { copyFile, unlink } from 'node:fs/promises'
 import { CapfleetError } from '../../base/error.ts'
+import { isForeign } from '../../device/device-kind.ts'
 import { FetchedDownload, type FetchParts } from '../../fetch/fetch-download.ts'
 import { compressFetches, type DownloadPlan, mergeStep, planDownload } from '../../fleet/plan.ts'
 import type { BoundedQuery } from '../../fleet/within-bounds.ts'
@@ -156,7 +157,7 @@ async function sortedOnTheWay(
   const [step] = plan.steps
   if (step === undefined || order.plan.devices.length === 1) return plan
   await fleet.knowKinds([step.device])
-  if (fleet.kindOf(step.device) !== 'api') return plan
+  if (!isForeign(fleet.kindOf(step.device))) return plan
   return { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
 }
 

@@ -258,7 +258,10 @@ async function show(
 /** What the request says of being sent again. Fails with bad-parameter. */
 export function idempotencyOf(ctx: RouteContext): Idempotency | undefined {
   const key = ctx.get('Idempotency-Key')
-  return key === '' ? undefined : { key: checkedKey(key), asked: `${ctx.path}?${ctx.querystring}` }
+  if (key === '') return undefined
+  // An earlier user of the name may have had the same key.
+  const ofUser = `${ctx.state.caller?.sinceMs ?? ''} ${checkedKey(key)}`
+  return { key: ofUser, asked: `${ctx.path}?${ctx.querystring}` }
 }
 
 const KEY_FORM = /^[\x21-\x7e]{1,255}$/

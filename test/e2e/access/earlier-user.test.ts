@@ -90,7 +90,9 @@ for (const role of ['user', 'full'] as const)
     test('orders with a key that the earlier user had used too', async () => {
       const own = { ...fleet.gateway.as[role], ...KEY }
       // Its name is the user's when the next second has begun.
-      await eventually(async () => (await ask(ORDER, undefined, 'POST')).status === 202, { message: 'orders' })
+      await eventually(async () => (await ask(ORDER, undefined, 'POST')).status === 202, {
+        message: 'orders',
+      })
       const answer = await ask(ORDER, own, 'POST')
       assert.equal(answer.status, 202, answer.body.toString())
       assert.notEqual(answer.json().id, keyed)
