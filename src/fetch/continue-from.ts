@@ -91,7 +91,7 @@ export class Rest {
   /** What `error` of the streams means: other bytes than those that were delivered need not even be packets. */
   meaningOf(error: unknown): unknown {
     const isNoPcap = error instanceof CapfleetError && error.code === 'device-protocol'
-    return isNoPcap && !this.hasBegun ? packetsChanged(this.#devices, error) : error
+    return isNoPcap && !this.hasBegun ? unreadableAgain(this.#devices, error) : error
   }
 
   /** The body has ended. Throws aged-out when it is too short, bad-parameter when it never was so long. */
@@ -126,10 +126,19 @@ class KnownBytes {
 }
 
 /** The devices give other bytes now than they gave before. */
-function packetsChanged(devices: readonly string[], cause?: unknown): CapfleetError {
+function packetsChanged(devices: readonly string[]): CapfleetError {
   return new CapfleetError(
     'aged-out',
     'the packets that were delivered are not the same any more: some were overwritten; ask for the rest by TSBegin',
+    { members: { devices } },
+  )
+}
+
+/** What was delivered comes again as something that is no PCAP: other packets, or a device whose answers are damaged. */
+function unreadableAgain(devices: readonly string[], cause: CapfleetError): CapfleetError {
+  return new CapfleetError(
+    'aged-out',
+    `the packets that were delivered cannot be read again, because ${cause.message}; ask for the rest by TSBegin`,
     { members: { devices }, cause },
   )
 }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
 import { UNBOUNDED } from '../../../src/base/caller.ts'
+import { CapfleetError } from '../../../src/base/error.ts'
 import { continueFrom, Rest } from '../../../src/fetch/continue-from.ts'
 import { firstTimeStep, type Position, PositionLog } from '../../../src/fetch/position.ts'
 import { planDownload } from '../../../src/fleet/plan.ts'
@@ -98,6 +99,16 @@ test('a body is the same when the known bytes fit, and another one from the firs
   assert.throws(() => read(PCAP.subarray(0, 149_000), 0, 10), /not the same any more/, 'it ends too early')
   const tooFar = PCAP.length + 1
   assert.throws(() => read(PCAP, 0, tooFar), /Offset.*the whole file has/)
+})
+
+test('what comes again and is no PCAP is told with the fault that the device has, until all that was delivered has come', () => {
+  const rest = new Rest({ startBytes: 0, bytes: 100, known: [], devices: ['d0'] })
+  const fault = new CapfleetError('device-protocol', 'device d0 sent a record that claims 9 bytes too many')
+  const told = rest.meaningOf(fault) as CapfleetError
+  assert.deepEqual([told.code, told.details.members?.devices], ['aged-out', ['d0']])
+  assert.ok(told.message.includes(fault.message), told.message)
+  rest.take(PCAP.subarray(0, 100))
+  assert.equal(rest.meaningOf(fault), fault)
 })
 
 test('one device is asked by bytes, several by time, from the last place before what is missing', () => {

@@ -14,8 +14,13 @@ import type { PcapRecord } from '../packets/pcap-records.ts'
 /** How it refuses a stream too many; "wait": it keeps the request until one ends. */
 export type LimitStyle = '503' | '503 with Retry-After' | '429' | 'text' | 'nothing' | 'reset' | 'wait'
 
+const RECORD_HEADER_BYTES = 16
+const CAPTURED_BYTES = 64
+
 export const API_BEGIN_NS = 1_793_610_000_000_000_000n
 export const API_STEP_NS = 60_000_000n
+/** Of each packet in a file. */
+export const API_RECORD_BYTES = RECORD_HEADER_BYTES + CAPTURED_BYTES
 export const API_CAPTURE = 'cap_20261102_0900'
 
 export interface ApiBehaviour {
@@ -39,6 +44,16 @@ export interface ApiBehaviour {
   readonly zeros?: number
   /** The end of its answers is that of the connection, as of HTTP/1.0. */
   readonly endsByClose?: 'whole' | 'half'
+  /** It speaks HTTP/1.0: without chunks, and each connection has one answer. */
+  readonly isOldHttp?: boolean
+  /** It refuses logins by Basic and names the one that it wants. */
+  readonly wantsLogin?: string
+  /** It sends callers to an address where it answers. */
+  readonly redirects?: boolean
+  /** The list of its captures: an array alone, null for none, times as numbers. */
+  readonly list?: 'array' | 'null' | 'numbers'
+  /** The record in the middle of its answers claims more bytes than any packet has. */
+  readonly isDamaged?: boolean
   /** It has no paths that are these. */
   readonly missing?: RegExp
   /** It answers a page at this path. */
@@ -47,12 +62,21 @@ export interface ApiBehaviour {
   readonly held?: Promise<unknown>
 }
 
+/** Where and how a stream breaks off. */
+export interface StreamBreak {
+  /** Of its body; the client of one that is reset may lose the last ones. */
+  readonly afterBytes: number
+  readonly by: 'reset' | 'close'
+}
+
 export class ApiDevice implements AsyncDisposable {
   readonly name: string
   readonly password = 'secret-of-another-maker'
   readonly records: readonly PcapRecord[]
   /** So many of the next streams are reset in their middle. */
   breaksLeft = 0
+  /** So do the next ones, the first one first. */
+  readonly breaks: StreamBreak[] = []
   /** The next stream after a break has its first two packets exchanged. */
   swapsAfterBreak = false
   /** The names of its captures, each of which has all packets. */
@@ -71,7 +95,10 @@ export class ApiDevice implements AsyncDisposable {
   private constructor(name: string, packets: number) {
     this.name = name
     this.records = Array.from({ length: packets }, (_, index) =>
-      makePacket(API_BEGIN_NS + BigInt(index) * API_STEP_NS, `${name} packet ${index}`.padEnd(64, '.')),
+      makePacket(
+        API_BEGIN_NS + BigInt(index) * API_STEP_NS,
+        `${name} packet ${index}`.padEnd(CAPTURED_BYTES, '.'),
+      ),
     )
     this.#server = createServer((req, res) => void this.#answer(req, res))
   }
@@ -113,28 +140,36 @@ export class ApiDevice implements AsyncDisposable {
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.on('error', () => undefined)
     const [pathname = '', query = ''] = (req.url ?? '').split('?')
-    const last = this.records.at(-1)?.ns ?? API_BEGIN_NS
+    const { missing, pageAt, isOldHttp, wantsLogin, redirects } = this.behaviour
+    if (isOldHttp === true) speakOldHttp(res)
     const answers: Record<string, string> = {
       '/api/v1/system/version': JSON.stringify({ version: '7.1', device: 'PX100', build: 'Tue Jan 6' }),
       '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}`,
       '/sysmaster/capture_status': JSON.stringify({ Status: 'ok' }),
-      '/stream/list': JSON.stringify({
-        List: this.captures.map((StreamName) => ({
-          StreamName,
-          StartTS: String(API_BEGIN_NS),
-          EndTS: String(last),
-          PCAP: `/pcap/single?StreamName=${encodeURIComponent(StreamName)}`,
-        })),
-      }),
+      '/stream/list': this.#list(),
     }
     const isDownload = /^(\/api\/v1)?\/pcap\/(single|timerange|splittime)$/.test(pathname)
-    const { missing, pageAt } = this.behaviour
-    if (missing?.test(pathname)) res.writeHead(404).end('not found\n')
+    if (wantsLogin !== undefined) res.writeHead(401, { 'WWW-Authenticate': wantsLogin }).end('no\n')
+    else if (redirects === true) res.writeHead(302, { Location: `http://${OWN_LOOPBACK}:1${req.url}` }).end()
+    else if (missing?.test(pathname)) res.writeHead(404).end('not found\n')
     else if (pathname === pageAt) res.end('<html><h1>PX100</h1></html>')
     else if (req.method !== 'GET') res.writeHead(405).end()
     else if (isDownload) await this.#download(req.url ?? '', res, decodedPairs(query))
     else if (answers[pathname] === undefined) res.writeHead(404).end('not found\n')
     else res.end(answers[pathname])
+  }
+
+  #list(): string {
+    const { list } = this.behaviour
+    if (list === 'null') return '{"List":null}'
+    const time = (ns: bigint) => (list === 'numbers' ? String(ns) : `"${ns}"`)
+    const last = this.records.at(-1)?.ns ?? API_BEGIN_NS
+    const entries = this.captures.map(
+      (name) =>
+        `{"StreamName":${JSON.stringify(name)},"StartTS":${time(API_BEGIN_NS)},"EndTS":${time(last)},` +
+        `"PCAP":"/pcap/single?StreamName=${encodeURIComponent(name)}"}`,
+    )
+    return list === 'array' ? `[${entries.join()}]` : `{"List":[${entries.join()}]}`
   }
 
   async #download(target: string, res: ServerResponse, query: Pairs): Promise<void> {
@@ -213,27 +248,43 @@ export class ApiDevice implements AsyncDisposable {
     )
   }
 
-  #sendUntilClose(res: ServerResponse, body: Buffer, part: 'whole' | 'half'): void {
-    const recordBytes = (body.length - PCAP_HEADER_BYTES) / this.records.length
-    const halfBytes = PCAP_HEADER_BYTES + recordBytes * (this.records.length / 2)
-    res.useChunkedEncodingByDefault = false
-    res.writeHead(200, { 'Content-Type': 'application/octet-stream', Connection: 'close' })
-    res.end(part === 'half' ? body.subarray(0, halfBytes) : body)
+  async #send(res: ServerResponse, whole: Buffer): Promise<void> {
+    const { held, endsByClose, isChunked } = this.behaviour
+    const records = Math.floor((whole.length - PCAP_HEADER_BYTES) / API_RECORD_BYTES)
+    const halfBytes = PCAP_HEADER_BYTES + Math.floor(records / 2) * API_RECORD_BYTES
+    if (this.behaviour.isDamaged === true && records > 0) whole.writeUInt32LE(0x7fff_fff0, halfBytes + 8)
+    const body = endsByClose === 'half' ? whole.subarray(0, halfBytes) : whole
+    const cut = this.#nextBreak(body)
+    if (endsByClose !== undefined) res.useChunkedEncodingByDefault = false
+    res.writeHead(200, {
+      'Content-Type': 'application/octet-stream',
+      ...(endsByClose === undefined ? {} : { Connection: 'close' }),
+      ...(endsByClose === undefined && isChunked !== true ? { 'Content-Length': body.length } : {}),
+    })
+    const first = cut?.afterBytes ?? Math.floor(body.length / 2)
+    await new Promise<void>((resolve) => res.write(body.subarray(0, first), () => resolve()))
+    if (cut?.by === 'reset') return res.socket?.resetAndDestroy() && undefined
+    if (cut?.by === 'close') return res.socket?.end() && undefined
+    await held
+    res.end(body.subarray(first))
   }
 
-  async #send(res: ServerResponse, body: Buffer): Promise<void> {
-    const { held, endsByClose } = this.behaviour
-    if (endsByClose !== undefined) return this.#sendUntilClose(res, body, endsByClose)
-    const breaksOff = this.breaksLeft > 0
-    if (breaksOff) this.breaksLeft -= 1
-    const length = this.behaviour.isChunked === true ? {} : { 'Content-Length': body.length }
-    res.writeHead(200, { 'Content-Type': 'application/octet-stream', ...length })
-    const half = Math.floor(body.length / 2)
-    await new Promise<void>((resolve) => res.write(body.subarray(0, half), () => resolve()))
-    if (breaksOff) return res.socket?.resetAndDestroy() && undefined
-    await held
-    res.end(body.subarray(half))
+  #nextBreak(body: Buffer): StreamBreak | undefined {
+    if (this.breaksLeft === 0) return this.breaks.shift()
+    this.breaksLeft -= 1
+    return { afterBytes: Math.floor(body.length / 2), by: 'reset' }
   }
+}
+
+/** Each connection has one answer. */
+function speakOldHttp(res: ServerResponse): void {
+  const { socket } = res
+  if (socket === null) return
+  res.useChunkedEncodingByDefault = false
+  res.shouldKeepAlive = false
+  const write = socket.write.bind(socket) as (...given: readonly unknown[]) => boolean
+  socket.write = (bytes: unknown, ...rest: readonly unknown[]) =>
+    write(typeof bytes === 'string' ? bytes.replace('HTTP/1.1', 'HTTP/1.0') : bytes, ...rest)
 }
 
 interface Pairs {

@@ -51,7 +51,7 @@ export interface ShownExport {
       readonly fromNs: string
       readonly toNs: string
       readonly final: boolean
-      readonly error: { readonly code: string }
+      readonly error: { readonly code: string; readonly detail: string }
     }[]
   }[]
   readonly progress: {
