@@ -81,13 +81,22 @@ describe('capfleet user', () => {
 
   test('users are added, listed, given another password and removed; each says what programs do', async (t) => {
     const { file, user } = await usersFile(t)
+    const beforeMs = Date.now()
     await user(['add', 'ann', '--role', 'full'], 'the first password')
     await user(['add', 'bob'], 'the first password')
     assert.match((await user(['list'])).stdout, /^USER +ROLE.*\nann +full.*\nbob +user.*\n$/)
-    assert.deepEqual(JSON.parse((await user(['list', '-o', 'json'])).stdout), [
-      { name: 'ann', role: 'full' },
-      { name: 'bob', role: 'user' },
-    ])
+    const listed: Record<string, string>[] = JSON.parse((await user(['list', '-o', 'json'])).stdout)
+    assert.deepEqual(
+      listed.map(({ since: _, ...facts }) => facts),
+      [
+        { name: 'ann', role: 'full' },
+        { name: 'bob', role: 'user' },
+      ],
+    )
+    for (const { since = '' } of listed) {
+      const ms = Date.parse(since)
+      assert.ok(ms >= beforeMs - 1_000 && ms <= Date.now(), since)
+    }
     const users = await loadUsers(file)
     const changed = await user(['password', 'ann'], 'the second password')
     assert.match(changed.stderr, /^changed the password of ann in .*; programs that run ask for the new one/)
