@@ -3,12 +3,14 @@
 // machines that are busy with something else: a test that needs it has a fault, which is to be mended.
 //
 //   node .ci/run-tests.mjs [--once|--night] PATTERN...
-// --once: no second run. --night: a file that needed its second run in an earlier night too fails the run; the nights are kept in
+//   node .ci/run-tests.mjs --quick
+// --once: no second run. --quick: the files that start no process, once. --night: a file that needed its second run in an earlier night too fails the run; the nights are kept in
 // test-results/flaky-nights.txt. How long each file took is in test-results/times.txt, the slowest last.
 import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -18,6 +20,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { importsOf } from './setup/imports.mjs'
 
 // Of each test, hook and suite that sets no limit itself; Node.js lets no test inherit the limit of its suite then. It is
 // for what would never end: a test is not to fail because the machine is busy. TEST_LIMIT_MS in the tests is the same.
@@ -80,6 +83,12 @@ function readRecord(rows) {
   return { isWhole, failures, times }
 }
 
+/** Test files that start no process, because nothing that they import, directly or by another file, is node:child_process. */
+function quickFiles() {
+  const files = globSync('test/**/*.test.ts').sort()
+  return files.filter((file) => !importsOf([file]).packages.has('node:child_process'))
+}
+
 /** Writes how long each file took. */
 function keepTimes(times) {
   const rows = [...times].sort(([, a], [, b]) => a - b)
@@ -104,15 +113,20 @@ const found = beside.filter((name) => existsSync(path(`../${name}`)))
 process.stdout.write(`optional, beside the repository: ${found.join(', ') || 'nothing'}\n`)
 
 const RESULTS = 'test-results'
-const option = /^--(once|night)$/.exec(process.argv[2])?.[1]
+const option = /^--(once|night|quick)$/.exec(process.argv[2])?.[1]
 mkdirSync(RESULTS, { recursive: true })
 rmSync(join(RESULTS, 'flaky.txt'), { force: true })
-const first = run(process.argv.slice(option === undefined ? 2 : 3), 3)
+const first = run(option === 'quick' ? quickFiles() : process.argv.slice(option === undefined ? 2 : 3), 3)
 keepTimes(first.times)
 if (first.passed) process.exit(0)
 const failed = [...first.failures]
 // Nothing is known of a run that failed otherwise, or was ended before all files had run.
-const canRepeat = option !== 'once' && first.isWhole && failed.length > 0 && failed.length <= MOST_SECOND_RUNS
+const canRepeat =
+  option !== 'once' &&
+  option !== 'quick' &&
+  first.isWhole &&
+  failed.length > 0 &&
+  failed.length <= MOST_SECOND_RUNS
 if (!canRepeat) process.exit(1)
 
 process.stdout.write(`\nonce more, alone: ${failed.map(([file]) => relative('', file)).join(', ')}\n`)

@@ -133,7 +133,7 @@ export function passedOverBy(device: string, name: string): CapfleetError {
   )
 }
 
-/** For a device of another maker. */
+/** For a device of another maker that does not know a parameter, or does not heed it. */
 export function unknownTo(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'bad-parameter',

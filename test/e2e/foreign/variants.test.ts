@@ -29,7 +29,7 @@ interface Row {
   /** Its captures, the first of which is downloaded in place of a range. */
   readonly captures?: readonly string[]
   readonly packets?: number
-  /** How many of its streams break off, anew for each question. */
+  /** How many of its streams break off, counted again for each question. */
   readonly breaks?: number
   /** Another client of the gateway has its only stream, until the gateway waits for one. */
   readonly isBusy?: boolean
