@@ -222,8 +222,9 @@ class IndexRebuild {
       const bool isWhole = isAlone && scan.offset() == gap.end;
       const auto proof = proofs_.prove(*block, static_cast<uint32_t>(gap.firstSlot + made.size()),
                                        lostBytes(gap, made.size()), isWhole, tallyEnd);
-      const bool isTrusted = proof == BlockProof::kProven ||
-                             (proof == BlockProof::kUnknown && bounds.hold(block->entry));
+      const bool isTrusted =
+          proof == BlockProof::kProven ||
+          (proof == BlockProof::kUnknown && !options_.isMarked && bounds.hold(block->entry));
       made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap));
       if (proof == BlockProof::kProven) proven = made.size();
     }

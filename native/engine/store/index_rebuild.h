@@ -21,6 +21,8 @@ struct IndexRebuildOptions {
   /// All packets lie between these (inclusive).
   std::optional<int64_t> minNs;
   std::optional<int64_t> maxNs;
+  /// The log says that packets are lost: a block without proof may be of those that were marked.
+  bool isMarked = false;
 };
 
 /// The index of a segment (`segment` is the path without ending), of whose .idx file `bytes` is all

@@ -46,7 +46,10 @@ BlockEntry loadIndexEntry(const uint8_t* p) {
   entry.flags = loadLe32(p + 40);
   entry.tallyBytes = loadLe32(p + 44);
   entry.tallyOffset = loadLe64(p + 48);
-  if (entry.isDamaged()) std::swap(entry.packets, entry.lostPackets);
+  if (entry.isDamaged()) {
+    std::swap(entry.packets, entry.lostPackets);
+    std::swap(entry.checksum, entry.lostChecksum);
+  }
   return entry;
 }
 
@@ -84,6 +87,7 @@ IndexRebuildOptions rebuildOptionsOf(const SegmentEntry* entry) {
   options.header = PcapFileHeader{entry->linkTypeWord, entry->snaplen};
   if (entry->isGrowing()) return options;
   options.endOffset = entry->bytes;
+  options.isMarked = (entry->flags & kSegmentDamaged) != 0;
   options.minNs = entry->minNs;
   options.maxNs = entry->maxNs;
   return options;
@@ -111,7 +115,7 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
   storeLe64(out + 16, static_cast<uint64_t>(entry.maxNs));
   storeLe32(out + 24, entry.bytes);
   storeLe32(out + 28, entry.isDamaged() ? entry.lostPackets : entry.packets);
-  storeLe64(out + 32, entry.checksum);
+  storeLe64(out + 32, entry.isDamaged() ? entry.lostChecksum : entry.checksum);
   storeLe32(out + 40, entry.flags);
   storeLe32(out + 44, entry.tallyBytes);
   storeLe64(out + 48, entry.tallyOffset);
@@ -123,6 +127,7 @@ BlockEntry BlockEntry::asDamaged() const {
   BlockEntry damaged = *this;
   damaged.flags |= kBlockDamaged;
   damaged.lostPackets = std::exchange(damaged.packets, 0);
+  damaged.lostChecksum = std::exchange(damaged.checksum, 0);
   damaged.tallyBytes = 0;
   damaged.tallyOffset = 0;
   return damaged;
@@ -134,6 +139,7 @@ std::optional<BlockEntry> BlockEntry::asWritten() const {
   BlockEntry written = *this;
   written.flags &= ~static_cast<uint32_t>(kBlockDamaged);
   written.packets = std::exchange(written.lostPackets, 0);
+  written.checksum = std::exchange(written.lostChecksum, 0);
   return written;
 }
 

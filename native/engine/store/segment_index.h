@@ -37,12 +37,15 @@ struct BlockEntry {
   int64_t maxNs = 0;      ///< largest timestamp (inclusive)
   uint32_t bytes = 0;     ///< record headers and captured bytes; at most kMaxBlockBytes
   uint32_t packets = 0;   ///< at least 1; 0 when damaged
-  uint64_t checksum = 0;  ///< XXH3-64 of the bytes that were written
+  uint64_t checksum = 0;  ///< XXH3-64 of the block's bytes; 0 when damaged
   uint32_t flags = 0;     ///< BlockFlags
   /// Bytes of the block's tally in the .tally file; 0 = it has none.
   uint32_t tallyBytes = 0;
   uint64_t tallyOffset = 0;
-  uint32_t lostPackets = 0;  ///< of a damaged block; 0 when it is not known
+  /// Of a damaged block: what its entry said before it was marked; 0 when it is not known. Apart,
+  /// so that nothing that reads blocks can take a damaged one for another.
+  uint32_t lostPackets = 0;
+  uint64_t lostChecksum = 0;
 
   bool isDamaged() const { return (flags & kBlockDamaged) != 0; }
   /// False when it may be of any time: damaged, in a segment of which nothing else is known.
