@@ -132,7 +132,8 @@ async function verifyOne(
 /** What is known of a segment before its blocks are read; undefined: nothing but that it is lost. */
 async function knownOf(folder: string, segment: LogEntry): Promise<LogEntry | undefined> {
   // Of a segment of which all blocks are marked, the log has no packet, and the bytes of the file.
-  if (segment.packets > 0n || segment.bytes > 0n || (segment.flags & SegmentFlag.damaged) === 0) return segment
+  if (segment.packets > 0n || segment.bytes > 0n || (segment.flags & SegmentFlag.damaged) === 0)
+    return segment
   const { port, number, flags } = segment
   const measured = await measuredEntry(folder, port, {
     number,
