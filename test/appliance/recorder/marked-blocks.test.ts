@@ -61,7 +61,10 @@ for (const [what, packets] of [
         trailers['capfleet-corrupt-blocks'],
       ]
     }
-    const state = async () => (await appliance.get('/stream/list')).json().List[0].State
+    const state = async () => {
+      const { List } = (await appliance.get('/stream/list')).json() as { List: { State: string }[] }
+      return List[0]?.State
+    }
     const WHOLE = [whole.length, '1', String(packets), '0']
 
     for (const [how, chosen] of [
