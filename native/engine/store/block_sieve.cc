@@ -92,7 +92,10 @@ std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
   const auto header = parseSieveHeader(bytes);
   if (!header || header->number >= blocks.size()) return std::nullopt;
   const std::span<const uint8_t> sieve = bytes.first(header->bytes);
-  if (!isSieveOf(sieve, blocks[header->number].checksum)) return std::nullopt;
+  const BlockEntry& block = blocks[header->number];
+  if (!isSieveOf(sieve, block.isDamaged() ? block.lostChecksum : block.checksum)) {
+    return std::nullopt;
+  }
   return StoredSieve{header->number, header->bytes, BlockSieve(sieve.subspan(kHeaderBytes))};
 }
 

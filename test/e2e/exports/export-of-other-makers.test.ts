@@ -1,7 +1,7 @@
 // An export of a device of another maker has its packets, and says where it cannot know that they are all.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { API_BEGIN_NS, API_STEP_NS, ApiDevice } from '../../support/devices/api-device.ts'
+import { API_BEGIN_NS, API_STEP_NS, type ApiBehaviour, ApiDevice } from '../../support/devices/api-device.ts'
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
 import type { PcapRecord } from '../../support/packets/pcap-records.ts'
@@ -20,14 +20,17 @@ describe('an export of a device of another maker', () => {
   const parts = new AsyncDisposableStack()
   let foreign: ApiDevice
   let other: ApiDevice
+  let legacy: ApiDevice
   let world: ExportWorld
 
   before(async () => {
     foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
     other = parts.use(await ApiDevice.start('other', PACKETS))
+    const pathsOfOld: ApiBehaviour = { order: pairsSwapped, missing: /^\/api\/v1\// }
+    legacy = parts.use(await ApiDevice.start('legacy', PACKETS, pathsOfOld))
     process.env.FOREIGN_PASSWORD = foreign.password
     const password = { env: 'FOREIGN_PASSWORD' }
-    const devices = [foreign, other].map(({ config }) => ({ ...config, password }))
+    const devices = [legacy, foreign, other].map(({ config }) => ({ ...config, password }))
     world = parts.use(await ExportWorld.create({ captureBytes: 0, settings: { devices } }))
     parts.use(await startTempWorker(world.gateway))
   })
@@ -57,7 +60,6 @@ describe('an export of a device of another maker', () => {
     ['is big-endian', { isBigEndian: true }],
     ['is big-endian and has microseconds', { isBigEndian: true, isCoarse: true }],
     ['sends its packets late', { order: pairsSwapped }],
-    ['has the paths of old and sends its packets late', { order: pairsSwapped, missing: /^\/api\/v1\// }],
   ] as const)
     test(`is that of a download where one device ${what}`, async () => {
       foreign.behaviour = {}
@@ -69,6 +71,17 @@ describe('an export of a device of another maker', () => {
       assert.deepEqual(await world.files(shown), [inOrder])
       assert.deepEqual(await world.directRange(`${RANGE}&Device=foreign,other`), inOrder)
     })
+
+  test('is that of a download where one device has the paths of old and sends its packets late', async () => {
+    other.behaviour = {}
+    const inOrder = makePcap(
+      legacy.records.flatMap((packet, index) => [packet, other.records[index] as PcapRecord]),
+    )
+    const shown = await ended('legacy,other')
+    assert.equal(shown.state, 'complete', JSON.stringify(shown))
+    assert.deepEqual(await world.files(shown), [inOrder])
+    assert.deepEqual(await world.directRange(`${RANGE}&Device=legacy,other`), inOrder)
+  })
 
   test('is little-endian where the only device is not', async () => {
     foreign.behaviour = { isBigEndian: true }

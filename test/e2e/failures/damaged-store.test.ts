@@ -2,12 +2,12 @@
  * One byte of a store changes, a file is cut, or a part of it is lost, while no program runs; or a byte changes below a
  * recorder and an appliance that run. What comes out then, at the appliance before a recorder has mended anything, and
  * after a recorder has taken the store up: every packet outside the damaged block, none that is invented, and no loss that
- * nothing reports.
+ * nothing reports. When the byte is right again afterwards, a repair brings every packet back.
  *
  *   STORE_FLIPS, STORE_CUTS, STORE_TEARS, RUNNING_FLIPS   how many of each; `npm run flips -- 10000` sets them
  */
 import assert from 'node:assert/strict'
-import { open, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
@@ -17,6 +17,7 @@ import {
   OpenRecorder,
   readDamaged,
   recoverDamaged,
+  repairStore,
 } from '../../support/disks/damaged-copy.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -36,6 +37,8 @@ interface Damage {
   readonly from: number
   readonly to: number
   apply(path: string): Promise<void>
+  /** Makes the bytes right again. False when the file is another one by now: it has been mended in another way. */
+  undo?(path: string): Promise<boolean>
 }
 
 const KINDS: Readonly<Record<string, { readonly count: number; make(bytes: Buffer): Damage }>> = {
@@ -52,6 +55,12 @@ const KINDS: Readonly<Record<string, { readonly count: number; make(bytes: Buffe
           const damaged = Buffer.from(bytes)
           damaged.writeUInt8(damaged.readUInt8(at) ^ mask, at)
           await writeFile(path, damaged)
+        },
+        undo: async (path) => {
+          const now = await readFile(path)
+          if (now.length !== bytes.length || now.readUInt8(at) !== (bytes.readUInt8(at) ^ mask)) return false
+          await writeFile(path, bytes)
+          return true
         },
       }
     },
@@ -108,7 +117,7 @@ describe('a damaged store', {
 
   for (const [kind, { count, make }] of Object.entries(KINDS)) {
     test(`${kind}, ${count} times (SEED=${random.seed})`, async (t) => {
-      const seen = { lost: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
+      const seen = { lost: 0, recovered: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
       const kinds = filesByKind(model.files)
       for (let round = 0; round < count; round++) {
         const file = random.pick(random.pick(kinds))
@@ -132,6 +141,18 @@ describe('a damaged store', {
             assert.ok(told.damagedCaptures > 0, 'a loss that the list does not tell')
             assert.ok(events + met > 0, 'a loss without an event')
           }
+          if (told.lost > 0 && extname(file) === '.pcap' && (await damage.undo?.(join(path, file)))) {
+            const marked = await readDamaged(path, model, { mayLose, unflushed: false })
+            assert.equal(marked.lost, told.lost, 'a mark holds until a repair')
+            await repairStore(path, BOOT_ID)
+            const nothing = { mayLose: new Set<string>(), unflushed: false }
+            assert.deepEqual(await readDamaged(path, model, nothing), {
+              lost: 0,
+              corruptBlocks: 0,
+              damagedCaptures: 0,
+            })
+            seen.recovered += told.lost
+          }
           seen.lost += told.lost
           seen.corruptBlocks += Math.max(before.corruptBlocks, told.corruptBlocks)
           seen.damagedCaptures += told.damagedCaptures
@@ -146,7 +167,7 @@ describe('a damaged store', {
   }
 
   test(`a byte that flips while recorder and appliance run, ${RUNNING_FLIPS} times (SEED=${random.seed})`, async (t) => {
-    const seen = { lost: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
+    const seen = { lost: 0, recovered: 0, corruptBlocks: 0, damagedCaptures: 0, events: 0 }
     const kinds = filesByKind(model.files)
     for (let round = 0; round < RUNNING_FLIPS; round++) {
       const path = join(home.path, `running-${round}`)
@@ -161,7 +182,7 @@ describe('a damaged store', {
           await using recorder = await OpenRecorder.open(path, BOOT_ID)
           await recorder.load()
           await catalogue.list()
-          const { at, mask } = await flipInPlace(join(path, file))
+          const { at, mask } = await flipSomewhere(join(path, file))
           where += `, byte ${at} ^ ${mask}`
           const expected = { mayLose: model.mayLose(file, at, at + 1), unflushed: false }
           const met = await readDamaged(path, model, expected, catalogue)
@@ -174,6 +195,17 @@ describe('a damaged store', {
           await recorder.stopCapture()
           assert.equal((await readDamaged(path, model, expected, catalogue)).lost, running.lost)
           events = recorder.reported
+          if (running.lost > 0 && extname(file) === '.pcap') {
+            await flip(join(path, file), at, mask)
+            const marked = await readDamaged(path, model, expected, catalogue)
+            assert.equal(marked.lost, running.lost, 'a mark holds until a repair')
+            await recorder.repair()
+            const nothing = { mayLose: new Set<string>(), unflushed: false }
+            const sound = { lost: 0, corruptBlocks: 0, damagedCaptures: 0 }
+            assert.deepEqual(await readDamaged(path, model, nothing, catalogue), sound)
+            assert.deepEqual(await readDamaged(path, model, nothing), sound)
+            seen.recovered += running.lost
+          }
         }
         if (running.lost > 0) {
           assert.ok(running.damagedCaptures > 0, 'a loss that the list does not tell')
@@ -198,13 +230,17 @@ function filesByKind(files: readonly string[]): readonly (readonly string[])[] {
 }
 
 /** Below programs that have the file open, and may have made it longer. */
-async function flipInPlace(path: string): Promise<{ readonly at: number; readonly mask: number }> {
-  await using file = await open(path, 'r+')
-  const { size } = await file.stat()
+async function flipSomewhere(path: string): Promise<{ readonly at: number; readonly mask: number }> {
+  const { size } = await stat(path)
   const [at, mask] = [random.integer(0, size - 1), random.integer(1, 255)]
+  await flip(path, at, mask)
+  return { at, mask }
+}
+
+async function flip(path: string, at: number, mask: number): Promise<void> {
+  await using file = await open(path, 'r+')
   const byte = Buffer.alloc(1)
   await file.read(byte, 0, 1, at)
   byte.writeUInt8(byte.readUInt8() ^ mask)
   await file.write(byte, 0, 1, at)
-  return { at, mask }
 }

@@ -6,7 +6,7 @@ import { CaptureControl } from '../../../appliance/recorder/capture-control.ts'
 import { noPortDriver } from '../../../appliance/recorder/capture-driver.ts'
 import { ScheduleClock } from '../../../appliance/recorder/schedule-clock.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
-import { checkSegment } from '../../../appliance/recorder/verify-store.ts'
+import { checkSegment, verifyStore } from '../../../appliance/recorder/verify-store.ts'
 import { CaptureCatalogue } from '../../../appliance/store/capture-catalogue.ts'
 import { segmentOfPath, storePaths } from '../../../appliance/store/store-paths.ts'
 import { isDamaged, type StoredCapture } from '../../../appliance/store/stored-capture.ts'
@@ -148,6 +148,11 @@ export class OpenRecorder implements AsyncDisposable {
     }
   }
 
+  /** Does as `capfleet store verify --repair`. */
+  async repair(): Promise<void> {
+    await verifyStore(this.#writer, { repair: true }, { onProgress: () => undefined })
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#control?.[Symbol.asyncDispose]()
     await this.#writer[Symbol.asyncDispose]()
@@ -161,6 +166,12 @@ export async function checkWhatWasMet(path: string, bootId: string): Promise<num
   const before = recorder.reported
   await recorder.checkWhatWasMet()
   return recorder.reported - before
+}
+
+/** A recorder that starts with nothing to record repairs the store as `capfleet store verify --repair`. */
+export async function repairStore(path: string, bootId: string): Promise<void> {
+  await using recorder = await OpenRecorder.open(path, bootId)
+  await recorder.repair()
 }
 
 interface Downloaded {
