@@ -60,7 +60,7 @@ export class LeasedStreams implements AsyncDisposable {
   readonly #sources = new Map<string, Source>()
   /** Devices whose streams have not been opened yet. */
   readonly #unopened: Set<string>
-  /** The device of a failure that was judged to be one stream too many, which stays so when the others' streams end. */
+  /** The device of each failure that may have been one stream too many. */
   readonly #crowded = new WeakMap<CapfleetError, string>()
 
   /** Waits for the lease; the streams are the caller's to open. Fails as the scheduler does. */
@@ -131,7 +131,7 @@ export class LeasedStreams implements AsyncDisposable {
         return await open()
       } catch (error) {
         const waitMs = Math.max(0, this.#deadlineMs - performance.now())
-        const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? (await this.#crowdedDevice(error)))
+        const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? this.#crowdedDevice(error))
         if (busy === undefined) throw error
         this.#hasWaited = true
         await this.#lease.requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
@@ -139,25 +139,23 @@ export class LeasedStreams implements AsyncDisposable {
     }
   }
 
-  async #isWorthAWait(error: unknown): Promise<boolean> {
-    return performance.now() < this.#deadlineMs && (await this.#crowdedDevice(error)) !== undefined
+  #isWorthAWait(error: unknown): boolean {
+    return performance.now() < this.#deadlineMs && this.#crowdedDevice(error) !== undefined
+  }
+
+  #crowdedDevice(error: unknown): string | undefined {
+    return isUnspoken(error) ? this.#crowded.get(error) : undefined
   }
 
   /**
-   * The device of another maker that may have refused one stream too many in its own way: by a text, by nothing, by a
-   * reset or by silence. Only while others have streams there is that likely.
+   * Whether a device of another maker may refuse a stream as one too many in its own way: by a text, by nothing, by a
+   * reset or by silence. Only where others have streams is that likely; it is asked before the device is, because theirs
+   * may end before its refusal is here.
    */
-  async #crowdedDevice(error: unknown): Promise<string | undefined> {
-    if (!isUnspoken(error)) return undefined
-    const known = this.#crowded.get(error)
-    if (known !== undefined) return known
-    const [device, ...more] = devicesOf(error)
-    if (device === undefined || more.length > 0 || !isForeign(this.#parts.fleet.kindOf(device)))
-      return undefined
+  async #mayBeCrowded({ device, deviceKind }: DownloadStep): Promise<boolean> {
+    if (!isForeign(deviceKind)) return false
     const [use] = await this.#parts.leases.use([device]).catch(() => [])
-    if (use === undefined || use.used <= 1) return undefined
-    this.#crowded.set(error, device)
-    return device
+    return use !== undefined && use.used > 1
   }
 
   /** The first failure that matters ends the others: the download cannot succeed any more. */
@@ -177,8 +175,7 @@ export class LeasedStreams implements AsyncDisposable {
           return await this.#openStep(step, signal)
         } catch (error) {
           if (error === OTHER_FAILED) return undefined
-          const isLeftOut =
-            onError === 'partial' && isDeviceFault(error) && !(await this.#isWorthAWait(error))
+          const isLeftOut = onError === 'partial' && isDeviceFault(error) && !this.#isWorthAWait(error)
           if (isLeftOut) failures.set(step.device, error as CapfleetError)
           else {
             fatal.push(error)
@@ -229,8 +226,11 @@ export class LeasedStreams implements AsyncDisposable {
           isRelayed: this.#plan.kind === 'relay',
         }),
       )
+    const mayBeCrowded = this.#mayBeCrowded(step)
     const source = await this.#patiently(step, open, signal).catch(async (error: unknown) => {
-      throw isForeign(step.deviceKind) ? await explained(error, member, asked) : error
+      const failure = isForeign(step.deviceKind) ? await explained(error, member, asked) : error
+      if (isUnspoken(failure) && (await mayBeCrowded)) this.#crowded.set(failure, step.device)
+      throw failure
     })
     this.#sources.set(step.device, source)
     this.#unopened.delete(step.device)

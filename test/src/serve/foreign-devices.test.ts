@@ -54,6 +54,11 @@ describe('a device of another maker', () => {
     get(`/devices/foreign/api/v1/pcap/single?StreamName=${API_CAPTURE}${parameters}`)
   const whole = () => makePcap(foreign.records)
 
+  const slotsUsed = async () => {
+    const { devices } = (await get('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }
+    return devices[0]?.slotsUsed
+  }
+
   const receiptOf = async (headers: IncomingHttpHeaders): Promise<Receipt> =>
     (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as unknown as Receipt
 
@@ -99,6 +104,23 @@ describe('a device of another maker', () => {
       )
       assert.equal(foreign.mostRunning, 1)
       assert.ok(foreign.refused > 0)
+    })
+
+  for (const limit of ['text', 'nothing', 'reset'] as const)
+    test(`that says "${limit}" only when the other stream has ended is asked again`, async () => {
+      const held = foreign.until(() => foreign.refused > 0)
+      const ended = Promise.withResolvers<void>()
+      foreign.behaviour = { streamsMax: 1, limit, held, refusalHeld: ended.promise }
+      const first = range('&Wait=600')
+      await foreign.until(() => foreign.running === 1)
+      const second = range('&Wait=600')
+      assert.equal((await first).status, 200)
+      await eventually(async () => (await slotsUsed()) === 1, {
+        message: 'the lease of the first is given back',
+      })
+      ended.resolve()
+      const { status, body } = await second
+      assert.deepEqual([status, body.equals(whole())], [200, true])
     })
 
   test('that refuses a stream is shown with the limit that it has for now', async () => {

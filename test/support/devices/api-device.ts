@@ -60,6 +60,8 @@ export interface ApiBehaviour {
   readonly pageAt?: string
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
+  /** The answer to a stream too many waits for this. */
+  readonly refusalHeld?: Promise<unknown>
 }
 
 /** Where and how a stream breaks off. */
@@ -181,7 +183,7 @@ export class ApiDevice implements AsyncDisposable {
     const { refusal } = this
     if (refusal !== undefined) return void res.writeHead(refusal.status).end(refusal.text)
     if (this.running >= streamsMax) {
-      if (limit !== 'wait') return this.#refuse(res, limit)
+      if (limit !== 'wait') return await this.#refuse(res, limit)
       this.refused += 1
       this.#changes.note()
       await this.until(() => this.running < streamsMax)
@@ -204,15 +206,16 @@ export class ApiDevice implements AsyncDisposable {
     this.#changes.note()
   }
 
-  #refuse(res: ServerResponse, limit: Exclude<LimitStyle, 'wait'>): void {
+  async #refuse(res: ServerResponse, limit: Exclude<LimitStyle, 'wait'>): Promise<void> {
+    this.refused += 1
+    this.#changes.note()
+    await this.behaviour.refusalHeld
     if (limit === '503') res.writeHead(503).end('too many streams\n')
     else if (limit === '503 with Retry-After') res.writeHead(503, { 'Retry-After': '1' }).end('busy\n')
     else if (limit === '429') res.writeHead(429).end('too many streams\n')
     else if (limit === 'text') res.end('Error: too many streams\n')
     else if (limit === 'nothing') res.end()
     else res.socket?.resetAndDestroy()
-    this.refused += 1
-    this.#changes.note()
   }
 
   /**
