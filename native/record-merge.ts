@@ -70,6 +70,8 @@ export interface RecordMergeOptions {
   readonly dedupNs?: bigint | undefined
   /** Of all inputs, as the file header has it; for dedupNs. */
   readonly linkType: number
+  /** So many captured bytes of each packet, at most. */
+  readonly sliceBytes?: number | undefined
   /**
    * Write timestamps in microseconds, truncated behind the merge. Figures and limits stay in nanoseconds.
    */
@@ -212,6 +214,7 @@ export class RecordMerge {
       maxBytes: toInt64(options.maxBytes),
       dedupNs: toInt64(options.dedupNs),
       linkType: options.linkType,
+      sliceBytes: options.sliceBytes,
       toMicroseconds: options.toMicroseconds ?? false,
     })
   }

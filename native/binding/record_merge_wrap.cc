@@ -26,6 +26,12 @@ std::optional<uint64_t> optionalUint64(const Napi::Object& from, const char* nam
   return static_cast<uint64_t>(*value);
 }
 
+std::optional<uint32_t> optionalUint32(const Napi::Object& from, const char* name) {
+  const Napi::Value value = from.Get(name);
+  if (value.IsUndefined()) return std::nullopt;
+  return value.As<Napi::Number>().Uint32Value();
+}
+
 RecordInputOptions readInputOptions(const Napi::Object& from) {
   return {.nanoseconds = from.Get("nanoseconds").As<Napi::Boolean>(),
           .widens = from.Get("widens").As<Napi::Boolean>(),
@@ -46,6 +52,7 @@ RecordMergeOptions readMergeOptions(const Napi::Object& from) {
           .maxBytes = optionalUint64(from, "maxBytes"),
           .dedupNs = optionalInt64(from, "dedupNs"),
           .linkTypeWord = from.Get("linkType").As<Napi::Number>(),
+          .sliceBytes = optionalUint32(from, "sliceBytes"),
           .toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>()};
 }
 

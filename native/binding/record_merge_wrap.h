@@ -58,7 +58,7 @@ class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
 };
 
 /// new RecordMerge(inputs: RecordInput[], {maxSpanNs, maxPackets, maxBytes, dedupNs: bigint |
-/// undefined, linkType: number}). Methods:
+/// undefined, linkType: number, sliceBytes: number | undefined, toMicroseconds: boolean}). Methods:
 ///   advance(output: Uint8Array, written: number): number   as it has grown
 ///   state(): number                                        RecordMerge::State after that
 ///   dryInput(): number

@@ -39,6 +39,11 @@ export const DEVICE_REPORT = named('Device', {
   lacks: z
     .array(z.object({ path: text, detail: text }))
     .describe('What the device did not answer, or not as the API has it, when it was asked last'),
+  ignores: z
+    .array(text)
+    .describe(
+      'Parameters of downloads that the device passes over, as the configuration says: the gateway does their work or refuses them',
+    ),
   breaker: z.enum(['closed', 'open', 'trial']),
   version: text.nullable(),
   oldestPacketNs: nanoseconds.nullable(),

@@ -14,6 +14,25 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number]
 /** Kinds of other makers. */
 export type ForeignKind = Exclude<DeviceKind, 'capfleet'>
 
+/** Parameters of the API that a device of another maker may be said to pass over. */
+export const IGNORABLE_PARAMETERS = [
+  'FilterBPF',
+  'FilterBPFDecap',
+  'FilterFrame',
+  'TSMode',
+  'TSMax',
+  'Slice',
+  'Compression',
+] as const
+export type IgnorableParameter = (typeof IGNORABLE_PARAMETERS)[number]
+
+/** What is known of a device of another maker. */
+export interface ForeignProfile {
+  readonly kind: ForeignKind
+  /** As configured; default: none. */
+  readonly ignores?: readonly IgnorableParameter[] | undefined
+}
+
 const DOWNLOAD_KINDS = ['single', 'timerange', 'splittime'] as const satisfies readonly DownloadKind[]
 
 type Headers = Readonly<Record<string, string>>
@@ -34,7 +53,14 @@ export const FREED_LATE_MS = [50, 200, 750] as const
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
 
 /** Parameters whose work the gateway can do on the packets, in a merge of that one device. */
-const GATEWAYS_OWN = ['maxPackets', 'maxBytes', 'tsMaxNs', 'timeResolution', 'compression'] as const
+const GATEWAYS_OWN = [
+  'maxPackets',
+  'maxBytes',
+  'tsMaxNs',
+  'sliceBytes',
+  'timeResolution',
+  'compression',
+] as const
 
 const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
 
@@ -66,15 +92,16 @@ const ALWAYS_KNOWN: ReadonlySet<string> = new Set([
 ])
 
 /** Parameters whose work only the device can do. */
-const DEVICES_OWN = [...FILTERS, 'filterDecap', 'filterRegex', 'sliceBytes', 'follow'] as const
+const DEVICES_OWN = [...FILTERS, 'filterDecap', 'filterRegex', 'follow'] as const
 
 /** Fails with bad-parameter when a device of another maker does not know what is asked for, and the gateway cannot do it. */
-export function refuseUnknownTo(kind: ForeignKind, device: string, query: DownloadQuery): void {
+export function refuseUnknownTo(profile: ForeignProfile, device: string, query: DownloadQuery): void {
+  const { kind } = profile
   for (const field of DEVICES_OWN) {
-    if (isAsked(query, field) && !KNOWN[kind][query.kind].has(field))
+    if (isAsked(query, field) && !isKnown(profile, query.kind, field))
       throw unknownTo(device, DOWNLOAD_PARAMETERS[field].name)
   }
-  if (query.forcedFilters.length > 0 && !KNOWN[kind][query.kind].has('filterBpf'))
+  if (query.forcedFilters.length > 0 && !isKnown(profile, query.kind, 'filterBpf'))
     throw unknownTo(device, DOWNLOAD_PARAMETERS.filterBpf.name)
   if (query.timeSourceWord !== undefined && kind === 'legacy')
     throw unknownTo(device, DOWNLOAD_PARAMETERS.timeSource.name)
@@ -92,23 +119,31 @@ export function refuseUnknownTo(kind: ForeignKind, device: string, query: Downlo
 }
 
 /** Whether the gateway has work to do on what a device of another maker sends. */
-export function needsGateway(kind: ForeignKind, query: DownloadQuery): boolean {
-  return GATEWAYS_OWN.some((field) => isAsked(query, field) && !KNOWN[kind][query.kind].has(field))
+export function needsGateway(profile: ForeignProfile, query: DownloadQuery): boolean {
+  // A device that passes Slice over sends more than was asked for, and nothing shows it.
+  if (isAsked(query, 'sliceBytes')) return true
+  return GATEWAYS_OWN.some((field) => isAsked(query, field) && !isKnown(profile, query.kind, field))
+}
+
+function isKnown({ kind, ignores = [] }: ForeignProfile, path: DownloadKind, field: Field): boolean {
+  const { name } = DOWNLOAD_PARAMETERS[field]
+  return KNOWN[kind][path].has(field) && !ignores.some((ignored) => ignored === name)
 }
 
 /** The query without what a device of another maker does not know. REQUIRES: the gateway does it instead. */
-export function withinKind<Query extends DownloadQuery>(kind: ForeignKind, query: Query): Query {
-  const { tsMaxNs, compression } = query
-  const known = KNOWN[kind][query.kind]
+export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfile, query: Query): Query {
+  const { tsMaxNs, sliceBytes, compression } = query
+  const knows = (field: Field) => isKnown(profile, query.kind, field)
   return {
     ...query,
-    tsMaxNs: known.has('tsMaxNs') ? tsMaxNs : undefined,
-    compression: known.has('compression') ? compression : 'none',
+    tsMaxNs: knows('tsMaxNs') ? tsMaxNs : undefined,
+    sliceBytes: knows('sliceBytes') ? sliceBytes : undefined,
+    compression: knows('compression') ? compression : 'none',
     maxPackets: undefined,
     maxBytes: undefined,
     timeResolution: 'nsec',
     // It says which path is asked: below /pcap/ an appliance knows even less than the rest of the API.
-    capturesMax: kind === 'legacy' ? LEGACY_CAPTURES_MAX : undefined,
+    capturesMax: profile.kind === 'legacy' ? LEGACY_CAPTURES_MAX : undefined,
   }
 }
 

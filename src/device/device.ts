@@ -4,7 +4,7 @@ import type { ClientTls } from '../base/client-tls.ts'
 import type { CapfleetError } from '../base/error.ts'
 import type { Secret } from '../base/secret.ts'
 import { deviceVanished } from './device-failure.ts'
-import type { DeviceKind } from './device-kind.ts'
+import type { DeviceKind, IgnorableParameter } from './device-kind.ts'
 
 /** How a device compresses what the gateway itself fetches of it for a merge. */
 export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
@@ -22,6 +22,8 @@ export interface DeviceOptions extends ClientTls {
   readonly fetchCompression?: FetchCompression | undefined
   /** Default: as its answers show. */
   readonly kind?: DeviceKind | undefined
+  /** Parameters of downloads that a device of another maker passes over; default: none that its kind knows. */
+  readonly ignores?: readonly IgnorableParameter[] | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined
   /** As Device.vanishedAt; default: never. */
@@ -43,6 +45,7 @@ export class Device {
   readonly fetchCompression: FetchCompression
   /** undefined: as its answers show. */
   readonly kind: DeviceKind | undefined
+  readonly ignores: readonly IgnorableParameter[] | undefined
   /** Since when the directory that told of it does so no more. The fleet sets it for the devices that it has. */
   vanishedAt: Date | undefined
   #connectOptions: DeviceConnectOptions | undefined
@@ -58,6 +61,7 @@ export class Device {
     this.site = options.site
     this.fetchCompression = options.fetchCompression ?? 'none'
     this.kind = options.kind
+    this.ignores = options.ignores
     this.vanishedAt = options.vanishedAt
     this.#options = options
     this.#authorization = authorizationOf(options)
@@ -119,6 +123,7 @@ export class Device {
     const names = ['name', 'url', 'site', 'fetchCompression', 'kind', 'ca', 'cert', 'address'] as const
     if (this.#authorization !== other.#authorization) return false
     if (this.#options.key?.reveal() !== other.#options.key?.reveal()) return false
+    if (String(this.ignores) !== String(other.ignores)) return false
     return names.every((name) => this.#options[name] === other.#options[name])
   }
 }

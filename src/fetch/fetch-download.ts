@@ -1,6 +1,6 @@
 /** A download from its plan to its bytes: a lease, the devices' streams under it, and the body that they make. */
 import type { Log } from '../base/log.ts'
-import { type DownloadPlan, withinKinds } from '../fleet/plan.ts'
+import { type DownloadPlan, withinProfiles } from '../fleet/plan.ts'
 import type { Body } from './body.ts'
 import { type Continuation, continueFrom, type Delivered, restOfBody } from './continue-from.ts'
 import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
@@ -50,7 +50,7 @@ export class FetchedDownload implements AsyncDisposable {
     request: FetchRequest,
   ): Promise<FetchedDownload> {
     await parts.fleet.knowKinds(planned.steps.map(({ device }) => device))
-    const plan = withinKinds(planned, (device) => parts.fleet.kindOf(device))
+    const plan = withinProfiles(planned, parts.fleet)
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan
     // A device that is known to be down is not worth a wait.

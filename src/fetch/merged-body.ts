@@ -2,6 +2,7 @@
 import { BufferPool } from '../base/buffer-pool.ts'
 import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
+import { isForeign } from '../device/device-kind.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import { agreedHeader } from '../pcap/common-header.ts'
 import { type MergedInput, PcapMerge } from '../pcap/merge.ts'
@@ -104,7 +105,8 @@ class Merged implements Body {
     const nanoseconds = header.nanoseconds && plan.query.timeResolution === 'nsec'
     this.#resolution = nanoseconds ? 'nsec' : 'usec'
     this.#merge = createMerge(request, [...inputs.values()], { outputs, toMicroseconds: !nanoseconds })
-    this.#header = formatPcapHeader({ ...header, nanoseconds })
+    const snaplen = Math.min(header.snaplen, slicedHere(plan) ?? header.snaplen)
+    this.#header = formatPcapHeader({ ...header, snaplen, nanoseconds })
     const { compression } = plan.query
     this.encoding = encodingOf(compression)
     if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
@@ -279,6 +281,11 @@ function failureOf({ name }: MergedDevice, { failures }: MergeRequest): Capfleet
   })
 }
 
+/** Devices of ours slice themselves; of one of another maker nothing shows whether it does. */
+function slicedHere({ steps, query }: DownloadPlan): number | undefined {
+  return steps.some(({ deviceKind }) => isForeign(deviceKind)) ? query.sliceBytes : undefined
+}
+
 /** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
 function createMerge(
   { plan, options, signal }: MergeRequest,
@@ -289,6 +296,7 @@ function createMerge(
   return new PcapMerge(inputs, {
     signal,
     tsMaxNs,
+    sliceBytes: slicedHere(plan),
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
     dedupNs: options.dedupNs,

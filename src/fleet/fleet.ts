@@ -2,7 +2,7 @@ import { CapfleetError } from '../base/error.ts'
 import type { Log } from '../base/log.ts'
 import type { Device } from '../device/device.ts'
 import { DeviceClient, type ListLimits } from '../device/device-client.ts'
-import type { DeviceKind } from '../device/device-kind.ts'
+import type { DeviceKind, IgnorableParameter } from '../device/device-kind.ts'
 import { DeviceCaptures } from './device-captures.ts'
 import { discoveryPending } from './discovery-pending.ts'
 import { DeviceBreaker } from './health/device-breaker.ts'
@@ -125,6 +125,11 @@ export class Fleet implements AsyncDisposable {
   kindOf(name: string): DeviceKind | undefined {
     const member = this.find(name)
     return member?.device.kind ?? member?.health.report.kind
+  }
+
+  /** What the device passes over, as it is configured; undefined: nothing of what its kind knows. */
+  ignoredBy(name: string): readonly IgnorableParameter[] | undefined {
+    return this.find(name)?.device.ignores
   }
 
   /** Resolves when each of the devices has been probed once: before that its kind may not be known. */

@@ -2,10 +2,12 @@ import { CapfleetError } from '../base/error.ts'
 import type { FetchCompression } from '../device/device.ts'
 import {
   type DeviceKind,
+  type ForeignProfile,
+  type IgnorableParameter,
   isForeign,
   needsGateway,
   refuseUnknownTo,
-  withinKind,
+  withinProfile,
 } from '../device/device-kind.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 import type { BoundedQuery } from './within-bounds.ts'
@@ -19,6 +21,8 @@ export interface DownloadStep {
   readonly isForced: boolean
   /** Default: one that knows all parameters. */
   readonly deviceKind?: DeviceKind | undefined
+  /** Of a device of another maker: what it is known to pass over. */
+  readonly ignores?: readonly IgnorableParameter[] | undefined
   /** How the gateway has the stream compressed that it merges; default: not at all. */
   readonly fetchCompression?: FetchCompression | undefined
   /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
@@ -67,33 +71,42 @@ export function planDownload(
   return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
 }
 
+/** What the fleet knows of a device by its name. */
+export interface DeviceProfiles {
+  kindOf(device: string): DeviceKind | undefined
+  ignoredBy(device: string): readonly IgnorableParameter[] | undefined
+}
+
 /**
  * The plan with each device asked for what its kind knows; the gateway does the rest itself. Fails with bad-parameter for
  * what neither can do. Done twice it changes nothing more.
  */
-export function withinKinds(
-  plan: DownloadPlan,
-  kindOf: (device: string) => DeviceKind | undefined,
-): DownloadPlan {
+export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): DownloadPlan {
   const { query } = plan
   let kind = plan.kind
   let hasForeign = false
   for (const { device } of plan.steps) {
-    const deviceKind = kindOf(device)
-    if (!isForeign(deviceKind)) continue
+    const profile = profileOf(device, profiles)
+    if (profile === undefined) continue
     hasForeign = true
-    refuseUnknownTo(deviceKind, device, query)
-    if (needsGateway(deviceKind, query)) kind = 'merge'
+    refuseUnknownTo(profile, device, query)
+    if (needsGateway(profile, query)) kind = 'merge'
   }
   if (!hasForeign) return plan
   const steps = plan.steps.map((step): DownloadStep => {
     const { device, fetchCompression } = step
-    const deviceKind = kindOf(device)
-    if (!isForeign(deviceKind)) return step
-    if (kind === 'merge') return mergeStep({ device, fetchCompression, deviceKind }, query)
-    return { device, deviceKind, target: targetOf(withinKind(deviceKind, query)), isForced: isForced(query) }
+    const profile = profileOf(device, profiles)
+    if (profile === undefined) return step
+    const known = { device, deviceKind: profile.kind, ignores: profile.ignores }
+    if (kind === 'merge') return mergeStep({ ...known, fetchCompression }, query)
+    return { ...known, target: targetOf(withinProfile(profile, query)), isForced: isForced(query) }
   })
   return { kind, query, steps }
+}
+
+function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | undefined {
+  const kind = profiles.kindOf(device)
+  return isForeign(kind) ? { kind, ignores: profiles.ignoredBy(device) } : undefined
 }
 
 /** The plan with each stream of a merge compressed on its way to the gateway as its device wants it. */
@@ -102,8 +115,8 @@ export function compressFetches(
   fetchCompressionOf: (device: string) => FetchCompression | undefined,
 ): DownloadPlan {
   if (plan.kind === 'relay') return plan
-  const steps = plan.steps.map(({ device, deviceKind }) =>
-    mergeStep({ device, deviceKind, fetchCompression: fetchCompressionOf(device) }, plan.query),
+  const steps = plan.steps.map((step) =>
+    mergeStep({ ...step, fetchCompression: fetchCompressionOf(step.device) }, plan.query),
   )
   return { ...plan, steps }
 }
@@ -118,8 +131,9 @@ export function mergeStep(
   {
     device,
     deviceKind,
+    ignores,
     fetchCompression = 'none',
-  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'fetchCompression'>,
+  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'ignores' | 'fetchCompression'>,
   query: BoundedQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
@@ -130,8 +144,8 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  const target = targetOf(isForeign(deviceKind) ? withinKind(deviceKind, asked) : asked)
-  return { device, deviceKind, fetchCompression, target, isForced: isForced(query) }
+  const target = targetOf(isForeign(deviceKind) ? withinProfile({ kind: deviceKind, ignores }, asked) : asked)
+  return { device, deviceKind, ignores, fetchCompression, target, isForced: isForced(query) }
 }
 
 /** The same body of one device from a byte of it on. REQUIRES: it is uncompressed, and does not follow. */

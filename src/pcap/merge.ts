@@ -40,6 +40,8 @@ export interface MergeOptions {
   readonly tsMaxNs?: bigint | undefined
   /** Leave out what another input had at most so long before. */
   readonly dedupNs?: bigint | undefined
+  /** So many captured bytes of each packet, at most. */
+  readonly sliceBytes?: number | undefined
   /** Give timestamps in microseconds, truncated behind the merge: its order is that of nanoseconds, as inputs have them. */
   readonly toMicroseconds?: boolean | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
@@ -146,9 +148,9 @@ export class PcapMerge {
     const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs } = this.#options
     const records = this.#inputs.map((input) => input.records)
     const { linkType } = first.header
-    const { toMicroseconds = false } = this.#options
+    const { sliceBytes, toMicroseconds = false } = this.#options
     const limits = { maxSpanNs, maxPackets, maxBytes, dedupNs }
-    this.#merge = new RecordMerge(records, { ...limits, linkType, toMicroseconds })
+    this.#merge = new RecordMerge(records, { ...limits, linkType, sliceBytes, toMicroseconds })
     return this.#merge
   }
 

@@ -13,6 +13,7 @@
 
 #include "fuzz_input.h"
 #include "merge/record_merge.h"
+#include "os/byte_order.h"
 
 namespace {
 
@@ -134,6 +135,7 @@ RecordMergeOptions takeOptions(FuzzInput& input, uint64_t chosen) {
   if ((chosen & 4) != 0) options.maxPackets = packets;
   if ((chosen & 8) != 0) options.maxBytes = bytes;
   if ((chosen & 16) != 0) options.dedupNs = dedup;
+  if ((chosen & 64) != 0) options.sliceBytes = static_cast<uint32_t>(dedup & 63);
   return options;
 }
 
@@ -189,6 +191,12 @@ Bytes mergedOf(const Case& given, size_t outputBytes) {
   return merged;
 }
 
+void slice(Bytes& record, uint32_t sliceBytes) {
+  if (record.size() <= kRecordHeaderBytes + sliceBytes) return;
+  record.resize(kRecordHeaderBytes + sliceBytes);
+  storeLe32(&record[8], sliceBytes);
+}
+
 /// Each record of the output is the next of `all`; only duplicates may be missing, or what a limit
 /// cut off at the end.
 void checkOrder(std::span<const uint8_t> output, const std::vector<Record>& all, bool hasGaps) {
@@ -208,12 +216,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Case given = takeCase(FuzzInput(std::span(data, size)));
   std::vector<std::vector<Record>> records;
   for (const auto& pieces : given.streams) records.push_back(recordsOf(pieces, given.inputs));
-  const auto all = inOrder(records);
+  auto all = inOrder(records);
   size_t bytes = 0;
   size_t longest = kRecordHeaderBytes;
-  for (const Record& record : all) {
-    bytes += record.bytes.size();
+  for (Record& record : all) {
     longest = std::max(longest, record.bytes.size());
+    if (given.options.sliceBytes) slice(record.bytes, *given.options.sliceBytes);
+    bytes += record.bytes.size();
   }
   const Bytes merged = mergedOf(given, longest + given.moreRoom);
   checkOrder(merged, all, given.options.dedupNs.has_value());

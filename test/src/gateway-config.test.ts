@@ -62,6 +62,11 @@ for (const [change, expected] of [
     'devices[0]: must have user and password, or token alone',
   ],
   [{ devices: [{ ...device, fetchCompression: 'lz4' }] }, 'devices[0].fetchCompression: '],
+  [{ devices: [{ ...device, ignores: ['Offset'] }] }, 'devices[0].ignores[0]: '],
+  [
+    { devices: [{ ...device, kind: 'capfleet', ignores: ['Slice'] }] },
+    'devices[0].ignores: is for devices of other makers',
+  ],
   [{ deviceDiscovery: [{ token: { env: 'X' } }] }, 'deviceDiscovery[0]: must have srv or endpointSlice'],
   [
     { deviceDiscovery: [{ srv: '_a._tcp.b', token: { env: 'X' }, allowCidrs: ['10.0.0.1'] }] },

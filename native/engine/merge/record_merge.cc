@@ -46,8 +46,9 @@ void truncateTimes(std::span<uint8_t> records) {
 RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options)
     : inputs_(std::move(inputs)),
       tree_(keysOf(inputs_)),
-      isGated_(options.maxPackets || options.maxBytes || options.dedupNs),
+      isGated_(options.maxPackets || options.maxBytes || options.dedupNs || options.sliceBytes),
       toMicroseconds_(options.toMicroseconds),
+      sliceBytes_(options.sliceBytes.value_or(std::numeric_limits<uint32_t>::max())),
       packetsLeft_(options.maxPackets.value_or(std::numeric_limits<uint64_t>::max())),
       bytesLeft_(options.maxBytes.value_or(std::numeric_limits<uint64_t>::max())),
       dropped_(inputs_.size()) {
@@ -111,7 +112,8 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
     if (state) return *state;
     RecordInput& from = winner();
     const auto record = from.record();
-    switch (judge(record)) {
+    const size_t bytes = writtenBytes(record);
+    switch (judge(record, bytes)) {
       case Verdict::kStop:
         nextNs_ = from.time();
         return State::kEnd;
@@ -122,8 +124,10 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
         break;
       }
       case Verdict::kPass:
-        std::memcpy(output.data() + written, record.data(), record.size());
-        written += record.size();
+        std::memcpy(output.data() + written, record.data(), bytes);
+        storeLe32(output.data() + written + 8, static_cast<uint32_t>(bytes - kRecordHeaderBytes));
+        written += bytes;
+        dropped_[tree_.winner()].bytes += record.size() - bytes;
     }
     from.take();
     rekey();
@@ -144,12 +148,16 @@ std::span<const uint8_t> RecordMerge::takeRun(size_t room) {
   return {begin, bytes};
 }
 
-RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
+size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
+  return kRecordHeaderBytes + std::min<size_t>(record.size() - kRecordHeaderBytes, sliceBytes_);
+}
+
+RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record, size_t writtenBytes) {
   const DuplicateWindow::Packet packet{record, tree_.winner(), tree_.winnerKey()};
   if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
-  if (packetsLeft_ == 0 || record.size() > bytesLeft_) return Verdict::kStop;
+  if (packetsLeft_ == 0 || writtenBytes > bytesLeft_) return Verdict::kStop;
   packetsLeft_--;
-  bytesLeft_ -= record.size();
+  bytesLeft_ -= writtenBytes;
   if (duplicates_) duplicates_->add(packet);
   return Verdict::kPass;
 }

@@ -16,9 +16,10 @@ namespace capfleet {
 struct RecordMergeOptions {
   std::optional<int64_t> maxSpanNs;  ///< end before the first packet this much after the first one
   std::optional<uint64_t> maxPackets;
-  std::optional<uint64_t> maxBytes;  ///< of the records with their headers
-  std::optional<int64_t> dedupNs;    ///< leave out what another input had at most so long before
-  uint32_t linkTypeWord = 0;         ///< of all inputs; for dedupNs
+  std::optional<uint64_t> maxBytes;    ///< of the records with their headers, as they are written
+  std::optional<int64_t> dedupNs;      ///< leave out what another input had at most so long before
+  uint32_t linkTypeWord = 0;           ///< of all inputs; for dedupNs
+  std::optional<uint32_t> sliceBytes;  ///< captured bytes of each packet that are written, at most
   /// Write timestamps in microseconds: truncated behind the merge, so that packets of one
   /// microsecond stay in the order of their nanoseconds.
   bool toMicroseconds = false;
@@ -36,8 +37,8 @@ class RecordMerge {
   };
 
   struct Dropped {
-    uint64_t packets = 0;
-    uint64_t bytes = 0;
+    uint64_t packets = 0;  ///< duplicates
+    uint64_t bytes = 0;    ///< theirs, and what slices cut off others
   };
 
   /// Inputs in nanoseconds, at least one, which outlive the merge. One without a record has ended.
@@ -53,7 +54,7 @@ class RecordMerge {
 
   /// Timestamp of the first packet that maxPackets or maxBytes left out.
   std::optional<int64_t> nextNs() const { return nextNs_; }
-  /// What was left out of an input as duplicates.
+  /// What an input had and the output has not.
   const Dropped& dropped(uint32_t input) const { return dropped_[input]; }
 
  private:
@@ -63,7 +64,8 @@ class RecordMerge {
   State advanceOneByOne(std::span<uint8_t> output, size_t& written);
   std::optional<State> stateBefore(size_t room) const;
   std::span<const uint8_t> takeRun(size_t room);
-  Verdict judge(std::span<const uint8_t> record);
+  size_t writtenBytes(std::span<const uint8_t> record) const;
+  Verdict judge(std::span<const uint8_t> record, size_t writtenBytes);
   void rekey();
   RecordInput& winner() const { return *inputs_[tree_.winner()]; }
 
@@ -72,6 +74,7 @@ class RecordMerge {
   int64_t stop_ = MergeTree::kEnded;  ///< the first key that may not go out
   const bool isGated_;                ///< each record must be looked at
   const bool toMicroseconds_;
+  const uint32_t sliceBytes_;
   uint64_t packetsLeft_;
   uint64_t bytesLeft_;
   std::unique_ptr<DuplicateWindow> duplicates_;

@@ -2,7 +2,7 @@ import { type ClientTls, readClientTls } from '../../base/client-tls.ts'
 import { readSecret } from '../../base/config-file.ts'
 import { CapfleetError } from '../../base/error.ts'
 import { Device, type DeviceCredentials, type FetchCompression } from '../../device/device.ts'
-import type { DeviceKind } from '../../device/device-kind.ts'
+import type { DeviceKind, IgnorableParameter } from '../../device/device-kind.ts'
 import type { AccessSettings, DeviceSettings } from './device-settings.ts'
 
 /** AccessSettings with the contents of the files that they name. */
@@ -11,6 +11,7 @@ export interface DeviceAccess extends ClientTls {
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression
   readonly kind?: DeviceKind | undefined
+  readonly ignores?: readonly IgnorableParameter[] | undefined
 }
 
 /** The configured devices with their secrets. Fails with bad-config. */
@@ -32,13 +33,14 @@ export async function readAccess(
   configPath: string,
   setting: string,
 ): Promise<DeviceAccess> {
-  const { site, fetchCompression, kind } = settings
+  const { site, fetchCompression, kind, ignores } = settings
   return {
     credentials: await readCredentials(settings, configPath, setting),
     ...(await readClientTls(settings, configPath, setting)),
     site,
     fetchCompression,
     kind,
+    ignores,
   }
 }
 

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { secretSchema } from '../../base/config-file.ts'
 import { CIDR_RULE, isCidr } from '../../base/networks.ts'
 import { FETCH_COMPRESSIONS } from '../../device/device.ts'
-import { DEVICE_KINDS } from '../../device/device-kind.ts'
+import { DEVICE_KINDS, IGNORABLE_PARAMETERS } from '../../device/device-kind.ts'
 import { isPlainUrl } from './plain-host.ts'
 
 export const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
@@ -28,6 +28,7 @@ const accessShape = {
   key: z.string().min(1).optional(),
   fetchCompression: z.enum(FETCH_COMPRESSIONS).default('none'),
   kind: z.enum(DEVICE_KINDS).optional(),
+  ignores: z.array(z.enum(IGNORABLE_PARAMETERS)).optional(),
 }
 
 export const deviceSchema = z
@@ -36,7 +37,7 @@ export const deviceSchema = z
     url: z.string().refine(isPlainUrl, PLAIN_URL_RULE),
     ...accessShape,
   })
-  .superRefine(checkCredentials)
+  .superRefine(checkAccess)
 
 /** One appliance under two names would give each packet twice, and serve twice as many streams as it can. */
 export function refuseUrlTwice(entries: readonly { readonly url: string }[], context: z.RefinementCtx): void {
@@ -74,7 +75,7 @@ export const discoverySchema = z
     allowCidrs: z.array(z.string().refine(isCidr, CIDR_RULE)).default([]),
     ...accessShape,
   })
-  .superRefine(checkCredentials)
+  .superRefine(checkAccess)
   .refine((entry) => (entry.srv === undefined) !== (entry.endpointSlice === undefined), {
     message: 'must have srv or endpointSlice, one of both',
   })
@@ -85,11 +86,13 @@ export type EndpointSliceSettings = z.infer<typeof endpointSliceSchema>
 /** The settings that configured and discovered devices have in common. */
 export type AccessSettings = Pick<DeviceSettings, keyof typeof accessShape>
 
-function checkCredentials(entry: AccessSettings, context: z.RefinementCtx): void {
+function checkAccess(entry: AccessSettings, context: z.RefinementCtx): void {
   const isBasic = entry.user !== undefined && entry.password !== undefined && entry.token === undefined
   const isBearer = entry.user === undefined && entry.password === undefined && entry.token !== undefined
   if (!isBasic && !isBearer)
     context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
+  if (entry.kind === 'capfleet' && entry.ignores !== undefined)
+    context.addIssue({ code: 'custom', path: ['ignores'], message: 'is for devices of other makers' })
   if ((entry.cert === undefined) !== (entry.key === undefined))
     context.addIssue({ code: 'custom', message: 'must have both cert and key, or none of them' })
 }

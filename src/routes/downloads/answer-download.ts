@@ -1,7 +1,7 @@
 import { CapfleetError } from '../../base/error.ts'
 import { givenParameters } from '../../contract/request-parameters.ts'
 import { foreseeDownload } from '../../fetch/foresee-download.ts'
-import { compressFetches, type DownloadPlan, withinKinds } from '../../fleet/plan.ts'
+import { compressFetches, type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
 import { refuseLaterRange } from '../../http/later-range.ts'
 import { DOWNLOAD_PARAMETERS } from '../../query/download-parameters.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../query/gateway-options.ts'
@@ -56,7 +56,7 @@ export async function answerDownload(
   const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
   const { fleet } = parts.downloads
   await fleet.knowKinds(planned.plan.steps.map(({ device }) => device))
-  const known = withinKinds(planned.plan, (name) => fleet.kindOf(name))
+  const known = withinProfiles(planned.plan, fleet)
   const plan = compressFetches(known, fetchCompressionOf)
   refuseImpossible(plan, planned.options)
   const download = withoutVainDedup(ctx, { ...planned, plan })

@@ -8,7 +8,7 @@ import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../expor
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../../export/export-record.ts'
 import type { Idempotency } from '../../export/known-orders.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/run/fill-export.ts'
-import { type DownloadPlan, planDownload, withinKinds } from '../../fleet/plan.ts'
+import { type DownloadPlan, planDownload, withinProfiles } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
 import { refuseBody } from '../../http/request-body.ts'
 import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../query/export-options.ts'
@@ -55,7 +55,7 @@ export async function planExport(
   const plan = planDownload(query, devices, parts.exports.devicesMax)
   const { fleet } = parts.downloads
   await fleet.knowKinds(devices)
-  withinKinds(plan, (name) => fleet.kindOf(name))
+  withinProfiles(plan, fleet)
   return plan
 }
 

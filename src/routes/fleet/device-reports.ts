@@ -64,6 +64,7 @@ function reportOf(
     probeMs: report.probeMs === undefined ? null : Math.round(report.probeMs * 1_000) / 1_000,
     error: report.error === undefined ? null : { code: report.error.code, detail: report.error.message },
     lacks: report.lacks,
+    ignores: device.ignores ?? [],
     breaker: breaker.state,
     version: report.version ?? null,
     oldestPacketNs: report.oldestPacketNs?.toString() ?? null,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
 import type { Receipt } from '../../../src/serve/receipt.ts'
 import {
   API_BEGIN_NS,
@@ -25,17 +26,20 @@ describe('a device of another maker', () => {
   let gateway: TempGateway
   let foreign: ApiDevice
   let other: ApiDevice
+  let poor: ApiDevice
 
   before(async () => {
     const redis = parts.use(await TempRedis.create())
     foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
     other = parts.use(await ApiDevice.start('other', PACKETS))
-    const settings = { downloads: { waitMaxS: 600 } }
-    gateway = parts.use(await startTempGateway([foreign, other], redis.url, settings))
+    poor = parts.use(await ApiDevice.start('poor', PACKETS))
+    const ignores = ['FilterBPF', 'TSMax', 'Compression', 'TSMode']
+    const devices = [foreign, other, { config: { ...poor.config, ignores }, password: poor.password }]
+    gateway = parts.use(await startTempGateway(devices, redis.url, { downloads: { waitMaxS: 600 } }))
   })
   after(() => parts.disposeAsync())
   beforeEach(() => {
-    for (const device of [foreign, other]) {
+    for (const device of [foreign, other, poor]) {
       device.behaviour = {}
       device.breaksLeft = 0
       device.refusal = undefined
@@ -77,10 +81,11 @@ describe('a device of another maker', () => {
   test('is told from one of ours', async () => {
     const { devices } = (await get('/v1/devices')).json() as { devices: Record<string, unknown>[] }
     assert.deepEqual(
-      devices.map(({ name, kind }) => [name, kind]),
+      devices.map(({ name, kind, ignores }) => [name, kind, ignores]),
       [
-        ['foreign', 'api'],
-        ['other', 'api'],
+        ['foreign', 'api', []],
+        ['other', 'api', []],
+        ['poor', 'api', ['FilterBPF', 'TSMax', 'Compression', 'TSMode']],
       ],
     )
   })
@@ -130,7 +135,7 @@ describe('a device of another maker', () => {
       const { devices } = (await get('/v1/devices')).json() as { devices: { slotsLimit: number | null }[] }
       return devices.map(({ slotsLimit }) => slotsLimit)
     }
-    const isLowered = async () => (await limitsOf()).join() === '0,'
+    const isLowered = async () => (await limitsOf()).join() === '0,,'
     await eventually(isLowered, { message: 'the limit is shown' })
     const isTold = async () =>
       (await httpGet(`${gateway.url}/metrics`)).body.includes(
@@ -182,12 +187,51 @@ describe('a device of another maker', () => {
       const [ofCapture = '', ofRange = ''] = foreign.asked
       assert.deepEqual([ofCapture.includes('TSMax'), ofRange.includes('TSMax')], [false, true])
     })
+
+    for (const ignores of [[], ['Slice']] as const)
+      test(`Slice, also when it passes over ${ignores.join() || 'nothing'}`, async () => {
+        foreign.behaviour = { ignores }
+        other.behaviour = { ignores }
+        const sliced = (records: readonly PcapRecord[]) =>
+          recordLines(records.map((record) => ({ ...record, captured: record.captured.subarray(0, 7) })))
+        const both = await get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other&Slice=7`)
+        const inOrder = foreign.records.flatMap((record, index) => [
+          record,
+          other.records[index] as PcapRecord,
+        ])
+        for (const [answer, records] of [
+          [await range('&Slice=7'), foreign.records],
+          [await single('&Slice=7'), foreign.records],
+          [await single('&Slice=7&MaxBytes=1000'), foreign.records.slice(0, 42)],
+          [both, inOrder],
+        ] as const) {
+          assert.equal(answer.status, 200)
+          const { snaplen, records: got } = readPcap(answer.body)
+          assert.deepEqual([snaplen, recordLines(got)], [7, sliced(records)])
+        }
+      })
+
+    test('what the configuration says that it passes over', async () => {
+      const poorRange = (parameters: string) =>
+        get(`/devices/poor/api/v1/pcap/timerange?${RANGE}${parameters}`)
+      const { status, body } = await poorRange(`&TSMax=${5n * API_STEP_NS}`)
+      assert.deepEqual([status, body], [200, makePcap(poor.records.slice(0, 5))])
+      const packed = await poorRange('&Compression=fast')
+      assert.deepEqual(gunzipSync(packed.body), makePcap(poor.records))
+      assert.ok(poor.asked.every((target) => !/TSMax|Compression/.test(target)))
+      for (const [parameters, param] of [
+        ['&FilterBPF=odd', 'FilterBPF'],
+        ['&TSMode=vendorA7280_eth64', 'TSMode'],
+      ]) {
+        const refused = await poorRange(String(parameters))
+        assert.deepEqual([refused.status, refused.json().param], [400, param])
+      }
+    })
   })
 
   for (const [path, parameter] of [
     [`timerange?${RANGE}&FilterRE=GET`, 'FilterRE'],
     [`timerange?${RANGE}&Follow=true`, 'Follow'],
-    [`single?StreamName=${API_CAPTURE}&Slice=64`, 'Slice'],
     [`splittime?StreamName=${API_CAPTURE}&Start=1&Stop=2&FilterBPF=ip&FilterBPFDecap=true`, 'FilterBPFDecap'],
   ] as const)
     test(`is not asked for ${parameter}, which neither it nor the gateway could do`, async () => {

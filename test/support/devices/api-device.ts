@@ -30,8 +30,8 @@ export interface ApiBehaviour {
   readonly isFreedLate?: boolean
   /** Its timestamps have microseconds. */
   readonly isCoarse?: boolean
-  /** It passes over filters of these names without a word. */
-  readonly ignores?: readonly ('FilterBPF' | 'FilterFrame')[]
+  /** It passes over these without a word. */
+  readonly ignores?: readonly ('FilterBPF' | 'FilterFrame' | 'Slice')[]
   /** It refuses the filter that no packet passes. */
   readonly refusesEmpty?: boolean
   /** Its files are big-endian. */
@@ -234,7 +234,7 @@ export class ApiDevice implements AsyncDisposable {
     if (filter === 'less 0' || ports?.includes('!=') === true)
       return makePcap([], { nanoseconds: this.behaviour.isCoarse !== true })
     const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
-    const slice = Number(query.get('Slice') ?? 65_535)
+    const slice = ignores.includes('Slice') ? 65_535 : Number(query.get('Slice') ?? 65_535)
     const records = this.behaviour.order?.(this.records) ?? this.records
     const [first, second, ...rest] = records
     const isSwapped =

@@ -78,6 +78,13 @@ bool isDuplicate(const Arrival& packet, const std::vector<const Arrival*>& passe
   });
 }
 
+Bytes slicedOf(Bytes record, std::optional<uint32_t> sliceBytes) {
+  if (!sliceBytes || record.size() <= 16 + *sliceBytes) return record;
+  record.resize(16 + *sliceBytes);
+  storeLe32(&record[8], *sliceBytes);
+  return record;
+}
+
 Merged expectedOf(const Case& given) {
   const auto& options = given.options;
   const auto all = inOrder(given);
@@ -93,13 +100,14 @@ Merged expectedOf(const Case& given) {
       merged.dropped[packet.input].second += packet.record.size();
       continue;
     }
+    Bytes record = slicedOf(packet.record, options.sliceBytes);
     if (passed.size() == options.maxPackets ||
-        (options.maxBytes && merged.bytes.size() + packet.record.size() > *options.maxBytes)) {
+        (options.maxBytes && merged.bytes.size() + record.size() > *options.maxBytes)) {
       merged.nextNs = packet.time;
       break;
     }
     passed.push_back(&packet);
-    Bytes record = packet.record;
+    merged.dropped[packet.input].second += packet.record.size() - record.size();
     if (options.toMicroseconds) storeLe32(&record[4], loadLe32(&record[4]) / 1000);
     merged.bytes.insert(merged.bytes.end(), record.begin(), record.end());
   }
@@ -219,6 +227,9 @@ Case randomCase(std::mt19937_64& random) {
   if (randomBelow(random, 4) == 0) options.maxPackets = randomBelow(random, packets);
   if (randomBelow(random, 4) == 0) options.maxBytes = randomBelow(random, 36 * packets);
   if (randomBelow(random, 4) == 0) options.dedupNs = duration();
+  if (randomBelow(random, 4) == 0) {
+    options.sliceBytes = static_cast<uint32_t>(randomBelow(random, 24));
+  }
   options.toMicroseconds = randomBelow(random, 2) == 0;
   return given;
 }
