@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { NODE_OPTIONS } from '../../src/command/child-program.ts'
 import { WITHOUT_PYTHON_TOOLS } from '../support/images/sbom.ts'
@@ -77,15 +77,18 @@ function librariesOf(binary: string): readonly string[] {
   const paths = names.map(
     (name) => new RegExp(`${name.replaceAll(/[.+]/g, '\\$&')} => (\\S+)`).exec(found)?.[1] ?? '',
   )
-  const owners = paths
-    .filter((path) => path !== '')
-    .map(
-      (path) =>
-        execFileSync('dpkg', ['-S', `*/${realpathSync(path).split('/').at(-1)}`], { encoding: 'utf8' }).split(
-          ':',
-        )[0] ?? '',
-    )
+  const owners = paths.filter((path) => path !== '').map((path) => ownerOf(realpathSync(path)))
   return [...new Set(owners)].filter((name) => !['libc6', 'libgcc-s1'].includes(name))
+}
+
+/** Other packages may have a library of the same name for other machines. Packages name it with or without the /usr of today. */
+function ownerOf(path: string): string {
+  const listed = execFileSync('dpkg', ['-S', `*/${basename(path)}`], { encoding: 'utf8' }).split('\n')
+  const owner = listed.find(
+    (line) => line.endsWith(` ${path}`) || line.endsWith(` ${path.slice('/usr'.length)}`),
+  )
+  assert.ok(owner, `a package of ${path}`)
+  return owner.split(':')[0] ?? ''
 }
 
 test('sees of the repository only what it copies', () => {

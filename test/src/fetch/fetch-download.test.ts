@@ -32,6 +32,7 @@ test('a device that is probed only then is asked for what its kind knows', async
       kind = 'api'
     },
     kindOf: () => kind,
+    ignoredBy: () => undefined,
     get: () => ({ client, breaker: { run: (work: () => unknown) => work(), check: () => undefined } }),
     clockOf: () => undefined,
   }
