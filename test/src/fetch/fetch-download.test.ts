@@ -49,7 +49,7 @@ test('a device that is probed only then is asked for what its kind knows', async
   await using fetched = await FetchedDownload.open(
     planDownload(withinBounds(query, UNBOUNDED), [name], 1),
     {
-      leases: { acquire: async () => lease },
+      leases: { acquire: async () => lease, use: async () => [] },
       fleet,
       startTimeoutMs: 20_000,
       retryPauseMs: 10,
