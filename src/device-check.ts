@@ -180,7 +180,8 @@ async function checkTime({ client, findings, signal }: Check): Promise<void> {
     return findings.warn('clock', { detail: clock.message, fix })
   }
   const { offsetNs, errorNs } = clock
-  const detail = `${milliseconds(offsetNs)} ms ahead of ours, give or take ${milliseconds(errorNs)} ms`
+  const [offBy, side] = offsetNs < 0n ? [-offsetNs, 'behind'] : [offsetNs, 'ahead of']
+  const detail = `${milliseconds(offBy)} ms ${side} ours, give or take ${milliseconds(errorNs)} ms`
   if (offsetNs < SKEWED_NS && offsetNs > -SKEWED_NS) findings.ok('clock', detail)
   else
     findings.warn('clock', {
@@ -265,7 +266,11 @@ async function checkList({
     return undefined
   }
   const [newest] = captures.filter(({ startNs }) => startNs > 0n).toSorted(newestFirst)
-  if (newest !== undefined) findings.ok('list', `${captures.length} captures, the newest ${newest.name}`)
+  if (newest !== undefined)
+    findings.ok(
+      'list',
+      `${captures.length} capture${captures.length === 1 ? '' : 's'}, the newest ${newest.name}`,
+    )
   else if (captures.length > 0)
     findings.warn('list', { detail: `${captures.length} captures, of which none has a time`, fix: NOT_TRIED })
   else findings.warn('list', { detail: 'it has no capture', fix: NOT_TRIED })

@@ -109,7 +109,7 @@ async function sendsPackets(
   target: string,
   { asking, tookMs }: { readonly asking: Asking; readonly tookMs: number },
 ): Promise<boolean> {
-  const late = AbortSignal.timeout(Math.max(SOON_MS, 4 * tookMs))
+  const late = AbortSignal.timeout(Math.ceil(Math.max(SOON_MS, 4 * tookMs)))
   try {
     const signal = AbortSignal.any([asking.signal, late])
     return (await firstTimeOf(client, target, { ...asking, signal })) !== undefined

@@ -11,6 +11,7 @@ import {
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { type HttpAnswer, httpGet } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
+import { pause } from '../../support/pause.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
@@ -100,6 +101,14 @@ describe('a device of another maker that may pass over filters', () => {
       if (ignores.length > 0) return assertRefused(answer, 'FilterBPF')
       assert.deepEqual([answer.status, readPcap(answer.body).records.length], [200, PACKETS / 2])
     })
+
+  test('may take its time for the first packet', async () => {
+    foreign.behaviour = {
+      search: () => pause(600, 'longer than a quarter of the least that a filter is given'),
+    }
+    const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd`)
+    assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
+  })
 
   test('is asked for each filter of its own', async () => {
     foreign.behaviour = { ignores: ['FilterFrame'] }
