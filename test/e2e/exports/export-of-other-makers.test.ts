@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { API_BEGIN_NS, API_STEP_NS, type ApiBehaviour, ApiDevice } from '../../support/devices/api-device.ts'
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
-import type { PcapRecord } from '../../support/packets/pcap-records.ts'
+import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const PACKETS = 200
@@ -82,6 +82,19 @@ describe('an export of a device of another maker', () => {
     assert.deepEqual(await world.files(shown), [inOrder])
     assert.deepEqual(await world.directRange(`${RANGE}&Device=legacy,other`), inOrder)
   })
+
+  for (const devices of ['foreign', 'foreign,other'])
+    test(`of ${devices} is sliced by the gateway where they pass over Slice`, async () => {
+      foreign.behaviour = { ignores: ['Slice'] }
+      other.behaviour = { ignores: ['Slice'] }
+      const shown = await world.ended(await world.ordered(`${RANGE}&Slice=7&Device=${devices}`))
+      assert.equal(shown.state, 'complete', JSON.stringify(shown))
+      const [file = Buffer.alloc(0)] = await world.files(shown)
+      assert.deepEqual(file, await world.directRange(`${RANGE}&Slice=7&Device=${devices}`))
+      const { snaplen, records } = readPcap(file)
+      assert.deepEqual([snaplen, records.length], [7, PACKETS * devices.split(',').length])
+      assert.ok(records.every(({ captured }) => captured.length === 7))
+    })
 
   test('is little-endian where the only device is not', async () => {
     foreign.behaviour = { isBigEndian: true }
