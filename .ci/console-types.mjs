@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { join } from 'node:path'
-import { openApi } from '../src/contract/openapi.ts'
-import { routesWith } from '../src/routes/routes.ts'
+import { routesWith } from '../src/gateway/routes/routes.ts'
+import { openApi } from '../src/shared/contract/openapi.ts'
 import { ROOT } from './setup/console.mjs'
 
 // openapi-typescript needs the programming interface of TypeScript's compiler, which version 7 does not have.

@@ -30,9 +30,9 @@ const COUNTED = [
   'test/e2e/failures/full-store.test.ts',
   'test/e2e/failures/recorder-kills.test.ts',
   'test/native/engine.test.ts',
-  'test/src/audit/verify-audit.test.ts',
-  'test/src/auth/token-verifier.test.ts',
-  'test/src/serve/download-audit.test.ts',
+  'test/src/gateway/audit/verify-audit.test.ts',
+  'test/src/gateway/auth/token-verifier.test.ts',
+  'test/src/gateway/serve/download-audit.test.ts',
 ]
 
 const runs = [

@@ -1,6 +1,6 @@
 #!/bin/sh
 # All checks, then all tests but those of the night. With files only their tests, and of the set-up only what they need:
-#   npm test -- test/src/query/query-time.test.ts test/native/engine/download/output_limit_test.cc
+#   npm test -- test/src/shared/query/query-time.test.ts test/native/engine/download/output_limit_test.cc
 # --quick: all checks, and what starts no process. --night: what takes too long for each change.
 set -eu
 cd "$(dirname "$0")/.."

@@ -4,16 +4,16 @@
  */
 import { dirname, resolve } from 'node:path'
 import { z } from 'zod'
-import { loadConfig } from '../src/base/config-file.ts'
+import { loadConfig } from '../src/shared/base/config-file.ts'
 import {
   listenSchema,
   loginsSchema,
   logLevelSchema,
   resolveListen,
   timeZoneSchema,
-} from '../src/base/setting-schemas.ts'
-import { LIVE_DEFAULTS } from '../src/http/live-limit.ts'
-import { TIME_SOURCES } from '../src/query/time-source.ts'
+} from '../src/shared/base/setting-schemas.ts'
+import { LIVE_DEFAULTS } from '../src/shared/http/live-limit.ts'
+import { TIME_SOURCES } from '../src/shared/query/time-source.ts'
 import { COMPILE_DEFAULTS } from './compile/compile-queue.ts'
 import { DISK_IDS } from './machine/disk-names.ts'
 import { MOUNT_IDS } from './machine/free-space-sensor.ts'

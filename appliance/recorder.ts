@@ -4,8 +4,8 @@
  */
 import { pathToFileURL } from 'node:url'
 import { clockNs, isClockSynced } from '../native/addon.ts'
-import { readBootId } from '../src/base/boot-id.ts'
-import { createLog, type Log } from '../src/base/log.ts'
+import { readBootId } from '../src/shared/base/boot-id.ts'
+import { createLog, type Log } from '../src/shared/base/log.ts'
 import { loadApplianceConfig, type RetentionSettings } from './appliance-config.ts'
 import { EventLog } from './events/event-log.ts'
 import type { ImportSettings } from './link/import-request.ts'

@@ -8,7 +8,7 @@ shift
 cd /opt/capfleet
 install -d -m 1777 node_modules/.cache node_modules/.cache/capfleet
 for MODULE; do IMPORTS="${IMPORTS-}${IMPORTS+, }import('./$MODULE')"; done
-LOAD="import('./src/base/compile-cache.ts').then((cache) => { cache.useCompileCache(); return Promise.all([$IMPORTS]) })"
+LOAD="import('./src/shared/base/compile-cache.ts').then((cache) => { cache.useCompileCache(); return Promise.all([$IMPORTS]) })"
 for USER in $USERS; do
   setpriv --reuid "$USER" --regid "$USER" --clear-groups sh -ec '
     node_modules/.bin/node --max-semi-space-size=16 --eval "$1"

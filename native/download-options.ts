@@ -1,5 +1,5 @@
 /** What a download may be asked for: the options, their checks, and the numbers that binding/ takes for them. */
-import { CapfleetError } from '../src/base/error.ts'
+import { CapfleetError } from '../src/shared/base/error.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
 
 /** The segments of one capture port that are read. */

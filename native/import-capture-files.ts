@@ -1,5 +1,5 @@
 /** Capture files into the store: PCAP or pcapng of any kind becomes the segments of a new capture. */
-import { CapfleetError } from '../src/base/error.ts'
+import { CapfleetError } from '../src/shared/base/error.ts'
 import { loadAddon } from './load-addon.ts'
 
 export interface ImportOptions {

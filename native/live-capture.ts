@@ -3,7 +3,7 @@
  * threads. Nothing here waits for the disk on this thread.
  */
 import assert from 'node:assert/strict'
-import { CapfleetError } from '../src/base/error.ts'
+import { CapfleetError } from '../src/shared/base/error.ts'
 import type { StreamSummary } from './import-capture-files.ts'
 import { loadAddon } from './load-addon.ts'
 

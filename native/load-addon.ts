@@ -1,7 +1,7 @@
 /** Loads what native/binding builds. Only the files beside this one do; they check every argument, the binary trusts them. */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { CapfleetError, type ErrorCode } from '../src/base/error.ts'
+import { CapfleetError, type ErrorCode } from '../src/shared/base/error.ts'
 
 /** capfleet: stored and live packets, for the appliance; capfleet-gateway: merge and compression. */
 type AddonName = 'capfleet' | 'capfleet-gateway'

@@ -4,16 +4,16 @@
  */
 import { existsSync } from 'node:fs'
 import { Command, type CommanderError, Option } from 'commander'
-import { keepCompiled, useCompileCache } from './base/compile-cache.ts'
-import { CapfleetError } from './base/error.ts'
-import { productVersion } from './base/product-version.ts'
-import { aborted, describeError, runProgram } from './base/program.ts'
-import { ROLES } from './base/scopes.ts'
-import { addClientCommands } from './command/client/client-commands.ts'
-import { type FormatOptions, formatOption } from './command/client/list-output.ts'
-import type { ImportCommandOptions } from './command/import-command.ts'
-import type { AddOptions, FileOptions } from './command/user-command.ts'
-import type { CheckedDevice } from './device-check.ts'
+import { addClientCommands } from './client/command/client-commands.ts'
+import { type FormatOptions, formatOption } from './client/command/common/list-output.ts'
+import type { CheckedDevice } from './operator/device-check.ts'
+import type { ImportCommandOptions } from './operator/import-command.ts'
+import type { AddOptions, FileOptions } from './operator/user-command.ts'
+import { keepCompiled, useCompileCache } from './shared/base/compile-cache.ts'
+import { CapfleetError } from './shared/base/error.ts'
+import { productVersion } from './shared/base/product-version.ts'
+import { aborted, describeError, runProgram } from './shared/base/program.ts'
+import { ROLES } from './shared/base/scopes.ts'
 
 useCompileCache()
 
@@ -70,7 +70,7 @@ program
     check
       ? checkConfig(config, 'checkGatewayConfig')
       : serve('gateway', async (signal) =>
-          (await import('./gateway.ts')).startGatewayFromFile(config, signal),
+          (await import('./gateway/gateway.ts')).startGatewayFromFile(config, signal),
         ),
   )
 
@@ -82,7 +82,9 @@ program
   .action(({ config, check }: ProgramOptions) =>
     check
       ? checkConfig(config, 'checkGatewayConfig')
-      : serve('worker', async (signal) => (await import('./worker.ts')).startWorkerFromFile(config, signal)),
+      : serve('worker', async (signal) =>
+          (await import('./worker/worker.ts')).startWorkerFromFile(config, signal),
+        ),
   )
 
 const appliance = program
@@ -108,7 +110,7 @@ appliance
     const { config, json = false } = command.optsWithGlobals<{ config: string; json?: boolean }>()
     let isWell = true
     await runProgram(async () => {
-      isWell = await (await import('./command/appliance-doctor.ts')).runDoctor(config, { json })
+      isWell = await (await import('./operator/appliance-doctor.ts')).runDoctor(config, { json })
     })
     if (!isWell) process.exitCode = 1
   })
@@ -145,7 +147,7 @@ program
   )
   .action((options: { port: string; home: string; import?: string[] }) =>
     runProgram(async (signal) => {
-      const { runDemo } = await import('./demo.ts')
+      const { runDemo } = await import('./demo/demo.ts')
       await runDemo(
         { home: options.home, port: parsePort(options.port), importFiles: options.import ?? [] },
         signal,
@@ -167,7 +169,7 @@ program
   .option('--evict', 'remove the oldest packets of the store when it has no room; without it none is removed')
   .action((files: string[], options: ImportCommandOptions) =>
     runProgram(async (signal) => {
-      const { importFiles } = await import('./command/import-command.ts')
+      const { importFiles } = await import('./operator/import-command.ts')
       await importFiles(files, options, signal)
     }),
   )
@@ -185,7 +187,7 @@ store
     'make indexes, tallies and sieves again, and mark packets that are lost; without it nothing changes',
   )
   .action((options: { store: string; repair?: boolean }) =>
-    runProgram(async (signal) => (await import('./command/store-command.ts')).verify(options, signal)),
+    runProgram(async (signal) => (await import('./operator/store-command.ts')).verify(options, signal)),
   )
 
 store
@@ -195,7 +197,7 @@ store
   )
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
-    runProgram(async (signal) => (await import('./command/store-command.ts')).reindex(options, signal)),
+    runProgram(async (signal) => (await import('./operator/store-command.ts')).reindex(options, signal)),
   )
 
 store
@@ -205,7 +207,7 @@ store
   )
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
-    runProgram(async (signal) => (await import('./command/store-command.ts')).trustClock(options, signal)),
+    runProgram(async (signal) => (await import('./operator/store-command.ts')).trustClock(options, signal)),
   )
 
 program
@@ -230,7 +232,7 @@ program
     async (name: string | undefined, { json = false, ...options }: CheckedDevice & { json?: boolean }) => {
       let isWell = true
       await runProgram(async (signal) => {
-        const { runDeviceCheck } = await import('./device-check.ts')
+        const { runDeviceCheck } = await import('./operator/device-check.ts')
         isWell = await runDeviceCheck({ ...options, name }, { json, signal })
       })
       if (!isWell) process.exitCode = 1
@@ -259,7 +261,7 @@ user
     'random characters instead of a random salt: files of the same password and salt are equal, as replicas need them',
   )
   .action((name: string, options: AddOptions) =>
-    runProgram(async () => (await import('./command/user-command.ts')).addUser(name, options)),
+    runProgram(async () => (await import('./operator/user-command.ts')).addUser(name, options)),
   )
 
 user
@@ -268,7 +270,7 @@ user
   .requiredOption(...USERS_FILE)
   .addOption(formatOption())
   .action((options: FileOptions & FormatOptions) =>
-    runProgram(async () => (await import('./command/user-command.ts')).printUsers(options)),
+    runProgram(async () => (await import('./operator/user-command.ts')).printUsers(options)),
   )
 
 user
@@ -277,7 +279,7 @@ user
   .argument('<name>')
   .requiredOption(...USERS_FILE)
   .action((name: string, options: FileOptions) =>
-    runProgram(async () => (await import('./command/user-command.ts')).takeUserAway(name, options)),
+    runProgram(async () => (await import('./operator/user-command.ts')).takeUserAway(name, options)),
   )
 
 user
@@ -286,7 +288,7 @@ user
   .argument('<name>')
   .requiredOption(...USERS_FILE)
   .action((name: string, options: FileOptions) =>
-    runProgram(async () => (await import('./command/user-command.ts')).setPassword(name, options)),
+    runProgram(async () => (await import('./operator/user-command.ts')).setPassword(name, options)),
   )
 
 program
@@ -303,7 +305,10 @@ program
     let isWhole = true
     await runProgram(async () => {
       const folder = options.folder ?? (await auditFolderOf(options.config ?? needFolder(command)))
-      isWhole = await (await import('./command/audit-verify.ts')).runAuditVerify(folder, options.expect ?? [])
+      isWhole = await (await import('./operator/audit-verify.ts')).runAuditVerify(
+        folder,
+        options.expect ?? [],
+      )
     })
     if (!isWhole) process.exitCode = 1
   })
@@ -314,8 +319,8 @@ function needFolder(command: Command): never {
 
 async function auditFolderOf(configPath: string): Promise<string> {
   const [{ auditFolder }, { loadGatewayConfig }] = await Promise.all([
-    import('./open-audit.ts'),
-    import('./gateway-config.ts'),
+    import('./gateway/open-audit.ts'),
+    import('./gateway/gateway-config.ts'),
   ])
   return auditFolder(await loadGatewayConfig(configPath))
 }
@@ -369,9 +374,9 @@ function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProg
   )
 }
 
-function checkConfig(path: string, check: keyof typeof import('./check-config.ts')): Promise<void> {
+function checkConfig(path: string, check: keyof typeof import('./operator/check-config.ts')): Promise<void> {
   return runProgram(async () => {
-    const checks = await import('./check-config.ts')
+    const checks = await import('./operator/check-config.ts')
     await checks[check](path)
     process.stderr.write(`${path}: fine\n`)
   })

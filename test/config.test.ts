@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { applianceConfigSchema } from '../appliance/appliance-config.ts'
-import { parseConfig } from '../src/base/config-file.ts'
-import { gatewayConfigSchema } from '../src/gateway-config.ts'
+import { gatewayConfigSchema } from '../src/gateway/gateway-config.ts'
+import { parseConfig } from '../src/shared/base/config-file.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
 /** `required` is the least that loads; the rest of the loaded document is defaults. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
 import { describe, test } from 'node:test'
-import { NODE_OPTIONS } from '../src/command/child-program.ts'
+import { NODE_OPTIONS } from '../src/demo/child-program.ts'
 import { REPOSITORY_ROOT, repositoryFiles } from './support/repository-files.ts'
 
 const TOP_LEVEL = new Set([

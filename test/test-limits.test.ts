@@ -43,8 +43,8 @@ test('the run of the tests has the limit that they reckon with', async () => {
 /** Files that hold the text of another program, which sleeps. */
 const TEXTS_THAT_SLEEP = new Set([
   'test/run-tests.test.ts',
-  'test/src/base/log.test.ts',
-  'test/src/base/program.test.ts',
+  'test/src/shared/base/log.test.ts',
+  'test/src/shared/base/program.test.ts',
 ])
 
 test('a test that lets time pass says why', async () => {

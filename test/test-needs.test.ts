@@ -8,15 +8,15 @@ import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
 test('a file needs what it is named for, and what the modules that it imports are', () => {
   assert.deepEqual([...needsOf(['test/helm/upgrades.test.ts'])], ['python', 'chart'])
-  assert.deepEqual([...needsOf(['test/src/export/target/s3-target.test.ts'])], ['python', 's3'])
+  assert.deepEqual([...needsOf(['test/src/gateway/export/target/s3-target.test.ts'])], ['python', 's3'])
   assert.deepEqual([...needsOf(['./test/native/engine.test.ts'])], ['engine', 'threads'])
   // By way of test/support/live/busy-capture.ts and others.
   assert.ok(needsOf(['test/e2e/packets/downloads-while-capturing.test.ts']).has('engine'))
-  assert.deepEqual([...needsOf(['test/src/query/query-time.test.ts'])], [])
+  assert.deepEqual([...needsOf(['test/src/shared/query/query-time.test.ts'])], [])
 })
 
 test('a pattern needs everything', () => {
-  assert.deepEqual(needsOf(['test/src/query/query-time.test.ts', 'test/**/*.test.ts']), ALL_NEEDS)
+  assert.deepEqual(needsOf(['test/src/shared/query/query-time.test.ts', 'test/**/*.test.ts']), ALL_NEEDS)
 })
 
 test('the files that need something are there', () => {

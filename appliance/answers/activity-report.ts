@@ -1,7 +1,7 @@
 /** /api/v1/activity: how much was recorded when, for a picture of a time range. */
-import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../src/contract/device-parameters.ts'
-import { givenParameters, takeParameters } from '../../src/contract/request-parameters.ts'
-import { readActivityRange } from '../../src/query/query-range.ts'
+import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../src/shared/contract/device-parameters.ts'
+import { givenParameters, takeParameters } from '../../src/shared/contract/request-parameters.ts'
+import { readActivityRange } from '../../src/shared/query/query-range.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'

@@ -1,4 +1,4 @@
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { RecorderClient } from '../link/recorder-client.ts'
 
 /** More than starting or stopping a capture takes: the last blocks have to reach the disk. */

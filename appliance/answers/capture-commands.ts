@@ -1,8 +1,8 @@
 /** /sysmaster/capture_start and capture_stop. */
-import { START_PARAMETERS, STOP_PARAMETERS } from '../../src/contract/device-parameters.ts'
-import { takeParameters } from '../../src/contract/request-parameters.ts'
-import { refuseCrossSite } from '../../src/http/cross-site.ts'
-import { ctime } from '../../src/query/ctime.ts'
+import { START_PARAMETERS, STOP_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
+import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
+import { refuseCrossSite } from '../../src/shared/http/cross-site.ts'
+import { ctime } from '../../src/shared/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 import { askRecorder } from './ask-recorder.ts'

@@ -1,5 +1,5 @@
 /** What the recorder and the store tell, for /metrics: as of the last second. */
-import type { Metrics } from '../../src/base/metrics.ts'
+import type { Metrics } from '../../src/shared/base/metrics.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { CaptureReport, PortReport, RetentionReport } from '../link/capture-report.ts'
 import { isCapturing, type StoredTotals } from '../system-status/capture-group.ts'

@@ -1,5 +1,5 @@
 /** /api/v1/capture/schedule: the rows of the configuration and when they run. */
-import { takeNoParameters } from '../../src/contract/request-parameters.ts'
+import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { CaptureReport } from '../link/capture-report.ts'

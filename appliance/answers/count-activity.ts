@@ -5,7 +5,7 @@
  */
 import { countPackets } from '../../native/addon.ts'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
 import { pathOf, portsOf, type StoredCapture, segmentsIn, streamOf } from '../store/stored-capture.ts'
 import type { ActivityBuckets, Amount } from './activity-buckets.ts'

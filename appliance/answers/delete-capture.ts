@@ -1,10 +1,10 @@
 /** /pcap/del. */
 
-import { CapfleetError } from '../../src/base/error.ts'
-import { DELETE_PARAMETERS } from '../../src/contract/device-parameters.ts'
-import { takeParameters } from '../../src/contract/request-parameters.ts'
-import { refuseCrossSite } from '../../src/http/cross-site.ts'
-import { ctime } from '../../src/query/ctime.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import { DELETE_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
+import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
+import { refuseCrossSite } from '../../src/shared/http/cross-site.ts'
+import { ctime } from '../../src/shared/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 
 /** Needs the full name: a base name would mean whatever is newest at that moment. */

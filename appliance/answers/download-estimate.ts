@@ -4,9 +4,9 @@
  * check of a filter.
  */
 import { countPackets } from '../../native/addon.ts'
-import { givenParameters } from '../../src/contract/request-parameters.ts'
-import type { DownloadQuery } from '../../src/query/download-query.ts'
-import { estimatedKind, parseDownloadQuery } from '../../src/query/parse-download-query.ts'
+import { givenParameters } from '../../src/shared/contract/request-parameters.ts'
+import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import { estimatedKind, parseDownloadQuery } from '../../src/shared/query/parse-download-query.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { withoutLost } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'

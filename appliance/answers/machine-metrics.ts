@@ -1,5 +1,5 @@
 /** What the sensors of the machine tell, for /metrics: as of the last seconds. What no sensor tells has no series. */
-import type { Metrics } from '../../src/base/metrics.ts'
+import type { Metrics } from '../../src/shared/base/metrics.ts'
 import type { ClockReadings } from '../machine/clock-sync-sensor.ts'
 import type { MountId, Space } from '../machine/free-space-sensor.ts'
 

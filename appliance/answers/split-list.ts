@@ -9,10 +9,10 @@ import {
   SIZE_SPLIT_PARAMETERS,
   SPLITS_MAX,
   TIME_SPLIT_PARAMETERS,
-} from '../../src/contract/device-parameters.ts'
-import { takeParameters } from '../../src/contract/request-parameters.ts'
-import { badParameter, type ParameterValues } from '../../src/query/query-parameters.ts'
-import { SIZE_VIEWS, TIME_VIEWS } from '../../src/query/split-views.ts'
+} from '../../src/shared/contract/device-parameters.ts'
+import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
+import { badParameter, type ParameterValues } from '../../src/shared/query/query-parameters.ts'
+import { SIZE_VIEWS, TIME_VIEWS } from '../../src/shared/query/split-views.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'

@@ -1,8 +1,8 @@
 /** /sysmaster/stats_summary: one flat object. */
 
 import { hostname } from 'node:os'
-import { takeNoParameters } from '../../src/contract/request-parameters.ts'
-import { ctime } from '../../src/query/ctime.ts'
+import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
+import { ctime } from '../../src/shared/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { ClockSync } from '../machine/clock-sync-sensor.ts'

@@ -1,6 +1,6 @@
 /** /sysmaster/status: the capture as CSV text. */
-import { SYSMASTER_STATUS_PARAMETERS } from '../../src/contract/device-parameters.ts'
-import { takeParameters } from '../../src/contract/request-parameters.ts'
+import { SYSMASTER_STATUS_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
+import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { CAPTURE_LINK_IDS } from '../machine/link-sensor.ts'
 import { isCapturing } from '../system-status/capture-group.ts'

@@ -1,7 +1,7 @@
 /** /api/v1/system/time_current, version and io_stats. */
 
-import { buildTime, productVersion } from '../../src/base/product-version.ts'
-import { takeNoParameters } from '../../src/contract/request-parameters.ts'
+import { buildTime, productVersion } from '../../src/shared/base/product-version.ts'
+import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 
 /** Text of 19 digits, because scripts do arithmetic on it; JSON for those that ask for it. */

@@ -1,4 +1,4 @@
-import type { Metrics } from '../../src/base/metrics.ts'
+import type { Metrics } from '../../src/shared/base/metrics.ts'
 import { COMPILE_RESULTS, type CompileQueue } from './compile-queue.ts'
 
 /** Shows what became of filters that were to be compiled, and how many there are now. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 
 /** What a compile helper says of its input; the same at every time. */
 export type CompileOutcome = { readonly output: Buffer } | { readonly problem: string }

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { CapfleetError, secondsText } from '../../src/base/error.ts'
+import { CapfleetError, secondsText } from '../../src/shared/base/error.ts'
 import type { LabelledCaller } from '../request/labelled-caller.ts'
 import { type CompileHelper, type CompileOutcome, runHelper } from './compile-process.ts'
 

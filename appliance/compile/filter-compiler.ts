@@ -1,5 +1,5 @@
 import { bpfCompilerPath } from '../../native/addon.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
 /** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s). The helper allows itself so much. */

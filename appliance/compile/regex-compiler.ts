@@ -1,5 +1,5 @@
 import { regexCompilerPath } from '../../native/addon.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
 /** The helper allows itself so much. */

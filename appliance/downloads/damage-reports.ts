@@ -3,7 +3,7 @@
  * events and the next download's head tell of it.
  */
 import { takeSuspects } from '../../native/stored-segments.ts'
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import type { RecorderClient } from '../link/recorder-client.ts'
 import { type StoredSegmentPlace, segmentOfPath } from '../store/store-paths.ts'
 

@@ -1,6 +1,6 @@
-import type { DownloadQuery } from '../../src/query/download-query.ts'
-import { ignoredNames } from '../../src/query/ignored-names.ts'
-import { ENCODING_FILES, encodingOf } from '../../src/query/query-values.ts'
+import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import { ignoredNames } from '../../src/shared/query/ignored-names.ts'
+import { ENCODING_FILES, encodingOf } from '../../src/shared/query/query-values.ts'
 import { damagedSegments, type StreamSelection } from './select-streams.ts'
 
 export interface DownloadHead {

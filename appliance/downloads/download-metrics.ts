@@ -1,5 +1,5 @@
 import type { DownloadTotals } from '../../native/addon.ts'
-import type { Metrics } from '../../src/base/metrics.ts'
+import type { Metrics } from '../../src/shared/base/metrics.ts'
 import type { StreamLimit } from './stream-limit.ts'
 
 export interface EndedDownload {

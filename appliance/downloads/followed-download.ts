@@ -1,6 +1,6 @@
 import { type Chunk, countPackets, type Download, type DownloadTotals } from '../../native/addon.ts'
-import { CapfleetError } from '../../src/base/error.ts'
-import type { DownloadQuery } from '../../src/query/download-query.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import type { FlushWatch } from './flush-watch.ts'
 import { addTotals, NO_TOTALS } from './followed-totals.ts'
 import { withoutLost } from './lost-segments.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 
 /** Where segments come and go in a burst, several looks in a row may each meet another one that goes. */
 const TRIES = 20

@@ -3,10 +3,10 @@
  * that can be wrong with a request is found here, before a slot is taken.
  */
 
-import { downloadFileName } from '../../src/query/download-file-name.ts'
-import type { DownloadQuery } from '../../src/query/download-query.ts'
-import type { ParseContext } from '../../src/query/parse-download-query.ts'
-import { badParameter } from '../../src/query/query-parameters.ts'
+import { downloadFileName } from '../../src/shared/query/download-file-name.ts'
+import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import type { ParseContext } from '../../src/shared/query/parse-download-query.ts'
+import { badParameter } from '../../src/shared/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
 import { agedOutBeforeNs } from '../store/removed-spans.ts'

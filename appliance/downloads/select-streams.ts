@@ -1,9 +1,9 @@
 import { lookBackNs } from '../../native/addon.ts'
 import type { StreamFiles } from '../../native/download-options.ts'
 import { countFlagged, SegmentFlag } from '../../native/segment-entry.ts'
-import { CapfleetError } from '../../src/base/error.ts'
-import type { DownloadQuery } from '../../src/query/download-query.ts'
-import type { FrameCondition } from '../../src/query/frame-filter.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import type { FrameCondition } from '../../src/shared/query/frame-filter.ts'
 import { portFolder } from '../store/store-paths.ts'
 import { linkTypeOf, portsOf, type StoredCapture, selectSegments } from '../store/stored-capture.ts'
 

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Chunk, Download, DownloadTotals } from '../../native/addon.ts'
-import { cutResponse } from '../../src/http/cut-response.ts'
-import { resetConnection } from '../../src/http/reset-connection.ts'
-import { watchSlowClient } from '../../src/http/slow-client.ts'
+import { cutResponse } from '../../src/shared/http/cut-response.ts'
+import { resetConnection } from '../../src/shared/http/reset-connection.ts'
+import { watchSlowClient } from '../../src/shared/http/slow-client.ts'
 import { BodyWriter } from './body-writer.ts'
 import type { Reader } from './stream-limit.ts'
 

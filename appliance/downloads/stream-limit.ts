@@ -1,7 +1,7 @@
 import type { DownloadTotals } from '../../native/addon.ts'
-import { CapfleetError } from '../../src/base/error.ts'
-import { FairLimit } from '../../src/base/fair-limit.ts'
-import { JoinedSignal } from '../../src/base/joined-signal.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import { FairLimit } from '../../src/shared/base/fair-limit.ts'
+import { JoinedSignal } from '../../src/shared/base/joined-signal.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
 
 /** Who uses a download slot; listed to those who find none free. */

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { type FileHandle, open, readFile, stat } from 'node:fs/promises'
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
 import { EVENTS_NAME, type EventPaths, storePaths } from '../store/store-paths.ts'
 import { type StoredEvent, storedEvents } from './stored-event.ts'

@@ -5,7 +5,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { clockNs } from '../../native/addon.ts'
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import { type EventPaths, storePaths } from '../store/store-paths.ts'
 import { type StoredEvent, storedEvents } from './stored-event.ts'
 

@@ -1,5 +1,5 @@
-import type { Metrics } from '../../src/base/metrics.ts'
-import type { LiveLimit } from '../../src/http/live-limit.ts'
+import type { Metrics } from '../../src/shared/base/metrics.ts'
+import type { LiveLimit } from '../../src/shared/http/live-limit.ts'
 import { EVENT_KINDS } from './event-log.ts'
 import type { StoredEvent } from './stored-event.ts'
 

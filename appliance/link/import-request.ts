@@ -2,8 +2,8 @@
 import { basename, isAbsolute } from 'node:path'
 import { z } from 'zod'
 import type { ImportProgress, ImportResult } from '../../native/import-capture-files.ts'
-import { CapfleetError } from '../../src/base/error.ts'
-import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../src/query/capture-name-rule.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../src/shared/query/capture-name-rule.ts'
 import { type CaptureRecord, captureRecordSchema } from '../store/capture-record.ts'
 
 export interface ImportRequest {

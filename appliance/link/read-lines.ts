@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 
 /** More than any message; bounds what a stranger on the socket can make us keep. */
 const LINE_MAX = 1 << 20

@@ -4,7 +4,7 @@
  * result or an error. Closing the connection cancels the command.
  */
 import { z } from 'zod'
-import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
+import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/shared/base/error.ts'
 import { HOLD_REASONS } from '../store/clock-record.ts'
 import { captureReportSchema } from './capture-report.ts'
 import { importedCaptureSchema } from './import-request.ts'

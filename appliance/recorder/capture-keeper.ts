@@ -1,4 +1,4 @@
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { RollConfig } from '../settings/capture-config.ts'
 import type { CaptureControl } from './capture-control.ts'

@@ -2,7 +2,7 @@
 import type { StreamSummary } from '../../native/import-capture-files.ts'
 import { recoverStream } from '../../native/live-capture.ts'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { EventSink } from '../events/event-log.ts'
 import { portsOnDisk } from '../store/segments-on-disk.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'

@@ -1,6 +1,6 @@
 import { clockNs } from '../../native/addon.ts'
-import { readBootId } from '../../src/base/boot-id.ts'
-import type { Log } from '../../src/base/log.ts'
+import { readBootId } from '../../src/shared/base/boot-id.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureConfig } from '../settings/capture-config.ts'
 import type { ClockHold } from '../store/clock-record.ts'

@@ -1,4 +1,4 @@
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import type { CaptureState } from '../link/capture-report.ts'
 

@@ -12,9 +12,9 @@
 import { once } from 'node:events'
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
-import { isFullDisk } from '../../src/base/full-disk.ts'
-import type { Log } from '../../src/base/log.ts'
-import { openSocketFolder } from '../../src/base/socket-folder.ts'
+import { isFullDisk } from '../../src/shared/base/full-disk.ts'
+import type { Log } from '../../src/shared/base/log.ts'
+import { openSocketFolder } from '../../src/shared/base/socket-folder.ts'
 import { OWNER_SOCKET_NAME, SOCKET_NAME } from '../store/store-paths.ts'
 import type { StoreReserve } from './store-reserve.ts'
 

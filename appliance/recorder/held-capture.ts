@@ -5,7 +5,7 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LogEntry, LogEntryKind } from '../../native/segment-entry.ts'
-import { syncPath } from '../../src/base/durable-files.ts'
+import { syncPath } from '../../src/shared/base/durable-files.ts'
 import { type CaptureRecord, encodeRecord, type RevisedRecord } from '../store/capture-record.ts'
 import { type ReadCapture, readCapture } from '../store/read-capture.ts'
 import { type Drops, SegmentTable } from '../store/segment-table.ts'

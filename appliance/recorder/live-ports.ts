@@ -1,5 +1,5 @@
 import type { LivePort } from '../../native/live-capture.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import { CompileQueue } from '../compile/compile-queue.ts'
 import { FilterCompiler } from '../compile/filter-compiler.ts'
 import type { CapturePortConfig } from '../settings/capture-config.ts'

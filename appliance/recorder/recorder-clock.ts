@@ -23,7 +23,7 @@
  * Schedules and rolls follow CLOCK_REALTIME as it is, but for a step of more than a minute: they follow that when it has
  * lasted ten minutes, or the clock is trusted before. A clock that is wrong for 30 s neither ends nor starts a capture.
  */
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
 import { type ClockHold, type ClockRecord, readClockRecord, writeClockRecord } from '../store/clock-record.ts'
 import type { StorePaths } from '../store/store-paths.ts'

@@ -1,5 +1,5 @@
 import { constants, setPriority } from 'node:os'
-import type { Log } from '../../src/base/log.ts'
+import type { Log } from '../../src/shared/base/log.ts'
 
 /**
  * Before everything else on this machine, as far as this process may: threads that it starts later

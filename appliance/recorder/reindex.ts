@@ -1,5 +1,5 @@
 import { addSieves } from '../../native/stored-segments.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'

@@ -9,7 +9,7 @@ import {
   packLogEntries,
   sealLogEntries,
 } from '../../native/segment-entry.ts'
-import { syncPath } from '../../src/base/durable-files.ts'
+import { syncPath } from '../../src/shared/base/durable-files.ts'
 import { logHeader } from '../store/segment-log.ts'
 import type { SegmentTable } from '../store/segment-table.ts'
 import { entriesOf } from '../store/stored-capture.ts'

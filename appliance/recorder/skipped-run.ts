@@ -1,7 +1,7 @@
 /** Which run of the schedule was stopped by command, so that a recorder that restarts does not start it again. */
 import { open, readFile, rename } from 'node:fs/promises'
 import { z } from 'zod'
-import { syncPath } from '../../src/base/durable-files.ts'
+import { syncPath } from '../../src/shared/base/durable-files.ts'
 import type { StorePaths } from '../store/store-paths.ts'
 
 const skippedRunSchema = z.object({

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { CapfleetError } from '../../src/base/error.ts'
-import { lockFile } from '../../src/base/file-lock.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import { lockFile } from '../../src/shared/base/file-lock.ts'
 import type { StorePaths } from '../store/store-paths.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isFullDisk } from '../../src/base/full-disk.ts'
+import { isFullDisk } from '../../src/shared/base/full-disk.ts'
 
 /**
  * Disk space and files that are given up when the disk is full, so that the few small files that have to be written

@@ -3,10 +3,10 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { join } from 'node:path'
 import { type ImportResult, importCaptureFiles } from '../../native/import-capture-files.ts'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
-import { syncPath, syncTree } from '../../src/base/durable-files.ts'
-import { CapfleetError } from '../../src/base/error.ts'
-import { FairLimit } from '../../src/base/fair-limit.ts'
-import { CAPTURE_NAME } from '../../src/query/capture-name-rule.ts'
+import { syncPath, syncTree } from '../../src/shared/base/durable-files.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import { FairLimit } from '../../src/shared/base/fair-limit.ts'
+import { CAPTURE_NAME } from '../../src/shared/query/capture-name-rule.ts'
 import {
   checkImportRequest,
   type ImportRequest,

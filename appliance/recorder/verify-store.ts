@@ -1,6 +1,6 @@
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { verifySegment } from '../../native/stored-segments.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import type { StoreFinding, VerifiedStore } from '../link/recorder-protocol.ts'
 import { measuredEntry } from '../store/segments-on-disk.ts'

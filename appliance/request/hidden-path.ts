@@ -3,9 +3,9 @@
  * machine is the operator's business.
  */
 import type { Middleware } from 'koa'
-import { CapfleetError } from '../../src/base/error.ts'
-import type { Log } from '../../src/base/log.ts'
-import type { RequestState } from '../../src/http/http-app.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
+import type { Log } from '../../src/shared/base/log.ts'
+import type { RequestState } from '../../src/shared/http/http-app.ts'
 
 /** The text with the paths of the store's files as seen from the store. `storePath` is absolute. */
 export function withoutStorePath(text: string, storePath: string): string {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { RequestState } from '../../src/http/http-app.ts'
-import { badParameter, quote } from '../../src/query/query-parameters.ts'
+import type { RequestState } from '../../src/shared/http/http-app.ts'
+import { badParameter, quote } from '../../src/shared/query/query-parameters.ts'
 
 /** Who asks. What one caller could take away from others is shared out by this. */
 export interface LabelledCaller {

@@ -1,7 +1,7 @@
 /** The setting `capture` of an appliance: ports, segments, rolls, schedule. */
 import { z } from 'zod'
-import { zoneNameSchema } from '../../src/base/setting-schemas.ts'
-import { BASE_NAME, BASE_NAME_RULE } from '../../src/query/capture-name-rule.ts'
+import { zoneNameSchema } from '../../src/shared/base/setting-schemas.ts'
+import { BASE_NAME, BASE_NAME_RULE } from '../../src/shared/query/capture-name-rule.ts'
 import { CAPTURE_DAYS, overlappingRows } from './schedule-rows.ts'
 
 const MIB = 2 ** 20

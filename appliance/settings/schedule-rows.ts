@@ -6,7 +6,7 @@
  * that the clock shows twice means the first one; a time that it skips means the moment of the skip.
  * Days that follow each other without a gap are one run: from 00:00:00 to 24:00:00 on all days is for ever.
  */
-import { instantsOf, type LocalTime, localTimeAt } from '../../src/query/local-time.ts'
+import { instantsOf, type LocalTime, localTimeAt } from '../../src/shared/query/local-time.ts'
 
 /** In the order of Date.getUTCDay. */
 export const CAPTURE_DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const

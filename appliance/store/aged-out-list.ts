@@ -1,7 +1,7 @@
 /** The names of captures of which nothing is left: they are told from names that never were. */
 import { open, readFile, rename } from 'node:fs/promises'
 import { z } from 'zod'
-import { syncPath } from '../../src/base/durable-files.ts'
+import { syncPath } from '../../src/shared/base/durable-files.ts'
 import { toJson } from './capture-record.ts'
 import type { StorePaths } from './store-paths.ts'
 

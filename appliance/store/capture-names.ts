@@ -1,5 +1,5 @@
-import { BASE_NAME, BASE_NAME_RULE } from '../../src/query/capture-name-rule.ts'
-import { badParameter, quote } from '../../src/query/query-parameters.ts'
+import { BASE_NAME, BASE_NAME_RULE } from '../../src/shared/query/capture-name-rule.ts'
+import { badParameter, quote } from '../../src/shared/query/query-parameters.ts'
 
 /** Fails with bad-parameter. */
 export function checkBaseName(name: string): void {

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
-import { CAPTURE_NAME } from '../../src/query/capture-name-rule.ts'
+import { CAPTURE_NAME } from '../../src/shared/query/capture-name-rule.ts'
 
 const count = z
   .string()

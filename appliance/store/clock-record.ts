@@ -4,7 +4,7 @@
  */
 import { open, readFile, rename } from 'node:fs/promises'
 import { z } from 'zod'
-import { syncPath } from '../../src/base/durable-files.ts'
+import { syncPath } from '../../src/shared/base/durable-files.ts'
 import { toJson } from './capture-record.ts'
 import type { StorePaths } from './store-paths.ts'
 

@@ -1,6 +1,6 @@
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { SegmentTable } from './segment-table.ts'
 import { entryOf, portsOnDisk } from './segments-on-disk.ts'
 import { segmentPath } from './store-paths.ts'

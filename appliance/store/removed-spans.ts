@@ -1,5 +1,5 @@
 /** Which time the store once held and holds no more. Pure. */
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { AgedOutCapture } from './aged-out-list.ts'
 import { oldestHeldNs, portsOf, type StoredCapture, selectSegments } from './stored-capture.ts'
 

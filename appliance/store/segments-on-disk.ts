@@ -6,7 +6,7 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureFinishedSegment, type SegmentExtent } from '../../native/stored-segments.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { PortSegments, SegmentTable } from './segment-table.ts'
 import { isGroupName, portFolder, portOfFolder, segmentOfFile, segmentPath } from './store-paths.ts'
 

@@ -1,7 +1,7 @@
 /** /api/v1/system/port_stats. */
 
 import { SIZE_CLASSES } from '../../native/live-capture.ts'
-import { takeNoParameters } from '../../src/contract/request-parameters.ts'
+import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import type { PortReport } from '../link/capture-report.ts'
 import { CAPTURE_LINK_IDS, type Link } from '../machine/link-sensor.ts'

@@ -1,7 +1,7 @@
 /** The groups of the system status, which are the telemetry too. */
 
-import type { Caller } from '../../src/base/caller.ts'
-import { productVersion } from '../../src/base/product-version.ts'
+import type { Caller } from '../../src/shared/base/caller.ts'
+import { productVersion } from '../../src/shared/base/product-version.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { withoutStorePath } from '../request/hidden-path.ts'
 import { captureGroup } from './capture-group.ts'

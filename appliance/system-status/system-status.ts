@@ -1,6 +1,6 @@
 /** /api/v1/system/status. */
-import type { Caller } from '../../src/base/caller.ts'
-import { takeNoParameters } from '../../src/contract/request-parameters.ts'
+import type { Caller } from '../../src/shared/base/caller.ts'
+import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { toExactJson } from './exact-json.ts'
 import { readStatus, shownGroups } from './status-groups.ts'

@@ -1,4 +1,4 @@
-import { ERROR_KINDS } from '../base/error.ts'
+import { ERROR_KINDS } from '../shared/base/error.ts'
 
 /** What went wrong, by what its caller can do about it. */
 export type FailureKind = 'usage' | 'access' | 'not-found' | 'busy' | 'device' | 'incomplete' | 'disk-full'

@@ -1,7 +1,7 @@
 /** How an export goes on, as its gateway tells it, over broken connections too. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import type { z } from 'zod'
-import type { EXPORT } from '../contract/export-answers.ts'
+import type { EXPORT } from '../shared/contract/export-answers.ts'
 import { ClientFailure } from './client-failure.ts'
 import type { GatewayClient } from './gateway-client.ts'
 

@@ -1,4 +1,4 @@
-/** What the page says, in one place. What a parameter does is told by its row in src/query. */
+/** What the page says, in one place. What a parameter does is told by its row in src/shared/query. */
 export const TEXTS = {
   /** What screen readers call the links between the views. */
   way: 'Views',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { applianceConfigSchema, loadApplianceConfig } from '../../appliance/appliance-config.ts'
-import { parseConfig } from '../../src/base/config-file.ts'
+import { parseConfig } from '../../src/shared/base/config-file.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const EXAMPLE = fileURLToPath(new URL('../../config/appliance.example.yaml', import.meta.url))

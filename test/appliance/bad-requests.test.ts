@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
+import { ERROR_KINDS, type ErrorCode } from '../../src/shared/base/error.ts'
 import { eventually } from '../support/eventually.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'

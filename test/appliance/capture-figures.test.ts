@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { PortDriver } from '../../appliance/recorder/port-driver.ts'
-import { CapfleetError } from '../../src/base/error.ts'
+import { CapfleetError } from '../../src/shared/base/error.ts'
 import { eventually } from '../support/eventually.ts'
 import { ScriptedEngine, scriptedStream } from '../support/live/scripted-engine.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'

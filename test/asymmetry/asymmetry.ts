@@ -6,7 +6,7 @@
  */
 import { appendFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
-import { runProgram } from '../../src/base/program.ts'
+import { runProgram } from '../../src/shared/base/program.ts'
 import { headingLine, measureInWords, pricesInWords, resultJson, resultLine } from './attack-report.ts'
 import { AttackRun, FULL_FORM } from './attack-run.ts'
 import { ATTACKS } from './attacks.ts'

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { NODE_OPTIONS } from '../../src/command/child-program.ts'
+import { NODE_OPTIONS } from '../../src/demo/child-program.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 export interface OurProgramOptions {

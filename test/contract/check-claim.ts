@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { inspect } from 'node:util'
 import { gunzipSync } from 'node:zlib'
-import { ERROR_KINDS, type ErrorCode } from '../../src/base/error.ts'
+import { ERROR_KINDS, type ErrorCode } from '../../src/shared/base/error.ts'
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { type ReferenceQuery, referenceDownload } from '../support/reference/reference-download.ts'
 import {

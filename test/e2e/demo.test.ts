@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { mayCapture } from '../../src/command/live-traffic.ts'
+import { mayCapture } from '../../src/demo/live-traffic.ts'
 import { eventually } from '../support/eventually.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
 import {

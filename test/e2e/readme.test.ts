@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/prom
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
-import { mayCapture } from '../../src/command/live-traffic.ts'
+import { mayCapture } from '../../src/demo/live-traffic.ts'
 import { FakeDevice } from '../support/devices/fake-device.ts'
 import { fleetPcap } from '../support/devices/fake-fleet.ts'
 import { eventually } from '../support/eventually.ts'

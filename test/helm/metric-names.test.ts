@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { parse } from 'yaml'
-import { ERROR_KINDS } from '../../src/base/error.ts'
+import { ERROR_KINDS } from '../../src/shared/base/error.ts'
 import { metricTexts } from '../support/documents/metric-texts.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 

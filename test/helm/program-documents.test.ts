@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { type ApplianceConfig, loadApplianceConfig } from '../../appliance/appliance-config.ts'
-import { type GatewayConfig, loadGatewayConfig } from '../../src/gateway-config.ts'
+import { type GatewayConfig, loadGatewayConfig } from '../../src/gateway/gateway-config.ts'
 import { CI_VALUES, type Rendering, render, WITHOUT_HELM } from '../support/helm/chart.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 

@@ -6,7 +6,7 @@ import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { stringify } from 'yaml'
-import { putUser } from '../../src/auth/edit-users-file.ts'
+import { putUser } from '../../src/shared/auth/edit-users-file.ts'
 import {
   type ContainerOptions,
   type RunningContainer,

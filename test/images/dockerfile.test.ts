@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
-import { NODE_OPTIONS } from '../../src/command/child-program.ts'
+import { NODE_OPTIONS } from '../../src/demo/child-program.ts'
 import { WITHOUT_PYTHON_TOOLS } from '../support/images/sbom.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 

@@ -487,7 +487,7 @@ test('without the binary, loading says how to build it', async () => {
     'native/download-options.ts',
     'native/compression.ts',
     'native/load-addon.ts',
-    'src/base/error.ts',
+    'src/shared/base/error.ts',
     'package.json',
   ]) {
     await mkdir(dirname(join(root.path, file)), { recursive: true })

@@ -6,7 +6,7 @@
  * format 1 gets a store of format 1. Prints a line for each store. Takes some 2 GB of the folder.
  */
 import { parseArgs } from 'node:util'
-import { runProgram } from '../../src/base/program.ts'
+import { runProgram } from '../../src/shared/base/program.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { measureGrowth } from './growth-measure.ts'
 import { makeGrownStore } from './growth-store.ts'

@@ -6,7 +6,7 @@
  * late to see what happened. With --profiles each gateway leaves a profile of its processor time (--cpu-prof).
  */
 import { parseArgs } from 'node:util'
-import { runProgram } from '../../src/base/program.ts'
+import { runProgram } from '../../src/shared/base/program.ts'
 import { printReport } from './scale-report.ts'
 import { ScaleRun } from './scale-run.ts'
 import { ScaleWorld } from './scale-world.ts'

@@ -4,7 +4,7 @@
  * hangs on a file operation that glibc forgot.
  */
 import { after } from 'node:test'
-import { pulseThreadPool } from '../../src/base/thread-pool-pulse.ts'
+import { pulseThreadPool } from '../../src/shared/base/thread-pool-pulse.ts'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
 /** For what the hooks of the file itself still close. */

@@ -4,8 +4,8 @@
  */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
-import type { Log } from '../../src/base/log.ts'
-import { redacted } from '../../src/base/redact.ts'
+import type { Log } from '../../src/shared/base/log.ts'
+import { redacted } from '../../src/shared/base/redact.ts'
 import { Canaries, type FoundFile } from './canaries.ts'
 
 const SECRETS = new Canaries()

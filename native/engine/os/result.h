@@ -9,7 +9,7 @@
 namespace capfleet {
 
 /// The kinds of failure the engine reports. binding/ turns each into the error code of the same
-/// name in src/base/error.ts (kBadBpf -> "bad-bpf").
+/// name in src/shared/base/error.ts (kBadBpf -> "bad-bpf").
 enum class Code {
   kBadParameter,        ///< an argument is outside its documented range
   kBadBpf,              ///< the filter program or expression is not acceptable

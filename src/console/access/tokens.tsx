@@ -1,7 +1,7 @@
 /** Tokens: those that there are, and new ones of what one may do or of less. */
 import { useState } from 'preact/hooks'
-import { orderedToken, TOKEN_PARAMETERS, USUAL_SCOPES } from '../../contract/token-parameters.ts'
-import type { Parameter } from '../../query/query-parameters.ts'
+import { orderedToken, TOKEN_PARAMETERS, USUAL_SCOPES } from '../../shared/contract/token-parameters.ts'
+import type { Parameter } from '../../shared/query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'

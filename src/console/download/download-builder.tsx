@@ -1,6 +1,6 @@
 /** The selection as a download: every parameter of the API, what it would deliver, and the ways to have it. */
 import { useEffect, useState } from 'preact/hooks'
-import type { Parameter } from '../../query/query-parameters.ts'
+import type { Parameter } from '../../shared/query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantText, typedInstant } from '../base/instants.ts'

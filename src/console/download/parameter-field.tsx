@@ -1,6 +1,6 @@
 /** A parameter as a field: its values, its default, what it does, and what the gateway thinks of what was typed. */
 import { useRef } from 'preact/hooks'
-import type { Parameter } from '../../query/query-parameters.ts'
+import type { Parameter } from '../../shared/query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
 import { TEXTS } from '../texts.ts'
 import { placeOfMistake } from './mistake-place.ts'

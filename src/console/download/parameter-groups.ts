@@ -1,8 +1,8 @@
 /** Which parameters the builder shows, and under which heading: those of the API's own rows, so that none can be missing. */
-import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../query/export-options.ts'
-import { DOWNLOAD_TABLES } from '../../query/parse-download-query.ts'
-import type { Parameter, ParameterRows } from '../../query/query-parameters.ts'
-import { isRelativeTime } from '../../query/query-time.ts'
+import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../shared/query/export-options.ts'
+import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
+import type { Parameter, ParameterRows } from '../../shared/query/query-parameters.ts'
+import { isRelativeTime } from '../../shared/query/query-time.ts'
 import type { operations } from '../api-types.ts'
 import { isNanoseconds } from '../base/page-url.ts'
 

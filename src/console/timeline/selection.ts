@@ -1,5 +1,5 @@
 /** The range that is marked: begin and end in the address of the page, in nanoseconds or relative to now. */
-import { parseQueryTime } from '../../query/query-time.ts'
+import { parseQueryTime } from '../../shared/query/query-time.ts'
 import { nowNs } from '../base/instants.ts'
 import type { TimeView } from './time-view.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { registerCaptureMetrics } from '../../../appliance/answers/capture-metrics.ts'
 import type { CaptureReport, PortReport } from '../../../appliance/link/capture-report.ts'
-import { Metrics } from '../../../src/base/metrics.ts'
+import { Metrics } from '../../../src/shared/base/metrics.ts'
 
 function portFigures(port: number, first: bigint): PortReport {
   return {

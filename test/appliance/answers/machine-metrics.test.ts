@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { registerMachineMetrics } from '../../../appliance/answers/machine-metrics.ts'
-import { Metrics } from '../../../src/base/metrics.ts'
+import { Metrics } from '../../../src/shared/base/metrics.ts'
 
 /** Its lines about disks and clocks. */
 async function linesOf(metrics: Metrics): Promise<readonly string[]> {

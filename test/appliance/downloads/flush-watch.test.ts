@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FlushWatch } from '../../../appliance/downloads/flush-watch.ts'
 import type { CaptureReport } from '../../../appliance/link/capture-report.ts'
-import { CapfleetError } from '../../../src/base/error.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
 
 const never = new AbortController().signal
 

@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { type StreamSelection, selectStreams } from '../../../appliance/downloads/select-streams.ts'
 import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { LOG_ENTRY_BYTES, readLogEntry } from '../../../native/segment-entry.ts'
-import { CapfleetError } from '../../../src/base/error.ts'
-import type { DownloadQuery } from '../../../src/query/download-query.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
+import type { DownloadQuery } from '../../../src/shared/query/download-query.ts'
 import { captureRecord } from '../../support/packets/capture-records.ts'
 
 const select = (

@@ -6,8 +6,8 @@ import {
   sendDownload,
 } from '../../../appliance/downloads/send-download.ts'
 import type { Reader } from '../../../appliance/downloads/stream-limit.ts'
-import { Metrics } from '../../../src/base/metrics.ts'
-import { listen } from '../../../src/http/http-server.ts'
+import { Metrics } from '../../../src/shared/base/metrics.ts'
+import { listen } from '../../../src/shared/http/http-server.ts'
 import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 import { httpOpen } from '../../support/http-get.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Reader, StreamLimit } from '../../../appliance/downloads/stream-limit.ts'
-import { CapfleetError } from '../../../src/base/error.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
 
 const never = new AbortController().signal
 const reader = (what: string, user = 'analyst'): Reader => ({

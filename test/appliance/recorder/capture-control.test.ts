@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { test } from 'node:test'
 import { segmentsOf } from '../../../appliance/store/stored-capture.ts'
-import { CapfleetError } from '../../../src/base/error.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { type CaptureStage, captureStage } from '../../support/live/capture-stage.ts'
 import { scriptedStream } from '../../support/live/scripted-engine.ts'
 

@@ -4,7 +4,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
 import { RecorderClock } from '../../../appliance/recorder/recorder-clock.ts'
 import { type StorePaths, storePaths } from '../../../appliance/store/store-paths.ts'
-import { createLog } from '../../../src/base/log.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const SECOND = 1_000_000_000n

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApplianceContext } from '../../../appliance/appliance-parts.ts'
 import { callerOf } from '../../../appliance/request/labelled-caller.ts'
-import { CapfleetError } from '../../../src/base/error.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { callerNamed } from '../../support/access/test-caller.ts'
 
 const from = (user: string | undefined, label?: string) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { captureConfigSchema } from '../../../appliance/settings/capture-config.ts'
-import { parseConfig } from '../../../src/base/config-file.ts'
+import { parseConfig } from '../../../src/shared/base/config-file.ts'
 
 const parse = (text: string) => parseConfig(text, 'appliance.yaml', captureConfigSchema)
 const row = (start: string, stop: string, name = 'a', days = 'mon') =>

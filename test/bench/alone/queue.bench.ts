@@ -6,8 +6,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
-import type { Lease } from '../../../src/lease/lease.ts'
-import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
+import type { Lease } from '../../../src/gateway/lease/lease.ts'
+import { LeaseScheduler } from '../../../src/gateway/lease/lease-scheduler.ts'
 import { SILENT_LOG } from '../../support/lease/lease-user.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 

@@ -3,10 +3,10 @@
  * far busier than others, payloads from random to repetitive, some VLAN and IPv6, right checksums,
  * and one needle flow of 58 packets. Deterministic by seed.
  */
-import type { Endpoint } from '../../../src/demo-traffic/packet-bytes.ts'
-import { icmpEchoPacket, tcpPacket, udpPacket } from '../../../src/demo-traffic/packet-bytes.ts'
-import { PcapFile } from '../../../src/demo-traffic/pcap-file.ts'
-import { Random } from '../../../src/demo-traffic/random.ts'
+import type { Endpoint } from '../../../src/demo/traffic/packet-bytes.ts'
+import { icmpEchoPacket, tcpPacket, udpPacket } from '../../../src/demo/traffic/packet-bytes.ts'
+import { PcapFile } from '../../../src/demo/traffic/pcap-file.ts'
+import { Random } from '../../../src/demo/traffic/random.ts'
 import { payloadPool } from './payload-pool.ts'
 
 export interface ImixOptions {

@@ -1,4 +1,4 @@
-import type { Random } from '../../../src/demo-traffic/random.ts'
+import type { Random } from '../../../src/demo/traffic/random.ts'
 
 const POOL_BYTES = 1_048_576
 const WORDS =

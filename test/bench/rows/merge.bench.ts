@@ -128,11 +128,11 @@ function overFleet(compressed?: Compressed): WorkloadMaker {
   }
 }
 
-/** src/pcap over the files, in a process of its own that tells its time itself. */
+/** src/gateway/pcap over the files, in a process of its own that tells its time itself. */
 function mergeFiles({ paths }: BenchInput): Contender {
   const line = (mode: 'time' | 'write') => shellLine([process.execPath, MERGE_FILES, mode, ...paths])
   return {
-    label: 'src/pcap',
+    label: 'src/gateway/pcap',
     run: async () => JSON.parse(await shellOutput(line('time'))),
     output: () => packetsOf(line('write')),
   }

@@ -2,9 +2,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
-import { CapfleetError } from '../../../src/base/error.ts'
-import { type ChildProgram, startChildProgram } from '../../../src/command/child-program.ts'
-import { DEMO_USER, type DemoHome, prepareDemoHome } from '../../../src/command/demo-home.ts'
+import { type ChildProgram, startChildProgram } from '../../../src/demo/child-program.ts'
+import { DEMO_USER, type DemoHome, prepareDemoHome } from '../../../src/demo/demo-home.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
 
 /** A program that answers HTTP, and how to ask it. */
 export interface BenchServer {

@@ -6,10 +6,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Secret } from '../../../src/base/secret.ts'
-import { Device } from '../../../src/device/device.ts'
-import { DeviceClient } from '../../../src/device/device-client.ts'
-import { openSource } from '../../../src/fetch/source.ts'
+import { Device } from '../../../src/gateway/device/device.ts'
+import { DeviceClient } from '../../../src/gateway/device/device-client.ts'
+import { openSource } from '../../../src/gateway/fetch/source.ts'
+import { Secret } from '../../../src/shared/base/secret.ts'
 
 const LIMITS = { connectTimeoutMs: 5_000, idleTimeoutMs: 30_000 }
 const TARGET = '/api/v1/pcap/timerange'

@@ -1,14 +1,14 @@
 /**
- * Merges PCAP files by src/pcap as the gateway merges streams: from memory, in chunks as small as its
+ * Merges PCAP files by src/gateway/pcap as the gateway merges streams: from memory, in chunks as small as its
  * reads, to reused buffers. `node merge-files.ts time <file> ...` prints `{"seconds", "cpuSeconds", "peakRssMiB"}`, the
  * times as medians of the later passes: a gateway runs already and is compiled. `write` writes the merge to stdout.
  */
 import { readFileSync, writeSync } from 'node:fs'
-import { MERGE_READ_SIZE } from '../../../src/device/read-size.ts'
-import { commonHeader } from '../../../src/pcap/common-header.ts'
-import { PcapMerge } from '../../../src/pcap/merge.ts'
-import { formatPcapHeader } from '../../../src/pcap/pcap-header.ts'
-import { type ChunkStream, PcapInput } from '../../../src/pcap/pcap-input.ts'
+import { MERGE_READ_SIZE } from '../../../src/gateway/device/read-size.ts'
+import { commonHeader } from '../../../src/gateway/pcap/common-header.ts'
+import { PcapMerge } from '../../../src/gateway/pcap/merge.ts'
+import { type ChunkStream, PcapInput } from '../../../src/gateway/pcap/pcap-input.ts'
+import { formatPcapHeader } from '../../../src/shared/pcap/pcap-header.ts'
 
 const CHUNK_BYTES = MERGE_READ_SIZE.leastBytes
 const FIRST_PASSES = 5

@@ -6,7 +6,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { formatPcapHeader } from '../../../src/pcap/pcap-header.ts'
+import { formatPcapHeader } from '../../../src/shared/pcap/pcap-header.ts'
 
 /** 16-byte header and 700 bytes of packet: the mean of the mixes that this project is measured with. */
 const CAPTURED_BYTES = 700

@@ -7,8 +7,8 @@ import type { Seen } from '../place.ts'
 
 const ACTIVITY = 'test/appliance/answers/activity-report.test.ts'
 const RECORDED = 'test/appliance/answers/recorded-time.test.ts'
-const EVENTS = 'test/src/routes/fleet/event-handlers.test.ts'
-const READER = 'test/src/fleet/events/event-reader.test.ts'
+const EVENTS = 'test/src/gateway/routes/fleet/event-handlers.test.ts'
+const READER = 'test/src/gateway/fleet/events/event-reader.test.ts'
 
 /** On the device and below it by its own path, at the root by that of the fleet, where each device has an entry. */
 function both(query: string, check: Omit<AnswerCheck, 'get' | 'out'>): readonly AnswerCheck[] {

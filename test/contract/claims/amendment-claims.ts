@@ -239,7 +239,7 @@ export const AMENDMENT_CLAIMS: readonly Claim[] = [
     },
   ),
   heldBy(
-    'test/src/routes/fleet/device-handlers.test.ts',
+    'test/src/gateway/routes/fleet/device-handlers.test.ts',
     'that the API or the configuration calls readable are for viewers',
     'D8-16',
     'The configuration adds paths that viewers may read.',

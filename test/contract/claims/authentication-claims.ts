@@ -29,7 +29,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     },
   ),
   heldBy(
-    'test/src/auth/edit-users-file.test.ts',
+    'test/src/shared/auth/edit-users-file.test.ts',
     'the file holds no password and is readable by its owner only',
     'D5-2',
     'Users are in a file of argon2id hashes.',
@@ -72,7 +72,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     { get: SINGLE, as: 'nobody', problem: ['unauthenticated'] },
   ),
   heldBy(
-    'test/src/auth/token-verifier.test.ts',
+    'test/src/gateway/auth/token-verifier.test.ts',
     'there are enough attacks',
     'D5-10',
     'The gateway takes a JWT as bearer, with pinned algorithms, iss, aud and exp.',
@@ -84,7 +84,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     { get: '/v1/devices', as: 'nobody', problem: ['unauthenticated'], out: FLEET_ONLY },
   ),
   heldBy(
-    'test/src/routes/access/token-handlers.test.ts',
+    'test/src/gateway/routes/access/token-handlers.test.ts',
     'are good for what they were made for, and no more',
     'D5-12',
     'POST /v1/tokens mints tokens.',
@@ -96,13 +96,13 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
     'There is a scope for each kind of call.',
   ),
   heldBy(
-    'test/src/routes/request/caller-bounds.test.ts',
+    'test/src/gateway/routes/request/caller-bounds.test.ts',
     'get from all of theirs what the whole fleet would give of them',
     'D5-14',
     'Claims limit devices, filter, time span and bytes.',
   ),
   heldBy(
-    'test/src/routes/access/ticket-handlers.test.ts',
+    'test/src/gateway/routes/access/ticket-handlers.test.ts',
     'let one download in, without credentials, and HEAD before it',
     'D5-15',
     'One-time tickets serve links.',

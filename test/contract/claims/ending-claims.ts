@@ -41,7 +41,7 @@ export const ENDING_CLAIMS: readonly Claim[] = [
     'A failure behind the first byte writes a part of a record and resets the connection.',
   ),
   heldBy(
-    'test/src/http/cut-response.test.ts',
+    'test/src/shared/http/cut-response.test.ts',
     'an HTTP/1.0 client sees a reset, and tcpdump the cut',
     'D1-20',
     'A short stream never ends politely, neither through HTTP/1.0.',
@@ -75,7 +75,7 @@ export const ENDING_CLAIMS: readonly Claim[] = [
     },
   }),
   heldBy(
-    'test/src/gateway-load.test.ts',
+    'test/src/gateway/gateway-load.test.ts',
     'a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it comes back',
     'D1-25',
     'Between gateway and appliance a stream without its completion trailer was cut.',

@@ -249,7 +249,7 @@ export const ERROR_CLAIMS: readonly Claim[] = [
     act: refusesFifth,
   }),
   heldBy(
-    'test/src/gateway-load.test.ts',
+    'test/src/gateway/gateway-load.test.ts',
     'shutdown lets a running download end, refuses new ones, and gives everything back',
     'D1-58',
     '503 draining while a program ends.',

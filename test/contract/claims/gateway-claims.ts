@@ -259,7 +259,7 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
     },
   }),
   heldBy(
-    'test/src/routes/access/ticket-handlers.test.ts',
+    'test/src/gateway/routes/access/ticket-handlers.test.ts',
     'go with the token by which they were made, and with the user',
     'D6-16',
     '/v1/tokens and /v1/tickets give credentials.',

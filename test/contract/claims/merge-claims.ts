@@ -10,7 +10,7 @@ import { HELD, holdDownloads } from '../slots.ts'
 type Entry = Readonly<Record<string, unknown>>
 const MERGE = `${RANGE}&Device=*`
 const MERGED = packets(['alpha', 'gamma'], IN_RANGE)
-const MERGE_TEST = 'test/src/fetch/merged-body.test.ts'
+const MERGE_TEST = 'test/src/gateway/fetch/merged-body.test.ts'
 
 /** Of a device that cannot be reached, the others' answers come all the same. */
 async function partial(at: Place): Promise<void> {
@@ -44,7 +44,7 @@ export const MERGE_CLAIMS: readonly Claim[] = [
     },
   ),
   heldBy(
-    'test/src/gateway-config.test.ts',
+    'test/src/gateway/gateway-config.test.ts',
     'the example loads, and its values are the defaults',
     'D6-20',
     'Wait is 25 s by default and 55 s at most.',
@@ -66,7 +66,7 @@ export const MERGE_CLAIMS: readonly Claim[] = [
     },
   }),
   heldBy(
-    'test/src/gateway-load.test.ts',
+    'test/src/gateway/gateway-load.test.ts',
     'a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it comes back',
     'D6-23',
     'With OnError=fail, the default, a merge whose device is lost is cut.',
@@ -98,7 +98,7 @@ export const MERGE_CLAIMS: readonly Claim[] = [
     see: ({ trailers }) => assert.match(String(trailers['capfleet-late-packets']), /^\d+$/),
   }),
   heldBy(
-    'test/src/serve/receipt-store.test.ts',
+    'test/src/gateway/serve/receipt-store.test.ts',
     'is found by another gateway, and goes after a day',
     'D6-29',
     'A receipt is kept for 24 hours.',

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../../appliance/appliance-routes.ts'
-import { ROLES, SCOPES, SCOPES_OF_ROLE, type Scope } from '../../../src/base/scopes.ts'
-import type { Access, Endpoint } from '../../../src/contract/endpoint.ts'
-import { routesWith } from '../../../src/routes/routes.ts'
+import { routesWith } from '../../../src/gateway/routes/routes.ts'
+import { ROLES, SCOPES, SCOPES_OF_ROLE, type Scope } from '../../../src/shared/base/scopes.ts'
+import type { Access, Endpoint } from '../../../src/shared/contract/endpoint.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { type SmallFleet, startSmallFleet } from '../../support/processes/small-fleet.ts'
 

@@ -1,7 +1,7 @@
 // Somebody gets the name of a user who was removed: what the earlier one left is not theirs.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { putUser, removeUser } from '../../../src/auth/edit-users-file.ts'
+import { putUser, removeUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type HttpAnswer, httpGet } from '../../support/http-get.ts'
 import { type SmallFleet, startSmallFleet } from '../../support/processes/small-fleet.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
-import { ROUTES } from '../../../src/routes/routes.ts'
+import { ROUTES } from '../../../src/gateway/routes/routes.ts'
 import { type HttpAnswer, httpGet } from '../../support/http-get.ts'
 import { randomMixedPacket } from '../../support/packets/mixed-packets.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { ROUTES } from '../../../src/routes/routes.ts'
+import { ROUTES } from '../../../src/gateway/routes/routes.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet, httpOpen, type OpenAnswer } from '../../support/http-get.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { putUser } from '../../../src/auth/edit-users-file.ts'
+import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { eventually } from '../../support/eventually.ts'
 import { httpGet } from '../../support/http-get.ts'
 import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'

@@ -10,7 +10,7 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { putUser } from '../../../src/auth/edit-users-file.ts'
+import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { eventually } from '../../support/eventually.ts'
 import { captureWire, WITHOUT_WIRE } from '../../support/network/capture-wire.ts'
 import {

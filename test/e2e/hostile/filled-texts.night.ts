@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
-import { parametersOf } from '../../../src/contract/endpoint.ts'
-import { parseHeaderLines, parseResponseHead } from '../../../src/device/response-head.ts'
-import { readClaims } from '../../../src/fetch/device-claims.ts'
-import { LIMITED_HEADERS } from '../../../src/http/header-limits.ts'
-import { parseIgnoredNames } from '../../../src/query/ignored-names.ts'
-import { ROUTES } from '../../../src/routes/routes.ts'
+import { parseHeaderLines, parseResponseHead } from '../../../src/gateway/device/response-head.ts'
+import { readClaims } from '../../../src/gateway/fetch/device-claims.ts'
+import { ROUTES } from '../../../src/gateway/routes/routes.ts'
+import { parametersOf } from '../../../src/shared/contract/endpoint.ts'
+import { LIMITED_HEADERS } from '../../../src/shared/http/header-limits.ts'
+import { parseIgnoredNames } from '../../../src/shared/query/ignored-names.ts'
 import {
   SMALL_FLEET_START_NS,
   type SmallFleet,

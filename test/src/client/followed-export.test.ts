@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ClientFailure } from '../../../src/client/client-failure.ts'
+import { nodeTransport } from '../../../src/client/command/access/node-transport.ts'
 import { watchExport } from '../../../src/client/followed-export.ts'
 import { GatewayClient } from '../../../src/client/gateway-client.ts'
-import { nodeTransport } from '../../../src/command/client/access/node-transport.ts'
 import { startStubGateway } from '../../support/servers/stub-gateway.ts'
 
 const event = (id: number, state: string) =>

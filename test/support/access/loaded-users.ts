@@ -1,6 +1,6 @@
-import { LoginGate, type LoginSettings } from '../../../src/auth/login-gate.ts'
-import { UsersFile } from '../../../src/auth/users-file.ts'
-import { Metrics } from '../../../src/base/metrics.ts'
+import { LoginGate, type LoginSettings } from '../../../src/shared/auth/login-gate.ts'
+import { UsersFile } from '../../../src/shared/auth/users-file.ts'
+import { Metrics } from '../../../src/shared/base/metrics.ts'
 
 /** Users of a file, with limits that only a test of limits comes near. */
 export function loadUsers(

@@ -1,11 +1,11 @@
 /** Audits in a folder of their own, as a program has them. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AuditEvent } from '../../../src/audit/audit-events.ts'
-import { listChains } from '../../../src/audit/audit-files.ts'
-import { type Audit, AuditLog, type AuditSettings } from '../../../src/audit/audit-log.ts'
-import { createLog } from '../../../src/base/log.ts'
-import { Metrics } from '../../../src/base/metrics.ts'
+import type { AuditEvent } from '../../../src/gateway/audit/audit-events.ts'
+import { listChains } from '../../../src/gateway/audit/audit-files.ts'
+import { type Audit, AuditLog, type AuditSettings } from '../../../src/gateway/audit/audit-log.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
+import { Metrics } from '../../../src/shared/base/metrics.ts'
 import { type TempFolder, tempFolder } from '../temp-folder.ts'
 
 export interface TempAudit extends TempFolder {

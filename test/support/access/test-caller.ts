@@ -1,5 +1,5 @@
-import { type Bounds, type Caller, UNBOUNDED } from '../../../src/base/caller.ts'
-import { type Role, SCOPES_OF_ROLE } from '../../../src/base/scopes.ts'
+import { type Bounds, type Caller, UNBOUNDED } from '../../../src/shared/base/caller.ts'
+import { type Role, SCOPES_OF_ROLE } from '../../../src/shared/base/scopes.ts'
 
 /** Somebody with a password, whom nobody takes anything from unless `revoked` says so. */
 export function callerNamed(

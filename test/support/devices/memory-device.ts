@@ -1,8 +1,8 @@
 /** A device without a network: it answers download targets from a list of packets, and dies as told. */
-import { CapfleetError } from '../../../src/base/error.ts'
-import { NO_END } from '../../../src/fetch/device-claims.ts'
-import type { Source } from '../../../src/fetch/source.ts'
-import { PCAP_HEADER_BYTES } from '../../../src/pcap/pcap-header.ts'
+import { NO_END } from '../../../src/gateway/fetch/device-claims.ts'
+import type { Source } from '../../../src/gateway/fetch/source.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-header.ts'
 import { inReusedChunks, makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 

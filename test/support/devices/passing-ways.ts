@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Device } from '../../../src/device/device.ts'
-import { DeviceClient } from '../../../src/device/device-client.ts'
-import { DeviceProxy } from '../../../src/device/device-proxy.ts'
-import { passRead } from '../../../src/device/passed-call.ts'
+import type { Device } from '../../../src/gateway/device/device.ts'
+import { DeviceClient } from '../../../src/gateway/device/device-client.ts'
+import { DeviceProxy } from '../../../src/gateway/device/device-proxy.ts'
+import { passRead } from '../../../src/gateway/device/passed-call.ts'
 
 /** Answers `res` with what the device says to `target`. */
 export type PassCall = (target: string, req: IncomingMessage, res: ServerResponse) => Promise<void>

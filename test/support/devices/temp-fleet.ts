@@ -1,6 +1,6 @@
-import { Secret } from '../../../src/base/secret.ts'
-import { Device } from '../../../src/device/device.ts'
-import { Fleet, type FleetOptions } from '../../../src/fleet/fleet.ts'
+import { Device } from '../../../src/gateway/device/device.ts'
+import { Fleet, type FleetOptions } from '../../../src/gateway/fleet/fleet.ts'
+import { Secret } from '../../../src/shared/base/secret.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 
 const ignore = () => undefined

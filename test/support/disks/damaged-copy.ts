@@ -12,7 +12,7 @@ import { segmentOfPath, storePaths } from '../../../appliance/store/store-paths.
 import { isDamaged, type StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { Download } from '../../../native/addon.ts'
 import { takeSuspects } from '../../../native/stored-segments.ts'
-import { createLog } from '../../../src/base/log.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 import { readPcap } from '../packets/pcap-records.ts'
 import { type DamageModel, type ModelCapture, textOf } from './damage-model.ts'

@@ -8,7 +8,7 @@ import { captureConfigSchema } from '../../../appliance/settings/capture-config.
 import { portFolder, storePaths } from '../../../appliance/store/store-paths.ts'
 import { type StoredCapture, segmentsOf, selectSegments } from '../../../appliance/store/stored-capture.ts'
 import { Download } from '../../../native/addon.ts'
-import { createLog } from '../../../src/base/log.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
 import { storedNumbers } from '../packets/stored-numbers.ts'
 import { storedCaptureOf } from './store-captures.ts'
 

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process'
 import { mkdir, open, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isFullDisk } from '../../../src/base/full-disk.ts'
+import { isFullDisk } from '../../../src/shared/base/full-disk.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface SmallDisk extends AsyncDisposable {

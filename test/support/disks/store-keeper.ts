@@ -5,7 +5,7 @@ import type { EventKind } from '../../../appliance/events/event-log.ts'
 import { Retention } from '../../../appliance/recorder/retention.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
-import { createLog } from '../../../src/base/log.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
 
 export interface KeeperOptions {
   readonly storePath: string

@@ -1,8 +1,8 @@
 /** The tables of REFERENCE.md about the command line, from the commands themselves. */
 import { Command } from 'commander'
-import { addClientCommands, CLIENT_COMMANDS } from '../../../src/command/client/client-commands.ts'
-import { QueryFlags } from '../../../src/command/client/query-flags.ts'
-import { DOWNLOAD_TABLES } from '../../../src/query/parse-download-query.ts'
+import { addClientCommands, CLIENT_COMMANDS } from '../../../src/client/command/client-commands.ts'
+import { QueryFlags } from '../../../src/client/command/common/query-flags.ts'
+import { DOWNLOAD_TABLES } from '../../../src/shared/query/parse-download-query.ts'
 import { code, table } from './reference-tables.ts'
 
 /** Every command that asks a gateway, with the flags of its own; then the flags of downloads. */

@@ -1,4 +1,4 @@
-/** What every place for the files of exports must do, as src/export/target/export-target.ts says it. */
+/** What every place for the files of exports must do, as src/gateway/export/target/export-target.ts says it. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -7,13 +7,13 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { ErrorCode } from '../../../src/base/error.ts'
 import type {
   ByteRange,
   ExportTarget,
   FilePlace,
   FinishedFile,
-} from '../../../src/export/target/export-target.ts'
+} from '../../../src/gateway/export/target/export-target.ts'
+import type { ErrorCode } from '../../../src/shared/base/error.ts'
 import { madeFile } from './made-file.ts'
 
 export interface TargetStage {

@@ -1,7 +1,7 @@
 /** A worker as a program, with the timings that it is given. */
 import { readFileSync } from 'node:fs'
-import { createLog } from '../../../src/base/log.ts'
-import { startWorker } from '../../../src/worker.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
+import { startWorker } from '../../../src/worker/worker.ts'
 import type { WorkerSettings } from './export-worker-process.ts'
 
 const { config, configPath, timings } = JSON.parse(

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FinishedFile } from '../../../src/export/target/export-target.ts'
+import type { FinishedFile } from '../../../src/gateway/export/target/export-target.ts'
 
 const PIECE_BYTES = 4_194_304
 

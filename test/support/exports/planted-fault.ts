@@ -1,6 +1,6 @@
 /** A fault of a worker that its parent plants; a job that the worker runs in a process of its own has it, too. */
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
-import { FileWriter } from '../../../src/export/files/file-writer.ts'
+import { FileWriter } from '../../../src/gateway/export/files/file-writer.ts'
 import type { WorkerFault } from './export-worker-process.ts'
 
 const fault = JSON.parse(process.env.EXPORT_WORKER_FAULT ?? 'null') as WorkerFault | null

@@ -1,5 +1,5 @@
 /** The order of an export as the store keeps it, for tests that need no device. */
-import type { ExportOrder } from '../../../src/export/export-order.ts'
+import type { ExportOrder } from '../../../src/gateway/export/export-order.ts'
 
 export function storedOrder(told: Pick<ExportOrder, 'id' | 'target'> & Partial<ExportOrder>): ExportOrder {
   return {

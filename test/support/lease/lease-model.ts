@@ -1,6 +1,6 @@
 /**
  * The scheduler's rules once more, written to be plainly right rather than quick: everything is
- * found anew by looking at all requests. Each method is a script of src/lease. The property test
+ * found anew by looking at all requests. Each method is a script of src/gateway/lease. The property test
  * compares it with the scripts, the explorer walks through all its states.
  */
 

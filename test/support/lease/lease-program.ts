@@ -3,9 +3,9 @@
  * argument; each message is an id: one that is new asks for a stream of the device "a", one that is granted gives it
  * back. Tells each grant by a message with its id, and ends itself when its parent has gone.
  */
-import type { Lease } from '../../../src/lease/lease.ts'
-import { LeaseScheduler } from '../../../src/lease/lease-scheduler.ts'
-import type { LeaseTimings } from '../../../src/lease/lease-timings.ts'
+import type { Lease } from '../../../src/gateway/lease/lease.ts'
+import { LeaseScheduler } from '../../../src/gateway/lease/lease-scheduler.ts'
+import type { LeaseTimings } from '../../../src/gateway/lease/lease-timings.ts'
 import { askLease, giveBack, LEASE_PREFIX, SILENT_LOG } from './lease-user.ts'
 
 export interface LeaseProgramSettings {

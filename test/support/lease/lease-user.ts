@@ -1,8 +1,8 @@
 /** Short ways to use the scheduler in a test. */
-import type { Log } from '../../../src/base/log.ts'
-import type { Lease, LeaseRequest } from '../../../src/lease/lease.ts'
-import { LeaseScheduler, type LeaseSchedulerOptions } from '../../../src/lease/lease-scheduler.ts'
-import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/lease/lease-timings.ts'
+import type { Lease, LeaseRequest } from '../../../src/gateway/lease/lease.ts'
+import { LeaseScheduler, type LeaseSchedulerOptions } from '../../../src/gateway/lease/lease-scheduler.ts'
+import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/gateway/lease/lease-timings.ts'
+import type { Log } from '../../../src/shared/base/log.ts'
 import type { TempRedis } from '../processes/temp-redis.ts'
 
 export const LEASE_PREFIX = 'test'

@@ -1,8 +1,12 @@
 /** Random commands to the scheduler's scripts in a real Redis and to the model, compared all the time. */
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
-import { type ExchangeAsk, type ExchangeReply, LeaseScripts } from '../../../src/lease/lease-scripts.ts'
-import { LEASE_TIMINGS } from '../../../src/lease/lease-timings.ts'
+import {
+  type ExchangeAsk,
+  type ExchangeReply,
+  LeaseScripts,
+} from '../../../src/gateway/lease/lease-scripts.ts'
+import { LEASE_TIMINGS } from '../../../src/gateway/lease/lease-timings.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 import { dumpModel, dumpRedis } from './lease-dump.ts'
 import { LeaseModel, type ModelOwned, type ModelRules } from './lease-model.ts'

@@ -1,6 +1,6 @@
 /** A recorder and an appliance in processes of their own: packets come in while clients download. */
 import { join } from 'node:path'
-import { putUser } from '../../../src/auth/edit-users-file.ts'
+import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { GreedyReaders } from '../clients/greedy-readers.ts'
 import type { CaptureWire } from '../network/capture-wire.ts'
 import { sendPackets } from '../packets/packet-sender.ts'

@@ -1,5 +1,5 @@
-/** PCAP bytes for tests, made without src/pcap so that a mistake there is not repeated here. */
-import type { ChunkStream } from '../../../src/pcap/pcap-input.ts'
+/** PCAP bytes for tests, made without src/gateway/pcap so that a mistake there is not repeated here. */
+import type { ChunkStream } from '../../../src/gateway/pcap/pcap-input.ts'
 import type { PcapRecord } from './pcap-records.ts'
 
 export interface MadePcapOptions {

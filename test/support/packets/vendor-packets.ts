@@ -2,7 +2,7 @@
  * Packets with the timestamps of switches in them, built from known values: what a reader must find
  * is known without reading.
  */
-import type { TimeSource } from '../../../src/query/time-source.ts'
+import type { TimeSource } from '../../../src/shared/query/time-source.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 
 /** Where a packet's vendor fields are, and what they say. */

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
-import { NODE_OPTIONS } from '../../../src/command/child-program.ts'
+import { NODE_OPTIONS } from '../../../src/demo/child-program.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { refuseSecretsIn } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'

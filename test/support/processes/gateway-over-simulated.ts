@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../../../src/gateway-config.ts'
+import type { GatewayConfig } from '../../../src/gateway/gateway-config.ts'
 import { SIMULATED_PASSWORD, SIMULATED_USER, SimulatedDevice } from '../devices/simulated-device.ts'
 import { startTempGateway, type TempGateway } from './temp-gateway.ts'
 import { TempRedis } from './temp-redis.ts'

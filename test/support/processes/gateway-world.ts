@@ -1,5 +1,5 @@
 import { after, before, beforeEach } from 'node:test'
-import type { GatewayConfig } from '../../../src/gateway-config.ts'
+import type { GatewayConfig } from '../../../src/gateway/gateway-config.ts'
 import type { FakeDevice } from '../devices/fake-device.ts'
 import { startFakeFleet } from '../devices/fake-fleet.ts'
 import { startTempGateway, type TempGateway } from './temp-gateway.ts'

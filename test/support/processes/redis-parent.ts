@@ -1,6 +1,6 @@
 /** A program that starts a private Redis in the folder of its argument, tells its pid, and waits. */
-import type { Log } from '../../../src/base/log.ts'
-import { startPrivateRedis } from '../../../src/redis/redis-server.ts'
+import { startPrivateRedis } from '../../../src/gateway/redis/redis-server.ts'
+import type { Log } from '../../../src/shared/base/log.ts'
 
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 

@@ -2,11 +2,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
-import type { WrittenBounds } from '../../../src/auth/bounds.ts'
-import { putUser } from '../../../src/auth/edit-users-file.ts'
-import { ROLES, type Role } from '../../../src/base/scopes.ts'
-import { startGateway } from '../../../src/gateway.ts'
-import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway-config.ts'
+import { startGateway } from '../../../src/gateway/gateway.ts'
+import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway/gateway-config.ts'
+import type { WrittenBounds } from '../../../src/shared/auth/bounds.ts'
+import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
+import { ROLES, type Role } from '../../../src/shared/base/scopes.ts'
 import {
   type LoggedLine,
   refuseSecretsBelow,

@@ -1,6 +1,6 @@
 /** A real worker in this process, beside a gateway whose configuration it has. */
-import type { WorkerTimings } from '../../../src/export/worker/worker-timings.ts'
-import { type RunningWorker, startWorker } from '../../../src/worker.ts'
+import { type RunningWorker, startWorker } from '../../../src/worker/worker.ts'
+import type { WorkerTimings } from '../../../src/worker/worker-timings.ts'
 import { type LoggedLine, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
 import type { TempGateway } from './temp-gateway.ts'
 

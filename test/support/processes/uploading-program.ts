@@ -1,6 +1,6 @@
 /** A program that keeps the file of its argument in S3, and stops when so many bytes of it are there: to be killed then. */
-import type { FinishedFile } from '../../../src/export/target/export-target.ts'
-import { type S3Settings, S3Target } from '../../../src/export/target/s3-target.ts'
+import type { FinishedFile } from '../../../src/gateway/export/target/export-target.ts'
+import { type S3Settings, S3Target } from '../../../src/gateway/export/target/s3-target.ts'
 
 export interface UploadingArguments {
   /** Its credentials are in the environment. */

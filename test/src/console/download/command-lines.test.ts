@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Command } from 'commander'
-import { QueryFlags } from '../../../../src/command/client/query-flags.ts'
-import { DOWNLOAD_TABLES } from '../../../../src/query/parse-download-query.ts'
+import { QueryFlags } from '../../../../src/client/command/common/query-flags.ts'
+import { DOWNLOAD_TABLES } from '../../../../src/shared/query/parse-download-query.ts'
 
 // The page knows from its address where the gateway is.
 Object.assign(globalThis, { location: new URL('https://gw.example/tools/?x=1#/timeline') })

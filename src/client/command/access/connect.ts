@@ -1,0 +1,83 @@
+/** From the options and the environment of a command to the gateway that it asks. */
+
+import { readFile } from 'node:fs/promises'
+import { Option } from 'commander'
+import { usageFailure } from '../../client-failure.ts'
+import { type Credentials, type GatewayAccess, GatewayClient } from '../../gateway-client.ts'
+import { type ClientContext, chosenContext, readContexts } from './client-contexts.ts'
+import { nodeTransport, type TransportTls } from './node-transport.ts'
+
+export interface ConnectOptions {
+  readonly context?: string
+}
+
+export function contextOption(): Option {
+  return new Option(
+    '--context <name>',
+    'which gateway, of those that were logged in to; else the current one',
+  ).env('CAPFLEET_CONTEXT')
+}
+
+/** CAPFLEET_URL, and CAPFLEET_TOKEN or CAPFLEET_USER and CAPFLEET_PASSWORD, count before the contexts. */
+export async function connect({ context }: ConnectOptions): Promise<GatewayClient> {
+  const { CAPFLEET_URL: url = '' } = process.env
+  const given = givenCredentials()
+  if (url !== '') {
+    // The credentials of a context are not for another address.
+    if (given === undefined)
+      throw usageFailure(
+        'CAPFLEET_URL needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD, beside it',
+      )
+    return new GatewayClient({ url: gatewayUrl(url), credentials: given }, nodeTransport())
+  }
+  const chosen = chosenContext(await readContexts(), context)
+  return clientOf({ url: chosen.url, credentials: given ?? credentialsOf(chosen) }, chosen)
+}
+
+function givenCredentials(): Credentials | undefined {
+  const {
+    CAPFLEET_TOKEN: token = '',
+    CAPFLEET_USER: user = '',
+    CAPFLEET_PASSWORD: password = '',
+  } = process.env
+  if (token !== '') return { token }
+  return user === '' || password === '' ? undefined : { user, password }
+}
+
+/** `files` are the paths of what the transport needs. */
+export async function clientOf(access: GatewayAccess, files: TlsPaths): Promise<GatewayClient> {
+  return new GatewayClient(access, nodeTransport(await readTls(files)))
+}
+
+export async function readTls(files: TlsPaths): Promise<TransportTls> {
+  const named = TLS_FILES.flatMap((name) => {
+    const path = files[name]
+    return path === undefined ? [] : [readFile(path, 'utf8').then((text) => [name, text] as const)]
+  })
+  return Object.fromEntries(await Promise.all(named))
+}
+
+const TLS_FILES = ['ca', 'cert', 'key'] as const
+export type TlsPaths = Readonly<Partial<Record<(typeof TLS_FILES)[number], string | undefined>>>
+
+/** The address of a gateway as it is kept. Fails with a ClientFailure. */
+export function gatewayUrl(text: string): string {
+  const url = URL.parse(text.includes('://') ? text : `https://${text}`)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    throw usageFailure(
+      `${JSON.stringify(text)} is no address of a gateway; it looks like https://capfleet.example.org`,
+    )
+  }
+  if (url.username !== '' || url.password !== '') {
+    throw usageFailure(
+      'leave name and password out of the address; --user names the user, and the password is asked for',
+    )
+  }
+  url.search = ''
+  url.hash = ''
+  return url.href
+}
+
+function credentialsOf(context: ClientContext): Credentials {
+  return 'token' in context ? { token: context.token } : { user: context.user, password: context.password }
+}

@@ -1,0 +1,121 @@
+/** Parameters of the API as flags: one for each row, so that the two cannot come apart. */
+import { type Command, Option } from 'commander'
+import type { Parameter, ParameterRows } from '../../../shared/query/query-parameters.ts'
+import type { QueryPairs } from '../../gateway-client.ts'
+
+/** What is shorter to write than the name itself. */
+const SHORT_FLAGS: Readonly<Record<string, string>> = {
+  Device: '-d',
+  TSBegin: '--begin',
+  TSEnd: '--end',
+  TSUnit: '--unit',
+  TSZone: '--zone',
+  FilterBPF: '--bpf',
+  FilterRE: '--regex',
+}
+
+/** Old spellings, what nobody types, and what commands say by themselves. */
+const NOT_FLAGS: ReadonlySet<string> = new Set([
+  'from',
+  'to',
+  'TSUint',
+  'rand',
+  'Resume',
+  'Offset',
+  'Digest',
+  'Queue',
+  'Format',
+  'StreamName',
+])
+
+interface QueryFlag {
+  readonly parameter: Parameter
+  readonly option: Option
+}
+
+/** What `options` of commander say, by the attribute names of its flags. */
+export type GivenOptions = Readonly<Record<string, unknown>>
+
+export class QueryFlags {
+  readonly #flags: readonly QueryFlag[]
+
+  /** `leftOut` are names of parameters that the command says in another way. */
+  constructor(tables: readonly ParameterRows[], leftOut: readonly string[] = []) {
+    this.#flags = tables
+      .flatMap((rows): Parameter[] => Object.values(rows))
+      .filter(
+        ({ name, deviceOnly }) => deviceOnly !== true && !NOT_FLAGS.has(name) && !leftOut.includes(name),
+      )
+      .map((parameter) => ({ parameter, option: optionOf(parameter) }))
+  }
+
+  addTo(command: Command): Command {
+    for (const { option } of this.#flags) command.addOption(option)
+    return command
+  }
+
+  /** The parameters that were given, as the gateway takes them: it alone judges what they say. */
+  query(options: GivenOptions): QueryPairs {
+    return this.#flags.flatMap(({ parameter, option }) => {
+      const given = options[option.attributeName()]
+      if (given === true) return [[parameter.name, parameter.type.write(true)] as const]
+      return typeof given === 'string' ? [[parameter.name, given] as const] : []
+    })
+  }
+
+  /** The flag that a user would write for this parameter. */
+  readonly flagOf = (name: string): string | undefined => {
+    const found = this.#flags.find(({ parameter }) => parameter.name === name)
+    return found === undefined ? undefined : flagName(name)
+  }
+}
+
+/** TSBegin is --ts-begin, FilterBPFDecap --filter-bpf-decap. */
+export function longFlag(name: string): string {
+  const words = name.replaceAll(/([a-z\d])([A-Z])/g, '$1-$2').replaceAll(/([A-Z]+)([A-Z][a-z])/g, '$1-$2')
+  return `--${words.toLowerCase()}`
+}
+
+/** The short word where there is one. */
+function flagName(name: string): string {
+  const short = SHORT_FLAGS[name]
+  return short?.startsWith('--') === true ? short : longFlag(name)
+}
+
+function optionOf(parameter: Parameter): Option {
+  const short = SHORT_FLAGS[parameter.name]
+  const flags = `${short === undefined ? '' : `${short}, `}${longFlag(parameter.name)}`
+  if (isSwitch(parameter)) return new Option(flags, helpOf(parameter))
+  return new Option(`${flags} <${placeholderOf(parameter)}>`, helpOf(parameter))
+}
+
+/** A parameter that is true or not given. One that takes a single word of its own is written with it: `--until next`. */
+function isSwitch({ default: normal, type: { schema } }: Parameter): boolean {
+  return normal === false && schema.enum?.length !== 1
+}
+
+function placeholderOf({ type: { schema, unit } }: Parameter): string {
+  if (unit !== undefined) return unit.replaceAll(' ', '-')
+  if (schema.enum !== undefined) return 'word'
+  return schema.type === 'integer' ? 'number' : 'text'
+}
+
+/** Names of parameters in the text are those of flags here; headers are for those who write requests. */
+function helpOf(parameter: Parameter): string {
+  const { says, type, example, defaultSays } = parameter
+  const words = isSwitch(parameter) ? undefined : type.schema.enum
+  const notes = [
+    ...(words === undefined ? [] : [words.join(', ')]),
+    ...(example === undefined ? [] : [`such as ${example}`]),
+    ...(defaultSays === undefined ? [] : [`without it: ${defaultSays}`]),
+  ]
+  const sentences = says.split(/(?<=\.) /).filter((sentence) => !sentence.includes(' header Capfleet-'))
+  return `${inFlags(sentences.join(' '))}${notes.length === 0 ? '' : ` (${inFlags(notes.join('; '))})`}`
+}
+
+/** A word of the API has two capitals, or one behind a small letter. */
+function inFlags(text: string): string {
+  return text.replaceAll(/\b(TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron)\b/g, (name) =>
+    flagName(name),
+  )
+}

@@ -1,0 +1,73 @@
+/** Runs a command against a gateway, and ends with the status that tells a script what became of it. */
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { describeError, runProgram } from '../../../shared/base/program.ts'
+import { ClientFailure, type FailureKind, failureKindOf } from '../../client-failure.ts'
+import { FULL_CODES } from '../output/output-file.ts'
+
+/** 0 complete, 1 a defect. */
+export const EXIT_STATUSES = {
+  usage: 2,
+  access: 3,
+  'not-found': 4,
+  busy: 5,
+  device: 6,
+  incomplete: 7,
+  'disk-full': 8,
+} as const satisfies Record<FailureKind, number>
+
+/** As a shell reports an interrupted command. */
+const STATUS_INTERRUPTED = 130
+
+/** `flagOf` names the flag of a parameter that the gateway complains about. */
+export async function runClient(
+  main: (signal: AbortSignal) => Promise<void>,
+  flagOf: (parameter: string) => string | undefined = () => undefined,
+): Promise<void> {
+  await runProgram(main, {
+    describe: (error) => describeFailure(error, flagOf),
+    statusOf,
+  })
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof ClientFailure) return EXIT_STATUSES[error.kind]
+  if (error instanceof CapfleetError) return EXIT_STATUSES[localKindOf(error)]
+  if (isSystemError(error)) return systemStatusOf(error)
+  return isAbort(error) ? STATUS_INTERRUPTED : 1
+}
+
+function systemStatusOf({ code = '' }: NodeJS.ErrnoException): number {
+  if (code === 'EPIPE') return EXIT_STATUSES.incomplete
+  return FULL_CODES.has(code) ? EXIT_STATUSES['disk-full'] : 1
+}
+
+/** Errors of parts that the client shares with the programs: a setting that it cannot use is its user's. */
+function localKindOf({ code, kind }: CapfleetError): FailureKind {
+  return code === 'bad-config' ? 'usage' : failureKindOf(kind.status, code)
+}
+
+/** "TSEnd must be ..., got "x" [bad-parameter, --end]": with the flags of the parameters that the message names. */
+function describeFailure(
+  error: unknown,
+  flagOf: (parameter: string) => string | undefined,
+): string | undefined {
+  if (isAbort(error)) return undefined
+  // A file that cannot be read or written; the message names it.
+  if (isSystemError(error)) return error.message
+  if (!(error instanceof ClientFailure)) return describeError(error)
+  const { code, param } = error.facts
+  if (code === 'usage') return error.message
+  const named = [...error.message.matchAll(/\b([A-Z]\w+)=/g)].map(([, name = '']) => name)
+  const flags = new Set(
+    [...(param === undefined ? [] : [param]), ...named].flatMap((name) => flagOf(name) ?? []),
+  )
+  return `${error.message} [${[code, ...flags].join(', ')}]`
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'syscall' in error
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
+}

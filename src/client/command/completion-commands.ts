@@ -1,0 +1,130 @@
+/**
+ * Completion of the command line. The script of a shell asks `capfleet __complete <words>` for what may stand in the
+ * place of the last word, so that it is never older than the program.
+ */
+import type { Command, Option } from 'commander'
+import type { z } from 'zod'
+import type { FLEET_CAPTURE_LIST } from '../../shared/contract/capture-answers.ts'
+import type { DEVICE_REPORTS } from '../../shared/contract/gateway-answers.ts'
+import { readContexts } from './access/client-contexts.ts'
+import { connect } from './access/connect.ts'
+import { print } from './common/list-output.ts'
+import { runClient } from './common/run-client.ts'
+
+const SCRIPTS = {
+  bash: `_capfleet() {
+  local found
+  COMPREPLY=()
+  while IFS= read -r found; do
+    COMPREPLY+=("$found")
+  done < <("\${COMP_WORDS[0]}" __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -o default -F _capfleet capfleet
+`,
+  zsh: `#compdef capfleet
+_capfleet() {
+  local -a found
+  found=("\${(@f)$("\${words[1]}" __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  [[ -n "\${found[*]}" ]] && compadd -- "\${found[@]}" || _files
+}
+compdef _capfleet capfleet
+`,
+  fish: `function __capfleet_complete
+    set -l words (commandline -opc) (commandline -ct)
+    $words[1] __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c capfleet -a '(__capfleet_complete)'
+`,
+} as const
+
+/** What stands on a command line as it is: nobody's capture may be called after a command. */
+const SAFE_WORD = /^[\w.,:@%+/=-]+$/
+
+/** Somebody waits with a finger on the key. */
+const ANSWER_MS = 2_000
+
+const HELP = `
+Put it where the shell reads it, such as:
+  capfleet completion bash > ~/.local/share/bash-completion/completions/capfleet
+  capfleet completion zsh > "\${fpath[1]}/_capfleet"
+  capfleet completion fish > ~/.config/fish/completions/capfleet.fish`
+
+export function defineCompletion(command: Command): void {
+  for (const [shell, script] of Object.entries(SCRIPTS)) {
+    command
+      .command(shell)
+      .description(`print it for ${shell}`)
+      .action(() => runClient(() => print(script)))
+  }
+  command.addHelpText('after', HELP)
+}
+
+export function defineComplete(command: Command): void {
+  command
+    .argument('[words...]')
+    .allowUnknownOption()
+    .action(async (words: string[]) => {
+      const found = await candidates(command.parent, words).catch(() => [])
+      await print(found.map((text) => `${text}\n`).join(''))
+    })
+}
+
+async function candidates(program: Command | null, words: readonly string[]): Promise<readonly string[]> {
+  if (program === null) return []
+  const current = words.at(-1) ?? ''
+  const command = commandAt(program, words.slice(0, -1))
+  const flag = flagOf(command, words.at(-2))
+  const all = flag?.required === true ? await valuesOf(flag) : await wordsOf(command, current)
+  return all.filter((text) => text.startsWith(current) && SAFE_WORD.test(text))
+}
+
+/** The command that the words lead to. REQUIRES: those that they name are defined. */
+function commandAt(program: Command, words: readonly string[]): Command {
+  return words.reduce(
+    (command, word) => command.commands.find((one) => one.name() === word) ?? command,
+    program,
+  )
+}
+
+function flagOf(command: Command, word: string | undefined): Option | undefined {
+  return command.options.find(({ long, short }) => word !== undefined && (word === long || word === short))
+}
+
+async function wordsOf(command: Command, current: string): Promise<readonly string[]> {
+  if (current.startsWith('-')) return command.options.flatMap(({ long }) => long ?? [])
+  const visible = command.createHelp().visibleCommands(command)
+  if (visible.length > 0) return visible.map((one) => one.name())
+  const [argument] = command.registeredArguments
+  if (argument?.name() === 'capture') return await captureNames()
+  return argument?.name() === 'context' ? await contextNames() : []
+}
+
+async function valuesOf(flag: Option): Promise<readonly string[]> {
+  if (flag.argChoices !== undefined) return flag.argChoices
+  if (flag.long === '--device') return await deviceNames()
+  return flag.long === '--context' ? await contextNames() : []
+}
+
+async function deviceNames(): Promise<readonly string[]> {
+  const client = await connect({})
+  const { value } = await client.json<z.infer<typeof DEVICE_REPORTS>>('/v1/devices', within())
+  return value.devices.map(({ name }) => name)
+}
+
+async function captureNames(): Promise<readonly string[]> {
+  const client = await connect({})
+  const query = [['Limit', '1000']] as const
+  const { value } = await client.json<z.infer<typeof FLEET_CAPTURE_LIST>>('/stream/list', {
+    query,
+    ...within(),
+  })
+  return value.List.map(({ StreamName }) => StreamName)
+}
+
+async function contextNames(): Promise<readonly string[]> {
+  return Object.keys((await readContexts()).contexts)
+}
+
+function within(): { readonly signal: AbortSignal } {
+  return { signal: AbortSignal.timeout(ANSWER_MS) }
+}

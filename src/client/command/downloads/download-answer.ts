@@ -1,0 +1,37 @@
+/** What the answer to a download tells by its head. */
+import { ENCODING_FILES, type Encoding } from '../../../shared/query/query-values.ts'
+import { ClientFailure } from '../../client-failure.ts'
+import type { Received } from '../../transport.ts'
+import { shownNs } from '../common/list-output.ts'
+
+/** An answer that did not come to its end: it is worth another try. */
+export function brokenOff(message: string): ClientFailure {
+  return new ClientFailure('incomplete', message, { code: 'connection-broken', canRetry: true })
+}
+
+/** What the head tells that a user should know. */
+export function notesOf({ headers }: Received): readonly string[] {
+  const ignored = headers.get('capfleet-ignored')
+  const goneBeforeNs = headers.get('capfleet-aged-out-before')
+  const damaged = headers.get('capfleet-damaged-segments')
+  const missing = headers.get('capfleet-missing')
+  return [
+    ...(ignored === null ? [] : [`the gateway ignores ${ignored}`]),
+    ...(goneBeforeNs === null
+      ? []
+      : [`packets before ${shownNs(goneBeforeNs)} were overwritten; from then on it is whole`]),
+    ...(damaged === null ? [] : [`packets of ${damaged} segments are lost: their blocks are damaged`]),
+    ...(missing === null ? [] : [`devices are left out: ${missing}`]),
+  ]
+}
+
+/** Fails with a ClientFailure when it is no capture file. */
+export function encodingOf({ headers }: Received): Encoding {
+  const mediaType = headers.get('content-type') ?? ''
+  const [encoding] =
+    Object.entries(ENCODING_FILES).find(([, file]) => mediaType.startsWith(file.mediaType)) ?? []
+  if (encoding !== undefined) return encoding as Encoding
+  throw new ClientFailure('device', `the answer is no capture file but ${mediaType || 'of no type'}`, {
+    code: 'no-capture-file',
+  })
+}

@@ -1,0 +1,99 @@
+/** What a part needs so that a later run can go on with it: `<name>.part.json` beside it. */
+
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { uptime } from 'node:os'
+import { usageFailure } from '../../client-failure.ts'
+import type { DownloadTarget } from '../../download-target.ts'
+import { diskFailure, PART_ENDING } from '../output/output-file.ts'
+
+export interface AskedDownload extends DownloadTarget {
+  /** The address of the gateway. */
+  readonly url: string
+  /** How a split cuts it. */
+  readonly split?: string | undefined
+}
+
+/** What is written: the request that is continued, and whether it can be. */
+export interface JournalEntry {
+  readonly requestId: string
+  /** A compressed body begins anew. */
+  readonly isCompressed: boolean
+  /** How many bytes of the body are on the disk for sure, whatever became of the machine. */
+  readonly syncedBytes: number
+}
+
+export interface DownloadJournal {
+  readonly entry: JournalEntry | undefined
+  /** Whether the machine has started since: what was not synced may be lost, or hold zeros. */
+  readonly isOfEarlierBoot: boolean
+  save(entry: JournalEntry): Promise<void>
+  remove(): Promise<void>
+}
+
+/** Keeps nothing: a download into a pipe cannot go on later. */
+export const NO_JOURNAL: DownloadJournal = {
+  entry: undefined,
+  isOfEarlierBoot: false,
+  save: async () => undefined,
+  remove: async () => undefined,
+}
+
+/** `isForced` passes over what was kept before. Fails with a ClientFailure when the part that is there is of another download. */
+export async function openJournal(
+  path: string,
+  asked: AskedDownload,
+  { isForced }: { readonly isForced: boolean },
+): Promise<DownloadJournal> {
+  const file = `${path}${PART_ENDING}.json`
+  const own = JSON.parse(JSON.stringify(asked)) as AskedDownload
+  const found = isForced ? undefined : await readJournal(file)
+  if (found !== undefined && !isSame(found.asked, own)) {
+    throw usageFailure(
+      `${path}${PART_ENDING} is the part of another download (${found.asked.path} of ${found.asked.url}); --force begins anew`,
+    )
+  }
+  return {
+    entry: found,
+    isOfEarlierBoot: found !== undefined && Math.abs(found.bootMs - bootMs()) > SAME_BOOT_MS,
+    save: async (entry) => {
+      const written: Journal = { ...entry, asked: own, bootMs: bootMs() }
+      try {
+        await writeFile(`${file}.new`, `${JSON.stringify(written, null, 2)}\n`, { mode: 0o600, flush: true })
+        await rename(`${file}.new`, file)
+      } catch (cause) {
+        throw diskFailure(cause, `${path}${PART_ENDING}`)
+      }
+    },
+    remove: () => rm(file, { force: true }),
+  }
+}
+
+interface Journal extends JournalEntry {
+  readonly asked: AskedDownload
+  /** When the machine was started. */
+  readonly bootMs: number
+}
+
+/** A clock that was set by more looks like another start, which costs a download that begins anew. */
+const SAME_BOOT_MS = 60_000
+
+function bootMs(): number {
+  return Math.round(Date.now() - uptime() * 1_000)
+}
+
+/** undefined when there is none, or none that can be read: then the part is nobody's. */
+async function readJournal(file: string): Promise<Journal | undefined> {
+  try {
+    const found = JSON.parse(await readFile(file, 'utf8')) as Partial<Journal>
+    const { asked, requestId, isCompressed = false, syncedBytes = 0, bootMs: startedMs = 0 } = found
+    if (asked === undefined || requestId === undefined) return undefined
+    return { asked, requestId, isCompressed, syncedBytes, bootMs: startedMs }
+  } catch {
+    return undefined
+  }
+}
+
+function isSame(one: AskedDownload, other: AskedDownload): boolean {
+  const textOf = ({ url, path, query, split }: AskedDownload) => JSON.stringify([url, path, query, split])
+  return textOf(one) === textOf(other)
+}

@@ -1,0 +1,54 @@
+/** Where a download goes, with what an earlier run has left there. */
+import { usageFailure } from '../../client-failure.ts'
+import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../output/output-file.ts'
+import { OutputPipe } from '../output/output-pipe.ts'
+import { lockPart } from '../output/part-lock.ts'
+import { SplitFiles, splitBytes } from '../output/split-files.ts'
+import { type AskedDownload, type DownloadJournal, NO_JOURNAL, openJournal } from './download-journal.ts'
+
+export interface DownloadPlace extends AsyncDisposable {
+  readonly output: DownloadOutput
+  readonly journal: DownloadJournal
+}
+
+export interface PlaceOptions {
+  readonly split: string | undefined
+  /** Replaces what is there. */
+  readonly isForced: boolean
+}
+
+/** `path` undefined: standard output. Fails with a ClientFailure when something else is there. */
+export async function openPlace(
+  path: string | undefined,
+  asked: AskedDownload,
+  { split, isForced }: PlaceOptions,
+): Promise<DownloadPlace> {
+  if (path === undefined)
+    return { output: pipeOutput(), journal: NO_JOURNAL, [Symbol.asyncDispose]: async () => undefined }
+  const bytesMax = split === undefined ? undefined : splitBytes(split)
+  if (bytesMax === undefined) await refuseThere(path, isForced)
+  else if (!isForced && (await SplitFiles.areThere(path)))
+    throw usageFailure(`${path} is there already; --force replaces it`)
+  if (bytesMax !== undefined && isCompressed(asked)) {
+    throw usageFailure(
+      '--split cuts at packets, which a compressed file does not show; leave out --compression',
+    )
+  }
+  await using opening = new AsyncDisposableStack()
+  opening.use(await lockPart(`${path}${PART_ENDING}`))
+  const journal = await openJournal(path, { ...asked, split }, { isForced })
+  const open = bytesMax === undefined ? OutputFile.open(path) : SplitFiles.open(path, bytesMax)
+  const output = opening.use(await open)
+  const owned = opening.move()
+  return { output, journal, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+function pipeOutput(): OutputPipe {
+  if (process.stdout.isTTY)
+    throw usageFailure('a capture file is nothing for a terminal; pipe it: ... -o - | tcpdump -nr -')
+  return new OutputPipe()
+}
+
+function isCompressed({ query }: AskedDownload): boolean {
+  return query.some(([name, value]) => name === 'Compression' && value !== 'none')
+}

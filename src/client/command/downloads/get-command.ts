@@ -1,0 +1,172 @@
+/** `capfleet get`: a download into a file, into several, or down a pipe. */
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import type { z } from 'zod'
+import type { FLEET_ESTIMATE } from '../../../shared/contract/gateway-answers.ts'
+import { attachedName } from '../../../shared/query/download-file-name.ts'
+import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
+import { ClientFailure, usageFailure } from '../../client-failure.ts'
+import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
+import type { GatewayClient } from '../../gateway-client.ts'
+import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import { shownNs } from '../common/list-output.ts'
+import { formatBytes } from '../common/progress-bar.ts'
+import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
+import { Retries } from '../common/retries.ts'
+import { runClient } from '../common/run-client.ts'
+import { PART_ENDING } from '../output/output-file.ts'
+import { openPlace } from './download-place.ts'
+import { type DownloadEnd, DownloadSession } from './download-session.ts'
+import { DownloadTalk } from './download-talk.ts'
+
+interface GetOptions extends ConnectOptions, LastOption {
+  readonly output?: string
+  readonly split?: string
+  readonly force?: boolean
+  readonly wait?: string
+  readonly retries: string
+  readonly quiet?: boolean
+}
+
+const STANDARD_OUTPUT = '-'
+
+export function defineGet(command: Command): void {
+  const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
+  command
+    .option('-o, --output <file>', 'where to; "-": standard output; else the name that the gateway gives')
+    .option('--split <size>', 'files of at most this size, such as 500MB: name-0001.pcap and so on')
+    .option('--force', 'replace a file that is there, and begin a part anew')
+    .option('--wait <seconds>', 'how long to wait in the queue; else as long as the gateway has it')
+    .option('--retries <count>', 'how often to try again without a new byte', '10')
+    .option('-q, --quiet', 'say nothing but what went wrong')
+    .addOption(contextOption())
+    .addHelpText('after', GET_EXAMPLES)
+    .action((capture: string | undefined, options: GetOptions & GivenOptions) =>
+      runClient(
+        async (signal) => {
+          const target = downloadTarget(capture, withLast(flags.query(options), options))
+          await get(await connect(options), target, { options, signal })
+        },
+        (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
+      ),
+    )
+  addDownloadFlags(command, flags)
+}
+
+const GET_EXAMPLES = `
+Examples:
+  capfleet get demo                                    a capture, under the name that the gateway gives
+  capfleet get --last 15m -d 'lon*' -o now.pcap        the last 15 minutes of some devices, merged
+  capfleet get --begin 20261102_090000 --end 20261102_100000 --zone Berlin --bpf 'tcp port 443' -o hour.pcap
+  capfleet get --last 1m -o - | tcpdump -nr -
+What breaks off goes on by itself; after Ctrl-C the same command goes on with the part.`
+
+interface GetRun {
+  readonly options: GetOptions
+  readonly signal: AbortSignal
+}
+
+async function get(
+  client: GatewayClient,
+  target: DownloadTarget,
+  { options, signal }: GetRun,
+): Promise<void> {
+  const waitS = count('--wait', options.wait)
+  const retriesMax = count('--retries', options.retries) ?? 0
+  const isPipe = options.output === STANDARD_OUTPUT
+  if (isPipe && options.split !== undefined) throw usageFailure('--split makes files; give -o <file>')
+  const path = isPipe ? undefined : resolve(options.output ?? (await nameOf(client, target, signal)))
+  const asked = { url: client.access.url, ...target }
+  await using place = await openPlace(path, asked, { split: options.split, isForced: options.force === true })
+  using talk = new DownloadTalk(client, { name: place.output.name, isQuiet: options.quiet === true })
+  void talk.learnTotal(() => estimatedBytes(client, target, signal))
+  talk.begin(place.output.bytes)
+  const session = new DownloadSession({
+    client,
+    asked,
+    output: place.output,
+    journal: place.journal,
+    watch: talk,
+    signal,
+    waitS,
+    retries: new Retries({ max: retriesMax, signal, say: (text) => talk.say(text) }),
+  })
+  let isFinished = false
+  try {
+    const end = await session.run()
+    isFinished = true
+    talk.finish(summaryOf(end, place.output.files))
+    refuseIncomplete(end)
+  } catch (error) {
+    talk.clear()
+    if (path !== undefined && place.output.bytes > 0 && !isFinished) {
+      const kept = `${place.output.name}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
+      process.stderr.write(`capfleet: ${kept}; the same command goes on with it\n`)
+    }
+    throw error
+  }
+}
+
+/** Makes all checks of the download and takes no stream. */
+async function nameOf(
+  client: GatewayClient,
+  { path, query }: DownloadTarget,
+  signal: AbortSignal,
+): Promise<string> {
+  using head = await client.open(path, { method: 'HEAD', query, signal }).catch(async (error: unknown) => {
+    // An answer to HEAD has no body that says why. GET is refused for the same reason, and tells it.
+    using _answered = await client.open(path, { query, signal })
+    throw error
+  })
+  const name = attachedName(head.headers.get('content-disposition') ?? '')
+  if (name === undefined) throw usageFailure('the gateway gives the download no name; say -o <file>')
+  return name
+}
+
+/** Of an uncompressed body without a filter, how long it will be; else undefined. */
+async function estimatedBytes(
+  client: GatewayClient,
+  { query }: DownloadTarget,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  if (query.some(([name]) => name === 'Compression')) return undefined
+  const { value } = await client.json<z.infer<typeof FLEET_ESTIMATE>>('/v1/estimate', { query, signal })
+  return value.exact ? Number(value.bytes) : undefined
+}
+
+/** Of several files the hash is that of the body which they are together. */
+function summaryOf({ bytes, sha256, receipt }: DownloadEnd, files = 1): string {
+  const where = files === 1 ? '' : ` in ${files} files`
+  return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of the whole '}${sha256}`
+}
+
+function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd): void {
+  if (status === 'complete') return
+  if (status === 'truncated') {
+    throw new ClientFailure(
+      'incomplete',
+      `a limit ended the download; the next packet is at ${nextNs} ns (${shownNs(nextNs)})`,
+      { code: 'truncated' },
+    )
+  }
+  if (status === 'unverified') {
+    const names = devices.filter((device) => device.status === 'unverified').map(({ device }) => device)
+    throw new ClientFailure(
+      'incomplete',
+      `packets may be missing: ${names.join(', ')} ended the answer by closing the connection, as a cut one ends too`,
+      { code: status },
+    )
+  }
+  const missing = devices.flatMap(({ device, missing: hole, corruptBlocks }) => [
+    ...(hole === null ? [] : [`${device} from ${shownNs(hole.fromNs)} to ${shownNs(hole.toNs)}`]),
+    ...(Number(corruptBlocks) > 0 ? [`${corruptBlocks} damaged blocks of ${device}`] : []),
+  ])
+  throw new ClientFailure('incomplete', `packets are missing: ${missing.join('; ')}`, { code: status })
+}
+
+function count(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d{1,7}$/.test(text)) return Number(text)
+  throw usageFailure(`${flag} must be a number, got ${JSON.stringify(text)}`)
+}

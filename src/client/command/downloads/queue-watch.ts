@@ -1,0 +1,68 @@
+/** Tells where a request stands in the queue, while it waits for the head of its answer. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { z } from 'zod'
+import type { QUEUE } from '../../../shared/contract/gateway-answers.ts'
+import type { GatewayClient } from '../../gateway-client.ts'
+import { shownDuration } from '../common/list-output.ts'
+
+type Queued = z.infer<typeof QUEUE>['requests'][number]
+
+/** A download that finds a free stream has its answer before. */
+const FIRST_MS = 700
+const EVERY_MS = 2_000
+/** The gateway's header Date has whole seconds. */
+const DATE_STEP_MS = 1_500
+
+/** Asks the gateway until disposed; `tell` hears each place. A queue that cannot be asked is not told of. */
+export function watchQueue(client: GatewayClient, tell: (text: string) => void): Disposable {
+  const stop = new AbortController()
+  void follow(client, tell, stop.signal).catch(() => undefined)
+  return { [Symbol.dispose]: () => stop.abort() }
+}
+
+async function follow(
+  client: GatewayClient,
+  tell: (text: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const sentMs = performance.now()
+  await delay(FIRST_MS, undefined, { signal })
+  for (;;) {
+    const { value, headers } = await client.json<z.infer<typeof QUEUE>>('/v1/queue', { signal })
+    const nowMs = Date.parse(headers.get('date') ?? '')
+    const own = ownRequest(client, value.requests, nowMs - (performance.now() - sentMs) - DATE_STEP_MS)
+    if (own !== undefined) tell(placeText(own))
+    await delay(EVERY_MS, undefined, { signal })
+  }
+}
+
+/** Its id comes with the head only: it is the first of this user that came since. */
+function ownRequest(
+  { access }: GatewayClient,
+  requests: readonly Queued[],
+  sinceMs: number,
+): Queued | undefined {
+  const { credentials } = access
+  const user =
+    credentials !== undefined && 'user' in credentials ? credentials.user : subjectOf(credentials?.token)
+  return requests
+    .filter((one) => one.state === 'waiting' && one.user === user && Date.parse(one.enqueuedAt) >= sinceMs)
+    .toSorted((a, b) => Date.parse(a.enqueuedAt) - Date.parse(b.enqueuedAt))[0]
+}
+
+const CLAIMS = z.object({ sub: z.string() })
+
+/** The user of a token that a gateway has made, as the queue names them. */
+function subjectOf(token: string | undefined): string | undefined {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString())
+    return CLAIMS.safeParse(claims).data?.sub
+  } catch {
+    return undefined
+  }
+}
+
+function placeText({ position, etaMs, devices }: Queued): string {
+  const when = etaMs === null ? '' : `, about ${shownDuration(etaMs)}`
+  return `waits for ${devices.join(', ')} at place ${position ?? '?'} of the queue${when}`
+}

@@ -1,0 +1,115 @@
+/** What a download would be, and what became of one. */
+import type { Command } from 'commander'
+import type { z } from 'zod'
+import type { FLEET_ESTIMATE, RECEIPT } from '../../../shared/contract/gateway-answers.ts'
+import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
+import { ClientFailure } from '../../client-failure.ts'
+import { downloadQuery } from '../../download-target.ts'
+import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import {
+  type Column,
+  type FormatOptions,
+  formatOption,
+  print,
+  printEntry,
+  printListing,
+  shownInstant,
+} from '../common/list-output.ts'
+import { formatBytes } from '../common/progress-bar.ts'
+import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
+import { runClient } from '../common/run-client.ts'
+
+type ReportOptions = ConnectOptions & FormatOptions & LastOption & GivenOptions
+type Estimate = z.infer<typeof FLEET_ESTIMATE>
+type DeviceEstimate = Estimate['devices'][number]
+type Receipt = z.infer<typeof RECEIPT>
+
+const ESTIMATE_COLUMNS: readonly Column<DeviceEstimate>[] = [
+  { title: 'device', value: ({ device }) => device },
+  { title: 'packets', value: (one) => ('error' in one ? undefined : one.packets) },
+  {
+    title: 'bytes',
+    value: (one) => ('error' in one ? undefined : one.bytes),
+    shown: (one) => ('error' in one ? '-' : formatBytes(Number(one.bytes))),
+  },
+  { title: 'exact', value: (one) => ('error' in one ? undefined : one.exact) },
+  { title: 'error', value: (one) => ('error' in one ? one.error.detail : undefined) },
+]
+
+const RECEIPT_COLUMNS: readonly Column<Receipt>[] = [
+  { title: 'request', value: ({ id }) => id },
+  { title: 'status', value: ({ status }) => status },
+  { title: 'error', value: ({ error }) => error?.detail },
+  { title: 'user', value: ({ user }) => user },
+  {
+    title: 'started',
+    value: ({ startedAt }) => startedAt,
+    shown: ({ startedAt }) => shownInstant(startedAt),
+  },
+  { title: 'ended', value: ({ endedAt }) => endedAt, shown: ({ endedAt }) => shownInstant(endedAt) },
+  { title: 'path', value: ({ path }) => path },
+  { title: 'query', value: ({ query }) => query },
+  { title: 'continues', value: ({ resumedId }) => resumedId },
+  { title: 'packets', value: ({ packets }) => packets },
+  { title: 'bytes', value: ({ bytes }) => bytes },
+  { title: 'sha256', value: ({ sha256 }) => sha256 },
+  { title: 'next-ns', value: ({ nextNs }) => nextNs },
+  {
+    title: 'devices',
+    value: ({ devices }) => devices.map(({ device, status }) => `${device}=${status}`).join(' '),
+  },
+]
+
+export function defineEstimate(command: Command): void {
+  const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
+  command
+    .addOption(formatOption())
+    .addOption(contextOption())
+    .action((capture: string | undefined, options: ReportOptions) =>
+      runClient(async (signal) => {
+        const query = downloadQuery(capture, withLast(flags.query(options), options))
+        const client = await connect(options)
+        const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
+        await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
+        if (options.output === 'table') await print(`${sumText(value)}\n`)
+        if (value.ignored.length > 0)
+          process.stderr.write(`capfleet: the gateway ignores ${value.ignored.join(', ')}\n`)
+        refuseUntold(value)
+      }, flags.flagOf),
+    )
+  addDownloadFlags(command, flags)
+}
+
+export function defineReceipt(command: Command): void {
+  command
+    .argument('<request>', 'the Capfleet-Request-Id of a download')
+    .addOption(formatOption())
+    .addOption(contextOption())
+    .action((id: string, options: ReportOptions) =>
+      runClient(async (signal) => {
+        const client = await connect(options)
+        const { text, value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(id)}`, {
+          signal,
+        })
+        await printEntry({ text, entries: [value], columns: RECEIPT_COLUMNS }, options)
+      }),
+    )
+}
+
+/** An unknown size must not look like zero. */
+function refuseUntold({ devices }: Estimate): void {
+  const untold = devices.flatMap((one) => ('error' in one ? [one] : []))
+  const [first] = untold
+  if (first === undefined || untold.length < devices.length) return
+  const names = untold.map(({ device }) => device).join(', ')
+  throw new ClientFailure('device', `no device tells how much that is: ${names}`, { code: first.error.code })
+}
+
+function sumText({ packets, bytes, exact, devices }: Estimate): string {
+  const untold = devices.filter((one) => 'error' in one).map(({ device }) => device)
+  if (untold.length > 0 && untold.length === devices.length) return 'the size is not known'
+  if (packets === null || bytes === null) return 'how much that is, callers with a filter are not told'
+  const whose = untold.length === 0 ? 'in all' : `in all, without ${untold.join(', ')}`
+  return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
+}

@@ -1,0 +1,164 @@
+/** `capfleet export`: downloads that the gateway runs as jobs. */
+import type { Command } from 'commander'
+import type { z } from 'zod'
+import type { EXPORTS } from '../../../shared/contract/export-answers.ts'
+import { EXPORT_LIST_PARAMETERS } from '../../../shared/query/export-options.ts'
+import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
+import { downloadQuery } from '../../download-target.ts'
+import type { Export } from '../../followed-export.ts'
+import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import {
+  type Column,
+  type FormatOptions,
+  formatOption,
+  print,
+  printEntry,
+  printListing,
+  shownInstant,
+} from '../common/list-output.ts'
+import { formatBytes } from '../common/progress-bar.ts'
+import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
+import { runClient } from '../common/run-client.ts'
+import { defineExportGet } from './export-get-command.ts'
+import { watchToEnd } from './export-watch.ts'
+import { placeOrder } from './place-order.ts'
+import { defineSchedule } from './schedule-commands.ts'
+
+type ExportOptions = ConnectOptions & FormatOptions & LastOption & GivenOptions
+
+const COLUMNS: readonly Column<Export>[] = [
+  { title: 'export', value: ({ id }) => id },
+  { title: 'state', value: ({ state }) => state },
+  { title: 'done', value: ({ progress }) => progress.ratio, shown: (one) => shareText(one.progress.ratio) },
+  {
+    title: 'written',
+    value: ({ progress }) => progress.writtenBytes,
+    shown: (one) => formatBytes(Number(one.progress.writtenBytes)),
+  },
+  { title: 'files', value: ({ files }) => files.length },
+  {
+    title: 'created',
+    value: ({ createdAt }) => createdAt,
+    shown: ({ createdAt }) => shownInstant(createdAt),
+  },
+  {
+    title: 'expires',
+    value: ({ expiresAt }) => expiresAt,
+    shown: ({ expiresAt }) => shownInstant(expiresAt),
+  },
+  { title: 'user', value: ({ user }) => user },
+  { title: 'reason', value: ({ reason }) => reason },
+]
+
+const FURTHER_COLUMNS: readonly Column<Export>[] = [
+  { title: 'query', value: ({ query }) => query },
+  {
+    title: 'devices',
+    value: ({ devices }) => devices.map(({ device, state }) => `${device}=${state}`).join(' '),
+  },
+  { title: 'names', value: ({ files }) => files.map(({ name }) => name).join(' ') },
+  { title: 'error', value: ({ error }) => error?.detail },
+]
+
+export function defineExport(command: Command): void {
+  defineCreate(command.command('create').description('order an export; prints its id'))
+  defineList(command.command('list').description('list your exports, the newest first'))
+  defineShow(command.command('show').description('tell all of one export'))
+  command
+    .command('watch')
+    .description('follow an export until it has ended')
+    .argument('<export>', 'its id')
+    .addOption(contextOption())
+    .action((id: string, options: ConnectOptions) =>
+      runClient(async (signal) => watchToEnd(await connect(options), id, signal)),
+    )
+  defineExportGet(
+    command.command('get').description('download the files of an export that has ended, and its manifest'),
+  )
+  defineChange(
+    command.command('fill').description('fetch what is missing in a partial export'),
+    'POST',
+    '/fill',
+  )
+  defineChange(
+    command.command('cancel').description('end an export that runs; remove the files of one that has ended'),
+    'DELETE',
+    '',
+  )
+  defineSchedule(
+    command.command('schedule').description('exports that are ordered again and again: create, list, remove'),
+  )
+}
+
+function defineCreate(command: Command): void {
+  const flags = new QueryFlags(DOWNLOAD_TABLES.export)
+  command
+    .option('--watch', 'follow it until it has ended')
+    .addOption(contextOption())
+    .action((capture: string | undefined, options: ExportOptions & { readonly watch?: boolean }) =>
+      runClient(async (signal) => {
+        const query = downloadQuery(capture, withLast(flags.query(options), options))
+        const client = await connect(options)
+        const value = await placeOrder<Export>(client, '/v1/exports', { query, signal })
+        await print(`${value.id}\n`)
+        if (options.watch === true) await watchToEnd(client, value.id, signal)
+      }, flags.flagOf),
+    )
+  addDownloadFlags(command, flags)
+}
+
+function defineList(command: Command): void {
+  const flags = new QueryFlags([EXPORT_LIST_PARAMETERS])
+  flags
+    .addTo(command)
+    .addOption(formatOption())
+    .addOption(contextOption())
+    .action((options: ExportOptions) =>
+      runClient(async (signal) => {
+        const client = await connect(options)
+        const query = flags.query(options)
+        const { text, value } = await client.json<z.infer<typeof EXPORTS>>('/v1/exports', { query, signal })
+        await printListing({ text, entries: value.exports, columns: COLUMNS }, options)
+        if (value.next !== null) process.stderr.write(`capfleet: there are more; --after ${value.next}\n`)
+        if (value.workers === 0) process.stderr.write('capfleet: no worker is there to run exports\n')
+      }, flags.flagOf),
+    )
+}
+
+function defineShow(command: Command): void {
+  command
+    .argument('<export>', 'its id')
+    .addOption(formatOption())
+    .addOption(contextOption())
+    .action((id: string, options: ExportOptions) =>
+      runClient(async (signal) => {
+        const client = await connect(options)
+        const { text, value } = await client.json<Export>(exportPath(id), { signal })
+        await printEntry({ text, entries: [value], columns: [...COLUMNS, ...FURTHER_COLUMNS] }, options)
+      }),
+    )
+}
+
+function defineChange(command: Command, method: 'POST' | 'DELETE', place: string): void {
+  command
+    .argument('<export>', 'its id')
+    .addOption(contextOption())
+    .action((id: string, options: ConnectOptions) =>
+      runClient(async (signal) => {
+        const client = await connect(options)
+        const { value } = await client.json<Export>(`${exportPath(id)}${place}`, { method, signal })
+        process.stderr.write(
+          `export ${value.id}: ${method === 'DELETE' ? `was ${value.state}` : value.state}\n`,
+        )
+      }),
+    )
+}
+
+function exportPath(id: string): string {
+  return `/v1/exports/${encodeURIComponent(id)}`
+}
+
+function shareText(ratio: number | null): string {
+  return ratio === null ? '-' : `${Math.floor(ratio * 100)}%`
+}

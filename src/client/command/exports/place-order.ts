@@ -1,0 +1,26 @@
+import { randomUUID } from 'node:crypto'
+import { ClientFailure } from '../../client-failure.ts'
+import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
+import { Retries } from '../common/retries.ts'
+
+const RETRIES_MAX = 3
+
+/** Orders once, over broken connections too: the gateway knows a second try by its key. */
+export async function placeOrder<Answer>(
+  client: GatewayClient,
+  path: string,
+  { query, signal }: { readonly query: QueryPairs; readonly signal: AbortSignal },
+): Promise<Answer> {
+  const headers = { 'idempotency-key': randomUUID() }
+  const say = (text: string) => void process.stderr.write(`capfleet: ${text}\n`)
+  const retries = new Retries({ max: RETRIES_MAX, signal, say })
+  for (;;) {
+    try {
+      return (await client.json<Answer>(path, { method: 'POST', query, headers, signal })).value
+    } catch (error) {
+      // A user with too many exports knows best what to do.
+      if (!(error instanceof ClientFailure) || error.kind === 'busy') throw error
+      await retries.pause(error)
+    }
+  }
+}

@@ -1,0 +1,45 @@
+/** Whether a program runs: what the health check of a container asks. Nothing but Redis or a device being away is no illness. */
+import type { Command } from 'commander'
+import { JoinedSignal } from '../../shared/base/joined-signal.ts'
+import { runProgram } from '../../shared/base/program.ts'
+import { ClientFailure } from '../client-failure.ts'
+import { gatewayUrl, readTls, type TlsPaths } from './access/connect.ts'
+import { nodeTransport } from './access/node-transport.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:8080'
+/** A program whose event loop stands still for so long is not well. */
+const ANSWER_LIMIT_MS = 5_000
+
+export function defineHealth(command: Command): void {
+  command
+    .argument('[url]', `of a gateway, worker or appliance; else $CAPFLEET_HEALTH_URL, else ${DEFAULT_URL}`)
+    .option('--ca <file>', 'a certificate (PEM) to trust, where the system does not')
+    .option('--cert <file>', 'your own certificate (PEM), for a program that asks for one')
+    .option('--key <file>', 'the key of --cert (PEM)')
+    .action((url: string | undefined, files: TlsPaths) =>
+      runProgram(
+        (signal) => askHealth(url ?? (process.env.CAPFLEET_HEALTH_URL || DEFAULT_URL), files, signal),
+        {
+          describe: (error) => (error instanceof Error ? error.message : String(error)),
+        },
+      ),
+    )
+}
+
+/** Fails with a ClientFailure when the program does not say in time that it runs. */
+async function askHealth(text: string, files: TlsPaths, signal: AbortSignal): Promise<void> {
+  const url = new URL(`${gatewayUrl(text).replace(/\/$/, '')}/livez`)
+  using limit = new JoinedSignal([signal], ANSWER_LIMIT_MS)
+  const send = nodeTransport(await readTls(files))
+  try {
+    using answer = await send({ method: 'GET', url, headers: {}, signal: limit.signal })
+    if (answer.status !== 200) throw notWell(`${url} answers with status ${answer.status}`)
+  } catch (error) {
+    const late = error instanceof Error && error.name === 'TimeoutError'
+    throw late ? notWell(`${url} does not answer within ${ANSWER_LIMIT_MS / 1000} s`) : error
+  }
+}
+
+function notWell(message: string): ClientFailure {
+  return new ClientFailure('device', message, { code: 'not-well' })
+}

@@ -1,0 +1,140 @@
+/**
+ * The keys of an identity provider as they were read last: from a file, or from the provider. While it cannot be
+ * asked, they stand.
+ */
+import { readFile } from 'node:fs/promises'
+import { type IncomingMessage, request as requestOverHttp } from 'node:http'
+import { request as requestOverTls } from 'node:https'
+import type { Algorithm } from 'jsonwebtoken'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import { readKeySet } from './key-set.ts'
+import type { JwksSettings, ProviderSettings } from './provider-settings.ts'
+import type { VerificationKey } from './token-keys.ts'
+
+/** A token with a name that nobody knows costs the provider one question in so long. */
+const UNKNOWN_PAUSE_MS = 60_000
+const FILE_REFRESH_S = 60
+const BYTES_MAX = 262_144
+const TIME_MAX_MS = 5_000
+
+export interface ProviderKeysOptions {
+  readonly settings: Pick<ProviderSettings, 'name' | 'jwks' | 'algorithms'>
+  readonly log: Log
+  /** Told of each time that the keys were read. */
+  readonly count: (result: 'read' | 'failed') => void
+}
+
+export class ProviderKeys implements AsyncDisposable {
+  readonly #options: ProviderKeysOptions
+  readonly #timer: NodeJS.Timeout
+  readonly #closing = new AbortController()
+  #keys: ReadonlyMap<string, VerificationKey> = new Map()
+  #reading: Promise<void> | undefined
+  /** performance.now() of the last time that a name was not known. */
+  #askedMs = Number.NEGATIVE_INFINITY
+
+  private constructor(options: ProviderKeysOptions) {
+    this.#options = options
+    const { jwks } = options.settings
+    const refreshS = 'url' in jwks ? jwks.refreshS : FILE_REFRESH_S
+    this.#timer = setInterval(() => void this.#read(), refreshS * 1_000)
+    this.#timer.unref()
+  }
+
+  /** A provider that cannot be asked now is asked later. Fails with bad-config for a file that cannot be used. */
+  static async open(options: ProviderKeysOptions): Promise<ProviderKeys> {
+    const { name, jwks, algorithms } = options.settings
+    if ('file' in jwks) await checkFile(`auth.providers: ${name}: jwks.file`, jwks.file, algorithms)
+    const keys = new ProviderKeys(options)
+    await keys.#read()
+    return keys
+  }
+
+  find(kid: string): VerificationKey | undefined {
+    return this.#keys.get(kid)
+  }
+
+  /** Somebody came with a key that is not known: it may be new. Resolves at once when there was one a moment ago. */
+  async refresh(): Promise<void> {
+    if (this.#reading !== undefined) return this.#reading
+    const nowMs = performance.now()
+    if (nowMs - this.#askedMs < UNKNOWN_PAUSE_MS) return
+    this.#askedMs = nowMs
+    await this.#read()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer)
+    this.#closing.abort()
+    await this.#reading
+  }
+
+  #read(): Promise<void> {
+    this.#reading ??= this.#readOnce().finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #readOnce(): Promise<void> {
+    const { settings, log, count } = this.#options
+    try {
+      const text = await readText(settings.jwks, this.#closing.signal)
+      this.#keys = readKeySet(text, settings.algorithms)
+      count('read')
+      if (this.#keys.size === 0) log.warn('provider-keys.none', { provider: settings.name })
+    } catch (error) {
+      count('failed')
+      const { message } = error as Error
+      log.warn('provider-keys.failed', { provider: settings.name, keys: this.#keys.size, message })
+    }
+  }
+}
+
+async function checkFile(setting: string, file: string, algorithms: readonly Algorithm[]): Promise<void> {
+  try {
+    readKeySet(await readFile(file, 'utf8'), algorithms)
+  } catch (cause) {
+    const { message } = cause as Error
+    throw new CapfleetError('bad-config', `${setting}: ${file} is no JWK set: ${message}`, { cause })
+  }
+}
+
+async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<string> {
+  if ('file' in jwks) return readFile(jwks.file, 'utf8')
+  const ca = jwks.ca === undefined ? undefined : await readFile(jwks.ca)
+  const url = new URL(jwks.url)
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const headers = { accept: 'application/json' }
+  const request =
+    url.protocol === 'https:'
+      ? requestOverTls(url, { headers, agent: false, ...(ca === undefined ? {} : { ca }) }, resolve)
+      : requestOverHttp(url, { headers, agent: false }, resolve)
+  const end = (error: Error): void => void request.destroy(error)
+  const timer = setTimeout(() => end(new Error(`no whole answer within ${TIME_MAX_MS} ms`)), TIME_MAX_MS)
+  const onClosing = (): void => end(new Error('the program ends'))
+  closing.addEventListener('abort', onClosing, { once: true })
+  request.on('error', reject)
+  request.end()
+  try {
+    return await readAnswer(await promise)
+  } finally {
+    clearTimeout(timer)
+    closing.removeEventListener('abort', onClosing)
+    request.destroy()
+  }
+}
+
+/** Redirects lead to where nobody configured. */
+async function readAnswer(answer: IncomingMessage): Promise<string> {
+  if (answer.statusCode !== 200) throw new Error(`the answer has the status ${answer.statusCode}, not 200`)
+  const pieces: Buffer[] = []
+  let bytes = 0
+  for await (const piece of answer as AsyncIterable<Buffer>) {
+    bytes += piece.length
+    if (bytes > BYTES_MAX) throw new Error(`the answer has more than ${BYTES_MAX} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString('utf8')
+}

@@ -1,0 +1,115 @@
+/** Which tokens were revoked, on whatever gateway: looked up in Redis again and again, so that no request has to ask. */
+import { LRUCache } from 'lru-cache'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import type { Metrics } from '../../shared/base/metrics.ts'
+import type { SharedTime } from '../../shared/base/shared-time.ts'
+import type { RevokedToken, TokenStore } from './token-store.ts'
+
+export interface RevocationsOptions {
+  readonly store: TokenStore
+  readonly clock: SharedTime
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+/** Revocation must reach every gateway within 5 s. */
+const LOOK_MS = 2_000
+/** A gateway's clock may be late. */
+const CLOCKS_DIFFER_MS = 60_000
+/** Streams go on when their token has expired; for so long they can still be cut with the one that it hangs on. */
+const STREAM_MAX_MS = 86_400_000
+const SIGNALS_MAX = 100_000
+
+export class Revocations implements AsyncDisposable {
+  readonly #store: TokenStore
+  readonly #clock: SharedTime
+  readonly #log: Log
+  readonly #revoked = new Map<string, RevokedToken>()
+  readonly #controllers = new LRUCache<string, AbortController>({ max: SIGNALS_MAX })
+  readonly #timer: NodeJS.Timeout
+  /** Of the store, at the last look. */
+  #look: number
+  #looking: Promise<void> | undefined
+  #isFailing = false
+
+  private constructor({ store, clock, metrics, log }: RevocationsOptions, look: number) {
+    this.#store = store
+    this.#clock = clock
+    this.#log = log
+    this.#look = look
+    this.#timer = setInterval(() => this.#lookOnce(), LOOK_MS)
+    this.#timer.unref()
+    metrics.gauge('token_revocations', 'Revoked tokens that would not have expired yet', [], (gauge) =>
+      gauge.set(this.#revoked.size),
+    )
+  }
+
+  /** Knows all that was revoked so far. Fails with scheduler-unavailable. */
+  static async start(options: RevocationsOptions): Promise<Revocations> {
+    const { look, revoked } = await options.store.revokedSince(0)
+    const revocations = new Revocations(options, look)
+    for (const token of revoked) revocations.add(token)
+    return revocations
+  }
+
+  has(id: string): boolean {
+    return this.#revoked.has(id)
+  }
+
+  /** Aborts when the token of this id is revoked. `expiresMs` is the expiry of whatever hangs on it. */
+  signalOf(id: string, expiresMs: number): AbortSignal {
+    const controller = this.#controllers.get(id) ?? new AbortController()
+    const neededMs = expiresMs - this.#clock.nowMs() + STREAM_MAX_MS
+    const ttl = Math.max(neededMs, this.#controllers.getRemainingTTL(id))
+    this.#controllers.set(id, controller, { ttl })
+    return controller.signal
+  }
+
+  /** A token that was just revoked: what runs by it is cut. */
+  add(token: RevokedToken): void {
+    this.#revoked.set(token.id, token)
+    this.#controllers.get(token.id)?.abort(REVOKED)
+    this.#controllers.delete(token.id)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#looking
+  }
+
+  /** One look at a time. One that fails leaves what is known. */
+  #lookOnce(): void {
+    this.#looking ??= this.#lookUp().finally(() => {
+      this.#looking = undefined
+    })
+  }
+
+  async #lookUp(): Promise<void> {
+    try {
+      const { look, inAll, revoked } = await this.#store.revokedSince(this.#look)
+      this.#look = look
+      for (const token of revoked) if (!this.has(token.id)) this.add(token)
+      this.#forgetExpired()
+      await this.#restoreLost(inAll)
+      this.#isFailing = false
+    } catch (err) {
+      if (!this.#isFailing) this.#log.warn('token-revocations.unknown', { err })
+      this.#isFailing = true
+    }
+  }
+
+  /** A gateway that starts after Redis has lost what it had must know of them too. */
+  async #restoreLost(inAll: number): Promise<void> {
+    const nowMs = this.#clock.nowMs()
+    const known = [...this.#revoked.values()].filter(({ expiresMs }) => expiresMs > nowMs)
+    if (known.length > inAll) await this.#store.restore(known)
+  }
+
+  #forgetExpired(): void {
+    const beforeMs = this.#clock.nowMs() - CLOCKS_DIFFER_MS
+    for (const { id, expiresMs } of this.#revoked.values()) if (expiresMs < beforeMs) this.#revoked.delete(id)
+  }
+}
+
+const REVOKED = new CapfleetError('unauthenticated', 'the token has been revoked', { tokenFlaw: 'revoked' })

@@ -1,0 +1,59 @@
+/** What our own tokens say: what their minter gave, and until when. */
+import { z } from 'zod'
+import { keptBoundsSchema } from '../../shared/auth/bounds.ts'
+import type { SessionCredential, TokenCredential } from '../../shared/base/caller.ts'
+import { SCOPES, type Scope } from '../../shared/base/scopes.ts'
+import { type CompactToken, refusedToken } from './compact-token.ts'
+import type { Grant } from './grants.ts'
+
+/** Of our tokens alone, so that nothing else that the same keys may sign is taken for one (RFC 9068). */
+export const TOKEN_TYPE = 'at+jwt'
+
+/** A token that mints another hands its own rights on; so often at most, itself included. */
+export const CHAIN_MAX = 4
+
+const seconds = z.int().min(0)
+
+/** What a token and the cookie of a session both say. */
+export const GRANT_CLAIMS = {
+  iss: z.string(),
+  aud: z.string(),
+  sub: z.string().min(1),
+  jti: z.uuid(),
+  iat: seconds,
+  exp: seconds,
+  scope: z.string(),
+  bounds: keptBoundsSchema,
+}
+
+/** Claims as we write them; a signed token with others is of another version, or of somebody else who has the key. */
+const claimsSchema = z.strictObject({
+  ...GRANT_CLAIMS,
+  /** Ids of the tokens that it hangs on, oldest first. */
+  parents: z.array(z.uuid()).max(CHAIN_MAX - 1),
+})
+export type TokenClaims = z.infer<typeof claimsSchema>
+
+export interface GrantedToken {
+  readonly grant: Grant
+  readonly credential: TokenCredential | SessionCredential
+}
+
+/** REQUIRES: the signature is right. Fails with unauthenticated. */
+export function readClaims({ head, claims }: CompactToken): GrantedToken {
+  const { success, data } = claimsSchema.safeParse(claims)
+  if (!success || head.typ !== TOKEN_TYPE) throw refusedToken('claims', 'is none that this gateway issues')
+  const { sub: user, jti: id, iat, scope, bounds, parents } = data
+  const chain = [...parents, id]
+  const expiresMs = data.exp * 1_000
+  return {
+    grant: { user, scopes: scopesIn(scope), bounds, chain, expiresMs, madeMs: iat * 1_000 },
+    credential: { kind: 'token', id, chain, expiresMs },
+  }
+}
+
+/** Those that we know: another version may know more. */
+export function scopesIn(text: string): readonly Scope[] {
+  const words = text.split(' ')
+  return SCOPES.filter((scope) => words.includes(scope))
+}

@@ -1,0 +1,76 @@
+/** The errors that say what went wrong with a device, and name it. */
+import { certificateTrouble } from '../../shared/base/certificate-trouble.ts'
+import { CapfleetError, secondsText } from '../../shared/base/error.ts'
+
+/** The codes that Node gives to what its HTTP parser refuses. */
+const PROTOCOL_CODES = /^HPE_/
+
+/** An error of a connection, or of Node's HTTP client. An error that is ours already (a reason to abort) passes unchanged. */
+export function deviceFailure(device: string, error: unknown): CapfleetError {
+  if (error instanceof CapfleetError) return error
+  const code = codeOf(error)
+  const options = { cause: error, members: { devices: [device] } }
+  if (code === 'ETIMEDOUT')
+    return new CapfleetError('device-timeout', `device ${device} did not answer in time`, options)
+  const text = error instanceof Error ? error.message : String(error)
+  if (PROTOCOL_CODES.test(code)) return deviceProtocol(device, `broke the HTTP protocol (${text})`, error)
+  return new CapfleetError('device-unreachable', `device ${device} ${whyUnreachable(error, text)}`, options)
+}
+
+function whyUnreachable(error: unknown, text: string): string {
+  const trouble = certificateTrouble(error)
+  if (trouble === undefined) return `cannot be reached (${text})`
+  return trouble.whose === 'theirs'
+    ? `shows a certificate that is not trusted (${trouble.reason}); ca of the device names those that vouch for it`
+    : `does not take the gateway's certificate, or misses it (${trouble.reason}); cert and key of the device are what it is shown`
+}
+
+/** The device did something that the API does not allow; `what` continues "device X ...". */
+export function deviceProtocol(device: string, what: string, cause?: unknown): CapfleetError {
+  return new CapfleetError('device-protocol', `device ${device} ${what}`, {
+    members: { devices: [device] },
+    ...(cause === undefined ? {} : { cause }),
+  })
+}
+
+/** The device's directory tells of it no more. */
+export function deviceVanished(device: string, since: Date): CapfleetError {
+  const sinceText = since.toISOString()
+  return new CapfleetError(
+    'device-unreachable',
+    `device ${device} is not asked: its directory has told of it no more since ${sinceText}`,
+    { members: { devices: [device], since: sinceText } },
+  )
+}
+
+/** Another appliance answers under the name of the device. */
+export function deviceReplaced(device: string): CapfleetError {
+  return new CapfleetError(
+    'device-replaced',
+    `device ${device} is another appliance than when this was ordered, with other packets; bring the former one back, or order again`,
+    { members: { devices: [device] } },
+  )
+}
+
+/** The device ended its answer before its end. */
+export function deviceBrokeOff(device: string): CapfleetError {
+  return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {
+    members: { devices: [device] },
+  })
+}
+
+/** The device let `limitMs` pass; `what` continues "device X did not ...". */
+export function deviceLate(device: string, what: string, limitMs: number): CapfleetError {
+  return new CapfleetError(
+    'device-timeout',
+    `device ${device} did not ${what} within ${secondsText(limitMs)}`,
+    {
+      members: { devices: [device] },
+    },
+  )
+}
+
+function codeOf(error: unknown): string {
+  const own = (error as { code?: unknown } | null)?.code
+  return typeof own === 'string' ? own : ''
+}

@@ -1,0 +1,228 @@
+/**
+ * What a device says when it refuses, as an error of ours. A device is not trusted: of its problem body
+ * only known members of the right type are taken, bounded in size, and of its codes only those that
+ * can be true of a device's answer to a caller's request. So no device can log a caller out (401) or put
+ * its words in the gateway's mouth.
+ */
+import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
+
+/** An answer that is not 200, as it came. */
+export interface RefusedAnswer {
+  readonly status: number
+  /** What it was asked for, without the query. */
+  readonly path?: string | undefined
+  /** The device's header WWW-Authenticate. */
+  readonly wants?: string | undefined
+  /** The device's header Retry-After, as it sent it. */
+  readonly retryAfter?: string | undefined
+  /** The part of the body that was read; undefined: an answer to HEAD, which has none. */
+  readonly body: string | undefined
+  /** It was asked for a download: a status that means "not now" means that it has no stream left. */
+  readonly download?: { readonly namesCapture: boolean } | undefined
+  /** The device was asked without the gateway's credentials, as somebody without credentials had asked. */
+  readonly isAnonymous?: boolean
+}
+
+/** A refusal, and what the device said that is for the log only. */
+export interface DeviceRefusal {
+  readonly error: CapfleetError
+  readonly hiddenText: string | undefined
+}
+
+/** Errors that the caller can mend, or wait for; they are told in the device's own words. */
+const CALLERS_CODES: ReadonlySet<ErrorCode> = new Set([
+  'bad-parameter',
+  'bad-bpf',
+  'bad-frame-filter',
+  'bad-regex',
+  'bad-timezone',
+  'ambiguous-timezone',
+  'not-found',
+  'unknown-capture',
+  'capture-running',
+  'capture-not-running',
+  'capture-scheduled',
+  'capture-active',
+  'capture-exists',
+  'capture-in-use',
+  'mixed-link-type',
+  'aged-out',
+  'download-slots-exhausted',
+  'event-streams-exhausted',
+  'compiler-busy',
+])
+
+/** The state of the device itself; its words may hold paths and names of its machine, and are for the log. */
+const DEVICES_CODES: ReadonlySet<ErrorCode> = new Set([
+  'capture-unavailable',
+  'store-corrupt',
+  'store-unavailable',
+  'store-full',
+])
+
+/**
+ * The error that the answer means. A code is taken over only with the status that the table has for it;
+ * everything else becomes device-rejected (our credentials), unauthenticated (nobody's) or device-protocol.
+ */
+export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefusal {
+  const { status } = answer
+  const problem = parseProblem(answer)
+  const { code, text } = problem
+  if ((status === 401 || status === 403) && answer.isAnonymous === true) {
+    const message = `device ${device} answers this to users only; send HTTP Basic credentials of the gateway`
+    return hidden(new CapfleetError('unauthenticated', message, { members: { devices: [device] } }), text)
+  }
+  if (status === 401 || status === 403) {
+    const message = `device ${device} refused the gateway's credentials (status ${status}); ${loginAdvice(answer)}`
+    return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
+  }
+  const retryAfterS = secondsOf(answer.retryAfter)
+  if (code === undefined && answer.download !== undefined && BUSY_STATUSES.has(status)) {
+    const message = `device ${device} is busy (status ${status})`
+    const members = { devices: [device], deviceStatus: status }
+    return hidden(new CapfleetError('download-slots-exhausted', message, { retryAfterS, members }), text)
+  }
+  const ownWords = answer.download !== undefined && code === undefined ? wordsOf(answer.body) : undefined
+  const callersCode = wordedCode(answer)
+  if (ownWords !== undefined && callersCode !== undefined) {
+    const members = { devices: [device], deviceStatus: status }
+    const message = `device ${device} refuses the download (status ${status}) and says: ${ownWords}`
+    return { error: new CapfleetError(callersCode, message, { members }), hiddenText: undefined }
+  }
+  if (code === undefined || ERROR_KINDS[code].status !== status) {
+    const members = { devices: [device], deviceStatus: status }
+    const where = answer.path === undefined ? '' : ` ${answer.path}`
+    const message = `device ${device} answered${where} with status ${status}${REDIRECTS.has(status) ? REDIRECTED : ''}`
+    return hidden(new CapfleetError('device-protocol', message, { members }), text)
+  }
+  const { title } = ERROR_KINDS[code]
+  if (DEVICES_CODES.has(code)) {
+    const members = { devices: [device] }
+    return hidden(new CapfleetError(code, `device ${device}: ${title}`, { retryAfterS, members }), text)
+  }
+  const { param, position } = problem
+  const members = { ...problem.members, devices: [device] }
+  const error = new CapfleetError(code, text ?? title, { param, position, retryAfterS, members })
+  return { error, hiddenText: undefined }
+}
+
+/** What a device of another maker says to a download that its caller can mend; a 404 without a capture is of the path. */
+function wordedCode({ status, download }: RefusedAnswer): ErrorCode | undefined {
+  if (status === 400) return 'bad-parameter'
+  return status === 404 && download?.namesCapture === true ? 'unknown-capture' : undefined
+}
+
+const WORDS_MAX = 200
+
+/** The text of a refusal as one line; undefined for markup and JSON, which no caller would read here. */
+function wordsOf(body: string | undefined): string | undefined {
+  return body === undefined || /^\s*[<{[]/.test(body) ? undefined : plainText(body, WORDS_MAX)
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+const REDIRECTED = '; redirects are not followed: configure the address where it answers'
+
+function loginAdvice({ wants = '' }: RefusedAnswer): string {
+  const [scheme] = /^[A-Za-z][A-Za-z0-9-]{0,15}/.exec(wants) ?? []
+  if (scheme === undefined || /\b(basic|bearer)\b/i.test(wants))
+    return "check user, password and role in the gateway's configuration"
+  return `it wants ${scheme}, and the gateway can log in with Basic or a token only`
+}
+
+/** Too Many Requests, Service Unavailable: a device of another maker has no code for its limit. */
+const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503])
+
+function hidden(error: CapfleetError, hiddenText: string | undefined): DeviceRefusal {
+  return { error, hiddenText }
+}
+
+interface Problem {
+  readonly code?: ErrorCode | undefined
+  readonly text?: string | undefined
+  readonly param?: string | undefined
+  readonly position?: number | undefined
+  readonly members?: Readonly<Record<string, unknown>>
+}
+
+const TEXT_MAX = 1_024
+const NAME_MAX = 128
+const NAMES_MAX = 16
+const PARAMETER = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
+
+/** The refusals of a download that a caller can mend, by their status. */
+const HEAD_CODES: Readonly<Record<number, ErrorCode>> = {
+  400: 'bad-parameter',
+  404: 'unknown-capture',
+  409: 'mixed-link-type',
+  410: 'aged-out',
+  503: 'compiler-busy',
+}
+
+function parseProblem({ status, body }: RefusedAnswer): Problem {
+  // Who asked by HEAD gets no text either.
+  if (body === undefined) return { code: HEAD_CODES[status] }
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(body)
+  } catch {
+    return {}
+  }
+  if (typeof parsed !== 'object' || parsed === null) return {}
+  const { code, detail, param, position, ...rest } = parsed as Record<string, unknown>
+  return {
+    code: isOfDevice(code) ? code : undefined,
+    text: plainText(detail, TEXT_MAX),
+    param: typeof param === 'string' && PARAMETER.test(param) ? param : undefined,
+    position: isCount(position) ? position : undefined,
+    members: knownMembers(rest),
+  }
+}
+
+function isOfDevice(code: unknown): code is ErrorCode {
+  return CALLERS_CODES.has(code as ErrorCode) || DEVICES_CODES.has(code as ErrorCode)
+}
+
+/** The facts that errors of the API carry beside their text. */
+function knownMembers(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { readers, oldestNs, candidates, linkTypes } = members
+  const known: Record<string, unknown> = {}
+  for (const name of ['StreamName', 'ScheduleName']) known[name] = plainText(members[name], NAME_MAX)
+  if (isCount(readers)) known.readers = readers
+  if (typeof oldestNs === 'string' && /^\d{1,20}$/.test(oldestNs)) known.oldestNs = oldestNs
+  if (Array.isArray(candidates)) known.candidates = namesOf(candidates)
+  if (Array.isArray(linkTypes)) known.linkTypes = linkTypes.slice(0, NAMES_MAX).flatMap(linkTypeOf)
+  return known
+}
+
+function namesOf(names: readonly unknown[]): string[] {
+  return names.slice(0, NAMES_MAX).flatMap((name) => plainText(name, NAME_MAX) ?? [])
+}
+
+/** One of the types of mixed-link-type, with the captures that have it; none when it is malformed. */
+function linkTypeOf(entry: unknown): Record<string, unknown>[] {
+  const { linkType, name, captures } = (entry ?? {}) as Record<string, unknown>
+  if (!isCount(linkType) || !Array.isArray(captures)) return []
+  return [{ linkType, name: plainText(name, NAME_MAX), captures: namesOf(captures) }]
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+const RETRY_MOST_S = 600
+
+function secondsOf(retryAfter: string | undefined): number | undefined {
+  if (retryAfter === undefined || !/^\d{1,9}$/.test(retryAfter)) return undefined
+  return Math.min(Math.max(1, Number(retryAfter)), RETRY_MOST_S)
+}
+
+/**
+ * A text of a device as one line without control characters, cut at `lengthMax` characters; undefined
+ * for anything else, and for nothing. What a terminal or a log shows of it is what it is.
+ */
+export function plainText(value: unknown, lengthMax: number): string | undefined {
+  if (typeof value !== 'string') return undefined
+  const line = value.slice(0, lengthMax).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
+  const text = line.toWellFormed().trim()
+  return text === '' ? undefined : text
+}

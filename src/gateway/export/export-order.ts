@@ -1,0 +1,141 @@
+/** What was ordered: everything that an export is made of, as plain JSON that a worker reads back. */
+import { randomUUID } from 'node:crypto'
+import type { Quota } from '../../shared/base/caller.ts'
+import type { ExportOptions } from '../../shared/query/export-options.ts'
+import { formatGatewayOptions } from '../../shared/query/format-download-query.ts'
+import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
+import { badParameter, quote } from '../../shared/query/query-parameters.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity.ts'
+import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
+
+export interface ExportOrder {
+  readonly id: string
+  readonly user: string
+  readonly createdMs: number
+  readonly plan: KeptPlan
+  /** Which appliances its devices were when it was ordered, by name. */
+  readonly identities?: Readonly<Record<string, DeviceIdentity>>
+  readonly dedupNs: string | null
+  /** Whether timestamps are corrected by the clock offset of their device. */
+  readonly align: boolean
+  readonly partTimeNs: string | null
+  readonly partBytes: string | null
+  /** Name of the target. */
+  readonly target: string
+  readonly onMissing: 'fail' | 'partial'
+  readonly reason: string | null
+  /** What its bytes count for as they are written; default: nothing. */
+  readonly quotas?: readonly Quota[]
+  /** The schedule that ordered it. */
+  readonly scheduleId: string | null
+}
+
+export interface Ordering {
+  readonly plan: DownloadPlan
+  readonly fleet: Pick<Fleet, 'find'>
+  readonly options: Pick<GatewayOptions, 'dedupNs' | 'align'>
+  readonly exported: ExportOptions
+  /** The target where the order names none. */
+  readonly defaultTarget: string
+  readonly user: string
+  /** By the time of all gateways and workers. */
+  readonly createdMs: number
+  readonly quotas?: readonly Quota[] | undefined
+  readonly scheduleId?: string
+}
+
+/** Fails with bad-parameter for what an export cannot be. */
+export function orderOf(ordering: Ordering): ExportOrder {
+  const { plan, fleet, options, exported, defaultTarget, user, createdMs, quotas = [], scheduleId } = ordering
+  refuseImpossible(plan.query, exported)
+  const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
+  return {
+    id: randomUUID(),
+    user,
+    createdMs,
+    plan: keepPlan(plan),
+    identities: identitiesOf(plan, fleet),
+    dedupNs: decimal(options.dedupNs),
+    align: options.align,
+    partTimeNs: decimal(exported.partTimeNs),
+    partBytes: decimal(exported.partBytes),
+    target: exported.target ?? defaultTarget,
+    onMissing: exported.onMissing,
+    reason: exported.reason ?? null,
+    ...(quotas.length > 0 ? { quotas } : {}),
+    scheduleId: scheduleId ?? null,
+  }
+}
+
+function identitiesOf(
+  { steps }: DownloadPlan,
+  fleet: Ordering['fleet'],
+): Readonly<Record<string, DeviceIdentity>> {
+  const known = steps.flatMap(({ device }): [string, DeviceIdentity][] => {
+    const member = fleet.find(device)
+    return member === undefined ? [] : [[device, identityOf(member)]]
+  })
+  return Object.fromEntries(known)
+}
+
+/** The target that is named, or the first one. Fails with bad-parameter for one that is not configured. */
+export function targetName(targets: ReadonlyMap<string, unknown>, { target }: ExportOptions): string {
+  const [first = ''] = targets.keys()
+  if (target === undefined || targets.has(target)) return target ?? first
+  throw badParameter('Target', `must be one of ${[...targets.keys()].join(', ')}, got ${quote(target)}`)
+}
+
+/** The query as it was understood, with what the gateway itself does to the packets. */
+export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
+  const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
+  return [plan.query, own].filter((text) => text !== '').join('&')
+}
+
+/** What the export takes, for the audit. */
+export function orderFacts(order: ExportOrder): PlanFacts {
+  return planFacts(orderedQuery(order), order.plan.devices)
+}
+
+export function orderedQuery({ plan }: ExportOrder): BoundedQuery {
+  return queryAgain(plan)
+}
+
+/**
+ * Whether the packets of a time range are those of its parts, one behind the other. Not where a limit, the time of a
+ * switch, duplicates or offsets of clocks reach over the border of parts.
+ */
+export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
+  const { kind, timeSource, timeSourceWord, localTimes, maxBytes, maxPackets, tsMaxNs, capturesMax } = query
+  const isLimited = [maxBytes, maxPackets, tsMaxNs, capturesMax].some((limit) => limit !== undefined)
+  const isPlainTime = timeSource === 'nic' && timeSourceWord === undefined && localTimes === undefined
+  return kind !== 'single' && isPlainTime && !isLimited && order.dedupNs === null && !order.align
+}
+
+function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: ExportOptions): void {
+  if (query.follow) throw badParameter('Follow', 'is for a download that somebody watches; leave it out')
+  if (partTimeNs !== undefined && partBytes !== undefined)
+    throw badParameter('PartBytes', 'and PartTime both cut the export into files; give one of them')
+  if (partTimeNs === undefined) return
+  if (query.kind === 'single')
+    throw badParameter(
+      'PartTime',
+      'needs a range: give TSBegin and TSEnd, or Start and Stop beside StreamName',
+    )
+  const { localTimes, maxBytes, maxPackets, tsMaxNs } = query
+  if (localTimes !== undefined)
+    throw badParameter('PartTime', 'needs times that the gateway can read: give TSZone, or epoch times')
+  if (maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined)
+    throw badParameter('PartTime', 'does not go with MaxBytes, MaxPackets and TSMax; leave them out')
+  const parts = (query.endNs - query.beginNs) / partTimeNs
+  if (parts >= PARTS_MAX)
+    throw badParameter(
+      'PartTime',
+      `would make ${parts} files, at most ${PARTS_MAX} are possible; give a longer time`,
+    )
+}
+
+const PARTS_MAX = 10_000n

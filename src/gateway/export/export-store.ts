@@ -1,0 +1,481 @@
+/**
+ * Exports in Redis: the truth about each, shared by all gateways and workers. Every change is one atomic script, which
+ * says no to a worker that lost its job.
+ */
+import { readFileSync } from 'node:fs'
+import type { Redis } from 'ioredis'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import { askRedis } from '../redis/ask-redis.ts'
+import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
+import { redisTimeMs } from '../redis/redis-time.ts'
+import type { ExportOrder } from './export-order.ts'
+import {
+  type Checkpoint,
+  ENDED_STATES,
+  type ExportedFile,
+  type ExportRecord,
+  type ExportStage,
+  type ExportState,
+  type FillBase,
+  keptCount,
+  type MadeFile,
+  type ReportedFailure,
+  type Waiting,
+  type WholeExport,
+} from './export-record.ts'
+import { type FormerBase, type FormerCheckpoint, readParts } from './former-record.ts'
+import { type Idempotency, KNOWN_ORDERS, knownOrder } from './known-orders.ts'
+import { EXPORT_ID } from './target/finished-file.ts'
+
+export interface ExportStoreOptions {
+  readonly redis: RedisTarget
+  readonly keyPrefix: string
+  readonly log: Log
+}
+
+/** That a run of a schedule has become an export, as the script notes it. */
+export interface RunNote {
+  readonly keys: readonly [schedule: string, due: string]
+  readonly values: readonly [expectedMs: number, nominalMs: number, followingMs: number, scheduleId: string]
+}
+
+/** What changes; absent members stay. */
+export interface ExportChange {
+  readonly state?: ExportState
+  readonly stage?: ExportStage
+  readonly writer?: string
+  readonly checkpoint?: Checkpoint
+  readonly startedMs?: number
+  readonly endedMs?: number
+  readonly expiresMs?: number
+  readonly isRemoved?: true
+  /** null: it had one and has none any more. */
+  readonly error?: ReportedFailure | null
+  /** null: it waits no longer. */
+  readonly waiting?: Waiting | null
+  /** Files that are made, from a number on. */
+  readonly made?: { readonly from: number; readonly files: readonly MadeFile[] }
+  /** Files that may be read, all of them: where an earlier version has stored them in the record. */
+  readonly kept?: readonly ExportedFile[] | undefined
+  /** How many of those that are made the target has. */
+  readonly published?: number
+  /** null: nothing is filled any more. */
+  readonly base?: FillBase | null
+  readonly fills?: number
+  /** Bytes of the span of a device that is being fetched now. */
+  readonly fetching?: { readonly device: string; readonly bytes: number }
+}
+
+export interface ChangeOptions {
+  /** The writer that the export must have; default: any. */
+  readonly writer?: string
+  /** The states in which it may be; default: any. */
+  readonly states?: readonly ExportState[]
+  /** published: the files that are made become those that may be read. dropped: those made before are forgotten. */
+  readonly files?: 'published' | 'dropped'
+}
+
+export interface Changed {
+  readonly isChanged: boolean
+  /** As it is now; undefined when there is no such export. */
+  readonly state: ExportState | undefined
+  /** The one that it had before. */
+  readonly writer: string
+}
+
+export interface PageOptions {
+  /** undefined: of all users. */
+  readonly user: string | undefined
+  readonly after: string | undefined
+  readonly limit: number
+}
+
+export interface Page {
+  readonly records: readonly ExportRecord[]
+  /** Where the next page begins; undefined: this was the last. */
+  readonly next: string | undefined
+}
+
+/** How a device's troubles are kept with an export. */
+export interface Trouble {
+  readonly retries: number
+  /** Since when it cannot be read; null: it was read since. */
+  readonly sinceMs: number | null
+  /** It was asked for as long as the export may wait. */
+  readonly isGivenUp: boolean
+}
+
+/** More exports are not created in one millisecond. */
+const SAME_MS_MAX = 100
+const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
+const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
+
+export class ExportStore implements AsyncDisposable {
+  readonly #redis: Redis
+  readonly #prefix: string
+
+  constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
+    this.#redis = connectRedis(redis, 'commands', log)
+    this.#prefix = `{${keyPrefix}}:export`
+    this.#redis.defineCommand('createExport', { numberOfKeys: 10, lua: CREATE })
+    this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
+  }
+
+  /** The channel on which the id of an export is published whenever it has changed. */
+  get channel(): string {
+    return `${this.#prefix}:changed`
+  }
+
+  /**
+   * Keeps a new order and gives its id: that of an earlier one when its key has come before. Fails with
+   * user-quota, idempotency-conflict or scheduler-unavailable.
+   */
+  async create(order: ExportOrder, perUserMax: number, idempotency?: Idempotency): Promise<string> {
+    const [answer, told = ''] = await this.#create(order, perUserMax, { idempotency })
+    if (answer === 'conflict') throw otherOrder('export', told)
+    return answer === 'exists' ? told : order.id
+  }
+
+  /**
+   * Keeps the order of a run, with the note that the run has become an export; false: the run has been dealt with, or
+   * its schedule is gone. Fails with user-quota or scheduler-unavailable.
+   */
+  async createRun(order: ExportOrder, perUserMax: number, note: RunNote): Promise<boolean> {
+    const [answer] = await this.#create(order, perUserMax, { note })
+    return answer === 'created'
+  }
+
+  /** undefined: there is none. Fails with scheduler-unavailable. */
+  async find(id: string): Promise<ExportRecord | undefined> {
+    if (!EXPORT_ID.test(id)) return undefined
+    const fields = await askRedis(() => this.#redis.hgetall(this.#key(id)))
+    return recordOf(fields)
+  }
+
+  /** The same with the files that may be read; of an export of 10,000 parts these are megabytes. */
+  async findWhole(id: string): Promise<WholeExport | undefined> {
+    const record = await this.find(id)
+    return record && { record, files: await this.keptFiles(record) }
+  }
+
+  /** The files that may be read, by their numbers; all unless some are asked for. */
+  async keptFiles(record: ExportRecord, from = 0, end = keptCount(record)): Promise<readonly ExportedFile[]> {
+    const last = Math.min(end, keptCount(record))
+    if (record.former !== undefined) return record.former.kept.slice(from, last)
+    return await this.#filesOf<ExportedFile>(this.#keptKey(record.order.id), from, last)
+  }
+
+  /** The files that are made, with what the target has of them. */
+  madeFiles(id: string, count: number): Promise<readonly MadeFile[]> {
+    return this.#filesOf<MadeFile>(this.#madeKey(id), 0, count)
+  }
+
+  /** Changes what may be changed, at once or not at all. Fails with scheduler-unavailable. */
+  async change(
+    order: Pick<ExportOrder, 'id' | 'user'>,
+    change: ExportChange,
+    { writer = '*', states, files }: ChangeOptions = {},
+  ): Promise<Changed> {
+    const { id, user } = order
+    const { made, kept, ...fields } = change
+    const keys = [
+      this.#key(id),
+      `${this.#prefix}:live:${user}`,
+      `${this.#prefix}:live`,
+      this.#madeKey(id),
+      this.#keptKey(id),
+    ]
+    const allowed = states === undefined ? '*' : `,${states.join(',')},`
+    const stored = [...listed(made?.files ?? []), ...listed(kept ?? [])]
+    const from = files === 'published' ? (change.published ?? 0) : (made?.from ?? 0)
+    const guarded = [id, writer, allowed, this.channel, turnOf(change, files), from]
+    const scripts = this.#redis as Scripts
+    const [isChanged, state, writerBefore = ''] = await askRedis(() =>
+      scripts.changeExport(...keys, ...guarded, ...stored, ...fieldsOf(fields)),
+    )
+    const known = state === '' ? undefined : (state as ExportState)
+    return { isChanged: Number(isChanged) === 1, state: known, writer: writerBefore }
+  }
+
+  async troubleOf(id: string, device: string): Promise<Trouble> {
+    const text = await askRedis(() => this.#redis.hget(this.#key(id), `trouble:${device}`))
+    return text === null ? NO_TROUBLE : (JSON.parse(text) as Trouble)
+  }
+
+  async setTrouble(id: string, device: string, trouble: Trouble): Promise<void> {
+    await askRedis(() => this.#redis.hset(this.#key(id), `trouble:${device}`, JSON.stringify(trouble)))
+  }
+
+  /** A page of exports, newest first, of one user or of all: at most `limit`, behind the place `after`. */
+  async page({ user, after, limit }: PageOptions): Promise<Page> {
+    const key = user === undefined ? `${this.#prefix}:all` : `${this.#prefix}:of:${user}`
+    const [, lastMs, lastId] = /^(\d+)\.(.+)$/.exec(after ?? '') ?? []
+    const from = lastMs ?? '+inf'
+    // Some of them may have been created in the very millisecond of the last one, and come before it.
+    const rows = await askRedis(() =>
+      this.#redis.zrange(key, from, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit + SAME_MS_MAX, 'WITHSCORES'),
+    )
+    const places = Array.from({ length: rows.length / 2 }, (_, at) => ({
+      id: rows[2 * at] ?? '',
+      ms: rows[2 * at + 1] ?? '',
+    })).filter(({ id, ms }) => lastId === undefined || ms !== lastMs || id < lastId)
+    const taken = places.slice(0, limit)
+    const records = await Promise.all(taken.map(({ id }) => this.find(id)))
+    const last = taken.at(-1)
+    return {
+      records: records.filter((record) => record !== undefined),
+      next: last === undefined || taken.length < limit ? undefined : `${last.ms}.${last.id}`,
+    }
+  }
+
+  /** Ids of all exports that have not ended. */
+  live(): Promise<readonly string[]> {
+    return askRedis(() => this.#redis.smembers(`${this.#prefix}:live`))
+  }
+
+  /** State and time of order of all exports that have not ended. */
+  async liveStates(): Promise<readonly { readonly state: ExportState; readonly createdMs: number }[]> {
+    const ids = await this.live()
+    const [states, created] = await Promise.all([
+      Promise.all(ids.map((id) => askRedis(() => this.#redis.hget(this.#key(id), 'state')))),
+      ids.length === 0 ? [] : askRedis(() => this.#redis.zmscore(`${this.#prefix}:all`, ...ids)),
+    ])
+    return states.flatMap((state, at) =>
+      // It has been forgotten meanwhile.
+      state === null ? [] : { state: state as ExportState, createdMs: Number(created[at]) },
+    )
+  }
+
+  /** How many exports of the user have not ended. */
+  liveOf(user: string): Promise<number> {
+    return askRedis(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
+  }
+
+  /** Forgets an export. */
+  async forget({ id, user }: Pick<ExportOrder, 'id' | 'user'>): Promise<void> {
+    await askRedis(() =>
+      this.#redis
+        .multi()
+        .unlink(this.#key(id), this.#madeKey(id), this.#keptKey(id))
+        .zrem(`${this.#prefix}:all`, id)
+        .zrem(`${this.#prefix}:of:${user}`, id)
+        .srem(`${this.#prefix}:live:${user}`, id)
+        .srem(`${this.#prefix}:live`, id)
+        .publish(this.channel, id)
+        .exec(),
+    )
+  }
+
+  /** Bytes that exports other than `id` will still need of a place. */
+  async reserved(place: string, id: string): Promise<bigint> {
+    const [all, live] = await Promise.all([
+      askRedis(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`)),
+      this.live(),
+    ])
+    const isLive = new Set(live)
+    return Object.entries(all).reduce(
+      (sum, [owner, bytes]) => (owner === id || !isLive.has(owner) ? sum : sum + BigInt(bytes)),
+      0n,
+    )
+  }
+
+  /** What the export will still need of a place; 0: nothing. */
+  async reserve(place: string, id: string, bytes: bigint): Promise<void> {
+    const key = `${this.#prefix}:space:${place}`
+    await askRedis(() =>
+      bytes === 0n ? this.#redis.hdel(key, id) : this.#redis.hset(key, id, String(bytes)),
+    )
+  }
+
+  /**
+   * Whether all workers have this spool: a worker that has another one would look for spans where nobody puts them.
+   * The first worker decides, and again when none is there any more.
+   */
+  async sharesSpool(spool: string): Promise<boolean> {
+    const key = `${this.#prefix}:spool`
+    if ((await this.workers()) === 0) await askRedis(() => this.#redis.del(key))
+    await askRedis(() => this.#redis.set(key, spool, 'NX'))
+    return (await askRedis(() => this.#redis.get(key))) === spool
+  }
+
+  /** A worker is there; it has to say so again within `forMs`. */
+  async seeWorker(name: string, forMs: number): Promise<void> {
+    const key = `${this.#prefix}:workers`
+    await askRedis(async () => {
+      const nowMs = await redisTimeMs(this.#redis)
+      await this.#redis
+        .multi()
+        .zadd(key, nowMs + forMs, name)
+        .zremrangebyscore(key, 0, nowMs)
+        .exec()
+    })
+  }
+
+  /** How often workers have swept. */
+  async sweeps(): Promise<number> {
+    return Number(await askRedis(() => this.#redis.get(`${this.#prefix}:sweeps`)))
+  }
+
+  async countSweep(): Promise<void> {
+    await askRedis(() => this.#redis.incr(`${this.#prefix}:sweeps`))
+  }
+
+  async leaveWorker(name: string): Promise<void> {
+    await askRedis(() => this.#redis.zrem(`${this.#prefix}:workers`, name))
+  }
+
+  workers(): Promise<number> {
+    return askRedis(async () =>
+      this.#redis.zcount(`${this.#prefix}:workers`, await redisTimeMs(this.#redis), '+inf'),
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#redis.disconnect()
+  }
+
+  async #create(
+    order: ExportOrder,
+    perUserMax: number,
+    { idempotency, note }: { readonly idempotency?: Idempotency | undefined; readonly note?: RunNote },
+  ): Promise<readonly string[]> {
+    const { id, user, createdMs } = order
+    const known = knownOrder(this.#prefix, user, idempotency)
+    const keys = [
+      this.#key(id),
+      `${this.#prefix}:all`,
+      `${this.#prefix}:of:${user}`,
+      `${this.#prefix}:live:${user}`,
+      `${this.#prefix}:live`,
+      ...known.keys,
+      ...(note?.keys ?? ['', '']),
+    ]
+    const values = [
+      id,
+      JSON.stringify(order),
+      createdMs,
+      perUserMax,
+      ...known.values,
+      ...(note?.values ?? []),
+    ]
+    const scripts = this.#redis as Scripts
+    const answer = await askRedis(() => scripts.createExport(...keys, ...values))
+    if (answer[0] === 'quota') throw tooMany(Number(answer[1]), perUserMax)
+    return answer
+  }
+
+  async #filesOf<File>(key: string, from: number, end: number): Promise<readonly File[]> {
+    const numbers = Array.from({ length: Math.max(0, end - from) }, (_, at) => String(from + at))
+    if (numbers.length === 0) return []
+    const texts = await askRedis(() => this.#redis.hmget(key, ...numbers))
+    // An export may have been forgotten meanwhile.
+    return texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as File]))
+  }
+
+  #key(id: string): string {
+    return `${this.#prefix}:job:${id}`
+  }
+
+  #madeKey(id: string): string {
+    return `${this.#prefix}:made:${id}`
+  }
+
+  #keptKey(id: string): string {
+    return `${this.#prefix}:kept:${id}`
+  }
+}
+
+export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
+
+/** defineCommand() cannot tell the types what it defined. */
+type Scripts = Redis & {
+  createExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+  changeExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+}
+
+/** What the script does besides. An export that is queued again counts for its user as one that has not ended. */
+function turnOf({ state }: ExportChange, files: ChangeOptions['files']): string {
+  if (files === 'published') return 'publishes'
+  if (state !== undefined && ENDED_STATES.includes(state)) return 'ends'
+  if (state === 'queued') return 'begins'
+  return files === 'dropped' ? 'forgets' : ''
+}
+
+function listed(files: readonly MadeFile[]): readonly (string | number)[] {
+  return [files.length, ...files.map((file) => JSON.stringify(file))]
+}
+
+/** Where earlier versions stored a checkpoint, and files that the target has: nothing is there any more. */
+const NOTHING_FORMER = ['checkpoint', 'null', 'files', '[]']
+
+function fieldsOf({ fetching, checkpoint, ...change }: ExportChange): string[] {
+  const place = checkpoint && ['progress', JSON.stringify(checkpoint), ...NOTHING_FORMER]
+  const plain = Object.entries(change).flatMap(([name, value]) => {
+    if (value === undefined) return []
+    return [
+      name,
+      typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value),
+    ]
+  })
+  const fetched = fetching && [`fetching:${fetching.device}`, String(fetching.bytes)]
+  return [...(place ?? []), ...plain, ...(fetched ?? [])]
+}
+
+function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | undefined {
+  const { order, state, stage, writer = '', revision } = fields
+  if (order === undefined) return undefined
+  const number = (text: string | undefined) => (text === undefined ? undefined : Number(text))
+  const byDevice = (start: string) =>
+    Object.entries(fields).flatMap(([name, value]): [string, string][] =>
+      name.startsWith(start) ? [[name.slice(start.length), value]] : [],
+    )
+  const fetching = byDevice('fetching:').map(([device, bytes]) => [device, Number(bytes)] as const)
+  const retries = byDevice('trouble:').map(
+    ([device, text]) => [device, (JSON.parse(text) as Trouble).retries] as const,
+  )
+  return {
+    order: JSON.parse(order) as ExportOrder,
+    state: state as ExportState,
+    stage: stage as ExportStage,
+    writer,
+    revision: Number(revision),
+    ...readParts({
+      // A worker of an earlier version starts from scratch without it.
+      checkpoint: parsed<FormerCheckpoint>(fields.checkpoint) ?? parsed<Checkpoint>(fields.progress),
+      base: parsed<FormerBase | FillBase>(fields.base),
+      files: parsed<ExportedFile[]>(fields.files) ?? [],
+    }),
+    startedMs: number(fields.startedMs),
+    endedMs: number(fields.endedMs),
+    expiresMs: number(fields.expiresMs),
+    isRemoved: fields.isRemoved === 'true',
+    error: parsed<ReportedFailure>(fields.error),
+    waiting: parsed<Waiting>(fields.waiting),
+    published: number(fields.published) ?? parsed<ExportedFile[]>(fields.files)?.length ?? 0,
+    fills: number(fields.fills) ?? 0,
+    fetching: new Map(fetching.filter(([, bytes]) => bytes > 0)),
+    retries: new Map(retries),
+  }
+}
+
+/** undefined: there is nothing, or nothing any more. */
+function parsed<Value>(json: string | undefined): Value | undefined {
+  return json === undefined ? undefined : ((JSON.parse(json) as Value | null) ?? undefined)
+}
+
+function tooMany(running: number, max: number): CapfleetError {
+  return new CapfleetError(
+    'user-quota',
+    `you have ${running} exports that have not ended, at most ${max} are possible; wait for one or cancel one`,
+    { retryAfterS: 60 },
+  )
+}
+
+export function otherOrder(what: 'export' | 'schedule', id: string): CapfleetError {
+  return new CapfleetError(
+    'idempotency-conflict',
+    `this Idempotency-Key stands for ${what} ${id}, which was ordered with other parameters; choose another key`,
+    { members: { [`${what}Id`]: id } },
+  )
+}

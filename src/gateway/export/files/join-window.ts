@@ -1,0 +1,64 @@
+/** Joins the spans of all devices of a window in the order of time, and appends them to the files. */
+import { open } from 'node:fs/promises'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../../../shared/pcap/pcap-header.ts'
+import type { DownloadQuery } from '../../../shared/query/download-query.ts'
+import { agreedHeader } from '../../pcap/common-header.ts'
+import { type MergedInput, PcapMerge } from '../../pcap/merge.ts'
+import { PcapInput } from '../../pcap/pcap-input.ts'
+import type { ExportOrder } from '../export-order.ts'
+import { FileChunks } from './file-chunks.ts'
+import { RecordSource } from './record-source.ts'
+import type { ResultFiles } from './result-files.ts'
+
+export interface Span {
+  readonly device: string
+  readonly path: string
+  /** Subtracted from its timestamps. */
+  readonly alignNs: bigint | undefined
+}
+
+export interface JoinRequest {
+  readonly order: ExportOrder
+  readonly query: DownloadQuery
+  /** In the order of the devices; those that have nothing are left out. */
+  readonly spans: readonly Span[]
+  /** What the files have of the window already, where it fills a hole; its packets come before those of spans. */
+  readonly kept?: PcapInput | undefined
+  /** The header of the file; undefined: the spans tell. */
+  readonly header: PcapHeader | undefined
+  readonly nameOf: (part: number) => string
+  readonly signal: AbortSignal
+}
+
+/** What came of each span, in their order. Fails with mixed-link-type when one file cannot hold them all. */
+export async function joinWindow(request: JoinRequest, into: ResultFiles): Promise<readonly MergedInput[]> {
+  const { order, query, spans, kept, signal, nameOf } = request
+  await using files = new AsyncDisposableStack()
+  const inputs: PcapInput[] = kept === undefined ? [] : [kept]
+  for (const { device, path, alignNs } of spans) {
+    const file = files.use(await open(path, 'r'))
+    inputs.push(await PcapInput.open(device, new FileChunks(file), alignNs === undefined ? {} : { alignNs }))
+  }
+  const agreed = request.header ?? (await agreedHeader(inputs))
+  const isMerge = order.plan.devices.length > 1 || kept !== undefined
+  const header = { ...agreed, nanoseconds: agreed.nanoseconds && query.timeResolution === 'nsec' }
+  const toMicroseconds = !header.nanoseconds
+  const merge = new PcapMerge(inputs, {
+    signal,
+    toMicroseconds,
+    ...(isMerge ? mergeOptions(order, query) : {}),
+  })
+  await using source = new RecordSource(merge.chunks(), header)
+  await into.append(source, { header: formatPcapHeader(header), nameOf })
+  return merge.totals.inputs.slice(kept === undefined ? 0 : 1)
+}
+
+/** What a merge does to the packets of several devices; one alone has done it itself. */
+function mergeOptions(order: ExportOrder, { tsMaxNs, maxPackets, maxBytes }: DownloadQuery) {
+  return {
+    tsMaxNs,
+    maxPackets,
+    maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
+    dedupNs: order.dedupNs === null ? undefined : BigInt(order.dedupNs),
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * The files of an export while they are made: windows are appended, each as gzip members or zstd frames of its own, so
+ * that a file can grow over many turns of many workers.
+ */
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { copyFile, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-header.ts'
+import type { Compression } from '../../../shared/query/query-values.ts'
+import { encode } from '../../fetch/encode.ts'
+import type { Checkpoint, ExportedFile, MadeFile, ResultFile } from '../export-record.ts'
+import { FileWriter, storing } from './file-writer.ts'
+import type { RecordCounts, RecordSource } from './record-source.ts'
+import { ignoreMissing } from './spool.ts'
+
+export interface ResultOptions {
+  /** Where the files are made; it is there. */
+  readonly folder: string
+  readonly compression: Compression
+  /** Largest file before compression; undefined: no limit. */
+  readonly partBytes: number | undefined
+  readonly signal: AbortSignal
+  /** Number of files that are made. */
+  readonly fileCount: number
+  /** The one that is not done; null: there is none. */
+  readonly openFile: ResultFile | null
+  /**
+   * Whoever wrote the open file before has stopped. Else it may still write, or would go on any moment, so that its
+   * file is copied.
+   */
+  readonly isHandedOver: boolean
+}
+
+const NOTHING = new Uint8Array(0)
+
+export class ResultFiles implements AsyncDisposable {
+  readonly #options: ResultOptions
+  #count: number
+  /** Made since takeMade(). */
+  #made: MadeFile[] = []
+  #open: ResultFile | null
+  #writer: FileWriter | undefined
+
+  /** Makes ready to go on behind the files that are there. Fails with export-store-full. */
+  static async open(options: ResultOptions): Promise<ResultFiles> {
+    const result = new ResultFiles(options)
+    await result.#goOn()
+    return result
+  }
+
+  private constructor(options: ResultOptions) {
+    this.#options = options
+    this.#count = options.fileCount
+    this.#open = options.openFile
+  }
+
+  /** Number of files that are made. */
+  get fileCount(): number {
+    return this.#count
+  }
+
+  /** The file that is not done; null: there is none. */
+  get openFile(): ResultFile | null {
+    return this.#open
+  }
+
+  /** The files that were made since this was called before, in their order. */
+  takeMade(): readonly MadeFile[] {
+    const made = this.#made
+    this.#made = []
+    return made
+  }
+
+  /** Appends all records; `header` begins each file that is begun. `nameOf` gives the name of the n-th file, from 1. */
+  async append(
+    source: RecordSource,
+    { header, nameOf }: { readonly header: Buffer; readonly nameOf: (part: number) => string },
+  ): Promise<void> {
+    do {
+      const isNew = this.#writer === undefined
+      const writer = this.#writer ?? (await this.#begin(nameOf(this.#count + 1)))
+      await this.#fill(writer, source, isNew ? header : NOTHING)
+      if (source.hasMore) await this.endFile()
+    } while (source.hasMore)
+  }
+
+  /** Puts finished files after those that are there. REQUIRES: no file is open. */
+  keep(files: readonly ExportedFile[]): void {
+    this.#made.push(...files)
+    this.#count += files.length
+  }
+
+  /** Nothing more comes into the present file. */
+  async endFile(): Promise<void> {
+    await this.#writer?.flush()
+    await this.#writer?.[Symbol.asyncDispose]()
+    this.#writer = undefined
+    if (this.#open === null) return
+    this.#made.push(this.#open)
+    this.#count += 1
+    this.#open = null
+  }
+
+  /** What was written is on the disk. */
+  async flush(): Promise<void> {
+    await this.#writer?.flush()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writer?.[Symbol.asyncDispose]()
+  }
+
+  async #fill(writer: FileWriter, source: RecordSource, header: Uint8Array): Promise<void> {
+    const { compression, partBytes, signal } = this.#options
+    const before = this.#opened()
+    const pcapBytes = Number(before.pcapBytes) + header.length
+    const maxBytes = partBytes === undefined ? Number.POSITIVE_INFINITY : partBytes - pcapBytes
+    const takesOne = pcapBytes <= PCAP_HEADER_BYTES
+    let after: ResultFile = { ...before, pcapBytes: String(pcapBytes) }
+    const records = source.take(header, { maxBytes, takesOne }, (counts) => {
+      after = withRecords(after, counts)
+    })
+    for await (const part of encode(records, compression, signal)) {
+      signal.throwIfAborted()
+      await writer.write(part)
+    }
+    this.#open = { ...after, bytes: String(writer.bytes) }
+  }
+
+  async #begin(name: string): Promise<FileWriter> {
+    const path = this.#newPath(name)
+    this.#writer = await FileWriter.open(path)
+    const empty = { bytes: '0', pcapBytes: '0', packets: '0', firstNs: null, lastNs: null }
+    this.#open = { name, path, ...empty }
+    return this.#writer
+  }
+
+  async #goOn(): Promise<void> {
+    if (this.#open === null) return
+    const last = this.#open
+    const { isHandedOver } = this.#options
+    const path = isHandedOver ? last.path : this.#newPath(last.name)
+    if (!isHandedOver) {
+      await storing(() => copyFile(last.path, path, constants.COPYFILE_FICLONE))
+      this.#open = { ...last, path }
+    }
+    this.#writer = await FileWriter.open(path, Number(last.bytes))
+  }
+
+  #newPath(name: string): string {
+    return join(this.#options.folder, `${name}.${randomUUID()}.partial`)
+  }
+
+  #opened(): ResultFile {
+    if (this.#open === null) throw new Error('there is no file yet')
+    return this.#open
+  }
+}
+
+/** Removes the open file that another worker wrote, when it is none of the files that followed it. */
+export async function removeReplaced(
+  { openFile: before }: Pick<Checkpoint, 'openFile'>,
+  now: readonly MadeFile[],
+): Promise<void> {
+  const isThere = now.some((file) => 'path' in file && file.path === before?.path)
+  if (before !== null && !isThere) await unlink(before.path).catch(ignoreMissing)
+}
+
+function withRecords(file: ResultFile, { packets, bytes, firstNs, lastNs }: RecordCounts): ResultFile {
+  return {
+    ...file,
+    pcapBytes: String(Number(file.pcapBytes) + bytes),
+    packets: String(Number(file.packets) + packets),
+    firstNs: file.firstNs ?? (firstNs === undefined ? null : String(firstNs)),
+    lastNs: lastNs === undefined ? file.lastNs : String(lastNs),
+  }
+}

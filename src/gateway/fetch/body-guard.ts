@@ -1,0 +1,140 @@
+/**
+ * What tells a whole body from one that merely ended: a device that announces no completion trailer
+ * may end its answer in good form anywhere.
+ */
+import { RecordBoundary } from '../../shared/pcap/record-boundary.ts'
+import type { Encoding } from '../../shared/query/query-values.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import { decode } from './decode.ts'
+
+export interface BodyGuard extends Disposable {
+  /**
+   * Whether the bytes so far, without those that feed() refused, may end between two elements of the
+   * format, so that a cut there would not be seen in the file.
+   */
+  readonly mayBeWhole: boolean
+  /** Whether feed() must be waited for. */
+  readonly takesTime: boolean
+  /** Looks at the next bytes, which must stay as they are meanwhile. Throws device-protocol. */
+  feed(pieces: readonly Buffer[]): Promise<void> | undefined
+  /** The body has ended here. Throws device-protocol when it is not a whole file. */
+  finish(): Promise<void>
+}
+
+/** The guard of a body whose completion the device itself vouches for. */
+export const UNCHECKED_BODY: BodyGuard = {
+  mayBeWhole: true,
+  takesTime: false,
+  feed: () => undefined,
+  finish: () => Promise.resolve(),
+  [Symbol.dispose]: () => undefined,
+}
+
+/** A PCAP is whole when it ends behind a record. */
+export class PcapGuard implements BodyGuard {
+  readonly takesTime = false
+  readonly boundary: RecordBoundary
+  readonly #device: string
+
+  constructor(device: string, options: { readonly padding: 'end' | 'fault' | undefined }) {
+    this.#device = device
+    this.boundary = new RecordBoundary(`device ${device}`, options)
+  }
+
+  get mayBeWhole(): boolean {
+    return this.boundary.atBoundary
+  }
+
+  feed(pieces: readonly Buffer[]): undefined {
+    this.boundary.feed(pieces)
+  }
+
+  async finish(): Promise<void> {
+    if (!this.mayBeWhole) throw endedInsideRecord(this.#device)
+  }
+
+  [Symbol.dispose](): void {}
+}
+
+/**
+ * A compressed PCAP is whole when the last gzip member or zstd frame is, and what is inside ends
+ * behind a record. Decompresses everything and keeps nothing.
+ */
+export class CompressedGuard implements BodyGuard {
+  /** Only finish() can tell, because it knows all decompressed bytes. */
+  readonly mayBeWhole = true
+  readonly takesTime = true
+  readonly #device: string
+  readonly #boundary: RecordBoundary
+  readonly #input = new Handover()
+  /** Settles when everything decoded has been judged. */
+  readonly #judged: Promise<void>
+
+  constructor(
+    device: string,
+    encoding: Exclude<Encoding, 'none'>,
+    options: { readonly padding: 'end' | 'fault' | undefined },
+  ) {
+    this.#device = device
+    this.#boundary = new RecordBoundary(`device ${device}`, options)
+    this.#judged = this.#judge(encoding)
+    // feed() and finish() tell of a failure; a guard that is given up needs nobody to listen.
+    this.#judged.catch(() => undefined)
+  }
+
+  async feed(pieces: readonly Buffer[]): Promise<void> {
+    for (const piece of pieces) await Promise.race([this.#input.give(piece), this.#judged])
+  }
+
+  async finish(): Promise<void> {
+    this.#input.end()
+    await this.#judged
+    if (!this.#boundary.atBoundary) throw endedInsideRecord(this.#device)
+  }
+
+  /** The decoder ends with its input. */
+  [Symbol.dispose](): void {
+    this.#input.end()
+  }
+
+  async #judge(encoding: Encoding): Promise<void> {
+    const decoded = decode({ device: this.#device, encoding, chunks: this.#input })
+    for await (const chunk of decoded) this.#boundary.feed([chunk])
+  }
+}
+
+function endedInsideRecord(device: string) {
+  return deviceProtocol(device, 'ended its stream inside a record')
+}
+
+/** Hands pieces to a reader that asks for one after the other. */
+class Handover implements AsyncIterator<Buffer> {
+  #next = Promise.withResolvers<IteratorResult<Buffer, undefined>>()
+  /** Called when the reader asks for the piece after the one that it was given. */
+  #used: (() => void) | undefined
+  #isEnded = false
+
+  /** Resolves when the piece is used up. Not before the one before it is. */
+  give(value: Buffer): Promise<void> {
+    const used = Promise.withResolvers<void>()
+    this.#used = used.resolve
+    this.#next.resolve({ done: false, value })
+    return used.promise
+  }
+
+  /** Tells that no piece follows. */
+  end(): void {
+    this.#isEnded = true
+    this.#next.resolve({ done: true, value: undefined })
+  }
+
+  next(): Promise<IteratorResult<Buffer, undefined>> {
+    if (this.#used !== undefined) {
+      this.#used()
+      this.#used = undefined
+      this.#next = Promise.withResolvers()
+      if (this.#isEnded) this.end()
+    }
+    return this.#next.promise
+  }
+}

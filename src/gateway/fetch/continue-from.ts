@@ -1,0 +1,193 @@
+/**
+ * The one way to go on behind what was delivered of a body: a client's Resume and a download that was parked
+ * come here. The devices are asked again from a place shortly before, one device by bytes (After=), several by
+ * time; what comes twice is compared with what was delivered and left out.
+ */
+import { crc32 } from 'node:zlib'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { badParameter } from '../../shared/query/query-parameters.ts'
+import { isForeign } from '../device/device-kind.ts'
+import { type DownloadPlan, fromBytes, fromTime } from '../fleet/plan.ts'
+import type { Body, DeviceResult } from './body.ts'
+import type { BodyPlaces, Position } from './position.ts'
+
+/** How far a body was delivered. */
+export interface Delivered {
+  /** Bytes of the whole body. */
+  readonly bytes: number
+  /** Left behind by the body; undefined: nothing of it was given. */
+  readonly places: BodyPlaces | undefined
+}
+
+/** How the rest of a body is fetched. */
+export interface Continuation {
+  readonly plan: DownloadPlan
+  /** Where in the whole body the new streams' packets begin; 0: their file header is the body's own. */
+  readonly startBytes: number
+  readonly rest: Rest
+}
+
+/** Asks for the body again, from the last place before what is missing. */
+export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
+  // A device that does not know After= starts again, and what came before is left out here.
+  const canSkip = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
+  const isUsable = ({ fromNs }: Position) => (plan.kind === 'relay' ? canSkip : fromNs !== null)
+  const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))
+  const startBytes = Number(start?.bytes ?? 0)
+  const known = places === undefined ? [] : [...places.positions, places.last]
+  const devices = plan.steps.map((step) => step.device)
+  const rest = new Rest({ startBytes, bytes, known, devices })
+  if (start === undefined || places === undefined) return { plan, startBytes, rest }
+  const header = Buffer.from(places.header, 'hex')
+  const isOne = plan.kind === 'relay'
+  const again = isOne
+    ? fromBytes(plan, { bytes: startBytes, header })
+    : fromTime(plan, BigInt(start.fromNs ?? 0))
+  return { plan: again, startBytes, rest }
+}
+
+export interface RestOptions {
+  readonly startBytes: number
+  /** Bytes of the whole body that were delivered. */
+  readonly bytes: number
+  /** Places of the whole body. Those before the start are nobody's concern. */
+  readonly known: readonly Position[]
+  /** The devices that are named in errors. */
+  readonly devices: readonly string[]
+}
+
+/** Picks, from a body that is made again, the part that was not delivered. */
+export class Rest {
+  readonly #bytes: number
+  readonly #devices: readonly string[]
+  /** Where in the whole body the next byte is; the streams' own file header lies before the start. */
+  #at: number
+  #known: readonly KnownBytes[]
+
+  constructor({ startBytes, bytes, known, devices }: RestOptions) {
+    this.#bytes = bytes
+    this.#devices = devices
+    this.#at = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#known = known
+      .filter((one) => one.hashedBytes > 0 && Number(one.bytes) >= startBytes)
+      .map((one) => new KnownBytes(one))
+  }
+
+  /** Whether all that was delivered has come again. */
+  get hasBegun(): boolean {
+    return this.#at >= this.#bytes
+  }
+
+  /** The undelivered part of the next bytes. Throws aged-out when the rest is not what was delivered. */
+  take<Piece extends Uint8Array>(piece: Piece): Piece {
+    for (const known of this.#known) if (!known.see(piece, this.#at)) throw packetsChanged(this.#devices)
+    const delivered = Math.min(piece.length, Math.max(0, this.#bytes - this.#at))
+    this.#at += piece.length
+    if (this.#known.length > 0) this.#known = this.#known.filter(({ end }) => end > this.#at)
+    return piece.subarray(delivered) as Piece
+  }
+
+  /** What `error` of the streams means: other bytes than those that were delivered need not even be packets. */
+  meaningOf(error: unknown): unknown {
+    const isNoPcap = error instanceof CapfleetError && error.code === 'device-protocol'
+    return isNoPcap && !this.hasBegun ? unreadableAgain(this.#devices, error) : error
+  }
+
+  /** The body has ended. Throws aged-out when it is too short, bad-parameter when it never was so long. */
+  end(): void {
+    if (this.#known.length > 0) throw packetsChanged(this.#devices)
+    if (this.hasBegun) return
+    throw badParameter('Offset', `is ${this.#bytes}, the whole file has ${this.#at} bytes`)
+  }
+}
+
+/** Bytes of the whole body whose checksum is known. */
+class KnownBytes {
+  readonly end: number
+  readonly #begin: number
+  readonly #crc32: number
+  #seen = 0
+
+  constructor(position: Position) {
+    this.#begin = Number(position.bytes)
+    this.end = this.#begin + position.hashedBytes
+    this.#crc32 = position.crc32
+  }
+
+  /** Looks at bytes that begin at `at`; false when what is known of them is something else. */
+  see(piece: Uint8Array, at: number): boolean {
+    const begin = Math.max(0, this.#begin - at)
+    const end = Math.min(piece.length, this.end - at)
+    if (begin >= end) return true
+    this.#seen = crc32(piece.subarray(begin, end), this.#seen)
+    return at + end < this.end || this.#seen === this.#crc32
+  }
+}
+
+/** The devices give other bytes now than they gave before. */
+function packetsChanged(devices: readonly string[]): CapfleetError {
+  return new CapfleetError(
+    'aged-out',
+    'the packets that were delivered are not the same any more: some were overwritten; ask for the rest by TSBegin',
+    { members: { devices } },
+  )
+}
+
+/** What was delivered comes again as something that is no PCAP: other packets, or a device whose answers are damaged. */
+function unreadableAgain(devices: readonly string[], cause: CapfleetError): CapfleetError {
+  return new CapfleetError(
+    'aged-out',
+    `the packets that were delivered cannot be read again, because ${cause.message}; ask for the rest by TSBegin`,
+    { members: { devices }, cause },
+  )
+}
+
+/**
+ * The body without what was delivered, which has been read again when this resolves; `first` comes before the
+ * rest. Fails as Rest does, and as the body does.
+ */
+export async function restOfBody(
+  body: Body,
+  { rest, startBytes, plan }: Continuation,
+  first: Uint8Array,
+): Promise<Body> {
+  const source = body.chunks[Symbol.asyncIterator]()
+  let missing = first
+  while (!rest.hasBegun) {
+    const { done, value } = await source.next().catch((error) => {
+      throw rest.meaningOf(error)
+    })
+    if (done === true) rest.end()
+    else missing = Buffer.concat([missing, rest.take(value)])
+  }
+  async function* chunks(): AsyncGenerator<Uint8Array> {
+    if (missing.length > 0) yield missing
+    for await (const chunk of { [Symbol.asyncIterator]: () => source }) yield rest.take(chunk)
+    rest.end()
+    // Packets that a device stored behind the start, but with an earlier time, did not come.
+    const byTime = plan.kind === 'merge' && startBytes > 0
+    if (byTime && !body.result().perDevice.every(isInOrder)) {
+      throw packetsChanged(plan.steps.map(({ device }) => device))
+    }
+  }
+  return {
+    encoding: body.encoding,
+    facts: body.facts,
+    chunks: chunks(),
+    cutMark: () => body.cutMark(),
+    // Counts are of what was made again.
+    result: () => ({ ...body.result(), packets: undefined }),
+    places: () => body.places(),
+    // A relay can stop where it pours, not where it is pulled.
+    isParkable: body.isParkable && body.pour === undefined,
+    park: () => body.park(),
+    unpark: (reopen) => body.unpark(reopen),
+    [Symbol.dispose]: () => body[Symbol.dispose](),
+  }
+}
+
+/** Whether the rest of a device's packets is what it holds from a time on. */
+export function isInOrder({ status, isOrdered, outOfOrder }: DeviceResult): boolean {
+  return status === 'missing' || (isOrdered && outOfOrder === 0)
+}

@@ -1,0 +1,116 @@
+import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
+import type { Encoding } from '../../shared/query/query-values.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+
+/** What a decoder may keep of what it has decoded: 128 MiB. */
+const ZSTD_WINDOW_LOG_MAX = 27
+const CHUNK_BYTES = 65_536
+/** Packets compress up to 200:1 only in short runs; a bomb does so for ever. */
+const RATIO_MAX = 200
+const UNGUARDED_BYTES = 67_108_864
+
+export interface EncodedStream {
+  /** Named in errors. */
+  readonly device: string
+  readonly encoding: Encoding
+  /** Each valid until the next one is asked for. */
+  readonly chunks: AsyncIterator<Uint8Array>
+  /** It comes from ourselves, however well it is compressed. */
+  readonly isOurs?: boolean
+}
+
+/**
+ * The decoded bytes of a device's stream, worked out on the thread pool: one chunk in and one out at
+ * a time. Throws device-protocol for bytes that are not of the format, an end inside of it, and for
+ * more than 64 MiB that were compressed better than 200:1. Whoever stops early must end the stream.
+ */
+export async function* decode({
+  device,
+  encoding,
+  chunks,
+  isOurs = false,
+}: EncodedStream): AsyncGenerator<Buffer, void> {
+  const reader = new EncodedReader(chunks)
+  let bytes = 0
+  try {
+    // Node's decoder for zstd ends behind a frame that more bytes follow in the same chunk.
+    while (await reader.hasMore()) {
+      const { takenBytes } = reader
+      for await (const chunk of decodeSome(encoding, reader)) {
+        bytes += chunk.byteLength
+        if (!isOurs && bytes > UNGUARDED_BYTES && bytes > reader.readBytes * RATIO_MAX) {
+          throw deviceProtocol(device, `sent what decompresses to more than ${RATIO_MAX} times its size`)
+        }
+        yield chunk
+      }
+      if (reader.takenBytes === takenBytes) throw deviceProtocol(device, 'sent bytes that no decoder takes')
+    }
+  } catch (error) {
+    throw isZlibError(error)
+      ? deviceProtocol(device, `sent broken ${encoding} (${error.message})`, error)
+      : error
+  }
+}
+
+/** Decodes as much as one decoder takes, which is at least one member or frame. */
+async function* decodeSome(encoding: Encoding, reader: EncodedReader): AsyncGenerator<Buffer, void> {
+  const decoder = encoding === 'gzip' ? createGunzip(OPTIONS) : createZstdDecompress(ZSTD_OPTIONS)
+  const fed = feed(decoder, reader)
+  fed.catch((error) => decoder.destroy(error))
+  try {
+    for await (const chunk of decoder as AsyncIterable<Buffer>) yield chunk
+    await fed
+  } finally {
+    decoder.destroy()
+  }
+}
+
+/** The compressed bytes, and how far they are decoded. */
+class EncodedReader {
+  rest: Uint8Array = new Uint8Array(0)
+  readBytes = 0
+  readonly #chunks: AsyncIterator<Uint8Array>
+
+  constructor(chunks: AsyncIterator<Uint8Array>) {
+    this.#chunks = chunks
+  }
+
+  get takenBytes(): number {
+    return this.readBytes - this.rest.byteLength
+  }
+
+  /** Whether there are bytes in `rest`; asks for the next chunk only when there are none. */
+  async hasMore(): Promise<boolean> {
+    while (this.rest.byteLength === 0) {
+      const next = await this.#chunks.next()
+      if (next.done === true) return false
+      this.rest = next.value
+      this.readBytes += next.value.byteLength
+    }
+    return true
+  }
+}
+
+const OPTIONS = { chunkSize: CHUNK_BYTES }
+const ZSTD_OPTIONS = {
+  chunkSize: CHUNK_BYTES,
+  params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX },
+}
+
+/** Feeds the decoder until it or the input ends. A chunk is decoded before the next one is asked for. */
+async function feed(decoder: Gunzip | ZstdDecompress, reader: EncodedReader): Promise<void> {
+  const closed = new Promise<void>((resolve) => decoder.once('close', () => resolve()))
+  while (await reader.hasMore()) {
+    const before = decoder.bytesWritten
+    const written = new Promise<void>((resolve) => decoder.write(reader.rest, () => resolve()))
+    await Promise.race([written, closed])
+    const takenBytes = decoder.bytesWritten - before
+    reader.rest = reader.rest.subarray(takenBytes)
+    if (decoder.destroyed || reader.rest.byteLength > 0) return
+  }
+  decoder.end()
+}
+
+function isZlibError(error: unknown): error is Error {
+  return error instanceof Error && 'code' in error && /^(Z_|ZSTD_)/.test(String(error.code))
+}

@@ -1,0 +1,154 @@
+/** A download from its plan to its bytes: a lease, the devices' streams under it, and the body that they make. */
+import type { Log } from '../../shared/base/log.ts'
+import { type DownloadPlan, withinProfiles } from '../fleet/plan.ts'
+import type { Body } from './body.ts'
+import { type Continuation, continueFrom, type Delivered, restOfBody } from './continue-from.ts'
+import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
+import { type MergeOptions, mergedBody } from './merged-body.ts'
+import { RelayedBody } from './relayed-body.ts'
+
+export interface FetchParts extends StreamParts {
+  readonly log: Log
+  /** The pause before a device that broke off in a merge is asked a second time; doubled each time after. */
+  readonly retryPauseMs: number
+}
+
+export interface FetchRequest extends StreamRequest {
+  readonly options: MergeOptions
+  /** What the caller has of the body already; default: nothing. */
+  readonly from?: ContinuedFrom | undefined
+  /** The lease cannot be vouched for any more; the streams must end. */
+  readonly onLost: (reason: unknown) => void
+}
+
+export interface ContinuedFrom extends Delivered {
+  /** Comes before the rest of the body. */
+  readonly first: Uint8Array
+}
+
+const RETRIES = { attempts: 5, withinMs: 60_000 }
+
+/**
+ * Whoever gets it must dispose it: that ends the streams and gives the lease back. The memory of chunks that are
+ * still looked at stays until the body itself is disposed of.
+ */
+export class FetchedDownload implements AsyncDisposable {
+  readonly body: Body
+  readonly #plan: DownloadPlan
+  readonly #parts: FetchParts
+  readonly #request: FetchRequest
+  /** The lease and its streams; undefined while the download is parked, and after its end. */
+  #streams: LeasedStreams | undefined
+
+  /**
+   * Waits for the lease, opens all streams and reads what they begin with, also up to where a continued body is
+   * needed. The part of a download that may still become an HTTP status.
+   */
+  static async open(
+    planned: DownloadPlan,
+    parts: FetchParts,
+    request: FetchRequest,
+  ): Promise<FetchedDownload> {
+    await parts.fleet.knowKinds(planned.steps.map(({ device }) => device))
+    const plan = withinProfiles(planned, parts.fleet)
+    const continuation = request.from && continueFrom(plan, request.from)
+    const asked = continuation?.plan ?? plan
+    // A device that is known to be down is not worth a wait.
+    if (request.options.onError === 'fail') {
+      for (const { device } of plan.steps) parts.fleet.get(device).breaker.check()
+    }
+    const streams = await LeasedStreams.acquire(asked, parts, request)
+    try {
+      const opened = await streams.open(request.options.onError, request.signal)
+      const body = await openBody({ plan, asked, streams, opened, continuation }, parts, request)
+      return new FetchedDownload({ plan: asked, parts, request, streams, body })
+    } catch (error) {
+      await streams[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  private constructor(made: {
+    readonly plan: DownloadPlan
+    readonly parts: FetchParts
+    readonly request: FetchRequest
+    readonly streams: LeasedStreams
+    readonly body: Body
+  }) {
+    this.body = made.body
+    this.#plan = made.plan
+    this.#parts = made.parts
+    this.#request = made.request
+    this.#hold(made.streams)
+  }
+
+  /** Whether others wait for one of the devices. */
+  async isWanted(): Promise<boolean> {
+    const uses = await this.#parts.leases.use(this.#plan.steps.map((step) => step.device))
+    return uses.some(({ waiting }) => waiting > 0)
+  }
+
+  /** Gives streams and lease back until goOn(). REQUIRES: the body is parkable. */
+  async park(): Promise<void> {
+    this.body.park()
+    await this[Symbol.asyncDispose]()
+  }
+
+  /** Waits for a lease, for `waitMs` at most, and goes on where the body stopped. */
+  async goOn(waitMs: number): Promise<void> {
+    const request = { ...this.#request, waitMs, hasBegun: true, onPosition: () => undefined }
+    const streams = await LeasedStreams.acquire(this.#plan, this.#parts, request)
+    if (request.signal.aborted) return streams[Symbol.asyncDispose]()
+    this.#hold(streams)
+    this.body.unpark(streams.reopen)
+  }
+
+  /** The body is not needed any more, or has been read. Idempotent. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const streams = this.#streams
+    this.#streams = undefined
+    await streams?.[Symbol.asyncDispose]()
+  }
+
+  #hold(streams: LeasedStreams): void {
+    this.#streams = streams
+    // A lease that was given back is lost without harm.
+    const onLost = () => this.#streams === streams && this.#request.onLost(streams.lost.reason)
+    streams.lost.addEventListener('abort', onLost, { once: true })
+    if (streams.lost.aborted) onLost()
+  }
+}
+
+interface OpenedBody {
+  readonly plan: DownloadPlan
+  /** The part of the plan that the caller does not have. */
+  readonly asked: DownloadPlan
+  readonly streams: LeasedStreams
+  readonly opened: OpenedStreams
+  readonly continuation: Continuation | undefined
+}
+
+async function openBody(
+  { plan, asked, streams, opened, continuation }: OpenedBody,
+  { fleet, log, retryPauseMs }: FetchParts,
+  { options, from, signal }: FetchRequest,
+): Promise<Body> {
+  const startBytes = continuation?.startBytes ?? 0
+  const [only] = opened.sources
+  const body =
+    plan.kind === 'relay' && only !== undefined
+      ? new RelayedBody({ plan, source: only, startBytes, signal })
+      : await mergedBody({
+          ...opened,
+          plan: asked,
+          options,
+          reopen: streams.reopen,
+          clockOf: (device) => fleet.clockOf(device),
+          log,
+          timings: { ...RETRIES, pauseMs: retryPauseMs },
+          startBytes,
+          signal,
+        })
+  if (continuation === undefined || from === undefined) return body
+  return await restOfBody(body, continuation, from.first)
+}

@@ -1,0 +1,70 @@
+/**
+ * What is known of a download before its streams, for HEAD: each device makes the checks that it would make for GET,
+ * and tells the head of its answer. That takes no lease and no stream.
+ */
+import type { CapfleetError } from '../../shared/base/error.ts'
+import { isForeign } from '../device/device-kind.ts'
+import { callerLabel } from '../device/device-request.ts'
+import type { CallLimits } from '../fleet/call-limits.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import type { BodyFacts } from './body.ts'
+import { claimsOfMerge, readClaims } from './device-claims.ts'
+import { isDeviceFault, joinFailures } from './leased-streams.ts'
+import { clocksOf } from './merged-body.ts'
+
+export interface ForeseeingParts {
+  readonly fleet: Fleet
+  readonly callLimits: CallLimits
+  /** How long each device may take to answer. */
+  readonly timeoutMs: number
+}
+
+export interface ForeseeingRequest {
+  readonly user: string
+  readonly onError: 'fail' | 'partial'
+  readonly signal: AbortSignal
+}
+
+/** Fails as the opening of the streams would, as far as a device can tell by its status. */
+export async function foreseeDownload(
+  plan: DownloadPlan,
+  parts: ForeseeingParts,
+  request: ForeseeingRequest,
+): Promise<BodyFacts> {
+  const heads: Readonly<Record<string, string>>[] = []
+  const failures = new Map<string, CapfleetError>()
+  const answers = await Promise.allSettled(plan.steps.map((step) => headOf(step, parts, request)))
+  request.signal.throwIfAborted()
+  const fatal: unknown[] = []
+  for (const [index, answer] of answers.entries()) {
+    const device = plan.steps[index]?.device ?? ''
+    if (answer.status === 'fulfilled') heads.push(answer.value)
+    else if (request.onError === 'partial' && isDeviceFault(answer.reason))
+      failures.set(device, answer.reason)
+    else fatal.push(answer.reason)
+  }
+  if (fatal.length > 0) throw joinFailures(fatal)
+  if (heads.length === 0) throw joinFailures([...failures.values()])
+  const { beginNs: fromNs, endNs: toNs } = plan.query
+  const claims = heads.map(readClaims)
+  const [only] = claims
+  const isMerge = plan.kind === 'merge'
+  return {
+    claims: isMerge || only === undefined ? claimsOfMerge(claims) : only,
+    clocks: isMerge ? clocksOf({ plan, clockOf: (device) => parts.fleet.clockOf(device) }) : new Map(),
+    missing: [...failures.keys()].map((device) => ({ device, fromNs, toNs })),
+  }
+}
+
+async function headOf(
+  { device, target, deviceKind }: DownloadStep,
+  { fleet, callLimits, timeoutMs }: ForeseeingParts,
+  { user, signal }: ForeseeingRequest,
+): Promise<Readonly<Record<string, string>>> {
+  // The API has GET alone: what such a device answers to HEAD says nothing of the download.
+  if (isForeign(deviceKind)) return {}
+  const { client, breaker } = fleet.get(device)
+  const ask = () => client.getHead(target, { caller: callerLabel(user), timeoutMs, signal })
+  return await callLimits.run({ device, user }, () => breaker.run(ask))
+}

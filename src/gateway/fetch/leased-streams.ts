@@ -1,0 +1,305 @@
+/**
+ * A lease and the streams under it. One lease for all devices of a download, then all streams are opened at the
+ * same time: either every stream has begun or everything has been given back and the error says which devices failed.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
+import { Span } from '../../shared/base/spans.ts'
+import { FREED_LATE_MS, isForeign } from '../device/device-kind.ts'
+import { callerLabel } from '../device/device-request.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
+import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
+import { explained, refuseLostCaptures } from './foreign-capture.ts'
+import { openSource, type Source } from './source.ts'
+
+export interface StreamParts {
+  readonly leases: LeaseScheduler
+  readonly fleet: Fleet
+  readonly startTimeoutMs: number
+}
+
+export interface StreamRequest {
+  /** The id of the caller's request; the queue shows the lease under it. */
+  readonly id: string
+  readonly user: string
+  /** Bulk work leaves one stream of each device to somebody at a screen. */
+  readonly class: LeaseClass
+  /** How long to wait for a free stream on every device. */
+  readonly waitMs: number
+  /** As LeaseRequest.hasBegun. */
+  readonly hasBegun?: boolean
+  readonly signal: AbortSignal
+  readonly onPosition: (place: QueuePlace) => void
+  /** Called when the lease is granted, with how long that took. */
+  readonly onWaited: (waitedMs: number) => void
+}
+
+type OnError = 'fail' | 'partial'
+
+export interface OpenedStreams {
+  /** One per step, in the order of the plan; undefined for a device that is left out. */
+  readonly sources: readonly (Source | undefined)[]
+  /** Why devices are left out, by name. */
+  readonly failures: ReadonlyMap<string, CapfleetError>
+}
+
+/** Opens the stream of one step again, under the lease that the download has by then. */
+export type ReopenStep = (step: DownloadStep, signal: AbortSignal) => Promise<Source>
+
+/** Disposing it ends the streams and gives the lease back. */
+export class LeasedStreams implements AsyncDisposable {
+  readonly #lease: Lease
+  readonly #plan: DownloadPlan
+  readonly #parts: StreamParts
+  readonly #deadlineMs: number
+  /** Whether the lease was granted when another one ended. */
+  #hasWaited: boolean
+  /** The last stream of each device. */
+  readonly #sources = new Map<string, Source>()
+  /** Devices whose streams have not been opened yet. */
+  readonly #unopened: Set<string>
+  /** The device of each failure that may have been one stream too many. */
+  readonly #crowded = new WeakMap<CapfleetError, string>()
+
+  /** Waits for the lease; the streams are the caller's to open. Fails as the scheduler does. */
+  static async acquire(
+    plan: DownloadPlan,
+    parts: StreamParts,
+    request: StreamRequest,
+  ): Promise<LeasedStreams> {
+    const devices = plan.steps.map((step) => step.device)
+    const deadlineMs = performance.now() + request.waitMs
+    const wait = new Span('queue wait', 'internal')
+    const lease = await parts.leases.acquire({ ...request, devices }).catch((error: unknown) => {
+      wait.end(error)
+      throw error
+    })
+    wait.end()
+    request.onWaited(lease.waitedMs)
+    return new LeasedStreams(lease, plan, parts, deadlineMs)
+  }
+
+  private constructor(lease: Lease, plan: DownloadPlan, parts: StreamParts, deadlineMs: number) {
+    this.#lease = lease
+    this.#plan = plan
+    this.#parts = parts
+    this.#deadlineMs = deadlineMs
+    this.#hasWaited = lease.waitedMs > AT_ONCE_MS
+    this.#unopened = new Set(plan.steps.map((step) => step.device))
+  }
+
+  get waitedMs(): number {
+    return this.#lease.waitedMs
+  }
+
+  /** Aborts when the lease can no longer be vouched for. */
+  get lost(): AbortSignal {
+    return this.#lease.lost
+  }
+
+  /** Opens all streams of the plan. partial: a device that cannot be read is left out, as long as there is another. */
+  async open(onError: OnError, signal: AbortSignal): Promise<OpenedStreams> {
+    const opened = await this.#inTurn(signal, () => this.#openAll(signal, onError))
+    signal.throwIfAborted()
+    this.#unopened.clear()
+    this.#lease.opened()
+    return opened
+  }
+
+  /** Opens one stream: of a device that broke off, or of a download that was parked. */
+  readonly reopen: ReopenStep = async (step, signal) => {
+    this.#lease.reopening()
+    const open = () => this.#openStep(step, signal)
+    // The others of a merge have their streams; its device is asked again by itself.
+    const source = this.#plan.kind === 'relay' ? await this.#inTurn(signal, open) : await open()
+    if (this.#unopened.size === 0) this.#lease.opened()
+    return source
+  }
+
+  /** The lease is given back only when no stream under it is open. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const source of this.#sources.values()) source[Symbol.dispose]()
+    await this.#lease[Symbol.asyncDispose]()
+  }
+
+  /** A device that is busy with others' streams sends the lease back into the queue. */
+  async #inTurn<Opened>(signal: AbortSignal, open: () => Promise<Opened>): Promise<Opened> {
+    for (;;) {
+      try {
+        return await open()
+      } catch (error) {
+        const waitMs = Math.max(0, this.#deadlineMs - performance.now())
+        const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? this.#crowdedDevice(error))
+        if (busy === undefined) throw error
+        this.#hasWaited = true
+        await this.#lease.requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
+      }
+    }
+  }
+
+  #isWorthAWait(error: unknown): boolean {
+    return performance.now() < this.#deadlineMs && this.#crowdedDevice(error) !== undefined
+  }
+
+  #crowdedDevice(error: unknown): string | undefined {
+    return isUnspoken(error) ? this.#crowded.get(error) : undefined
+  }
+
+  /**
+   * Whether a device of another maker may refuse a stream as one too many in its own way: by a text, by nothing, by a
+   * reset or by silence. Only where others have streams is that likely; it is asked before the device is, because theirs
+   * may end before its refusal is here.
+   */
+  async #mayBeCrowded({ device, deviceKind }: DownloadStep): Promise<boolean> {
+    if (!isForeign(deviceKind)) return false
+    const [use] = await this.#parts.leases.use([device]).catch(() => [])
+    return use !== undefined && use.used > 1
+  }
+
+  /** The first failure that matters ends the others: the download cannot succeed any more. */
+  async #openAll(outer: AbortSignal, onError: OnError): Promise<OpenedStreams> {
+    const { steps } = this.#plan
+    const [only, ...more] = steps
+    if (only !== undefined && more.length === 0) {
+      return { sources: [await this.#openStep(only, outer)], failures: NO_FAILURES }
+    }
+    const others = new AbortController()
+    const signal = AbortSignal.any([outer, others.signal])
+    const fatal: unknown[] = []
+    const failures = new Map<string, CapfleetError>()
+    const sources = await Promise.all(
+      steps.map(async (step) => {
+        try {
+          return await this.#openStep(step, signal)
+        } catch (error) {
+          if (error === OTHER_FAILED) return undefined
+          const isLeftOut = onError === 'partial' && isDeviceFault(error) && !this.#isWorthAWait(error)
+          if (isLeftOut) failures.set(step.device, error as CapfleetError)
+          else {
+            fatal.push(error)
+            others.abort(OTHER_FAILED)
+          }
+          return undefined
+        }
+      }),
+    )
+    const nothingLeft = failures.size === steps.length
+    if (fatal.length === 0 && !nothingLeft) return { sources, failures }
+    for (const source of sources) source?.[Symbol.dispose]()
+    throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
+  }
+
+  /** Who has waited for a place has the one of a stream that ended just now: a device of another maker may notice that late. */
+  async #patiently(
+    { device, deviceKind }: DownloadStep,
+    open: () => Promise<Source>,
+    signal: AbortSignal,
+  ): Promise<Source> {
+    for (const pauseMs of isForeign(deviceKind) && this.#hasWaited ? FREED_LATE_MS : []) {
+      try {
+        return await open()
+      } catch (error) {
+        const isRefused = busyDevice(error) === device || isUnspoken(error)
+        const isLate = performance.now() + pauseMs > this.#deadlineMs
+        // A device that says when it has a stream, or nothing at all, is not asked sooner.
+        if (!isRefused || isLate || retryAfterMs(error) !== undefined || isSilence(error)) throw error
+      }
+      await delay(pauseMs, undefined, { signal })
+    }
+    return await open()
+  }
+
+  async #openStep(step: DownloadStep, signal: AbortSignal): Promise<Source> {
+    const { fleet, startTimeoutMs } = this.#parts
+    const member = fleet.get(step.device)
+    const { client, breaker } = member
+    const asked = { step, query: this.#plan.query, signal }
+    await refuseLostCaptures(member, asked)
+    const open = () =>
+      breaker.run(() =>
+        openSource(client, step, {
+          signal,
+          caller: callerLabel(this.#lease.user),
+          startTimeoutMs,
+          isRelayed: this.#plan.kind === 'relay',
+        }),
+      )
+    const mayBeCrowded = this.#mayBeCrowded(step)
+    const source = await this.#patiently(step, open, signal).catch(async (error: unknown) => {
+      const failure = isForeign(step.deviceKind) ? await explained(error, member, asked) : error
+      if (isUnspoken(failure) && (await mayBeCrowded)) this.#crowded.set(failure, step.device)
+      throw failure
+    })
+    this.#sources.set(step.device, source)
+    this.#unopened.delete(step.device)
+    return source
+  }
+}
+
+/** A lease that is free is granted within so long, as a rule; else the device is asked once more than it needs. */
+const AT_ONCE_MS = 50
+
+const UNSPOKEN_REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'device-protocol',
+  'device-unreachable',
+  'device-timeout',
+])
+
+function isUnspoken(error: unknown): error is CapfleetError {
+  return error instanceof CapfleetError && UNSPOKEN_REFUSALS.has(error.code)
+}
+
+const MS_PER_S = 1_000
+
+function isSilence(error: unknown): boolean {
+  return error instanceof CapfleetError && error.code === 'device-timeout'
+}
+
+/** One device must not keep everybody from trying for longer. */
+const RETRY_AFTER_MAX_MS = 30_000
+
+/** How long a busy device wants to be left alone, where it says so. */
+export function retryAfterMs(error: unknown): number | undefined {
+  const { retryAfterS } = error instanceof CapfleetError ? error.details : {}
+  return retryAfterS === undefined ? undefined : Math.min(retryAfterS * MS_PER_S, RETRY_AFTER_MAX_MS)
+}
+
+const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
+const OTHER_FAILED = new Error('another device of the download failed')
+
+/** Whether another device may do better. Any other error is one of the request, the same everywhere. */
+export function isDeviceFault(error: unknown): error is CapfleetError {
+  if (!(error instanceof CapfleetError)) return false
+  if (error.code === 'download-slots-exhausted') return false
+  // In its own words: the others may take the same request.
+  const isWorded = error.details.members?.deviceStatus !== undefined
+  return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code) || isWorded
+}
+
+/** Errors that are no fault of the device, but tell of it alone: our credentials there, the range of its store. */
+const ONE_DEVICES_OWN: ReadonlySet<ErrorCode> = new Set(['device-rejected', 'aged-out'])
+
+function busyDevice(error: unknown): string | undefined {
+  if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') return undefined
+  const [device] = devicesOf(error)
+  return device
+}
+
+/** The first error, with the names of all devices that failed at the same time. */
+export function joinFailures(failures: readonly unknown[]): unknown {
+  const [first, ...rest] = failures
+  if (!(first instanceof CapfleetError) || rest.length === 0) return first
+  const ours = failures.filter((failure) => failure instanceof CapfleetError)
+  // Devices that say the same say it once.
+  const messages = new Set(ours.map((failure) => failure.message))
+  return new CapfleetError(first.code, [...messages].join('; '), {
+    ...first.details,
+    members: { ...first.details.members, devices: [...new Set(ours.flatMap(devicesOf))] },
+  })
+}
+
+function devicesOf(error: CapfleetError): readonly string[] {
+  return (error.details.members?.devices as readonly string[] | undefined) ?? []
+}

@@ -1,0 +1,305 @@
+/** The body of a download from several devices. */
+import { BufferPool } from '../../shared/base/buffer-pool.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
+import { isForeign } from '../device/device-kind.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import { agreedHeader } from '../pcap/common-header.ts'
+import { type MergedInput, PcapMerge } from '../pcap/merge.ts'
+import type { PcapInput } from '../pcap/pcap-input.ts'
+import type { Body, BodyFacts, BodyResult, DeviceClock, DeviceResult } from './body.ts'
+import { isInOrder } from './continue-from.ts'
+import { claimsOfMerge, endOfMerge, readClaims, statusOfEnd } from './device-claims.ts'
+import { encode } from './encode.ts'
+import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
+import { MergedDevice, type RetryTimings } from './merged-device.ts'
+import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
+
+export interface MergeOptions {
+  /** partial: goes on without a device that cannot be read any more. */
+  readonly onError: 'fail' | 'partial'
+  /** Drops a packet that another device had within so long before. */
+  readonly dedupNs: bigint | undefined
+  /** Subtracts each device's clock offset from its timestamps. */
+  readonly align: boolean
+}
+
+export interface MergeRequest extends OpenedStreams {
+  readonly plan: DownloadPlan
+  readonly options: MergeOptions
+  readonly reopen: ReopenStep
+  readonly clockOf: (device: string) => DeviceClock | undefined
+  /** Hears of clocks that are off. */
+  readonly log: Pick<Log, 'warn'>
+  readonly timings: RetryTimings
+  /** Where in a larger body the merged packets begin; 0: they are the whole body. */
+  readonly startBytes: number
+  /** Ends the merge, also while it waits for a device. */
+  readonly signal: AbortSignal
+}
+
+const KEPT_BYTES_MAX = 32 * 1024 * 1024
+/** Memory of merged chunks. Of merges that cannot begin, and of those that nobody reads, it is left to the collector. */
+export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
+
+/**
+ * The packets of several devices in the order of time, compressed here.
+ * Fails with mixed-link-type when one PCAP cannot hold them, device-protocol when a stream is no
+ * PCAP, and with a device's own failure when there is none that could be read.
+ */
+export async function mergedBody(request: MergeRequest): Promise<Body> {
+  const { steps } = request.plan
+  const devices: readonly MergedDevice[] = steps.map((step) =>
+    createDevice(step, request, () => canGoOn(devices, request)),
+  )
+  const outputs = OUTPUTS.take(PcapMerge.outputBytes)
+  const opening = devices.map(async (device, index): Promise<[MergedDevice, PcapInput] | undefined> => {
+    const source = request.sources[index]
+    if (source !== undefined) return [device, await device.open(source)]
+    device.giveUp(failureOf(device, request))
+    return undefined
+  })
+  const opened = (await Promise.all(opening)).filter((entry) => entry !== undefined)
+  const [first] = devices
+  if (opened.length === 0 && first !== undefined) throw failureOf(first, request)
+  const header = await agreedHeader(opened.map(([, input]) => input))
+  return new Merged(request, { devices, inputs: new Map(opened), header, outputs })
+}
+
+interface MergedParts {
+  /** All devices of the merge, in the order of the plan's steps. */
+  readonly devices: readonly MergedDevice[]
+  /** The inputs of the devices that could be opened, in the devices' order. */
+  readonly inputs: ReadonlyMap<MergedDevice, PcapInput>
+  readonly header: PcapHeader
+  readonly outputs: Buffer
+}
+
+class Merged implements Body {
+  readonly encoding: Encoding
+  readonly facts: BodyFacts
+  readonly chunks: AsyncIterable<Uint8Array>
+  readonly isParkable = true
+  readonly #request: MergeRequest
+  readonly #devices: readonly MergedDevice[]
+  readonly #merged: readonly MergedDevice[]
+  readonly #merge: PcapMerge
+  readonly #header: Buffer
+  readonly #outputs: Buffer
+  /** Of the timestamps that are written. */
+  readonly #resolution: 'nsec' | 'usec'
+  /** The positions so far; undefined for a compressed body, which cannot be continued. */
+  readonly #log: PositionLog | undefined
+  #isEnded = false
+  #isReleased = false
+  #bytes = 0
+
+  constructor(request: MergeRequest, { devices, inputs, header, outputs }: MergedParts) {
+    const { plan, sources, startBytes } = request
+    this.#request = request
+    this.#devices = devices
+    this.#outputs = outputs
+    this.#merged = [...inputs.keys()]
+    const nanoseconds = header.nanoseconds && plan.query.timeResolution === 'nsec'
+    this.#resolution = nanoseconds ? 'nsec' : 'usec'
+    this.#merge = createMerge(request, [...inputs.values()], { outputs, toMicroseconds: !nanoseconds })
+    const snaplen = Math.min(header.snaplen, slicedHere(plan) ?? header.snaplen)
+    this.#header = formatPcapHeader({ ...header, snaplen, nanoseconds })
+    const { compression } = plan.query
+    this.encoding = encodingOf(compression)
+    if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
+    const claims = sources.flatMap((source) => (source === undefined ? [] : readClaims(source.headers)))
+    const { beginNs: fromNs, endNs: toNs } = plan.query
+    const leftOut = devices.filter((device) => device.error !== undefined)
+    this.facts = {
+      claims: claimsOfMerge(claims),
+      clocks: clocksOf(request),
+      missing: leftOut.map(({ name: device }) => ({ device, fromNs, toNs })),
+    }
+    warnOfSkew(this.facts.clocks, request.log)
+    this.chunks = this.#counted(encode(this.#file(), compression, request.signal))
+  }
+
+  /** Merged chunks are whole records; a compressed part ends behind an element or inside one. */
+  cutMark(): Uint8Array {
+    return PARTIAL_ELEMENTS[this.encoding]
+  }
+
+  result(): BodyResult {
+    const { packets, nextNs, inputs } = this.#merge.totals
+    const ends = this.#merged.map((device) => device.end)
+    const isDedup = this.#request.options.dedupNs !== undefined
+    const duplicates = inputs.reduce((sum, input) => sum + input.duplicates, 0)
+    const latePackets = BigInt(this.#tooLate(inputs))
+    return {
+      ...endOfMerge(ends, { packets: BigInt(packets), nextNs, latePackets }),
+      bytes: BigInt(this.#bytes),
+      duplicates: isDedup ? BigInt(duplicates) : undefined,
+      perDevice: this.#perDevice(inputs),
+    }
+  }
+
+  places(): BodyPlaces | undefined {
+    return this.#log?.places(this.#header)
+  }
+
+  park(): void {
+    for (const device of this.#merged) device.park()
+  }
+
+  unpark(reopen: ReopenStep): void {
+    for (const device of this.#merged) device.unpark(reopen)
+  }
+
+  [Symbol.dispose](): void {
+    this.#isReleased = true
+    if (this.#isEnded) OUTPUTS.give(this.#outputs)
+  }
+
+  /** Packets of devices that are sorted here which came too late for it. */
+  #tooLate(inputs: readonly MergedInput[]): number {
+    const isSorted = (index: number) => this.#merged[index]?.sortWindow !== undefined
+    return inputs.reduce((sum, { outOfOrder }, index) => sum + (isSorted(index) ? outOfOrder : 0), 0)
+  }
+
+  #perDevice(inputs: readonly MergedInput[]): readonly DeviceResult[] {
+    return this.#devices.map((device) => {
+      const totals = inputs[this.#merged.indexOf(device)]
+      const { error, isOrdered, retries, end } = device
+      return {
+        device: device.name,
+        status: error === undefined ? statusOfEnd(end) : 'missing',
+        packets: BigInt(totals?.packets ?? 0),
+        bytes: BigInt(totals?.bytes ?? 0),
+        firstNs: totals?.firstNs,
+        lastNs: totals?.lastNs,
+        corruptBlocks: end.corruptBlocks,
+        retries,
+        outOfOrder: totals?.outOfOrder ?? 0,
+        isOrdered,
+        stalledMs: totals?.stalledMs ?? 0,
+        clock: this.#request.clockOf(device.name),
+        missing: error === undefined ? undefined : this.#missingOf(device, totals?.lastNs),
+        error: error === undefined ? undefined : { code: error.code, detail: error.message },
+      }
+    })
+  }
+
+  /** Packets at the last timestamp may be missing too, and those that would have come late. */
+  #missingOf({ sortWindow }: MergedDevice, lastNs: bigint | undefined): NonNullable<DeviceResult['missing']> {
+    const { beginNs, endNs: toNs } = this.#request.plan.query
+    const fromNs = (lastNs ?? beginNs) - (sortWindow?.ns ?? 0n)
+    return { fromNs: fromNs < beginNs ? beginNs : fromNs, toNs }
+  }
+
+  async *#file(): AsyncGenerator<Uint8Array> {
+    try {
+      yield this.#header
+      yield* this.#merge.chunks()
+    } finally {
+      await this.#merge.close()
+    }
+  }
+
+  async *#counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    const { startBytes } = this.#request
+    try {
+      for await (const chunk of chunks) {
+        const isHeader = this.#bytes === 0
+        if (!isHeader) this.#follow(chunk)
+        // A merge that continues another one has a header of its own, which is no part of the larger body.
+        else if (startBytes === 0) this.#log?.add(chunk)
+        this.#bytes += chunk.byteLength
+        yield chunk
+      }
+    } finally {
+      this.#isEnded = true
+      if (this.#isReleased) OUTPUTS.give(this.#outputs)
+    }
+  }
+
+  #follow(chunk: Uint8Array): void {
+    const log = this.#log
+    if (log?.isDue && isOrderedByTime(this.#request)) {
+      const step = firstTimeStep(chunk, this.#resolution)
+      const { inputs } = this.#merge.totals
+      if (step !== undefined && this.#perDevice(inputs).every(isInOrder))
+        log.mark(chunk, step.offset, step.ns)
+    }
+    log?.add(chunk)
+  }
+}
+
+/** Whether the rest of the body is exactly what the devices have from some time on. */
+function isOrderedByTime({ plan: { query }, options }: MergeRequest): boolean {
+  const { kind, timeSource, maxBytes, maxPackets, tsMaxNs } = query
+  const isLimited = maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined
+  const isPlain = options.dedupNs === undefined && !options.align
+  return kind === 'timerange' && timeSource === 'nic' && isPlain && !isLimited
+}
+
+/** The clock error above which the order of packets of different devices says little. */
+const SKEW_WARN_NS = 1_000_000n
+
+/** Names the devices whose clocks are known to be off by more than a millisecond. */
+function warnOfSkew(clocks: BodyFacts['clocks'], log: Pick<Log, 'warn'>): void {
+  for (const [device, { offsetNs, errorNs }] of clocks) {
+    const surelyNs = (offsetNs < 0n ? -offsetNs : offsetNs) - errorNs
+    if (surelyNs > SKEW_WARN_NS)
+      log.warn('merge.clock-skew', { device, offsetNs: String(offsetNs), errorNs: String(errorNs) })
+  }
+}
+
+/** Those that are known. */
+export function clocksOf({ plan, clockOf }: Pick<MergeRequest, 'plan' | 'clockOf'>): BodyFacts['clocks'] {
+  return new Map(
+    plan.steps.flatMap(({ device }) => {
+      const clock = clockOf(device)
+      return clock === undefined ? [] : [[device, clock] as const]
+    }),
+  )
+}
+
+function createDevice(step: DownloadStep, request: MergeRequest, goesOnWithout: () => boolean): MergedDevice {
+  const { plan, options, clockOf, reopen, signal, timings } = request
+  const alignNs = options.align ? clockOf(step.device)?.offsetNs : undefined
+  return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, goesOnWithout, timings })
+}
+
+/** With OnError=partial the merge goes on as long as there is a device to go on with. */
+function canGoOn(devices: readonly MergedDevice[], { options }: MergeRequest): boolean {
+  return options.onError === 'partial' && devices.some((device) => device.error === undefined)
+}
+
+function failureOf({ name }: MergedDevice, { failures }: MergeRequest): CapfleetError {
+  const failure = failures.get(name)
+  if (failure !== undefined) return failure
+  return new CapfleetError('device-unreachable', `device ${name} could not be opened`, {
+    members: { devices: [name] },
+  })
+}
+
+/** Devices of ours slice themselves; of one of another maker nothing shows whether it does. */
+function slicedHere({ steps, query }: DownloadPlan): number | undefined {
+  return steps.some(({ deviceKind }) => isForeign(deviceKind)) ? query.sliceBytes : undefined
+}
+
+/** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
+function createMerge(
+  { plan, options, signal }: MergeRequest,
+  inputs: readonly PcapInput[],
+  written: { readonly outputs: Buffer; readonly toMicroseconds: boolean },
+): PcapMerge {
+  const { tsMaxNs, maxPackets, maxBytes } = plan.query
+  return new PcapMerge(inputs, {
+    signal,
+    tsMaxNs,
+    sliceBytes: slicedHere(plan),
+    maxPackets,
+    maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
+    dedupNs: options.dedupNs,
+    ...written,
+  })
+}

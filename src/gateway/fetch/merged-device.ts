@@ -1,0 +1,287 @@
+/**
+ * One device of a merge: its stream, and the streams that follow it when it breaks off or was
+ * parked. They continue exactly behind what was delivered, or the device is given up.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { formatPcapHeader, PCAP_HEADER_BYTES, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
+import { withoutPadding } from '../../shared/pcap/record-boundary.ts'
+import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
+import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
+import {
+  type ArrivedRecords,
+  type ChunkStream,
+  PcapInput,
+  SORT_WINDOW,
+  type SortWindow,
+} from '../pcap/pcap-input.ts'
+import { decode } from './decode.ts'
+import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'
+import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
+import type { Source } from './source.ts'
+
+/** How a device that broke off is asked again. */
+export interface RetryTimings {
+  /** How often a device is asked again within `withinMs` at most. */
+  readonly attempts: number
+  readonly withinMs: number
+  /** The pause before the second attempt, doubled for each later one; the first attempt has none. */
+  readonly pauseMs: number
+}
+
+export interface MergedDeviceOptions {
+  readonly step: DownloadStep
+  readonly query: BoundedQuery
+  readonly reopen: ReopenStep
+  readonly signal: AbortSignal
+  /** Subtracted from its timestamps. */
+  readonly alignNs: bigint | undefined
+  /** Called when the device is given up; returns whether the merge goes on without it, or fails. */
+  readonly goesOnWithout: (device: MergedDevice) => boolean
+  readonly timings: RetryTimings
+}
+
+export class MergedDevice {
+  readonly name: string
+  readonly #options: MergedDeviceOptions
+  #reopen: ReopenStep
+  #source: Source | undefined
+  #input: PcapInput | undefined
+  #park = new AbortController()
+  #retries = 0
+  /** The present trouble: since when, after how many packets, and how often it was asked again. */
+  #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
+  #isOrdered = false
+  #sortWindow: SortWindow | undefined
+  /** Whether a later stream began at a time; packets that were stored behind it with an earlier time did not come. */
+  #wasContinuedByTime = false
+  #error: CapfleetError | undefined
+
+  constructor(options: MergedDeviceOptions) {
+    this.name = options.step.device
+    this.#options = options
+    this.#reopen = options.reopen
+  }
+
+  /** Begins with a stream that is open already. */
+  async open(source: Source): Promise<PcapInput> {
+    const { alignNs, query, step } = this.#options
+    const isOfOthers = isForeign(step.deviceKind)
+    this.#source = source
+    this.#isOrdered = isOrdered(query, readClaims(source.headers))
+    this.#sortWindow = isOfOthers && !this.#isOrdered ? SORT_WINDOW : undefined
+    this.#input = await PcapInput.open(this.name, chunksOf(source), {
+      resume: (cause, arrived) => this.#resume(cause, arrived),
+      marksTail: !this.#isOrdered,
+      marksAll: isOfOthers,
+      sortWindow: this.#sortWindow,
+      ...(alignNs === undefined ? {} : { alignNs }),
+    })
+    return this.#input
+  }
+
+  /** Tells that the device never opened, or cannot be asked any more. */
+  giveUp(error: CapfleetError): void {
+    this.#error = error
+  }
+
+  /** How often the device was asked again because it broke off. */
+  get retries(): number {
+    return this.#retries
+  }
+
+  /** Whether the device vouches for packets in the order of time. */
+  get isOrdered(): boolean {
+    return this.#isOrdered
+  }
+
+  /** How late packets may be that are sorted; undefined: all are passed on as they come. */
+  get sortWindow(): SortWindow | undefined {
+    return this.#sortWindow
+  }
+
+  /** Why it was given up, if it was. */
+  get error(): CapfleetError | undefined {
+    return this.#error
+  }
+
+  /** What the device said at the end of its stream. */
+  get end(): DeviceEnd {
+    return this.#source?.body.end ?? NO_END
+  }
+
+  park(): void {
+    this.#input?.park()
+    this.#park.abort(PARKED)
+  }
+
+  unpark(reopen: ReopenStep): void {
+    this.#reopen = reopen
+    this.#park = new AbortController()
+    this.#input?.unpark()
+  }
+
+  /** See ResumeInput. Undefined also when the device is parked: then this is asked again. */
+  async #resume(cause: unknown, arrived: ArrivedRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
+    const { signal } = this.#options
+    const park = this.#park.signal
+    let failure = cause
+    if (cause !== undefined) this.#noteBreak(arrived.packets)
+    while (failure === undefined || this.#mayAskAgain(failure)) {
+      try {
+        if (failure !== undefined) await this.#pause(failure, AbortSignal.any([signal, park]))
+        return await this.#continue(arrived, AbortSignal.any([signal, park]))
+      } catch (error) {
+        signal.throwIfAborted()
+        if (park.aborted) return undefined
+        failure = error
+      }
+    }
+    signal.throwIfAborted()
+    if (!(failure instanceof CapfleetError)) throw failure
+    this.giveUp(failure)
+    if (!this.#options.goesOnWithout(this)) throw failure
+    return undefined
+  }
+
+  #mayAskAgain(failure: unknown): boolean {
+    if (!(failure instanceof CapfleetError) || failure.cause === CANNOT_CONTINUE) return false
+    const { attempts, withinMs } = this.#options.timings
+    const { sinceMs, attempts: before } = this.#breakOff
+    return failure.kind.retry && before < attempts && performance.now() - sinceMs <= withinMs
+  }
+
+  /** A stream that broke off without a further packet has the trouble that was there before. */
+  #noteBreak(packets: number): void {
+    if (packets === this.#breakOff.packets) return
+    this.#breakOff = { sinceMs: performance.now(), packets, attempts: 0 }
+  }
+
+  /** Counts a further attempt, and waits before it, as long as the device asked for. */
+  async #pause(failure: unknown, signal: AbortSignal): Promise<void> {
+    const { attempts } = this.#breakOff
+    const pauseMs = attempts > 0 ? this.#options.timings.pauseMs * 2 ** (attempts - 1) : 0
+    const wantedMs = Math.max(pauseMs, retryAfterMs(failure) ?? 0)
+    if (wantedMs > 0) await delay(wantedMs, undefined, { signal })
+    signal.throwIfAborted()
+    this.#breakOff.attempts++
+    this.#retries++
+  }
+
+  /** Opens a stream and reads it up to the end of what was delivered. */
+  async #continue(arrived: ArrivedRecords, signal: AbortSignal): Promise<AsyncIterator<Uint8Array>> {
+    const header = this.#input?.header
+    if (header === undefined) throw new Error('a device is continued before it is open')
+    if (this.#wasContinuedByTime && arrived.outOfOrder > 0) throw outOfOrder(this.name)
+    const { step, end } = this.#restOf(header, arrived)
+    const source = await this.#reopen(step, signal)
+    const stop = () => source[Symbol.dispose]()
+    signal.addEventListener('abort', stop, { once: true })
+    try {
+      const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
+      if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
+      const chunks = await afterDelivered(this.name, chunksOf(source), end)
+      signal.throwIfAborted()
+      this.#source = source
+      this.#wasContinuedByTime ||= end.ns !== undefined
+      return this.#wasContinuedByTime ? this.#inOrder(chunks) : chunks
+    } catch (error) {
+      source[Symbol.dispose]()
+      throw error
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /**
+   * What it is asked for, and where in that the missing packets begin. From the last delivered timestamp on; the
+   * packets of that time come again. Where packets may not be in the order of time what the device holds later
+   * with an earlier time would be lost: there the device begins inside its stream, by bytes, with the last packets.
+   */
+  #restOf(header: StreamHeader, arrived: ArrivedRecords): { step: DownloadStep; end: DeliveredEnd } {
+    const { step, query, alignNs = 0n } = this.#options
+    const { lastNs, ties, tail } = arrived
+    // A device without a packet so far has delivered nothing that could come twice.
+    if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
+    // A device that does not know After= sends all of it again; the tail is all packets there.
+    if (isForeign(step.deviceKind)) return { step, end: { header, mark: tail, ns: undefined } }
+    if (!this.#isOrdered || arrived.outOfOrder > 0) {
+      const bytes = PCAP_HEADER_BYTES + arrived.bytes - tail.bytes
+      // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
+      const rest = mergeStepFromBytes(this.name, query, { bytes, header: formatPcapHeader(header) })
+      return { step: rest, end: { header, mark: tail, ns: undefined } }
+    }
+    const ns = lastNs + alignNs
+    const endNs = this.#endOf(header, arrived)
+    const later = mergeStep(step, { ...query, beginNs: ns, tsMaxNs: undefined, endNs })
+    return { step: later, end: { header, mark: ties, ns } }
+  }
+
+  /** TSMax counts from the first packet, which does not come again. */
+  #endOf({ nanoseconds }: StreamHeader, { firstNs }: ArrivedRecords): bigint {
+    const { query, alignNs = 0n } = this.#options
+    if (query.tsMaxNs === undefined || firstNs === undefined) return query.endNs
+    // Rounded up: the first timestamp lacks what is below a microsecond.
+    const unitNs = nanoseconds ? 1n : 1_000n
+    const units = (firstNs + alignNs + query.tsMaxNs + unitNs - 1n) / unitNs
+    return units * unitNs < query.endNs ? units * unitNs : query.endNs
+  }
+
+  /** Checked at the end: a device that says so may be wrong. */
+  #inOrder(chunks: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
+    return {
+      ...chunks,
+      next: async () => {
+        const next = await chunks.next()
+        const isLossy = next.done === true && (this.#input?.figures.outOfOrder ?? 0) > 0
+        if (isLossy) throw outOfOrder(this.name)
+        return next
+      },
+    }
+  }
+}
+
+function outOfOrder(device: string): CapfleetError {
+  return new CapfleetError(
+    'device-protocol',
+    `device ${device} was continued by time after it broke off, but its packets are not in the order of time: some may be missing`,
+    { members: { devices: [device] }, cause: CANNOT_CONTINUE },
+  )
+}
+
+const PARKED = new Error('the download is parked')
+
+/**
+ * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
+ * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
+ */
+function chunksOf(source: Source): ChunkStream {
+  const { encoding, body } = source
+  const chunks: ChunkStream = encoding === 'none' ? body : decodedChunks(source)
+  return {
+    take: () => chunks.take?.(),
+    next: async () => {
+      const next = await chunks.next()
+      if (next.done === true) source[Symbol.dispose]()
+      return next
+    },
+    return: () => {
+      source[Symbol.dispose]()
+      if (encoding === 'none') void giveBack(body)
+      return Promise.resolve({ done: true, value: undefined })
+    },
+  }
+}
+
+/** Ends the stream. It fails by being ended, which concerns nobody. */
+async function giveBack(chunks: ChunkStream): Promise<void> {
+  await chunks.return?.().catch(() => undefined)
+}
+
+/** Decompressed, without the zeros that may follow the last record; SourceBody removes them from uncompressed bodies. */
+function decodedChunks({ device, encoding, body, headers }: Source): AsyncIterator<Uint8Array> {
+  const decoded = decode({ device, encoding, chunks: body })
+  return kindOfAnswer(headers) === 'api' ? withoutPadding(`device ${device}`, decoded) : decoded
+}

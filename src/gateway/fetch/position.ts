@@ -1,0 +1,140 @@
+/**
+ * Places of an uncompressed body from which it can be asked for again. A body leaves them behind while its
+ * bytes are given, so that whoever continues it reads little again, however much was delivered before.
+ */
+import { crc32 } from 'node:zlib'
+import { RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+
+/** A place, as it is kept in JSON: what a double cannot count is decimal text. */
+export interface Position {
+  /** How many bytes of the whole body come before the position. */
+  readonly bytes: string
+  /** All packets before it are earlier, none behind it is. null: only a device that skips bytes finds it. */
+  readonly fromNs: string | null
+  /** CRC-32 of so many bytes that follow: a body that is made again must have the same there. */
+  readonly hashedBytes: number
+  readonly crc32: number
+}
+
+/** What a body must leave behind to be continued. Places are ascending. */
+export interface BodyPlaces {
+  /** The PCAP header of the body, in hexadecimal. */
+  readonly header: string
+  /** Positions at which packets begin. */
+  readonly positions: readonly Position[]
+  /** The last bytes that were given, wherever they begin. */
+  readonly last: Position
+  /** Bytes of the body up to the end of the last whole packet that was given. */
+  readonly wholeBytes: string
+}
+
+const POSITION_EVERY_BYTES = 1_048_576
+/** A checksum of more costs time at every position. */
+const HASHED_BYTES_MAX = 16_384
+/** When there are more positions, every second one of the older half goes, so that they stay dense near the end. */
+const POSITIONS_MAX = 64
+const CAPTURED_LENGTH_OFFSET = 8
+
+/** Follows a body as its bytes are given. */
+export class PositionLog {
+  #positions: Position[] = []
+  #bytes: number
+  #nextAt: number
+  readonly #last = new LastBytes()
+
+  /** `from` is where in the whole body the first bytes are that it will see. */
+  constructor(from = 0) {
+    this.#bytes = from
+    this.#nextAt = from
+  }
+
+  /** Bytes of the whole body up to here. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Whether a position is wanted among the next bytes. */
+  get isDue(): boolean {
+    return this.#bytes >= this.#nextAt
+  }
+
+  /** A packet begins at `offset` of `next`, the bytes that add() sees next. */
+  mark(next: Uint8Array, offset: number, fromNs: bigint | null): void {
+    const hashed = next.subarray(offset, offset + HASHED_BYTES_MAX)
+    this.#nextAt = this.#bytes + POSITION_EVERY_BYTES
+    if (this.#positions.length >= POSITIONS_MAX) {
+      const isKept = (_: Position, index: number) => index >= POSITIONS_MAX / 2 || index % 2 === 1
+      this.#positions = this.#positions.filter(isKept)
+    }
+    this.#positions.push({
+      bytes: String(this.#bytes + offset),
+      fromNs: fromNs === null ? null : String(fromNs),
+      hashedBytes: hashed.length,
+      crc32: crc32(hashed),
+    })
+  }
+
+  /** The next bytes. */
+  add(piece: Uint8Array): void {
+    this.#last.add(piece)
+    this.#bytes += piece.length
+  }
+
+  /** The places as of now. */
+  places(header: Uint8Array, wholeBytes = this.#bytes): BodyPlaces {
+    const { length } = this.#last
+    const last = {
+      bytes: String(this.#bytes - length),
+      fromNs: null,
+      hashedBytes: length,
+      crc32: this.#last.crc32(),
+    }
+    return {
+      header: Buffer.from(header).toString('hex'),
+      positions: [...this.#positions],
+      last,
+      wholeBytes: String(wholeBytes),
+    }
+  }
+}
+
+/** Remembers the last 16 KiB: far cheaper than a checksum of everything. */
+class LastBytes {
+  /** Many downloads end before their first byte. */
+  #ring = Buffer.alloc(0)
+  #end = 0
+  length = 0
+
+  add(piece: Uint8Array): void {
+    if (this.#ring.length === 0) this.#ring = Buffer.allocUnsafe(HASHED_BYTES_MAX)
+    const kept = piece.subarray(Math.max(0, piece.length - HASHED_BYTES_MAX))
+    const untilEdge = Math.min(kept.length, HASHED_BYTES_MAX - this.#end)
+    this.#ring.set(kept.subarray(0, untilEdge), this.#end)
+    this.#ring.set(kept.subarray(untilEdge), 0)
+    this.#end = (this.#end + kept.length) % HASHED_BYTES_MAX
+    this.length = Math.min(HASHED_BYTES_MAX, this.length + kept.length)
+  }
+
+  crc32(): number {
+    if (this.length < HASHED_BYTES_MAX) return crc32(this.#ring.subarray(0, this.length))
+    return crc32(this.#ring.subarray(0, this.#end), crc32(this.#ring.subarray(this.#end)))
+  }
+}
+
+/** The first packet of whole records that is later than the one before it; undefined when there is none. */
+export function firstTimeStep(
+  records: Uint8Array,
+  resolution: 'nsec' | 'usec',
+): { readonly offset: number; readonly ns: bigint } | undefined {
+  const view = new DataView(records.buffer, records.byteOffset, records.byteLength)
+  const nanosPerUnit = resolution === 'nsec' ? 1 : 1_000
+  let before: bigint | undefined
+  for (let offset = 0; offset + RECORD_HEADER_BYTES <= records.length; ) {
+    const fractionNs = view.getUint32(offset + 4, true) * nanosPerUnit
+    const ns = BigInt(view.getUint32(offset, true)) * 1_000_000_000n + BigInt(fractionNs)
+    if (before !== undefined && ns > before) return { offset, ns }
+    before = ns
+    offset += RECORD_HEADER_BYTES + view.getUint32(offset + CAPTURED_LENGTH_OFFSET, true)
+  }
+  return undefined
+}

@@ -1,0 +1,66 @@
+/** Devices are not trusted to filter: one that does not know a parameter would send all packets, and call them complete. */
+import { CapfleetError } from '../../shared/base/error.ts'
+import { parseIgnoredNames } from '../../shared/query/ignored-names.ts'
+import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import { isForeign, kindOfAnswer, passedOver, passedOverBy } from '../device/device-kind.ts'
+import type { DeviceStream } from '../device/device-stream.ts'
+import type { DownloadStep } from '../fleet/plan.ts'
+
+/** A device that filters must compile it, and cannot. */
+const NO_FILTER = ')'
+const QUESTION = `/api/v1/pcap/estimate?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURIComponent(NO_FILTER)}`
+
+/**
+ * Resolves when the device refuses a filter that is none, which shows that it compiles filters and does not ignore them. Fails
+ * with device-protocol when it does anything else, with what keeps it from answering, or the signal's reason.
+ */
+export async function proveFilters(
+  client: DeviceClient,
+  device: string,
+  asking: { readonly caller: string; readonly signal: AbortSignal },
+): Promise<void> {
+  try {
+    await client.getText(QUESTION, { bytesMax: ANSWER_BYTES_MAX.estimate, ...asking })
+  } catch (error) {
+    asking.signal.throwIfAborted()
+    if (!(error instanceof CapfleetError) || NOT_NOW.has(error.code)) throw error
+    if (error.code === 'bad-bpf') return
+  }
+  throw deviceProtocol(
+    device,
+    'has not shown that it filters packets (it took a filter that is none), and you may have packets that pass your filter only',
+  )
+}
+
+/** It says nothing of what the device can do. */
+const NOT_NOW: ReadonlySet<string> = new Set([
+  'compiler-busy',
+  'device-timeout',
+  'device-unreachable',
+  'draining',
+  'store-unavailable',
+])
+
+const FILTERS = ['FilterBPF', 'FilterFrame', 'FilterRE']
+
+/**
+ * Fails with device-protocol when the device says that it ignored something that it was asked for, but for After, of which it
+ * says itself what it did; and when it is of another maker, and was asked for what only ours know, or for a
+ * filter as if it were ours: it has not shown that it heeds one.
+ */
+export function refuseIgnored(
+  { device, target, deviceKind }: Pick<DownloadStep, 'device' | 'target' | 'deviceKind'>,
+  { head }: Pick<DeviceStream, 'head'>,
+): void {
+  const silent = passedOver(target, head.headers)
+  if (silent !== undefined) throw passedOverBy(device, silent)
+  const asked = new URLSearchParams(target.slice(target.indexOf('?') + 1))
+  const filter = FILTERS.find((name) => asked.has(name))
+  if (filter !== undefined && !isForeign(deviceKind) && kindOfAnswer(head.headers) !== 'capfleet')
+    throw passedOverBy(device, filter)
+  const ignored = parseIgnoredNames(head.headers['capfleet-ignored'])
+  const [name] = ignored.filter((one) => one !== 'After' && asked.has(one))
+  if (name === undefined) return
+  throw deviceProtocol(device, `does not know ${name}, and would send something else than was asked for`)
+}

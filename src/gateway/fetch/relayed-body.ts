@@ -1,0 +1,222 @@
+/** The body of a download from one device, byte for byte as the device sends it. */
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import type { Encoding } from '../../shared/query/query-values.ts'
+import { isForeign } from '../device/device-kind.ts'
+import type { BodyRead } from '../device/device-stream.ts'
+import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
+import type { Body, BodyFacts, BodyPart, BodyResult } from './body.ts'
+import { continueFrom, type Rest } from './continue-from.ts'
+import { isOrdered, NO_END, readClaims, statusOfEnd } from './device-claims.ts'
+import type { ReopenStep } from './leased-streams.ts'
+import { type BodyPlaces, PositionLog } from './position.ts'
+import type { Source } from './source.ts'
+
+export interface RelayRequest {
+  /** A plan of one step. */
+  readonly plan: DownloadPlan
+  /** Opened with `isRelayed`; nothing of its body has been read. */
+  readonly source: Source
+  /** Where in a larger body the source's records begin; 0: the source is the whole body. */
+  readonly startBytes: number
+  /** Ends the wait of a body that is parked, too. */
+  readonly signal: AbortSignal
+}
+
+const PARKED = new Error('the download is parked')
+const NOTHING = new Uint8Array(0)
+
+export class RelayedBody implements Body {
+  readonly encoding: Encoding
+  readonly facts: BodyFacts
+  /**
+   * A device need not compress the same packets into the same bytes again; what was followed has its packets
+   * in another order when it is asked for as history; and one that knows no After= would send all of it again.
+   */
+  readonly isParkable: boolean
+  readonly #plan: DownloadPlan
+  readonly #signal: AbortSignal
+  #source: Source
+  /** Where in the whole body the source began, its header included. */
+  #sourceFrom: number
+  /** After the download was parked: picks what the source brings behind what was given. */
+  #rest: Rest | undefined
+  /** The cut mark behind what was given, while the rest has not begun. */
+  #markBefore: Uint8Array = NOTHING
+  #wholeBytesBefore = 0
+  /** The positions so far; undefined for a compressed body, which cannot be continued. */
+  readonly #log: PositionLog | undefined
+  /** A header of the source's own that is no part of the whole body. */
+  #headerBytesLeft = 0
+  #bytes = 0
+  #isWhole = false
+  /** While the download is parked: resolves to how its stream is opened again. */
+  #parked: PromiseWithResolvers<ReopenStep> | undefined
+  /** Ends what is being opened when it is parked again. */
+  #park = new AbortController()
+
+  constructor({ plan, source, startBytes, signal }: RelayRequest) {
+    const { encoding, headers } = source
+    this.encoding = encoding
+    this.facts = { claims: readClaims(headers), clocks: new Map(), missing: [] }
+    const knowsAfter = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
+    this.isParkable = encoding === 'none' && !plan.query.follow && knowsAfter
+    this.#plan = plan
+    this.#signal = signal
+    this.#source = source
+    this.#sourceFrom = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#headerBytesLeft = startBytes === 0 ? 0 : PCAP_HEADER_BYTES
+    if (encoding === 'none') this.#log = new PositionLog(startBytes)
+  }
+
+  get chunks(): AsyncIterable<Uint8Array> {
+    return this.#pull()
+  }
+
+  async pour(sink: (part: BodyPart) => void): Promise<void> {
+    for (;;) {
+      try {
+        await this.#source.body.pour((read) => this.#pass(read, sink))
+        break
+      } catch (error) {
+        await this.#goOn(this.#rest?.meaningOf(error) ?? error)
+      }
+    }
+    this.#rest?.end()
+    this.#isWhole = true
+  }
+
+  cutMark(): Uint8Array {
+    return this.#rest?.hasBegun === false ? this.#markBefore : this.#source.body.cutMark()
+  }
+
+  result(): BodyResult {
+    const { device, body } = this.#source
+    // Only the device knows how many packets there are.
+    const end = this.#isWhole ? body.end : NO_END
+    const bytes = BigInt(this.#bytes)
+    return {
+      ...end,
+      bytes,
+      duplicates: undefined,
+      perDevice: [
+        {
+          device,
+          status: statusOfEnd(end),
+          packets: end.packets,
+          bytes,
+          firstNs: undefined,
+          lastNs: undefined,
+          corruptBlocks: end.corruptBlocks,
+          retries: 0,
+          outOfOrder: 0,
+          isOrdered: isOrdered(this.#plan.query, this.facts.claims),
+          stalledMs: 0,
+          clock: undefined,
+          missing: undefined,
+          error: undefined,
+        },
+      ],
+    }
+  }
+
+  places(): BodyPlaces | undefined {
+    return this.#log?.places(this.#source.header, this.#wholeBytes)
+  }
+
+  park(): void {
+    const parked = Promise.withResolvers<ReopenStep>()
+    // The promise may be rejected before anybody waits for it.
+    parked.promise.catch(() => undefined)
+    this.#signal.addEventListener('abort', () => parked.reject(this.#signal.reason), { once: true })
+    this.#parked = parked
+    this.#park.abort(PARKED)
+    this.#source[Symbol.dispose]()
+  }
+
+  unpark(reopen: ReopenStep): void {
+    this.#park = new AbortController()
+    this.#parked?.resolve(reopen)
+  }
+
+  [Symbol.dispose](): void {
+    this.#source[Symbol.dispose]()
+  }
+
+  get #wholeBytes(): number {
+    if (this.#rest?.hasBegun === false) return this.#wholeBytesBefore
+    return this.#sourceFrom + (this.#source.body.wholeBytes ?? 0)
+  }
+
+  async *#pull(): AsyncGenerator<Uint8Array> {
+    const { body } = this.#source
+    for await (const chunk of body) {
+      this.#follow([chunk], body.recordAt)
+      // The source reuses its buffer at once, a body's chunks live longer.
+      yield Buffer.from(chunk)
+    }
+    this.#isWhole = true
+  }
+
+  #pass(read: BodyRead, sink: (part: BodyPart) => void): void {
+    const { data, framed, open, release } = read
+    const rest = this.#rest
+    const { recordAt } = this.#source.body
+    if (rest === undefined) {
+      this.#follow(data, recordAt)
+      sink({ data, release, framing: { framed, open } })
+      return
+    }
+    const isAllMissing = rest.hasBegun
+    try {
+      const missing = data.map((piece) => rest.take(piece)).filter((piece) => piece.length > 0)
+      this.#follow(missing, isAllMissing ? recordAt : undefined)
+      sink({ data: missing, release })
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  /** Waits until it is parked no more, and has a stream again. Throws `failure` when it is not parked. */
+  async #goOn(failure: unknown): Promise<void> {
+    const parked = this.#parked
+    if (parked === undefined) throw failure
+    const reopen = await parked.promise
+    try {
+      if (this.#parked === parked) {
+        this.#parked = undefined
+        await this.#openAgain(reopen)
+      }
+    } catch (error) {
+      await this.#goOn(error)
+    }
+  }
+
+  /** Opens the device's stream again, near the place where the body stopped. */
+  async #openAgain(reopen: ReopenStep): Promise<void> {
+    const delivered = { bytes: this.#log?.bytes ?? 0, places: this.places() }
+    this.#markBefore = this.cutMark()
+    this.#wholeBytesBefore = this.#wholeBytes
+    const { plan, startBytes, rest } = continueFrom(this.#plan, delivered)
+    const [step] = plan.steps
+    const signal = AbortSignal.any([this.#signal, this.#park.signal])
+    this.#source = await reopen(step as DownloadStep, signal)
+    this.#sourceFrom = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#rest = rest
+  }
+
+  /** The next bytes that are given; `recordAt` as SourceBody has it. */
+  #follow(pieces: readonly Buffer[], recordAt: number | undefined): void {
+    const log = this.#log
+    let offset = recordAt ?? Infinity
+    for (const piece of pieces) {
+      const isPlace = offset >= 0 && offset < piece.length
+      if (log?.isDue && isPlace && !this.#plan.query.follow) log.mark(piece, offset, null)
+      offset -= piece.length
+      this.#bytes += piece.length
+      const ownHeader = Math.min(this.#headerBytesLeft, piece.length)
+      this.#headerBytesLeft -= ownHeader
+      log?.add(piece.subarray(ownHeader))
+    }
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * Devices of other makers say nothing of what they pass over: one that does not heed a filter sends all packets as if they had
+ * passed it. So each has to show first that it heeds it: of a moment in which it has packets, none may pass a filter that none can
+ * pass. A gateway asks that once in a while, with the stream that the download has a lease for.
+ */
+import { setTimeout as delay } from 'node:timers/promises'
+import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
+import { PCAP_HEADER_BYTES, parsePcapHeader, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import type { DeviceClient } from '../device/device-client.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
+import type { DeviceStream } from '../device/device-stream.ts'
+import { MERGE_READ_SIZE } from '../device/read-size.ts'
+import type { DownloadStep } from '../fleet/plan.ts'
+
+/** Filters that no packet passes, and that every compiler takes. */
+const PASSES_NONE = { FilterBPF: 'less 0', FilterFrame: 'capture.port==0 and capture.port!=0' } as const
+type FilterName = keyof typeof PASSES_NONE
+
+/** What chooses packets by name and time; the time of a packet is that of the device. */
+const RANGE_NAMES = ['StreamName', 'TSBegin', 'TSEnd', 'TSUnit', 'TSZone', 'Start', 'Stop']
+/** Devices may cut times to milliseconds. */
+const MOMENT_NS = 1_000_000n
+/** Another appliance may come to the address. */
+const SHOWN_FOR_MS = 600_000
+
+/** When a device has shown that it heeds a filter in downloads of one kind (performance.now()). */
+const SHOWN = new WeakMap<DeviceClient, Map<string, number>>()
+
+interface Asking {
+  readonly caller: string
+  readonly signal: AbortSignal
+}
+
+/** nothing: the device has no packet that could show it, so that none may come. */
+export type ShownFilters = 'all' | 'nothing'
+
+/** Packets are removed where a device needs room: so often another first one is taken. */
+const ROUNDS = 3
+
+/**
+ * Resolves when the device heeds the filters of the step. Fails with bad-parameter when it does not know one, with
+ * device-protocol when it shows nothing, or as openStream().
+ */
+export async function awaitShownFilters(
+  client: DeviceClient,
+  { device, target }: Pick<DownloadStep, 'device' | 'target'>,
+  asking: Asking,
+): Promise<ShownFilters> {
+  const { pathname, searchParams } = new URL(target, 'http://device')
+  const shown = SHOWN.get(client) ?? new Map<string, number>()
+  SHOWN.set(client, shown)
+  const keyOf = (name: FilterName) => `${pathname} ${name}`
+  const isLate = (name: FilterName) =>
+    performance.now() - (shown.get(keyOf(name)) ?? -Infinity) > SHOWN_FOR_MS
+  const names = FILTER_NAMES.filter((name) => searchParams.has(name) && isLate(name))
+  if (names.length === 0) return 'all'
+  const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
+  const whole = `${pathname}?${joined(range)}`
+  for (let round = 0; round < ROUNDS; round++) {
+    const startMs = performance.now()
+    const firstNs = await firstTimeOf(client, whole, asking)
+    if (firstNs === undefined) return 'nothing'
+    const tookMs = performance.now() - startMs
+    const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
+    for (const name of names)
+      if (
+        await sendsPackets(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, {
+          asking,
+          tookMs,
+        })
+      )
+        throw unknownTo(device, name)
+    // The packet is there still: it was the filter that kept it back.
+    if ((await firstTimeOf(client, moment, asking)) === undefined) continue
+    for (const name of names) shown.set(keyOf(name), performance.now())
+    return 'all'
+  }
+  throw deviceProtocol(
+    device,
+    'does not find a packet again by its time, so that it cannot show that it filters',
+  )
+}
+
+/** What asks for all packets of a moment in a download of the same kind; of a whole capture there is nothing less. */
+function momentOf(pathname: string, captureName: string | null, firstNs: bigint): string {
+  const [from, to] = [String(firstNs), String(firstNs + MOMENT_NS)]
+  const name = ['StreamName', captureName ?? ''] as const
+  if (pathname.endsWith('/single')) return `${pathname}?${joined([name])}`
+  if (pathname.endsWith('/splittime')) return `${pathname}?${joined([name, ['Start', from], ['Stop', to]])}`
+  return `${pathname}?${joined([
+    ['TSBegin', from],
+    ['TSEnd', to],
+    ['TSUnit', 'nanos'],
+  ])}`
+}
+
+function joined(pairs: readonly (readonly [name: string, value: string])[]): string {
+  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
+}
+
+const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]
+
+/** A device that heeds the filter may look through a whole capture before it knows: one that does not sends its packets sooner. */
+const SOON_MS = 2_000
+
+async function sendsPackets(
+  client: DeviceClient,
+  target: string,
+  { asking, tookMs }: { readonly asking: Asking; readonly tookMs: number },
+): Promise<boolean> {
+  const late = AbortSignal.timeout(Math.ceil(Math.max(SOON_MS, 4 * tookMs)))
+  try {
+    const signal = AbortSignal.any([asking.signal, late])
+    return (await firstTimeOf(client, target, { ...asking, signal })) !== undefined
+  } catch (error) {
+    asking.signal.throwIfAborted()
+    if (late.aborted || (error instanceof CapfleetError && isOfFilter(error))) return false
+    throw error
+  }
+}
+
+/** A device that refuses the filter has looked at it. */
+function isOfFilter({ code, details }: CapfleetError): boolean {
+  return OF_FILTERS.has(code) || details.members?.deviceStatus === 400
+}
+
+const OF_FILTERS: ReadonlySet<ErrorCode> = new Set(['bad-parameter', 'bad-bpf', 'bad-frame-filter'])
+
+/** Of the first packet, in nanoseconds since 1970; undefined: there is none. */
+async function firstTimeOf(
+  client: DeviceClient,
+  target: string,
+  asking: Asking,
+): Promise<bigint | undefined> {
+  using stream = await openPatiently(client, target, asking)
+  const bytes = await firstBytes(stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
+  const { nanoseconds, isBigEndian } = parsePcapHeader(bytes, `device ${client.device.name}`)
+  const record = bytes.subarray(PCAP_HEADER_BYTES)
+  // Zeros fill a file up.
+  if (record.length < RECORD_HEADER_BYTES || record.every((byte) => byte === 0)) return undefined
+  const numberAt = (at: number) => (isBigEndian ? record.readUInt32BE(at) : record.readUInt32LE(at))
+  const [seconds, fraction] = [numberAt(0), numberAt(4)]
+  return BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * (nanoseconds ? 1n : 1_000n)
+}
+
+/** The stream before has just ended: the device may notice that late. */
+async function openPatiently(client: DeviceClient, target: string, asking: Asking): Promise<DeviceStream> {
+  const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
+  for (const pauseMs of FREED_LATE_MS) {
+    try {
+      return await client.openStream(target, options)
+    } catch (error) {
+      if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') throw error
+    }
+    await delay(pauseMs, undefined, { signal: asking.signal })
+  }
+  return await client.openStream(target, options)
+}
+
+async function firstBytes(stream: DeviceStream, count: number): Promise<Buffer> {
+  let bytes: Buffer = Buffer.alloc(0)
+  while (bytes.length < count) {
+    const read = await stream.next()
+    if (read === undefined) break
+    bytes = Buffer.concat([bytes, ...read.data])
+    read.release()
+  }
+  return bytes.subarray(0, count)
+}

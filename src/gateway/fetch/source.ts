@@ -1,0 +1,208 @@
+/** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
+import { CapfleetError } from '../../shared/base/error.ts'
+import { Span } from '../../shared/base/spans.ts'
+import { PCAP_HEADER_BYTES, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import type { Encoding } from '../../shared/query/query-values.ts'
+import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
+import type { DeviceClient } from '../device/device-client.ts'
+import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
+import { isForeign } from '../device/device-kind.ts'
+import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
+import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
+import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
+import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
+import { proveFilters, refuseIgnored } from './proved-filters.ts'
+import { awaitShownFilters } from './shown-filters.ts'
+import { SourceBody } from './source-body.ts'
+
+export interface Source extends Disposable {
+  readonly device: string
+  /** How the stream is encoded, by its first bytes. */
+  readonly encoding: Encoding
+  readonly headers: Readonly<Record<string, string>>
+  /**
+   * All bytes from the first on, once: pulled, or poured to one that passes the framing on too. Ends only when
+   * the body is whole: throws device-unreachable, device-timeout or device-protocol when the stream breaks, ends
+   * without the completion trailer that it announced, or without one inside an element of its format; or the
+   * signal's reason.
+   */
+  readonly body: SourceBody
+  /** The PCAP header; empty when the stream is compressed. */
+  readonly header: Buffer
+}
+
+export interface OpenOptions {
+  /** Label of whoever asked for the download. */
+  readonly caller: string
+  /** Ends the stream too, not only the opening. */
+  readonly signal: AbortSignal
+  /** The device must have sent the header of the stream within this time. */
+  readonly startTimeoutMs: number
+  /** The only source of its download: its bytes will be passed on as they are. */
+  readonly isRelayed?: boolean
+}
+
+/**
+ * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable,
+ * device-timeout, device-protocol, device-rejected, or with what the device's own answer says.
+ * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) the caller gives the
+ * lease back to the queue.
+ */
+export async function openSource(
+  client: DeviceClient,
+  step: DownloadStep,
+  options: OpenOptions,
+): Promise<Source> {
+  const abort = new AbortController()
+  const onAbort = () => abort.abort(options.signal.reason)
+  options.signal.addEventListener('abort', onAbort, { once: true })
+  if (options.signal.aborted) onAbort()
+  const { caller, startTimeoutMs, isRelayed = false } = options
+  const late = setTimeout(
+    () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
+    startTimeoutMs,
+  )
+  const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
+  const onClose = () => {
+    options.signal.removeEventListener('abort', onAbort)
+    span.end(options.signal.aborted ? options.signal.reason : undefined)
+  }
+  try {
+    const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
+    const { target, deviceKind, mayPause = false, isForced } = step
+    const asking = { caller, signal: abort.signal }
+    if (isForced) await span.within(() => proveFilters(client, step.device, asking))
+    const shown = isForeign(deviceKind)
+      ? await span.within(() => awaitShownFilters(client, step, asking))
+      : 'all'
+    const stream = await span.within(() =>
+      client.openStream(target, { ...asking, readSize, mayPause, isForced }),
+    )
+    return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
+  } catch (error) {
+    span.end(error)
+    onClose()
+    throw error
+  } finally {
+    clearTimeout(late)
+  }
+}
+
+interface ReadingOptions {
+  readonly isRelayed: boolean
+  /** It has no packet, because its device had none to show by that it filters. */
+  readonly isEmpty: boolean
+  readonly onClose: () => void
+}
+
+async function startReading(
+  step: DownloadStep,
+  stream: DeviceStream,
+  { isRelayed, isEmpty, onClose }: ReadingOptions,
+): Promise<Source> {
+  const { device, after } = step
+  try {
+    refuseIgnored(step, stream)
+    const { head, first } = after === undefined ? await readFirst(stream) : restAsFile(device, stream, after)
+    const encoding = checkHead(device, head)
+    if (isEmpty && encoding !== 'none')
+      throw deviceProtocol(
+        device,
+        'has no packet in this range that could show that it filters; ask without Compression',
+      )
+    if (isEmpty) await refusePackets(device, stream, first)
+    const body = new SourceBody(stream, { device, encoding, first, isRelayed })
+    return {
+      device,
+      encoding,
+      headers: stream.head.headers,
+      body,
+      header: encoding === 'none' ? head : NO_BYTES,
+      [Symbol.dispose]: () => {
+        onClose()
+        body[Symbol.dispose]()
+      },
+    }
+  } catch (error) {
+    stream[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** Fails with device-protocol when the stream has a packet. Reads it to its end; zeros that fill it up are left out. */
+async function refusePackets(
+  device: string,
+  stream: DeviceStream,
+  first: readonly BodyRead[],
+): Promise<void> {
+  const begin = Buffer.concat(first.flatMap(({ data }) => data))
+  let isEmpty = begin.subarray(PCAP_HEADER_BYTES).every((byte) => byte === 0)
+  for (let read = await stream.next(); isEmpty && read !== undefined; read = await stream.next()) {
+    isEmpty = read.data.every((piece) => piece.every((byte) => byte === 0))
+    read.release()
+  }
+  if (isEmpty) return
+  throw deviceProtocol(device, 'has packets that came after it was to show that it filters; ask again')
+}
+
+/** The file header, or what there is of a compressed stream, and the parts in which it came. */
+interface FirstParts {
+  readonly head: Buffer
+  readonly first: readonly BodyRead[]
+}
+
+/** Reads until there are enough bytes to tell what the stream is, or it has ended. */
+async function readFirst(stream: DeviceStream): Promise<FirstParts> {
+  const first: BodyRead[] = []
+  let head: Buffer = NO_BYTES
+  while (head.length < PCAP_HEADER_BYTES) {
+    const read = await stream.next()
+    if (read === undefined) break
+    const bytes = read.data.reduce((sum, piece) => sum + piece.length, 0)
+    head = Buffer.concat([head, ...read.data], Math.min(head.length + bytes, PCAP_HEADER_BYTES))
+    if (bytes >= PCAP_HEADER_BYTES) first.push(read)
+    else {
+      // Many tiny parts must not hold the buffers that the next ones need.
+      first.push({
+        data: [Buffer.concat(read.data)],
+        framed: read.framed.map((piece) => Buffer.from(piece)),
+        open: read.open,
+        release: () => undefined,
+      })
+      read.release()
+    }
+  }
+  return { head, first }
+}
+
+/** The rest of a body becomes a file again: the header, which the device leaves out, comes first. */
+function restAsFile(device: string, stream: DeviceStream, { bytes, header }: AfterBytes): FirstParts {
+  if (stream.head.headers['capfleet-after'] !== String(bytes)) throw cannotSkip(device)
+  const read = { data: [header], framed: [], open: NO_OPEN_CHUNK, release: () => undefined }
+  return { head: header, first: [read] }
+}
+
+/** The device would have to send its stream again from the first byte on; the gateway does not ask for that. */
+function cannotSkip(device: string): CapfleetError {
+  return new CapfleetError(
+    'not-implemented',
+    `device ${device} cannot begin inside a download (After=), so that it cannot be continued; ask for the rest by TSBegin`,
+    { members: { devices: [device] }, cause: CANNOT_CONTINUE },
+  )
+}
+
+const NO_BYTES = Buffer.alloc(0)
+const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
+const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)
+
+function checkHead(device: string, head: Buffer): Encoding {
+  if (head.subarray(0, 2).equals(GZIP_MAGIC)) return 'gzip'
+  if (head.subarray(0, 4).equals(ZSTD_MAGIC)) return 'zstd'
+  try {
+    parsePcapHeader(head, `device ${device}`)
+    return 'none'
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    throw new CapfleetError(error.code, error.message, { members: { devices: [device] } })
+  }
+}

@@ -1,0 +1,221 @@
+/** What one device says that it holds, asked for in parts where the device can give parts. */
+import { CapfleetError } from '../../shared/base/error.ts'
+import { type DeviceClient, type ListLimits, withinLimit } from '../device/device-client.ts'
+import { type CaptureEntry, isStartOf, newestFirst, readCaptureEntry } from './capture-entry.ts'
+import type { DeviceBreaker } from './health/device-breaker.ts'
+import type { LargeAnswers } from './large-answers.ts'
+import {
+  type ListPage,
+  type ListQuestion,
+  NewestCaptures,
+  QUESTION_PARAMETERS,
+  targetOf,
+} from './list-question.ts'
+import { SharedAnswers, type SharingOptions } from './shared-answers.ts'
+
+/** How lists are read, over all devices. */
+export interface ListReading extends ListLimits {
+  /** How long the head of an answer may take, and each MiB of it from the moment at which it may be read. */
+  readonly timeoutMs: number
+  /** How long a device may take for a whole answer. The time that it waits for others does not count. */
+  readonly totalMs: number
+  readonly largeAnswers: LargeAnswers
+}
+
+/** Whether the device holds a capture of a name: by its full name, or captures that were started by that name. */
+export interface Holding {
+  readonly match: 'full' | 'base' | 'none'
+  /** The newest names that the device holds, to be compared with one that is unknown; none where they were not asked for. */
+  readonly names: readonly string[]
+}
+
+/** The names that a device holds are compared with one that is unknown, which takes microseconds for each. */
+const COMPARED_MAX = 10_000
+/** Longer than any age that is asked for. */
+const HOLDING_KEPT_MS = 2_000
+/** The longest part of a list that does not count as a large answer. */
+const SMALL_LENGTH = 256 * 1_024
+/** How much of a large answer is read at a turn: then those of other devices have theirs. */
+const TURN_LENGTH = 1_024 * 1_024
+
+export class DeviceCaptures {
+  readonly #client: DeviceClient
+  readonly #breaker: DeviceBreaker
+  readonly #reading: ListReading
+  readonly #pages = new SharedAnswers<ListPage>(0)
+  readonly #holdings = new SharedAnswers<Holding | undefined>(HOLDING_KEPT_MS)
+  readonly #names = new SharedAnswers<KnownNames>(HOLDING_KEPT_MS)
+  /** Whether the device can give a part of its list, as its last answer said. */
+  #givesParts: boolean | undefined
+
+  constructor(client: DeviceClient, breaker: DeviceBreaker, reading: ListReading) {
+    this.#client = client
+    this.#breaker = breaker
+    this.#reading = reading
+  }
+
+  /**
+   * The newest captures that are asked for, at least one if there is one, as of now. Fails with device-timeout or as
+   * DeviceClient.getJson does, or with the signal's reason.
+   */
+  page(question: ListQuestion, signal: AbortSignal): Promise<ListPage> {
+    const key = JSON.stringify(question, (_name, value) =>
+      typeof value === 'bigint' ? String(value) : value,
+    )
+    const ask = async (left: AbortSignal) =>
+      (await this.#askPart(question, left)) ?? (await this.#wholeList(question, left))
+    return this.#pages.get(key, { maxAgeMs: 0, signal }, (left) => this.#breaker.run(() => ask(left)))
+  }
+
+  /** Whether the device holds a capture of this full name, or else captures of this base name. Fails as page() does. */
+  async holding(name: string, sharing: SharingOptions): Promise<Holding> {
+    if (this.#givesParts !== false) {
+      const ask = (left: AbortSignal) => this.#breaker.run(() => this.#askHolding(name, left))
+      const holding = await this.#holdings.get(name, sharing, ask)
+      if (holding !== undefined) return holding
+    }
+    const names = await this.#names.get('', sharing, (left) => this.#breaker.run(() => this.#allNames(left)))
+    return names.holding(name)
+  }
+
+  /** Forgets what the device holds, because it has changed. */
+  forget(): void {
+    this.#pages.forget()
+    this.#holdings.forget()
+    this.#names.forget()
+  }
+
+  /** Undefined when the device gives no part of its list. */
+  async #askHolding(name: string, signal: AbortSignal): Promise<Holding | undefined> {
+    const kept = { entries: 1, bytes: 1 }
+    const page = await this.#askPart({ name, limit: 1, kept }, signal)
+    if (page === undefined) return undefined
+    const [found] = page.captures
+    if (found === undefined) return { match: 'none', names: [] }
+    return { match: found.name === name ? 'full' : 'base', names: [] }
+  }
+
+  /** A part of the list; undefined when the device gives none. */
+  async #askPart(question: ListQuestion, signal: AbortSignal): Promise<ListPage | undefined> {
+    if (this.#givesParts === false) return undefined
+    for (let { limit } = question; ; limit *= 2) {
+      const page = await this.#readPart(question, limit, signal)
+      // More captures may have begun at the same time than were asked for, all of them given before.
+      if (page === undefined || page.captures.length > 0 || !page.hasMore) return page
+    }
+  }
+
+  async #readPart(question: ListQuestion, limit: number, signal: AbortSignal): Promise<ListPage | undefined> {
+    const chosen = new NewestCaptures(question)
+    let given = 0
+    const take = (capture: CaptureEntry) => {
+      given += 1
+      chosen.offer(capture)
+    }
+    try {
+      const isPart = await this.#read({ target: targetOf(question, limit), isWhole: false, take }, signal)
+      if (!isPart) return undefined
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      this.#givesParts = false
+      return undefined
+    }
+    const page = chosen.page()
+    return { ...page, hasMore: page.hasMore || given >= limit }
+  }
+
+  async #wholeList(question: ListQuestion, signal: AbortSignal): Promise<ListPage> {
+    const chosen = new NewestCaptures(question)
+    const take = (capture: CaptureEntry) => chosen.offer(capture)
+    await this.#read({ target: '/stream/list', isWhole: true, take }, signal)
+    return chosen.page()
+  }
+
+  async #allNames(signal: AbortSignal): Promise<KnownNames> {
+    const captures: CaptureEntry[] = []
+    const take = (capture: CaptureEntry) => void captures.push({ ...capture, json: '' })
+    await this.#read({ target: '/stream/list', isWhole: true, take }, signal)
+    return new KnownNames(captures.sort(newestFirst).map(({ name }) => name))
+  }
+
+  /**
+   * Reads a list to its end. False: a part was asked for, of a device that does not say that it can give one; nothing was
+   * taken. What may be large is read in turns, and the device's time runs only while it is being read.
+   */
+  async #read({ target, isWhole, take }: ListRequest, signal: AbortSignal): Promise<boolean> {
+    const { timeoutMs, totalMs, largeAnswers } = this.#reading
+    const device = this.#client.device.name
+    const ended = new AbortController()
+    const onHeaders = (headers: Readonly<Record<string, string>>) => {
+      this.#givesParts = canGiveParts(headers[LIST_PARAMETERS_HEADER])
+    }
+    const batches = this.#client.getList(target, this.#reading, { signal: ended.signal, onHeaders })
+    const within = <Result>(limitMs: number, work: () => Promise<Result>) =>
+      withinLimit(device, { timeoutMs: limitMs, signal }, async (limit) => {
+        const end = () => ended.abort(limit.reason)
+        limit.addEventListener('abort', end, { once: true })
+        return await work()
+      })
+    const readTurn = async (lengthMax: number): Promise<boolean> => {
+      for (let length = 0; length < lengthMax; ) {
+        const batch = await batches.next()
+        if (batch.done === true) return true
+        for (const json of batch.value) {
+          take(readCaptureEntry(device, json))
+          length += json.length
+        }
+      }
+      return false
+    }
+    try {
+      await within(timeoutMs, () => batches.next())
+      if (!isWhole && this.#givesParts !== true) return false
+      let isLarge = isWhole
+      for (let leftMs = totalMs; ; isLarge = true) {
+        using _turn = isLarge ? await largeAnswers.begin(device, signal) : undefined
+        const startedMs = performance.now()
+        const lengthMax = isLarge ? TURN_LENGTH : SMALL_LENGTH
+        if (await within(Math.min(timeoutMs, leftMs), () => readTurn(lengthMax))) return true
+        leftMs = Math.max(0, leftMs - (performance.now() - startedMs))
+      }
+    } finally {
+      await batches.return({})
+    }
+  }
+}
+
+interface ListRequest {
+  readonly target: string
+  readonly isWhole: boolean
+  readonly take: (capture: CaptureEntry) => void
+}
+
+/** All names of a device, newest first. */
+class KnownNames {
+  readonly #names: readonly string[]
+  readonly #set: ReadonlySet<string>
+
+  constructor(names: readonly string[]) {
+    this.#names = names
+    this.#set = new Set(names)
+  }
+
+  holding(name: string): Holding {
+    if (this.#set.has(name)) return { match: 'full', names: [] }
+    if (this.#names.some((other) => isStartOf(name, other))) return { match: 'base', names: [] }
+    return { match: 'none', names: this.#names.slice(0, COMPARED_MAX) }
+  }
+}
+
+const LIST_PARAMETERS_HEADER = 'capfleet-list-parameters'
+
+function canGiveParts(header: string | undefined): boolean {
+  const known = new Set(header?.split(',').map((name) => name.trim()))
+  return QUESTION_PARAMETERS.every((name) => known.has(name))
+}
+
+/** Whether the device answered, and did not want to answer that. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof CapfleetError)) return false
+  return error.kind.status < 500 || error.details.members?.deviceStatus !== undefined
+}

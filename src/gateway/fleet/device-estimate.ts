@@ -1,0 +1,47 @@
+/** What a device says that a download would deliver, from its index alone. */
+import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
+import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import type { FleetMember } from './fleet.ts'
+import type { BoundedQuery } from './within-bounds.ts'
+
+export interface DeviceEstimate {
+  readonly packets: bigint
+  /** Of the PCAP, before compression. */
+  readonly bytes: bigint
+  /** Whether it will be that much; else it is that much at most. */
+  readonly exact: boolean
+  readonly linkType: number | null
+  /** The range of time that was looked at, half-open; undefined when the device does not tell. */
+  readonly beginNs: bigint | undefined
+  readonly endNs: bigint | undefined
+}
+
+/** Takes no stream. Fails as DeviceClient.getJson does. */
+export async function estimateDevice(
+  { device, client, breaker }: FleetMember,
+  query: BoundedQuery,
+  { caller, signal }: { readonly caller: string; readonly signal: AbortSignal },
+): Promise<DeviceEstimate> {
+  const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
+  const ask = () => client.getJson(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal, caller })
+  return readEstimate(device.name, await breaker.run(ask))
+}
+
+/** A device is not trusted. */
+function readEstimate(device: string, answer: unknown): DeviceEstimate {
+  const { Packets, Bytes, Exact, LinkType, BeginNs, EndNs } = (answer ?? {}) as Record<string, unknown>
+  if (!isCount(Packets) || !isCount(Bytes)) throw deviceProtocol(device, 'sent an estimate without counts')
+  return {
+    packets: BigInt(Packets),
+    bytes: BigInt(Bytes),
+    exact: Exact === true,
+    linkType: typeof LinkType === 'number' ? LinkType : null,
+    beginNs: isCount(BeginNs) ? BigInt(BeginNs) : undefined,
+    endNs: isCount(EndNs) ? BigInt(EndNs) : undefined,
+  }
+}
+
+function isCount(value: unknown): value is string {
+  return typeof value === 'string' && /^\d{1,20}$/.test(value)
+}

@@ -1,0 +1,111 @@
+/**
+ * Spares callers the time-outs of a device that is down. After several failed probes in a row calls
+ * fail at once; only a probe that succeeds lets calls through again, and the first probe that fails
+ * after that closes the way anew.
+ *
+ * Only probes judge, because a probe is the gateway's own question, the same for everybody. Whether a
+ * call or a download fails depends on what its caller asked: a slow filter is late, a long parameter
+ * comes back in a head that is too large, a damaged capture breaks off each time. So the failure of a
+ * call is no more than a suspicion, which has the device probed at once; a dead device is found as soon
+ * as somebody needs it, and no caller can make the gateway give up a device that is well.
+ *
+ * A device that has vanished from its directory is not probed, and its breaker is open until it is there again.
+ */
+import { CapfleetError } from '../../../shared/base/error.ts'
+import type { Device } from '../../device/device.ts'
+
+/** `closed`: calls go through. `open`: they fail at once. `trial`: they go through, on probation. */
+export type BreakerState = 'closed' | 'open' | 'trial'
+
+export interface BreakerOptions {
+  readonly device: Pick<Device, 'name' | 'absence'>
+  /** How many failed probes in a row open the breaker. */
+  readonly failuresMax: number
+  readonly onOpen: (lastError: CapfleetError) => void
+  /** Called when a call failed in a way that a dead device would explain: a probe is due now. */
+  readonly onSuspicion: () => void
+}
+
+export class DeviceBreaker {
+  readonly #options: BreakerOptions
+  #state: BreakerState = 'closed'
+  #failures = 0
+  /** When the present row of failed probes began (performance.now()). */
+  #firstFailureMs = 0
+  #lastError: CapfleetError | undefined
+
+  constructor(options: BreakerOptions) {
+    this.#options = options
+  }
+
+  get state(): BreakerState {
+    return this.#options.device.absence === undefined ? this.#state : 'open'
+  }
+
+  /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.check()
+    try {
+      const result = await work()
+      this.#succeeded()
+      return result
+    } catch (error) {
+      this.suspect(error)
+      throw error
+    }
+  }
+
+  /** Fails with device-unreachable while the breaker is open. */
+  check(): void {
+    const { name, absence } = this.#options.device
+    if (absence !== undefined) throw absence
+    if (this.#state !== 'open') return
+    const since = new Date(this.#firstFailureMs).toISOString()
+    // Which names the device too.
+    const failure = this.#lastError?.message.replace(`device ${name}`, 'it') ?? 'it failed'
+    throw new CapfleetError(
+      'device-unreachable',
+      `device ${name} has failed since ${since} and is not asked until it answers a probe: ${failure}`,
+      { members: { devices: [name], since }, cause: this.#lastError },
+    )
+  }
+
+  /** Tells that a call failed. Asks for a probe when the device may be to blame; counts nothing. */
+  suspect(error: unknown): void {
+    if (isDeviceFault(error)) this.#options.onSuspicion()
+  }
+
+  /** Tells that a probe went well. The second one in a row ends the trial, as a call that goes well does. */
+  probed(): void {
+    this.#reset(this.#state === 'open' ? 'trial' : 'closed')
+  }
+
+  /** Tells that a probe failed. A device that answers, if only to refuse, is not down. */
+  probeFailed(error: unknown): void {
+    if (!isDeviceFault(error)) return
+    this.#failures += 1
+    if (this.#failures === 1) this.#firstFailureMs = Date.now()
+    this.#lastError = error
+    if (this.#state === 'open') return
+    if (this.#state === 'closed' && this.#failures < this.#options.failuresMax) return
+    this.#state = 'open'
+    this.#options.onOpen(error)
+  }
+
+  /** A call that went well proves nothing while the breaker is open: it may have begun before the failures. */
+  #succeeded(): void {
+    if (this.#state !== 'open') this.#reset('closed')
+  }
+
+  #reset(state: BreakerState): void {
+    this.#state = state
+    this.#failures = 0
+  }
+}
+
+/** An answer with a status of 400 to 499 is the device at work, however odd its body. */
+function isDeviceFault(error: unknown): error is CapfleetError {
+  if (!(error instanceof CapfleetError) || error.kind.blame !== 'device') return false
+  const status = error.details.members?.deviceStatus
+  return typeof status !== 'number' || status < 400 || status > 499
+}

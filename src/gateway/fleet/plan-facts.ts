@@ -1,0 +1,46 @@
+/** What a download or an export takes, as facts for the audit: from the parsed plan, never from the caller's text. */
+
+import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
+import type { BoundedQuery } from './within-bounds.ts'
+
+/** Members of a line of the audit. What is undefined is left out. */
+export interface PlanFacts {
+  readonly devices: readonly string[]
+  readonly kind: BoundedQuery['kind']
+  /** The capture as it was asked for. */
+  readonly capture: string | undefined
+  /** Epoch nanoseconds, half-open. */
+  readonly beginNs: bigint | undefined
+  readonly endNs: bigint | undefined
+  /** Local times that the device reads in its own zone. */
+  readonly localTimes: BoundedQuery['localTimes']
+  /** The caller's own filters, by parameter. */
+  readonly filters: Readonly<Record<string, string>> | undefined
+  /** The filters of the caller's bounds. */
+  readonly forcedFilters: readonly string[] | undefined
+}
+
+export function planFacts(query: BoundedQuery, devices: readonly string[]): PlanFacts {
+  const { kind, captureName, beginNs, endNs, localTimes, forcedFilters } = query
+  const range = kind === 'single' ? { beginNs: undefined, endNs: undefined } : { beginNs, endNs }
+  const filters = ownFilters(query)
+  return {
+    devices,
+    kind,
+    capture: captureName,
+    ...range,
+    localTimes,
+    filters: Object.keys(filters).length === 0 ? undefined : filters,
+    forcedFilters: forcedFilters.length === 0 ? undefined : forcedFilters,
+  }
+}
+
+function ownFilters({ filterBpf, filterDecap, frameFilter, filterRegex }: BoundedQuery) {
+  const { frameFilter: frameRow } = DOWNLOAD_PARAMETERS
+  return {
+    ...(filterBpf === undefined ? {} : { [DOWNLOAD_PARAMETERS.filterBpf.name]: filterBpf }),
+    ...(filterDecap ? { [DOWNLOAD_PARAMETERS.filterDecap.name]: 'true' } : {}),
+    ...(frameFilter.length === 0 ? {} : { [frameRow.name]: frameRow.type.write(frameFilter) }),
+    ...(filterRegex === undefined ? {} : { [DOWNLOAD_PARAMETERS.filterRegex.name]: filterRegex }),
+  }
+}

@@ -1,0 +1,191 @@
+import { CapfleetError } from '../../shared/base/error.ts'
+import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
+import type { FetchCompression } from '../device/device.ts'
+import {
+  type DeviceKind,
+  type ForeignProfile,
+  type IgnorableParameter,
+  isForeign,
+  needsGateway,
+  refuseUnknownTo,
+  withinProfile,
+} from '../device/device-kind.ts'
+import type { BoundedQuery } from './within-bounds.ts'
+
+/** What one device is asked for. */
+export interface DownloadStep {
+  readonly device: string
+  /** Path and query string on the device. */
+  readonly target: string
+  /** The caller may have only packets that pass a filter: the device must first prove that it filters. */
+  readonly isForced: boolean
+  /** Default: one that knows all parameters. */
+  readonly deviceKind?: DeviceKind | undefined
+  /** Of a device of another maker: what it is known to pass over. */
+  readonly ignores?: readonly IgnorableParameter[] | undefined
+  /** How the gateway has the stream compressed that it merges; default: not at all. */
+  readonly fetchCompression?: FetchCompression | undefined
+  /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
+  readonly mayPause?: boolean | undefined
+  /** The device begins with this byte of the body, and has not been asked to compress it; default: with its first one. */
+  readonly after?: AfterBytes | undefined
+}
+
+/** A place in an uncompressed body where a packet begins. */
+export interface AfterBytes {
+  readonly bytes: number
+  /** The PCAP header of the body, which does not come again. */
+  readonly header: Buffer
+}
+
+/**
+ * What will be fetched and what becomes of it: `relay` passes the bytes of the only step on as
+ * they are, `merge` joins all steps by time and compresses the result here.
+ */
+export interface DownloadPlan {
+  readonly kind: 'relay' | 'merge'
+  /** One step for each device, in the order that decides between packets of equal time. */
+  readonly steps: readonly DownloadStep[]
+  readonly query: BoundedQuery
+}
+
+/**
+ * Pure: looks nothing up, asks nobody. `devices` are names in the order of the fleet, at least one.
+ * Fails with bad-parameter when there are more than `devicesMax`.
+ */
+export function planDownload(
+  query: BoundedQuery,
+  devices: readonly string[],
+  devicesMax: number,
+): DownloadPlan {
+  if (devices.length > devicesMax) {
+    throw new CapfleetError(
+      'bad-parameter',
+      `Device chooses ${devices.length} devices, one download may have ${devicesMax}; choose fewer`,
+      { param: 'Device' },
+    )
+  }
+  const [only] = devices
+  if (only !== undefined && devices.length === 1) return planRelay(query, only)
+  if (query.follow) throw followedByMany(devices)
+  return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
+}
+
+/** What the fleet knows of a device by its name. */
+export interface DeviceProfiles {
+  kindOf(device: string): DeviceKind | undefined
+  ignoredBy(device: string): readonly IgnorableParameter[] | undefined
+}
+
+/**
+ * The plan with each device asked for what its kind knows; the gateway does the rest itself. Fails with bad-parameter for
+ * what neither can do. Done twice it changes nothing more.
+ */
+export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): DownloadPlan {
+  const { query } = plan
+  let kind = plan.kind
+  let hasForeign = false
+  for (const { device } of plan.steps) {
+    const profile = profileOf(device, profiles)
+    if (profile === undefined) continue
+    hasForeign = true
+    refuseUnknownTo(profile, device, query)
+    if (needsGateway(profile, query)) kind = 'merge'
+  }
+  if (!hasForeign) return plan
+  const steps = plan.steps.map((step): DownloadStep => {
+    const { device, fetchCompression } = step
+    const profile = profileOf(device, profiles)
+    if (profile === undefined) return step
+    const known = { device, deviceKind: profile.kind, ignores: profile.ignores }
+    if (kind === 'merge') return mergeStep({ ...known, fetchCompression }, query)
+    return { ...known, target: targetOf(withinProfile(profile, query)), isForced: isForced(query) }
+  })
+  return { kind, query, steps }
+}
+
+function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | undefined {
+  const kind = profiles.kindOf(device)
+  return isForeign(kind) ? { kind, ignores: profiles.ignoredBy(device) } : undefined
+}
+
+/** The plan with each stream of a merge compressed on its way to the gateway as its device wants it. */
+export function compressFetches(
+  plan: DownloadPlan,
+  fetchCompressionOf: (device: string) => FetchCompression | undefined,
+): DownloadPlan {
+  if (plan.kind === 'relay') return plan
+  const steps = plan.steps.map((step) =>
+    mergeStep({ ...step, fetchCompression: fetchCompressionOf(step.device) }, plan.query),
+  )
+  return { ...plan, steps }
+}
+
+/**
+ * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap: others go
+ * on with later packets. One that ended at MaxPackets might have sent too few: some of its packets may
+ * be left out as duplicates. One that truncated its timestamps would have told too little of their order. All three
+ * are applied to the merged records.
+ */
+export function mergeStep(
+  {
+    device,
+    deviceKind,
+    ignores,
+    fetchCompression = 'none',
+  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'ignores' | 'fetchCompression'>,
+  query: BoundedQuery,
+): DownloadStep {
+  const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
+  const asked: BoundedQuery = {
+    ...query,
+    compression,
+    maxBytes: undefined,
+    maxPackets: undefined,
+    timeResolution: 'nsec',
+  }
+  const target = targetOf(isForeign(deviceKind) ? withinProfile({ kind: deviceKind, ignores }, asked) : asked)
+  return { device, deviceKind, ignores, fetchCompression, target, isForced: isForced(query) }
+}
+
+/** The same body of one device from a byte of it on. REQUIRES: it is uncompressed, and does not follow. */
+export function fromBytes({ kind, query, steps }: DownloadPlan, after: AfterBytes): DownloadPlan {
+  const target = targetOf({ ...query, afterBytes: BigInt(after.bytes) })
+  return { kind, query, steps: steps.map((step) => ({ ...step, target, after })) }
+}
+
+/** What a device of a merge is asked for from a byte of its body on. */
+export function mergeStepFromBytes(device: string, query: BoundedQuery, after: AfterBytes): DownloadStep {
+  return { ...mergeStep({ device }, { ...query, afterBytes: BigInt(after.bytes) }), after }
+}
+
+/** The same merge of what the devices have from a time on. */
+export function fromTime({ kind, query, steps }: DownloadPlan, beginNs: bigint): DownloadPlan {
+  const later = { ...query, beginNs }
+  return { kind, query: later, steps: steps.map((step) => mergeStep(step, later)) }
+}
+
+/** One device does all the work itself, compression too. */
+function planRelay(query: BoundedQuery, device: string): DownloadPlan {
+  const step = { device, target: targetOf(query), isForced: isForced(query) }
+  return { kind: 'relay', query, steps: [query.follow ? { ...step, mayPause: true } : step] }
+}
+
+/** A device without a packet says nothing, so that the others' packets could not go out either. */
+function followedByMany(devices: readonly string[]): CapfleetError {
+  return new CapfleetError(
+    'bad-parameter',
+    `Follow is for one device, Device chooses ${devices.length}; follow each of them by itself`,
+    { param: 'Follow' },
+  )
+}
+
+function isForced({ forcedFilters }: BoundedQuery): boolean {
+  return forcedFilters.length > 0
+}
+
+function targetOf(query: BoundedQuery): string {
+  // Only below /pcap/ does a device refuse a range of too many captures.
+  const folder = query.capturesMax === undefined ? '/api/v1/pcap' : '/pcap'
+  return `${folder}/${query.kind}?${formatDownloadQuery(query)}`
+}

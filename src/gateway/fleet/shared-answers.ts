@@ -1,0 +1,124 @@
+import { clientGone } from '../../shared/base/error.ts'
+
+interface Asked<Answer> {
+  /** Infinity until it begins. */
+  startedMs: number
+  waiters: number
+  isRunning: boolean
+  readonly left: AbortController
+  readonly answer: Promise<Answer>
+}
+
+export interface SharingOptions {
+  /** How long ago the question may have been asked. */
+  readonly maxAgeMs: number
+  /** Ends the wait of this caller only. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * Questions to one device, asked once for all who want the answer at the same time: a thousand downloads that begin
+ * together cost one question. Of each question one runs at a time; callers that need a newer answer share the next one, so
+ * that no number of callers makes the gateway hold more than two. A question ends when no caller waits for it any more.
+ */
+export class SharedAnswers<Answer> {
+  readonly #keptMs: number
+  readonly #asked = new Map<string, Asked<Answer>>()
+  /** Begin when the running one of the same key has ended. */
+  readonly #next = new Map<string, Asked<Answer>>()
+
+  /** An answer is kept for `keptMs`, which must not be less than any age that is asked for. */
+  constructor(keptMs: number) {
+    this.#keptMs = keptMs
+  }
+
+  /**
+   * The answer of `ask`, which is the same question for the same key; its signal says that no caller waits any more. Fails
+   * as `ask` does, or with the signal's reason; failures are not kept.
+   */
+  async get(
+    key: string,
+    { maxAgeMs, signal }: SharingOptions,
+    ask: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
+    signal.throwIfAborted()
+    const asked = this.#askedSince(key, performance.now() - maxAgeMs, ask)
+    asked.waiters += 1
+    try {
+      return await race(asked.answer, signal)
+    } finally {
+      asked.waiters -= 1
+      if (asked.waiters === 0) this.#leave(key, asked)
+    }
+  }
+
+  /** Forgets all answers, because the device has changed. */
+  forget(): void {
+    this.#asked.clear()
+  }
+
+  #askedSince(key: string, sinceMs: number, ask: (signal: AbortSignal) => Promise<Answer>): Asked<Answer> {
+    const last = this.#asked.get(key)
+    if (last !== undefined && last.startedMs >= sinceMs) return last
+    const begin = (asked: Asked<Answer>) => {
+      this.#asked.set(key, asked)
+      asked.startedMs = performance.now()
+      asked.isRunning = true
+      return ask(asked.left.signal)
+    }
+    if (last?.isRunning !== true)
+      return this.#watch(
+        key,
+        pending((asked) => begin(asked)),
+      )
+    const next = this.#next.get(key)
+    if (next !== undefined) return next
+    const following = pending<Answer>(async (asked) => {
+      await last.answer.catch(() => undefined)
+      if (this.#next.get(key) === asked) this.#next.delete(key)
+      asked.left.signal.throwIfAborted()
+      return await begin(asked)
+    })
+    this.#next.set(key, following)
+    return this.#watch(key, following)
+  }
+
+  #watch(key: string, asked: Asked<Answer>): Asked<Answer> {
+    const forget = () => {
+      if (this.#asked.get(key) === asked) this.#asked.delete(key)
+    }
+    const onAnswer = () => {
+      asked.isRunning = false
+      if (this.#keptMs === 0) forget()
+      else setTimeout(forget, this.#keptMs).unref()
+    }
+    const onFailure = () => {
+      asked.isRunning = false
+      forget()
+    }
+    asked.answer.then(onAnswer, onFailure)
+    return asked
+  }
+
+  #leave(key: string, asked: Asked<Answer>): void {
+    if (this.#next.get(key) === asked) this.#next.delete(key)
+    if (asked.isRunning && this.#asked.get(key) === asked) this.#asked.delete(key)
+    asked.left.abort(clientGone())
+  }
+}
+
+function pending<Answer>(ask: (asked: Asked<Answer>) => Promise<Answer>): Asked<Answer> {
+  const { promise: answer, resolve } = Promise.withResolvers<Answer>()
+  const asked = { startedMs: Infinity, waiters: 0, isRunning: false, left: new AbortController(), answer }
+  resolve(ask(asked))
+  return asked
+}
+
+function race<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    value.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}

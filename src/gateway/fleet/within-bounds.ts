@@ -1,0 +1,58 @@
+/** What the bounds of a caller leave of a download. */
+import type { Bounds } from '../../shared/base/caller.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { DownloadQuery } from '../../shared/query/download-query.ts'
+import { isEnclosed } from '../../shared/query/joined-filter.ts'
+
+declare const BOUNDED: unique symbol
+
+/**
+ * A query within its caller's bounds. What plans, counts, keeps or puts a question to a device takes no other, and only the
+ * functions of this file make one: a path that forgets the bounds does not compile.
+ */
+export interface BoundedQuery extends DownloadQuery {
+  readonly [BOUNDED]: true
+}
+
+/** The query with the caller's filters; fails with bad-bpf or out-of-bounds. */
+export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds): BoundedQuery {
+  if (spanMaxS !== undefined) refuseLongSpan(query, spanMaxS)
+  if (filters.length === 0) return query as BoundedQuery
+  const { filterBpf, filterDecap } = query
+  if (filterDecap)
+    throw outOfBounds(
+      'looks into tunnels, and your filter at packets as they were captured',
+      'FilterBPFDecap',
+    )
+  if (filterBpf !== undefined && !isEnclosed(filterBpf))
+    throw new CapfleetError('bad-bpf', 'FilterBPF has parentheses that do not match', { param: 'FilterBPF' })
+  return withFilters(query, filters)
+}
+
+/** A query that was within its caller's bounds when it was kept, with the filters that were kept beside it. */
+export function withFilters(query: DownloadQuery, forcedFilters: readonly string[]): BoundedQuery {
+  return { ...query, forcedFilters } as BoundedQuery
+}
+
+const NS_PER_S = 1_000_000_000n
+
+function refuseLongSpan({ kind, beginNs, endNs, localTimes }: DownloadQuery, spanMaxS: number): void {
+  const ask = `you may have ${spanMaxS} s at once`
+  if (kind === 'single')
+    throw outOfBounds(`${ask}: give a part of the capture, with Start and Stop`, 'StreamName')
+  if (localTimes !== undefined)
+    throw outOfBounds(
+      `${ask}: give TSZone, or epoch times, so that it can be seen how long that is`,
+      'TSBegin',
+    )
+  if (isLongerThan(endNs - beginNs, spanMaxS)) throw outOfBounds(`${ask}, ask for less`, 'TSEnd')
+}
+
+export function isLongerThan(spanNs: bigint, limitS: number): boolean {
+  return spanNs > BigInt(limitS) * NS_PER_S
+}
+
+export function outOfBounds(message: string, param?: string): CapfleetError {
+  const text = param === undefined ? message : `${param}: ${message}`
+  return new CapfleetError('out-of-bounds', text, param === undefined ? {} : { param })
+}

@@ -1,0 +1,42 @@
+import type { Redis } from 'ioredis'
+import type { Log } from '../../shared/base/log.ts'
+
+const WAIT_S = 5
+const BATCH = 256
+const RETRY_MS = 200
+
+/**
+ * Reads the replica's list of granted ids until `signal` aborts, and calls `onGrant` for each. The
+ * list is durable: what is granted while the connection is down is read afterwards. It has a
+ * connection of its own, which it ends.
+ */
+export async function readLeaseInbox(
+  redis: Redis,
+  key: string,
+  onGrant: (id: string) => void,
+  log: Log,
+  signal: AbortSignal,
+): Promise<void> {
+  const end = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  // Away from Redis, a command waits for ever, also after disconnect().
+  await Promise.race([readOn(redis, key, onGrant, log, signal), end])
+  redis.disconnect()
+}
+
+async function readOn(
+  ...[redis, key, onGrant, log, signal]: Parameters<typeof readLeaseInbox>
+): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const batch = await redis.blmpop(WAIT_S, 1, key, 'LEFT', 'COUNT', BATCH)
+      for (const id of batch?.[1] ?? []) onGrant(id)
+    } catch (error) {
+      if (signal.aborted) return
+      log.debug('lease.inbox-error', { message: (error as Error).message })
+      // The connection object reconnects by itself; this only keeps a permanent error from spinning.
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+  }
+}

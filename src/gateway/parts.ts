@@ -1,0 +1,252 @@
+/** Makes the gateway's parts from its configuration, once, and ends them in the right order. */
+import { fileURLToPath } from 'node:url'
+import { LoginGate } from '../shared/auth/login-gate.ts'
+import { UsersFile } from '../shared/auth/users-file.ts'
+import { readSecret } from '../shared/base/config-file.ts'
+import type { SpanSink } from '../shared/base/ended-span.ts'
+import type { Log } from '../shared/base/log.ts'
+import type { Metrics } from '../shared/base/metrics.ts'
+import { productVersion } from '../shared/base/product-version.ts'
+import { isInsecure } from '../shared/base/setting-schemas.ts'
+import { SpanExporter } from '../shared/base/span-exporter.ts'
+import { LiveLimit } from '../shared/http/live-limit.ts'
+import { PageFiles } from '../shared/http/page-files.ts'
+import { Quotas } from './auth/quotas.ts'
+import { DeviceProxy } from './device/device-proxy.ts'
+import { ExportChanges, RECORD_KEPT_MS } from './export/export-changes.ts'
+import { publishExports } from './export/export-metrics.ts'
+import { CallLimits } from './fleet/call-limits.ts'
+import { FleetEvents } from './fleet/events/fleet-events.ts'
+import type { Fleet } from './fleet/fleet.ts'
+import { FleetRoster } from './fleet/roster/fleet-roster.ts'
+import { SharedRoster } from './fleet/roster/shared-roster.ts'
+import { SharedAnswers } from './fleet/shared-answers.ts'
+import type { GatewayConfig } from './gateway-config.ts'
+import { shuttingDown } from './lease/lease-failure.ts'
+import type { ReadersOf } from './lease/lease-housekeeper.ts'
+import { publishDeviceUse, publishLeases } from './lease/lease-metrics.ts'
+import { LeaseScheduler } from './lease/lease-scheduler.ts'
+import { openAudit } from './open-audit.ts'
+import { openExports } from './open-exports.ts'
+import { openFleet, planRoster } from './open-fleet.ts'
+import { openGatewayRedis } from './open-redis.ts'
+import { openTokens } from './open-tokens.ts'
+import type { RedisTarget } from './redis/redis-connection.ts'
+import { isPrivate } from './redis/redis-settings.ts'
+import { RedisWatch } from './redis/redis-watch.ts'
+import { SharedClock } from './redis/shared-clock.ts'
+import type { GatewayParts } from './routes/gateway-parts.ts'
+import { DownloadOutcomes } from './serve/download-outcomes.ts'
+import { ReceiptStore } from './serve/receipt-store.ts'
+import { RunningDownloads } from './serve/running-downloads.ts'
+
+export interface OwnedParts extends AsyncDisposable {
+  readonly parts: GatewayParts
+  /** Refuses what may last long from now on, and ends what waits or would never end by itself. */
+  drain(): void
+  /**
+   * Takes over those parts of a changed configuration that can change while the gateway runs, and
+   * logs the names of the others. Fails with bad-config; nothing has changed then.
+   */
+  reload(changed: GatewayConfig): Promise<void>
+  /** As TokenKeys.reload. */
+  reloadTokenKeys(): Promise<void>
+}
+
+export interface BuildContext {
+  /** Secrets' files are relative to its folder. */
+  readonly configPath: string
+  readonly log: Log
+  readonly metrics: Metrics
+  /** Ends the wait for a Redis that is away. */
+  readonly signal: AbortSignal
+}
+
+/** Waits for Redis. Fails with bad-config or scheduler-unavailable; nothing is left running then. */
+export async function buildParts(config: GatewayConfig, context: BuildContext): Promise<OwnedParts> {
+  const { configPath, log, metrics, signal } = context
+  await using building = new AsyncDisposableStack()
+  const users = await UsersFile.load(config.auth.users, new LoginGate(config.auth.logins, metrics), {
+    bounds: true,
+  })
+  const roster = await planRoster(config, configPath)
+  const fleet = openFleet(config, metrics, log)
+  const audit = await openAudit(config, { kind: 'gateway', log, metrics }, building)
+  const redis = await openGatewayRedis(config, { configPath, log, signal }, building)
+  const { keyPrefix } = config.redis
+  const clock = building.use(await SharedClock.start({ redis, keyPrefix, metrics, log }))
+  await audit.expireBy(clock)
+  const tokens = await openTokens(config, { users, redis, clock, metrics, log }, building)
+  const leases = await joinScheduler(config, {
+    redis,
+    fleet,
+    metrics,
+    log,
+    sole: isPrivate(config.redis),
+  })
+  building.defer(() => leases.close())
+  publishDeviceUse(leases, () => fleet.devices.map(({ name }) => name), metrics)
+  // After the leases, so that it ends before them: no place is given back under an open stream.
+  building.use(fleet)
+  const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
+  const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
+  await owner.configure(roster)
+  watchShared(config, { redis, fleet, metrics, log }, building)
+  const exports = await openExports(config, configPath, { redis, clock, log }, building)
+  publishExports(exports.store, () => leases.reachable, metrics)
+  const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
+  const receipts = building.use(openReceipts(config, redis, metrics, log))
+  const running = new RunningDownloads()
+  const draining = new AbortController()
+  const parts: GatewayParts = {
+    fleet,
+    events: building.use(new FleetEvents({ fleet, log, metrics })),
+    live: openLive(config, metrics),
+    proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
+    callLimits: new CallLimits(config.control, metrics, fleet),
+    quotas: building.use(new Quotas({ redis, keyPrefix, log })),
+    audit,
+    vouchers: { users, tokens: tokens.verifier },
+    tokens: tokens.handling,
+    tickets: tokens.tickets,
+    page: await PageFiles.read(PAGE_FOLDER),
+    metrics,
+    spans: await openTracing(config, configPath, { metrics, log }, building),
+    log,
+    draining: draining.signal,
+    isInsecure: isInsecure(config.listen),
+    trustedProxies: config.listen.trustedProxies,
+    hstsMaxAgeS: config.listen.hstsMaxAgeS,
+    limits: {
+      ...config.downloads,
+      probeTimeoutMs: config.control.probeTimeoutMs,
+      controlTimeoutMs: config.control.timeoutMs,
+      anonymousSystem: config.auth.anonymousSystem,
+      anonymousMetrics: config.auth.anonymousMetrics,
+      listEntriesMax: config.control.listEntriesMax,
+      timeZone: config.timeZone,
+      tsModeAliases: config.tsModeAliases,
+    },
+    downloads: {
+      leases,
+      fleet,
+      metrics: new DownloadOutcomes(metrics, () => running.count - leases.own.waiting),
+      running,
+      receipts,
+      audit,
+      log,
+      startTimeoutMs: config.downloads.startTimeoutMs,
+      retryPauseMs: config.downloads.retryPauseMs,
+      clientIdleTimeoutMs: config.downloads.clientIdleTimeoutMs,
+      parkAfterMs: config.downloads.parkAfterMs,
+      slowAfterMs: config.downloads.slowAfterMs,
+      parkedIdleTimeoutMs: config.downloads.parkedIdleTimeoutMs,
+    },
+    exports: {
+      ...exports,
+      changes,
+      records: new SharedAnswers(RECORD_KEPT_MS),
+      followers: new LiveLimit(EXPORT_FOLLOWERS),
+      isEnabled: config.exports.enabled,
+      perUserMax: config.exports.perUserMax,
+      devicesMax: config.exports.devicesMax,
+    },
+  }
+  const owned = building.move()
+  const drain = () => {
+    draining.abort(shuttingDown())
+    leases.drain()
+  }
+  const reload = async (changed: GatewayConfig) => {
+    await owner.configure(await planRoster(changed, configPath))
+    const ignored = keysForRestart(config, changed)
+    if (ignored.length > 0) log.warn('config.needs-restart', { keys: ignored })
+  }
+  const reloadTokenKeys = () => tokens.keys.reload()
+  return { parts, drain, reload, reloadTokenKeys, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** undefined: no collector is configured. Fails with bad-config. */
+async function openTracing(
+  { tracing }: GatewayConfig,
+  configPath: string,
+  { metrics, log }: { readonly metrics: Metrics; readonly log: Log },
+  owner: AsyncDisposableStack,
+): Promise<SpanSink | undefined> {
+  if (tracing === undefined) return undefined
+  const { endpoint, ratio } = tracing
+  const token = tracing.token && (await readSecret(tracing.token, configPath, 'tracing.token'))
+  return owner.use(new SpanExporter({ endpoint, token, ratio, version: productVersion(), log, metrics }))
+}
+
+/** Where the set-up builds the page. */
+const PAGE_FOLDER = fileURLToPath(new URL('../../dist-console', import.meta.url))
+
+/** The rest of the configuration is read at the start only. */
+const LIVE_KEYS: ReadonlySet<string> = new Set(['devices', 'deviceDiscovery'])
+
+function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonly string[] {
+  const keys = Object.keys(changed) as (keyof GatewayConfig)[]
+  return keys.filter(
+    (key) => !LIVE_KEYS.has(key) && JSON.stringify(running[key]) !== JSON.stringify(changed[key]),
+  )
+}
+
+/** A program may wait for many exports at once, and each costs little. */
+const EXPORT_FOLLOWERS = { clientsMax: 1_024, callerClientsMax: 128 }
+
+function openLive({ events }: GatewayConfig, metrics: Metrics): LiveLimit {
+  const live = new LiveLimit(events)
+  metrics.gauge('event_clients', 'Clients that follow /v1/events', [], (gauge) => gauge.set(live.used))
+  return live
+}
+
+function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metrics, log: Log): ReceiptStore {
+  const receipts = new ReceiptStore({
+    redis,
+    keyPrefix: config.redis.keyPrefix,
+    perUserMax: config.downloads.receiptsPerUserMax,
+    log,
+  })
+  metrics.gauge('receipts_pending', 'Receipts that Redis has not taken yet', [], (gauge) =>
+    gauge.set(receipts.pending),
+  )
+  return receipts
+}
+
+/** Looks after what the programs on one Redis share, until `owner` ends it. */
+export function watchShared(
+  { redis: { keyPrefix } }: GatewayConfig,
+  { redis, fleet, metrics, log }: Pick<SchedulerParts, 'redis' | 'fleet' | 'metrics' | 'log'>,
+  owner: AsyncDisposableStack,
+): void {
+  owner.use(new RedisWatch({ redis, log, metrics }))
+  owner.use(new SharedRoster({ fleet, redis, keyPrefix, log, metrics }))
+}
+
+async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {
+  const use = await leases.use(names)
+  return new Set(names.filter((_, index) => (use[index]?.used ?? 0) + (use[index]?.waiting ?? 0) > 0))
+}
+
+export interface SchedulerParts {
+  readonly redis: RedisTarget
+  readonly fleet: Fleet
+  readonly metrics: Metrics
+  readonly log: Log
+  /** No other gateway uses this Redis. */
+  readonly sole: boolean
+}
+
+/** Fails with scheduler-unavailable. */
+export async function joinScheduler(
+  config: GatewayConfig,
+  { redis, fleet, metrics, log, sole }: SchedulerParts,
+): Promise<LeaseScheduler> {
+  const { streamsPerDevice } = config.downloads
+  const { keyPrefix } = config.redis
+  const readersOf: ReadersOf = (name) => fleet.readersOf(name)
+  const leases = await LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
+  publishLeases(leases, metrics)
+  return leases
+}

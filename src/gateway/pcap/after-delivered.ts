@@ -1,0 +1,59 @@
+/** Finds the place in a new stream where an earlier stream of the same packets broke off. */
+import type { RecordMark } from '../../../native/record-merge.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { StreamHeader } from '../../shared/pcap/pcap-header.ts'
+import { PcapInput } from './pcap-input.ts'
+
+export interface DeliveredEnd {
+  /** The file header of the earlier stream. */
+  readonly header: StreamHeader
+  /** The delivered packets with which the new stream begins. */
+  readonly mark: RecordMark
+  /** Their timestamp as the device has it, if all of them have the same. */
+  readonly ns: bigint | undefined
+}
+
+/** The cause of the error when it is of no use to ask the device again: it gives other packets now, or cannot. */
+export const CANNOT_CONTINUE = new Error('the stream cannot be continued')
+
+/**
+ * Opens the new stream, checks that the delivered packets are at its beginning and resolves to the
+ * bytes after them. Throws device-protocol, caused by CANNOT_CONTINUE, when they are not the same: the
+ * device has lost or overwritten them since. `chunks` stays with the caller when it throws.
+ */
+export async function afterDelivered(
+  name: string,
+  chunks: AsyncIterator<Uint8Array>,
+  end: DeliveredEnd,
+): Promise<AsyncIterator<Uint8Array>> {
+  const input = await PcapInput.open(name, chunks, { keepsResolution: true })
+  const { header } = input
+  const isSame =
+    header.linkType === end.header.linkType &&
+    header.nanoseconds === end.header.nanoseconds &&
+    header.isBigEndian === end.header.isBigEndian
+  if (!isSame) throw changed(name, 'the file header is another one')
+  const { mark } = end
+  const skipped = await input.skip(mark.packets)
+  if (skipped.packets < mark.packets) {
+    throw changed(name, `it has only ${skipped.packets} of the last ${mark.packets} delivered packets`)
+  }
+  const { firstNs, lastNs } = input.figures
+  const isOtherTime = end.ns !== undefined && (firstNs !== end.ns || lastNs !== end.ns)
+  if (isOtherTime) throw changed(name, 'the packets at the last timestamp are gone')
+  if (skipped.hash !== mark.hash) throw changed(name, 'the last delivered packets are others')
+  const remaining = input.remaining()
+  return {
+    next: () => remaining.next(),
+    // The generator's own return() would be answered only when data comes.
+    return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
+  }
+}
+
+function changed(name: string, what: string): CapfleetError {
+  return new CapfleetError(
+    'device-protocol',
+    `${name}: after it broke off the stream cannot be continued: ${what}`,
+    { members: { devices: [name] }, cause: CANNOT_CONTINUE },
+  )
+}

@@ -1,0 +1,155 @@
+/** Connections to Redis: to one server, or to the one that Sentinels name. */
+import type { ConnectionOptions } from 'node:tls'
+import { Redis, type RedisOptions } from 'ioredis'
+import type { ClientTls } from '../../shared/base/client-tls.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import { outsideOfRequests } from '../../shared/base/request-context.ts'
+import type { Secret } from '../../shared/base/secret.ts'
+
+/** Where Redis is: `url` or `sentinels`. */
+export interface RedisTarget {
+  /** redis://host:port/db, rediss://..., or the absolute path of a Unix socket. */
+  readonly url?: string | undefined
+  readonly sentinels?: SentinelGroup | undefined
+  /** Default: the one that Redis has for all who name none. */
+  readonly user?: string | undefined
+  readonly password?: Secret | undefined
+  /** With Sentinels, `ca` says that they and Redis are asked over TLS. */
+  readonly tls?: ClientTls | undefined
+}
+
+export interface SentinelGroup {
+  readonly addresses: readonly { readonly host: string; readonly port: number }[]
+  /** What the Sentinels call the Redis. */
+  readonly name: string
+  readonly password?: Secret | undefined
+}
+
+/**
+ * What a connection is for. A blocking command holds up every later one of its connection, so those
+ * have their own; and they wait for Redis for ever, while a request would rather fail soon. So do those of BullMQ
+ * ("jobs"), which block longer, and messages, which may not come for long.
+ */
+export type RedisPurpose = 'commands' | 'blocking' | 'jobs' | 'messages'
+
+const CONNECT_TIMEOUT_MS = 2_000
+const COMMAND_TIMEOUT_MS = 3_000
+const RETRY_FIRST_MS = 50
+const RETRY_MOST_MS = 1_000
+/**
+ * A socket that is silent for so long after a command is a dead one, as that of a machine that lost its power. Longer
+ * than a BLMPOP of the inbox waits, or BullMQ for a job.
+ */
+const SOCKET_TIMEOUTS_MS = { commands: 6_000, blocking: 10_000, jobs: 20_000, messages: undefined }
+
+/** A connection that reconnects for ever. The caller ends it with `disconnect()`. */
+export function connectRedis(target: RedisTarget, purpose: RedisPurpose, log: Log): Redis {
+  const options = { ...optionsFor(purpose), ...accessOptions(target) }
+  // The first request that needs it may make it; it serves others, too.
+  const redis = outsideOfRequests(() =>
+    target.url === undefined ? new Redis(options) : new Redis(target.url, options),
+  )
+  redis.on('error', (err: Error) => log.warn('redis.connection-error', { purpose, message: err.message }))
+  return redis
+}
+
+function optionsFor(purpose: RedisPurpose): Omit<RedisOptions, 'replyMapping'> {
+  const socketTimeout = SOCKET_TIMEOUTS_MS[purpose]
+  return {
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    retryStrategy: retryAfterMs,
+    // A server that was made a replica behind our back: the next connection finds the one that writes.
+    reconnectOnError: (error) => error.message.startsWith('READONLY'),
+    ...(purpose === 'commands'
+      ? { commandTimeout: COMMAND_TIMEOUT_MS, maxRetriesPerRequest: 2 }
+      : { maxRetriesPerRequest: null }),
+    ...(socketTimeout === undefined ? {} : { socketTimeout }),
+  }
+}
+
+function accessOptions({ sentinels, user, password, tls }: RedisTarget): Omit<RedisOptions, 'replyMapping'> {
+  const encrypted = tlsOptions(tls)
+  return {
+    ...(user === undefined ? {} : { username: user }),
+    ...(password === undefined ? {} : { password: password.reveal() }),
+    ...(encrypted === undefined ? {} : { tls: encrypted }),
+    ...(sentinels === undefined ? {} : sentinelOptions(sentinels, encrypted)),
+  }
+}
+
+/** undefined: the address says whether there is TLS, and Node knows whom to trust. */
+function tlsOptions({ ca, cert, key }: ClientTls = {}): ConnectionOptions | undefined {
+  if (ca === undefined && cert === undefined) return undefined
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key: key.reveal() }),
+  }
+}
+
+function sentinelOptions(
+  { addresses, name, password }: SentinelGroup,
+  tls: ConnectionOptions | undefined,
+): Omit<RedisOptions, 'replyMapping'> {
+  return {
+    sentinels: addresses.map((address) => ({ ...address })),
+    name,
+    // A failover ends our connections, or leaves them silent. To be told of it as well (failoverDetector) would take a
+    // connection to each Sentinel for each of ours, and ends for good those that are just being opened.
+    failoverDetector: false,
+    sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
+    sentinelRetryStrategy: retryAfterMs,
+    ...(password === undefined ? {} : { sentinelPassword: password.reveal() }),
+    ...(tls === undefined ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+  }
+}
+
+function retryAfterMs(attempts: number): number {
+  return Math.min(RETRY_FIRST_MS * 2 ** Math.min(attempts, 10), RETRY_MOST_MS)
+}
+
+/** BLMPOP, by which replicas are woken, came with 7.0. */
+const VERSION_NEEDED = 7
+
+/**
+ * Fails with bad-config when the server is too old, refuses our password or may throw keys away: a forgotten lease
+ * is a fifth stream on a device. Fails with scheduler-unavailable when it does not answer.
+ */
+export async function checkRedisServer(redis: Redis): Promise<void> {
+  const info = await readServerInfo(redis)
+  const version = /^(?:redis|valkey)_version:(\S+)/m.exec(info)?.[1] ?? 'unknown'
+  if (!(Number.parseInt(version, 10) >= VERSION_NEEDED)) {
+    throw new CapfleetError('bad-config', `redis: version ${version} is too old; 7.0 or newer is needed`, {
+      param: 'redis.url',
+    })
+  }
+  const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'unknown'
+  if (policy !== 'noeviction') {
+    throw new CapfleetError(
+      'bad-config',
+      `redis: maxmemory-policy is ${policy}, so Redis may throw leases away; set it to noeviction`,
+      { param: 'redis.url' },
+    )
+  }
+}
+
+/** What Redis says to who comes without its password, with another one, or as a user who may not ask this. */
+const REFUSAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/
+
+async function readServerInfo(redis: Redis): Promise<string> {
+  try {
+    return await redis.info()
+  } catch (cause) {
+    const { message } = cause as Error
+    if (REFUSAL.test(message)) {
+      throw new CapfleetError('bad-config', `redis.password: Redis lets us not in (${message})`, {
+        cause,
+        param: 'redis.password',
+      })
+    }
+    throw new CapfleetError('scheduler-unavailable', `Redis does not answer (${message}); check redis.url`, {
+      cause,
+      param: 'redis.url',
+    })
+  }
+}

@@ -1,0 +1,64 @@
+/** Checks again and again that Redis can still be used: its settings may be changed while it runs, and so may the server. */
+import type { Redis } from 'ioredis'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import type { Metrics } from '../../shared/base/metrics.ts'
+import { checkRedisServer, connectRedis, type RedisTarget } from './redis-connection.ts'
+
+export interface RedisWatchOptions {
+  readonly redis: RedisTarget
+  readonly log: Log
+  readonly metrics: Metrics
+  /** Default: a minute. */
+  readonly everyMs?: number
+}
+
+const EVERY_MS = 60_000
+
+export class RedisWatch implements AsyncDisposable {
+  readonly #log: Log
+  readonly #redis: Redis
+  readonly #timer: NodeJS.Timeout
+  #checking: Promise<void> | undefined
+  #isUsable = true
+
+  /** Checks at each connection and every `everyMs`, until dispose. */
+  constructor({ redis, log, metrics, everyMs = EVERY_MS }: RedisWatchOptions) {
+    this.#log = log
+    this.#redis = connectRedis(redis, 'commands', log)
+    metrics.gauge(
+      'redis_usable',
+      'Whether Redis has the version and the maxmemory-policy that leases need, as of the last check',
+      [],
+      (gauge) => gauge.set(Number(this.#isUsable)),
+    )
+    this.#redis.on('ready', () => this.#check())
+    this.#timer = setInterval(() => this.#check(), everyMs)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer)
+    this.#redis.disconnect()
+    await this.#checking
+  }
+
+  #check(): void {
+    this.#checking ??= this.#ask().finally(() => {
+      this.#checking = undefined
+    })
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      await checkRedisServer(this.#redis)
+      if (!this.#isUsable) this.#log.info('redis.usable')
+      this.#isUsable = true
+    } catch (error) {
+      // Leases report a Redis that does not answer.
+      if (!(error instanceof CapfleetError) || error.code !== 'bad-config') return
+      // Told each time: until it is mended, Redis may forget leases at any moment.
+      this.#log.error('redis.unusable', { message: error.message })
+      this.#isUsable = false
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/** The audit, for whoever may read it. */
+import { FairLimit } from '../../../shared/base/fair-limit.ts'
+import { takeParameters } from '../../../shared/contract/request-parameters.ts'
+import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../../shared/query/audit-parameters.ts'
+import { parseQueryTime } from '../../../shared/query/query-time.ts'
+import { type AuditPlace, type ChainEntry, readAuditPage } from '../../audit/read-audit.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { seesAll, seesQueries } from '../request/caller-bounds.ts'
+import { requestSignal } from '../request/request-caller.ts'
+import type { RouteContext, RouteHandler } from '../route.ts'
+
+/** A page that nothing fits to takes a second of a processor. */
+const PAGES_AT_ONCE = 2
+
+/** A page of the audit of all gateways and workers that share its folder, the newest lines first. */
+export function listAudit(): RouteHandler {
+  const turns = new FairLimit({ places: PAGES_AT_ONCE })
+  return async (ctx, parts) => {
+    const { limit, after, user, event, device, from, to } = takeParameters(ctx, AUDIT_PARAMETERS)
+    const fromMs = timeOf('From', from, parts)
+    const toMs = timeOf('To', to, parts)
+    using leaving = requestSignal(ctx)
+    const { signal } = leaving
+    using _turn = await turns.acquire(signal, ctx.state.caller?.name)
+    const { entries, next } = await readAuditPage(parts.audit.folder, {
+      limit,
+      after: after === undefined ? undefined : parsePlace(after),
+      user,
+      event,
+      device,
+      fromMs,
+      toMs,
+      isVisible: (line) => maySeeLine(ctx, parts, line),
+      signal,
+    })
+    ctx.set('Cache-Control', 'no-store')
+    ctx.body = {
+      entries: entries.map(({ chain, entry }) => ({ chain, ...entry })),
+      next: next === undefined ? null : `${next.atMs}.${next.seq}.${next.chain}`,
+    }
+  }
+}
+
+/** Who has bounds sees what they did themselves, as far as they may see its devices; filters of others are not theirs. */
+function maySeeLine(ctx: RouteContext, parts: GatewayParts, { entry }: ChainEntry): boolean {
+  const { caller } = ctx.state
+  if (caller === undefined) return false
+  if (seesQueries(ctx)) return true
+  const named = Array.isArray(entry.devices) ? (entry.devices as readonly string[]) : []
+  return entry.user === caller.name && seesAll(parts, named)
+}
+
+function timeOf(
+  parameter: 'From' | 'To',
+  text: string | undefined,
+  { limits }: GatewayParts,
+): number | undefined {
+  if (text === undefined) return undefined
+  const nowNs = BigInt(Date.now()) * 1_000_000n
+  const context = { parameter, unit: undefined, zone: limits.timeZone, nowNs, isEnd: parameter === 'To' }
+  return Number(parseQueryTime(text, context).ns / 1_000_000n)
+}
+
+/** REQUIRES: the text has the form of AUDIT_PLACE. */
+function parsePlace(text: string): AuditPlace | undefined {
+  const { atMs, seq, chain = '' } = AUDIT_PLACE.exec(text)?.groups ?? {}
+  return { atMs: Number(atMs), seq: Number(seq), chain }
+}

@@ -1,0 +1,72 @@
+/** Tickets: ordered by those who may download, redeemed by whoever has the link. */
+import { refuseWithout } from '../../../shared/auth/authenticate.ts'
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { isDownloadPath } from '../../../shared/contract/device-api.ts'
+import { takeParameters } from '../../../shared/contract/request-parameters.ts'
+import { TICKET_PARAMETERS } from '../../../shared/contract/token-parameters.ts'
+import { refuseBody } from '../../../shared/http/request-body.ts'
+import { LINK_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { parseQueryString } from '../../../shared/query/parse-query-string.ts'
+import { badParameter } from '../../../shared/query/query-parameters.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
+import type { GatewayRoute, RouteContext } from '../route.ts'
+
+const TICKET_NAME = LINK_PARAMETERS.ticket.name
+
+/** A link to one download. */
+export async function issueTicket(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  const { for: target, lifetimeS } = takeParameters(ctx, TICKET_PARAMETERS)
+  refuseOtherTarget(target)
+  const { caller } = ctx.state
+  if (caller === undefined) throw new Error('the row needs a caller')
+  const { ticket, expiresMs } = await parts.tickets.issue(caller, target, lifetimeS)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = 201
+  ctx.body = {
+    url: `${target}${target.includes('?') ? '&' : '?'}${TICKET_NAME}=${ticket}`,
+    expiresAt: new Date(expiresMs).toISOString(),
+  }
+}
+
+/**
+ * Knows the caller by the ticket of the request, if it has one and its row is a download. From then on nobody sees the
+ * ticket: no handler, no device, no receipt. Fails as Tickets.redeem does, and with insufficient-scope.
+ */
+export async function admitByTicket(
+  ctx: RouteContext,
+  { context }: Pick<GatewayRoute, 'context'>,
+  { tickets }: GatewayParts,
+): Promise<boolean> {
+  const { querystring } = ctx
+  const at = querystring.lastIndexOf(`${TICKET_NAME}=`)
+  if (at < 0 || (at > 0 && querystring[at - 1] !== '&')) return false
+  ctx.querystring = querystring.slice(0, Math.max(at - 1, 0))
+  if (context?.kind === undefined) return false
+  // It would choose other devices than those of the link.
+  delete ctx.req.headers['capfleet-device']
+  const target = ctx.querystring === '' ? ctx.path : `${ctx.path}?${ctx.querystring}`
+  const ticket = querystring.slice(at + TICKET_NAME.length + 1)
+  const caller = await tickets.redeem(ticket, target, ctx.method !== 'HEAD')
+  ctx.state.caller = caller
+  refuseWithout('capture:download', caller)
+  return true
+}
+
+/** Fails with bad-parameter. */
+function refuseOtherTarget(target: string): void {
+  const { name } = TICKET_PARAMETERS.for
+  const [path = '', ...queries] = target.split('?')
+  if (!/^[!-~]+$/.test(target) || target.includes('#'))
+    throw badParameter(
+      name,
+      'must be a path and a query as they stand in an address: what is no ASCII as %XX',
+    )
+  if (!isDownloadPath(path)) throw badParameter(name, 'must begin with the path of a download')
+  if (parseQueryString(queries.join('?')).has(TICKET_NAME))
+    throw new CapfleetError('bad-parameter', `${name} has a ${TICKET_NAME} already; leave it out`, {
+      param: name,
+    })
+}

@@ -1,0 +1,109 @@
+/** Tokens: issued, listed, revoked. */
+import { type Caller, isOf, originOf } from '../../../shared/base/caller.ts'
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
+import { TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from '../../../shared/contract/token-parameters.ts'
+import { refuseBody } from '../../../shared/http/request-body.ts'
+import { badParameter } from '../../../shared/query/query-parameters.ts'
+import type { WantedToken } from '../../auth/own-tokens.ts'
+import type { TokenRecord } from '../../auth/token-store.ts'
+import { selectDevices } from '../../fleet/select-devices.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { refuseBadFilter } from '../request/check-download.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
+import { answerPrivately, callerOf } from '../request/request-caller.ts'
+import type { RouteContext } from '../route.ts'
+
+/** A token of what the caller may do, or of less. It is told in this answer, and kept nowhere. */
+export async function issueToken(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  const caller = callerOf(ctx)
+  const { lifetimeS, scopes, note, device, filterBpf, ...own } = takeParameters(ctx, {
+    ...TOKEN_PARAMETERS,
+    ...TOKEN_PARAMETER_SPELLINGS,
+  })
+  const bounds = {
+    ...own,
+    devices: eitherSpelling(own.devices, device, ['Devices', 'Device']),
+    filter: eitherSpelling(own.filter, filterBpf, ['Filter', 'FilterBPF']),
+  }
+  await refuseBadBounds(ctx, parts, bounds)
+  const { token, issued } = await parts.tokens.own.issue(caller, { lifetimeS, scopes, bounds, note })
+  ctx.set('Location', `/v1/tokens/${issued.id}`)
+  answerPrivately(ctx, { ...shownToken({ ...issued, revokedMs: undefined }), token }, 201)
+}
+
+function eitherSpelling(
+  one: string | undefined,
+  other: string | undefined,
+  [name, otherName]: readonly [string, string],
+): string | undefined {
+  if (one !== undefined && other !== undefined)
+    throw badParameter(otherName, `is another spelling of ${name}; give one of them`)
+  return one ?? other
+}
+
+export async function listTokens(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  const caller = callerOf(ctx)
+  const records = await parts.tokens.store.list(caller.scopes.has('admin') ? undefined : caller.name)
+  answerPrivately(ctx, { tokens: records.filter((record) => maySeeToken(caller, record)).map(shownToken) })
+}
+
+/** Fails with unknown-token. */
+export async function revokeToken(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  takeNoParameters(ctx)
+  const { store, revocations } = parts.tokens
+  const id = String(ctx.params.id)
+  const found = await store.find(id)
+  if (found === undefined || !maySeeToken(callerOf(ctx), found)) throw unknownToken(id)
+  await store.revoke(found)
+  revocations.add(found)
+  answerPrivately(ctx, shownToken((await store.find(id)) ?? found))
+}
+
+/**
+ * A token sees itself and what was made by it: a thief must not learn of, or revoke, others. One of a provider hangs on
+ * none of ours: like a password it is the user.
+ */
+function maySeeToken(caller: Caller, { id, user, parents, createdMs: madeMs }: TokenRecord): boolean {
+  if (caller.scopes.has('admin')) return true
+  if (!isOf(caller, { user, madeMs })) return false
+  const credential = originOf(caller.credential)
+  if (credential.kind === 'password') return true
+  const isOfProvider = credential.kind === 'token' && credential.chain.length === 0
+  return isOfProvider || id === credential.id || parents.includes(credential.id)
+}
+
+async function refuseBadBounds(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  { devices, filter }: WantedToken['bounds'],
+): Promise<void> {
+  if (devices !== undefined) selectDevices(parts.fleet.devices, devices, TOKEN_PARAMETERS.devices.name)
+  if (filter !== undefined) await refuseBadFilter(ctx, filter, TOKEN_PARAMETERS.filter.name, parts)
+}
+
+function shownToken({ createdMs, expiresMs, revokedMs, parents, note, ...token }: TokenRecord) {
+  return {
+    ...token,
+    note: note ?? null,
+    parentId: parents.at(-1) ?? null,
+    createdAt: instant(createdMs),
+    expiresAt: instant(expiresMs),
+    revokedAt: revokedMs === undefined ? null : instant(revokedMs),
+  }
+}
+
+function instant(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
+function unknownToken(id: string): CapfleetError {
+  return new CapfleetError(
+    'unknown-token',
+    `you have no token ${JSON.stringify(id.slice(0, 64))}; GET /v1/tokens lists yours`,
+  )
+}

@@ -1,0 +1,158 @@
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { givenParameters } from '../../../shared/contract/request-parameters.ts'
+import { refuseLaterRange } from '../../../shared/http/later-range.ts'
+import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
+import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/gateway-options.ts'
+import { badParameter } from '../../../shared/query/query-parameters.ts'
+import { encodingOf } from '../../../shared/query/query-values.ts'
+import { COMMON_PARAMETERS, readParameters } from '../../../shared/query/read-parameters.ts'
+import { foreseeDownload } from '../../fetch/foresee-download.ts'
+import { compressFetches, type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
+import { downloadHead } from '../../serve/download-head.ts'
+import {
+  askedHash,
+  checkSameRequest,
+  optionsAgain,
+  planAgain,
+  type ResumedRequest,
+  resumedRequest,
+} from '../../serve/resume-request.ts'
+import { serveDownload } from '../../serve/serve-download.ts'
+import { orderDownload } from '../exports/export-handlers.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { actorOf, auditChange } from '../request/audited.ts'
+import { refuseBadFilters } from '../request/check-download.ts'
+import { refuseWhileDraining } from '../request/refuse-request.ts'
+import { requestSignal } from '../request/request-caller.ts'
+import type { RouteContext } from '../route.ts'
+import { ownReceipt } from './receipt-handlers.ts'
+
+const WAY_ON =
+  'ask without Range, or for the rest of the same file by Resume=<its Capfleet-Request-Id>&Offset=<bytes of the file>'
+
+/** What is served: planned anew, or again from a receipt. */
+interface PlannedDownload {
+  readonly plan: DownloadPlan
+  readonly options: GatewayOptions
+  readonly resumed: ResumedRequest | undefined
+}
+
+/**
+ * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD has the gateway and the
+ * devices make the same checks, gets the headers and takes no stream.
+ */
+export async function answerDownload(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  makePlan: () => DownloadPlan | Promise<DownloadPlan>,
+): Promise<void> {
+  refuseWhileDraining(parts)
+  refuseLaterRange(ctx.req, WAY_ON)
+  const options = parseGatewayOptions(givenParameters(ctx))
+  const planned =
+    options.resumeId === undefined
+      ? { plan: await makePlan(), options, resumed: undefined }
+      : await continueRequest(ctx, parts, options)
+  const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
+  const { fleet } = parts.downloads
+  await fleet.knowKinds(planned.plan.steps.map(({ device }) => device))
+  const known = withinProfiles(planned.plan, fleet)
+  const plan = compressFetches(known, fetchCompressionOf)
+  refuseImpossible(plan, planned.options)
+  const download = withoutVainDedup(ctx, { ...planned, plan })
+  await refuseBadFilters(ctx, plan, parts)
+  if (options.queueJob) {
+    const order = () => orderDownload(ctx, parts, planned.plan, options)
+    return await auditChange(ctx, parts.audit, order, { subject: 'export.change' })
+  }
+  if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
+  ctx.respond = false
+  await serve(ctx, parts, download)
+}
+
+/** The download that Resume= names, from where its client has it. */
+async function continueRequest(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  options: GatewayOptions,
+): Promise<PlannedDownload> {
+  const receipt = await ownReceipt(ctx, parts, options.resumeId ?? '')
+  const given = givenParameters(ctx)
+  checkSameRequest(receipt, ctx.path, given)
+  const plan = planAgain(receipt, parts.limits.devicesMax)
+  const resumed = resumedRequest(receipt, options.offsetBytes)
+  parts.downloads.metrics.resumed()
+  const query = { ...plan.query, ...readParameters({ waitS: DOWNLOAD_PARAMETERS.waitS }, given) }
+  return { plan: { ...plan, query }, options: optionsAgain(receipt, options), resumed }
+}
+
+/** Of what the devices say of the bytes themselves, nothing is known. */
+async function answerHead(
+  ctx: RouteContext,
+  { callLimits, downloads }: GatewayParts,
+  { plan, options: { onError } }: PlannedDownload,
+): Promise<void> {
+  using leaving = requestSignal(ctx)
+  const facts = await foreseeDownload(
+    plan,
+    { fleet: downloads.fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
+    { user: ctx.state.caller?.name ?? '', onError, signal: leaving.signal },
+  )
+  ctx.respond = false
+  ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
+  ctx.res.end()
+}
+
+async function serve(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  { plan, options, resumed }: PlannedDownload,
+): Promise<void> {
+  const { waitS, waitMaxS } = parts.limits
+  const { caller } = ctx.state
+  using use = await parts.quotas.begin(ctx.state.requestId, caller?.bounds.quotas ?? [])
+  try {
+    await serveDownload(plan, parts.downloads, {
+      req: ctx.req,
+      res: ctx.res,
+      requestId: ctx.state.requestId,
+      user: caller?.name ?? '',
+      timing: ctx.state.timing,
+      revoked: [use.spent, ...(caller === undefined ? [] : [caller.revoked])],
+      onSent: (bytes) => use.sent(bytes),
+      actor: actorOf(ctx),
+      path: ctx.path,
+      querystring: ctx.querystring,
+      waitMs: Math.min(plan.query.waitS ?? waitS, waitMaxS) * 1_000,
+      options,
+      askedHash: askedHash(ctx.path, givenParameters(ctx)),
+      resumed,
+    })
+  } catch (error) {
+    const position = error instanceof CapfleetError ? error.details.members?.position : undefined
+    if (typeof position === 'number') ctx.set('Capfleet-Queue-Position', String(position))
+    throw error
+  }
+}
+
+function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void {
+  if (options.queueJob && options.resumeId !== undefined)
+    throw badParameter('Queue', 'makes an export, which continues nothing; leave out Resume')
+  if (options.align && kind === 'relay') {
+    throw badParameter(
+      'Align',
+      'is for several devices; one alone has nothing to be aligned with, leave it out',
+    )
+  }
+}
+
+/** One device alone has no packet that another one had before: Dedup would do nothing, so it is named as ignored. */
+function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): PlannedDownload {
+  const { plan, options } = download
+  if (plan.kind === 'merge' || options.dedupNs === undefined) return download
+  if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
+    throw badParameter('Dedup', 'is for several devices; one alone has no duplicates of others, leave it out')
+  }
+  const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }
+  return { ...download, plan: { ...plan, query }, options: { ...options, dedupNs: undefined } }
+}

@@ -1,0 +1,103 @@
+/** What a download would deliver, over the fleet and without a stream. */
+
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { JoinedSignal } from '../../../shared/base/joined-signal.ts'
+import { givenParameters } from '../../../shared/contract/request-parameters.ts'
+import { ignoredNames } from '../../../shared/query/ignored-names.ts'
+import { estimatedKind, parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
+import { callerLabel } from '../../device/device-request.ts'
+import { type DeviceEstimate, estimateDevice } from '../../fleet/device-estimate.ts'
+import type { FleetMember } from '../../fleet/fleet.ts'
+import type { BoundedQuery } from '../../fleet/within-bounds.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { isFiltered } from '../request/caller-bounds.ts'
+import { captureHolder } from '../request/capture-holder.ts'
+import { sourceMembers } from '../request/fleet-selection.ts'
+import { parseRequestQuery } from '../request/parse-request-query.ts'
+import { requestSignal } from '../request/request-caller.ts'
+import type { RouteContext } from '../route.ts'
+
+/** A device's own answer, or why it gave none. */
+type Estimated = { readonly device: string } & (
+  | { readonly estimate: DeviceEstimate }
+  | { readonly error: CapfleetError }
+)
+
+/** Fails as the download would for what is the caller's mistake; devices that do not answer are named. */
+export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet' })
+  const members =
+    kind === 'timerange'
+      ? sourceMembers(ctx, parts)
+      : [parts.fleet.get(await captureHolder(query.captureName ?? '', ctx, parts))]
+  using leaving = requestSignal(ctx)
+  using limit = new JoinedSignal([leaving.signal], parts.limits.probeTimeoutMs)
+  const caller = callerLabel(ctx.state.caller?.name ?? '')
+  const answers = await Promise.all(
+    members.map((member) => estimate(member, query, { caller, signal: limit.signal })),
+  )
+  const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
+  if (failed.length > 0) {
+    ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
+  }
+  if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
+  if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
+  ctx.set('Cache-Control', 'no-store')
+  const counted = { ...sumOf(answers), devices: answers.map(shown) }
+  ctx.body = { kind, ...(isFiltered(ctx) ? uncounted(counted) : counted), ignored: query.ignored }
+}
+
+async function estimate(
+  member: FleetMember,
+  query: BoundedQuery,
+  asking: { readonly caller: string; readonly signal: AbortSignal },
+): Promise<Estimated> {
+  const { name: device } = member.device
+  try {
+    return { device, estimate: await estimateDevice(member, query, asking) }
+  } catch (error) {
+    const { signal } = asking
+    const late = signal.aborted && signal.reason instanceof DOMException
+    const failure = late ? tooLate(device) : error
+    // What the caller can mend is the same mistake on every device.
+    if (!(failure instanceof CapfleetError) || failure.kind.status < 500) throw failure
+    return { device, error: failure }
+  }
+}
+
+function tooLate(device: string): CapfleetError {
+  return new CapfleetError('device-timeout', `device ${device} did not answer in time`, {
+    members: { devices: [device] },
+  })
+}
+
+const FILE_HEADER_BYTES = 24n
+
+const NOT_TOLD = { packets: null, bytes: null, exact: false }
+
+/** One file has one header. Exact only when every device told exactly; no sum where none told. */
+function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
+  const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
+  if (told.length === 0 && answers.length > 0) return NOT_TOLD
+  const bytes = told.reduce((sum, one) => sum + one.bytes - FILE_HEADER_BYTES, FILE_HEADER_BYTES)
+  return {
+    packets: String(told.reduce((sum, one) => sum + one.packets, 0n)),
+    bytes: String(bytes),
+    exact: told.length === answers.length && told.every((one) => one.exact),
+  }
+}
+
+/** Devices count packets whatever a filter says: what is left is that the question is right, and who answered it. */
+function uncounted({ devices }: { readonly devices: readonly Record<string, unknown>[] }) {
+  return { ...NOT_TOLD, devices: devices.map((one) => ('error' in one ? one : { ...one, ...NOT_TOLD })) }
+}
+
+function shown(answer: Estimated): Record<string, unknown> {
+  if ('error' in answer) {
+    const { code, message } = answer.error
+    return { device: answer.device, error: { code, detail: message } }
+  }
+  const { packets, bytes, exact, linkType } = answer.estimate
+  return { device: answer.device, packets: String(packets), bytes: String(bytes), exact, linkType }
+}

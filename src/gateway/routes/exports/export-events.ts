@@ -1,0 +1,83 @@
+/** How an export goes on, as server-sent events: each is the whole export, so that none needs the one before it. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { Bell } from '../../../shared/base/bell.ts'
+import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
+import { answerLive } from '../../../shared/http/live-answer.ts'
+import { RECORD_KEPT_MS } from '../../export/export-changes.ts'
+import { ENDED_STATES, shownExport, type WholeExport } from '../../export/export-record.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { callerOf } from '../request/request-caller.ts'
+import type { RouteContext } from '../route.ts'
+import { ownExport } from './export-handlers.ts'
+
+/** Shorter than proxies wait for a byte. */
+const SILENCE_MAX_MS = 15_000
+/** A follower is told no more often. */
+const EVENT_EVERY_MS = 250
+
+/** Ends when the export has, the client leaves or the gateway stops; clients come back with Last-Event-ID then. */
+export async function followExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  const first = { record, files: await parts.exports.store.keptFiles(record) }
+  const seen = Number(ctx.get('Last-Event-ID') || 0)
+  const { name: user } = callerOf(ctx)
+  await answerLive({ draining: parts.draining, live: parts.exports.followers }, ctx, {
+    caller: { user, id: user },
+    contentType: 'text/event-stream; charset=utf-8',
+    texts: (signal) => exportTexts(parts, first, { seen, signal }),
+  })
+}
+
+interface Following {
+  /** The revision that the client has. */
+  readonly seen: number
+  readonly signal: AbortSignal
+}
+
+async function* exportTexts(
+  parts: GatewayParts,
+  first: WholeExport,
+  { seen, signal }: Following,
+): AsyncGenerator<string> {
+  using bell = new Bell()
+  signal.addEventListener('abort', bell.ring, { once: true })
+  let changedMs = performance.now()
+  using _following = parts.exports.changes.follow(first.record.order.id, () => {
+    changedMs = performance.now()
+    bell.ring()
+  })
+  const isSilent = bell.every(SILENCE_MAX_MS)
+  let told = seen
+  for (let whole: WholeExport | undefined = first; whole !== undefined; ) {
+    const { record } = whole
+    if (record.revision > told) yield eventOf(parts, whole)
+    else if (isSilent()) yield ': still there\n\n'
+    told = Math.max(told, record.revision)
+    if (signal.aborted || ENDED_STATES.includes(record.state)) return
+    await delay(EVENT_EVERY_MS, undefined, { signal }).catch(() => undefined)
+    await bell.wait()
+    if (signal.aborted) return
+    whole = await find(parts, record.order.id, { sinceMs: changedMs, signal })
+  }
+}
+
+/** As it was at `sinceMs` or later, read once for all who ask. While Redis is away nothing is told. */
+async function find(
+  { exports, log }: GatewayParts,
+  id: string,
+  { sinceMs, signal }: { readonly sinceMs: number; readonly signal: AbortSignal },
+): Promise<WholeExport | undefined> {
+  try {
+    const maxAgeMs = Math.min(performance.now() - sinceMs, RECORD_KEPT_MS)
+    return await exports.records.get(id, { maxAgeMs, signal }, () => exports.store.findWhole(id))
+  } catch (error) {
+    if (!signal.aborted) log.warn('export.follow-failed', { message: (error as Error).message })
+    return undefined
+  }
+}
+
+function eventOf({ exports: { clock } }: GatewayParts, whole: WholeExport): string {
+  const shown = JSON.stringify(shownExport(whole, clock.nowMs()))
+  return `id: ${whole.record.revision}\nevent: export\ndata: ${shown}\n\n`
+}

@@ -1,0 +1,283 @@
+/** Exports: ordered, listed, shown, cancelled. */
+
+import { refuseWithout } from '../../../shared/auth/authenticate.ts'
+import { isOf } from '../../../shared/base/caller.ts'
+import { CapfleetError } from '../../../shared/base/error.ts'
+import {
+  givenParameters,
+  takeNoParameters,
+  takeParameters,
+} from '../../../shared/contract/request-parameters.ts'
+import { refuseBody } from '../../../shared/http/request-body.ts'
+import { EXPORT_LIST_PARAMETERS, EXPORT_PARAMETERS } from '../../../shared/query/export-options.ts'
+import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/gateway-options.ts'
+import { ignoredNames } from '../../../shared/query/ignored-names.ts'
+import { estimatedKind, parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
+import type { ParameterValues } from '../../../shared/query/query-parameters.ts'
+import { readParameters } from '../../../shared/query/read-parameters.ts'
+import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../export/export-order.ts'
+import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../../export/export-record.ts'
+import { asBefore, fillingOf, isFillable } from '../../export/fill-export.ts'
+import type { Idempotency } from '../../export/known-orders.ts'
+import { type DownloadPlan, planDownload, withinProfiles } from '../../fleet/plan.ts'
+import { planFacts } from '../../fleet/plan-facts.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { madeOf, maySee, seesOthers } from '../request/caller-bounds.ts'
+import { captureHolder } from '../request/capture-holder.ts'
+import { refuseBadFilters } from '../request/check-download.ts'
+import { selectedSources } from '../request/fleet-selection.ts'
+import { parseRequestQuery } from '../request/parse-request-query.ts'
+import { refuseUnsafeChange, refuseWhileDraining, refuseWithoutForm } from '../request/refuse-request.ts'
+import type { RouteContext } from '../route.ts'
+
+type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
+
+/** Orders an export by the parameters of a download. */
+export async function orderExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  const given = givenParameters(ctx)
+  const exported = readParameters(EXPORT_PARAMETERS, given)
+  const plan = await planExport(ctx, parts, 'export')
+  await refuseBadFilters(ctx, plan, parts)
+  await answerOrder(ctx, parts, { plan, options: parseGatewayOptions(given), exported })
+}
+
+/** What an export of this request fetches, from which devices. */
+export async function planExport(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  table: 'export' | 'schedule',
+): Promise<DownloadPlan> {
+  refuseWithoutExports(parts)
+  const kind = estimatedKind(givenParameters(ctx))
+  const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet', table })
+  const devices =
+    kind === 'timerange'
+      ? selectedSources(ctx, parts).map(({ name }) => name)
+      : [await captureHolder(query.captureName ?? '', ctx, parts)]
+  const plan = planDownload(query, devices, parts.exports.devicesMax)
+  const { fleet } = parts.downloads
+  await fleet.knowKinds(devices)
+  withinProfiles(plan, fleet)
+  return plan
+}
+
+/** A download that becomes an export (Queue=job), of one file in the first target. */
+export async function orderDownload(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  plan: DownloadPlan,
+  options: GatewayOptions,
+): Promise<void> {
+  refuseUnsafeChange(ctx)
+  // Its row is that of a download, which changes nothing.
+  refuseWithoutForm(ctx)
+  refuseWithoutExports(parts)
+  if (ctx.state.caller !== undefined) refuseWithout('export:create', ctx.state.caller)
+  const exported = { ...readParameters(EXPORT_PARAMETERS, new Map()), onMissing: options.onError }
+  await answerOrder(ctx, parts, { plan, options, exported })
+}
+
+/** Fails with exports-off. */
+function refuseWithoutExports({ exports }: GatewayParts): void {
+  if (exports.isEnabled) return
+  throw new CapfleetError(
+    'exports-off',
+    'this gateway makes no exports (its setting exports.enabled); download directly, or ask its operator for a place for them',
+  )
+}
+
+interface AskedExport {
+  readonly plan: DownloadPlan
+  readonly options: GatewayOptions
+  readonly exported: ExportOptions
+}
+
+async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
+  const { store, jobs, perUserMax } = parts.exports
+  ctx.state.facts = planFacts(
+    asked.plan.query,
+    asked.plan.steps.map(({ device }) => device),
+  )
+  refuseWhileDraining(parts)
+  const order = orderOf({
+    ...asked,
+    fleet: parts.fleet,
+    defaultTarget: targetName(parts.exports.targets, asked.exported),
+    user: ctx.state.caller?.name ?? '',
+    createdMs: parts.exports.clock.nowMs(),
+    quotas: ctx.state.caller?.bounds.quotas,
+  })
+  await parts.quotas.add(order.id, order.quotas ?? [], 0)
+  const id = await store.create(order, perUserMax, idempotencyOf(ctx))
+  await jobs.start({ id }, await store.liveOf(order.user))
+  const { ignored, timeZone } = asked.plan.query
+  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
+  if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
+  ctx.set('Location', `/v1/exports/${id}`)
+  await show(ctx, parts, await ownExport(ctx, parts, id), 202)
+}
+
+/** The exports of the user, newest first; those of all users for whoever may see what others took. */
+export async function listExports(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { limit, after, state } = takeParameters(ctx, EXPORT_LIST_PARAMETERS)
+  const { store } = parts.exports
+  const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
+  const found: ExportRecord[] = []
+  let page = await store.page({ user, after, limit })
+  for (;;) {
+    for (const record of page.records)
+      if (
+        isThere(parts, record) &&
+        (state ?? record.state) === record.state &&
+        maySeeExport(ctx, parts, record)
+      )
+        found.push(record)
+    if (found.length >= limit || page.next === undefined) break
+    page = await store.page({ user, after: page.next, limit })
+  }
+  const shown = found.slice(0, limit)
+  const last = shown.at(-1)
+  const isMore = found.length > limit || page.next !== undefined
+  ctx.set('Cache-Control', 'no-store')
+  const whole = shown.map(async (record) => ({ record, files: await store.keptFiles(record) }))
+  ctx.body = {
+    exports: (await Promise.all(whole)).map((one) => shownExport(one, parts.exports.clock.nowMs())),
+    next: isMore && last !== undefined ? pageAfter(last.order) : null,
+    workers: await store.workers(),
+  }
+}
+
+/** One export. Fails with unknown-export. */
+export async function showExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  await show(ctx, parts, await ownExport(ctx, parts, ctx.params.id ?? ''))
+}
+
+/** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
+export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  takeNoParameters(ctx)
+  refuseWithoutExports(parts)
+  const { store, jobs } = parts.exports
+  const record = await exportToChange(ctx, parts)
+  const { order, base } = record
+  const nowMs = parts.exports.clock.nowMs()
+  const ended =
+    base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base, record)
+  const cancelled = { ...ended, stage: 'ended', writer: '' } as const
+  const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
+  // It has ended: from now on it is not there any more, and a worker removes its files.
+  if (!isChanged) await store.change(order, { expiresMs: nowMs, isRemoved: true }, { states: ENDED_STATES })
+  await jobs.clean(order.id)
+  await show(ctx, parts, (await store.find(order.id)) ?? record)
+}
+
+/** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
+export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  takeNoParameters(ctx)
+  const { store, jobs } = parts.exports
+  const record = await exportToChange(ctx, parts)
+  const { order } = record
+  if (record.state !== 'partial' || !isFillable(record)) throw nothingToFill(record)
+  refuseLimited(order)
+  for (const device of order.plan.devices) {
+    const { retries } = await store.troubleOf(order.id, device)
+    await store.setTrouble(order.id, device, { retries, sinceMs: null, isGivenUp: false })
+  }
+  await store.change(order, fillingOf(record), { states: ['partial'] })
+  await jobs.start(order, await store.liveOf(order.user))
+  ctx.set('Location', `/v1/exports/${order.id}`)
+  await show(ctx, parts, await ownExport(ctx, parts, order.id), 202)
+}
+
+function nothingToFill({ order, state }: ExportRecord): CapfleetError {
+  const why =
+    state === 'partial'
+      ? 'all that it misses is gone for good'
+      : `it is ${state}, and only a partial one has holes`
+  return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
+}
+
+/** What a limit left out of the files is not known any more. */
+function refuseLimited(order: ExportOrder): void {
+  const { maxBytes, maxPackets, tsMaxNs } = orderedQuery(order)
+  if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return
+  throw new CapfleetError(
+    'export-unfinished',
+    `export ${order.id} has a limit (MaxBytes, MaxPackets or TSMax), behind which its files end; order it again instead`,
+  )
+}
+
+/** The export, for whoever may see it. Fails with unknown-export. */
+export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ExportRecord> {
+  const record = await parts.exports.store.find(id)
+  if (record !== undefined && isThere(parts, record) && maySeeExport(ctx, parts, record)) return record
+  throw new CapfleetError(
+    'unknown-export',
+    `you have no export ${JSON.stringify(id.slice(0, 64))}; GET /v1/exports lists yours`,
+  )
+}
+
+/** The export, for its owner or an administrator. Fails with unknown-export or insufficient-scope. */
+async function exportToChange(ctx: RouteContext, parts: GatewayParts): Promise<ExportRecord> {
+  const record = await ownExport(ctx, parts, ctx.params.id ?? '')
+  refuseChangeOfOthers(ctx, record.order)
+  return record
+}
+
+/** To see what another user has made is not to change it. Fails with insufficient-scope. */
+export function refuseChangeOfOthers(
+  { state: { caller } }: RouteContext,
+  { user, createdMs: madeMs }: Pick<ExportOrder, 'user' | 'createdMs'>,
+): void {
+  if (caller !== undefined && !isOf(caller, { user, madeMs })) refuseWithout('admin', caller)
+}
+
+/** Of what has expired, its files may be gone already. */
+function isThere({ exports: { clock } }: GatewayParts, { expiresMs, isRemoved }: ExportRecord): boolean {
+  return !isRemoved && (expiresMs === undefined || expiresMs > clock.nowMs())
+}
+
+function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportRecord): boolean {
+  const { user, createdMs: madeMs, plan } = order
+  return maySee(ctx, parts, madeOf({ user, madeMs }, plan))
+}
+
+async function show(
+  ctx: RouteContext,
+  { exports: { store, clock } }: GatewayParts,
+  record: ExportRecord,
+  status = 200,
+): Promise<void> {
+  const files = await store.keptFiles(record)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = status
+  ctx.body = shownExport({ record, files }, clock.nowMs())
+}
+
+/** What the request says of being sent again. Fails with bad-parameter. */
+export function idempotencyOf(ctx: RouteContext): Idempotency | undefined {
+  const key = ctx.get('Idempotency-Key')
+  if (key === '') return undefined
+  // An earlier user of the name may have had the same key.
+  const ofUser = `${ctx.state.caller?.sinceMs ?? ''} ${checkedKey(key)}`
+  return { key: ofUser, asked: `${ctx.path}?${ctx.querystring}` }
+}
+
+const KEY_FORM = /^[\x21-\x7e]{1,255}$/
+
+function checkedKey(key: string): string {
+  if (KEY_FORM.test(key)) return key
+  throw new CapfleetError('bad-parameter', 'Idempotency-Key must be 1 to 255 visible ASCII characters', {
+    param: 'Idempotency-Key',
+  })
+}
+
+/** Where a list goes on behind an export. */
+export function pageAfter({ createdMs, id }: Pick<ExportOrder, 'createdMs' | 'id'>): string {
+  return `${createdMs}.${id}`
+}

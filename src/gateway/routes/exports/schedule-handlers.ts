@@ -1,0 +1,169 @@
+/** Schedules of exports: ordered, listed, shown, removed. */
+import { randomUUID } from 'node:crypto'
+import { joinBounds, sameBounds } from '../../../shared/auth/bounds.ts'
+import { isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { givenParameters, takeNoParameters } from '../../../shared/contract/request-parameters.ts'
+import { refuseBody } from '../../../shared/http/request-body.ts'
+import { nextCronMs } from '../../../shared/query/cron-times.ts'
+import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../../shared/query/export-options.ts'
+import { FLEET_PARAMETERS, parseGatewayOptions } from '../../../shared/query/gateway-options.ts'
+import { ignoredNames } from '../../../shared/query/ignored-names.ts'
+import { parseQueryString } from '../../../shared/query/parse-query-string.ts'
+import { badParameter, quote } from '../../../shared/query/query-parameters.ts'
+import { isRelativeTime } from '../../../shared/query/query-time.ts'
+import { type GivenParameters, readParameters } from '../../../shared/query/read-parameters.ts'
+import { orderOf, targetName } from '../../export/export-order.ts'
+import type { Schedule, ScheduleRecord } from '../../export/schedule-store.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { seesOthers } from '../request/caller-bounds.ts'
+import { refuseBadFilters } from '../request/check-download.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
+import type { RouteContext } from '../route.ts'
+import { idempotencyOf, planExport, refuseChangeOfOthers } from './export-handlers.ts'
+
+/** Keeps a schedule whose exports could be ordered now. */
+export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  refuseBody(ctx)
+  refuseProvided(ctx)
+  const given = givenParameters(ctx)
+  refuseFixed(given)
+  const { cron, cronZone = parts.limits.timeZone, missed } = readParameters(SCHEDULE_PARAMETERS, given)
+  const createdMs = parts.exports.clock.nowMs()
+  const nextMs = nextCronMs({ cron, cronZone }, createdMs)
+  await refuseBadOrder(ctx, parts)
+  const { schedules, jobs } = parts.exports
+  const user = ctx.state.caller?.name ?? ''
+  const query = keptQuery(ctx)
+  const bounds = ctx.state.caller?.bounds ?? UNBOUNDED
+  const schedule: Schedule = { id: randomUUID(), user, cron, cronZone, missed, query, bounds, createdMs }
+  const id = await schedules.create(schedule, nextMs, idempotencyOf(ctx))
+  const record = await ownSchedule(ctx, parts, id)
+  await jobs.keepSchedule(id, record.schedule)
+  ctx.set('Location', `/v1/schedules/${id}`)
+  show(ctx, record, 201)
+}
+
+/** The schedules of the user, newest first; those of all users for whoever sees what others took. */
+export async function listSchedules(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
+  const records = (await parts.exports.schedules.list(user)).filter((record) => maySeeSchedule(ctx, record))
+  ctx.set('Cache-Control', 'no-store')
+  ctx.body = { schedules: records.map(shownSchedule) }
+}
+
+/** One schedule. Fails with unknown-schedule. */
+export async function showSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  takeNoParameters(ctx)
+  show(ctx, await ownSchedule(ctx, parts, ctx.params.id ?? ''))
+}
+
+/** No run of it becomes an export any more. */
+export async function removeSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  takeNoParameters(ctx)
+  const { schedules, jobs } = parts.exports
+  const record = await ownSchedule(ctx, parts, ctx.params.id ?? '')
+  refuseChangeOfOthers(ctx, record.schedule)
+  await schedules.remove(record.schedule)
+  await jobs.dropSchedule(record.schedule.id)
+  show(ctx, record)
+}
+
+/** The schedule, for whoever may see it. Fails with unknown-schedule. */
+async function ownSchedule(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ScheduleRecord> {
+  const record = await parts.exports.schedules.find(id)
+  if (record !== undefined && maySeeSchedule(ctx, record)) return record
+  throw new CapfleetError(
+    'unknown-schedule',
+    `you have no schedule ${JSON.stringify(id.slice(0, 64))}; GET /v1/schedules lists yours`,
+  )
+}
+
+/** What it orders lies within the caller's own bounds. */
+function maySeeSchedule(ctx: RouteContext, { schedule }: ScheduleRecord): boolean {
+  const { caller } = ctx.state
+  const { user, createdMs: madeMs } = schedule
+  if (caller === undefined || !(isOf(caller, { user, madeMs }) || seesOthers(ctx))) return false
+  return sameBounds(joinBounds(schedule.bounds, caller.bounds), schedule.bounds)
+}
+
+/** At each run a worker looks into the users file what the user may do then; of users of others it can know nothing. */
+function refuseProvided({ state: { caller } }: RouteContext): void {
+  if (caller?.name.includes(':') !== true) return
+  throw new CapfleetError(
+    'out-of-bounds',
+    `a schedule outlives the token of ${caller.name}; users of identity providers can order exports, but no schedules`,
+  )
+}
+
+/** Packets that are the same at each run need no schedule. */
+function refuseFixed(given: GivenParameters): void {
+  for (const name of ['StreamName', 'Start', 'Stop', 'from', 'to'])
+    if (given.has(name))
+      throw badParameter(
+        name,
+        'means the same at each run; give TSBegin and TSEnd before now, such as -1h and now',
+      )
+  for (const name of ['TSBegin', 'TSEnd']) {
+    const text = given.get(name) ?? ''
+    if (text !== '' && !isRelativeTime(text))
+      throw badParameter(name, `must be a time before the run, such as -1h or now, got ${quote(text)}`)
+  }
+  const { TSBegin, TSEnd } = Object.fromEntries(given)
+  if (TSBegin !== undefined && TSBegin === TSEnd)
+    throw badParameter('TSBegin', `must be before TSEnd, both are ${quote(TSBegin)}`)
+}
+
+/** Fails as the order of such an export would now. */
+async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const given = givenParameters(ctx)
+  const exported = readParameters(EXPORT_PARAMETERS, given)
+  const plan = await planExport(ctx, parts, 'schedule')
+  const defaultTarget = targetName(parts.exports.targets, exported)
+  orderOf({
+    plan,
+    fleet: parts.fleet,
+    options: parseGatewayOptions(given),
+    exported,
+    defaultTarget,
+    user: ctx.state.caller?.name ?? '',
+    createdMs: parts.exports.clock.nowMs(),
+  })
+  await refuseBadFilters(ctx, plan, parts)
+  const { ignored } = plan.query
+  if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
+}
+
+const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(SCHEDULE_PARAMETERS).map(({ name }) => name))
+
+/** What each run asks, as it was given; the devices that a header chose are in it, too. */
+function keptQuery(ctx: RouteContext): string {
+  const pairs = ctx.querystring
+    .split('&')
+    .filter((pair) => [...parseQueryString(pair).keys()].every((name) => !OWN_NAMES.has(name)))
+  const header = ctx.get('Capfleet-Device')
+  const devices = `${FLEET_PARAMETERS.devices.name}=${encodeURIComponent(header)}`
+  return [...pairs.filter((pair) => pair !== ''), ...(header === '' ? [] : [devices])].join('&')
+}
+
+function show(ctx: RouteContext, record: ScheduleRecord, status = 200): void {
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = status
+  ctx.body = shownSchedule(record)
+}
+
+function shownSchedule({ schedule, nextMs, lastMs, lastExportId, error }: ScheduleRecord) {
+  const { createdMs, bounds: _, ...asked } = schedule
+  return {
+    ...asked,
+    kind: 'timerange',
+    createdAt: new Date(createdMs).toISOString(),
+    nextAt: new Date(nextMs).toISOString(),
+    lastAt: lastMs === undefined ? null : new Date(lastMs).toISOString(),
+    lastExportId: lastExportId ?? null,
+    error: error ?? null,
+  }
+}

@@ -1,0 +1,239 @@
+/** /stream/list over the fleet: the entries of all chosen devices, newest first, each with its `Device`. */
+import { LIST_PARAMETERS } from '../../../shared/contract/device-parameters.ts'
+import { takeParameters } from '../../../shared/contract/request-parameters.ts'
+import { CAPTURE_COLUMNS, csvLine } from '../../../shared/query/capture-csv.ts'
+import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { badParameter, quote } from '../../../shared/query/query-parameters.ts'
+import { parseExactly } from '../../device/device-json.ts'
+import type { UnreachableDevice } from '../../fleet/ask-members.ts'
+import { type DeviceCapture, FleetList, type ListChoice, type ListPlace } from '../../fleet/fleet-list.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import { isFiltered } from '../request/caller-bounds.ts'
+import { selectedMembers } from '../request/fleet-selection.ts'
+import { requestSignal } from '../request/request-caller.ts'
+import type { RouteContext } from '../route.ts'
+import { answerList, answerText } from './answer-list.ts'
+import { linkThrough } from './link-through.ts'
+
+/** How many captures are read before the answer begins. Devices that fail until then are named in the header. */
+const HELD_MAX = 10_000
+
+/**
+ * Takes the parameters of a device's list: `StreamName`, `Limit`, `After` (here: `Next` of the page before), `From`, `To`,
+ * `Format=csv`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable. Those that stop answering
+ * after the answer has begun are in `Unreachable` alone; a table is cut then.
+ */
+export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+  const { format, limit, after, ...asked } = takeChoice(ctx)
+  const members = selectedMembers(ctx, parts)
+  using leaving = requestSignal(ctx)
+  const { signal } = leaving
+  const isCoarse = isFiltered(ctx)
+  const choice = isCoarse ? inWholeMinutes(asked) : asked
+  const place = after === undefined ? undefined : await placeOf(after, parts, { isCoarse, signal })
+  const list = new FleetList(members, { ...choice, after: place, most: limit + 1 }, signal)
+  const show = isCoarse ? uncounted : shown
+  const page = await heldFirst(pageOf(list, limit, isCoarse ? coarseText : placeText), HELD_MAX)
+  const { unreachable } = list
+  if (unreachable.length > 0) {
+    ctx.set('Capfleet-Unreachable', unreachable.map(({ device }) => device).join(', '))
+  }
+  const { clientIdleTimeoutMs } = parts.downloads
+  if (format === 'csv') {
+    const lines = csvLines(page, show, () => refuseToEnd(list, unreachable.length))
+    await answerText(ctx, 'text/csv', lines, clientIdleTimeoutMs)
+  } else {
+    const entries = shownEntries(page, show, () => ({ Unreachable: list.unreachable.map(shownFailure) }))
+    await answerList(ctx, { Path: '/capture/', StreamList: true }, entries, clientIdleTimeoutMs)
+  }
+}
+
+function shownFailure({ device, error }: UnreachableDevice): Record<string, string> {
+  return { Device: device, code: error.code, detail: error.message }
+}
+
+/** A table says only at its head which devices are missing: fails with the error of one that has failed since. */
+function refuseToEnd(list: FleetList, failed: number): void {
+  const { unreachable } = list
+  if (unreachable.length > failed) throw unreachable.at(-1)?.error
+}
+
+/** What of the list is asked for. */
+interface Choice extends Omit<ListChoice, 'most' | 'after'> {
+  readonly limit: number
+  /** `Next` of the page before. */
+  readonly after: string | undefined
+  readonly format: 'json' | 'csv'
+}
+
+function takeChoice(ctx: RouteContext): Choice {
+  const parameters = takeParameters(ctx, { ...FLEET_PARAMETERS, ...LIST_PARAMETERS })
+  const { captureName: name, limit = Infinity, after, fromNs, toNs, format } = parameters
+  return { name, limit, after, fromNs, toNs, format }
+}
+
+function placeText({ device, capture: { startNs, name } }: DeviceCapture): string {
+  return `${startNs}/${device}/${name}`
+}
+
+/** The same without the time of the first packet. */
+function coarseText({ device, capture: { name } }: DeviceCapture): string {
+  return `/${device}/${name}`
+}
+
+/** The place that `Next` of a page names. Fails with bad-parameter, or as the device that is asked for it. */
+async function placeOf(
+  text: string,
+  parts: GatewayParts,
+  { isCoarse, signal }: { readonly isCoarse: boolean; readonly signal: AbortSignal },
+): Promise<ListPlace> {
+  const [, startNs = '', device, name] = /^(\d{0,20})\/([^/]+)\/(.+)$/s.exec(text) ?? []
+  if (device === undefined || name === undefined || (startNs === '') !== isCoarse)
+    throw badParameter('After', `must be Next of the page before, got ${quote(text)}`)
+  if (!isCoarse) return { startNs: BigInt(startNs), device, name }
+  const member = parts.fleet.find(device)
+  const list = new FleetList(member === undefined ? [] : [member], { name, most: HELD_MAX }, signal)
+  for await (const { capture } of list.captures())
+    if (capture.name === name) return { startNs: capture.startNs, device, name }
+  for (const { error } of list.unreachable) throw error
+  throw badParameter(
+    'After',
+    `names a capture that is not there any more: ${quote(text)}; begin again without After`,
+  )
+}
+
+/** The captures of one page, which return its `Next` when there are more. */
+type Page = AsyncGenerator<DeviceCapture, string | undefined>
+
+async function* pageOf(list: FleetList, limit: number, textOf: (last: DeviceCapture) => string): Page {
+  let given = 0
+  let last: DeviceCapture | undefined
+  for await (const found of list.captures()) {
+    if (given === limit && last !== undefined) return textOf(last)
+    given += 1
+    last = found
+    yield found
+  }
+  return undefined
+}
+
+/** The same page, of which the first captures have been read. */
+async function heldFirst(page: Page, most: number): Promise<Page> {
+  const held: DeviceCapture[] = []
+  let step = await page.next()
+  for (; step.done !== true && held.length < most; step = await page.next()) held.push(step.value)
+  return (async function* () {
+    yield* held
+    if (step.done === true) return step.value
+    yield step.value
+    return yield* page
+  })()
+}
+
+const BATCH_ENTRIES = 100
+
+/** The entries as they are shown, in batches; then what `rest` gives at the end, and `Next` when there is a further page. */
+async function* shownEntries(
+  page: Page,
+  show: Shown,
+  rest: () => Readonly<Record<string, unknown>>,
+): AsyncGenerator<readonly string[], Readonly<Record<string, unknown>>> {
+  let batch: string[] = []
+  for (;;) {
+    const { value, done } = await page.next()
+    if (done === true) {
+      yield batch
+      return value === undefined ? rest() : { ...rest(), Next: value }
+    }
+    batch.push(JSON.stringify(show(value)))
+    if (batch.length < BATCH_ENTRIES) continue
+    yield batch
+    batch = []
+  }
+}
+
+type Entry = Readonly<Record<string, unknown>>
+type Shown = (found: DeviceCapture) => Entry
+
+/** As its device sent it, to the last digit, with the device's name and links that lead there. */
+function shown({ device, capture: { name, json } }: DeviceCapture): Entry {
+  const capture = parseExactly(json) as Record<string, unknown>
+  return { ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) }
+}
+
+/**
+ * The members that callers with a filter get, and what each must be: a device of another maker could put counts and times
+ * into any text, and a description may have them.
+ */
+const UNCOUNTED_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
+  id: (value) => /^\d{1,6}$/.test(String(value)),
+  Path: isText,
+  PCAP: isText,
+  Del: isText,
+  Link: isText,
+  IsActive: (value) => typeof value === 'boolean',
+  Type: isWord,
+  StreamName: isText,
+  State: isWord,
+  Device: isText,
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
+function isWord(value: unknown): boolean {
+  return /^[A-Za-z_-]{1,32}$/.test(String(value))
+}
+
+const NS_PER_MINUTE = 60_000_000_000n
+
+/** Its times are those of the first and the last packet, whatever these are: whole minutes around them are told. */
+function uncounted(found: DeviceCapture): Entry {
+  const entry = shown(found)
+  const { startNs } = found.capture
+  const [, endNs] = /^(\d{1,20})$/.exec(String(entry.EndTS)) ?? []
+  const told = Object.entries(entry).filter(([name, value]) => UNCOUNTED_MEMBERS[name]?.(value) === true)
+  return {
+    ...Object.fromEntries(told),
+    StartTS: String(startNs - (startNs % NS_PER_MINUTE)),
+    ...(endNs === undefined ? {} : { EndTS: String(minuteAfter(BigInt(endNs))) }),
+  }
+}
+
+/** Rounds outward: exact limits would reveal the times of a capture's first and last packet by bisection. */
+function inWholeMinutes<Asked extends Pick<ListChoice, 'fromNs' | 'toNs'>>(asked: Asked): Asked {
+  const { fromNs, toNs } = asked
+  return {
+    ...asked,
+    fromNs: fromNs === undefined ? undefined : fromNs - (fromNs % NS_PER_MINUTE),
+    toNs: toNs === undefined || toNs % NS_PER_MINUTE === 0n ? toNs : minuteAfter(toNs),
+  }
+}
+
+function minuteAfter(ns: bigint): bigint {
+  return ns - (ns % NS_PER_MINUTE) + NS_PER_MINUTE
+}
+
+const LINK_MEMBERS = ['PCAP', 'Del', 'Link'] as const
+
+function linksThrough(device: string, capture: Readonly<Record<string, unknown>>): Record<string, string> {
+  const links: Record<string, string> = {}
+  for (const name of LINK_MEMBERS) {
+    const link = linkThrough(device, capture[name])
+    if (link !== undefined) links[name] = link
+  }
+  return links
+}
+
+const CSV_COLUMNS = ['Device', ...CAPTURE_COLUMNS]
+
+/** The table; `end` is called when all lines have been given, and may fail. */
+async function* csvLines(page: Page, show: Shown, end: () => void): AsyncGenerator<string, void> {
+  yield csvLine(CSV_COLUMNS)
+  for await (const found of page) {
+    const entry = show(found)
+    yield csvLine(CSV_COLUMNS.map((column) => entry[column]))
+  }
+  end()
+}

@@ -1,0 +1,102 @@
+/** What requests leave in the audit, beside downloads. */
+import type { Credential } from '../../../shared/base/caller.ts'
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { parametersOf } from '../../../shared/contract/endpoint.ts'
+import { givenParameters } from '../../../shared/contract/request-parameters.ts'
+import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
+import type { Audit } from '../../audit/audit-log.ts'
+import type { GatewayRoute, RouteContext } from '../route.ts'
+
+/** Who asks. */
+export function actorOf({ state }: RouteContext): AuditActor {
+  const { caller, address, requestId } = state
+  return {
+    user: caller?.name ?? null,
+    address,
+    credential: caller === undefined ? 'none' : credentialText(caller.credential),
+    requestId,
+  }
+}
+
+function credentialText(credential: Credential): string {
+  return credential.kind === 'password' ? 'password' : `${credential.kind}:${credential.id}`
+}
+
+/** Whether the row changes something, or may. */
+export function isAudited({ isChange, scope }: GatewayRoute): boolean {
+  return isChange === true || scope === 'capture:control' || scope === 'capture:delete'
+}
+
+/** By the begin of the path; all else changes devices. */
+const SUBJECTS = {
+  '/v1/exports': 'export.change',
+  '/v1/schedules': 'schedule.change',
+  '/v1/session': 'session.change',
+  '/v1/tokens': 'token.change',
+  '/v1/tickets': 'ticket.change',
+} as const
+
+type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS] | 'control'
+
+function subjectOf(path: string): Subject {
+  const known = Object.entries(SUBJECTS).find(([begin]) => path === begin || path.startsWith(`${begin}/`))
+  return known?.[1] ?? 'control'
+}
+
+/**
+ * The parameters of a request that its row has, as they were decoded. No handler and no device reads a parameter
+ * otherwise, so a query string that cannot be decoded is refused here. Fails with bad-parameter.
+ */
+export function parameterFacts(ctx: RouteContext, route: GatewayRoute): Readonly<Record<string, string>> {
+  const names = new Set(parametersOf(route).map(({ name }) => name))
+  return Object.fromEntries([...givenParameters(ctx)].filter(([name]) => names.has(name)))
+}
+
+/** What the first line of a change says beside its request. */
+interface ChangeOptions {
+  readonly subject?: Subject
+  readonly parameters?: Readonly<Record<string, string>>
+}
+
+/**
+ * Does what the row does between two lines. Fails with audit-unavailable before anything has changed; what has
+ * changed is answered as it is.
+ */
+export async function auditChange(
+  ctx: RouteContext,
+  audit: Audit,
+  change: () => Promise<void>,
+  { subject = subjectOf(ctx.path), parameters }: ChangeOptions = {},
+): Promise<void> {
+  const record = (event: AuditEventName, details: object) =>
+    audit.record({ ...actorOf(ctx), event, details: { method: ctx.method, path: ctx.path, ...details } })
+  const { device } = ctx.params as { readonly device?: string }
+  if (device !== undefined) ctx.state.facts = { devices: [device] }
+  const selection = ctx.get('Capfleet-Device')
+  await record(`${subject}.begin`, {
+    ...ctx.state.facts,
+    capture: parameters?.StreamName,
+    parameters,
+    query: ctx.querystring,
+    selection: selection === '' ? undefined : selection,
+  })
+  const end = (outcome: object) =>
+    record(`${subject}.end`, { ...ctx.state.facts, ...outcome }).catch(() => undefined)
+  try {
+    await change()
+  } catch (error) {
+    await end(
+      error instanceof CapfleetError ? { status: error.kind.status, error: error.code } : { status: 500 },
+    )
+    throw error
+  }
+  const location = ctx.response.get('Location')
+  await end({ status: ctx.res.statusCode, location: location === '' ? undefined : location })
+}
+
+/** Records that a caller reads what is known of others. Fails with audit-unavailable: then nothing may be sent. */
+export async function auditRead(ctx: RouteContext, audit: Audit, route: GatewayRoute): Promise<void> {
+  const parameters = parameterFacts(ctx, route)
+  const details = { path: ctx.path, parameters, query: ctx.querystring }
+  await audit.record({ ...actorOf(ctx), event: 'access.read', details })
+}

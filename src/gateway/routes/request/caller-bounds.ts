@@ -1,0 +1,71 @@
+/** What callers see within their bounds: of the fleet, and of what was made for them and for others. */
+import { type Caller, isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
+import { type KeptPlan, queryAgain } from '../../fleet/kept-plan.ts'
+import { VisibleFleet } from '../../fleet/visible-fleet.ts'
+import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import type { GatewayRoute, RouteContext } from '../route.ts'
+
+/** The parts as the handlers of this caller get them, so that none of them can see a hidden device. */
+export function visibleParts(parts: GatewayParts, caller: Caller | undefined): GatewayParts {
+  const { devices } = caller?.bounds ?? UNBOUNDED
+  return devices.length === 0 ? parts : { ...parts, fleet: new VisibleFleet(parts.downloads.fleet, devices) }
+}
+
+/** Something that was made for a caller: a download with its receipt, an export, a schedule. */
+export interface Made {
+  readonly user: string
+  readonly madeMs: number
+  readonly devices: readonly string[]
+  readonly forcedFilters: readonly string[]
+  /** Of its time range. Default: not known, or none. */
+  readonly spanNs?: bigint | undefined
+}
+
+/** What was made by a plan. */
+export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Made {
+  const { devices, forcedFilters } = plan
+  const { kind, beginNs, endNs, localTimes } = queryAgain(plan)
+  const spanNs = kind === 'single' || localTimes !== undefined ? undefined : endNs - beginNs
+  return { ...made, devices, forcedFilters, spanNs }
+}
+
+/** Whether the caller may know of it: it is theirs, or they see what others took; and nothing of it is hidden from them. */
+export function maySee(ctx: RouteContext, parts: GatewayParts, made: Made): boolean {
+  const { caller } = ctx.state
+  if (caller === undefined) return false
+  if (!isOf(caller, made) && !seesOthers(ctx)) return false
+  const { filters, spanMaxS } = caller.bounds
+  const hasFilters = filters.every((filter) => made.forcedFilters.includes(filter))
+  const isShort =
+    spanMaxS === undefined || (made.spanNs !== undefined && !isLongerThan(made.spanNs, spanMaxS))
+  return hasFilters && isShort && seesAll(parts, made.devices)
+}
+
+/** Whether the caller sees what others took. */
+export function seesOthers({ state: { caller } }: RouteContext): boolean {
+  return caller?.scopes.has('audit:read') ?? false
+}
+
+/** Whether the caller may see other users' running queries: only without bounds on devices, packets or ranges. */
+export function seesQueries(ctx: RouteContext): boolean {
+  const { devices, filters, spanMaxS } = ctx.state.caller?.bounds ?? UNBOUNDED
+  return seesOthers(ctx) && devices.length === 0 && filters.length === 0 && spanMaxS === undefined
+}
+
+/** A device that has left the fleet is seen by whoever sees all. */
+export function seesAll(parts: GatewayParts, devices: readonly string[]): boolean {
+  if (!(parts.fleet instanceof VisibleFleet)) return true
+  return devices.every((device) => parts.fleet.find(device) !== undefined)
+}
+
+/** Whether the caller may have packets that pass a filter only: then nothing that counts others may be told. */
+export function isFiltered({ state: { caller } }: RouteContext): boolean {
+  return caller !== undefined && caller.bounds.filters.length > 0
+}
+
+/** Fails with out-of-bounds where the row is not for filtered callers. */
+export function refuseFiltered(ctx: RouteContext, { filtered }: Pick<GatewayRoute, 'filtered'>): void {
+  if (filtered !== 'refused' || !isFiltered(ctx)) return
+  throw outOfBounds('you may have packets that pass your filter only, and this path tells of others too')
+}

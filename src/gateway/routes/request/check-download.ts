@@ -1,0 +1,56 @@
+import { CapfleetError } from '../../../shared/base/error.ts'
+import type { DownloadQuery } from '../../../shared/query/download-query.ts'
+import { parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
+import { callerLabel } from '../../device/device-request.ts'
+import { checkFilters, needsCheck } from '../../fleet/check-filters.ts'
+import type { FleetMember } from '../../fleet/fleet.ts'
+import type { DownloadPlan } from '../../fleet/plan.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import type { RouteContext } from '../route.ts'
+import { requestSignal } from './request-caller.ts'
+
+/** A mistake in a filter need not wait for a stream. */
+export async function refuseBadFilters(
+  ctx: RouteContext,
+  plan: DownloadPlan,
+  parts: GatewayParts,
+): Promise<void> {
+  if (!needsCheck(plan.query)) return
+  const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
+  await check(ctx, { query: plan.query, members }, parts)
+}
+
+/** The same for a filter by itself, which the request has in `param`. */
+export async function refuseBadFilter(
+  ctx: RouteContext,
+  filter: string,
+  param: string,
+  parts: GatewayParts,
+): Promise<void> {
+  const given = new Map(Object.entries({ TSBegin: '-1s', TSEnd: 'now', FilterBPF: filter }))
+  const nowNs = BigInt(Date.now()) * 1_000_000n
+  const query = parseDownloadQuery('timerange', given, { zone: parts.limits.timeZone, nowNs })
+  try {
+    await check(ctx, { query, members: parts.fleet.members }, parts)
+  } catch (error) {
+    if (!(error instanceof CapfleetError && error.code === 'bad-bpf')) throw error
+    throw new CapfleetError('bad-bpf', error.message, { ...error.details, param })
+  }
+}
+
+interface Checked {
+  readonly query: DownloadQuery
+  /** One of them is asked; if none answers, nobody. */
+  readonly members: readonly FleetMember[]
+}
+
+async function check(ctx: RouteContext, { query, members }: Checked, parts: GatewayParts): Promise<void> {
+  const member = members.find(({ breaker }) => breaker.state !== 'open')
+  if (member === undefined) return
+  using leaving = requestSignal(ctx)
+  await checkFilters(query, member.client, {
+    caller: callerLabel(ctx.state.caller?.name ?? ''),
+    timeoutMs: parts.limits.probeTimeoutMs,
+    signal: leaving.signal,
+  })
+}

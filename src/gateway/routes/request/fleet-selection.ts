@@ -1,0 +1,62 @@
+import { givenParameters } from '../../../shared/contract/request-parameters.ts'
+import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { parseQueryString, withoutPluses } from '../../../shared/query/parse-query-string.ts'
+import { badParameter } from '../../../shared/query/query-parameters.ts'
+import { readParameters } from '../../../shared/query/read-parameters.ts'
+import type { Device } from '../../device/device.ts'
+import { chooseDevices, chooseSources } from '../../fleet/choose-devices.ts'
+import type { FleetMember } from '../../fleet/fleet.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import type { RouteContext } from '../route.ts'
+
+/**
+ * The devices that the request chooses by Device= or the header Capfleet-Device; neither = all. Fails with
+ * discovery-pending while there may be more of them.
+ */
+export function selectedDevices(ctx: RouteContext, parts: GatewayParts): readonly Device[] {
+  return chooseDevices(parts.fleet, ...selectionOf(ctx))
+}
+
+/** selectedDevices of a request for their packets. Fails with no-device when there is none. */
+export function selectedSources(ctx: RouteContext, parts: GatewayParts): readonly Device[] {
+  return chooseSources(parts.fleet, ...selectionOf(ctx))
+}
+
+/** With the name of the parameter that says so. */
+function selectionOf(ctx: RouteContext): [selection: string | undefined, param: string] {
+  const { devices: parameter } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
+  const header = ctx.headers['capfleet-device'] as string | undefined
+  if (parameter !== undefined && header !== undefined) {
+    throw badParameter('Device', 'and the header Capfleet-Device were both given; give one of them')
+  }
+  return parameter === undefined ? [header, 'Capfleet-Device'] : [parameter, 'Device']
+}
+
+/** selectedMembers of a call that changes them. Fails with bad-parameter if the request does not say which. */
+export function membersToChange(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+  const { devices } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
+  if (devices === undefined && ctx.headers['capfleet-device'] === undefined) {
+    throw badParameter('Device', 'is missing; name the devices to change, or Device=* for all of them')
+  }
+  return selectedMembers(ctx, parts)
+}
+
+/** selectedDevices with what it takes to talk to them. */
+export function selectedMembers(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+  return membersOf(selectedDevices(ctx, parts), parts)
+}
+
+/** selectedSources with what it takes to talk to them. */
+export function sourceMembers(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+  return membersOf(selectedSources(ctx, parts), parts)
+}
+
+function membersOf(devices: readonly Device[], { fleet }: GatewayParts): readonly FleetMember[] {
+  return devices.flatMap(({ name }) => fleet.find(name) ?? [])
+}
+
+/** The query string for a device, which does not know the parameter that chose it. */
+export function withoutDevice(querystring: string): string {
+  const pairs = withoutPluses(querystring).split('&')
+  return pairs.filter((pair) => !parseQueryString(pair).has(FLEET_PARAMETERS.devices.name)).join('&')
+}

@@ -1,0 +1,36 @@
+import { UNBOUNDED } from '../../../shared/base/caller.ts'
+import { givenParameters } from '../../../shared/contract/request-parameters.ts'
+import type { DownloadKind, DownloadQuery } from '../../../shared/query/download-query.ts'
+import type { ParseContext } from '../../../shared/query/parse-download-query.ts'
+import type { GivenParameters } from '../../../shared/query/read-parameters.ts'
+import { type BoundedQuery, withinBounds } from '../../fleet/within-bounds.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import type { RouteContext } from '../route.ts'
+
+/** parseDownloadQuery, or parseLegacyQuery for the paths below /pcap/. */
+export type QueryParser = (kind: DownloadKind, given: GivenParameters, context: ParseContext) => DownloadQuery
+
+export interface RequestedDownload {
+  readonly kind: DownloadKind
+  readonly parse: QueryParser
+  /**
+   * fleet: at the root, where local times without TSZone mean the gateway's zone, and TSMode may be one of its
+   * aliases. gateway: of one device, whose zone and aliases count.
+   */
+  readonly at: 'gateway' | 'fleet'
+  /** As ParseContext has it. */
+  readonly table?: 'export' | 'schedule'
+}
+
+/** The download that the request's parameters ask for, within the bounds of the caller. */
+export function parseRequestQuery(
+  ctx: RouteContext,
+  parts: GatewayParts,
+  { kind, parse, at, table }: RequestedDownload,
+): BoundedQuery {
+  const { timeZone, tsModeAliases } = parts.limits
+  const nowNs = BigInt(Date.now()) * 1_000_000n
+  const words = at === 'fleet' ? { zone: timeZone, timeSourceAliases: tsModeAliases } : { zone: undefined }
+  const context = { ...words, nowNs, at, ...(table === undefined ? {} : { table }) }
+  return withinBounds(parse(kind, givenParameters(ctx), context), ctx.state.caller?.bounds ?? UNBOUNDED)
+}

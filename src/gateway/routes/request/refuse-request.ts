@@ -1,0 +1,44 @@
+import { timingSafeEqual } from 'node:crypto'
+import { CapfleetError } from '../../../shared/base/error.ts'
+import { refuseCrossSite } from '../../../shared/http/cross-site.ts'
+import { FORM_HEADER } from '../../../shared/http/session-cookie.ts'
+import type { GatewayParts } from '../gateway-parts.ts'
+import type { GatewayRoute, RouteContext } from '../route.ts'
+import { isAudited } from './audited.ts'
+
+/** For what may last longer than the gateway: whoever asks for it is better off elsewhere. Fails with draining. */
+export function refuseWhileDraining({ draining }: Pick<GatewayParts, 'draining'>): void {
+  draining.throwIfAborted()
+}
+
+/** For what changes something on a device: a page of another site must not send it, nor HEAD do it. */
+export function refuseUnsafeChange(ctx: RouteContext): void {
+  refuseCrossSite(ctx.req)
+  if (ctx.method === 'HEAD') {
+    throw new CapfleetError('method-not-allowed', 'HEAD changes nothing; use POST, DELETE or GET', {
+      allow: ['GET', ctx.path.endsWith('/pcap/del') ? 'DELETE' : 'POST'],
+    })
+  }
+}
+
+/** Of a row that changes something, or may. Fails with cross-site. */
+export function refuseChangeWithoutForm(ctx: RouteContext, route: GatewayRoute): void {
+  const isRead = (ctx.method === 'GET' || ctx.method === 'HEAD') && !isAudited(route)
+  if (!isRead) refuseWithoutForm(ctx)
+}
+
+/**
+ * For what changes something and comes with a cookie: that is sent for other pages, too, and only the page knows its form
+ * token. Fails with cross-site.
+ */
+export function refuseWithoutForm(ctx: RouteContext): void {
+  const credential = ctx.state.caller?.credential
+  if (credential?.kind !== 'session') return
+  refuseCrossSite(ctx.req)
+  const [sent, right] = [Buffer.from(ctx.get(FORM_HEADER)), Buffer.from(credential.formToken)]
+  if (sent.length === right.length && timingSafeEqual(sent, right)) return
+  throw new CapfleetError(
+    'cross-site',
+    `with the cookie of a session a change needs the header ${FORM_HEADER}: the formToken of GET /v1/session`,
+  )
+}

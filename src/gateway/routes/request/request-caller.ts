@@ -1,0 +1,26 @@
+/** The caller of a request: who they are, whether they are still there, and what only they may keep. */
+import type { Caller } from '../../../shared/base/caller.ts'
+import { clientGone } from '../../../shared/base/error.ts'
+import type { RouteContext } from '../route.ts'
+
+/** REQUIRES: the row needs a caller. */
+export function callerOf({ state: { caller } }: RouteContext): Caller {
+  if (caller === undefined) throw new Error('a row for known callers was reached by nobody')
+  return caller
+}
+
+/** A signal that aborts when the client leaves before the answer is complete. */
+export function requestSignal(ctx: RouteContext): Disposable & { readonly signal: AbortSignal } {
+  const controller = new AbortController()
+  const onClose = () => controller.abort(clientGone())
+  ctx.res.once('close', onClose)
+  if (ctx.res.closed) onClose()
+  return { signal: controller.signal, [Symbol.dispose]: () => ctx.res.off('close', onClose) }
+}
+
+/** Nobody between us and the caller keeps the answer. */
+export function answerPrivately(ctx: RouteContext, body: object, status = 200): void {
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = status
+  ctx.body = body
+}

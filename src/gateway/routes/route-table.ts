@@ -1,0 +1,73 @@
+import Router from '@koa/router'
+import type { Next } from 'koa'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { RequestState } from '../../shared/http/http-app.ts'
+import type { GatewayRoute, RouteContext } from './route.ts'
+
+/**
+ * Finds the row of a request. @koa/router tries each of its rows on each request, so the rows without a
+ * wildcard are found by a look-up here; it has the others, and tells which methods a path takes.
+ */
+export class RouteTable {
+  /** By path, then by method. */
+  readonly #rows = new Map<string, Map<string, GatewayRoute>>()
+  readonly #router = new Router<RequestState>({ sensitive: true, strict: true })
+  readonly #routes = this.#router.routes()
+  readonly #otherMethods = this.#router.allowedMethods()
+  readonly #run: (route: GatewayRoute, ctx: RouteContext) => Promise<void>
+
+  /** `run` answers a request to a row. */
+  constructor(
+    routes: readonly GatewayRoute[],
+    run: (route: GatewayRoute, ctx: RouteContext) => Promise<void>,
+  ) {
+    this.#run = run
+    for (const route of routes) this.#add(route)
+  }
+
+  /** Fails with method-not-allowed. Goes on with `next` when there is nothing at the path. */
+  dispatch(ctx: RouteContext, next: Next): Promise<unknown> {
+    const { path, params } = asInTable(ctx.path)
+    const route = this.#rows.get(path)?.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
+    if (route === undefined) return this.#tryEach(ctx, next)
+    ctx.params = params
+    return this.#run(route, ctx)
+  }
+
+  #add(route: GatewayRoute): void {
+    this.#router.register(route.path, [route.method], (ctx) => this.#run(route, ctx))
+    const rest = route.path.startsWith(ONE_DEVICE) ? route.path.slice(ONE_DEVICE.length) : route.path
+    if (WILDCARD.test(rest)) return
+    const rows = this.#rows.get(route.path) ?? new Map()
+    this.#rows.set(route.path, rows.set(route.method, route))
+  }
+
+  #tryEach(ctx: RouteContext, next: Next): Promise<unknown> {
+    return this.#routes(ctx, async () => {
+      await this.#otherMethods(ctx, next)
+      if (ctx.status === 405 || ctx.status === 501) throw methodNotAllowed()
+    })
+  }
+}
+
+const DEVICES = '/devices/'
+const ONE_DEVICE = '/devices/:device'
+const WILDCARD = /[:{]/
+
+/** The path as the table spells it, should the table have it without a wildcard. */
+function asInTable(path: string): { readonly path: string; readonly params: Record<string, string> } {
+  if (!path.startsWith(DEVICES)) return { path, params: {} }
+  const end = path.indexOf('/', DEVICES.length)
+  const device = path.slice(DEVICES.length, end)
+  // Decoding is the router's.
+  if (end < 0 || device === '' || device.includes('%')) return { path, params: {} }
+  return { path: ONE_DEVICE + path.slice(end), params: { device } }
+}
+
+/** The header Allow is set already. */
+function methodNotAllowed(): CapfleetError {
+  return new CapfleetError(
+    'method-not-allowed',
+    'this path does not take this method; /docs and REFERENCE.md have the methods of each path',
+  )
+}

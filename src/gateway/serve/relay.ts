@@ -1,0 +1,122 @@
+/**
+ * A download from one device: its bytes go from the buffer they were read into straight to the
+ * client's socket, chunk headers included. Only the end of the body is ours, when it is known to be
+ * whole, and the chunks of a body that was parked and goes on in another stream.
+ */
+import type { ServerResponse } from 'node:http'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { cutResponse } from '../../shared/http/cut-response.ts'
+import { RawResponse } from '../../shared/http/raw-response.ts'
+import { resetConnection } from '../../shared/http/reset-connection.ts'
+import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
+import type { Body, BodyPart } from '../fetch/body.ts'
+
+/** A body that can be poured. Nothing of it has been given. */
+export type PouredBody = Pick<Body, 'cutMark' | typeof Symbol.dispose> & Required<Pick<Body, 'pour'>>
+
+export interface RelayExchange {
+  readonly res: ServerResponse
+  /** The headers of the answer, without those that frame its body. */
+  readonly head: Readonly<Record<string, string>>
+  /** Cuts the download; must be the signal that the streams were opened with. */
+  readonly signal: AbortSignal
+  /** A client that takes nothing for so long is cut off. */
+  readonly clientIdleTimeoutMs: number
+  /** Sees the body's bytes as they are written; `piece` is valid during the call. */
+  readonly onPiece: (piece: Uint8Array) => void
+  /** The device is needed no more; the client may take its time to read the rest. */
+  readonly onRead: () => void
+  /** Called when the body is whole, before the client can see its end; returns the trailers. */
+  readonly onWhole: () => Promise<Readonly<Record<string, string>>>
+  /** Called when the download is going to be cut, before the client takes its time to read the rest. */
+  readonly onCut: (reason: unknown) => void
+  /** As CutOptions.onHanded. */
+  readonly onHanded: () => void
+}
+
+export const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client took nothing for too long')
+
+/**
+ * Answers with the body; resolves when all of it has left. When it cannot be completed, the client's connection
+ * is cut inside an element of the format, and this rejects with what went wrong.
+ */
+export async function relayDownload(body: PouredBody, exchange: RelayExchange): Promise<void> {
+  const { res, signal, clientIdleTimeoutMs } = exchange
+  let isIdle = false
+  const relay = new Relay(body, exchange)
+  res.setTimeout(clientIdleTimeoutMs, () => {
+    // A client that has nothing to take is not slow; the device is.
+    if (!relay.isBehind) return
+    isIdle = true
+    body[Symbol.dispose]()
+    // Nobody needs to wait until such a client has read what was sent.
+    if (res.socket !== null) resetConnection(res.socket)
+  })
+  try {
+    await relay.run()
+  } catch (error) {
+    const reason = isIdle ? CLIENT_IDLE : signal.aborted ? signal.reason : error
+    await relay.cut(reason)
+    throw reason
+  }
+}
+
+class Relay {
+  readonly #body: PouredBody
+  readonly #exchange: RelayExchange
+  #response: RawResponse | undefined
+  /** The chunk that is open behind what was written. */
+  #open = NO_OPEN_CHUNK
+
+  constructor(body: PouredBody, exchange: RelayExchange) {
+    this.#body = body
+    this.#exchange = exchange
+  }
+
+  get isBehind(): boolean {
+    return this.#response?.isBehind ?? false
+  }
+
+  async run(): Promise<void> {
+    const { res, head, onRead, onWhole } = this.#exchange
+    const response = new RawResponse(res, head)
+    this.#response = response
+    await this.#body.pour((part) => this.#write(response, part))
+    onRead()
+    this.#closeChunk(response)
+    await response.end(await onWhole())
+  }
+
+  /** Breaks the client's connection so that the cut is seen. */
+  async cut(reason: unknown): Promise<void> {
+    const { res, onCut, onHanded } = this.#exchange
+    const mark = this.#body.cutMark()
+    // The device is not needed any more, however long the client takes to read what was sent.
+    this.#body[Symbol.dispose]()
+    onCut(reason)
+    if (this.#response === undefined) return void res.destroy()
+    const pieces = this.#response.isChunked ? framedAfter(this.#open, [mark]).framed : [mark]
+    await cutResponse(res, Buffer.concat(pieces), { isFramed: true, reason, onHanded })
+  }
+
+  /** Writes a part as the device framed it, or in chunks of our own. */
+  #write(response: RawResponse, { data, framing, release }: BodyPart): void {
+    for (const piece of data) this.#exchange.onPiece(piece)
+    const { framed, open } = framing ?? framedAfter(this.#open, data)
+    this.#open = open
+    response.write(response.isChunked ? framed : data, release)
+  }
+
+  /** What joined the last chunk of a stream that broke off may have ended inside it, or its line end may be missing. */
+  #closeChunk(response: RawResponse): void {
+    if (!response.isChunked) return
+    const { dataBytes, lineEnd } = this.#open
+    if (dataBytes > 0) throw CHUNK_TOO_SHORT
+    if (lineEnd !== '') response.write([Buffer.from(lineEnd)], () => undefined)
+  }
+}
+
+const CHUNK_TOO_SHORT = new CapfleetError(
+  'aged-out',
+  'the packets of the device are not the same any more: it promised more of them before',
+)

@@ -1,0 +1,135 @@
+/** How a download that has a receipt is planned again, and where it goes on: Resume and Offset. */
+import { hash } from 'node:crypto'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
+import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
+import { badParameter, type Parameter } from '../../shared/query/query-parameters.ts'
+import { COMMON_PARAMETERS, type GivenParameters } from '../../shared/query/read-parameters.ts'
+import type { ContinuedFrom } from '../fetch/fetch-download.ts'
+import { queryAgain } from '../fleet/kept-plan.ts'
+import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
+import type { StoredReceipt } from './receipt.ts'
+
+/** The request that is continued, and what its client has of the body. */
+export interface ResumedRequest extends ContinuedFrom {
+  readonly id: string
+}
+
+/** Parameters that may differ between a download and its continuation. */
+const FREE_PARAMETERS: ReadonlySet<string> = new Set(
+  [...DOWNLOAD_TABLES.fleet, COMMON_PARAMETERS]
+    .flatMap((rows): Parameter[] => Object.values(rows))
+    .filter(({ leavesBody }) => leavesBody === true)
+    .map(({ name }) => name),
+)
+
+/** The parameters in an order of their own, as text; "" when nothing but free parameters is given. */
+function askedText(given: GivenParameters): string {
+  return [...given]
+    .filter(([name]) => !FREE_PARAMETERS.has(name))
+    .map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
+    .sort()
+    .join('&')
+}
+
+/** Tells a repeated address from another one, also where its times are relative. */
+export function askedHash(path: string, given: GivenParameters): string {
+  return hash('sha256', `${path}?${askedText(given)}`)
+}
+
+/** The address may be the one of the first request, or its path with Resume and Offset alone. */
+export function checkSameRequest(receipt: StoredReceipt, path: string, given: GivenParameters): void {
+  const same = askedHash(path, given) === receipt.resume.askedHash
+  const alone = path === receipt.path && askedText(given) === ''
+  if (same || alone) return
+  throw badParameter(
+    'Resume',
+    `continues exactly what request ${receipt.id} asked of ${receipt.path}; repeat that address, or give Resume and Offset alone`,
+  )
+}
+
+/** The same query with absolute times, of the same devices. Fails with bad-parameter. */
+export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadPlan {
+  const { id, resume } = receipt
+  refuseWithHoles(receipt)
+  const asked = queryAgain(resume)
+  if (asked.compression !== 'none') {
+    throw badParameter(
+      'Resume',
+      `cannot continue request ${id}: its body was compressed; ask for it again with Compression=none`,
+    )
+  }
+  return planDownload(asked, resume.devices, devicesMax)
+}
+
+/** A device that is there again would be in the rest of the file, which would look whole, and not in what came before. */
+function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt): void {
+  if (resume.onError !== 'partial' || resume.devices.length === 1) return
+  const lacking = devices.filter(({ missing }) => missing !== null).map(({ device }) => device)
+  // What a receipt says is some seconds old until it is the last word.
+  const isLastWord = status !== 'streaming' && error?.code !== 'replica-lost'
+  if (isLastWord && lacking.length === 0) return
+  const what =
+    lacking.length === 0
+      ? 'may have gone on without a device'
+      : `went on without packets of ${lacking.join(', ')}`
+  throw badParameter(
+    'Resume',
+    `cannot continue request ${id}: it ${what} (OnError=partial); ask for it again`,
+  )
+}
+
+/** The options of the first request that shape the body; the rest is the new one's own. */
+export function optionsAgain({ resume }: StoredReceipt, options: GatewayOptions): GatewayOptions {
+  const { onError, dedupNs, align } = resume
+  return { ...options, onError, align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) }
+}
+
+const NOTHING = new Uint8Array(0)
+
+/**
+ * `offsetBytes` is the size of the client's file, which grows. Without it the receipt must know how much the
+ * client got: the answer is a file of its own then, from the first packet on that did not arrive whole. Fails
+ * with bad-parameter, which says what to do.
+ */
+export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | undefined): ResumedRequest {
+  const { id, resume } = receipt
+  const places = resume.places ?? undefined
+  const [startBytes, headerBytes] = [Number(resume.startBytes), resume.headerBytes]
+  const endBytes = startBytes + Number(receipt.bytes) - headerBytes
+  if (offsetBytes === undefined) {
+    refuseUnknownEnd(receipt)
+    // A client without a whole header has nothing of the body.
+    const bytes = Math.min(endBytes, Number(places?.wholeBytes ?? 0))
+    const isBegun = places !== undefined && bytes >= PCAP_HEADER_BYTES
+    if (!isBegun) return { id, bytes: 0, places, first: NOTHING }
+    return { id, bytes, places, first: Buffer.from(places.header, 'hex') }
+  }
+  // A file with a header of its own is that much longer than the part of the body that it holds.
+  const shift = headerBytes === 0 ? 0 : startBytes - headerBytes
+  refuseBadOffset(receipt, offsetBytes, BigInt(endBytes - shift))
+  return { id, bytes: Number(offsetBytes) + shift, places, first: NOTHING }
+}
+
+/** Refuses a download that we did not cut, or by a reset: nobody knows whether its client has all that was written. */
+function refuseUnknownEnd({ status, error, resume }: StoredReceipt): void {
+  const isRefused = status === 'failed' && error?.code !== 'replica-lost' && resume.places === null
+  if (isRefused || resume.isHanded) return
+  throw badParameter(
+    'Resume',
+    'needs Offset=<size of your file in bytes> beside it: only the client knows how much of this download arrived',
+  )
+}
+
+function refuseBadOffset(receipt: StoredReceipt, offsetBytes: bigint, fileBytes: bigint): void {
+  if (receipt.resume.headerBytes > 0 && offsetBytes < BigInt(PCAP_HEADER_BYTES)) {
+    throw badParameter('Offset', `must be at least ${PCAP_HEADER_BYTES}, the header of the file`)
+  }
+  // How far a gateway had come when it died is not known for sure.
+  const known = receipt.status !== 'streaming' && receipt.error?.code !== 'replica-lost'
+  if (!known || offsetBytes <= fileBytes) return
+  throw badParameter(
+    'Offset',
+    `is ${offsetBytes}, but only ${fileBytes} bytes of packets were sent; what follows marks the cut: truncate -s ${fileBytes} <your file>, then Offset=${fileBytes}`,
+  )
+}

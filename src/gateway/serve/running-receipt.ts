@@ -1,0 +1,157 @@
+import { createHash, type Hash } from 'node:crypto'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
+import type { Body, BodyResult, DeviceResult, ReportedError } from '../fetch/body.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import { type DownloadStatus, planFacts, type ReceiptDevice, type StoredReceipt } from './receipt.ts'
+import type { ResumedRequest } from './resume-request.ts'
+
+export interface ReceiptFacts {
+  readonly id: string
+  readonly user: string
+  /** Path of the request. */
+  readonly path: string
+  readonly plan: DownloadPlan
+  readonly options: GatewayOptions
+  readonly askedHash: string
+  /** The request that this one continues. */
+  readonly resumed: ResumedRequest | undefined
+}
+
+/** How a download ended. */
+export interface ReceiptEnd {
+  readonly status: DownloadStatus
+  /** The result of a whole body. */
+  readonly result?: BodyResult | undefined
+  readonly error?: ReportedError | undefined
+}
+
+/** The receipt of a download while it runs. */
+export class RunningReceipt {
+  readonly #facts: ReceiptFacts
+  readonly #planned: ReturnType<typeof planFacts>
+  readonly #startedAt = new Date()
+  readonly #hash: Hash | undefined
+  #sha256: string | undefined
+  #body: Body | undefined
+  #bytes = 0n
+  #waitedMs: number | undefined
+  #endedAt: Date | undefined
+  #end: ReceiptEnd = { status: 'streaming' }
+  #isHanded = false
+
+  constructor(facts: ReceiptFacts) {
+    this.#facts = facts
+    this.#planned = planFacts(facts.plan, facts.options)
+    this.#hash = facts.options.digest ? createHash('sha256') : undefined
+  }
+
+  get bytes(): bigint {
+    return this.#bytes
+  }
+
+  /** Notes the wait for the first streams; a parked download waits later because of its client. */
+  waited(ms: number): void {
+    this.#waitedMs ??= ms
+  }
+
+  /** Tells which body is sent. */
+  follow(body: Body): void {
+    this.#body = body
+  }
+
+  /** Counts the next bytes of the answer. */
+  sent(piece: Uint8Array): void {
+    this.#bytes += BigInt(piece.length)
+    this.#hash?.update(piece)
+  }
+
+  /** The SHA-256 of all that was sent, when it was asked for; nothing may be sent after it. */
+  digest(): string | undefined {
+    this.#sha256 ??= this.#hash?.digest('hex')
+    return this.#sha256
+  }
+
+  end(end: ReceiptEnd): StoredReceipt {
+    this.#end = end
+    this.#endedAt = new Date()
+    return this.now()
+  }
+
+  /** After end(): see ResumeFacts.isHanded. */
+  handed(): StoredReceipt {
+    this.#isHanded = true
+    return this.now()
+  }
+
+  now(): StoredReceipt {
+    const { id, user, path, askedHash, resumed } = this.#facts
+    // An answer that never began holds nothing of the body.
+    const continued = this.#body === undefined ? undefined : resumed
+    const { status, result, error } = this.#end
+    return {
+      id,
+      status,
+      user,
+      startedAt: this.#startedAt.toISOString(),
+      endedAt: this.#endedAt?.toISOString() ?? null,
+      waitedMs: this.#waitedMs === undefined ? null : Math.round(this.#waitedMs),
+      path,
+      resumedId: resumed?.id ?? null,
+      packets: decimal(result?.packets),
+      bytes: String(this.#bytes),
+      nextNs: decimal(result?.nextNs),
+      sha256: result === undefined ? null : (this.digest() ?? null),
+      duplicates: decimal(result?.duplicates),
+      error: error ?? null,
+      devices: this.#body?.result().perDevice.map((report) => receiptDevice(report, status)) ?? [],
+      resume: {
+        ...this.#planned,
+        askedHash,
+        places: this.#body?.places() ?? null,
+        startBytes: String(continued?.bytes ?? 0),
+        headerBytes: continued?.first.length ?? 0,
+        isHanded: this.#isHanded,
+      },
+    }
+  }
+}
+
+/** An error as a receipt tells it; a defect is not described to callers. */
+export function reportedError(error: unknown): ReportedError {
+  if (error instanceof CapfleetError) return { code: error.code, detail: error.message }
+  return { code: 'internal-error', detail: 'the request met a defect; the log has the details' }
+}
+
+function receiptDevice(report: DeviceResult, download: DownloadStatus): ReceiptDevice {
+  const { missing } = report
+  return {
+    device: report.device,
+    status: deviceStatus(report, download),
+    packets: decimal(report.packets),
+    bytes: String(report.bytes),
+    firstNs: decimal(report.firstNs),
+    lastNs: decimal(report.lastNs),
+    corruptBlocks: decimal(report.corruptBlocks),
+    retries: report.retries,
+    outOfOrder: report.outOfOrder,
+    stalledMs: Math.round(report.stalledMs),
+    clockOffsetNs: decimal(report.clock?.offsetNs),
+    clockErrorNs: decimal(report.clock?.errorNs),
+    missing: missing === undefined ? null : { fromNs: String(missing.fromNs), toNs: String(missing.toNs) },
+    error: report.error ?? null,
+  }
+}
+
+const WHOLE: ReadonlySet<DownloadStatus> = new Set(['complete', 'truncated', 'partial', 'unverified'])
+
+/** Of a download that did not end whole nobody knows whether its client has all packets of a device. */
+function deviceStatus({ status, error }: DeviceResult, download: DownloadStatus): ReceiptDevice['status'] {
+  if (WHOLE.has(download)) return status
+  if (error !== undefined) return 'failed'
+  return download === 'streaming' ? 'streaming' : 'incomplete'
+}
+
+function decimal(value: bigint | undefined): string | null {
+  return value === undefined ? null : String(value)
+}

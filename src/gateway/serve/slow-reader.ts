@@ -1,0 +1,127 @@
+/**
+ * A client that hardly reads keeps streams that others wait for: they are given back, the client is
+ * kept, and when it has read what it was sent, the download goes into the queue again. A download that
+ * cannot go on where it stopped is cut: nobody holds a device for ever.
+ */
+import type { ServerResponse } from 'node:http'
+import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
+import { watchSlowClient } from '../../shared/http/slow-client.ts'
+import type { FetchedDownload } from '../fetch/fetch-download.ts'
+import type { DownloadOutcomes } from './download-outcomes.ts'
+
+/** A client that takes less in a turn is slow. */
+const SLOW_BYTES = 1_048_576
+
+export interface SlowReaderParts {
+  readonly metrics: DownloadOutcomes
+  readonly log: Log
+  /** A client that takes nothing for so long is cut off. */
+  readonly clientIdleTimeoutMs: number
+  /** A download whose client takes less than 1 MiB in so long gives its streams to others that wait. */
+  readonly parkAfterMs: number
+  /** A download that cannot be parked is cut when its client is slow for so long. */
+  readonly slowAfterMs: number
+  /** clientIdleTimeoutMs for a client whose download holds no stream. */
+  readonly parkedIdleTimeoutMs: number
+}
+
+export interface SlowReaderOptions {
+  readonly res: ServerResponse
+  readonly requestId: string
+  /** Aborts at the end of the download; nothing is done after it. */
+  readonly signal: AbortSignal
+  /** Bytes of the answer that were written so far, taken by the client or not. */
+  readonly writtenBytes: () => bigint
+  /** Called when the download cannot go on. */
+  readonly onFailure: (error: unknown) => void
+}
+
+/** Watches the client from now on, until it is disposed of. */
+export function watchReader(
+  fetched: FetchedDownload,
+  parts: SlowReaderParts,
+  options: SlowReaderOptions,
+): Disposable {
+  if (fetched.body.isParkable) return new Parking(fetched, parts, options)
+  const { res, writtenBytes, onFailure } = options
+  const isWanted = () => fetched.isWanted()
+  const onSlow = () => onFailure(TOO_SLOW)
+  return watchSlowClient({ res, turnMs: parts.slowAfterMs, writtenBytes, isWanted, onSlow })
+}
+
+const TOO_SLOW = new CapfleetError(
+  'client-timeout',
+  'the client took less than 1 MiB for too long while others waited for the device; ask again, or for less',
+)
+
+class Parking implements Disposable {
+  readonly #fetched: FetchedDownload
+  readonly #parts: SlowReaderParts
+  readonly #options: SlowReaderOptions
+  readonly #timer: NodeJS.Timeout
+  #takenBefore = 0n
+  #busy = false
+  #ended = false
+
+  constructor(fetched: FetchedDownload, parts: SlowReaderParts, options: SlowReaderOptions) {
+    this.#fetched = fetched
+    this.#parts = parts
+    this.#options = options
+    this.#timer = setInterval(() => void this.#turn(), parts.parkAfterMs)
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+    this.#ended = true
+  }
+
+  async #turn(): Promise<void> {
+    const { signal, onFailure } = this.#options
+    if (this.#busy) return
+    this.#busy = true
+    try {
+      if (this.#isSlow() && (await this.#fetched.isWanted())) await this.#parkUntilRead()
+    } catch (error) {
+      if (!signal.aborted) onFailure(error)
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  #isSlow(): boolean {
+    const { res, writtenBytes } = this.#options
+    const taken = writtenBytes() - BigInt(res.writableLength)
+    const isSlow = taken - this.#takenBefore < SLOW_BYTES
+    this.#takenBefore = taken
+    // Without anything to take, it is the devices that are slow.
+    return isSlow && res.writableLength > 0
+  }
+
+  async #parkUntilRead(): Promise<void> {
+    const { res, requestId, signal } = this.#options
+    const { metrics, log, parkedIdleTimeoutMs, clientIdleTimeoutMs } = this.#parts
+    if (this.#ended || signal.aborted || res.writableLength === 0) return
+    // The handler stays.
+    res.setTimeout(parkedIdleTimeoutMs)
+    await this.#fetched.park()
+    metrics.parked()
+    log.info('download.parked', { requestId })
+    await allTaken(res, signal)
+    if (this.#ended) return
+    await this.#fetched.goOn(parkedIdleTimeoutMs)
+    if (signal.aborted) return
+    res.setTimeout(clientIdleTimeoutMs)
+    log.info('download.unparked', { requestId })
+  }
+}
+
+/** Resolves when everything that was written has left. */
+async function allTaken({ socket }: ServerResponse, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  await new Promise<void>((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    // 'drain' comes only after more than a little was written; this is done in its turn.
+    socket?.write(new Uint8Array(0), () => resolve())
+  })
+}

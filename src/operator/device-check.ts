@@ -1,0 +1,377 @@
+/**
+ * `capfleet device check`: asks a device for everything that the gateway needs of it, and says what works, what does
+ * not, and what that means for downloads. It takes one stream at most, and changes nothing.
+ */
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { type Finding, FindingList } from '../../appliance/doctor/finding.ts'
+import { readPassword } from '../client/command/common/password-prompt.ts'
+import { createProgressBar } from '../client/command/common/progress-bar.ts'
+import { Device } from '../gateway/device/device.ts'
+import { ANSWER_BYTES_MAX, DeviceClient } from '../gateway/device/device-client.ts'
+import { type DeviceKind, type ForeignKind, isForeign } from '../gateway/device/device-kind.ts'
+import { decode } from '../gateway/fetch/decode.ts'
+import { readClaims } from '../gateway/fetch/device-claims.ts'
+import { proveFilters } from '../gateway/fetch/proved-filters.ts'
+import { awaitShownFilters } from '../gateway/fetch/shown-filters.ts'
+import { openSource, type Source } from '../gateway/fetch/source.ts'
+import { type CaptureEntry, newestFirst, readCaptureEntry } from '../gateway/fleet/capture-entry.ts'
+import { probeClock, probeStatus, probeVersion } from '../gateway/fleet/health/device-probe.ts'
+import { deviceSchema } from '../gateway/fleet/roster/device-settings.ts'
+import { loadGatewayConfig } from '../gateway/gateway-config.ts'
+import { planRoster } from '../gateway/open-fleet.ts'
+import { PcapInput, SORT_WINDOW } from '../gateway/pcap/pcap-input.ts'
+import { readClientTls } from '../shared/base/client-tls.ts'
+import { CapfleetError } from '../shared/base/error.ts'
+import { Secret } from '../shared/base/secret.ts'
+import { formatFindings } from './appliance-doctor.ts'
+
+/** Either the name of a device of the configuration, or where one is that is in none. */
+export interface CheckedDevice {
+  readonly name?: string | undefined
+  readonly config?: string | undefined
+  readonly url?: string | undefined
+  readonly user?: string | undefined
+  readonly ca?: string | undefined
+}
+
+/** Prints what it finds, as a table or as JSON. Whether there is no problem. Fails with bad-config or bad-parameter. */
+export async function runDeviceCheck(
+  asked: CheckedDevice,
+  { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
+): Promise<boolean> {
+  const device = await askedDevice(asked)
+  const bar = createProgressBar('device check')
+  const findings = await checkDevice(device, signal, bar.tell).finally(bar.clear)
+  const text = json ? JSON.stringify({ findings }, undefined, 2) : formatFindings(findings)
+  process.stdout.write(`${text}\n`)
+  return findings.every(({ level }) => level !== 'problem')
+}
+
+/** As in the configuration. */
+const ADDRESS = z.object({ url: deviceSchema.shape.url, user: deviceSchema.shape.user })
+
+async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedDevice): Promise<Device> {
+  if (url !== undefined) {
+    if (name !== undefined)
+      throw new CapfleetError('bad-parameter', `give a device by its name (${name}) or by --url, not both`)
+    const { error } = ADDRESS.safeParse({ url, user })
+    const [mistake] = error?.issues ?? []
+    if (mistake !== undefined)
+      throw new CapfleetError('bad-parameter', `--${mistake.path.join()} ${mistake.message}`)
+    const password = new Secret(await readPassword(user))
+    if (password.reveal() === '') throw new CapfleetError('bad-parameter', 'the password is empty')
+    const tls = await readClientTls({ ca }, resolve('command line'), '--url').catch((error: unknown) => {
+      if (!(error instanceof CapfleetError)) throw error
+      const message = `--ca ${ca} is not a file of certificates in PEM form (${error.message})`
+      throw new CapfleetError('bad-parameter', message, { cause: error })
+    })
+    return new Device({ name: new URL(url).host, url, user, password, ...tls })
+  }
+  if (name === undefined || config === undefined)
+    throw new CapfleetError(
+      'bad-parameter',
+      'name a device of the configuration (--config), or give its --url',
+    )
+  const { devices } = await planRoster(await loadGatewayConfig(config), resolve(config))
+  const found = devices.find((device) => device.name === name)
+  if (found !== undefined) return found
+  const names = devices.map((device) => device.name).join(', ')
+  throw new CapfleetError(
+    'unknown-device',
+    `${config} has no device ${JSON.stringify(name)}; it has: ${names}`,
+  )
+}
+
+const TIMEOUT_MS = 30_000
+const LIST_LIMITS = { bytesMax: 64 * 1_048_576, entriesMax: 1_000_000 }
+/** How much of a second of packets is read at most. */
+const STREAM_BYTES_MAX = 64 * 1_048_576
+const NS_PER_S = 1_000_000_000n
+const SKEWED_NS = 60n * NS_PER_S
+const CALLER = 'device-check'
+
+interface Check {
+  readonly client: DeviceClient
+  readonly name: string
+  readonly findings: FindingList
+  readonly signal: AbortSignal
+}
+
+/**
+ * In the order in which a gateway needs it; a device that does not answer at all, or refuses us, is asked no more. `tell` is
+ * called with each question before its answer is there.
+ */
+export async function checkDevice(
+  device: Device,
+  signal: AbortSignal,
+  tell: (question: string) => void = () => undefined,
+): Promise<readonly Finding[]> {
+  const findings = new FindingList(device.name)
+  const client = new DeviceClient(device, { connectTimeoutMs: TIMEOUT_MS, idleTimeoutMs: TIMEOUT_MS })
+  const check = { client, name: device.name, findings, signal }
+  const ask = (question: string) => tell(`${question} (${TIMEOUT_MS / 1000} s at most)`)
+  try {
+    ask('its version')
+    const kind = await checkVersion(check, device.kind)
+    if (kind === undefined) return findings.findings
+    ask('its clock')
+    await checkTime(check)
+    ask('its readers')
+    await checkReaders(check)
+    ask('its list of captures')
+    const list = await checkList(check)
+    if (list === 'refuses us') return findings.findings
+    ask('whether it filters')
+    await checkFilters(check)
+    ask('an estimate')
+    await checkEstimates(check)
+    ask('a second of packets')
+    if (list !== undefined) await checkStream(check, list, kind)
+    ask('whether it heeds filters')
+    if (list !== undefined && isForeign(kind)) await checkHeeded(check, list, kind)
+    return findings.findings
+  } finally {
+    client.close()
+  }
+}
+
+async function checkVersion(
+  { client, findings, signal }: Check,
+  configured: DeviceKind | undefined,
+): Promise<DeviceKind | undefined> {
+  const answer = await attempt(() => probeVersion(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
+  if (answer instanceof CapfleetError) {
+    const fix = 'the gateway takes it for down, and asks it for nothing'
+    findings.problem('version', { detail: answer.message, fix })
+    return undefined
+  }
+  const { version = 'no version', kind, lack } = answer
+  const maker = MAKERS[kind]
+  if (lack !== undefined && (configured === undefined || configured === kind)) {
+    findings.warn('version', { detail: `${lack.detail}; ${maker}`, fix: LACKS[kind] })
+    return kind
+  }
+  if (configured === undefined || configured === kind) findings.ok('version', `${version}, ${maker}`)
+  else {
+    const fix = `leave kind out, or write kind: ${kind}`
+    findings.warn('version', { detail: `${version}, ${maker}; configured as kind: ${configured}`, fix })
+  }
+  return configured ?? kind
+}
+
+const MAKERS: Readonly<Record<DeviceKind, string>> = {
+  capfleet: 'of capfleet',
+  api: 'of another maker',
+  legacy: 'of another maker, without the paths below /api/v1/',
+}
+
+const LACKS: Readonly<Record<DeviceKind, string>> = {
+  capfleet: '',
+  api: 'its version is not known, which harms nothing',
+  legacy:
+    'it is asked below /pcap/: time ranges cross two captures at most and have no filter, other filters than FilterBPF are refused',
+}
+
+async function checkTime({ client, findings, signal }: Check): Promise<void> {
+  const clock = await attempt(() => probeClock(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
+  if (clock instanceof CapfleetError) {
+    const fix = 'the gateway does not know how far its clock is off, and cannot align its packets'
+    return findings.warn('clock', { detail: clock.message, fix })
+  }
+  const { offsetNs, errorNs } = clock
+  const [offBy, side] = offsetNs < 0n ? [-offsetNs, 'behind'] : [offsetNs, 'ahead of']
+  const detail = `${milliseconds(offBy)} ms ${side} ours, give or take ${milliseconds(errorNs)} ms`
+  if (offsetNs < SKEWED_NS && offsetNs > -SKEWED_NS) findings.ok('clock', detail)
+  else
+    findings.warn('clock', {
+      detail,
+      fix: 'set its clock by NTP or PTP: times as -15m and now miss its packets',
+    })
+}
+
+async function checkReaders({ client, findings, signal }: Check): Promise<void> {
+  const status = await attempt(() => probeStatus(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
+  const fix = 'downloads that others run there are noticed when it refuses one, and not before'
+  if (status instanceof CapfleetError) findings.warn('readers', { detail: status.message, fix })
+  else if (status.readers === undefined)
+    findings.warn('readers', { detail: 'it does not tell how many downloads run (cat_EnableCnt)', fix })
+  else findings.ok('readers', `it counts its downloads: ${status.readers}`)
+}
+
+async function checkFilters({ client, name, findings, signal }: Check): Promise<void> {
+  const refusal = await attempt(() => proveFilters(client, name, { caller: CALLER, signal }), signal)
+  if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it refuses a filter that is none')
+  else {
+    const fix = 'users whose bounds have a filter get none of its packets'
+    const isShown = refusal.code !== 'device-protocol'
+    const detail = isShown
+      ? refusal.message
+      : 'it took a filter that is none, and may pass over others in silence'
+    findings.warn('filters', { detail, fix })
+  }
+}
+
+/** Whether downloads with a filter get what passes it. One stream at a time. */
+async function checkHeeded(
+  { client, name: device, findings, signal }: Check,
+  { name, startNs }: CaptureEntry,
+  kind: ForeignKind,
+): Promise<void> {
+  const range = `TSBegin=${startNs}&TSEnd=${startNs + NS_PER_S}&TSUnit=nanos`
+  const [path, filters] =
+    kind === 'legacy'
+      ? [`/pcap/single?StreamName=${encodeURIComponent(name)}`, ['FilterBPF']]
+      : [`/api/v1/pcap/timerange?${range}`, ['FilterBPF', 'FilterFrame']]
+  for (const filter of filters) {
+    const step = { device, target: `${path}&${filter}=` }
+    const failure = await attempt(() => awaitShownFilters(client, step, { caller: CALLER, signal }), signal)
+    if (failure instanceof CapfleetError) {
+      const fix = `downloads with ${filter} are refused`
+      findings.warn(filter, { detail: failure.message, fix })
+    } else findings.ok(filter, 'it leaves out what does not pass')
+  }
+}
+
+async function checkEstimates({ client, findings, signal }: Check): Promise<void> {
+  const target = '/api/v1/pcap/estimate?TSBegin=1&TSEnd=2&TSUnit=nanos'
+  const options = { bytesMax: ANSWER_BYTES_MAX.estimate, signal, timeoutMs: TIMEOUT_MS }
+  const answer = await attempt(() => client.getJson(target, options), signal)
+  if (!(answer instanceof CapfleetError))
+    return findings.ok('estimates', 'it tells how much a download would be')
+  const fix = 'estimates leave it out, and exports of it are not cut into equal parts'
+  findings.warn('estimates', { detail: answer.message, fix })
+}
+
+/** The newest capture whose begin is known. */
+async function checkList({
+  client,
+  name,
+  findings,
+  signal,
+}: Check): Promise<CaptureEntry | 'refuses us' | undefined> {
+  const captures: CaptureEntry[] = []
+  const read = async () => {
+    for await (const texts of client.getList('/stream/list', LIST_LIMITS, { signal }))
+      for (const json of texts) captures.push(readCaptureEntry(name, json))
+  }
+  const failure = await attempt(read, signal)
+  if (failure instanceof CapfleetError && failure.code === 'device-rejected') {
+    findings.problem('login', { detail: failure.message, fix: 'nothing else was tried' })
+    return 'refuses us'
+  }
+  if (failure instanceof CapfleetError) {
+    const fix = 'its captures are in no list, and cannot be downloaded by their names'
+    findings.problem('list', { detail: failure.message, fix })
+    return undefined
+  }
+  const [newest] = captures.filter(({ startNs }) => startNs > 0n).toSorted(newestFirst)
+  if (newest !== undefined)
+    findings.ok(
+      'list',
+      `${captures.length} capture${captures.length === 1 ? '' : 's'}, the newest ${newest.name}`,
+    )
+  else if (captures.length > 0)
+    findings.warn('list', { detail: `${captures.length} captures, of which none has a time`, fix: NOT_TRIED })
+  else findings.warn('list', { detail: 'it has no capture', fix: NOT_TRIED })
+  return newest
+}
+
+const NOT_TRIED = 'no download was tried: check again when there is one'
+
+async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind): Promise<void> {
+  const { client, name: device, findings, signal } = check
+  const range = `TSBegin=${capture.startNs}&TSEnd=${capture.startNs + NS_PER_S}&TSUnit=nanos`
+  const folder = kind === 'legacy' ? '/pcap' : '/api/v1/pcap'
+  const step = { device, target: `${folder}/timerange?${range}`, isForced: false }
+  const options = { caller: CALLER, signal, startTimeoutMs: TIMEOUT_MS }
+  const failure = await attempt(async () => {
+    using source = await openSource(client, step, options)
+    await readStream(check, source, { capture, kind })
+  }, signal)
+  if (!(failure instanceof CapfleetError)) return
+  const isBusy = failure.code === 'download-slots-exhausted'
+  const fix = isBusy ? 'check again when a stream is free' : 'its packets cannot be downloaded'
+  findings.problem('download', { detail: failure.message, fix })
+}
+
+async function readStream(
+  { name, findings }: Check,
+  source: Source,
+  { capture, kind }: { readonly capture: CaptureEntry; readonly kind: DeviceKind },
+): Promise<void> {
+  const { encoding, body, headers } = source
+  const chunks = encoding === 'none' ? body : decode({ device: name, encoding, chunks: body })
+  const isVouched = readClaims(headers).order === 'time'
+  // As a merge does.
+  const sortWindow = isForeign(kind) && !isVouched ? SORT_WINDOW : undefined
+  const input = await PcapInput.open(name, chunks, { sortWindow })
+  let isWhole = true
+  for (await input.fill(); input.hasRecord; await input.fill()) {
+    input.records.skip(Number.MAX_SAFE_INTEGER, { isHashed: false })
+    isWhole = input.figures.bytes < STREAM_BYTES_MAX
+    if (!isWhole) break
+  }
+  const { packets, bytes, outOfOrder } = input.records.arrived()
+  findings.ok(
+    'download',
+    `${packets} packet${packets === 1 ? '' : 's'}, ${bytes} bytes of the first second of ${capture.name}`,
+  )
+  if (!isWhole) findings.ok('end', `not looked at: it has more than ${STREAM_BYTES_MAX} bytes`)
+  else if (body.end.isUnverified) {
+    const detail = 'it closes the connection after the last packet, and sends neither a length nor chunks'
+    findings.warn('end', { detail, fix: 'its downloads are "unverified": a cut one looks the same' })
+  } else findings.ok('end', 'a cut download does not look like a whole one')
+  findings.ok('timestamps', input.header.nanoseconds ? 'nanoseconds' : 'microseconds')
+  if (input.header.isBigEndian)
+    findings.ok(
+      'byte order',
+      'big-endian: a download of it alone is big-endian too, merges and exports are not',
+    )
+  const { outOfOrder: unsorted } = input.figures
+  checkOrder(findings, { outOfOrder, unsorted, packets, isVouched })
+  if (kind === 'capfleet') findings.ok('going on', 'it can begin inside a download (After=)')
+  else {
+    const fix = 'a download that breaks off is read again from its beginning, and compared'
+    findings.warn('going on', { detail: 'it cannot begin inside a download', fix })
+  }
+}
+
+function checkOrder(
+  findings: FindingList,
+  found: {
+    readonly outOfOrder: number
+    /** Those that a merge cannot sort either. */
+    readonly unsorted: number
+    readonly packets: number
+    readonly isVouched: boolean
+  },
+): void {
+  const { outOfOrder, unsorted, packets, isVouched } = found
+  const detail = `${outOfOrder} of ${packets} packets are earlier than one before them`
+  if (unsorted > 0) {
+    const fix = `a merge keeps ${unsorted} of them where they come: its file is not in the order of time there`
+    findings.warn('order', { detail, fix })
+  } else if (outOfOrder > 0) {
+    findings.ok('order', `${detail}, by a second at most: a merge sorts them`)
+  } else if (isVouched) findings.ok('order', 'packets come in the order of time, and it says so')
+  else findings.ok('order', 'packets came in the order of time')
+}
+
+/** What it resolves to, or why it failed. Fails with the signal's reason, and with defects. */
+async function attempt<Result>(
+  work: () => Promise<Result>,
+  signal: AbortSignal,
+): Promise<Result | CapfleetError> {
+  try {
+    return await work()
+  } catch (error) {
+    signal.throwIfAborted()
+    if (error instanceof CapfleetError) return error
+    throw error
+  }
+}
+
+function milliseconds(ns: bigint): string {
+  return (Number(ns) / 1e6).toFixed(1)
+}

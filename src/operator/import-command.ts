@@ -1,0 +1,138 @@
+import { basename, resolve } from 'node:path'
+import type { ImportedCapture, ImportWatch } from '../../appliance/link/import-request.ts'
+import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
+import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
+import { createProgressBar } from '../client/command/common/progress-bar.ts'
+import { CapfleetError } from '../shared/base/error.ts'
+import { describeError } from '../shared/base/program.ts'
+
+export interface ImportCommandOptions {
+  readonly store: string
+  readonly name?: string | undefined
+  readonly description?: string | undefined
+  /** Whether the oldest packets of the store may go, if there is no room. */
+  readonly evict?: boolean | undefined
+  /** Whether the store may be made. */
+  readonly create?: boolean | undefined
+}
+
+/** One capture to make. */
+export interface ImportJob {
+  readonly name: string
+  /** Absolute paths. */
+  readonly files: readonly string[]
+  readonly description?: string | undefined
+  readonly mayEvict?: boolean | undefined
+}
+
+/**
+ * `capfleet import`: through the store's recorder when one runs, else as its writer meanwhile. One
+ * bad file among many costs the others nothing. Fails with bad-capture-file after the last file when
+ * anything of any was not imported; stderr has named it by then.
+ */
+export async function importFiles(
+  files: readonly string[],
+  options: ImportCommandOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const store = resolve(options.store)
+  if (options.create !== true) refuseWhereNoStoreIs(store, 'correct --store, or add --create to make one')
+  const paths = files.map((file) => resolve(file))
+  const { name } = options
+  const captures = name === undefined ? paths.map((path) => [path]) : [paths]
+  let losses = 0
+  await withRecorder(store, async (recorder) => {
+    for (const inputs of captures) {
+      const outcome = await importUnlessBad(
+        recorder,
+        () => ({
+          name: name ?? captureNameOf(inputs[0] ?? ''),
+          files: inputs,
+          description: options.description,
+          mayEvict: options.evict,
+        }),
+        signal,
+      )
+      losses += outcome.losses
+    }
+  })
+  failOnLosses(losses)
+}
+
+export interface ImportOutcome {
+  /** undefined: nothing was imported. */
+  readonly record: ImportedCapture | undefined
+  /** Files, or ends of files, that are not in the capture. */
+  readonly losses: number
+}
+
+/**
+ * As importAsCapture, but says on stderr why nothing was imported, also when no job could be made.
+ * Fails only when other files would fare no better: with store-unavailable, or when the signal aborts.
+ */
+export async function importUnlessBad(
+  recorder: RecorderClient,
+  job: () => ImportJob,
+  signal: AbortSignal,
+): Promise<ImportOutcome> {
+  try {
+    const record = await importAsCapture(recorder, job(), signal)
+    return { record, losses: record.damages.length }
+  } catch (error) {
+    const isOfFile = error instanceof CapfleetError && error.code !== 'store-unavailable'
+    if (signal.aborted || !isOfFile) throw error
+    process.stderr.write(`import: ${describeError(error)}\n`)
+    return { record: undefined, losses: 1 }
+  }
+}
+
+/** Fails with bad-capture-file, so that a script sees by the status that something is missing. */
+export function failOnLosses(losses: number): void {
+  if (losses === 0) return
+  throw new CapfleetError(
+    'bad-capture-file',
+    `not everything was imported; files and ends of files that are missing, named above: ${losses}`,
+  )
+}
+
+/** Imports with a progress bar on stderr, and says there what of the files could not be imported. */
+export async function importAsCapture(
+  recorder: RecorderClient,
+  job: ImportJob,
+  signal: AbortSignal,
+): Promise<ImportedCapture> {
+  const bar = createProgressBar(`import ${job.name}`)
+  const onProgress: ImportWatch['onProgress'] = ({ inputBytes, totalInputBytes }) =>
+    bar.update(Number(inputBytes), Number(totalInputBytes))
+  const record = await recorder.importCapture(job, { signal, onProgress }).catch((error: unknown) => {
+    bar.clear()
+    if (signal.aborted) process.stderr.write(`import ${job.name}: stopped; nothing of it was imported\n`)
+    throw error
+  })
+  bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
+  for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
+  if (record.packetsOutOfTimeRange > 0n) {
+    process.stderr.write(
+      `import ${job.name}: left out, because PCAP carries times from 1970 to 2106-02-07 only: ${record.packetsOutOfTimeRange} packets\n`,
+    )
+  }
+  return record
+}
+
+function describeDamage({ file, offset, compressed, message }: ImportedCapture['damages'][number]): string {
+  if (offset === 0n) return `${file} is left out: ${message}`
+  const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
+  return `${file} is damaged at ${where}: ${message}; the packets before are imported`
+}
+
+/** "dump.2026.pcapng.gz" -> "dump.2026"; characters that a capture name cannot have become "_". */
+export function captureNameOf(path: string): string {
+  const stem = basename(path)
+    .replace(/\.(gz|zst|zstd)$/i, '')
+    .replace(/\.(pcap|pcapng|cap|dmp|ntar)$/i, '')
+  const name = stem.replace(/[^A-Za-z0-9._-]/g, '_').replace(/^[^A-Za-z0-9]+/, '')
+  if (name === '') {
+    throw new CapfleetError('bad-parameter', `no capture name can be made from ${path}; give one with --name`)
+  }
+  return name.slice(0, 64)
+}

@@ -1,0 +1,198 @@
+/** THE ROWS of the parameters of a device's lists, controls and reports; those of downloads are in src/shared/query. */
+import { BASE_NAME, BASE_NAME_RULE } from '../query/capture-name-rule.ts'
+import {
+  CAPTURE_NAME_TYPE,
+  choiceType,
+  integerType,
+  numberType,
+  patternType,
+  SWITCH,
+  TEXT,
+  wordType,
+} from '../query/parameter-types.ts'
+import type { ParameterRows } from '../query/query-parameters.ts'
+import { RANGE_PARAMETERS } from '../query/query-range.ts'
+import { TIME_LIMIT_NS } from '../query/query-time.ts'
+import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from '../query/split-views.ts'
+
+/** /stream/list, of a device and of the fleet. */
+export const LIST_PARAMETERS = {
+  captureName: {
+    name: 'StreamName',
+    says: 'Lists the capture of this full name; where a device has none, its captures of this base name.',
+    type: CAPTURE_NAME_TYPE,
+  },
+  limit: {
+    name: 'Limit',
+    says: 'Lists so many captures at most.',
+    type: numberType(1, 1_000_000, 'captures'),
+    defaultSays: 'all',
+  },
+  after: {
+    name: 'After',
+    says:
+      'Goes on behind a page: of a device this is the name of the last capture of that page, at the root of the gateway ' +
+      '`Next` of the answer.',
+    type: TEXT,
+  },
+  fromNs: {
+    name: 'From',
+    says: 'Keeps captures that have packets at or after this time.',
+    type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
+  },
+  toNs: {
+    name: 'To',
+    says: 'Keeps captures that begin before this time.',
+    type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
+  },
+  format: {
+    name: 'Format',
+    says: 'How the list is written.',
+    type: choiceType(['json', 'csv']),
+    default: 'json',
+  },
+} as const satisfies ParameterRows
+
+/** Above this a list of splits is refused, or comes in pages with Limit. */
+export const SPLITS_MAX = 100_000
+
+const SPLIT_PARAMETERS = {
+  captureName: {
+    name: 'StreamName',
+    says: 'The capture: its full name, or a base name, which means the newest capture of that name.',
+    type: CAPTURE_NAME_TYPE,
+    required: true,
+  },
+  limit: {
+    name: 'Limit',
+    says: 'Lists so many splits at most.',
+    type: numberType(1, SPLITS_MAX, 'splits'),
+    defaultSays: `all; more than ${SPLITS_MAX} are refused`,
+  },
+  fromNs: {
+    name: 'After',
+    says: 'Goes on behind a page: `Next` of its answer.',
+    type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
+    default: 0n,
+  },
+} as const satisfies ParameterRows
+
+/** /stream/ssize */
+export const SIZE_SPLIT_PARAMETERS = {
+  ...SPLIT_PARAMETERS,
+  view: {
+    name: 'StreamView',
+    says: 'The size of a split, in decimal units.',
+    type: choiceType(Object.keys(SIZE_VIEWS) as SizeView[]),
+    default: 'split_1GB',
+  },
+} as const satisfies ParameterRows
+
+/** /stream/stime */
+export const TIME_SPLIT_PARAMETERS = {
+  ...SPLIT_PARAMETERS,
+  view: {
+    name: 'StreamView',
+    says: 'The length of a split; splits are cut at its multiples in UTC.',
+    type: choiceType(Object.keys(TIME_VIEWS) as TimeView[]),
+    default: 'split_1hour',
+  },
+} as const satisfies ParameterRows
+
+const { start: _start, stop: _stop, ...TIME_RANGE } = RANGE_PARAMETERS
+/** The range of /api/v1/activity. */
+export const ACTIVITY_RANGE = TIME_RANGE
+
+export const BUCKETS_MAX = 2_000
+
+/** /api/v1/activity, and /v1/activity over the fleet. */
+export const ACTIVITY_PARAMETERS = {
+  buckets: {
+    name: 'Buckets',
+    says: 'Into how many equal parts the range is cut; fewer where it has not so many nanoseconds.',
+    type: numberType(1, BUCKETS_MAX, 'parts'),
+    default: 300,
+  },
+} as const satisfies ParameterRows
+
+/** /sysmaster/capture_start */
+export const START_PARAMETERS = {
+  baseName: {
+    name: 'StreamName',
+    says: 'What the capture is called; its full name has the time of the start behind it.',
+    // An unset variable of a script must not start a capture of another name.
+    type: { ...patternType(BASE_NAME, `must be ${BASE_NAME_RULE}`), readsEmpty: true },
+    defaultSays: 'capture.defaultName of the device',
+  },
+} as const satisfies ParameterRows
+
+/** /sysmaster/capture_stop */
+export const STOP_PARAMETERS = {
+  stopsScheduled: {
+    name: 'Until',
+    says: '"next" stops a capture that a schedule has started too, until its next start.',
+    type: wordType('next'),
+    default: false,
+  },
+} as const satisfies ParameterRows
+
+/** /pcap/del */
+export const DELETE_PARAMETERS = {
+  captureName: {
+    name: 'StreamName',
+    says: 'The full name of the capture.',
+    type: CAPTURE_NAME_TYPE,
+    required: true,
+  },
+  isForced: {
+    name: 'Force',
+    says: 'Deletes a capture that is being downloaded too, and cuts the downloads.',
+    type: SWITCH,
+    default: false,
+  },
+} as const satisfies ParameterRows
+
+/** /sysmaster/status */
+export const SYSMASTER_STATUS_PARAMETERS = {
+  hasHeader: {
+    name: 'Header',
+    says: 'Adds a first line with the names of the columns.',
+    type: SWITCH,
+    default: false,
+  },
+} as const satisfies ParameterRows
+
+/** /api/v1/system/events */
+export const EVENT_PARAMETERS = {
+  lastEventId: {
+    name: 'LastEventID',
+    says:
+      'The number of the event that the client saw last, 0 for all that are kept. Numbers are the epoch milliseconds at which ' +
+      'events were written, so that any time will do. The header Last-Event-ID counts before it.',
+    type: numberType(0, Number.MAX_SAFE_INTEGER),
+    defaultSays: 'what happens from now on',
+  },
+  hasTelemetry: {
+    name: 'Telemetry',
+    says: 'Adds the groups of the system status, every second unless the device is configured otherwise.',
+    type: SWITCH,
+    default: false,
+  },
+} as const satisfies ParameterRows
+
+/** /api/v1/system/telemetry */
+export const TELEMETRY_PARAMETERS = {
+  count: {
+    name: 'Count',
+    says: 'How many times the groups are sent.',
+    type: numberType(1, 1_000_000, 'times'),
+    defaultSays: 'until the client leaves',
+  },
+  // A longer silence would look to a gateway as if the device were gone.
+  intervalS: {
+    name: 'Interval',
+    says: 'How far the times are apart.',
+    type: numberType(1, 30, 'seconds'),
+    defaultSays: 'telemetry.intervalMs of the device',
+  },
+} as const satisfies ParameterRows

@@ -1,0 +1,46 @@
+/** What an error answers, and which errors any request may meet. */
+import { z } from 'zod'
+import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
+import type { Endpoint } from './endpoint.ts'
+
+/**
+ * RFC 9457, as src/shared/http/http-app.ts writes it. Status and Str of the old paths have no rows: generated clients cannot have
+ * Status beside status, nor Str beside further members.
+ */
+export const PROBLEM = z
+  .looseObject({
+    type: z.string().describe('urn:capfleet:error:<code>'),
+    title: z.string(),
+    status: z.number().meta({ type: 'integer' }),
+    detail: z.string().describe('What is wrong, and how to mend it'),
+    code: z.enum(Object.keys(ERROR_KINDS) as ErrorCode[]),
+    requestId: z.string(),
+    param: z.string().optional().describe('The parameter at fault'),
+    position: z
+      .number()
+      .meta({ type: 'integer' })
+      .optional()
+      .describe('Where in its text, in characters from 0'),
+  })
+  .meta({
+    id: 'Problem',
+    description:
+      'On the old paths with Status, which is false, and Str, the same as detail, as their scripts expect it.',
+  })
+
+/** All codes that a request to the endpoint may be answered with. */
+export function errorsOf({ scope, filtered, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
+  const codes = new Set<ErrorCode>([
+    'too-many-requests',
+    'connections-exhausted',
+    'internal-error',
+    ...errors,
+  ])
+  if (parameters !== undefined) codes.add('bad-parameter')
+  if (scope !== 'anyone') for (const code of LOGIN_ERRORS) codes.add(code)
+  if (isChange === true) codes.add('cross-site')
+  if (filtered === 'refused') codes.add('out-of-bounds')
+  return [...codes]
+}
+
+const LOGIN_ERRORS = ['unauthenticated', 'insufficient-scope', 'too-many-logins'] as const

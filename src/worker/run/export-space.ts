@@ -1,0 +1,71 @@
+/**
+ * Room for exports: each keeps what it will still need, so that exports that begin together do not fill a disk that each
+ * of them alone would have found large enough. A disk that fills up all the same pauses them.
+ */
+import { freeBytesOf } from '../../gateway/export/export-metrics.ts'
+import type { ExportOrder } from '../../gateway/export/export-order.ts'
+import type { ExportParts } from '../../gateway/export/export-parts.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { targetOf } from './publish-export.ts'
+
+/** Bytes that an export will still need. */
+export interface NeededSpace {
+  /** Bytes for its files. */
+  readonly files: bigint
+  /** Bytes for spans that are fetched and not joined yet. */
+  readonly spool: bigint
+}
+
+/** Keeps so much room for the export, in place of what it had. Fails with export-store-full when there is not enough. */
+export async function reserveSpace(
+  parts: ExportParts,
+  order: ExportOrder,
+  needed: NeededSpace,
+): Promise<void> {
+  const target = targetOf(parts, order)
+  await reserveAt(parts, order, {
+    place: placeOf(order),
+    needed: needed.files,
+    free: await target.freeBytes(),
+  })
+  await reserveAt(parts, order, {
+    place: SPOOL,
+    needed: needed.spool,
+    free: await freeBytesOf(parts.spool.path),
+  })
+}
+
+/** The export needs no room any more. */
+export async function releaseSpace({ store }: Pick<ExportParts, 'store'>, order: ExportOrder): Promise<void> {
+  for (const place of [placeOf(order), SPOOL]) await store.reserve(place, order.id, 0n)
+}
+
+const SPOOL = 'spool'
+
+function placeOf({ target }: ExportOrder): string {
+  return `target:${target}`
+}
+
+interface Reservation {
+  readonly place: string
+  readonly needed: bigint
+  /** undefined: nobody can tell. */
+  readonly free: bigint | undefined
+}
+
+async function reserveAt(
+  { store }: ExportParts,
+  { id }: ExportOrder,
+  { place, needed, free }: Reservation,
+): Promise<void> {
+  await store.reserve(place, id, needed)
+  if (free === undefined) return
+  const others = await store.reserved(place, id)
+  if (free - others >= needed) return
+  await store.reserve(place, id, 0n)
+  const where = place === SPOOL ? 'the spool' : place.replace(':', ' ')
+  throw new CapfleetError(
+    'export-store-full',
+    `the export needs ${needed} bytes of ${where}, where ${free} are free and ${others} kept for other exports; remove exports, or wait`,
+  )
+}

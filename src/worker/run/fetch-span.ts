@@ -1,0 +1,212 @@
+/**
+ * Fetches what one device has of one window into the spool: one stream, under a bulk lease of its own. A worker that
+ * dies here costs no more than what came since the last checkpoint: another one copies what was kept and goes on.
+ */
+import { constants } from 'node:fs'
+import { copyFile, unlink } from 'node:fs/promises'
+import { isForeign } from '../../gateway/device/device-kind.ts'
+import type { ExportOrder } from '../../gateway/export/export-order.ts'
+import { pieceQuery } from '../../gateway/export/export-pieces.ts'
+import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
+import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
+import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
+import { FetchedDownload, type FetchParts } from '../../gateway/fetch/fetch-download.ts'
+import { compressFetches, type DownloadPlan, mergeStep, planDownload } from '../../gateway/fleet/plan.ts'
+import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+
+export interface SpanRequest {
+  readonly order: ExportOrder
+  readonly window: ExportWindow
+  readonly device: string
+  /** Unique: the queue shows the lease under it. */
+  readonly leaseId: string
+  readonly files: SpanFiles
+  readonly waitMs: number
+  readonly checkpointBytes: number
+  readonly signal: AbortSignal
+  /** Hears that the stream of the device is the span's. */
+  readonly onStream: () => void
+  /** Hears how many bytes of the span are in the spool, and how many of them have just come. */
+  readonly onProgress: (bytes: number, comeBytes: number) => void
+}
+
+/** The span is in the spool when it resolves. Fails as a download does, or with export-store-full. */
+export async function fetchSpan(parts: FetchParts, request: SpanRequest): Promise<void> {
+  const { files } = request
+  if ((await files.outcome()) !== undefined) return
+  await storing(() => files.prepare())
+  try {
+    await fetchFrom(parts, request, await files.checkpoint())
+  } catch (error) {
+    if (!cannotGoOn(error) || (await files.checkpoint()) === undefined) throw error
+    // The device gives other bytes now, or cannot skip any: the span begins anew.
+    await files.forgetCheckpoint()
+    await fetchFrom(parts, request, undefined)
+  }
+}
+
+/** The part of the ordered download that one device is asked for, uncompressed; the rest is done when spans are joined. */
+export function spanPlan(
+  order: ExportOrder,
+  query: BoundedQuery,
+  { device, isFill = false }: { readonly device: string; readonly isFill?: boolean | undefined },
+): DownloadPlan {
+  // The times of files that are filled have the resolution that was ordered.
+  const isMerge = order.plan.devices.length > 1 && !isFill
+  const ofMerge = { maxBytes: undefined, maxPackets: undefined, timeResolution: 'nsec' } as const
+  return planDownload({ ...query, ...(isMerge ? ofMerge : {}), compression: 'none' }, [device], 1)
+}
+
+/** The query of a window of the order. */
+export function windowQuery(order: ExportOrder, window: ExportWindow): BoundedQuery {
+  const query = pieceQuery(order, window.piece)
+  if (window.isWholePiece) return query
+  return { ...query, beginNs: BigInt(window.beginNs), endNs: BigInt(window.endNs) }
+}
+
+async function fetchFrom(
+  parts: FetchParts,
+  request: SpanRequest,
+  kept: SpanCheckpoint | undefined,
+): Promise<void> {
+  const { order, window, device, files, signal } = request
+  const { name, path } = files.attempt()
+  const query = windowQuery(order, window)
+  const planned = spanPlan(order, query, { device, isFill: window.isFill })
+  const plan = compressedOnTheWay(await sortedOnTheWay(planned, order, parts), parts)
+  const ending = new AbortController()
+  const stop = () => ending.abort(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
+    await using writer = await FileWriter.open(path, kept?.bytes ?? 0)
+    await using fetched = await FetchedDownload.open(plan, parts, {
+      id: request.leaseId,
+      user: order.user,
+      class: 'bulk',
+      waitMs: request.waitMs,
+      options: { onError: 'fail', dedupNs: undefined, align: false },
+      from: kept && { bytes: kept.bytes, places: kept.places, first: NOTHING },
+      signal: ending.signal,
+      onPosition: () => undefined,
+      onWaited: request.onStream,
+      onLost: (reason) => ending.abort(reason),
+    })
+    signal.throwIfAborted()
+    await pourInto(writer, fetched, name, request)
+    // Others need not wait for our disk.
+    await fetched[Symbol.asyncDispose]()
+    await writer.flush()
+    const holes = [
+      ...agedOutHoles(fetched, query),
+      ...damageHoles(fetched, query),
+      ...openEnds(fetched, query),
+    ]
+    await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
+  } finally {
+    signal.removeEventListener('abort', stop)
+    await removeUnneeded(files, [name, kept?.file])
+  }
+}
+
+const NOTHING = new Uint8Array(0)
+
+async function pourInto(
+  writer: FileWriter,
+  { body }: FetchedDownload,
+  name: string,
+  { files, checkpointBytes, onProgress, signal }: SpanRequest,
+): Promise<void> {
+  using _memory = body
+  let nextAt = writer.bytes + checkpointBytes
+  for await (const chunk of body.chunks) {
+    signal.throwIfAborted()
+    await writer.write(chunk)
+    onProgress(writer.bytes, chunk.length)
+    if (writer.bytes < nextAt) continue
+    nextAt = writer.bytes + checkpointBytes
+    const places = body.places()
+    if (places === undefined) continue
+    await writer.flush()
+    await files.setCheckpoint({ file: name, bytes: writer.bytes, places })
+  }
+}
+
+/** A device that breaks off again and again must not fill the spool. */
+async function removeUnneeded(files: SpanFiles, names: readonly (string | undefined)[]): Promise<void> {
+  const needed = [(await files.outcome())?.file, (await files.checkpoint())?.file]
+  for (const name of names)
+    if (name !== undefined && !needed.includes(name)) await unlink(files.pathOf(name)).catch(ignoreMissing)
+}
+
+/** Whoever wrote the file may still write to it, and must not reach ours. */
+async function copyKept(from: string, to: string): Promise<void> {
+  await storing(() => copyFile(from, to, constants.COPYFILE_FICLONE))
+}
+
+/**
+ * A device of another maker may send packets late: as one of several it is merged alone, so that its span is sorted when
+ * the spans are joined. As the only device it is relayed as by a download.
+ */
+async function sortedOnTheWay(
+  plan: DownloadPlan,
+  order: ExportOrder,
+  { fleet }: FetchParts,
+): Promise<DownloadPlan> {
+  const [step] = plan.steps
+  if (step === undefined || order.plan.devices.length === 1) return plan
+  await fleet.knowKinds([step.device])
+  if (!isForeign(fleet.kindOf(step.device))) return plan
+  return { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
+}
+
+/** A device behind a slow line sends compressed; its stream is then joined like one of several. */
+function compressedOnTheWay(plan: DownloadPlan, { fleet }: FetchParts): DownloadPlan {
+  const [step] = plan.steps
+  const compression = step && fleet.find(step.device)?.device.fetchCompression
+  if (step === undefined || compression === undefined || compression === 'none') return plan
+  const merge: DownloadPlan = { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
+  return compressFetches(merge, () => compression)
+}
+
+/** What the device says that its store has no longer. */
+function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
+  const before = body.facts.claims.agedOutBeforeNs
+  if (before === undefined || before <= beginNs) return []
+  const toNs = before < endNs ? before : endNs
+  const detail = 'packets of this time were removed by the retention of the device'
+  return [{ fromNs: String(beginNs), toNs: String(toNs), final: true, error: { code: 'aged-out', detail } }]
+}
+
+/** What the device left out because it is damaged. Where in the range that is, the device does not say. */
+function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
+  const { corruptBlocks = 0n } = body.result()
+  if (corruptBlocks === 0n) return []
+  const detail = `the device left out ${corruptBlocks} damaged blocks of this time; all else of it is there`
+  return [
+    { fromNs: String(beginNs), toNs: String(endNs), final: true, error: { code: 'store-corrupt', detail } },
+  ]
+}
+
+/** A device that closes the connection at the end of its answers does not show whether one was cut. */
+function openEnds({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
+  if (body.result().perDevice.every(({ status }) => status !== 'unverified')) return []
+  const detail =
+    'the device ended its answer by closing the connection, as a cut one ends too: packets of this time may be missing'
+  return [
+    {
+      fromNs: String(beginNs),
+      toNs: String(endNs),
+      final: true,
+      error: { code: 'device-unverified', detail },
+    },
+  ]
+}
+
+/** The rest cannot be fetched behind what was kept, but perhaps the whole. */
+function cannotGoOn(error: unknown): boolean {
+  return (
+    error instanceof CapfleetError && ['aged-out', 'not-implemented', 'bad-parameter'].includes(error.code)
+  )
+}

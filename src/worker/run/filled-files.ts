@@ -1,0 +1,125 @@
+/** Makes new files of an export whose holes are filled: its kept records are merged with what came, window by window. */
+
+import type { ExportOrder } from '../../gateway/export/export-order.ts'
+import type { ExportParts } from '../../gateway/export/export-parts.ts'
+import { pieceCount, resultName } from '../../gateway/export/export-pieces.ts'
+import {
+  type Checkpoint,
+  type ExportedFile,
+  type ExportRecord,
+  type ExportWindow,
+  type FillBase,
+  type KeptPlace,
+  keptCount,
+} from '../../gateway/export/export-record.ts'
+import type { ExportChange } from '../../gateway/export/export-store.ts'
+import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
+import type { ResultFiles } from '../../gateway/export/files/result-files.ts'
+import { filesOfPiece, keptUpTo, NOTHING_TAKEN } from '../../gateway/export/fill-export.ts'
+import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
+import type { MergedInput } from '../../gateway/pcap/merge.ts'
+import { PcapInput } from '../../gateway/pcap/pcap-input.ts'
+import { type KeptFiles, KeptRecords } from './kept-records.ts'
+import { targetOf } from './publish-export.ts'
+
+export interface JoinedWindow {
+  readonly window: ExportWindow
+  readonly query: BoundedQuery
+  /** In the order of the devices; those that have nothing are left out. */
+  readonly spans: readonly Span[]
+  readonly result: ResultFiles
+  readonly signal: AbortSignal
+}
+
+export class FilledFiles implements AsyncDisposable {
+  readonly #parts: ExportParts
+  readonly #record: ExportRecord
+  readonly #order: ExportOrder
+  readonly #base: FillBase
+  /** Of the files of the present piece; they stay open from one window to the next. */
+  #records: KeptRecords | undefined
+
+  constructor(parts: ExportParts, record: ExportRecord, base: FillBase) {
+    this.#parts = parts
+    this.#record = record
+    this.#order = record.order
+    this.#base = base
+  }
+
+  /**
+   * Appends a window to the result, with the kept records of its time. Files of a piece for which nothing comes stay as
+   * they are. What came of each span, in their order; fails as joinWindow() does.
+   */
+  async join(
+    { window, query, spans, result, signal }: JoinedWindow,
+    { kept = NOTHING_TAKEN }: Checkpoint,
+  ): Promise<readonly MergedInput[]> {
+    const { piece, endsPiece } = window
+    const [order, base] = [this.#order, this.#base]
+    const isOpen = result.openFile !== null
+    if (spans.length === 0 && !isOpen && endsPiece) await this.#keepUpTo(result, piece + 1)
+    if (spans.length === 0 && !(isOpen && endsPiece)) return []
+    if (!isOpen) await this.#keepUpTo(result, piece)
+    this.#records ??= await KeptRecords.open(keptOf(this.#parts, this.#record, piece), kept)
+    const records = this.#records.take(endsPiece ? undefined : BigInt(window.endNs))
+    const request = {
+      order,
+      query,
+      spans,
+      kept: await PcapInput.open('the export', records),
+      header: window.header ?? undefined,
+      nameOf: (part: number) => resultName(order, piece, part).replace('.pcap', `_r${base.count}.pcap`),
+      signal,
+    }
+    const inputs = await joinWindow(request, result)
+    if (endsPiece) await this[Symbol.asyncDispose]()
+    return inputs
+  }
+
+  /** Where the next window continues in the kept files; for the checkpoint. REQUIRES: the window has been joined. */
+  place({ kept = NOTHING_TAKEN }: Checkpoint, { endsPiece }: ExportWindow): { readonly kept: KeptPlace } {
+    return { kept: endsPiece ? NOTHING_TAKEN : (this.#records?.place ?? kept) }
+  }
+
+  /** The files that are kept after those that are made. REQUIRES: all windows have been joined. */
+  async lastFiles(checkpoint: Checkpoint): Promise<Pick<ExportChange, 'checkpoint' | 'made'>> {
+    const { fileCount, writtenBytes } = checkpoint
+    const files = await this.#keptUpTo(fileCount, pieceCount(this.#order))
+    const bytes = files.reduce((sum, file) => sum + BigInt(file.bytes), BigInt(writtenBytes))
+    const whole = { ...checkpoint, fileCount: fileCount + files.length, writtenBytes: String(bytes) }
+    return { checkpoint: whole, made: { from: fileCount, files } }
+  }
+
+  async #keepUpTo(result: ResultFiles, end: number): Promise<void> {
+    result.keep(await this.#keptUpTo(result.fileCount, end))
+  }
+
+  async #keptUpTo(made: number, end: number): Promise<readonly ExportedFile[]> {
+    const kept = keptUpTo(this.#order, this.#base, made, end)
+    return await this.#parts.store.keptFiles(this.#record, kept.from, kept.end)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#records?.[Symbol.asyncDispose]()
+    this.#records = undefined
+  }
+}
+
+/** The files of a piece that is filled, as they are now. */
+export function keptOf(
+  { store, targets }: Pick<ExportParts, 'store' | 'targets'>,
+  record: ExportRecord,
+  piece: number,
+): KeptFiles {
+  const { order } = record
+  const { from, end } = filesOfPiece(order, keptCount(record), piece)
+  return {
+    target: targetOf({ targets }, order),
+    order,
+    fileAt: async (index) => {
+      const number = from + index
+      const [file] = await store.keptFiles(record, number, Math.min(number + 1, end))
+      return file
+    },
+  }
+}

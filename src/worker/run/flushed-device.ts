@@ -1,0 +1,91 @@
+/**
+ * When a device has all packets of a time: what was captured last may still be in its memory, and a range that ends now
+ * would lack it without a word.
+ */
+import { ANSWER_BYTES_MAX } from '../../gateway/device/device-client.ts'
+import { deviceLate } from '../../gateway/device/device-failure.ts'
+import type { FleetMember } from '../../gateway/fleet/fleet.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
+
+export interface FlushQuestion {
+  /** The end of the time. */
+  readonly endNs: bigint
+  /** The shared time. */
+  readonly nowMs: number
+  /** How far the clock of this host is ahead of it. */
+  readonly hostAheadMs: number
+  /** Of an end that is longer ago a device is not asked. */
+  readonly recentMs: number
+  /** How long the device may take to answer. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+/** Of a device that does not tell how far it is: longer than ours needs. */
+const SETTLING_MS = 5_000
+/** Ours needs some 2 s; one that needs so long is in trouble. */
+const PATIENCE_MS = 30_000
+const ASK_AGAIN_MS = 500
+/** A clock may be set meanwhile. */
+const LOOK_AGAIN_MS = 600_000
+
+/**
+ * How long to wait before the device is to be asked again whether it has all packets before `endNs`; 0: it has them.
+ * Fails with device-timeout, which names the device, when it should have had them for long.
+ */
+export async function flushWaitMs(member: FleetMember, question: FlushQuestion): Promise<number> {
+  const { endNs, nowMs, hostAheadMs, recentMs } = question
+  // All that there is: nobody waits for the end of that.
+  if (endNs >= TIME_LIMIT_NS) return 0
+  const clockNs = BigInt(Math.round(nowMs)) * NS_PER_MS + deviceAheadNs(member, hostAheadMs)
+  const sinceMs = Number((clockNs - endNs) / NS_PER_MS)
+  if (sinceMs < 0) return Math.min(1 - sinceMs, LOOK_AGAIN_MS)
+  if (sinceMs > recentMs) return 0
+  const capture = await askCapture(member, question)
+  if (capture === undefined) return Math.max(0, SETTLING_MS - sinceMs)
+  if (!capture.isRunning || capture.flushedNs >= endNs) return 0
+  if (sinceMs <= PATIENCE_MS) return ASK_AGAIN_MS
+  throw deviceLate(member.device.name, `write what it captured before ${endNs} ns to its disk`, sinceMs)
+}
+
+/** How far the clock of a device is ahead of the shared time, whatever the clock of this host was set to since the probe. */
+export function deviceAheadNs({ health }: FleetMember, hostAheadMs: number): bigint {
+  const { clock } = health.report
+  if (clock === undefined) return 0n
+  const hostSetMs = Date.now() - performance.now() - health.clockBasisMs
+  return clock.offsetNs + BigInt(Math.round(hostAheadMs - hostSetMs)) * NS_PER_MS
+}
+
+const NS_PER_MS = 1_000_000n
+
+interface RunningCapture {
+  readonly isRunning: boolean
+  readonly flushedNs: bigint
+}
+
+/** undefined: the device does not tell. Whether it can be read at all is seen when it is. */
+async function askCapture(
+  { client, breaker }: FleetMember,
+  { timeoutMs, signal }: FlushQuestion,
+): Promise<RunningCapture | undefined> {
+  try {
+    const asking = { bytesMax: ANSWER_BYTES_MAX.status, timeoutMs, signal }
+    const answer = await breaker.run(() => client.getJson('/sysmaster/capture_status', asking))
+    const { CaptureEnable, State, FlushedTS } = (answer ?? {}) as Record<string, unknown>
+    if (!isNanoseconds(FlushedTS)) return undefined
+    return {
+      // What a capture that is being stopped has in its memory still comes.
+      isRunning: CaptureEnable === 'true' || State === 'stopping',
+      flushedNs: BigInt(FlushedTS),
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!(error instanceof CapfleetError)) throw error
+    return undefined
+  }
+}
+
+function isNanoseconds(value: unknown): value is string {
+  return typeof value === 'string' && /^\d{1,20}$/.test(value)
+}

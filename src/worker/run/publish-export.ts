@@ -1,0 +1,211 @@
+/** The end of an export: its files are hashed, kept by the target, and told of in a manifest beside them. */
+import { createHash, hash, randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { recordEnd } from '../../gateway/export/export-audit.ts'
+import { type ExportOrder, shownQuery } from '../../gateway/export/export-order.ts'
+import type { ExportParts } from '../../gateway/export/export-parts.ts'
+import { offsetOf } from '../../gateway/export/export-pieces.ts'
+import type {
+  Checkpoint,
+  ExportedFile,
+  ExportRecord,
+  ResultFile,
+} from '../../gateway/export/export-record.ts'
+import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
+import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
+import type { ExportTarget } from '../../gateway/export/target/export-target.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { productVersion } from '../../shared/base/product-version.ts'
+
+export const MANIFEST_NAME = 'manifest.json'
+
+export interface Publishing {
+  readonly record: ExportRecord
+  readonly checkpoint: Checkpoint
+  readonly signal: AbortSignal
+  /** Changes the export as its writer; throws when it is that no longer. */
+  readonly keep: (change: ExportChange, files?: ChangeOptions['files']) => Promise<void>
+}
+
+/** Where the files of an export are made. */
+export function workFolder(
+  { targets, spool }: Pick<ExportParts, 'targets' | 'spool'>,
+  order: ExportOrder,
+): string {
+  const folder = targetOf({ targets }, order).workFolder
+  return folder === undefined ? spool.resultFolderOf(order.id) : join(folder, order.id)
+}
+
+/**
+ * Makes that folder. Not the one above it: a disk that is not mounted must not be taken for an empty one. Fails with
+ * export-target-unavailable or export-store-full.
+ */
+export async function makeWorkFolder(
+  parts: Pick<ExportParts, 'targets' | 'spool'>,
+  order: ExportOrder,
+): Promise<string> {
+  const folder = workFolder(parts, order)
+  try {
+    await storing(() => mkdir(folder, { mode: 0o700 }))
+  } catch (cause) {
+    if (cause instanceof CapfleetError) throw cause
+    const { code = '' } = cause as NodeJS.ErrnoException
+    if (code !== 'EEXIST') {
+      throw new CapfleetError(
+        'export-target-unavailable',
+        `the folder in which files of ${order.target} are made cannot be used (${code}); look whether its disk is mounted`,
+        { cause },
+      )
+    }
+  }
+  return folder
+}
+
+/** Fails with export-target-unavailable when the configuration has it no longer. */
+export function targetOf({ targets }: Pick<ExportParts, 'targets'>, { target }: ExportOrder): ExportTarget {
+  const found = targets.get(target)
+  if (found !== undefined) return found
+  throw new CapfleetError(
+    'export-target-unavailable',
+    `exports.targets has no "${target}" any more; put it back, or cancel the export`,
+  )
+}
+
+/** A file that was published before is not looked at again. */
+export async function publishExport(parts: ExportParts, publishing: Publishing): Promise<void> {
+  const { record, checkpoint, signal, keep } = publishing
+  const { order } = record
+  const target = targetOf(parts, order)
+  const done: ExportedFile[] = []
+  const all = await parts.store.madeFiles(order.id, checkpoint.fileCount)
+  if (all.length < checkpoint.fileCount) throw new Error(`Redis has lost files of export ${order.id}`)
+  for (const [from, made] of all.entries()) {
+    const file = 'sha256' in made ? made : await publishFile(target, order, made, signal)
+    done.push(file)
+    if (file !== made) await keep({ made: { from, files: [file] }, published: done.length })
+  }
+  const { base } = record
+  const state = checkpoint.devices.some(({ holes }) => holes.length > 0) ? 'partial' : 'complete'
+  const endedMs = parts.clock.nowMs()
+  const troubles = await Promise.all(
+    order.plan.devices.map((device) => parts.store.troubleOf(order.id, device)),
+  )
+  const retries = troubles.map((trouble) => trouble.retries)
+  const manifest = manifestOf(parts, { order, checkpoint, files: done, state, endedMs, retries })
+  await publishManifest(parts, order, target, manifest, signal)
+  const expiresMs = endedMs + parts.limits.keepMs
+  const fills = base?.count ?? record.fills
+  await recordEnd(parts.audit, order, { outcome: state, files: done })
+  const before = base === undefined ? [] : await parts.store.keptFiles(record)
+  const ended = { state, stage: 'ended', endedMs, expiresMs, published: done.length } as const
+  await keep({ ...ended, writer: '', error: null, base: null, fills }, 'published')
+  const names = new Set(done.map(({ name }) => name))
+  for (const { name } of before) if (!names.has(name)) await target.removeFile({ exportId: order.id, name })
+  parts.outcomes.ended(state)
+}
+
+async function publishFile(
+  target: ExportTarget,
+  { id: exportId }: ExportOrder,
+  file: ResultFile,
+  signal: AbortSignal,
+): Promise<ExportedFile> {
+  const { name, path, packets, firstNs, lastNs } = file
+  const place = { exportId, name }
+  const bytes = await stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  )
+  // A worker that died here may have given it to the target already.
+  const source =
+    bytes === undefined ? await target.open(place) : createReadStream(path, { highWaterMark: HASHED_AT_ONCE })
+  const { sha256, length } = await hashOf(source, signal)
+  if (bytes !== undefined) await target.publish({ ...place, path, bytes, sha256 }, { signal })
+  return { name, bytes: String(length), packets, firstNs, lastNs, sha256 }
+}
+
+const HASHED_AT_ONCE = 1_048_576
+
+/** Of what is on the disk: what is read here is what will be read. */
+async function hashOf(source: AsyncIterable<Buffer>, signal: AbortSignal) {
+  const hash = createHash('sha256')
+  let length = 0
+  for await (const chunk of source) {
+    signal.throwIfAborted()
+    hash.update(chunk)
+    length += chunk.length
+  }
+  return { sha256: hash.digest('hex'), length }
+}
+
+interface ManifestFacts {
+  readonly order: ExportOrder
+  readonly checkpoint: Checkpoint
+  readonly files: readonly ExportedFile[]
+  readonly state: 'complete' | 'partial'
+  readonly endedMs: number
+  /** How often each device was asked again. */
+  readonly retries: readonly number[]
+}
+
+/** The contract has its form (EXPORT_MANIFEST). */
+function manifestOf(
+  { fleet }: ExportParts,
+  { order, checkpoint, files, state, endedMs, retries }: ManifestFacts,
+): object {
+  const sum = (values: readonly string[]) =>
+    String(values.reduce((total, value) => total + BigInt(value), 0n))
+  return {
+    version: 1,
+    program: `capfleet ${productVersion()}`,
+    id: order.id,
+    user: order.user,
+    reason: order.reason,
+    state,
+    createdAt: new Date(order.createdMs).toISOString(),
+    endedAt: new Date(endedMs).toISOString(),
+    kind: order.plan.kind,
+    query: shownQuery(order),
+    forcedFilters: order.plan.forcedFilters,
+    packets: sum(files.map(({ packets }) => packets)),
+    bytes: sum(files.map(({ bytes }) => bytes)),
+    firstNs: files.find(({ firstNs }) => firstNs !== null)?.firstNs ?? null,
+    lastNs: files.findLast(({ lastNs }) => lastNs !== null)?.lastNs ?? null,
+    devices: checkpoint.devices.map(({ holes, ...tally }, index) => ({
+      ...tally,
+      retries: retries[index] ?? 0,
+      clockOffsetNs: decimal(
+        offsetOf(checkpoint, tally.device) ??
+          (fleet.find(tally.device) === undefined ? undefined : fleet.clockOf(tally.device)?.offsetNs),
+      ),
+      missing: holes,
+    })),
+    files,
+  }
+}
+
+async function publishManifest(
+  parts: ExportParts,
+  order: ExportOrder,
+  target: ExportTarget,
+  manifest: object,
+  signal: AbortSignal,
+): Promise<void> {
+  const folder = await makeWorkFolder(parts, order)
+  const path = join(folder, `${MANIFEST_NAME}.${randomUUID()}`)
+  const text = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`)
+  {
+    await using writer = await FileWriter.open(path)
+    await writer.write(text)
+    await writer.flush()
+  }
+  const sha256 = hash('sha256', text)
+  const file = { exportId: order.id, name: MANIFEST_NAME, path, bytes: text.length, sha256 }
+  await target.publish(file, { signal })
+}
+
+function decimal(value: bigint | undefined): string | null {
+  return value === undefined ? null : String(value)
+}

@@ -1,0 +1,403 @@
+/**
+ * The job that writes an export: orders its windows one ahead of the one that is joined, joins their spans into the
+ * files, and publishes these. After each window there is a checkpoint, which only the writer of the export may set: a
+ * worker that was thought dead and comes back changes nothing.
+ */
+import { randomUUID } from 'node:crypto'
+import type { SpanOf, WritingJob } from '../../gateway/export/export-jobs.ts'
+import { type ExportOrder, orderedQuery } from '../../gateway/export/export-order.ts'
+import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
+import {
+  firstCheckpoint,
+  isAllOrdered,
+  offsetOf,
+  orderWindow,
+  pieceCount,
+  resultName,
+} from '../../gateway/export/export-pieces.ts'
+import {
+  type Checkpoint,
+  type ExportRecord,
+  type ExportWindow,
+  type Hole,
+  LIVE_STATES,
+  type MadeFile,
+  type ReportedFailure,
+} from '../../gateway/export/export-record.ts'
+import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
+import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
+import { ResultFiles, removeReplaced } from '../../gateway/export/files/result-files.ts'
+import type { SpanOutcome } from '../../gateway/export/files/spool.ts'
+import { tallied } from '../../gateway/export/files/tally.ts'
+import { firstFilling, orderFill } from '../../gateway/export/fill-export.ts'
+import type { MergedInput } from '../../gateway/pcap/merge.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
+import { MAX_CAPTURED_LENGTH } from '../../shared/pcap/pcap-header.ts'
+import { failExport } from './fail-export.ts'
+import { windowQuery } from './fetch-span.ts'
+import { FilledFiles, type JoinedWindow } from './filled-files.ts'
+import { JobWatch, NOT_WANTED, TAKEN_OVER } from './job-watch.ts'
+import { measureNext } from './measure-next.ts'
+import { makeWorkFolder, publishExport } from './publish-export.ts'
+import { pause, type RunningJob, reported } from './run-span.ts'
+
+/** How the turn of a writer ends: nothing is left to do, or it goes on when its spans have come. */
+export type WriterTurn = 'done' | 'waits-for-spans'
+
+/** Does what can be done now. Throws Later, or what is a defect. */
+export async function runExport(
+  parts: ExportParts,
+  job: WritingJob,
+  running: RunningJob,
+): Promise<WriterTurn> {
+  const record = await parts.store.find(job.data.exportId)
+  if (record === undefined || !LIVE_STATES.includes(record.state)) return 'done'
+  const writer = randomUUID()
+  const claimed = await parts.store.change(
+    record.order,
+    { writer, state: 'running', startedMs: record.startedMs ?? parts.clock.nowMs(), error: null },
+    { states: LIVE_STATES },
+  )
+  if (!claimed.isChanged) return 'done'
+  const fresh = await parts.store.find(record.order.id)
+  if (fresh === undefined) return 'done'
+  await using turn = new Turn(parts, job, fresh, {
+    writer,
+    isHandedOver: claimed.writer === '',
+    ...running,
+  })
+  return await turn.run()
+}
+
+interface TurnOptions extends RunningJob {
+  readonly writer: string
+  readonly isHandedOver: boolean
+}
+
+class Turn implements AsyncDisposable {
+  readonly #parts: ExportParts
+  readonly #job: WritingJob
+  readonly #order: ExportOrder
+  readonly #record: ExportRecord
+  readonly #options: TurnOptions
+  readonly #watch: JobWatch
+  #checkpoint: Checkpoint
+  #result: ResultFiles | undefined
+  /** Where the holes of files are filled. */
+  readonly #filling: FilledFiles | undefined
+  /** Nobody else may still write to the files of the checkpoint. */
+  #isOurs: boolean
+
+  constructor(parts: ExportParts, job: WritingJob, record: ExportRecord, options: TurnOptions) {
+    this.#parts = parts
+    this.#job = job
+    this.#order = record.order
+    this.#record = record
+    this.#options = options
+    const { checkpoint, base } = record
+    // One of an earlier version has all its holes in one window each.
+    const isUsable = base === undefined || checkpoint?.kept !== undefined
+    this.#checkpoint = (isUsable ? checkpoint : undefined) ?? this.#firstCheckpoint
+    this.#isOurs = options.isHandedOver || this.#checkpoint.openFile === null
+    this.#filling = base && new FilledFiles(parts, record, base)
+    const { store } = parts
+    const { writer, stopping } = options
+    this.#watch = new JobWatch({ store, order: record.order, stopping, writer, progress: () => ({}) })
+  }
+
+  get #firstCheckpoint(): Checkpoint {
+    const { order, base } = this.#record
+    return base === undefined ? firstCheckpoint(order) : firstFilling(order, base)
+  }
+
+  async run(): Promise<WriterTurn> {
+    try {
+      await this.#storeAgain()
+      return await this.#goOn()
+    } catch (error) {
+      const { reason } = this.#watch.signal
+      if ([error, reason].includes(TAKEN_OVER)) return 'done'
+      if ([error, reason].includes(NOT_WANTED)) return await this.#leave()
+      const isFinal = error instanceof CapfleetError && !NOT_FINAL.has(error.code)
+      if (isFinal && !this.#options.stopping.aborted) return await this.#fail(reported(error))
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') await this.#beginAnew()
+      await this.#handOver()
+      if (this.#options.stopping.aborted) throw new Later(0)
+      if (!(error instanceof CapfleetError)) throw error
+      if (WAITS_FOR_STORE.has(error.code)) return await pause(this.#parts, this.#order, error)
+      throw error
+    }
+  }
+
+  /** What an earlier version has stored has the form of this one from now on. */
+  async #storeAgain(): Promise<void> {
+    const { former, base, published } = this.#record
+    if (former === undefined) return
+    const { made, kept } = former
+    await this.#keep(
+      {
+        checkpoint: this.#checkpoint,
+        made: { from: 0, files: made.slice(0, this.#checkpoint.fileCount) },
+        published,
+        ...(base === undefined ? {} : { base, kept }),
+      },
+      'dropped',
+    )
+  }
+
+  /** A file is missing: Redis was set back to what named it, by its last second or to a backup. */
+  async #beginAnew(): Promise<void> {
+    this.#parts.log.warn('export.begun-anew', { exportId: this.#order.id })
+    try {
+      await this.#keep({ checkpoint: this.#firstCheckpoint, published: 0 }, 'dropped')
+      await this.#parts.spool.remove(this.#order.id)
+    } catch {
+      // Somebody else will see to it, or this worker when it has the job again.
+    }
+  }
+
+  /** What was written behind the back of whoever ended the export goes. */
+  async #leave(): Promise<WriterTurn> {
+    await this.#result?.[Symbol.asyncDispose]()
+    await this.#parts.jobs.clean(this.#order.id)
+    return 'done'
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#watch[Symbol.asyncDispose]()
+    await this.#result?.[Symbol.asyncDispose]()
+    await this.#filling?.[Symbol.asyncDispose]()
+  }
+
+  async #goOn(): Promise<WriterTurn> {
+    for (;;) {
+      await this.#orderAhead()
+      const [first] = this.#checkpoint.ordered
+      if (first === undefined) return await this.#publish()
+      const outcomes = await this.#outcomes(first)
+      const fatal = outcomes?.find((outcome) => outcome.fatal !== null)?.fatal
+      if (fatal !== null && fatal !== undefined) return await this.#fail(fatal)
+      if (outcomes === undefined) return await this.#waitForSpans()
+      await this.#join(first, outcomes)
+    }
+  }
+
+  /** One window is fetched while the one before it is joined. */
+  async #orderAhead(): Promise<void> {
+    while (this.#checkpoint.ordered.length < WINDOWS_AHEAD && !isAllOrdered(this.#order, this.#checkpoint)) {
+      if (this.#checkpoint.measured === null && !(await this.#measure())) return
+      const { nextIndex } = this.#checkpoint
+      await this.#keep({ checkpoint: this.#withNextWindow(), stage: 'fetching' })
+      const window = this.#checkpoint.ordered.find(({ index }) => index === nextIndex)
+      if (window !== undefined) await this.#fetch(window)
+    }
+  }
+
+  #withNextWindow(): Checkpoint {
+    const { base } = this.#record
+    return base === undefined
+      ? orderWindow(this.#order, this.#checkpoint)
+      : orderFill(this.#order, base, this.#checkpoint)
+  }
+
+  /** Whether the next piece is measured; if not, its time is not over, and other pieces can be joined meanwhile. */
+  async #measure(): Promise<boolean> {
+    await this.#keep({ stage: this.#checkpoint.nextIndex === 0 ? 'preparing' : 'fetching' })
+    const found = await measureNext(this.#parts, {
+      record: this.#record,
+      checkpoint: this.#checkpoint,
+      windowsAhead: WINDOWS_AHEAD,
+      id: this.#options.attempt,
+      signal: this.#watch.signal,
+    })
+    if (found === undefined) return false
+    await this.#keep({ checkpoint: { ...this.#checkpoint, ...found }, waiting: null })
+    return true
+  }
+
+  #spansOf(window: ExportWindow): readonly SpanOf[] {
+    return this.#order.plan.devices
+      .map((device, index) => ({ device, index }))
+      .filter(({ device }) => !window.leftOut.includes(device))
+  }
+
+  async #fetch(window: ExportWindow): Promise<void> {
+    await this.#parts.jobs.fetchWindow(this.#job, window, this.#spansOf(window))
+  }
+
+  /** What became of the spans of a window; undefined: not all of them have come, and none is fatal. */
+  async #outcomes(window: ExportWindow): Promise<readonly SpanOutcome[] | undefined> {
+    const { spool } = this.#parts
+    const outcomes = await Promise.all(
+      this.#spansOf(window).map(({ index }) => spool.span(this.#order.id, window, index).outcome()),
+    )
+    const told = outcomes.filter((outcome) => outcome !== undefined)
+    const isFatal = told.some(({ fatal }) => fatal !== null)
+    return told.length === outcomes.length || isFatal ? told : undefined
+  }
+
+  /** BullMQ has the job wait until its children have ended; a child that was lost is made again before. */
+  async #waitForSpans(): Promise<WriterTurn> {
+    // A writer that was stopped for long may wait for windows that another one has joined.
+    await this.#keep({})
+    for (const window of this.#checkpoint.ordered) await this.#fetch(window)
+    await this.#handOver()
+    return 'waits-for-spans'
+  }
+
+  async #join(window: ExportWindow, outcomes: readonly SpanOutcome[]): Promise<void> {
+    this.#options.onWork()
+    const { spool } = this.#parts
+    const order = this.#order
+    const query = windowQuery(order, window)
+    const came = this.#spansOf(window).map((span, at) => ({ ...span, outcome: outcomes[at] }))
+    const spans = came.flatMap(({ device, index, outcome }): Span[] => {
+      const file = outcome?.file ?? null
+      if (file === null) return []
+      const path = spool.span(order.id, window, index).pathOf(file)
+      return [{ device, path, alignNs: offsetOf(this.#checkpoint, device) }]
+    })
+    const result = await this.#openResult(query)
+    const before = this.#checkpoint
+    const joined = { window, query, spans, result, signal: this.#watch.signal }
+    const inputs = await (this.#filling?.join(joined, before) ?? this.#append(joined, came))
+    if (window.endsPiece) await result.endFile()
+    await result.flush()
+    const { fileCount, openFile } = result
+    const made = result.takeMade()
+    const files = openFile === null ? made : [...made, openFile]
+    const bytes = bytesOf(files) - Number(before.openFile?.bytes ?? 0)
+    await this.#keep({
+      checkpoint: {
+        ...before,
+        ordered: before.ordered.slice(1),
+        fileCount,
+        openFile,
+        writtenBytes: String(Number(before.writtenBytes) + bytes),
+        ...this.#filling?.place(before, window),
+        ...tallied(before, { window, inputs, came }),
+      },
+      made: { from: before.fileCount, files: made },
+    })
+    this.#isOurs = true
+    if (this.#filling === undefined) await this.#parts.quotas.add(order.id, order.quotas ?? [], bytes)
+    this.#parts.outcomes.written(inputs.reduce((sum, { bytes }) => sum + bytes, 0))
+    for (const { device } of spans) await this.#parts.store.change(order, { fetching: { device, bytes: 0 } })
+    await removeReplaced(before, files)
+    await spool.removeWindow(order.id, window)
+  }
+
+  async #append(
+    { window, query, spans, result, signal }: JoinedWindow,
+    came: readonly { readonly outcome: SpanOutcome | undefined }[],
+  ): Promise<readonly MergedInput[]> {
+    const isNothing = spans.length === 0 && window.header === null
+    if (isNothing && pieceCount(this.#order) === 1)
+      throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
+    const request = {
+      order: this.#order,
+      query,
+      spans,
+      header: window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined),
+      nameOf: (part: number) => resultName(this.#order, window.piece, part),
+      signal,
+    }
+    return await joinWindow(request, result)
+  }
+
+  async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {
+    const { partBytes } = this.#order
+    this.#result ??= await ResultFiles.open({
+      folder: await makeWorkFolder(this.#parts, this.#order),
+      compression: query.compression,
+      partBytes: partBytes === null ? undefined : Number(partBytes),
+      signal: this.#watch.signal,
+      fileCount: this.#checkpoint.fileCount,
+      openFile: this.#checkpoint.openFile,
+      isHandedOver: this.#isOurs,
+    })
+    return this.#result
+  }
+
+  async #publish(): Promise<WriterTurn> {
+    this.#options.onWork()
+    const gone = goneFor(this.#order, this.#checkpoint)
+    if (gone !== undefined) return await this.#fail(gone)
+    await this.#keep({ stage: 'publishing', ...(await this.#filling?.lastFiles(this.#checkpoint)) })
+    await publishExport(this.#parts, {
+      record: this.#record,
+      checkpoint: this.#checkpoint,
+      signal: this.#watch.signal,
+      keep: (change, files) => this.#keep(change, files),
+    })
+    await this.#parts.jobs.clean(this.#order.id)
+    return 'done'
+  }
+
+  /** Changes the export, as long as this is its writer. Throws TAKEN_OVER or NOT_WANTED. */
+  async #keep(change: ExportChange, files?: ChangeOptions['files']): Promise<void> {
+    const { writer } = this.#options
+    const guard = { writer, states: LIVE_STATES, ...(files === undefined ? {} : { files }) }
+    const { isChanged, state } = await this.#parts.store.change(this.#order, change, guard)
+    if (!isChanged) throw state !== undefined && LIVE_STATES.includes(state) ? TAKEN_OVER : NOT_WANTED
+    if (change.checkpoint !== undefined) this.#checkpoint = change.checkpoint
+  }
+
+  /** The next turn may go on with the very files, unless they are of somebody who was not seen to stop. */
+  async #handOver(): Promise<void> {
+    await this.#result?.[Symbol.asyncDispose]()
+    this.#result = undefined
+    if (!this.#isOurs) return
+    const { writer } = this.#options
+    await this.#parts.store.change(this.#order, { writer: '' }, { writer }).catch(() => undefined)
+  }
+
+  async #fail(error: ReportedFailure): Promise<WriterTurn> {
+    await failExport(this.#parts, this.#record, error, this.#options.writer)
+    return 'done'
+  }
+}
+
+function bytesOf(files: readonly MadeFile[]): number {
+  return files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
+}
+
+/** The export goes on when the place for its files, or the audit, can be written. */
+const WAITS_FOR_STORE: ReadonlySet<string> = new Set([
+  'export-store-full',
+  'export-target-unavailable',
+  'audit-unavailable',
+])
+
+/** How many windows are fetched before they are joined: the spool needs so much room. */
+const WINDOWS_AHEAD = 2
+
+/** What says nothing of the order. */
+const NOT_FINAL: ReadonlySet<string> = new Set([
+  'export-store-full',
+  'export-target-unavailable',
+  'audit-unavailable',
+  'scheduler-unavailable',
+  'internal-error',
+])
+
+/** Of the file of a part of which no device has anything any more: the other parts have packets. */
+const HEADER_OF_NOTHING = { linkType: 1, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true }
+
+/** Why there is no file: nothing at all came of any device, or of one whose packets are gone for good (OnMissing=fail). */
+function goneFor(order: ExportOrder, { devices }: Checkpoint): ReportedFailure | undefined {
+  const { beginNs, endNs } = orderedQuery(order)
+  const isAll = ({ fromNs, toNs, error }: Hole) =>
+    error.code !== 'device-unverified' && BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
+  // Of a damaged device a hole tells only that some of it is missing.
+  const silent = devices.filter(({ packets }) => BigInt(packets) === 0n)
+  const empty = silent.flatMap(({ holes }) => holes.find(isAll) ?? [])
+  if (empty.length === devices.length) return empty[0]?.error
+  return order.onMissing === 'fail' ? empty.find(({ final }) => final)?.error : undefined
+}
+
+function nothingCame(holes: SpanOutcome['holes']): CapfleetError {
+  const [first] = holes
+  const { code, detail } = first?.error ?? { code: 'device-unreachable', detail: 'no device could be read' }
+  return new CapfleetError(code as 'device-unreachable', detail)
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Command } from 'commander'
+import { longFlag, QueryFlags } from '../../../../../src/client/command/common/query-flags.ts'
+import { DOWNLOAD_TABLES } from '../../../../../src/shared/query/parse-download-query.ts'
+
+const parsed = (...args: readonly string[]) => {
+  const flags = new QueryFlags(DOWNLOAD_TABLES.export)
+  const command = flags.addTo(new Command()).exitOverride()
+  command.parse(args, { from: 'user' })
+  return flags.query(command.opts())
+}
+
+test('the name of a flag is that of its parameter', () => {
+  assert.deepEqual(
+    ['TSBegin', 'FilterBPF', 'FilterBPFDecap', 'FilterRE', 'MaxPackets', 'Device', 'OnMissing'].map(longFlag),
+    [
+      '--ts-begin',
+      '--filter-bpf',
+      '--filter-bpf-decap',
+      '--filter-re',
+      '--max-packets',
+      '--device',
+      '--on-missing',
+    ],
+  )
+})
+
+test('values go to the gateway as they are, also ones that look like flags', () => {
+  assert.deepEqual(parsed('--begin', '-15m', '--ts-end', 'now', '-d', 'lon*', '--bpf', 'tcp or udp'), [
+    ['Device', 'lon*'],
+    ['TSBegin', '-15m'],
+    ['TSEnd', 'now'],
+    ['FilterBPF', 'tcp or udp'],
+  ])
+})
+
+test('a switch says the word that the parameter takes', () => {
+  assert.deepEqual(parsed('--align', '--filter-bpf-decap'), [
+    ['FilterBPFDecap', 'true'],
+    ['Align', '1'],
+  ])
+})
+
+test('the help names flags, not parameters', () => {
+  const command = new QueryFlags(DOWNLOAD_TABLES.fleet).addTo(new Command())
+  const said = command.options.map(({ description }) => description).join('\n')
+  assert.doesNotMatch(said, /\b(TS(Begin|End|Unit|Zone|Mode)|FilterBPF|FilterFrame|MaxBytes)\b/)
+  assert.match(said, /The unit of --begin and --end/)
+})

@@ -1,0 +1,156 @@
+// The page and its files, as browsers and others get them.
+import assert from 'node:assert/strict'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import type { GatewayParts } from '../../../../src/gateway/routes/gateway-parts.ts'
+import { showAsset, showPage } from '../../../../src/gateway/routes/page-handlers.ts'
+import type { RouteContext } from '../../../../src/gateway/routes/route.ts'
+import { RouteTable } from '../../../../src/gateway/routes/route-table.ts'
+import { Metrics } from '../../../../src/shared/base/metrics.ts'
+import { SESSION_API } from '../../../../src/shared/contract/session-api.ts'
+import { createHttpApp } from '../../../../src/shared/http/http-app.ts'
+import { listen } from '../../../../src/shared/http/http-server.ts'
+import { PageFiles } from '../../../../src/shared/http/page-files.ts'
+import { type HttpAnswer, httpGet } from '../../../support/http-get.ts'
+import { searchedLog } from '../../../support/suite-secrets.ts'
+import { tempFolder } from '../../../support/temp-folder.ts'
+
+const HTML = `<!doctype html><title>capfleet</title>${'<p>'.repeat(200)}`
+const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+
+/** The two rows alone, over the files of a folder. */
+async function serve(folder: string, owner: AsyncDisposableStack): Promise<string> {
+  const [log, metrics] = [searchedLog(), new Metrics()]
+  const app = createHttpApp({ log, metrics, takesTokens: true })
+  const parts = { page: await PageFiles.read(folder) } as GatewayParts
+  const rows = [
+    { ...SESSION_API.page, handler: showPage },
+    { ...SESSION_API.asset, handler: showAsset },
+  ]
+  const table = new RouteTable(rows, (route, ctx) => route.handler(ctx, parts))
+  app.use((ctx, next) => table.dispatch(ctx as RouteContext, next))
+  const settings = { host: '127.0.0.1', port: 0, allowInsecure: false }
+  const server = await listen(app.callback(), settings, metrics)
+  owner.defer(() => server.close(0))
+  return server.url
+}
+
+describe('the page', () => {
+  const owned = new AsyncDisposableStack()
+  let url = ''
+  before(async () => {
+    const folder = owned.use(await tempFolder()).path
+    await mkdir(join(folder, 'assets'))
+    await writeFile(join(folder, 'index.html'), HTML)
+    await writeFile(join(folder, 'assets', 'app-1a2b.js'), 'let x = 1\n'.repeat(100))
+    await writeFile(join(folder, 'assets', 'again.js'), 'let y = 1')
+    await writeFile(join(folder, 'secret.txt'), 'not for the network')
+    url = await serve(folder, owned)
+  })
+  after(() => owned.disposeAsync())
+
+  const ask = (path: string, headers: Readonly<Record<string, string>> = {}, method = 'GET') =>
+    httpGet(url + path, { headers, method })
+
+  test('is there for browsers, with a policy that lets nothing else in', async () => {
+    const { status, headers, body } = await ask('/', BROWSER)
+    assert.deepEqual([status, body.toString()], [200, HTML])
+    assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+    assert.equal(headers['cache-control'], 'no-cache')
+    assert.equal(headers['x-content-type-options'], 'nosniff')
+    const policy = String(headers['content-security-policy'])
+    assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self';.*frame-ancestors 'none'/)
+    assert.doesNotMatch(policy, /unsafe|\*|http/)
+    assert.match(String(headers.vary), /Accept\b.*Accept-Encoding/)
+  })
+
+  test('is not there for those who do not ask for HTML, as nothing was there before', async () => {
+    for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) {
+      const answer = await ask('/', headers)
+      assert.deepEqual([answer.status, answer.json().code], [404, 'not-found'])
+      assert.equal(answer.headers['cache-control'], 'no-store')
+    }
+  })
+
+  test('a file without a hash in its name is looked for each time', async () => {
+    assert.equal((await ask('/assets/again.js')).headers['cache-control'], 'no-cache')
+  })
+
+  test('a file is kept by browsers for good', async () => {
+    const { status, headers } = await ask('/assets/app-1a2b.js')
+    assert.equal(status, 200)
+    assert.equal(headers['content-type'], 'text/javascript; charset=utf-8')
+    assert.equal(headers['cache-control'], 'public, max-age=31536000, immutable')
+    assert.equal(headers['x-content-type-options'], 'nosniff')
+    assert.match(String(headers['content-security-policy']), /^default-src 'none'/)
+  })
+
+  test('comes zipped for those who take that, and whole bytes for others', async () => {
+    const plain = await ask('/assets/app-1a2b.js')
+    for (const coding of ['gzip', 'gzip, deflate, br, zstd', '*']) {
+      const zipped = await ask('/assets/app-1a2b.js', { 'accept-encoding': coding })
+      assert.equal(zipped.headers['content-encoding'], 'gzip', coding)
+      assert.deepEqual(gunzipSync(zipped.body), plain.body)
+      assert.notEqual(zipped.headers.etag, plain.headers.etag)
+    }
+    for (const coding of ['br', 'identity', 'gzip;q=0', '']) {
+      const { headers, body } = await ask('/assets/app-1a2b.js', { 'accept-encoding': coding })
+      assert.deepEqual([headers['content-encoding'], body], [undefined, plain.body], coding)
+    }
+  })
+
+  test('who has it already is told so', async () => {
+    const answered: HttpAnswer[] = []
+    for (const [path, headers] of [
+      ['/', BROWSER],
+      ['/assets/app-1a2b.js', { 'accept-encoding': 'gzip' }],
+    ] as const) {
+      const { headers: head } = await ask(path, headers)
+      answered.push(await ask(path, { ...headers, 'if-none-match': String(head.etag) }))
+      answered.push(await ask(path, { ...headers, 'if-none-match': '"another"' }))
+    }
+    assert.deepEqual(
+      answered.map(({ status, body }) => [status, body.length > 0]),
+      [
+        [304, false],
+        [200, true],
+        [304, false],
+        [200, true],
+      ],
+    )
+  })
+
+  test('HEAD has the head alone', async () => {
+    const [head, whole] = [await ask('/', BROWSER, 'HEAD'), await ask('/', BROWSER)]
+    assert.deepEqual([head.status, head.body.length], [200, 0])
+    assert.equal(head.headers['content-length'], String(whole.body.length))
+    assert.equal(head.headers.etag, whole.headers.etag)
+  })
+
+  for (const path of [
+    '/assets/',
+    '/assets/nothing.js',
+    '/assets/..%2fsecret.txt',
+    '/assets/%2e%2e%2fsecret.txt',
+    '/assets/../secret.txt',
+    '/assets/..%5csecret.txt',
+    '/assets/app-1a2b.js%00',
+    '/secret.txt',
+    '/index.html',
+  ]) {
+    test(`there is nothing at ${path}`, async () => {
+      const answer = await ask(path, BROWSER)
+      assert.deepEqual([answer.status, answer.json().code], [404, 'not-found'])
+    })
+  }
+
+  test('says how it is built where it was not', async () => {
+    await using nothing = await tempFolder()
+    const bare = await serve(nothing.path, owned)
+    const answer = await httpGet(`${bare}/`, { headers: BROWSER })
+    assert.equal(answer.status, 404)
+    assert.match(String(answer.json().detail), /node \.ci\/setup\.mjs/)
+  })
+})

@@ -1,0 +1,477 @@
+// Appliances of other makers, which know the API and nothing else: the queue, the merge and the promises hold for them too.
+import assert from 'node:assert/strict'
+import type { IncomingHttpHeaders } from 'node:http'
+import { after, before, beforeEach, describe, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import type { Receipt } from '../../../../src/gateway/serve/receipt.ts'
+import {
+  API_BEGIN_NS,
+  API_CAPTURE,
+  API_STEP_NS,
+  ApiDevice,
+  type LimitStyle,
+} from '../../../support/devices/api-device.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { httpGet, httpOpen } from '../../../support/http-get.ts'
+import { makePcap } from '../../../support/packets/packet-maker.ts'
+import { type PcapRecord, readPcap, recordLines } from '../../../support/packets/pcap-records.ts'
+import { startTempGateway, type TempGateway } from '../../../support/processes/temp-gateway.ts'
+import { TempRedis } from '../../../support/processes/temp-redis.ts'
+
+const PACKETS = 200
+const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}&TSUnit=nanos`
+
+describe('a device of another maker', () => {
+  const parts = new AsyncDisposableStack()
+  let gateway: TempGateway
+  let foreign: ApiDevice
+  let other: ApiDevice
+  let poor: ApiDevice
+
+  before(async () => {
+    const redis = parts.use(await TempRedis.create())
+    foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
+    other = parts.use(await ApiDevice.start('other', PACKETS))
+    poor = parts.use(await ApiDevice.start('poor', PACKETS))
+    const ignores = ['FilterBPF', 'TSMax', 'Compression', 'TSMode']
+    const devices = [foreign, other, { config: { ...poor.config, ignores }, password: poor.password }]
+    gateway = parts.use(await startTempGateway(devices, redis.url, { downloads: { waitMaxS: 600 } }))
+  })
+  after(() => parts.disposeAsync())
+  beforeEach(() => {
+    for (const device of [foreign, other, poor]) {
+      device.behaviour = {}
+      device.breaksLeft = 0
+      device.refusal = undefined
+      device.captures = [API_CAPTURE]
+      device.swapsAfterBreak = false
+      device.asked.length = 0
+      device.refused = 0
+      device.mostRunning = 0
+    }
+  })
+
+  const get = (path: string) =>
+    httpGet(gateway.url + path, { headers: { ...gateway.as.user, TE: 'trailers' } })
+  const range = (parameters = '') => get(`/devices/foreign/api/v1/pcap/timerange?${RANGE}${parameters}`)
+  const single = (parameters = '') =>
+    get(`/devices/foreign/api/v1/pcap/single?StreamName=${API_CAPTURE}${parameters}`)
+  const whole = () => makePcap(foreign.records)
+
+  const slotsUsed = async () => {
+    const { devices } = (await get('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }
+    return devices[0]?.slotsUsed
+  }
+
+  const receiptOf = async (headers: IncomingHttpHeaders): Promise<Receipt> =>
+    (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as unknown as Receipt
+
+  /** What comes of a range that is cut. */
+  async function cutRange(): Promise<{ readonly id: string; readonly got: Buffer }> {
+    const url = `${gateway.url}/devices/foreign/api/v1/pcap/timerange?${RANGE}`
+    using answer = await httpOpen(url, { headers: { ...gateway.as.user, TE: 'trailers' } })
+    const pieces: Buffer[] = []
+    const read = async () => {
+      for await (const piece of answer.response) pieces.push(piece as Buffer)
+    }
+    await assert.rejects(read())
+    return { id: String(answer.response.headers['capfleet-request-id']), got: Buffer.concat(pieces) }
+  }
+
+  test('is told from one of ours', async () => {
+    const { devices } = (await get('/v1/devices')).json() as { devices: Record<string, unknown>[] }
+    assert.deepEqual(
+      devices.map(({ name, kind, ignores }) => [name, kind, ignores]),
+      [
+        ['foreign', 'api', []],
+        ['other', 'api', []],
+        ['poor', 'api', ['FilterBPF', 'TSMax', 'Compression', 'TSMode']],
+      ],
+    )
+  })
+
+  for (const limit of [
+    '503',
+    '503 with Retry-After',
+    '429',
+    'text',
+    'nothing',
+    'reset',
+    'wait',
+  ] as const satisfies readonly LimitStyle[])
+    test(`that says "${limit}" to a stream too many gives its packets to all who wait`, async () => {
+      const held = foreign.until(() => foreign.refused > 0)
+      foreign.behaviour = { streamsMax: 1, limit, held }
+      const answers = await Promise.all(Array.from({ length: 12 }, () => range('&Wait=600')))
+      assert.deepEqual(
+        answers.map(({ status, body }) => [status, body.equals(whole())]),
+        Array.from({ length: 12 }, () => [200, true]),
+      )
+      assert.equal(foreign.mostRunning, 1)
+      assert.ok(foreign.refused > 0)
+    })
+
+  for (const limit of ['text', 'nothing', 'reset'] as const)
+    test(`that says "${limit}" only when the other stream has ended is asked again`, async () => {
+      const held = foreign.until(() => foreign.refused > 0)
+      const ended = Promise.withResolvers<void>()
+      foreign.behaviour = { streamsMax: 1, limit, held, refusalHeld: ended.promise }
+      const first = range('&Wait=600')
+      await foreign.until(() => foreign.running === 1)
+      const second = range('&Wait=600')
+      assert.equal((await first).status, 200)
+      await eventually(async () => (await slotsUsed()) === 1, {
+        message: 'the lease of the first is given back',
+      })
+      ended.resolve()
+      const { status, body } = await second
+      assert.deepEqual([status, body.equals(whole())], [200, true])
+    })
+
+  test('that refuses a stream is shown with the limit that it has for now', async () => {
+    foreign.behaviour = { streamsMax: 0 }
+    const waiting = range('&Wait=600')
+    const limitsOf = async () => {
+      const { devices } = (await get('/v1/devices')).json() as { devices: { slotsLimit: number | null }[] }
+      return devices.map(({ slotsLimit }) => slotsLimit)
+    }
+    const isLowered = async () => (await limitsOf()).join() === '0,,'
+    await eventually(isLowered, { message: 'the limit is shown' })
+    const isTold = async () =>
+      (await httpGet(`${gateway.url}/metrics`)).body.includes(
+        '\ncapfleet_device_streams_limit{device="foreign"} 0\n',
+      )
+    await eventually(isTold, { message: 'the metric tells it' })
+    foreign.behaviour = {}
+    assert.equal((await waiting).status, 200)
+  })
+
+  test('that frees a stream late is asked again', async () => {
+    const held = foreign.until(() => foreign.refused > 0)
+    foreign.behaviour = { streamsMax: 1, isFreedLate: true, held }
+    const answers = await Promise.all(Array.from({ length: 3 }, () => range('&Wait=600')))
+    // Nobody asks after the last one.
+    foreign.behaviour = {}
+    for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
+  })
+
+  test('that is busy when the caller may not wait is no fault of the request', async () => {
+    foreign.behaviour = { streamsMax: 0 }
+    const { status, headers, body } = await range('&Wait=0')
+    assert.equal(status, 503)
+    assert.match(body.toString(), /device foreign is busy \(status 503\)/)
+    assert.equal(headers['retry-after'] !== undefined, true)
+  })
+
+  describe('has done by the gateway what it does not know', () => {
+    const first = (count: number) => makePcap(foreign.records.slice(0, count))
+
+    for (const [parameters, expected] of [
+      ['&MaxPackets=7', () => first(7)],
+      ['&MaxBytes=1000', () => first(12)],
+      ['&TSResolution=usec', () => makePcap(foreign.records, { nanoseconds: false })],
+    ] as const) {
+      test(`${parameters} of a range and of a capture`, async () => {
+        for (const answer of [await range(parameters), await single(parameters)]) {
+          assert.deepEqual([answer.status, answer.headers['capfleet-ignored']], [200, undefined])
+          const [got, wanted] = [readPcap(answer.body), readPcap(expected())]
+          assert.deepEqual(recordLines(got.records), recordLines(wanted.records))
+        }
+        assert.ok(foreign.asked.every((target) => !/MaxPackets|MaxBytes|TSResolution/.test(target)))
+      })
+    }
+
+    test('TSMax of a capture, which it knows for a range alone', async () => {
+      const tsMax = `&TSMax=${5n * API_STEP_NS}`
+      assert.ok((await single(tsMax)).body.equals((await range(tsMax)).body))
+      const [ofCapture = '', ofRange = ''] = foreign.asked
+      assert.deepEqual([ofCapture.includes('TSMax'), ofRange.includes('TSMax')], [false, true])
+    })
+
+    for (const ignores of [[], ['Slice']] as const)
+      test(`Slice, also when it passes over ${ignores.join() || 'nothing'}`, async () => {
+        foreign.behaviour = { ignores }
+        other.behaviour = { ignores }
+        const sliced = (records: readonly PcapRecord[]) =>
+          recordLines(records.map((record) => ({ ...record, captured: record.captured.subarray(0, 7) })))
+        const both = await get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other&Slice=7`)
+        const inOrder = foreign.records.flatMap((record, index) => [
+          record,
+          other.records[index] as PcapRecord,
+        ])
+        for (const [answer, records] of [
+          [await range('&Slice=7'), foreign.records],
+          [await single('&Slice=7'), foreign.records],
+          [await single('&Slice=7&MaxBytes=1000'), foreign.records.slice(0, 42)],
+          [both, inOrder],
+        ] as const) {
+          assert.equal(answer.status, 200)
+          const { snaplen, records: got } = readPcap(answer.body)
+          assert.deepEqual([snaplen, recordLines(got)], [7, sliced(records)])
+        }
+      })
+
+    test('what the configuration says that it passes over', async () => {
+      const poorRange = (parameters: string) =>
+        get(`/devices/poor/api/v1/pcap/timerange?${RANGE}${parameters}`)
+      const { status, body } = await poorRange(`&TSMax=${5n * API_STEP_NS}`)
+      assert.deepEqual([status, body], [200, makePcap(poor.records.slice(0, 5))])
+      const packed = await poorRange('&Compression=fast')
+      assert.deepEqual(gunzipSync(packed.body), makePcap(poor.records))
+      assert.ok(poor.asked.every((target) => !/TSMax|Compression/.test(target)))
+      for (const [parameters, param] of [
+        ['&FilterBPF=odd', 'FilterBPF'],
+        ['&TSMode=vendorA7280_eth64', 'TSMode'],
+      ]) {
+        const refused = await poorRange(String(parameters))
+        assert.deepEqual([refused.status, refused.json().param], [400, param])
+      }
+    })
+  })
+
+  for (const [path, parameter] of [
+    [`timerange?${RANGE}&FilterRE=GET`, 'FilterRE'],
+    [`timerange?${RANGE}&Follow=true`, 'Follow'],
+    [`splittime?StreamName=${API_CAPTURE}&Start=1&Stop=2&FilterBPF=ip&FilterBPFDecap=true`, 'FilterBPFDecap'],
+  ] as const)
+    test(`is not asked for ${parameter}, which neither it nor the gateway could do`, async () => {
+      const refused = await get(`/devices/foreign/api/v1/pcap/${path}`)
+      const { code, param, detail, devices } = refused.json() as Record<string, unknown>
+      assert.deepEqual([refused.status, code, param, devices], [400, 'bad-parameter', parameter, ['foreign']])
+      assert.match(String(detail), /^device foreign is of another maker and does not know/)
+      const order = await get(`/api/v1/pcap/${path}&Device=foreign`)
+      assert.equal(order.status, 400)
+      assert.deepEqual(foreign.asked, [])
+    })
+
+  test('is heard in its own words where it refuses a download', async () => {
+    foreign.refusal = { status: 400, text: 'syntax error in\nfilter expression\n' }
+    const bad = await range('&FilterBPF=odd')
+    assert.deepEqual([bad.status, bad.json().code], [400, 'bad-parameter'])
+    assert.match(
+      String(bad.json().detail),
+      /^device foreign refuses .* says: syntax error in filter expression$/,
+    )
+    foreign.refusal = { status: 404, text: 'no such capture' }
+    foreign.captures = []
+    const [unknown, path] = [await single(), await range()]
+    assert.deepEqual([unknown.status, unknown.json().code], [404, 'unknown-capture'])
+    assert.deepEqual([path.status, path.json().code], [502, 'device-protocol'], 'a range names no capture')
+    foreign.refusal = { status: 400, text: '<html>no</html>' }
+    assert.equal((await range()).status, 502, 'markup is no word')
+  })
+
+  test('does not tell callers what the gateway logs in with', async () => {
+    const login = Buffer.from(`gateway:${foreign.password}`).toString('base64')
+    foreign.refusal = { status: 400, text: `bad request: Basic ${login}, ${foreign.password}` }
+    const { body } = await range()
+    assert.match(body.toString(), /bad request: Basic \[secret\], \[secret\]/)
+  })
+
+  describe('in a merge with OnError=partial', () => {
+    const merge = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other&OnError=partial&Wait=600`)
+
+    test('is left out when it refuses in its own words', async () => {
+      foreign.refusal = { status: 400, text: 'no' }
+      const { status, body } = await merge()
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS])
+    })
+
+    test('is waited for when it has no stream left, and does not say so plainly', async () => {
+      foreign.behaviour = { streamsMax: 1, limit: 'text', held: foreign.until(() => foreign.refused > 0) }
+      const alone = range('&Wait=600')
+      await foreign.until(() => foreign.running === 1)
+      const { status, body } = await merge()
+      assert.deepEqual([status, readPcap(body).records.length], [200, 2 * PACKETS])
+      assert.equal((await alone).status, 200)
+    })
+  })
+
+  test('that gives other packets when it is asked again is found out', async () => {
+    foreign.breaksLeft = 1
+    foreign.swapsAfterBreak = true
+    const both = get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+    await assert.rejects(both, 'the download is cut')
+  })
+
+  for (const endsByClose of ['whole', 'half'] as const) {
+    test(`that closes the connection behind its ${endsByClose} answer is not called complete`, async () => {
+      foreign.behaviour = { endsByClose }
+      for (const devices of ['foreign', 'foreign,other']) {
+        const { status, headers, trailers } = await get(`/api/v1/pcap/timerange?${RANGE}&Device=${devices}`)
+        assert.equal(status, 200)
+        assert.deepEqual([trailers['capfleet-complete'], trailers['capfleet-status']], ['0', 'unverified'])
+        const receipt = await receiptOf(headers)
+        assert.equal(receipt.status, 'unverified')
+        assert.deepEqual(
+          receipt.devices.map((device) => device.status),
+          ['unverified', 'complete'].slice(0, devices.split(',').length),
+        )
+      }
+    })
+  }
+
+  for (const breaks of [0, 2]) {
+    test(`with microseconds is merged with one that has nanoseconds, when it breaks off ${breaks} times`, async () => {
+      const both = (parameters = '') =>
+        get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
+      const [fine, coarse] = [(await both()).body, (await both('&TSResolution=usec')).body]
+      foreign.behaviour = { isCoarse: true }
+      foreign.breaksLeft = breaks
+      assert.ok((await both()).body.equals(fine), 'all packets have times of whole microseconds')
+      foreign.breaksLeft = breaks
+      assert.ok((await both('&TSResolution=usec')).body.equals(coarse))
+      other.behaviour = { isCoarse: true }
+      foreign.breaksLeft = breaks
+      assert.ok((await both()).body.equals(coarse), 'no device has nanoseconds')
+    })
+  }
+
+  for (const breaks of [0, 2]) {
+    for (const isCoarse of [false, true]) {
+      const resolution = isCoarse ? 'microseconds' : 'nanoseconds'
+      test(`that is big-endian, with ${resolution}, is merged as others are, when it breaks off ${breaks} times`, async () => {
+        const both = (parameters = '') =>
+          get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
+        const expected = (await both()).body
+        const limited = (await both('&MaxPackets=31')).body
+        foreign.behaviour = { isBigEndian: true, isCoarse }
+        foreign.breaksLeft = breaks
+        assert.ok((await both()).body.equals(expected))
+        foreign.breaksLeft = breaks
+        assert.ok((await both('&MaxPackets=31')).body.equals(limited))
+        assert.ok(
+          (await range('&MaxPackets=7')).body.equals(
+            makePcap(foreign.records.slice(0, 7), { nanoseconds: !isCoarse }),
+          ),
+        )
+      })
+    }
+  }
+
+  test('that is big-endian is relayed so, and its padding, cuts and Resume are those of others', async () => {
+    const expected = makePcap(foreign.records, { isBigEndian: true })
+    foreign.behaviour = { isBigEndian: true, zeros: 100_000 }
+    const { status, body, trailers } = await range()
+    assert.deepEqual([status, body.equals(expected), trailers['capfleet-complete']], [200, true, '1'])
+    foreign.behaviour = { isBigEndian: true }
+    foreign.breaksLeft = 1
+    const { id, got } = await cutRange()
+    assert.ok(got.length > 0 && got.length < expected.length)
+    const rest = await get(`/devices/foreign/api/v1/pcap/timerange?Resume=${id}&Offset=${got.length}`)
+    assert.equal(rest.status, 200)
+    assert.ok(Buffer.concat([got, rest.body]).equals(expected))
+  })
+
+  describe('that sends packets late', () => {
+    const both = (parameters = '') => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
+    /** Every packet of a tenth comes that many packets late. */
+    const lateBy =
+      (packets: number) =>
+      (records: readonly PcapRecord[]): readonly PcapRecord[] =>
+        records
+          .map((record, index) => ({ record, at: index % 10 === 3 ? index + packets + 0.5 : index }))
+          .toSorted((a, b) => a.at - b.at)
+          .map(({ record }) => record)
+    /** A second of its packets. */
+    const SECOND = Number(1_000_000_000n / API_STEP_NS)
+
+    for (const breaks of [0, 1, 3])
+      test(`up to a second is sorted in a merge, when it breaks off ${breaks} times`, async () => {
+        const [expected, limited] = [(await both()).body, (await both('&MaxPackets=111')).body]
+        foreign.behaviour = { order: lateBy(SECOND) }
+        foreign.breaksLeft = breaks
+        const { status, body, headers, trailers } = await both()
+        assert.deepEqual([status, body.equals(expected)], [200, true])
+        assert.equal(trailers['capfleet-late-packets'], '0')
+        const [late] = (await receiptOf(headers)).devices
+        assert.deepEqual([late?.outOfOrder, late?.retries, late?.packets], [0, breaks, String(PACKETS)])
+        foreign.breaksLeft = breaks
+        assert.ok((await both('&MaxPackets=111')).body.equals(limited))
+      })
+
+    test('later than that is passed on and counted', async () => {
+      foreign.behaviour = { order: lateBy(SECOND + 2) }
+      const { body, headers, trailers } = await both()
+      const late = PACKETS / 10 - 2
+      assert.deepEqual(
+        recordLines(readPcap(body).records).toSorted(),
+        recordLines([...foreign.records, ...other.records]).toSorted(),
+      )
+      assert.equal(trailers['capfleet-late-packets'], String(late))
+      const { devices } = await receiptOf(headers)
+      assert.deepEqual(
+        devices.map(({ outOfOrder }) => outOfOrder),
+        [late, 0],
+      )
+    })
+
+    test('is relayed as it comes', async () => {
+      foreign.behaviour = { order: lateBy(SECOND) }
+      assert.ok((await range()).body.equals(makePcap(lateBy(SECOND)(foreign.records))))
+    })
+  })
+
+  test('whose answers end with the connection has nothing to be verified behind a limit', async () => {
+    foreign.behaviour = { endsByClose: 'whole' }
+    const { status, body, trailers } = await range('&MaxPackets=7')
+    assert.deepEqual([status, readPcap(body).records.length], [200, 7])
+    assert.deepEqual([trailers['capfleet-complete'], trailers['capfleet-status']], ['1', 'truncated'])
+  })
+
+  test('that fills its answers up with zeros invents no packets', async () => {
+    const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+    const merged = (await both()).body
+    foreign.behaviour = { zeros: 100_000 }
+    const { status, body, trailers } = await range()
+    assert.deepEqual([status, body.equals(whole()), trailers['capfleet-complete']], [200, true, '1'])
+    assert.ok((await both()).body.equals(merged))
+    // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros is taken for a packet.
+    foreign.behaviour = { zeros: 100_000, isChunked: true }
+    const { id, got } = await cutRange()
+    assert.ok(whole().equals(Buffer.concat([got, whole().subarray(got.length)])), 'what came is its begin')
+    const receipt = await receiptOf({ 'capfleet-request-id': id })
+    assert.match(receipt.error?.detail ?? '', /^device foreign sent zeros/)
+    assert.ok((await both()).body.equals(merged))
+  })
+
+  test('gets local times with their unit', async () => {
+    const times = 'TSBegin=20261102_090000&TSEnd=20261102_100000&TSUnit=YYYYMMDD_HHMMSS'
+    const { status, body } = await get(`/devices/foreign/api/v1/pcap/timerange?${times}`)
+    assert.deepEqual([status, body.equals(whole())], [200, true])
+    assert.match(foreign.asked[0] ?? '', /TSUnit=YYYYMMDD_HHMMSS/)
+  })
+
+  test('filters also where the caller came by the legacy path, on which it would not', async () => {
+    const { status, body } = await get(`/devices/foreign/pcap/timerange?${RANGE}&FilterBPF=odd`)
+    assert.equal(status, 200)
+    assert.equal(readPcap(body).records.length, PACKETS / 2)
+    assert.match(foreign.asked[0] ?? '', /^\/api\/v1\/pcap\/timerange\?/)
+  })
+
+  test('that breaks off in a merge is asked again, and what it delivered is left out', async () => {
+    const both = () => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+    const expected = (await both()).body
+    foreign.breaksLeft = 2
+    const { status, body, headers } = await both()
+    assert.deepEqual([status, body.equals(expected)], [200, true])
+    const receipt = await receiptOf(headers)
+    assert.deepEqual(
+      receipt.devices.map(({ device, retries }) => [device, retries]),
+      [
+        ['foreign', 2],
+        ['other', 0],
+      ],
+    )
+  })
+
+  test('that breaks off is continued by Resume, from the beginning', async () => {
+    foreign.breaksLeft = 1
+    const { id, got } = await cutRange()
+    assert.ok(got.length > 0 && got.length < whole().length)
+    const rest = await get(`/devices/foreign/api/v1/pcap/timerange?Resume=${id}&Offset=${got.length}`)
+    assert.equal(rest.status, 200)
+    assert.ok(Buffer.concat([got, rest.body]).equals(whole()))
+    assert.ok(foreign.asked.every((target) => !target.includes('After=')))
+  })
+})

@@ -1,0 +1,168 @@
+// What `capfleet device check` says of devices of ours and of other makers.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { after, before, describe, test } from 'node:test'
+import type { Finding } from '../../../appliance/doctor/finding.ts'
+import { Device } from '../../../src/gateway/device/device.ts'
+import { checkDevice } from '../../../src/operator/device-check.ts'
+import { Secret } from '../../../src/shared/base/secret.ts'
+import { ApiDevice } from '../../support/devices/api-device.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
+import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+
+const NEVER = new AbortController().signal
+
+const levels = (findings: readonly Finding[]) =>
+  Object.fromEntries(findings.map(({ check, level }) => [check, level]))
+const detail = (findings: readonly Finding[], name: string) =>
+  findings.find(({ check }) => check === name)?.detail ?? ''
+
+test('one of ours has nothing to be mended', async () => {
+  await using appliance = await startTempAppliance()
+  const path = join(appliance.folder, 'some.pcap')
+  await writeFile(path, makePcap([makePacket(1_793_610_000_000_000_000n, 'one')]))
+  await appliance.importFiles('some', path)
+  const [user = '', password = ''] = appliance.credentials('full').split(':')
+  const device = new Device({ name: 'ours', url: appliance.url, user, password: new Secret(password) })
+  const findings = await checkDevice(device, NEVER)
+  assert.deepEqual(
+    findings.filter(({ level }) => level !== 'ok'),
+    [],
+  )
+  assert.match(detail(findings, 'version'), /of capfleet$/)
+  assert.match(detail(findings, 'download'), /^1 packet, 19 bytes of the first second of some/)
+  assert.match(detail(findings, 'order'), /and it says so$/)
+})
+
+describe('a device of another maker', () => {
+  let foreign: ApiDevice
+  before(async () => {
+    foreign = await ApiDevice.start('foreign', 50)
+  })
+  after(() => foreign?.[Symbol.asyncDispose]())
+
+  const device = (kind?: 'capfleet' | 'api') =>
+    new Device({
+      name: 'foreign',
+      url: foreign.config.url,
+      user: 'gateway',
+      password: new Secret(foreign.password),
+      kind,
+    })
+  const check = async (behaviour: ApiDevice['behaviour'] = {}) => {
+    foreign.behaviour = behaviour
+    foreign.mostRunning = 0
+    const findings = await checkDevice(device(), NEVER)
+    assert.ok(foreign.mostRunning <= 1, 'it takes one stream')
+    return findings
+  }
+
+  test('lacks what the API does not have', async () => {
+    const findings = await check()
+    assert.deepEqual(levels(findings), {
+      version: 'ok',
+      clock: 'ok',
+      readers: 'warning',
+      filters: 'warning',
+      estimates: 'warning',
+      list: 'ok',
+      download: 'ok',
+      end: 'ok',
+      timestamps: 'ok',
+      order: 'ok',
+      'going on': 'warning',
+      FilterBPF: 'ok',
+      FilterFrame: 'ok',
+    })
+    assert.match(detail(findings, 'version'), /^7\.1, of another maker$/)
+    assert.match(detail(findings, 'download'), /^17 packets/)
+  })
+
+  test('that ends its answers with the connection, or has microseconds', async () => {
+    assert.equal(levels(await check({ endsByClose: 'whole' })).end, 'warning')
+    assert.equal(detail(await check({ isCoarse: true }), 'timestamps'), 'microseconds')
+  })
+
+  test('that passes over a filter', async () => {
+    const findings = await check({ ignores: ['FilterFrame'] })
+    assert.deepEqual([levels(findings).FilterBPF, levels(findings).FilterFrame], ['ok', 'warning'])
+    assert.equal(
+      findings.find((finding) => finding.check === 'FilterFrame')?.fix,
+      'downloads with FilterFrame are refused',
+    )
+  })
+
+  test('that refuses downloads, or is not there', async () => {
+    foreign.refusal = { status: 500, text: 'disk failure' }
+    const findings = await check()
+    foreign.refusal = undefined
+    assert.equal(levels(findings).download, 'problem')
+    assert.match(detail(findings, 'download'), /device foreign/)
+    const full = await check({ streamsMax: 0 })
+    assert.match(full.find((finding) => finding.check === 'download')?.fix ?? '', /when a stream is free/)
+    const absent = new Device({ name: 'absent', url: 'http://127.0.0.1:1', token: new Secret('x') })
+    assert.deepEqual(levels(await checkDevice(absent, NEVER)), { version: 'problem' })
+  })
+
+  test('is told of before each question', async () => {
+    foreign.behaviour = {}
+    const questions: string[] = []
+    await checkDevice(device(), NEVER, (question) => questions.push(question))
+    assert.equal(questions.length, 8)
+    assert.match(questions[0] ?? '', /^its version \(30 s at most\)$/)
+  })
+
+  test('that is configured as one of ours', async () => {
+    foreign.behaviour = {}
+    const findings = await checkDevice(device('capfleet'), NEVER)
+    assert.match(detail(findings, 'version'), /configured as kind: capfleet$/)
+  })
+
+  test('is checked from the command line, by its address', async () => {
+    foreign.behaviour = {}
+    const run = async (...options: string[]) => {
+      const child = spawn(join(REPOSITORY_ROOT, 'src/capfleet'), ['device', 'check', ...options])
+      child.stdin.end(`${foreign.password}\n`)
+      const [stdout, stderr, [status]] = await Promise.all([
+        text(child.stdout),
+        text(child.stderr),
+        once(child, 'close'),
+      ])
+      return { stdout, stderr, status }
+    }
+    const { stdout, stderr, status } = await run('--url', foreign.config.url)
+    assert.equal(status, 0, stderr)
+    assert.match(stdout, /^ok .*version +7\.1, of another maker$/m)
+    assert.match(stdout, /^warning .*filters .*\n +-> users whose bounds have a filter get none/m)
+    assert.match(stdout, /^0 problems, 4 warnings$/m)
+    assert.ok(!(stdout + stderr).includes(foreign.password))
+    const json = await run('--url', foreign.config.url, '--json')
+    assert.equal(JSON.parse(json.stdout).findings.length, 13)
+    for (const [options, said] of [
+      [['foreign', '--url', foreign.config.url], /by its name \(foreign\) or by --url, not both/],
+      [['--url', 'http://u:p@127.0.0.1'], /--url must be http:.* without user/],
+      [['--url', 'ftp://x'], /--url must be http:/],
+      [['--url', foreign.config.url, '--user', 'g:w'], /--user must not contain a colon/],
+      [
+        ['--url', foreign.config.url, '--ca', 'package.json'],
+        /--ca package\.json is not a file of certificates/,
+      ],
+      [
+        ['--url', foreign.config.url, '--ca', '/no/such.pem'],
+        /--ca \/no\/such\.pem is not a file of certificates .*ENOENT/,
+      ],
+    ] as const) {
+      const refused = await run(...options)
+      assert.equal(refused.status, 1)
+      assert.match(refused.stderr, said)
+    }
+    const mistake = await run()
+    assert.equal(mistake.status, 1)
+    assert.match(mistake.stderr, /name a device of the configuration \(--config\), or give its --url/)
+  })
+})

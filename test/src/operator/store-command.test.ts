@@ -1,0 +1,224 @@
+// `capfleet store reindex` as a user runs it, on a store whose captures have no sieves.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
+import { reindexStore } from '../../../appliance/recorder/reindex.ts'
+import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { startRecorder } from '../../../appliance/recorder.ts'
+import { withRecorder } from '../../../appliance/recorder-session.ts'
+import { readCapture } from '../../../appliance/store/read-capture.ts'
+import { createLog } from '../../../src/shared/base/log.ts'
+import { writeBigCapture } from '../../support/packets/big-capture.ts'
+import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
+
+function reindex(store: string) {
+  return storeCommand('reindex', '--store', store)
+}
+
+function storeCommand(...args: readonly string[]) {
+  const cli = join(REPOSITORY_ROOT, 'src/cli.ts')
+  return spawnSync(process.execPath, [cli, 'store', ...args], { encoding: 'utf8' })
+}
+
+async function flip(path: string, at: number): Promise<void> {
+  const bytes = await readFile(path)
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 0x5a, at)
+  await writeFile(path, bytes)
+}
+
+/** A store of two captures, of some blocks and of one. */
+async function makeStore(folder: string) {
+  const store = join(folder, 'store')
+  await writeBigCapture(join(folder, 'big.pcap'), 2_000)
+  await writeFile(join(folder, 'small.pcap'), makePcap([makePacket(1n, 'one', 60)]))
+  await withRecorder(store, async (recorder) => {
+    for (const name of ['big', 'small'])
+      await recorder.importCapture({ name, files: [join(folder, `${name}.pcap`)] })
+  })
+  const sieves = ['big', 'small'].map((name) =>
+    join(store, 'captures', name, 'cap0', '00000', '00000001.sieve'),
+  )
+  const [big = '', small = ''] = sieves
+  return { store, big, small }
+}
+
+test('sieves that are missing or cut are made, and those that there are stay', async () => {
+  await using folder = await tempFolder()
+  const { store, big, small } = await makeStore(folder.path)
+  const written = [await readFile(big), await readFile(small)]
+  assert.match(reindex(store).stderr, /^reindex: 0 blocks of 2 segments have a sieve now/m)
+  await truncate(big, 30)
+  await rm(small)
+  const { status, stderr } = reindex(store)
+  assert.equal(status, 0, stderr)
+  assert.match(stderr, /^reindex: [89] blocks of 2 segments have a sieve now that had none$/m)
+  assert.deepEqual([await readFile(big), await readFile(small)], written)
+})
+
+test('it may be ended between captures, and the recorder that runs goes on with the rest', async () => {
+  await using folder = await tempFolder()
+  const { store, big, small } = await makeStore(folder.path)
+  const written = [await readFile(big), await readFile(small)]
+  await rm(big)
+  await rm(small)
+  const log = createLog('recorder', 'error')
+  const ending = new AbortController()
+  const done: bigint[] = []
+  const onProgress = ({ inputBytes }: { readonly inputBytes: bigint }): void => {
+    done.push(inputBytes)
+    ending.abort(new Error('enough'))
+  }
+  {
+    await using writer = await StoreWriter.open(store)
+    await assert.rejects(reindexStore(writer, { signal: ending.signal, onProgress }), /enough/)
+  }
+  assert.equal(done.length, 1)
+  await using owned = new AsyncDisposableStack()
+  const recorder = await startRecorder({ storePath: store, log })
+  owned.defer(() => recorder.close())
+  const client = new RecorderClient(store)
+  const { segments, blocks } = await client.reindex({})
+  assert.equal(segments, 2n)
+  assert.ok(blocks > 0n)
+  assert.deepEqual([await readFile(big), await readFile(small)], written)
+  assert.deepEqual(await client.reindex({}), { segments: 2n, blocks: 0n, damages: [] })
+})
+
+test('an index that is none is left to store verify, and keeps no other segment without sieves', async () => {
+  await using folder = await tempFolder()
+  const { store, big, small } = await makeStore(folder.path)
+  const written = await readFile(small)
+  await rm(small)
+  await writeFile(big.replace('.sieve', '.idx'), 'rotten')
+  const { status, stderr } = reindex(store)
+  assert.equal(status, 0, stderr)
+  assert.match(stderr, /^reindex: 1 blocks of 2 segments have a sieve now/m)
+  assert.deepEqual(await readFile(small), written)
+})
+
+test('a record and a log that are damaged while the recorder runs are found, and written again', async () => {
+  await using folder = await tempFolder()
+  const { store } = await makeStore(folder.path)
+  await withRecorder(store, async (recorder) => {
+    await recorder.verify(false, {})
+    const path = join(store, 'captures', 'big')
+    const files = ['capture.json', 'segments.log'].map((name) => join(path, name))
+    for (const file of files) await flip(file, 80)
+    for (const repair of [false, true]) {
+      const { findings } = await recorder.verify(repair, {})
+      assert.deepEqual(
+        findings.map(({ capture, kind, isRepaired }) => [capture, kind, isRepaired]),
+        [
+          ['big', 'record-damaged', repair],
+          ['big', 'record-damaged', repair],
+        ],
+      )
+      for (const file of files)
+        assert.ok(
+          findings.some(({ message }) => message.includes(file)),
+          file,
+        )
+    }
+    assert.deepEqual((await recorder.verify(false, {})).findings, [])
+  })
+})
+
+test('packets that are marked as lost are named again, without advice that cannot help', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  await flip(big.replace('.sieve', '.pcap'), 5_000)
+  const found = storeCommand('verify', '--store', store)
+  assert.deepEqual([found.status, found.stdout.split('\t').slice(0, 2)], [1, ['big', 'block-damaged']])
+  assert.match(found.stderr, /run it with --repair/)
+  const repaired = storeCommand('verify', '--store', store, '--repair')
+  assert.equal(repaired.status, 0, repaired.stderr)
+  const again = storeCommand('verify', '--store', store)
+  assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
+  assert.match(again.stderr, /damages that are left, named above: 1; what is lost cannot be repaired/)
+  // The same change again makes the bytes those that were written.
+  await flip(big.replace('.sieve', '.pcap'), 5_000)
+  const readable = storeCommand('verify', '--store', store, '--repair')
+  assert.match(readable.stdout, /^big\tblock-readable\t[1-9]\d* packets can be read again\trepaired\t/)
+  assert.equal(readable.status, 0, readable.stderr)
+  const whole = storeCommand('verify', '--store', store)
+  assert.deepEqual([whole.status, whole.stdout], [0, ''])
+})
+
+test('a segment that neither log nor index tells of is made known again by its packets', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  const index = await readFile(big.replace('.sieve', '.idx'))
+  const tableOf = async () =>
+    (await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false }))?.table
+  const before = (await tableOf())?.portOf(0)?.newest
+  await truncate(join(store, 'captures', 'big', 'segments.log'), 64)
+  await rm(big.replace('.sieve', '.idx'))
+  assert.equal((await tableOf())?.damagedSegments, 0)
+  for (const [options, status] of [
+    [[], 1],
+    [['--repair'], 0],
+  ] as const) {
+    const found = storeCommand('verify', '--store', store, ...options)
+    assert.equal(found.status, status, found.stdout)
+    assert.match(found.stdout, /^big\tindex-rebuilt\tno packet lost\t/m)
+    assert.deepEqual((await tableOf())?.portOf(0)?.newest?.packets, before?.packets)
+  }
+  assert.deepEqual(await readFile(big.replace('.sieve', '.idx')), index)
+  assert.equal(storeCommand('verify', '--store', store).stdout, '')
+})
+
+test('what was marked as lost and can be read again counts again', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  const packets = big.replace('.sieve', '.pcap')
+  await rename(packets, `${packets}.elsewhere`)
+  assert.equal(storeCommand('verify', '--store', store, '--repair').status, 0)
+  assert.match(
+    storeCommand('verify', '--store', store).stdout,
+    /^big\tsegment-missing\tlost before\tmarked\t/,
+  )
+  await rename(`${packets}.elsewhere`, packets)
+  const repaired = storeCommand('verify', '--store', store, '--repair')
+  assert.equal(repaired.status, 0, repaired.stdout)
+  assert.match(repaired.stdout, /^big\tlog-differs\tno packet lost\trepaired\t/m)
+  const read = await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false })
+  assert.deepEqual([read?.table.damagedSegments, read?.table.packets], [0, 2_000n])
+  assert.equal(storeCommand('verify', '--store', store).stdout, '')
+})
+
+test('a store whose folder of captures is gone is refused, and nothing is made', async () => {
+  await using folder = await tempFolder()
+  const { store } = await makeStore(folder.path)
+  const captures = join(store, 'captures')
+  await rename(captures, `${captures}.elsewhere`)
+  const { status, stderr } = storeCommand('verify', '--store', store)
+  assert.equal(status, 1)
+  assert.match(stderr, /has lost its folder captures: mount it or put it back/)
+  await assert.rejects(stat(captures), { code: 'ENOENT' })
+})
+
+test('two at once make each sieve once', async () => {
+  await using folder = await tempFolder()
+  const { store, big, small } = await makeStore(folder.path)
+  const written = [await readFile(big), await readFile(small)]
+  await rm(big)
+  await rm(small)
+  await withRecorder(store, async (recorder) => {
+    const [first, second] = await Promise.all([recorder.reindex({}), recorder.reindex({})])
+    assert.ok(first.blocks + second.blocks > 1n)
+    assert.ok(first.blocks === 0n || second.blocks === 0n)
+  })
+  assert.deepEqual([await readFile(big), await readFile(small)], written)
+})
+
+test('a folder that is no store is refused, and no store is made', async () => {
+  await using folder = await tempFolder()
+  const { status, stderr } = reindex(join(folder.path, 'misspelt'))
+  assert.equal(status, 1)
+  assert.match(stderr, /there is no store at \S*misspelt; correct --store \[bad-parameter\]/)
+})

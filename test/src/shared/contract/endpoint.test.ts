@@ -1,0 +1,64 @@
+// What the rows of both tables say of themselves.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { APPLIANCE_ROUTES } from '../../../../appliance/appliance-routes.ts'
+import { ROUTES } from '../../../../src/gateway/routes/routes.ts'
+import { type Endpoint, parametersOf } from '../../../../src/shared/contract/endpoint.ts'
+
+const rows: readonly Endpoint[] = [...APPLIANCE_ROUTES, ...ROUTES]
+const named = ({ method, path }: Endpoint): string => `${method} ${path}`
+
+function repeated(names: readonly string[]): readonly string[] {
+  return names.filter((name, index) => names.indexOf(name) !== index)
+}
+
+test('every row has a path of its own in its table', () => {
+  assert.deepEqual(repeated(APPLIANCE_ROUTES.map(named)), [])
+  assert.deepEqual(repeated(ROUTES.map(named)), [])
+})
+
+test('every row says in sentences what it does and answers', () => {
+  for (const row of rows) {
+    for (const says of [row.says, ...row.answers.map((answer) => answer.says)])
+      assert.match(says, /^["A-Z0-9].*\.$/s, named(row))
+  }
+})
+
+test('no row has two parameters of one name', () => {
+  for (const row of rows)
+    assert.deepEqual(repeated(parametersOf(row).map(({ name }) => name)), [], named(row))
+})
+
+test('a row has the parameters of its place', () => {
+  const namesAt = (table: readonly Endpoint[], path: string): readonly string[] =>
+    parametersOf(table.find((row) => row.path === path) as Endpoint).map(({ name }) => name)
+  const has = (names: readonly string[], ...wanted: string[]) => wanted.map((name) => names.includes(name))
+  const some = ['Device', 'Resume', 'After', 'Follow', 'StreamName', 'Strict']
+  const device = namesAt(APPLIANCE_ROUTES, '/api/v1/pcap/timerange')
+  assert.deepEqual(has(device, ...some), [false, false, true, true, false, true])
+  const below = namesAt(ROUTES, '/devices/:device/api/v1/pcap/timerange')
+  assert.deepEqual(has(below, ...some), [false, true, false, true, false, true])
+  const root = namesAt(ROUTES, '/pcap/single')
+  assert.deepEqual(has(root, ...some), [true, true, false, false, true, true])
+  assert.deepEqual(namesAt(ROUTES, '/livez'), [])
+})
+
+test('TSMode of an old time range is a unit', () => {
+  const modeAt = (path: string) =>
+    parametersOf(ROUTES.find((row) => row.path === path) as Endpoint).find(({ name }) => name === 'TSMode')
+      ?.type.schema.enum
+  assert.ok(modeAt('/pcap/timerange')?.includes('msec'))
+  assert.ok(modeAt('/devices/:device/pcap/timerange')?.includes('msec'))
+  assert.ok(modeAt('/pcap/single')?.includes('vendorB3550'))
+})
+
+test('what changes something is never asked for by HEAD, and needs the scope of a change', () => {
+  const changes = rows.filter(({ isChange }) => isChange === true)
+  assert.ok(changes.length > 10)
+  // A token, a ticket or a session is of what its maker may do: to make one changes nothing else.
+  const ofOwn = ['Tokens', 'Page']
+  const changing = ['capture:control', 'capture:delete', 'export:create']
+  for (const row of changes) assert.ok(ofOwn.includes(row.group) || changing.includes(row.scope), named(row))
+  const others = rows.filter(({ method, isChange }) => method !== 'GET' && isChange !== true)
+  assert.deepEqual(others.map(named), [])
+})

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isEnclosed, joinFilters } from '../../../../src/shared/query/joined-filter.ts'
+
+test('a filter is enclosed when nothing of it can end the parentheses around it', () => {
+  for (const filter of ['udp', '(udp) or (tcp)', '((a) and b)', '']) assert.ok(isEnclosed(filter), filter)
+  for (const filter of [')', '(', 'udp) or (tcp', ') or (', '(()'])
+    assert.equal(isEnclosed(filter), false, filter)
+})
+
+test('forced filters come first, each in parentheses of its own', () => {
+  assert.equal(joinFilters([], undefined), undefined)
+  assert.equal(joinFilters([], 'tcp or udp'), 'tcp or udp')
+  assert.equal(joinFilters(['udp'], undefined), 'udp')
+  assert.equal(joinFilters(['udp', 'port 53'], 'vlan or ip'), '(udp) and (port 53) and (vlan or ip)')
+})
