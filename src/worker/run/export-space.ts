@@ -5,8 +5,8 @@
 import { freeBytesOf } from '../../gateway/export/export-metrics.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import type { ExportParts } from '../../gateway/export/export-parts.ts'
+import { targetOf } from '../../gateway/export/order-target.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
-import { targetOf } from './publish-export.ts'
 
 /** Bytes that an export will still need. */
 export interface NeededSpace {

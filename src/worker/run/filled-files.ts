@@ -16,11 +16,11 @@ import type { ExportChange } from '../../gateway/export/export-store.ts'
 import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
 import type { ResultFiles } from '../../gateway/export/files/result-files.ts'
 import { filesOfPiece, keptUpTo, NOTHING_TAKEN } from '../../gateway/export/fill-export.ts'
+import { targetOf } from '../../gateway/export/order-target.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
 import type { MergedInput } from '../../gateway/pcap/merge.ts'
 import { PcapInput } from '../../gateway/pcap/pcap-input.ts'
 import { type KeptFiles, KeptRecords } from './kept-records.ts'
-import { targetOf } from './publish-export.ts'
 
 export interface JoinedWindow {
   readonly window: ExportWindow

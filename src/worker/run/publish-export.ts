@@ -15,11 +15,10 @@ import type {
 } from '../../gateway/export/export-record.ts'
 import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
+import { MANIFEST_NAME, targetOf } from '../../gateway/export/order-target.ts'
 import type { ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { productVersion } from '../../shared/base/product-version.ts'
-
-export const MANIFEST_NAME = 'manifest.json'
 
 export interface Publishing {
   readonly record: ExportRecord
@@ -61,16 +60,6 @@ export async function makeWorkFolder(
     }
   }
   return folder
-}
-
-/** Fails with export-target-unavailable when the configuration has it no longer. */
-export function targetOf({ targets }: Pick<ExportParts, 'targets'>, { target }: ExportOrder): ExportTarget {
-  const found = targets.get(target)
-  if (found !== undefined) return found
-  throw new CapfleetError(
-    'export-target-unavailable',
-    `exports.targets has no "${target}" any more; put it back, or cancel the export`,
-  )
 }
 
 /** A file that was published before is not looked at again. */
