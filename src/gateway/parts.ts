@@ -17,23 +17,20 @@ import { ExportChanges, RECORD_KEPT_MS } from './export/export-changes.ts'
 import { publishExports } from './export/export-metrics.ts'
 import { CallLimits } from './fleet/call-limits.ts'
 import { FleetEvents } from './fleet/events/fleet-events.ts'
-import type { Fleet } from './fleet/fleet.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
-import { SharedRoster } from './fleet/roster/shared-roster.ts'
 import { SharedAnswers } from './fleet/shared-answers.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import { shuttingDown } from './lease/lease-failure.ts'
-import type { ReadersOf } from './lease/lease-housekeeper.ts'
-import { publishDeviceUse, publishLeases } from './lease/lease-metrics.ts'
-import { LeaseScheduler } from './lease/lease-scheduler.ts'
+import { publishDeviceUse } from './lease/lease-metrics.ts'
+import type { LeaseScheduler } from './lease/lease-scheduler.ts'
 import { openAudit } from './open-audit.ts'
 import { openExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { openGatewayRedis } from './open-redis.ts'
+import { joinScheduler, watchShared } from './open-scheduler.ts'
 import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
-import { RedisWatch } from './redis/redis-watch.ts'
 import { SharedClock } from './redis/shared-clock.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import { DownloadOutcomes } from './serve/download-outcomes.ts'
@@ -214,39 +211,7 @@ function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metric
   return receipts
 }
 
-/** Looks after what the programs on one Redis share, until `owner` ends it. */
-export function watchShared(
-  { redis: { keyPrefix } }: GatewayConfig,
-  { redis, fleet, metrics, log }: Pick<SchedulerParts, 'redis' | 'fleet' | 'metrics' | 'log'>,
-  owner: AsyncDisposableStack,
-): void {
-  owner.use(new RedisWatch({ redis, log, metrics }))
-  owner.use(new SharedRoster({ fleet, redis, keyPrefix, log, metrics }))
-}
-
 async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {
   const use = await leases.use(names)
   return new Set(names.filter((_, index) => (use[index]?.used ?? 0) + (use[index]?.waiting ?? 0) > 0))
-}
-
-export interface SchedulerParts {
-  readonly redis: RedisTarget
-  readonly fleet: Fleet
-  readonly metrics: Metrics
-  readonly log: Log
-  /** No other gateway uses this Redis. */
-  readonly sole: boolean
-}
-
-/** Fails with scheduler-unavailable. */
-export async function joinScheduler(
-  config: GatewayConfig,
-  { redis, fleet, metrics, log, sole }: SchedulerParts,
-): Promise<LeaseScheduler> {
-  const { streamsPerDevice } = config.downloads
-  const { keyPrefix } = config.redis
-  const readersOf: ReadersOf = (name) => fleet.readersOf(name)
-  const leases = await LeaseScheduler.start({ redis, keyPrefix, streamsPerDevice, log, readersOf, sole })
-  publishLeases(leases, metrics)
-  return leases
 }
