@@ -1,6 +1,6 @@
 /**
  * Every setting of the gateway: name, default, unit and check (those of devices are in
- * fleet/device-settings.ts). config/gateway.example.yaml documents them.
+ * fleet/roster/device-settings.ts). config/gateway.example.yaml documents them.
  */
 import { hostname } from 'node:os'
 import { dirname, resolve } from 'node:path'
