@@ -17,7 +17,7 @@ import { TokenStore } from './auth/token-store.ts'
 import { TokenVerifier } from './auth/token-verifier.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
-import type { TokenHandling } from './routes/gateway-parts.ts'
+import type { TokenHandling } from './routes/access/access-parts.ts'
 
 export interface OpenTokensParts {
   readonly users: UsersFile

@@ -8,7 +8,8 @@ import { auditChange, auditRead, isAudited, parameterFacts } from './request/aud
 import { refuseFiltered, seesQueries, visibleParts } from './request/caller-bounds.ts'
 import { RefusalAudit } from './request/refusal-audit.ts'
 import { refuseChangeWithoutForm } from './request/refuse-request.ts'
-import type { GatewayRoute, RouteContext } from './route.ts'
+import type { RouteContext } from './request/route-context.ts'
+import type { GatewayRoute } from './route.ts'
 import { RouteTable } from './route-table.ts'
 
 /** The HTTP application over a route table. */

@@ -1,7 +1,7 @@
 /** The gateway about itself: metrics, health. */
 import { VisibleFleet } from '../fleet/visible-fleet.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import type { RouteContext } from './route.ts'
+import type { RouteContext } from './request/route-context.ts'
 
 export async function showMetrics(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   ctx.type = parts.metrics.contentType

@@ -3,7 +3,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { noSuchPath } from '../../shared/http/http-app.ts'
 import type { PageFile } from '../../shared/http/page-files.ts'
 import type { GatewayParts } from './gateway-parts.ts'
-import type { RouteContext } from './route.ts'
+import type { RouteContext } from './request/route-context.ts'
 
 /** What is not the gateway's own is not there for the page, and no other page may show it. */
 const POLICY = [

@@ -50,7 +50,7 @@ import { followFleet } from './fleet/event-handlers.ts'
 import { listFleetSplits } from './fleet/split-handlers.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showAsset, showPage } from './page-handlers.ts'
-import type { GatewayRoute, RouteHandler } from './route.ts'
+import type { GatewayRoute } from './route.ts'
 
 /** What a device tells of itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
@@ -79,7 +79,7 @@ const COUNTING_READS: readonly Endpoint[] = [
 function bothWays(
   method: 'POST' | 'DELETE',
   endpoint: Endpoint,
-  handler: RouteHandler,
+  handler: GatewayRoute['handler'],
 ): readonly GatewayRoute[] {
   return [
     { ...endpoint, handler },

@@ -4,16 +4,16 @@ import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../../shared/query/audit-parameters.ts'
 import { parseQueryTime } from '../../../shared/query/query-time.ts'
 import { type AuditPlace, type ChainEntry, readAuditPage } from '../../audit/read-audit.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { seesAll, seesQueries } from '../request/caller-bounds.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext, RouteHandler } from '../route.ts'
+import type { RouteContext, RouteHandler } from '../request/route-context.ts'
+import type { AccessParts } from './access-parts.ts'
 
 /** A page that nothing fits to takes a second of a processor. */
 const PAGES_AT_ONCE = 2
 
 /** A page of the audit of all gateways and workers that share its folder, the newest lines first. */
-export function listAudit(): RouteHandler {
+export function listAudit(): RouteHandler<AccessParts> {
   const turns = new FairLimit({ places: PAGES_AT_ONCE })
   return async (ctx, parts) => {
     const { limit, after, user, event, device, from, to } = takeParameters(ctx, AUDIT_PARAMETERS)
@@ -42,7 +42,7 @@ export function listAudit(): RouteHandler {
 }
 
 /** Who has bounds sees what they did themselves, as far as they may see its devices; filters of others are not theirs. */
-function maySeeLine(ctx: RouteContext, parts: GatewayParts, { entry }: ChainEntry): boolean {
+function maySeeLine(ctx: RouteContext, parts: AccessParts, { entry }: ChainEntry): boolean {
   const { caller } = ctx.state
   if (caller === undefined) return false
   if (seesQueries(ctx)) return true
@@ -53,7 +53,7 @@ function maySeeLine(ctx: RouteContext, parts: GatewayParts, { entry }: ChainEntr
 function timeOf(
   parameter: 'From' | 'To',
   text: string | undefined,
-  { limits }: GatewayParts,
+  { limits }: AccessParts,
 ): number | undefined {
   if (text === undefined) return undefined
   const nowNs = BigInt(Date.now()) * 1_000_000n

@@ -6,12 +6,12 @@ import { SESSION_PARAMETERS } from '../../../shared/contract/session-api.ts'
 import { refuseBody } from '../../../shared/http/request-body.ts'
 import { noSessionCookie, sessionCookie } from '../../../shared/http/session-cookie.ts'
 import type { OpenSession, SessionCaller } from '../../auth/sessions.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import { answerPrivately, callerOf } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { AccessParts } from './access-parts.ts'
 
-export async function beginSession(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function beginSession(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const caller = callerOf(ctx)
@@ -23,7 +23,7 @@ export async function beginSession(ctx: RouteContext, parts: GatewayParts): Prom
 }
 
 /** Of a caller without a session, who they are. */
-export async function showSession(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showSession(ctx: RouteContext, parts: AccessParts): Promise<void> {
   takeNoParameters(ctx)
   const caller = callerOf(ctx)
   if (!isInSession(caller)) return answerPrivately(ctx, shownSession(caller, parts))
@@ -32,7 +32,7 @@ export async function showSession(ctx: RouteContext, parts: GatewayParts): Promi
   answerPrivately(ctx, shownSession({ ...caller, credential: opened.credential }, parts))
 }
 
-export async function endSession(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function endSession(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
   const caller = callerOf(ctx)
@@ -50,7 +50,7 @@ function isInSession(caller: Caller): caller is SessionCaller {
   return caller.credential.kind === 'session'
 }
 
-function shownSession({ name, scopes, bounds, credential }: Caller, { limits, exports }: GatewayParts) {
+function shownSession({ name, scopes, bounds, credential }: Caller, { limits, exports }: AccessParts) {
   const session = credential.kind === 'session' ? credential : undefined
   return {
     user: name,

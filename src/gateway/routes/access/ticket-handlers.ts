@@ -2,20 +2,21 @@
 import { refuseWithout } from '../../../shared/auth/authenticate.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { isDownloadPath } from '../../../shared/contract/device-api.ts'
+import type { Endpoint } from '../../../shared/contract/endpoint.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { TICKET_PARAMETERS } from '../../../shared/contract/token-parameters.ts'
 import { refuseBody } from '../../../shared/http/request-body.ts'
 import { LINK_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { parseQueryString } from '../../../shared/query/parse-query-string.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
-import type { GatewayRoute, RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { AccessParts } from './access-parts.ts'
 
 const TICKET_NAME = LINK_PARAMETERS.ticket.name
 
 /** A link to one download. */
-export async function issueTicket(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function issueTicket(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const { for: target, lifetimeS } = takeParameters(ctx, TICKET_PARAMETERS)
@@ -37,8 +38,8 @@ export async function issueTicket(ctx: RouteContext, parts: GatewayParts): Promi
  */
 export async function admitByTicket(
   ctx: RouteContext,
-  { context }: Pick<GatewayRoute, 'context'>,
-  { tickets }: GatewayParts,
+  { context }: Pick<Endpoint, 'context'>,
+  { tickets }: AccessParts,
 ): Promise<boolean> {
   const { querystring } = ctx
   const at = querystring.lastIndexOf(`${TICKET_NAME}=`)

@@ -8,14 +8,14 @@ import { badParameter } from '../../../shared/query/query-parameters.ts'
 import type { WantedToken } from '../../auth/own-tokens.ts'
 import type { TokenRecord } from '../../auth/token-store.ts'
 import { selectDevices } from '../../fleet/select-devices.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { refuseBadFilter } from '../request/check-download.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import { answerPrivately, callerOf } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { AccessParts } from './access-parts.ts'
 
 /** A token of what the caller may do, or of less. It is told in this answer, and kept nowhere. */
-export async function issueToken(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function issueToken(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const caller = callerOf(ctx)
@@ -44,7 +44,7 @@ function eitherSpelling(
   return one ?? other
 }
 
-export async function listTokens(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function listTokens(ctx: RouteContext, parts: AccessParts): Promise<void> {
   takeNoParameters(ctx)
   const caller = callerOf(ctx)
   const records = await parts.tokens.store.list(caller.scopes.has('admin') ? undefined : caller.name)
@@ -52,7 +52,7 @@ export async function listTokens(ctx: RouteContext, parts: GatewayParts): Promis
 }
 
 /** Fails with unknown-token. */
-export async function revokeToken(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function revokeToken(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
   const { store, revocations } = parts.tokens
@@ -79,7 +79,7 @@ function maySeeToken(caller: Caller, { id, user, parents, createdMs: madeMs }: T
 
 async function refuseBadBounds(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: AccessParts,
   { devices, filter }: WantedToken['bounds'],
 ): Promise<void> {
   if (devices !== undefined) selectDevices(parts.fleet.devices, devices, TOKEN_PARAMETERS.devices.name)

@@ -1,10 +1,10 @@
 /** Who the users are, for those who look after them. */
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { answerPrivately } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { AccessParts } from './access-parts.ts'
 
-export async function listUsers(ctx: RouteContext, { vouchers }: GatewayParts): Promise<void> {
+export async function listUsers(ctx: RouteContext, { vouchers }: AccessParts): Promise<void> {
   takeNoParameters(ctx)
   answerPrivately(ctx, { users: vouchers.users.list() })
 }

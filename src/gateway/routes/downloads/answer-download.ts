@@ -19,12 +19,12 @@ import {
 } from '../../serve/resume-request.ts'
 import { serveDownload } from '../../serve/serve-download.ts'
 import { orderDownload } from '../exports/export-handlers.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { actorOf, auditChange } from '../request/audited.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { refuseWhileDraining } from '../request/refuse-request.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { DownloadsParts } from './downloads-parts.ts'
 import { ownReceipt } from './receipt-handlers.ts'
 
 const WAY_ON =
@@ -43,7 +43,7 @@ interface PlannedDownload {
  */
 export async function answerDownload(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: DownloadsParts,
   makePlan: () => DownloadPlan | Promise<DownloadPlan>,
 ): Promise<void> {
   refuseWhileDraining(parts)
@@ -73,7 +73,7 @@ export async function answerDownload(
 /** The download that Resume= names, from where its client has it. */
 async function continueRequest(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: DownloadsParts,
   options: GatewayOptions,
 ): Promise<PlannedDownload> {
   const receipt = await ownReceipt(ctx, parts, options.resumeId ?? '')
@@ -89,7 +89,7 @@ async function continueRequest(
 /** Of what the devices say of the bytes themselves, nothing is known. */
 async function answerHead(
   ctx: RouteContext,
-  { callLimits, downloads }: GatewayParts,
+  { callLimits, downloads }: DownloadsParts,
   { plan, options: { onError } }: PlannedDownload,
 ): Promise<void> {
   using leaving = requestSignal(ctx)
@@ -105,7 +105,7 @@ async function answerHead(
 
 async function serve(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: DownloadsParts,
   { plan, options, resumed }: PlannedDownload,
 ): Promise<void> {
   const { waitS, waitMaxS } = parts.limits

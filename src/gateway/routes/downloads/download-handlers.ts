@@ -4,11 +4,12 @@ import { planDownload } from '../../fleet/plan.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { selectedSources } from '../request/fleet-selection.ts'
 import { parseRequestQuery, type QueryParser } from '../request/parse-request-query.ts'
-import type { RouteHandler } from '../route.ts'
+import type { RouteHandler } from '../request/route-context.ts'
 import { answerDownload } from './answer-download.ts'
+import type { DownloadsParts } from './downloads-parts.ts'
 
 /** The packets of a time range from all chosen devices, in the order of time. */
-export function downloadTimeRange(parse: QueryParser): RouteHandler {
+export function downloadTimeRange(parse: QueryParser): RouteHandler<DownloadsParts> {
   return async (ctx, parts) => {
     await answerDownload(ctx, parts, () => {
       const query = parseRequestQuery(ctx, parts, { kind: 'timerange', parse, at: 'fleet' })
@@ -19,7 +20,10 @@ export function downloadTimeRange(parse: QueryParser): RouteHandler {
 }
 
 /** A capture, or a part of it, from the one device that holds it. */
-export function downloadCapture(kind: Exclude<DownloadKind, 'timerange'>, parse: QueryParser): RouteHandler {
+export function downloadCapture(
+  kind: Exclude<DownloadKind, 'timerange'>,
+  parse: QueryParser,
+): RouteHandler<DownloadsParts> {
   return async (ctx, parts) => {
     await answerDownload(ctx, parts, async () => {
       const query = parseRequestQuery(ctx, parts, { kind, parse, at: 'fleet' })
@@ -33,7 +37,7 @@ export function downloadCapture(kind: Exclude<DownloadKind, 'timerange'>, parse:
  * A download from one device, for which nothing but the host differs: local times mean its zone, TSMode may be an
  * alias of its own. Bad parameters are refused before a lease is taken.
  */
-export function downloadFromDevice(kind: DownloadKind, parse: QueryParser): RouteHandler {
+export function downloadFromDevice(kind: DownloadKind, parse: QueryParser): RouteHandler<DownloadsParts> {
   return async (ctx, parts) => {
     const { device } = parts.fleet.choose(ctx.params.device ?? '')
     await answerDownload(ctx, parts, () =>

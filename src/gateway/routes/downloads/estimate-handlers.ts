@@ -9,13 +9,13 @@ import { callerLabel } from '../../device/device-request.ts'
 import { type DeviceEstimate, estimateDevice } from '../../fleet/device-estimate.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import type { BoundedQuery } from '../../fleet/within-bounds.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { isFiltered } from '../request/caller-bounds.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { sourceMembers } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { DownloadsParts } from './downloads-parts.ts'
 
 /** A device's own answer, or why it gave none. */
 type Estimated = { readonly device: string } & (
@@ -24,7 +24,7 @@ type Estimated = { readonly device: string } & (
 )
 
 /** Fails as the download would for what is the caller's mistake; devices that do not answer are named. */
-export async function estimateFleet(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function estimateFleet(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   const kind = estimatedKind(givenParameters(ctx))
   const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet' })
   const members =

@@ -1,13 +1,13 @@
 /** Who holds streams and who waits for them, over all replicas. */
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
 import type { QueueRow } from '../../lease/lease.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { seesAll } from '../request/caller-bounds.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { DownloadsParts } from './downloads-parts.ts'
 import { unknownRequest } from './receipt-handlers.ts'
 
 /** The oldest requests first; at most as many as the scheduler lists at once. */
-export async function showQueue(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showQueue(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
   const rows = (await parts.downloads.leases.queue()).filter(({ devices }) => seesAll(parts, devices))
   ctx.set('Cache-Control', 'no-store')
@@ -15,7 +15,7 @@ export async function showQueue(ctx: RouteContext, parts: GatewayParts): Promise
 }
 
 /** One request while it waits or streams. Fails with unknown-request. */
-export async function showQueuePlace(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showQueuePlace(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
   const id = ctx.params.id ?? ''
   const row = await parts.downloads.leases.place(id)

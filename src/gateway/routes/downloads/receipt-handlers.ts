@@ -4,21 +4,21 @@ import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { RECEIPT_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { type StoredReceipt, shownReceipt } from '../../serve/receipt.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { madeOf, maySee } from '../request/caller-bounds.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { DownloadsParts } from './downloads-parts.ts'
 
 const REQUEST_ID = /^[0-9a-f-]{36}$/
 
 /** What became of a download. */
-export async function showReceipt(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showReceipt(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownReceipt(await visibleReceipt(ctx, parts, ctx.params.id ?? ''))
 }
 
 /** What became of the caller's own downloads. */
-export async function listReceipts(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function listReceipts(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   const { limit } = takeParameters(ctx, RECEIPT_PARAMETERS)
   const receipts = await parts.downloads.receipts.list(ctx.state.caller?.name ?? '', limit)
   const visible = receipts.filter((receipt) => isOwn(ctx, receipt) && maySeeReceipt(ctx, parts, receipt))
@@ -27,20 +27,24 @@ export async function listReceipts(ctx: RouteContext, parts: GatewayParts): Prom
 }
 
 /** The receipt, for the user whose request it was. Fails with unknown-request. */
-export async function ownReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
+export async function ownReceipt(
+  ctx: RouteContext,
+  parts: DownloadsParts,
+  id: string,
+): Promise<StoredReceipt> {
   const receipt = await visibleReceipt(ctx, parts, id)
   if (isOwn(ctx, receipt)) return receipt
   throw unknownRequest(id)
 }
 
 /** The receipt, for whoever may see it. Fails with unknown-request. */
-async function visibleReceipt(ctx: RouteContext, parts: GatewayParts, id: string): Promise<StoredReceipt> {
+async function visibleReceipt(ctx: RouteContext, parts: DownloadsParts, id: string): Promise<StoredReceipt> {
   const receipt = await find(parts, id)
   if (receipt !== undefined && maySeeReceipt(ctx, parts, receipt)) return receipt
   throw unknownRequest(id)
 }
 
-function maySeeReceipt(ctx: RouteContext, parts: GatewayParts, receipt: StoredReceipt): boolean {
+function maySeeReceipt(ctx: RouteContext, parts: DownloadsParts, receipt: StoredReceipt): boolean {
   return maySee(ctx, parts, madeOf(ownerOf(receipt), receipt.resume))
 }
 
@@ -60,6 +64,6 @@ export function unknownRequest(id: string): CapfleetError {
   )
 }
 
-async function find(parts: GatewayParts, id: string): Promise<StoredReceipt | undefined> {
+async function find(parts: DownloadsParts, id: string): Promise<StoredReceipt | undefined> {
   return REQUEST_ID.test(id) ? parts.downloads.receipts.find(id) : undefined
 }

@@ -10,7 +10,7 @@ import type { ByteRange } from '../../export/target/export-target.ts'
 import type { DownloadOutcomes } from '../../serve/download-outcomes.ts'
 import { endBody, sendBody } from '../../serve/send-body.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import type { FileAudit } from './file-audit.ts'
 
 export interface OfferedFile {

@@ -5,10 +5,10 @@ import { takeNoParameters } from '../../../shared/contract/request-parameters.ts
 import { answerLive } from '../../../shared/http/live-answer.ts'
 import { RECORD_KEPT_MS } from '../../export/export-changes.ts'
 import { ENDED_STATES, shownExport, type WholeExport } from '../../export/export-record.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { callerOf } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import { ownExport } from './export-handlers.ts'
+import type { ExportsParts } from './exports-parts.ts'
 
 /** Shorter than proxies wait for a byte. */
 const SILENCE_MAX_MS = 15_000
@@ -16,7 +16,7 @@ const SILENCE_MAX_MS = 15_000
 const EVENT_EVERY_MS = 250
 
 /** Ends when the export has, the client leaves or the gateway stops; clients come back with Last-Event-ID then. */
-export async function followExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function followExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   const first = { record, files: await parts.exports.store.keptFiles(record) }
@@ -36,7 +36,7 @@ interface Following {
 }
 
 async function* exportTexts(
-  parts: GatewayParts,
+  parts: ExportsParts,
   first: WholeExport,
   { seen, signal }: Following,
 ): AsyncGenerator<string> {
@@ -64,7 +64,7 @@ async function* exportTexts(
 
 /** As it was at `sinceMs` or later, read once for all who ask. While Redis is away nothing is told. */
 async function find(
-  { exports, log }: GatewayParts,
+  { exports, log }: ExportsParts,
   id: string,
   { sinceMs, signal }: { readonly sinceMs: number; readonly signal: AbortSignal },
 ): Promise<WholeExport | undefined> {
@@ -77,7 +77,7 @@ async function find(
   }
 }
 
-function eventOf({ exports: { clock } }: GatewayParts, whole: WholeExport): string {
+function eventOf({ exports: { clock } }: ExportsParts, whole: WholeExport): string {
   const shown = JSON.stringify(shownExport(whole, clock.nowMs()))
   return `id: ${whole.record.revision}\nevent: export\ndata: ${shown}\n\n`
 }

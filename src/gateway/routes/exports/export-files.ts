@@ -7,16 +7,16 @@ import { orderFacts } from '../../export/export-order.ts'
 import { type ExportRecord, keptCount } from '../../export/export-record.ts'
 import { MANIFEST_NAME, targetOf } from '../../export/order-target.ts'
 import type { ExportTarget } from '../../export/target/export-target.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { actorOf } from '../request/audited.ts'
 import { refuseWhileDraining } from '../request/refuse-request.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import { answerFile } from './answer-file.ts'
 import { ownExport } from './export-handlers.ts'
+import type { ExportsParts } from './exports-parts.ts'
 import { FileAudit } from './file-audit.ts'
 
 /** A file, or a part of it. */
-export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function sendExportFile(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseWhileDraining(parts)
   const { part } = takeParameters(ctx, EXPORT_FILE_PARAMETERS)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
@@ -41,7 +41,7 @@ export async function sendExportFile(ctx: RouteContext, parts: GatewayParts): Pr
 }
 
 /** What is in the files. */
-export async function showManifest(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showManifest(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   const target = targetWithFiles(parts, record)
@@ -51,7 +51,7 @@ export async function showManifest(ctx: RouteContext, parts: GatewayParts): Prom
 }
 
 /** Where the files are. Fails with export-unfinished when there are none. */
-function targetWithFiles({ exports }: GatewayParts, record: ExportRecord): ExportTarget {
+function targetWithFiles({ exports }: ExportsParts, record: ExportRecord): ExportTarget {
   if (keptCount(record) > 0) return targetOf(exports, record.order)
   const { order, state, error } = record
   const why = error === undefined ? '' : ` (${error.detail})`

@@ -21,19 +21,19 @@ import { asBefore, fillingOf, isFillable } from '../../export/fill-export.ts'
 import type { Idempotency } from '../../export/known-orders.ts'
 import { type DownloadPlan, planDownload, withinProfiles } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { madeOf, maySee, seesOthers } from '../request/caller-bounds.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { selectedSources } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
 import { refuseUnsafeChange, refuseWhileDraining, refuseWithoutForm } from '../request/refuse-request.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { ExportsParts } from './exports-parts.ts'
 
 type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
 
 /** Orders an export by the parameters of a download. */
-export async function orderExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function orderExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   const given = givenParameters(ctx)
@@ -46,7 +46,7 @@ export async function orderExport(ctx: RouteContext, parts: GatewayParts): Promi
 /** What an export of this request fetches, from which devices. */
 export async function planExport(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: ExportsParts,
   table: 'export' | 'schedule',
 ): Promise<DownloadPlan> {
   refuseWithoutExports(parts)
@@ -66,7 +66,7 @@ export async function planExport(
 /** A download that becomes an export (Queue=job), of one file in the first target. */
 export async function orderDownload(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: ExportsParts,
   plan: DownloadPlan,
   options: GatewayOptions,
 ): Promise<void> {
@@ -80,7 +80,7 @@ export async function orderDownload(
 }
 
 /** Fails with exports-off. */
-function refuseWithoutExports({ exports }: GatewayParts): void {
+function refuseWithoutExports({ exports }: ExportsParts): void {
   if (exports.isEnabled) return
   throw new CapfleetError(
     'exports-off',
@@ -94,7 +94,7 @@ interface AskedExport {
   readonly exported: ExportOptions
 }
 
-async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedExport): Promise<void> {
+async function answerOrder(ctx: RouteContext, parts: ExportsParts, asked: AskedExport): Promise<void> {
   const { store, jobs, perUserMax } = parts.exports
   ctx.state.facts = planFacts(
     asked.plan.query,
@@ -120,7 +120,7 @@ async function answerOrder(ctx: RouteContext, parts: GatewayParts, asked: AskedE
 }
 
 /** The exports of the user, newest first; those of all users for whoever may see what others took. */
-export async function listExports(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function listExports(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   const { limit, after, state } = takeParameters(ctx, EXPORT_LIST_PARAMETERS)
   const { store } = parts.exports
   const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
@@ -150,13 +150,13 @@ export async function listExports(ctx: RouteContext, parts: GatewayParts): Promi
 }
 
 /** One export. Fails with unknown-export. */
-export async function showExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   await show(ctx, parts, await ownExport(ctx, parts, ctx.params.id ?? ''))
 }
 
 /** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
-export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function cancelExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
   refuseWithoutExports(parts)
@@ -175,7 +175,7 @@ export async function cancelExport(ctx: RouteContext, parts: GatewayParts): Prom
 }
 
 /** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
-export async function fillExport(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function fillExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   takeNoParameters(ctx)
@@ -213,7 +213,7 @@ function refuseLimited(order: ExportOrder): void {
 }
 
 /** The export, for whoever may see it. Fails with unknown-export. */
-export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ExportRecord> {
+export async function ownExport(ctx: RouteContext, parts: ExportsParts, id: string): Promise<ExportRecord> {
   const record = await parts.exports.store.find(id)
   if (record !== undefined && isThere(parts, record) && maySeeExport(ctx, parts, record)) return record
   throw new CapfleetError(
@@ -223,7 +223,7 @@ export async function ownExport(ctx: RouteContext, parts: GatewayParts, id: stri
 }
 
 /** The export, for its owner or an administrator. Fails with unknown-export or insufficient-scope. */
-async function exportToChange(ctx: RouteContext, parts: GatewayParts): Promise<ExportRecord> {
+async function exportToChange(ctx: RouteContext, parts: ExportsParts): Promise<ExportRecord> {
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   refuseChangeOfOthers(ctx, record.order)
   return record
@@ -238,18 +238,18 @@ export function refuseChangeOfOthers(
 }
 
 /** Of what has expired, its files may be gone already. */
-function isThere({ exports: { clock } }: GatewayParts, { expiresMs, isRemoved }: ExportRecord): boolean {
+function isThere({ exports: { clock } }: ExportsParts, { expiresMs, isRemoved }: ExportRecord): boolean {
   return !isRemoved && (expiresMs === undefined || expiresMs > clock.nowMs())
 }
 
-function maySeeExport(ctx: RouteContext, parts: GatewayParts, { order }: ExportRecord): boolean {
+function maySeeExport(ctx: RouteContext, parts: ExportsParts, { order }: ExportRecord): boolean {
   const { user, createdMs: madeMs, plan } = order
   return maySee(ctx, parts, madeOf({ user, madeMs }, plan))
 }
 
 async function show(
   ctx: RouteContext,
-  { exports: { store, clock } }: GatewayParts,
+  { exports: { store, clock } }: ExportsParts,
   record: ExportRecord,
   status = 200,
 ): Promise<void> {

@@ -15,15 +15,15 @@ import { isRelativeTime } from '../../../shared/query/query-time.ts'
 import { type GivenParameters, readParameters } from '../../../shared/query/read-parameters.ts'
 import { orderOf, targetName } from '../../export/export-order.ts'
 import type { Schedule, ScheduleRecord } from '../../export/schedule-store.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import { idempotencyOf, planExport, refuseChangeOfOthers } from './export-handlers.ts'
+import type { ExportsParts } from './exports-parts.ts'
 
 /** Keeps a schedule whose exports could be ordered now. */
-export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function orderSchedule(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
   refuseProvided(ctx)
@@ -46,7 +46,7 @@ export async function orderSchedule(ctx: RouteContext, parts: GatewayParts): Pro
 }
 
 /** The schedules of the user, newest first; those of all users for whoever sees what others took. */
-export async function listSchedules(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function listSchedules(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
   const records = (await parts.exports.schedules.list(user)).filter((record) => maySeeSchedule(ctx, record))
@@ -55,13 +55,13 @@ export async function listSchedules(ctx: RouteContext, parts: GatewayParts): Pro
 }
 
 /** One schedule. Fails with unknown-schedule. */
-export async function showSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showSchedule(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   show(ctx, await ownSchedule(ctx, parts, ctx.params.id ?? ''))
 }
 
 /** No run of it becomes an export any more. */
-export async function removeSchedule(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function removeSchedule(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
   const { schedules, jobs } = parts.exports
@@ -73,7 +73,7 @@ export async function removeSchedule(ctx: RouteContext, parts: GatewayParts): Pr
 }
 
 /** The schedule, for whoever may see it. Fails with unknown-schedule. */
-async function ownSchedule(ctx: RouteContext, parts: GatewayParts, id: string): Promise<ScheduleRecord> {
+async function ownSchedule(ctx: RouteContext, parts: ExportsParts, id: string): Promise<ScheduleRecord> {
   const record = await parts.exports.schedules.find(id)
   if (record !== undefined && maySeeSchedule(ctx, record)) return record
   throw new CapfleetError(
@@ -118,7 +118,7 @@ function refuseFixed(given: GivenParameters): void {
 }
 
 /** Fails as the order of such an export would now. */
-async function refuseBadOrder(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+async function refuseBadOrder(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   const given = givenParameters(ctx)
   const exported = readParameters(EXPORT_PARAMETERS, given)
   const plan = await planExport(ctx, parts, 'schedule')

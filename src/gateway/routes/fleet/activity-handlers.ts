@@ -7,17 +7,17 @@ import { readActivityRange } from '../../../shared/query/query-range.ts'
 import { deviceFailure } from '../../device/device-failure.ts'
 import { formatActivity } from '../../fleet/device-activity.ts'
 import { type DeviceReply, fanOut } from '../../fleet/fan-out.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import { answerList } from './answer-list.ts'
+import type { FleetParts } from './fleet-parts.ts'
 
 /** Of all devices together: some ten megabytes. */
 const PARTS_MAX = 600_000
 
 /** The range is read here, so that all devices cut the same one. Devices that do not answer are named in their place. */
-export async function showFleetActivity(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showFleetActivity(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { buckets } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...ACTIVITY_RANGE, ...ACTIVITY_PARAMETERS })
   const { timeZone, controlTimeoutMs } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 
 /** As text: long enough to be worth a write, short enough to be made between two requests of others. */
 const BATCH_LENGTH = 65_536

@@ -7,12 +7,12 @@ import { badParameter, quote } from '../../../shared/query/query-parameters.ts'
 import { parseExactly } from '../../device/device-json.ts'
 import type { UnreachableDevice } from '../../fleet/ask-members.ts'
 import { type DeviceCapture, FleetList, type ListChoice, type ListPlace } from '../../fleet/fleet-list.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { isFiltered } from '../request/caller-bounds.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import { answerList, answerText } from './answer-list.ts'
+import type { FleetParts } from './fleet-parts.ts'
 import { linkThrough } from './link-through.ts'
 
 /** How many captures are read before the answer begins. Devices that fail until then are named in the header. */
@@ -23,7 +23,7 @@ const HELD_MAX = 10_000
  * `Format=csv`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable. Those that stop answering
  * after the answer has begun are in `Unreachable` alone; a table is cut then.
  */
-export async function listFleetCaptures(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function listFleetCaptures(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { format, limit, after, ...asked } = takeChoice(ctx)
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
@@ -84,7 +84,7 @@ function coarseText({ device, capture: { name } }: DeviceCapture): string {
 /** The place that `Next` of a page names. Fails with bad-parameter, or as the device that is asked for it. */
 async function placeOf(
   text: string,
-  parts: GatewayParts,
+  parts: FleetParts,
   { isCoarse, signal }: { readonly isCoarse: boolean; readonly signal: AbortSignal },
 ): Promise<ListPlace> {
   const [, startNs = '', device, name] = /^(\d{0,20})\/([^/]+)\/(.+)$/s.exec(text) ?? []

@@ -5,39 +5,35 @@ import { ignoredNames } from '../../../shared/query/ignored-names.ts'
 import { requireParameter } from '../../../shared/query/read-parameters.ts'
 import { fanOut, formatReplies, ignoredOf, statusOf } from '../../fleet/fan-out.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { membersToChange, selectedMembers, withoutDevice } from '../request/fleet-selection.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { FleetParts } from './fleet-parts.ts'
 
 /** A call that only reads. */
-export async function askDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function askDevices(ctx: RouteContext, parts: FleetParts): Promise<void> {
   using leaving = requestSignal(ctx)
   const members = selectedMembers(ctx, parts)
   await answerFromAll(ctx, parts, { members, signal: leaving.signal, isChange: false })
 }
 
 /** capture_start and capture_stop. */
-export async function changeDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function changeDevices(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseUnsafeChange(ctx)
   await change(ctx, parts, membersToChange(ctx, parts))
 }
 
 /** Deletes a capture on the one device that holds it; the device wants its full name. */
-export async function deleteFleetCapture(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function deleteFleetCapture(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseUnsafeChange(ctx)
   const name = requireParameter(givenParameters(ctx), 'StreamName')
   await change(ctx, parts, [parts.fleet.get(await captureHolder(name, ctx, parts))])
 }
 
 /** Is seen through when the caller leaves: nobody wants half of the devices recording. */
-async function change(
-  ctx: RouteContext,
-  parts: GatewayParts,
-  members: readonly FleetMember[],
-): Promise<void> {
+async function change(ctx: RouteContext, parts: FleetParts, members: readonly FleetMember[]): Promise<void> {
   ctx.state.facts = { ...ctx.state.facts, devices: members.map(({ device }) => device.name) }
   try {
     await answerFromAll(ctx, parts, { members, signal: new AbortController().signal, isChange: true })
@@ -48,7 +44,7 @@ async function change(
 
 async function answerFromAll(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: FleetParts,
   {
     members,
     ...options

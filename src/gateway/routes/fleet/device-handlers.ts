@@ -12,14 +12,14 @@ import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import { passRead } from '../../device/passed-call.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { selectedMembers, withoutDevice } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
 import { refuseUnsafeChange, refuseWhileDraining } from '../request/refuse-request.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { FleetParts } from './fleet-parts.ts'
 
 /** A call at the root whose answer cannot be put together from several devices'. */
-export async function passToChosenDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function passToChosenDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseWhileDraining(parts)
   const [member, ...others] = selectedMembers(ctx, parts)
   if (member === undefined || others.length > 0) {
@@ -29,7 +29,7 @@ export async function passToChosenDevice(ctx: RouteContext, parts: GatewayParts)
 }
 
 /** A call that changes something on the device. */
-export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function changeDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseUnsafeChange(ctx)
   const { member, path } = deviceOf(ctx, parts)
   try {
@@ -40,13 +40,13 @@ export async function changeDevice(ctx: RouteContext, parts: GatewayParts): Prom
 }
 
 /** A call that only reads and ends, passed through the short way. */
-export function askDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export function askDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   return pass(ctx, parts, member, { path, query: withoutPluses(ctx.querystring), way: 'read' })
 }
 
 /** A call that only reads, and may go on until the caller leaves. */
-export async function followDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function followDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseWhileDraining(parts)
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
@@ -57,7 +57,7 @@ export async function followDevice(ctx: RouteContext, parts: GatewayParts): Prom
  * Any other call: the gateway does not know what it does there, so it is guarded as a change is. HEAD
  * reaches the device as HEAD: whoever may change the device may also ask it for less.
  */
-export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function callDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseCrossSite(ctx.req)
   const { member, path } = deviceOf(ctx, parts)
   refuseOddPath(path)
@@ -69,7 +69,7 @@ export async function callDevice(ctx: RouteContext, parts: GatewayParts): Promis
 }
 
 /** What a download would deliver. The caller's longest time range counts. */
-export function askEstimate(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export function askEstimate(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   const { bounds } = ctx.state.caller ?? {}
   if (bounds?.spanMaxS === undefined) return askDevice(ctx, parts)
@@ -78,7 +78,7 @@ export function askEstimate(ctx: RouteContext, parts: GatewayParts): Promise<voi
   return pass(ctx, parts, member, { path, query: formatDownloadQuery(query), way: 'read' })
 }
 
-function deviceOf(ctx: RouteContext, parts: GatewayParts): { member: FleetMember; path: string } {
+function deviceOf(ctx: RouteContext, parts: FleetParts): { member: FleetMember; path: string } {
   const member = parts.fleet.choose(ctx.params.device ?? '')
   return { member, path: ctx.path.slice(ctx.path.indexOf('/', '/devices/'.length)) }
 }
@@ -92,7 +92,7 @@ interface PassedOn {
 
 async function pass(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: FleetParts,
   { device, client, breaker }: FleetMember,
   { path, query, way }: PassedOn,
 ): Promise<void> {

@@ -3,16 +3,16 @@ import { takeNoParameters } from '../../../shared/contract/request-parameters.ts
 import type { FleetMember } from '../../fleet/fleet.ts'
 import type { CaptureFigures } from '../../fleet/health/device-probe.ts'
 import type { DeviceUse } from '../../lease/lease.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { isFiltered } from '../request/caller-bounds.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { FleetParts } from './fleet-parts.ts'
 
-export async function showDevices(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showDevices(ctx: RouteContext, parts: FleetParts): Promise<void> {
   takeNoParameters(ctx)
   ctx.body = { devices: await reportsOf(parts.fleet.members, ctx, parts) }
 }
 
-export async function showDevice(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function showDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   takeNoParameters(ctx)
   const [report] = await reportsOf([parts.fleet.choose(ctx.params.device ?? '')], ctx, parts)
   ctx.body = report
@@ -21,7 +21,7 @@ export async function showDevice(ctx: RouteContext, parts: GatewayParts): Promis
 async function reportsOf(
   members: readonly FleetMember[],
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: FleetParts,
 ): Promise<readonly unknown[]> {
   const names = members.map(({ device }) => device.name)
   const [use] = await Promise.all([
@@ -49,7 +49,7 @@ function uncounted({ capture, ...report }: ReturnType<typeof reportOf>) {
 function reportOf(
   { device, health, breaker }: FleetMember,
   use: DeviceUse | undefined,
-  { limits }: GatewayParts,
+  { limits }: FleetParts,
 ) {
   const { report } = health
   const { status } = report

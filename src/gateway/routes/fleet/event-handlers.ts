@@ -8,10 +8,10 @@ import type { Device } from '../../device/device.ts'
 import { eventsWithoutQueries } from '../../device/emptied-queries.ts'
 import type { EventsFrom, FleetEvents } from '../../fleet/events/fleet-events.ts'
 import { isSelected } from '../../fleet/select-devices.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { selectedDevices } from '../request/fleet-selection.ts'
 import { callerOf } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
+import type { FleetParts } from './fleet-parts.ts'
 
 /** Shorter than proxies let a connection be silent. */
 const KEEP_ALIVE_MS = 15_000
@@ -20,7 +20,7 @@ const GREETING = 'retry: 2000\n: events of the fleet\n\n'
 const KEEP_ALIVE = ': keep-alive\n\n'
 const EVERYTHING_KEPT = '0'
 
-export async function followFleet(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function followFleet(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { devices, lastEventId } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...EVENTS_PARAMETERS })
   // A browser sends the header when it comes back to an address that may still have the parameter.
   const from = beginOf(headerId(ctx) ?? lastEventId)

@@ -4,12 +4,12 @@ import { requireParameter } from '../../../shared/query/read-parameters.ts'
 import type { ListLimits, QuestionOptions } from '../../device/device-client.ts'
 import { parseDeviceJson } from '../../device/device-json.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { withoutDevice } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from '../request/route-context.ts'
 import { answerList } from './answer-list.ts'
+import type { FleetParts } from './fleet-parts.ts'
 import { linkThrough } from './link-through.ts'
 
 /** A page of splits has up to 100,000 of some 350 bytes. They only pass, so that it costs no memory. */
@@ -19,7 +19,7 @@ const BYTES_MAX = 64 * 1_024 * 1_024
  * /stream/ssize and /stream/stime over the fleet: the answer of the one device that holds the
  * capture, with its name as `Device` and links that lead to it.
  */
-export async function listFleetSplits(ctx: RouteContext, parts: GatewayParts): Promise<void> {
+export async function listFleetSplits(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const name = requireParameter(givenParameters(ctx), 'StreamName')
   const device = await captureHolder(name, ctx, parts)
   using leaving = requestSignal(ctx)

@@ -1,11 +1,11 @@
 /** What requests leave in the audit, beside downloads. */
 import type { Credential } from '../../../shared/base/caller.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
-import { parametersOf } from '../../../shared/contract/endpoint.ts'
+import { type Endpoint, parametersOf } from '../../../shared/contract/endpoint.ts'
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
 import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
-import type { GatewayRoute, RouteContext } from '../route.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** Who asks. */
 export function actorOf({ state }: RouteContext): AuditActor {
@@ -23,7 +23,7 @@ function credentialText(credential: Credential): string {
 }
 
 /** Whether the row changes something, or may. */
-export function isAudited({ isChange, scope }: GatewayRoute): boolean {
+export function isAudited({ isChange, scope }: Endpoint): boolean {
   return isChange === true || scope === 'capture:control' || scope === 'capture:delete'
 }
 
@@ -47,7 +47,7 @@ function subjectOf(path: string): Subject {
  * The parameters of a request that its row has, as they were decoded. No handler and no device reads a parameter
  * otherwise, so a query string that cannot be decoded is refused here. Fails with bad-parameter.
  */
-export function parameterFacts(ctx: RouteContext, route: GatewayRoute): Readonly<Record<string, string>> {
+export function parameterFacts(ctx: RouteContext, route: Endpoint): Readonly<Record<string, string>> {
   const names = new Set(parametersOf(route).map(({ name }) => name))
   return Object.fromEntries([...givenParameters(ctx)].filter(([name]) => names.has(name)))
 }
@@ -95,7 +95,7 @@ export async function auditChange(
 }
 
 /** Records that a caller reads what is known of others. Fails with audit-unavailable: then nothing may be sent. */
-export async function auditRead(ctx: RouteContext, audit: Audit, route: GatewayRoute): Promise<void> {
+export async function auditRead(ctx: RouteContext, audit: Audit, route: Endpoint): Promise<void> {
   const parameters = parameterFacts(ctx, route)
   const details = { path: ctx.path, parameters, query: ctx.querystring }
   await audit.record({ ...actorOf(ctx), event: 'access.read', details })

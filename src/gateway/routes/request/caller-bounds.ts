@@ -1,13 +1,14 @@
 /** What callers see within their bounds: of the fleet, and of what was made for them and for others. */
 import { type Caller, isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
+import type { Endpoint } from '../../../shared/contract/endpoint.ts'
 import { type KeptPlan, queryAgain } from '../../fleet/kept-plan.ts'
 import { VisibleFleet } from '../../fleet/visible-fleet.ts'
 import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
-import type { GatewayRoute, RouteContext } from '../route.ts'
+import type { RequestParts } from './request-parts.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** The parts as the handlers of this caller get them, so that none of them can see a hidden device. */
-export function visibleParts(parts: GatewayParts, caller: Caller | undefined): GatewayParts {
+export function visibleParts<Parts extends RequestParts>(parts: Parts, caller: Caller | undefined): Parts {
   const { devices } = caller?.bounds ?? UNBOUNDED
   return devices.length === 0 ? parts : { ...parts, fleet: new VisibleFleet(parts.downloads.fleet, devices) }
 }
@@ -31,7 +32,7 @@ export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Mad
 }
 
 /** Whether the caller may know of it: it is theirs, or they see what others took; and nothing of it is hidden from them. */
-export function maySee(ctx: RouteContext, parts: GatewayParts, made: Made): boolean {
+export function maySee(ctx: RouteContext, parts: RequestParts, made: Made): boolean {
   const { caller } = ctx.state
   if (caller === undefined) return false
   if (!isOf(caller, made) && !seesOthers(ctx)) return false
@@ -54,7 +55,7 @@ export function seesQueries(ctx: RouteContext): boolean {
 }
 
 /** A device that has left the fleet is seen by whoever sees all. */
-export function seesAll(parts: GatewayParts, devices: readonly string[]): boolean {
+export function seesAll(parts: RequestParts, devices: readonly string[]): boolean {
   if (!(parts.fleet instanceof VisibleFleet)) return true
   return devices.every((device) => parts.fleet.find(device) !== undefined)
 }
@@ -65,7 +66,7 @@ export function isFiltered({ state: { caller } }: RouteContext): boolean {
 }
 
 /** Fails with out-of-bounds where the row is not for filtered callers. */
-export function refuseFiltered(ctx: RouteContext, { filtered }: Pick<GatewayRoute, 'filtered'>): void {
+export function refuseFiltered(ctx: RouteContext, { filtered }: Pick<Endpoint, 'filtered'>): void {
   if (filtered !== 'refused' || !isFiltered(ctx)) return
   throw outOfBounds('you may have packets that pass your filter only, and this path tells of others too')
 }

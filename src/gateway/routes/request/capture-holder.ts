@@ -6,10 +6,10 @@ import { askMembers, type MembersAnswers } from '../../fleet/ask-members.ts'
 import type { Holding } from '../../fleet/device-captures.ts'
 import { holderOf, holderUnknown, unknownCapture } from '../../fleet/find-capture.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
-import type { RouteContext } from '../route.ts'
 import { sourceMembers } from './fleet-selection.ts'
 import { requestSignal } from './request-caller.ts'
+import type { RequestParts } from './request-parts.ts'
+import type { RouteContext } from './route-context.ts'
 
 /**
  * The name of the one device, of those that the request chooses, that holds the capture. Fails with
@@ -19,7 +19,7 @@ import { requestSignal } from './request-caller.ts'
 export async function captureHolder(
   captureName: string,
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: RequestParts,
 ): Promise<string> {
   if (!isAskedName(captureName)) throw badParameter('StreamName', ASKED_NAME_RULE)
   using leaving = requestSignal(ctx)
@@ -49,7 +49,7 @@ function holderIn(captureName: string, answers: Answers): string | undefined {
 
 interface Asking {
   readonly ctx: RouteContext
-  readonly parts: GatewayParts
+  readonly parts: RequestParts
   readonly signal: AbortSignal
 }
 

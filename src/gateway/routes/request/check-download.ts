@@ -5,15 +5,15 @@ import { callerLabel } from '../../device/device-request.ts'
 import { checkFilters, needsCheck } from '../../fleet/check-filters.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import type { DownloadPlan } from '../../fleet/plan.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
-import type { RouteContext } from '../route.ts'
 import { requestSignal } from './request-caller.ts'
+import type { RequestParts } from './request-parts.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** A mistake in a filter need not wait for a stream. */
 export async function refuseBadFilters(
   ctx: RouteContext,
   plan: DownloadPlan,
-  parts: GatewayParts,
+  parts: RequestParts,
 ): Promise<void> {
   if (!needsCheck(plan.query)) return
   const members = plan.steps.flatMap((step) => parts.fleet.find(step.device) ?? [])
@@ -25,7 +25,7 @@ export async function refuseBadFilter(
   ctx: RouteContext,
   filter: string,
   param: string,
-  parts: GatewayParts,
+  parts: RequestParts,
 ): Promise<void> {
   const given = new Map(Object.entries({ TSBegin: '-1s', TSEnd: 'now', FilterBPF: filter }))
   const nowNs = BigInt(Date.now()) * 1_000_000n
@@ -44,7 +44,7 @@ interface Checked {
   readonly members: readonly FleetMember[]
 }
 
-async function check(ctx: RouteContext, { query, members }: Checked, parts: GatewayParts): Promise<void> {
+async function check(ctx: RouteContext, { query, members }: Checked, parts: RequestParts): Promise<void> {
   const member = members.find(({ breaker }) => breaker.state !== 'open')
   if (member === undefined) return
   using leaving = requestSignal(ctx)

@@ -6,19 +6,19 @@ import { readParameters } from '../../../shared/query/read-parameters.ts'
 import type { Device } from '../../device/device.ts'
 import { chooseDevices, chooseSources } from '../../fleet/choose-devices.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
-import type { RouteContext } from '../route.ts'
+import type { RequestParts } from './request-parts.ts'
+import type { RouteContext } from './route-context.ts'
 
 /**
  * The devices that the request chooses by Device= or the header Capfleet-Device; neither = all. Fails with
  * discovery-pending while there may be more of them.
  */
-export function selectedDevices(ctx: RouteContext, parts: GatewayParts): readonly Device[] {
+export function selectedDevices(ctx: RouteContext, parts: RequestParts): readonly Device[] {
   return chooseDevices(parts.fleet, ...selectionOf(ctx))
 }
 
 /** selectedDevices of a request for their packets. Fails with no-device when there is none. */
-export function selectedSources(ctx: RouteContext, parts: GatewayParts): readonly Device[] {
+export function selectedSources(ctx: RouteContext, parts: RequestParts): readonly Device[] {
   return chooseSources(parts.fleet, ...selectionOf(ctx))
 }
 
@@ -33,7 +33,7 @@ function selectionOf(ctx: RouteContext): [selection: string | undefined, param: 
 }
 
 /** selectedMembers of a call that changes them. Fails with bad-parameter if the request does not say which. */
-export function membersToChange(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+export function membersToChange(ctx: RouteContext, parts: RequestParts): readonly FleetMember[] {
   const { devices } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
   if (devices === undefined && ctx.headers['capfleet-device'] === undefined) {
     throw badParameter('Device', 'is missing; name the devices to change, or Device=* for all of them')
@@ -42,16 +42,16 @@ export function membersToChange(ctx: RouteContext, parts: GatewayParts): readonl
 }
 
 /** selectedDevices with what it takes to talk to them. */
-export function selectedMembers(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+export function selectedMembers(ctx: RouteContext, parts: RequestParts): readonly FleetMember[] {
   return membersOf(selectedDevices(ctx, parts), parts)
 }
 
 /** selectedSources with what it takes to talk to them. */
-export function sourceMembers(ctx: RouteContext, parts: GatewayParts): readonly FleetMember[] {
+export function sourceMembers(ctx: RouteContext, parts: RequestParts): readonly FleetMember[] {
   return membersOf(selectedSources(ctx, parts), parts)
 }
 
-function membersOf(devices: readonly Device[], { fleet }: GatewayParts): readonly FleetMember[] {
+function membersOf(devices: readonly Device[], { fleet }: RequestParts): readonly FleetMember[] {
   return devices.flatMap(({ name }) => fleet.find(name) ?? [])
 }
 

@@ -4,8 +4,8 @@ import type { DownloadKind, DownloadQuery } from '../../../shared/query/download
 import type { ParseContext } from '../../../shared/query/parse-download-query.ts'
 import type { GivenParameters } from '../../../shared/query/read-parameters.ts'
 import { type BoundedQuery, withinBounds } from '../../fleet/within-bounds.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
-import type { RouteContext } from '../route.ts'
+import type { RequestParts } from './request-parts.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** parseDownloadQuery, or parseLegacyQuery for the paths below /pcap/. */
 export type QueryParser = (kind: DownloadKind, given: GivenParameters, context: ParseContext) => DownloadQuery
@@ -25,7 +25,7 @@ export interface RequestedDownload {
 /** The download that the request's parameters ask for, within the bounds of the caller. */
 export function parseRequestQuery(
   ctx: RouteContext,
-  parts: GatewayParts,
+  parts: RequestParts,
   { kind, parse, at, table }: RequestedDownload,
 ): BoundedQuery {
   const { timeZone, tsModeAliases } = parts.limits

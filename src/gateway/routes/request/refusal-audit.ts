@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { PerSecond } from '../../../shared/base/per-second.ts'
 import type { AuditLog } from '../../audit/audit-log.ts'
-import type { RouteContext } from '../route.ts'
 import { actorOf } from './audited.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** Lines per second of failed logins, of all refusals, and of the refusals of one user. */
 const FAILED_LOGINS_PER_S = 20

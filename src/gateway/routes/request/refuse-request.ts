@@ -1,13 +1,14 @@
 import { timingSafeEqual } from 'node:crypto'
 import { CapfleetError } from '../../../shared/base/error.ts'
+import type { Endpoint } from '../../../shared/contract/endpoint.ts'
 import { refuseCrossSite } from '../../../shared/http/cross-site.ts'
 import { FORM_HEADER } from '../../../shared/http/session-cookie.ts'
-import type { GatewayParts } from '../gateway-parts.ts'
-import type { GatewayRoute, RouteContext } from '../route.ts'
 import { isAudited } from './audited.ts'
+import type { RequestParts } from './request-parts.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** For what may last longer than the gateway: whoever asks for it is better off elsewhere. Fails with draining. */
-export function refuseWhileDraining({ draining }: Pick<GatewayParts, 'draining'>): void {
+export function refuseWhileDraining({ draining }: Pick<RequestParts, 'draining'>): void {
   draining.throwIfAborted()
 }
 
@@ -22,7 +23,7 @@ export function refuseUnsafeChange(ctx: RouteContext): void {
 }
 
 /** Of a row that changes something, or may. Fails with cross-site. */
-export function refuseChangeWithoutForm(ctx: RouteContext, route: GatewayRoute): void {
+export function refuseChangeWithoutForm(ctx: RouteContext, route: Endpoint): void {
   const isRead = (ctx.method === 'GET' || ctx.method === 'HEAD') && !isAudited(route)
   if (!isRead) refuseWithoutForm(ctx)
 }

@@ -1,7 +1,7 @@
 /** The caller of a request: who they are, whether they are still there, and what only they may keep. */
 import type { Caller } from '../../../shared/base/caller.ts'
 import { clientGone } from '../../../shared/base/error.ts'
-import type { RouteContext } from '../route.ts'
+import type { RouteContext } from './route-context.ts'
 
 /** REQUIRES: the row needs a caller. */
 export function callerOf({ state: { caller } }: RouteContext): Caller {

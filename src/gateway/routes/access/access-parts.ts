@@ -1,0 +1,25 @@
+import type { Vouchers } from '../../../shared/auth/authenticate.ts'
+import type { AuditLog } from '../../audit/audit-log.ts'
+import type { OwnTokens } from '../../auth/own-tokens.ts'
+import type { Revocations } from '../../auth/revocations.ts'
+import type { Sessions } from '../../auth/sessions.ts'
+import type { Tickets } from '../../auth/tickets.ts'
+import type { TokenStore } from '../../auth/token-store.ts'
+import type { RequestParts } from '../request/request-parts.ts'
+
+/** What tokens, tickets, sessions, users and the audit take. */
+export interface AccessParts extends RequestParts {
+  readonly vouchers: Vouchers
+  readonly audit: Pick<AuditLog, 'record' | 'folder'>
+  readonly tokens: TokenHandling
+  readonly tickets: Tickets
+  readonly exports: { readonly isEnabled: boolean }
+}
+
+/** What the handlers of tokens work with. */
+export interface TokenHandling {
+  readonly own: OwnTokens
+  readonly store: TokenStore
+  readonly revocations: Revocations
+  readonly sessions: Sessions
+}

@@ -1,0 +1,33 @@
+import type { TimeSourceAliases } from '../../../shared/query/time-source.ts'
+import type { CallLimits } from '../../fleet/call-limits.ts'
+import type { FleetView } from '../../fleet/visible-fleet.ts'
+import type { DownloadParts } from '../../serve/serve-download.ts'
+
+/** What reading a request takes, whatever its answer. */
+export interface RequestParts {
+  /** What the caller may see of the fleet. */
+  readonly fleet: FleetView
+  readonly callLimits: CallLimits
+  /** With the whole fleet. */
+  readonly downloads: Pick<DownloadParts, 'fleet'>
+  readonly limits: GatewayLimits
+  /** Aborts at the start of a shutdown, with the error draining as its reason. */
+  readonly draining: AbortSignal
+}
+
+export interface GatewayLimits {
+  readonly waitS: number
+  readonly waitMaxS: number
+  readonly devicesMax: number
+  readonly streamsPerDevice: number
+  readonly probeTimeoutMs: number
+  readonly controlTimeoutMs: number
+  /** Whether the paths below /api/v1/system/ that end answer without credentials. */
+  readonly anonymousSystem: boolean
+  /** Whether /metrics answers without credentials. */
+  readonly anonymousMetrics: boolean
+  readonly listEntriesMax: number
+  /** IANA name, for local times without TSZone. */
+  readonly timeZone: string
+  readonly tsModeAliases: TimeSourceAliases
+}
