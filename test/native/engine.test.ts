@@ -12,7 +12,7 @@ const FILTER_PROGRAM = 'native/build-test/engine-tests/filter_tests'
 /** A test that waits for ever ends here: nothing else can end a program that this process waits for. */
 const LIMIT_MS = TEST_LIMIT_MS - 60_000
 /** Percent of the turns of randomised tests; the night has all of them. */
-const TURNS = { CAPFLEET_TURNS: process.env.CAPFLEET_TURNS ?? '30' }
+const TURNS = { CAPFLEET_TURNS: process.env.CAPFLEET_TURNS ?? '10' }
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
 /** The suites that the threaded program must hold, so that none drops out of its build unseen. */
 const THREADED_SUITES = [
