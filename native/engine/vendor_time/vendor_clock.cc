@@ -25,9 +25,14 @@ int64_t VendorClock::lookBackNs(TimeSource source) {
       return A7150Clock::kMaxKeyFrameAgeNs;
     case TimeSource::kErspan3:
       return kWholeCapture;
-    default:
-      return 0;
+    case TimeSource::kNic:
+    case TimeSource::kA7130:
+    case TimeSource::kA7280Eth64:
+    case TimeSource::kA7280Mac48:
+    case TimeSource::kC3550:
+      break;
   }
+  return 0;
 }
 
 std::optional<int64_t> VendorClock::timeOf(const PacketView& packet) {
