@@ -126,7 +126,8 @@ struct Case {
 };
 
 RecordMergeOptions takeOptions(FuzzInput& input, uint64_t chosen) {
-  RecordMergeOptions options{.linkTypeWord = (chosen & 32) != 0 ? 1u : 101u};
+  RecordMergeOptions options;
+  options.linkTypeWord = (chosen & 32) != 0 ? 1 : 101;
   const auto span = static_cast<int64_t>(input.take(2));
   const uint64_t packets = input.take(1);
   const uint64_t bytes = input.take(2);
