@@ -1,5 +1,6 @@
 /** What a download may be asked for: the options, their checks, and the numbers that binding/ takes for them. */
 import { CapfleetError } from '../src/shared/base/error.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../src/shared/pcap/pcap-sizes.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
 
 /** The segments of one capture port that are read. */
@@ -148,7 +149,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     regex: options.regex,
     timeSource: TIME_SOURCES[options.timeSource ?? 'nic'],
     mac48LimitNs: options.mac48LimitNs,
-    sliceBytes: options.sliceBytes ?? KEEP_WHOLE_PACKETS,
+    sliceBytes: options.sliceBytes ?? MAX_CAPTURED_LENGTH,
     tsMaxNs: options.tsMaxNs,
     maxBytes: options.maxBytes,
     maxPackets: options.maxPackets,
@@ -170,10 +171,8 @@ export function checkBoundaries(boundariesNs: readonly bigint[]): void {
 }
 
 const MAX_SLICE_BYTES = 12_288 // stated by the appliance API, section 8
-const KEEP_WHOLE_PACKETS = 262_144 // no packet is longer
 const MAX_INT64 = 2n ** 63n - 1n
 const MAX_UINT32 = 2 ** 32 - 1
-const FILE_HEADER_BYTES = 24n
 const ETHERNET = 1
 
 /** Of native/engine/filter/frame_filter.h. */
@@ -190,7 +189,7 @@ function checkOptions(options: DownloadOptions): void {
   checkRange('endNs', options.endNs, 0n)
   checkRange('tsMaxNs', options.tsMaxNs ?? 1n, 1n)
   checkRange('mac48LimitNs', options.mac48LimitNs ?? 0n, 0n)
-  checkRange('maxBytes', options.maxBytes ?? FILE_HEADER_BYTES, FILE_HEADER_BYTES)
+  checkRange('maxBytes', options.maxBytes ?? BigInt(PCAP_HEADER_BYTES), BigInt(PCAP_HEADER_BYTES))
   checkRange('maxPackets', options.maxPackets ?? 1n, 1n)
   checkRange('afterBytes', options.afterBytes ?? 0n, 0n)
   const sliceBytes = options.sliceBytes ?? 1

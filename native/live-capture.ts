@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { CapfleetError } from '../src/shared/base/error.ts'
+import { MAX_CAPTURED_LENGTH } from '../src/shared/pcap/pcap-sizes.ts'
 import type { StreamSummary } from './import-capture-files.ts'
 import { loadAddon } from './load-addon.ts'
 
@@ -222,7 +223,6 @@ export class LiveCapture {
 }
 
 const MIN_QUEUE_BYTES_PER_THREAD = 2 ** 20
-const MAX_SNAPLEN = 262_144
 const MAX_SEGMENT_NUMBER = 2 ** 32 - 2
 
 function checkOptions({ ports, segmentBytes, syncIntervalMs, queueBytes }: LiveCaptureOptions): void {
@@ -232,7 +232,7 @@ function checkOptions({ ports, segmentBytes, syncIntervalMs, queueBytes }: LiveC
     checkRange('port', port, 0, 7)
     checkRange('threads', threads, 1, 64)
     checkRange('ringBytes', ringBytes, 1)
-    checkRange('snaplen', snaplen, 1, MAX_SNAPLEN)
+    checkRange('snaplen', snaplen, 1, MAX_CAPTURED_LENGTH)
   }
   if (new Set(ports.map(({ port }) => port)).size !== ports.length) {
     throw new CapfleetError('bad-parameter', 'two ports have the same number', { param: 'port' })

@@ -97,13 +97,14 @@ const HOUSES: Readonly<Record<string, House>> = {
     ],
   },
   // It runs in browsers: it shares what a parameter is.
-  'src/console': { imports: ['src/shared/query', 'src/shared/contract'] },
-  native: { imports: ['src/shared/base/error.ts'] },
+  'src/console': { imports: ['src/shared/query', 'src/shared/contract', 'src/shared/pcap/pcap-sizes.ts'] },
+  native: { imports: ['src/shared/base/error.ts', 'src/shared/pcap/pcap-sizes.ts'] },
   'src/shared': {
     imports: [],
     floors: [
       ['src/shared/auth', 'src/shared/contract'],
-      ['src/shared/http', 'src/shared/query', 'src/shared/pcap'],
+      ['src/shared/http', 'src/shared/query'],
+      ['src/shared/pcap'],
       ['src/shared/base'],
     ],
   },

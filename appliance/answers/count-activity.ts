@@ -6,6 +6,7 @@
 import { countPackets } from '../../native/addon.ts'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
 import { pathOf, portsOf, type StoredCapture, segmentsIn, streamOf } from '../store/stored-capture.ts'
 import type { ActivityBuckets, Amount } from './activity-buckets.ts'
@@ -16,7 +17,6 @@ import {
   type SegmentProfiles,
 } from './segment-profiles.ts'
 
-const FILE_HEADER_BYTES = 24n
 /** The indexes of so many full segments are read in some milliseconds. */
 const COUNTED_MAX = 32
 /** Of so many at once it is known how they lie in time; of the others, their records have to do. */
@@ -147,7 +147,7 @@ function addAsRecorded(buckets: ActivityBuckets, segment: CutSegment): TimeSpan 
 }
 
 function amountIn({ packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'>): Amount {
-  return { packets: Number(packets), bytes: Number(bytes - FILE_HEADER_BYTES) }
+  return { packets: Number(packets), bytes: Number(bytes - BigInt(PCAP_HEADER_BYTES)) }
 }
 
 /** No packet of what is held lies outside of its times: those of a range around them are all in the range. */

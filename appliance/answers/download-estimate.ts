@@ -5,6 +5,7 @@
  */
 import { countPackets } from '../../native/addon.ts'
 import { givenParameters } from '../../src/shared/contract/request-parameters.ts'
+import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import { estimatedKind, parseDownloadQuery } from '../../src/shared/query/parse-download-query.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
@@ -14,9 +15,6 @@ import { parseContextOf, prepareDownload } from '../downloads/prepare-download.t
 import { damagedSegments } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf } from '../request/labelled-caller.ts'
-
-const FILE_HEADER_BYTES = 24n
-const RECORD_HEADER_BYTES = 16n
 
 /** Fails as the download would, save for the want of a slot. */
 export async function estimateDownload(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
@@ -58,8 +56,10 @@ interface Amount {
 function boundedBy(query: DownloadQuery, counted: Amount): { Packets: string; Bytes: string } {
   const packets = least(counted.packets, query.maxPackets)
   const sliced =
-    query.sliceBytes === undefined ? undefined : packets * (RECORD_HEADER_BYTES + BigInt(query.sliceBytes))
-  const bytes = least(FILE_HEADER_BYTES + least(counted.bytes, sliced), query.maxBytes)
+    query.sliceBytes === undefined
+      ? undefined
+      : packets * (BigInt(RECORD_HEADER_BYTES) + BigInt(query.sliceBytes))
+  const bytes = least(BigInt(PCAP_HEADER_BYTES) + least(counted.bytes, sliced), query.maxBytes)
   return { Packets: String(packets), Bytes: String(bytes) }
 }
 

@@ -1,11 +1,10 @@
 import { bpfCompilerPath } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
 /** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s). The helper allows itself so much. */
 const HELPER = { path: bpfCompilerPath, cpuLimitMs: 2_000 }
-/** The largest packet there is; a match keeps all of it. */
-const SNAPLEN = 262_144
 
 export interface FilterText {
   /** tcpdump's syntax, at most 16 KiB. */
@@ -55,6 +54,6 @@ function jumpsBackwards(program: Buffer): boolean {
 function inputOf({ linkType, expression }: FilterText): Buffer {
   const head = Buffer.alloc(8)
   head.writeUInt32LE(linkType, 0)
-  head.writeUInt32LE(SNAPLEN, 4)
+  head.writeUInt32LE(MAX_CAPTURED_LENGTH, 4)
   return Buffer.concat([head, Buffer.from(expression)])
 }

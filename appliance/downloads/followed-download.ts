@@ -1,5 +1,6 @@
 import { type Chunk, countPackets, type Download, type DownloadTotals } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import type { FlushWatch } from './flush-watch.ts'
 import { addTotals, NO_TOTALS } from './followed-totals.ts'
@@ -145,7 +146,7 @@ export class FollowedDownload {
       tsMaxNs: firstNs === undefined ? tsMaxNs : undefined,
       maxPackets: packetsLeft === 0n ? undefined : packetsLeft,
       // A file header alone: the first packet that passes is one too many.
-      maxBytes: packetsLeft === 0n ? FILE_HEADER_BYTES : maxBytes && maxBytes - bytes,
+      maxBytes: packetsLeft === 0n ? BigInt(PCAP_HEADER_BYTES) : maxBytes && maxBytes - bytes,
     }
   }
 
@@ -189,5 +190,3 @@ export class FollowedDownload {
     )
   }
 }
-
-const FILE_HEADER_BYTES = 24n

@@ -1,5 +1,6 @@
 import type { StreamSummary } from '../../native/import-capture-files.ts'
 import type { LogEntry } from '../../native/segment-entry.ts'
+import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { StoppedCapture } from '../link/capture-report.ts'
 import { fullCaptureNames } from '../store/capture-names.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
@@ -25,7 +26,6 @@ export interface PortTotals {
   readonly bytes: bigint
 }
 
-const PCAP_HEADER_BYTES = 24n
 const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
 
 /** A capture of the store that is being recorded, and the upkeep of its log. One call at a time. */
@@ -156,7 +156,7 @@ export class RecordedCapture {
     this.#fileBytes += bytes
     this.#totals.set(port, {
       packets: before.packets + packets,
-      bytes: before.bytes + bytes - PCAP_HEADER_BYTES,
+      bytes: before.bytes + bytes - BigInt(PCAP_HEADER_BYTES),
     })
     this.#endNs = larger(this.#endNs, maxNs + 1n)
   }

@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureFinishedSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { PortSegments, SegmentTable } from './segment-table.ts'
 import { isGroupName, portFolder, portOfFolder, segmentOfFile, segmentPath } from './store-paths.ts'
 
-const PCAP_HEADER_BYTES = 24
 const INDEX_HEADER_BYTES = 64
 
 export interface SegmentPlace {

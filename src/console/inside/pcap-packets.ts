@@ -1,3 +1,5 @@
+import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+
 /** The packets of a PCAP in nanoseconds, as the gateway sends it: little-endian, whole records. */
 
 export interface Packet {
@@ -10,20 +12,18 @@ export interface Packet {
   readonly linkType: number
 }
 
-const HEADER_BYTES = 24
-const RECORD_BYTES = 16
 const MAGIC_NS = 0xa1b23c4d
 
 /** A last record that is not whole is left out. */
 export function readPackets(file: Uint8Array, device: string): readonly Packet[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
-  if (file.length < HEADER_BYTES || view.getUint32(0, true) !== MAGIC_NS) return []
+  if (file.length < PCAP_HEADER_BYTES || view.getUint32(0, true) !== MAGIC_NS) return []
   const linkType = view.getUint32(20, true) & 0xffff
   const packets: Packet[] = []
-  let at = HEADER_BYTES
-  while (at + RECORD_BYTES <= file.length) {
+  let at = PCAP_HEADER_BYTES
+  while (at + RECORD_HEADER_BYTES <= file.length) {
     const captured = view.getUint32(at + 8, true)
-    const begin = at + RECORD_BYTES
+    const begin = at + RECORD_HEADER_BYTES
     if (begin + captured > file.length) break
     const ns = BigInt(view.getUint32(at, true)) * 1_000_000_000n + BigInt(view.getUint32(at + 4, true))
     packets.push({

@@ -1,9 +1,8 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 
 const MAGIC_NANOSECONDS = 0xa1b23c4d
 const LINK_TYPE_ETHERNET = 1
-const SNAPLEN = 262_144
-const RECORD_HEADER_BYTES = 16
 const BUFFER_BYTES = 1_048_576
 
 /** A nanosecond PCAP file that is being written, through one buffer. Dispose it when done. */
@@ -24,7 +23,7 @@ export class PcapFile implements AsyncDisposable {
     this.#buffer.writeUInt32LE(MAGIC_NANOSECONDS, 0)
     this.#buffer.writeUInt16LE(2, 4)
     this.#buffer.writeUInt16LE(4, 6)
-    this.#buffer.writeUInt32LE(SNAPLEN, 16)
+    this.#buffer.writeUInt32LE(MAX_CAPTURED_LENGTH, 16)
     this.#buffer.writeUInt32LE(LINK_TYPE_ETHERNET, 20)
   }
 

@@ -5,7 +5,7 @@
  */
 import { crc32 } from 'node:zlib'
 import { CapfleetError } from '../../shared/base/error.ts'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { isForeign } from '../device/device-kind.ts'
 import { type DownloadPlan, fromBytes, fromTime } from '../fleet/plan.ts'

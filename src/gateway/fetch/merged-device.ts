@@ -4,7 +4,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
-import { formatPcapHeader, PCAP_HEADER_BYTES, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
+import { formatPcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { withoutPadding } from '../../shared/pcap/record-boundary.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'

@@ -3,7 +3,7 @@
  * bytes are given, so that whoever continues it reads little again, however much was delivered before.
  */
 import { crc32 } from 'node:zlib'
-import { RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 
 /** A place, as it is kept in JSON: what a double cannot count is decimal text. */
 export interface Position {

@@ -1,5 +1,5 @@
 /** The body of a download from one device, byte for byte as the device sends it. */
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { Encoding } from '../../shared/query/query-values.ts'
 import { isForeign } from '../device/device-kind.ts'
 import type { BodyRead } from '../device/device-stream.ts'

@@ -5,7 +5,8 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
-import { PCAP_HEADER_BYTES, parsePcapHeader, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'

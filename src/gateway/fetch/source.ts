@@ -1,7 +1,8 @@
 /** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
-import { PCAP_HEADER_BYTES, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { Encoding } from '../../shared/query/query-values.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'

@@ -6,7 +6,7 @@
  * that are in order give an output that is in order.
  */
 import { type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
-import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { PcapInput } from './pcap-input.ts'
 
 /** Size of a chunk of the merged stream, with room for the largest record. */

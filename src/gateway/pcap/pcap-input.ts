@@ -5,12 +5,8 @@ import {
   type SortWindow,
 } from '../../../native/record-merge.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
-import {
-  MAX_CAPTURED_LENGTH,
-  PCAP_HEADER_BYTES,
-  parsePcapHeader,
-  type StreamHeader,
-} from '../../shared/pcap/pcap-header.ts'
+import { parsePcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 
 export type { ArrivedRecords, SortWindow }
 

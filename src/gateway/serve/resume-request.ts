@@ -1,6 +1,6 @@
 /** How a download that has a receipt is planned again, and where it goes on: Resume and Offset. */
 import { hash } from 'node:crypto'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
 import { badParameter, type Parameter } from '../../shared/query/query-parameters.ts'

@@ -3,6 +3,7 @@
  * writes little-endian; devices of other makers may send big-endian.
  */
 import { CapfleetError } from '../base/error.ts'
+import { PCAP_HEADER_BYTES } from './pcap-sizes.ts'
 
 export interface PcapHeader {
   /** The whole link type word: LINKTYPE in the low 16 bits, FCS length bits above. */
@@ -18,14 +19,6 @@ export interface StreamHeader extends PcapHeader {
   /** Byte order of the file header and of all record headers. */
   readonly isBigEndian: boolean
 }
-
-export const PCAP_HEADER_BYTES = 24
-
-/** Before the captured bytes of each record: seconds, fraction, captured length, original length. */
-export const RECORD_HEADER_BYTES = 16
-
-/** libpcap's and Wireshark's limit; a record that claims more is damage, not a packet. */
-export const MAX_CAPTURED_LENGTH = 262_144
 
 const MAGIC_MICROSECONDS = 0xa1b2c3d4
 const MAGIC_NANOSECONDS = 0xa1b23c4d

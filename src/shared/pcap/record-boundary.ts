@@ -1,5 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
-import { isBigEndian, MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from './pcap-header.ts'
+import { isBigEndian } from './pcap-header.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from './pcap-sizes.ts'
 
 const CAPTURED_LENGTH_OFFSET = 8
 const ZEROS = Buffer.alloc(65_536)

@@ -2,6 +2,7 @@
  * THE ROWS of a download's parameters: each is read into the field of DownloadQuery that
  * it is listed under, and written from it towards a device. The time that a download covers is read by query-range.ts.
  */
+import { PCAP_HEADER_BYTES } from '../pcap/pcap-sizes.ts'
 import { type FrameCondition, formatFrameFilter, parseFrameFilter } from './frame-filter.ts'
 import {
   CAPTURE_NAME_TYPE,
@@ -23,8 +24,6 @@ import { TIME_UNIT_WORDS, timeUnitOf } from './query-time.ts'
 import { COMPRESSIONS } from './query-values.ts'
 import { TIME_SOURCES, type TimeSource, timeSourceOf } from './time-source.ts'
 
-/** An empty PCAP: no limit can be below it. */
-const FILE_HEADER_BYTES = 24n
 /** A jumbo frame with what switches write behind it fits. */
 const SLICE_MAX_BYTES = 12_288
 /** Ten minutes: whoever would wait longer asks again. */
@@ -108,7 +107,7 @@ export const DOWNLOAD_PARAMETERS = {
   maxBytes: {
     name: 'MaxBytes',
     says: 'Ends the download with the last whole packet before its body has more bytes: before compression, with the header of the file.',
-    type: integerType(FILE_HEADER_BYTES, INTEGER_MAX, 'bytes'),
+    type: integerType(BigInt(PCAP_HEADER_BYTES), INTEGER_MAX, 'bytes'),
     defaultSays: 'no limit',
   },
   maxPackets: {

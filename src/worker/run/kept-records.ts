@@ -6,14 +6,8 @@ import { type ExportOrder, orderedQuery } from '../../gateway/export/export-orde
 import type { ExportedFile, KeptPlace } from '../../gateway/export/export-record.ts'
 import type { ByteRange, ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { decode } from '../../gateway/fetch/decode.ts'
-import {
-  formatPcapHeader,
-  MAX_CAPTURED_LENGTH,
-  PCAP_HEADER_BYTES,
-  type PcapHeader,
-  parsePcapHeader,
-  RECORD_HEADER_BYTES,
-} from '../../shared/pcap/pcap-header.ts'
+import { formatPcapHeader, type PcapHeader, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { encodingOf } from '../../shared/query/query-values.ts'
 
 export interface KeptFiles {

@@ -2,7 +2,6 @@
  * How a piece of an export's time is fetched: at once where it is small, or where its packets cannot be told apart by
  * time; else in windows, for which the header of the file must be known beforehand.
  */
-
 import { callerLabel } from '../../gateway/device/device-request.ts'
 import { type ExportOrder, isDivisible } from '../../gateway/export/export-order.ts'
 import type { Measured } from '../../gateway/export/export-record.ts'
@@ -12,7 +11,8 @@ import { estimateDevice } from '../../gateway/fleet/device-estimate.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
 import { commonHeader } from '../../gateway/pcap/common-header.ts'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
-import { PCAP_HEADER_BYTES, type PcapHeader, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { type PcapHeader, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { spanPlan } from './fetch-span.ts'
 
 export interface Measuring {

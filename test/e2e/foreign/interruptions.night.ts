@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import {
   API_BEGIN_NS,
   API_RECORD_BYTES,

@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'

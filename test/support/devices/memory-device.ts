@@ -2,7 +2,7 @@
 import { NO_END } from '../../../src/gateway/fetch/device-claims.ts'
 import type { Source } from '../../../src/gateway/fetch/source.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
-import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { inReusedChunks, makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 

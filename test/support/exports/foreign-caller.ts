@@ -1,6 +1,6 @@
 /** A caller of a gateway over appliances of other makers, who compares what comes with the packets that a device has. */
 import type { Receipt } from '../../../src/gateway/serve/receipt.ts'
-import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { API_RECORD_BYTES } from '../devices/api-device.ts'
 import { eventually } from '../eventually.ts'
 import { httpOpen } from '../http-get.ts'

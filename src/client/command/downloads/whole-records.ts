@@ -1,4 +1,5 @@
-import { formatPcapHeader, PCAP_HEADER_BYTES, type StreamHeader } from '../../../shared/pcap/pcap-header.ts'
+import { formatPcapHeader, type StreamHeader } from '../../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import { RecordBoundary } from '../../../shared/pcap/record-boundary.ts'
 
 /**

@@ -1,13 +1,12 @@
 /** `--split`: a PCAP in files of at most so many bytes, each with the header. */
-
 import { readdir, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
+import { isBigEndian } from '../../../shared/pcap/pcap-header.ts'
 import {
-  isBigEndian,
   MAX_CAPTURED_LENGTH,
   PCAP_HEADER_BYTES,
   RECORD_HEADER_BYTES,
-} from '../../../shared/pcap/pcap-header.ts'
+} from '../../../shared/pcap/pcap-sizes.ts'
 import { usageFailure } from '../../client-failure.ts'
 import { bytesOf, type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 

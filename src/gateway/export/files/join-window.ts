@@ -1,6 +1,7 @@
 /** Joins the spans of all devices of a window in the order of time, and appends them to the files. */
 import { open } from 'node:fs/promises'
-import { formatPcapHeader, PCAP_HEADER_BYTES, type PcapHeader } from '../../../shared/pcap/pcap-header.ts'
+import { formatPcapHeader, type PcapHeader } from '../../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import type { DownloadQuery } from '../../../shared/query/download-query.ts'
 import { agreedHeader } from '../../pcap/common-header.ts'
 import { type MergedInput, PcapMerge } from '../../pcap/merge.ts'

@@ -1,5 +1,5 @@
 /** Merged records on their way into files: cut where a file is full, and counted. */
-import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../../shared/pcap/pcap-header.ts'
+import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 
 const FRACTION_OFFSET = 4
 const CAPTURED_LENGTH_OFFSET = 8

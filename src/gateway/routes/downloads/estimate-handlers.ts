@@ -1,8 +1,8 @@
 /** What a download would deliver, over the fleet and without a stream. */
-
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { JoinedSignal } from '../../../shared/base/joined-signal.ts'
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
+import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import { ignoredNames } from '../../../shared/query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
 import { callerLabel } from '../../device/device-request.ts'
@@ -72,15 +72,16 @@ function tooLate(device: string): CapfleetError {
   })
 }
 
-const FILE_HEADER_BYTES = 24n
-
 const NOT_TOLD = { packets: null, bytes: null, exact: false }
 
 /** One file has one header. Exact only when every device told exactly; no sum where none told. */
 function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
   const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
   if (told.length === 0 && answers.length > 0) return NOT_TOLD
-  const bytes = told.reduce((sum, one) => sum + one.bytes - FILE_HEADER_BYTES, FILE_HEADER_BYTES)
+  const bytes = told.reduce(
+    (sum, one) => sum + one.bytes - BigInt(PCAP_HEADER_BYTES),
+    BigInt(PCAP_HEADER_BYTES),
+  )
   return {
     packets: String(told.reduce((sum, one) => sum + one.packets, 0n)),
     bytes: String(bytes),
