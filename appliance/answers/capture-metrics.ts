@@ -19,7 +19,7 @@ const PORT_TOTALS: readonly Row<PortReport>[] = [
   ['seen_bytes_total', 'Original lengths of the packets that arrived', (port) => port.seenBytes],
   ['stored_packets_total', 'Packets written', (port) => port.storedPackets],
   ['stored_bytes_total', 'Bytes written, as PCAP records', (port) => port.storedBytes],
-  ['filtered_packets_total', 'Packets that the capture filter left out', (port) => port.filteredPackets],
+  ['filtered_packets_total', 'Packets that the capture filter dropped', (port) => port.filteredPackets],
   ['fcs_errors_total', 'Packets with a wrong frame check sequence', (port) => port.fcsErrors],
 ]
 
@@ -35,13 +35,17 @@ const PORT_GAUGES: readonly Row<PortReport>[] = [
 
 const CAPTURE_GAUGES: readonly Row<CaptureReport>[] = [
   ['active', 'Whether a capture runs', (report) => Number(isCapturing(report))],
-  ['failing', 'Whether a capture shall run and cannot', (report) => Number(report.state === 'error')],
+  ['failing', 'Whether a capture should run but cannot', (report) => Number(report.state === 'error')],
   [
     'flushed_timestamp_seconds',
     'Packets before this time can be downloaded; 0 = none',
     (report) => inSeconds(report.counts.flushedNs),
   ],
-  ['flushed_lag_seconds', 'How far that time is behind the clock while a capture runs', lagSeconds],
+  [
+    'flushed_lag_seconds',
+    'How far capfleet_capture_flushed_timestamp_seconds lags behind the clock while a capture runs',
+    lagSeconds,
+  ],
 ]
 
 const RETENTION_GAUGES: readonly Row<RetentionReport>[] = [
@@ -52,7 +56,7 @@ const RETENTION_GAUGES: readonly Row<RetentionReport>[] = [
   ],
   [
     'failing',
-    'Whether retention cannot remove what has to go; Message of capture_status says why',
+    'Whether retention cannot remove what it must; Message of capture_status has the reason',
     (retention) => Number(retention.problem !== ''),
   ],
 ]
@@ -76,7 +80,7 @@ export function registerCaptureMetrics(metrics: Metrics, { capture, stored }: Ca
   )
   metrics.figures(
     'recorder_clock_trusted',
-    'Whether the recorder trusts its clock; 0: nothing is removed by its age',
+    'Whether the recorder trusts its clock; 0: nothing is removed because of its age',
     [],
     (set) => {
       if (capture.value !== undefined) set(Number(capture.value.clockHold === ''))
@@ -113,8 +117,7 @@ function registerPorts(metrics: Metrics, read: () => CaptureReport['counts'] | u
       for (const port of ports()) set(Number(figure(port)), { port: nameOf(port) })
     })
   }
-  const help =
-    'Packets lost because the ring of the kernel was full (ring) or the memory before the disk (disk)'
+  const help = 'Packets lost because the kernel ring was full (ring) or the write buffer was full (disk)'
   metrics.totals('capture_dropped_packets_total', help, ['port', 'cause'], (set) => {
     for (const port of ports()) {
       set(Number(port.ringDrops), { port: nameOf(port), cause: 'ring' })

@@ -9,32 +9,27 @@ export interface MachineReadings {
 }
 
 export function registerMachineMetrics(metrics: Metrics, { spaces, clocks }: MachineReadings): void {
-  metrics.figures(
-    'disk_free_bytes',
-    'Room that is left, by mount; Store0 has the store',
-    ['mount'],
-    (set) => {
-      for (const [mount, { freeBytes }] of spaces.value ?? []) set(Number(freeBytes), { mount })
-    },
-  )
+  metrics.figures('disk_free_bytes', 'Free space, by mount; Store0 holds the store', ['mount'], (set) => {
+    for (const [mount, { freeBytes }] of spaces.value ?? []) set(Number(freeBytes), { mount })
+  })
   metrics.figures('disk_size_bytes', 'Size of the file system, by mount', ['mount'], (set) => {
     for (const [mount, { totalBytes }] of spaces.value ?? []) set(Number(totalBytes), { mount })
   })
   metrics.figures(
     'disk_free_files',
-    'Inodes that are left, by mount; absent where the file system does not limit them',
+    'Free inodes, by mount; absent if the file system does not limit them',
     ['mount'],
     (set) => {
       for (const [mount, { freeFiles, totalFiles }] of spaces.value ?? [])
         if (totalFiles > 0n) set(Number(freeFiles), { mount })
     },
   )
-  metrics.figures('clock_synced', 'Whether the clock is kept by ntp or ptp', ['source'], (set) => {
+  metrics.figures('clock_synced', 'Whether the clock is synchronized by ntp or ptp', ['source'], (set) => {
     for (const [source, { isSynced }] of sourcesOf(clocks.value)) set(Number(isSynced), { source })
   })
   metrics.figures(
     'clock_master_offset_seconds',
-    'How far the clock is ahead of its master, as far as its daemon tells',
+    'How far the clock is ahead of its master, if its daemon reports it',
     ['source'],
     (set) => {
       for (const [source, { offsetNs }] of sourcesOf(clocks.value))

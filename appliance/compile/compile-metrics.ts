@@ -14,7 +14,7 @@ export function registerCompileMetrics(metrics: Metrics, queue: CompileQueue): v
   metrics.gauge('filter_compiles_running', 'Filters that are being compiled', [], (gauge) =>
     gauge.set(queue.running),
   )
-  metrics.gauge('filter_compiles_waiting', 'Requests that wait for a filter compiler', [], (gauge) =>
+  metrics.gauge('filter_compiles_waiting', 'Requests waiting for a filter compiler', [], (gauge) =>
     gauge.set(queue.waiting),
   )
 }

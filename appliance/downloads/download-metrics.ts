@@ -24,7 +24,7 @@ export class DownloadMetrics {
     this.#packets = metrics.counter('store_download_packets_total', 'Packets delivered')
     this.#passedBlocks = metrics.counter(
       'passed_blocks_total',
-      'Stored blocks that downloads did not read, because no packet of them bears an address that the filter needs',
+      'Stored blocks that downloads skipped because none of their packets has an address that the filter requires',
     )
     this.#corruptBlocks = metrics.counter(
       'corrupt_blocks_total',
@@ -33,7 +33,7 @@ export class DownloadMetrics {
     metrics.gauge('download_slots_used', 'Downloads running now', [], (gauge) =>
       gauge.set(slots.readers.size),
     )
-    metrics.gauge('download_slots_waiting', 'Requests that wait for a slot', [], (gauge) =>
+    metrics.gauge('download_slots_waiting', 'Requests waiting for a slot', [], (gauge) =>
       gauge.set(slots.waiting),
     )
   }

@@ -205,7 +205,7 @@ function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metric
     perUserMax: config.downloads.receiptsPerUserMax,
     log,
   })
-  metrics.gauge('receipts_pending', 'Receipts that Redis has not taken yet', [], (gauge) =>
+  metrics.gauge('receipts_pending', 'Receipts that are not stored in Redis yet', [], (gauge) =>
     gauge.set(receipts.pending),
   )
   return receipts

@@ -70,7 +70,7 @@ export class ExportWorker implements AsyncDisposable {
     this.#queues = [fetch, write, upkeep]
     metrics.figures(
       'export_jobs_running',
-      'Jobs of exports that this worker runs, by queue',
+      'Export jobs that this worker runs, by queue',
       ['queue'],
       (set) => {
         for (const { name, running } of [fetch, write, upkeep]) set(running, { queue: name })

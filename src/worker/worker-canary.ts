@@ -37,7 +37,7 @@ export class WorkerCanary implements AsyncDisposable {
     this.#options = options
     this.#replaced = options.metrics.counter(
       'export_worker_replacements_total',
-      'Workers of a queue of exports that went silent and were replaced',
+      'Workers of an export queue that stopped responding and were replaced',
       ['queue'],
     )
   }

@@ -2,51 +2,53 @@
 
 /** Each event with what it means; REFERENCE.md has this table. */
 export const AUDIT_EVENTS = {
-  'audit.opened': 'A process begins to write: `program`, `version`, `pid`.',
+  'audit.opened': 'A process starts to write: `program`, `version`, `pid`.',
   'audit.recovered':
-    'The process before was killed in the middle of a line: `cutBytes` at the end of `file` were cut off.',
-  'audit.lost': 'Events could not be written before this line: `events`, from `since` on.',
-  'audit.closed': 'The process ends in good order. Without it, it was killed.',
+    'The previous process was killed in the middle of a line: `cutBytes` at the end of `file` were removed.',
+  'audit.lost':
+    'Events before this line could not be written: `events` is their number, `since` the time of the first.',
+  'audit.closed': 'The process shuts down in order. If this line is missing, the process was killed.',
   'download.begin':
-    'A download is going to be opened: `devices`, `kind`, `capture`, `beginNs`, `endNs`, `localTimes`, `filters`, ' +
-    '`forcedFilters` as they were understood; `path`, `query`; `resumed`, the one it continues.',
+    'A download is about to start: `devices`, `kind`, `capture`, `beginNs`, `endNs`, `localTimes`, `filters`, ' +
+    '`forcedFilters` as understood; `path`, `query`; `resumed`, the download that it continues.',
   'download.end':
-    'It has ended: `outcome` as in its receipt, `packets`, `bytes`, `devices`, `sha256` if asked for, `error`. ' +
+    'The download has ended: `outcome` as in its receipt, `packets`, `bytes`, `devices`, `sha256` if requested, `error`. ' +
     'Written before the client can see the end.',
   'control.begin':
-    'A call that changes devices, or may: `method`, `path`, `capture`, `parameters`, `query`, `devices`; `selection`, the ' +
+    'A call that changes, or may change, devices: `method`, `path`, `capture`, `parameters`, `query`, `devices`; `selection`, the ' +
     'header Capfleet-Device.',
-  'control.end': 'It has ended: `status`, `devices`, `error`.',
+  'control.end': 'The call has ended: `status`, `devices`, `error`.',
   'export.change.begin':
-    'An export is going to be ordered, cancelled or filled: `method`, `path`, `parameters`, `query`.',
+    'An export is about to be ordered, cancelled or filled: `method`, `path`, `parameters`, `query`.',
   'export.change.end':
-    'It is: `status`, `error`; `location` of a new one, and what it takes, as `download.begin` has it.',
+    'The change has ended: `status`, `error`; for a new export its `location` and the members of `download.begin`.',
   'export.scheduled':
-    'A worker is going to order an export for a `schedule`: `export`, and what it takes. Several workers may try, and one does.',
+    'A worker is about to order an export for a `schedule`: `export` and the members of `download.begin`. Several workers may try; one succeeds.',
   'export.ended':
-    'A worker ends an export: `export`, `outcome`, what it took, `packets`, `bytes`, `error`. Again where one was killed then.',
+    'A worker ends an export: `export`, `outcome`, the members of `download.begin`, `packets`, `bytes`, `error`. Repeated if a worker was killed at this point.',
   'export.file.begin':
-    'A file of an export is going to be sent: `export`, `file`, `first` and `last` byte, and what the export took.',
+    'A file of an export is about to be sent: `export`, `file`, `first` and `last` byte, and the members of `download.begin`.',
   'export.file.end':
-    'No more of it is sent: `outcome` complete, failed or client-gone, `bytes`. Written before the client can see the end.',
+    'Sending has ended: `outcome` complete, failed or client-gone, `bytes`. Written before the client can see the end.',
   'schedule.change.begin':
-    'A schedule of exports is going to be ordered or removed: `method`, `path`, `parameters`, `query`.',
-  'schedule.change.end': 'It is: `status`, `devices`, `error`; `location` of a new one.',
+    'An export schedule is about to be created or removed: `method`, `path`, `parameters`, `query`.',
+  'schedule.change.end': 'The change has ended: `status`, `devices`, `error`; `location` of a new schedule.',
   'session.change.begin':
-    'Somebody has signed in at the page, or signs out: `method`, `path`, `parameters`, `query`.',
-  'session.change.end': 'It is: `status`, `error`; `location` of a new session.',
-  'token.change.begin': 'A token is going to be minted or revoked: `method`, `path`, `parameters`, `query`.',
-  'token.change.end': 'It is: `status`, `error`; `location` of a new one.',
-  'ticket.change.begin': 'A ticket is going to be made: `method`, `path`, `parameters`, `query`.',
-  'ticket.change.end': 'It is: `status`, `error`. Its download has its user.',
+    'A user has signed in on the page, or signs out: `method`, `path`, `parameters`, `query`.',
+  'session.change.end': 'The change has ended: `status`, `error`; `location` of a new session.',
+  'token.change.begin': 'A token is about to be created or revoked: `method`, `path`, `parameters`, `query`.',
+  'token.change.end': 'The change has ended: `status`, `error`; `location` of a new token.',
+  'ticket.change.begin': 'A ticket is about to be created: `method`, `path`, `parameters`, `query`.',
+  'ticket.change.end':
+    'The change has ended: `status`, `error`. The download with the ticket is recorded under the same user.',
   'login.failed':
     'A password, a token or a ticket was wrong: `name` as given, `path`. At most 20 per second are recorded; `others` is the ' +
     'number before this one that were not. Logins rejected by rate limiting are not recorded.',
   'access.refused':
-    'A known user asked for what they may not: `method`, `path`, `query`, `error`, `needed`. At most 2 per second of a user ' +
-    'and 20 per second of all users are recorded; `others` is the number of this user before this one that were not.',
+    'A known user requested something without the rights for it: `method`, `path`, `query`, `error`, `needed`. At most 2 per second per user ' +
+    "and 20 per second for all users are recorded; `others` is the number of this user's rejections before this one that were not.",
   'access.read':
-    'A user is going to read the audit, the list of users or the manifest of an export: `path`, `parameters`, `query`.',
+    'A user is about to read the audit, the list of users or the manifest of an export: `path`, `parameters`, `query`.',
 } as const
 
 export type AuditEventName = keyof typeof AUDIT_EVENTS

@@ -115,7 +115,7 @@ export class AuditLog implements AsyncDisposable {
     this.#countLost = () => lost.inc()
     const skipped = metrics.counter(
       'audit_refusals_skipped_total',
-      'Refused requests without a line in the audit, because audit.refusalBytesPerDay or audit.reserveBytes forbade it',
+      'Rejected requests without a line in the audit, because of audit.refusalBytesPerDay or audit.reserveBytes',
     )
     this.#refusals = new RefusalBudget(settings, { now: program.now, countSkipped: () => skipped.inc() })
     metrics.gauge('audit_writable', 'Whether the audit can be written', [], (gauge) =>

@@ -40,7 +40,7 @@ export class Revocations implements AsyncDisposable {
     this.#look = look
     this.#timer = setInterval(() => this.#lookOnce(), LOOK_MS)
     this.#timer.unref()
-    metrics.gauge('token_revocations', 'Revoked tokens that would not have expired yet', [], (gauge) =>
+    metrics.gauge('token_revocations', 'Revoked tokens that have not expired yet', [], (gauge) =>
       gauge.set(this.#revoked.size),
     )
   }

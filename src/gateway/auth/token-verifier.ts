@@ -67,7 +67,7 @@ export class TokenVerifier {
     this.#clock = clock
     const verified = metrics.counter(
       'tokens_verified_total',
-      'Requests with a bearer token or the cookie of a session, by what became of it: accepted, or why it was refused',
+      'Requests with a bearer token or a session cookie, by result: accepted, or why it was rejected',
       ['result'],
       [{ result: 'accepted' }],
     )

@@ -31,7 +31,7 @@ export function publishExports(
         if (oldestMs !== undefined) set(oldestMs / 1_000, { state })
     },
   )
-  metrics.figures('export_workers', 'Workers that have told lately that they are there', [], (set) => {
+  metrics.figures('export_workers', 'Workers that have sent a heartbeat recently', [], (set) => {
     if (workers !== undefined) set(workers)
   })
   metrics.beforeText(async () => {
@@ -57,7 +57,7 @@ export function publishRoom(
   let free: readonly (readonly [place: string, bytes: bigint])[] = []
   metrics.figures(
     'export_free_bytes',
-    'Room that is left in the spool (spool) and in each target that is a folder (target:NAME)',
+    'Free space in the spool (spool) and in each target that is a folder (target:NAME)',
     ['place'],
     (set) => {
       for (const [place, bytes] of free) set(Number(bytes), { place })

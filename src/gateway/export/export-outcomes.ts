@@ -18,22 +18,25 @@ export class ExportOutcomes {
       ['state'],
       ENDED_STATES.map((state) => ({ state })),
     )
-    this.#fetched = metrics.counter('export_fetched_bytes_total', 'Bytes of spans that came from devices')
-    this.#written = metrics.counter(
-      'export_written_bytes_total',
-      'Bytes of packets that were joined into files',
+    this.#fetched = metrics.counter('export_fetched_bytes_total', 'Bytes of spans received from devices')
+    this.#written = metrics.counter('export_written_bytes_total', 'Bytes of packets written to files')
+    this.#retries = metrics.counter(
+      'export_device_retries_total',
+      'Spans that were requested from a device again',
     )
-    this.#retries = metrics.counter('export_device_retries_total', 'Spans for which a device is asked again')
-    this.#pauses = metrics.counter('export_pauses_total', 'Turns in which an export found no space')
+    this.#pauses = metrics.counter(
+      'export_pauses_total',
+      'How often an export paused because there was no space',
+    )
     this.#spans = metrics.counter(
       'export_spans_total',
-      'Spans by outcome: fetched, or missing because the device could not give them',
+      'Spans by outcome: fetched, or missing because the device could not deliver them',
       ['outcome'],
       [{ outcome: 'fetched' }, { outcome: 'missing' }],
     )
     this.#deaths = metrics.counter(
       'export_job_deaths_total',
-      'Processes that died with a job that they had for themselves, because workers had died with it before',
+      'Processes that crashed while running a single isolated job that had crashed workers before',
     )
   }
 

@@ -36,7 +36,7 @@ export class CallLimits {
     this.#limits = limits
     metrics.totals(
       'control_calls_total',
-      'Calls to devices, without downloads and probes, by result: ok, or whose fault it was',
+      'Calls to devices, not counting downloads and probes, by result: ok, or who caused the failure',
       ['device', 'result'],
       (set) => {
         for (const [device, ended] of this.#ended) {

@@ -18,29 +18,29 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   gauge('device_up', 'Whether the device answered its last probe', ({ health }) =>
     health.report.reachable === undefined ? undefined : Number(health.report.reachable),
   )
-  gauge('device_probe_seconds', 'Time to the answer of the last probe', ({ health }) =>
+  gauge('device_probe_seconds', 'Response time of the last probe', ({ health }) =>
     health.report.probeMs === undefined ? undefined : health.report.probeMs / 1_000,
   )
   gauge('device_clock_offset_seconds', "The device's clock minus the gateway's", ({ health }) =>
     secondsOf(health.report.clock?.offsetNs),
   )
-  gauge('device_clock_error_seconds', 'How far the clock offset may be off', ({ health }) =>
+  gauge('device_clock_error_seconds', 'Maximum error of the clock offset', ({ health }) =>
     secondsOf(health.report.clock?.errorNs),
   )
   gauge(
     'device_readers',
-    'Downloads that the device itself counts',
+    'Running downloads as the device reports them',
     ({ health }) => health.report.status?.readers,
   )
   gauge('device_oldest_packet_timestamp_seconds', 'Time of the oldest packet of the device', ({ health }) =>
     secondsOf(health.report.oldestPacketNs),
   )
-  gauge('device_capture_failing', 'Whether a capture of the device shall run and cannot', ({ health }) =>
+  gauge('device_capture_failing', 'Whether a capture of the device should run but cannot', ({ health }) =>
     isFailing(health.report.status?.capture?.state),
   )
   metrics.totals(
     'device_capture_dropped_packets_total',
-    'Packets that the running capture of the device has lost, as the device tells it',
+    'Packets that the running capture of the device has lost, as the device reports them',
     ['device'],
     (set) => {
       for (const { device, health } of fleet.members) {
@@ -51,14 +51,14 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   )
   metrics.gauge(
     'large_answers',
-    'Large lists of devices that are being read or wait for it',
+    'Large lists of devices that are being read or waiting to be read',
     ['state'],
     (gauge) => {
       gauge.set({ state: 'reading' }, fleet.largeAnswers.reading)
       gauge.set({ state: 'waiting' }, fleet.largeAnswers.waiting)
     },
   )
-  metrics.gauge('device_kind', 'What each device can be asked for: 1', ['device', 'kind'], (gauge) => {
+  metrics.gauge('device_kind', 'The kind of each device: 1', ['device', 'kind'], (gauge) => {
     gauge.reset()
     for (const { device } of fleet.members) {
       const kind = fleet.kindOf(device.name)
@@ -67,7 +67,7 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   })
   metrics.gauge(
     'device_lacks',
-    'Paths of the API that a device did not answer, or not as the API has them, when it was asked last: 1',
+    'Paths of the API that the device did not answer as the API defines when it was last asked: 1',
     ['device', 'path'],
     (gauge) => {
       gauge.reset()

@@ -6,7 +6,7 @@ import type { LeaseScheduler } from './lease-scheduler.ts'
 export function publishLeases(leases: LeaseScheduler, metrics: Metrics): void {
   metrics.figures(
     'leases',
-    'Leases of this program, held, and its requests that wait for one, waiting',
+    'Leases of this program: held, and requests waiting for one',
     ['state'],
     (set) => {
       const { held, waiting } = leases.own
@@ -14,11 +14,14 @@ export function publishLeases(leases: LeaseScheduler, metrics: Metrics): void {
       set(waiting, { state: 'waiting' })
     },
   )
-  metrics.figures('streams_running', 'Streams of devices that this program has leases for', [], (set) =>
+  metrics.figures('streams_running', 'Device streams that this program has leases for', [], (set) =>
     set(leases.own.streams),
   )
-  metrics.totals('leases_lost_total', 'Leases whose streams were cut because Redis was away', [], (set) =>
-    set(leases.lost),
+  metrics.totals(
+    'leases_lost_total',
+    'Leases whose streams were cut because Redis was unavailable',
+    [],
+    (set) => set(leases.lost),
   )
   metrics.figures('scheduler_reachable', 'Whether Redis acknowledges heartbeats', [], (set) =>
     set(Number(leases.reachable)),
@@ -40,7 +43,7 @@ export function publishDeviceUse(
   let use: readonly (DeviceUse & { readonly device: string })[] = []
   metrics.figures(
     'lease_streams',
-    'Streams in use and requests waiting by device, over all gateways and workers',
+    'Streams in use and requests waiting by device, across all gateways and workers',
     ['device', 'state'],
     (set) => {
       for (const { device, used, waiting } of use) {
@@ -51,7 +54,7 @@ export function publishDeviceUse(
   )
   metrics.figures(
     'device_streams_limit',
-    'Streams that a device is given for a while because it refused one more; absent: downloads.streamsPerDevice',
+    'Temporary limit on the streams of a device, set because it rejected one more; absent: downloads.streamsPerDevice applies',
     ['device'],
     (set) => {
       for (const { device, limit } of use) if (limit !== undefined) set(limit, { device })

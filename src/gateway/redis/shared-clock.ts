@@ -98,7 +98,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
     this.#bootId = bootId
     metrics.gauge(
       'shared_clock_trusted',
-      'Whether this host may act on the time of Redis; 0: no run of a schedule is started, and nothing is removed for its age',
+      'Whether this host trusts the time of Redis; 0: no scheduled run is started, and nothing is removed because of its age',
       [],
       (gauge) => gauge.set(this.distrust === undefined ? 1 : 0),
     )

@@ -102,7 +102,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   {
     ...downloadOfFleet(
       DEVICE_API.timeRange,
-      'The packets of a time range from all chosen devices, merged in the order of time.',
+      'The packets of a time range from all selected devices, merged in the order of time.',
     ),
     handler: downloadTimeRange(parseDownloadQuery),
   },
@@ -120,7 +120,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   {
     ...downloadOfFleet(
       DEVICE_API.legacyTimeRange,
-      'The packets of a time range from all chosen devices, by the old path. TSMode is the unit of its times.',
+      'The packets of a time range from all selected devices, by the old path. TSMode is the unit of its times.',
     ),
     handler: downloadTimeRange(parseLegacyQuery),
   },

@@ -30,19 +30,22 @@ export class DownloadOutcomes {
     )
     this.#cuts = metrics.counter(
       'downloads_cut_total',
-      'Downloads that were cut, by the code of the error',
+      'Downloads that were cut, by error code',
       ['code'],
       [{ code: 'internal-error' }],
     )
     metrics.figures(
       'downloads_running',
-      'Downloads and files of exports that are being opened or sent, without downloads that wait for streams',
+      'Downloads and export files that are being opened or sent; downloads waiting for streams are not counted',
       [],
       (set) => set(Math.max(0, running())),
     )
     this.#bytes = metrics.counter('download_bytes_total', 'Bytes sent to clients as downloads')
-    this.#fileBytes = metrics.counter('export_file_bytes_total', 'Bytes sent to clients of files of exports')
-    this.#parked = metrics.counter('downloads_parked_total', 'Times that a slow client gave its streams back')
+    this.#fileBytes = metrics.counter('export_file_bytes_total', 'Bytes of export files sent to clients')
+    this.#parked = metrics.counter(
+      'downloads_parked_total',
+      'How often streams were released because the client was too slow',
+    )
     this.#resumed = metrics.counter('downloads_resumed_total', 'Downloads that continued another one')
     this.#waits = metrics.histogram('lease_wait_seconds', 'Wait for a free stream', WAIT_BUCKETS_S)
   }

@@ -64,12 +64,12 @@ export class LoginGate {
     })
     const logins = metrics.counter(
       'logins_total',
-      'Passwords that were looked at, and logins refused without a look, by result',
+      'Passwords that were checked, and logins rejected without a check, by result',
       ['result'],
       [{ result: 'right' }, { result: 'wrong' }, { result: 'refused' }],
     )
     this.#count = (result) => logins.inc({ result })
-    metrics.gauge('logins_waiting', 'Logins that wait for their turn', [], (gauge) =>
+    metrics.gauge('logins_waiting', 'Logins waiting to be checked', [], (gauge) =>
       gauge.set(this.#turns.waiting),
     )
   }

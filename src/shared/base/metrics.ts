@@ -28,7 +28,7 @@ export class Metrics {
   constructor() {
     collectDefaultMetrics({ register: this.#registry })
     for (const name of MISNAMED) this.#registry.removeSingleMetric(name)
-    this.figures('build_info', 'The version that runs; always 1', ['version'], (set) =>
+    this.figures('build_info', 'The running version; always 1', ['version'], (set) =>
       set(1, { version: productVersion() }),
     )
   }

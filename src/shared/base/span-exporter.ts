@@ -48,7 +48,7 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
     this.#timings = options.timings ?? TIMINGS
     const spans = options.metrics.counter(
       'tracing_spans_total',
-      'Spans by outcome: sent to the collector of tracing.endpoint, or dropped because it was slow or away',
+      'Spans by outcome: sent to the collector of tracing.endpoint, or dropped because it was slow or unavailable',
       ['outcome'],
       [{ outcome: 'sent' }, { outcome: 'dropped' }],
     )

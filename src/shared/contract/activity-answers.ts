@@ -6,35 +6,37 @@ const span = named('Span', { fromNs: nanoseconds, toNs: nanoseconds })
 
 /** What one device recorded. */
 const RECORDED = {
-  packets: z.array(integer).describe('Of each part of the range, the first one first'),
-  bytes: z.array(integer).describe('As PCAP records: headers and captured bytes'),
+  packets: z.array(integer).describe('Packets of each part of the range, in the order of time'),
+  bytes: z.array(integer).describe('Bytes of each part as PCAP records: headers and captured bytes'),
   exact: z
     .boolean()
     .describe(
-      'Whether each part has just its packets. Else some close to an edge may be counted on its other side: of a ' +
-        'millisecond, or of a part of a segment, with an edge inside, packets are taken as spread evenly over its time. ' +
-        'The sum of all parts is exact where the range begins and ends outside of what is stored.',
+      'Whether every count is exact. If false, packets close to the edge of a part may be counted in the neighbouring part: ' +
+        'where an edge falls inside a millisecond, or inside a part of a segment, its packets are assumed to be spread evenly ' +
+        'over its time. The sum of all parts is exact if the range begins and ends outside of what is stored.',
     ),
   gaps: z
     .array(span)
     .describe(
-      'When nothing was recorded, up to now; without gaps of less than half a part between two captures',
+      'When nothing was recorded, up to now. Gaps between two captures shorter than half a part are left out',
     ),
   dropped: z
     .array(span.extend({ packets: decimal }))
-    .describe('Where packets came and could not be kept; to the second, or somewhere in a whole capture'),
-  trimmed: z.array(span).describe('Where packets were removed to make room'),
+    .describe(
+      'Where packets arrived but could not be stored. Each is accurate to the second, or lies somewhere within a whole capture',
+    ),
+  trimmed: z.array(span).describe('Where packets were removed to free space'),
   damaged: z
     .array(span)
     .describe(
-      'Of which the index is damaged, as far as it was looked at: packets are counted as the record of their capture has them, spread evenly',
+      'Where the index is known to be damaged: packets are counted from the record of their capture and assumed to be spread evenly',
     ),
 }
 
 const RANGE = {
   fromNs: nanoseconds,
   toNs: nanoseconds,
-  bucketNs: decimal.describe('The length of each part; the last one ends with the range'),
+  bucketNs: decimal.describe('The length of each part; the last part ends with the range'),
 }
 
 export const ACTIVITY = named('Activity', { ...RANGE, ...RECORDED })

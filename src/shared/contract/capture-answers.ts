@@ -33,20 +33,20 @@ export const CAPTURE_STATUS = named('CaptureStatus', {
   CaptureEnable: z.enum(['true', 'false']),
   CaptureTime: integer.describe('Seconds since the start'),
   ...exact(['CaptureByte', 'CapturePacket']),
-  CaptureBps: z.number().describe('Bits per second that were stored in the last 5 s'),
-  CapturePps: z.number().describe('Packets per second that were stored in the last 5 s'),
+  CaptureBps: z.number().describe('Bits per second stored in the last 5 s'),
+  CapturePps: z.number().describe('Packets per second stored in the last 5 s'),
   CurrentTime: text,
   CaptureName: text,
   State: z.enum(['idle', 'starting', 'running', 'rolling', 'stopping', 'error']),
   Message: text.describe('Why the capture does not run as it should'),
   ClockHold: text.describe(
-    'Why nothing is removed by its age: clock-stepped, clock-unconfirmed; empty when the clock is trusted',
+    'Why nothing is removed because of its age: clock-stepped or clock-unconfirmed; empty if the clock is trusted',
   ),
   Scheduled: boolean,
   ScheduleName: text,
   StartTS: nanoseconds,
   LastPacketTS: nanoseconds,
-  FlushedTS: nanoseconds.describe('Every packet before this time is on the disk and can be downloaded'),
+  FlushedTS: nanoseconds.describe('All packets before this time are on disk and can be downloaded'),
   ...exact([
     'CaptureDrop',
     'CaptureDropRing',
@@ -76,9 +76,9 @@ export const SCHEDULE = named('Schedule', {
       Zone: text,
       State: z
         .enum(['', 'due', 'running', 'waiting', 'skipped'])
-        .describe('Empty: it is not its time; due: its time has come, and no recorder says more'),
+        .describe('Empty: not its time yet; due: its time has come, but no recorder reports its state'),
       NextStartTS: nanoseconds,
-      NextStopTS: nanoseconds.describe('Epoch nanoseconds; 0 = it never stops'),
+      NextStopTS: nanoseconds.describe('Epoch nanoseconds; 0: never stops'),
     }),
   ),
 })
@@ -100,7 +100,7 @@ const captureItem = {
   PacketCnt: decimal,
   ByteCnt: decimal,
   State: z.enum(['active', 'closed', 'trimmed', 'damaged']),
-  ValidPct: z.number().describe('How much of it retention has left'),
+  ValidPct: z.number().describe('Percentage of the capture that retention has not removed'),
 }
 
 export const CAPTURE_LIST = named('CaptureList', {
@@ -116,7 +116,9 @@ export const FLEET_CAPTURE_LIST = named('FleetCaptureList', {
   List: z.array(named('FleetCapture', { ...captureItem, Device: text })),
   Unreachable: z
     .array(z.object({ Device: text, code: text, detail: text }))
-    .describe('Devices that did not answer, or not to the end: captures of theirs are missing'),
+    .describe(
+      'Devices that did not answer, or whose answer was cut short: some or all of their captures are missing',
+    ),
   Next: text.optional().describe('After= of the next page'),
 })
 
@@ -150,8 +152,8 @@ export const FLEET_SPLIT_LIST = named('FleetSplitList', { Device: text, ...split
 export const ESTIMATE = named('Estimate', {
   Kind: z.enum(['single', 'timerange', 'splittime']),
   Packets: decimal,
-  Bytes: decimal.describe('Of the PCAP, before compression'),
-  Exact: boolean.describe('Whether it will be that much; else it is that much at most'),
+  Bytes: decimal.describe('Bytes of the PCAP, before compression'),
+  Exact: boolean.describe('true: the numbers are exact; false: they are upper bounds'),
   BeginNs: nanoseconds,
   EndNs: nanoseconds,
   Captures: z.array(text),

@@ -22,10 +22,10 @@ const DESCRIPTIONS = {
     says: 'This description, for programs: OpenAPI 3.1.',
     answers: [
       {
-        says: 'The description. With an ETag: who has it already is answered 304 without a body.',
+        says: 'The description, with an ETag: a client that has it already gets a 304 without a body.',
         bodies: { 'application/json': OPEN_API },
       },
-      { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
+      { status: 304, says: 'Not changed: it is the one that If-None-Match names.', bodies: {} },
     ],
     errors: [],
   },
@@ -36,10 +36,10 @@ const DESCRIPTIONS = {
     filtered: 'nothing',
     others: 'nothing',
     group: 'Operation',
-    says: 'This description, for people: one page, which asks no other host for anything.',
+    says: 'This description, for people: one page, which loads nothing from other hosts.',
     answers: [
       { says: 'The page.', bodies: { 'text/html': 'text' } },
-      { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
+      { status: 304, says: 'Not changed: it is the one that If-None-Match names.', bodies: {} },
     ],
     errors: [],
   },

@@ -55,9 +55,9 @@ import {
 /** What a download is answered with; the gateway's has more headers and trailers. */
 export const DOWNLOAD_ANSWER: Answer = {
   says:
-    'The packets as a PCAP, compressed if Compression says so. Nothing that is not whole ends as if it were: a download ' +
-    'that fails is cut inside a packet, and the connection is reset. Without packets it is the header of the file alone. ' +
-    'A Range that begins after the first byte is refused; any other one is ignored.',
+    'The packets as a PCAP, compressed if Compression says so. An incomplete download never looks complete: a download ' +
+    'that fails is cut inside a packet, and the connection is reset. Without packets the body is only the file header. ' +
+    'A Range that begins after the first byte is rejected; any other Range is ignored.',
   bodies: Object.fromEntries(Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'])),
   headers: DOWNLOAD_HEADERS,
   trailers: DOWNLOAD_TRAILERS,
@@ -123,9 +123,9 @@ export const DEVICE_API = {
     others: 'nothing',
     isChange: true,
     group: 'Captures',
-    says: 'Starts a capture. It answers before a packet has come.',
+    says: 'Starts a capture. The answer does not wait for packets.',
     parameters: [START_PARAMETERS],
-    answers: [json(CAPTURE_STARTED, 'The capture has begun.')],
+    answers: [json(CAPTURE_STARTED, 'The capture has started.')],
     errors: ['capture-running', 'capture-unavailable', 'store-full', ...STORE_ERRORS],
   },
   stopCapture: {
@@ -136,9 +136,9 @@ export const DEVICE_API = {
     others: 'nothing',
     isChange: true,
     group: 'Captures',
-    says: 'Stops the capture that runs. One that a schedule has started needs Until=next.',
+    says: 'Stops the running capture. A capture started by a schedule needs Until=next.',
     parameters: [STOP_PARAMETERS],
-    answers: [json(CAPTURE_STOPPED, 'The capture has ended, and its packets are on the disk.')],
+    answers: [json(CAPTURE_STOPPED, 'The capture has stopped, and its packets are on disk.')],
     errors: ['capture-not-running', 'capture-scheduled', ...STORE_ERRORS],
   },
   captureStatus: {
@@ -148,7 +148,7 @@ export const DEVICE_API = {
     scope: 'device:read',
     filtered: 'refused',
     others: 'nothing',
-    says: 'The state of the capture: its name, rates, packets, drops by cause, and up to when its packets can be downloaded.',
+    says: 'The state of the capture: its name, rates, packets, drops by cause, and the time up to which packets can be downloaded.',
     parameters: [{}],
     answers: [json(CAPTURE_STATUS, 'The state of the capture.')],
     errors: ['store-unavailable'],
@@ -160,11 +160,11 @@ export const DEVICE_API = {
     scope: 'device:read',
     filtered: 'refused',
     others: 'nothing',
-    says: 'The capture and the ports as lines of "key,<padding>value".',
+    says: 'The capture and the ports as lines of the form "key,<padding>value".',
     parameters: [SYSMASTER_STATUS_PARAMETERS],
     answers: [
       {
-        says: 'A line for each figure; without a recorder the figures are 0.',
+        says: 'One line for each value; without a recorder the values are 0.',
         bodies: { 'text/csv': 'text' },
       },
     ],
@@ -200,11 +200,11 @@ export const DEVICE_API = {
     scope: 'system',
     filtered: 'nothing',
     others: 'nothing',
-    says: 'The clock that stamps the packets, in epoch nanoseconds.',
+    says: 'The time of the clock that timestamps packets, in epoch nanoseconds.',
     parameters: [{}],
     answers: [
       {
-        says: '19 digits and a line end; JSON for those that ask for it by Accept.',
+        says: '19 digits and a newline; JSON for clients that ask for it with Accept.',
         bodies: { 'text/plain': 'text', 'application/json': TIME_CURRENT },
       },
     ],
@@ -225,9 +225,9 @@ export const DEVICE_API = {
     scope: 'system',
     filtered: 'refused',
     others: 'nothing',
-    says: 'Packets of each capture port by size, and what became of every one that was seen.',
+    says: 'Packets of each capture port by size, and whether they were stored, filtered or dropped.',
     parameters: [{}],
-    answers: [json(PORT_STATISTICS, 'Since the start of the running capture.')],
+    answers: [json(PORT_STATISTICS, 'The counts since the start of the running capture.')],
   },
   ioStatistics: {
     ...READ,
@@ -235,9 +235,9 @@ export const DEVICE_API = {
     scope: 'system',
     filtered: 'refused',
     others: 'nothing',
-    says: 'How much the disks have to do.',
+    says: 'The load of the disks.',
     parameters: [{}],
-    answers: [json(IO_STATISTICS, 'A reading of the last seconds.')],
+    answers: [json(IO_STATISTICS, 'The load during the last seconds.')],
   },
   systemStatus: {
     ...READ,
@@ -247,7 +247,7 @@ export const DEVICE_API = {
     others: 'emptied',
     says:
       'The machine in groups: sensors, links, disks, capture, clocks and running downloads (cat_N). ' +
-      'Without credentials the name and the message of the capture are empty, too.',
+      'Without credentials the name and the message of the capture are also empty.',
     parameters: [{}],
     answers: [json(SYSTEM_STATUS, 'The groups.')],
   },
@@ -257,12 +257,12 @@ export const DEVICE_API = {
     scope: 'device:read',
     filtered: 'refused',
     others: 'emptied',
-    says: 'What happens on the device, as server-sent events, until the client leaves.',
+    says: 'Events on the device, as server-sent events, until the client disconnects.',
     parameters: [EVENT_PARAMETERS],
     requestHeaders: [LAST_EVENT_ID, CAPFLEET_CALLER],
     answers: [
       {
-        says: 'Each event has a number (id), a kind (event) and facts as JSON (data); "gap": events before are gone.',
+        says: 'Each event has a number (id), a kind (event) and facts as JSON (data). "gap": earlier events are lost.',
         bodies: { 'text/event-stream': 'text' },
       },
     ],
@@ -274,10 +274,10 @@ export const DEVICE_API = {
     scope: 'device:read',
     filtered: 'refused',
     others: 'emptied',
-    says: 'The groups of the system status again and again.',
+    says: 'The groups of the system status, repeated at an interval.',
     parameters: [TELEMETRY_PARAMETERS],
     requestHeaders: [CAPFLEET_CALLER],
-    answers: [{ says: 'A line of JSON for each group.', bodies: { 'application/x-ndjson': 'text' } }],
+    answers: [{ says: 'One line of JSON for each group.', bodies: { 'application/x-ndjson': 'text' } }],
     errors: ['event-streams-exhausted', 'draining'],
   },
   schedule: {
@@ -287,9 +287,9 @@ export const DEVICE_API = {
     scope: 'device:read',
     filtered: 'nothing',
     others: 'nothing',
-    says: 'Captures that run by the clock, each with its state and its next times.',
+    says: 'Scheduled captures, each with its state and its next start and stop.',
     parameters: [{}],
-    answers: [json(SCHEDULE, 'The rows of the schedule.')],
+    answers: [json(SCHEDULE, 'The entries of the schedule.')],
   },
 
   // Downloads.
@@ -297,7 +297,7 @@ export const DEVICE_API = {
   timeRange: download(
     '/api/v1/pcap/timerange',
     'timerange',
-    'The packets of a time range, from whatever captures hold them.',
+    'The packets of a time range, from all captures that hold packets of it.',
   ),
   splitTime: download('/api/v1/pcap/splittime', 'splittime', 'The packets of a capture between two times.'),
   estimate: {
@@ -309,7 +309,7 @@ export const DEVICE_API = {
     group: 'Downloads',
     says:
       'What a download with this query would deliver, and whether its filters compile. Takes no stream. ' +
-      'StreamName asks for that capture, with Start and Stop for a part of it; without it a time range is asked for.',
+      'With StreamName, the estimate is for that capture, or for a part of it with Start and Stop; otherwise it is for a time range.',
     parameters: DOWNLOAD_TABLES.device,
     requestHeaders: [CAPFLEET_CALLER],
     answers: [json(ESTIMATE, 'Packets and bytes.')],
@@ -324,8 +324,8 @@ export const DEVICE_API = {
     others: 'nothing',
     group: 'Lists',
     says:
-      'How many packets and bytes there are in each part of a time range, and where nothing was recorded, where packets ' +
-      'were dropped, and where they were removed since. No packet is read.',
+      'The number of packets and bytes in each part of a time range, and where nothing was recorded, where packets ' +
+      'were dropped, and where they have since been removed. No packet is read.',
     parameters: [ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
     answers: [json(ACTIVITY, 'The parts of the range.')],
     errors: ['bad-timezone', 'ambiguous-timezone', ...STORE_ERRORS],
@@ -383,7 +383,7 @@ export const DEVICE_API = {
   legacyTimeRange: download(
     '/pcap/timerange',
     'timerange',
-    'The packets of a time range that reaches into two captures at most, by its old path. TSMode is the unit of its times.',
+    'The packets of a time range that covers at most two captures, by its old path. TSMode is the unit of its times.',
   ),
 } as const satisfies Record<string, Endpoint>
 
@@ -415,7 +415,7 @@ export const OPERATIONS = {
     filtered: 'nothing',
     others: 'nothing',
     group: 'Operation',
-    says: 'Whether new requests should come here. Redis being away does not make a gateway unready.',
+    says: 'Whether new requests should be sent to this program. A gateway stays ready while Redis is unavailable.',
     answers: [
       json(READINESS, 'They should.'),
       {
@@ -435,8 +435,8 @@ export const OPERATIONS = {
     filtered: 'refused',
     others: 'nothing',
     group: 'Operation',
-    says: 'Figures for Prometheus.',
-    answers: [{ says: 'The text format of Prometheus.', bodies: { 'text/plain': 'text' } }],
+    says: 'Metrics for Prometheus.',
+    answers: [{ says: 'Metrics in the text format of Prometheus.', bodies: { 'text/plain': 'text' } }],
     errors: [],
   },
 } as const satisfies Record<string, Endpoint>

@@ -19,35 +19,35 @@ import { SIZE_VIEWS, type SizeView, TIME_VIEWS, type TimeView } from '../query/s
 export const LIST_PARAMETERS = {
   captureName: {
     name: 'StreamName',
-    says: 'Lists the capture of this full name; where a device has none, its captures of this base name.',
+    says: 'Lists the capture with this full name. If a device has none, lists its captures with this base name.',
     type: CAPTURE_NAME_TYPE,
   },
   limit: {
     name: 'Limit',
-    says: 'Lists so many captures at most.',
+    says: 'Maximum number of captures to list.',
     type: numberType(1, 1_000_000, 'captures'),
     defaultSays: 'all',
   },
   after: {
     name: 'After',
     says:
-      'Goes on behind a page: of a device this is the name of the last capture of that page, at the root of the gateway ' +
-      '`Next` of the answer.',
+      'Continues after a page. At a device, this is the name of the last capture of that page; at the root of the gateway, ' +
+      'it is `Next` of the answer.',
     type: TEXT,
   },
   fromNs: {
     name: 'From',
-    says: 'Keeps captures that have packets at or after this time.',
+    says: 'Lists only captures that have packets at or after this time.',
     type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
   },
   toNs: {
     name: 'To',
-    says: 'Keeps captures that begin before this time.',
+    says: 'Lists only captures that begin before this time.',
     type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
   },
   format: {
     name: 'Format',
-    says: 'How the list is written.',
+    says: 'The format of the list.',
     type: choiceType(['json', 'csv']),
     default: 'json',
   },
@@ -65,13 +65,13 @@ const SPLIT_PARAMETERS = {
   },
   limit: {
     name: 'Limit',
-    says: 'Lists so many splits at most.',
+    says: 'Maximum number of splits to list.',
     type: numberType(1, SPLITS_MAX, 'splits'),
-    defaultSays: `all; more than ${SPLITS_MAX} are refused`,
+    defaultSays: `all; more than ${SPLITS_MAX} are rejected`,
   },
   fromNs: {
     name: 'After',
-    says: 'Goes on behind a page: `Next` of its answer.',
+    says: 'Continues after a page: `Next` of its answer.',
     type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
     default: 0n,
   },
@@ -93,7 +93,7 @@ export const TIME_SPLIT_PARAMETERS = {
   ...SPLIT_PARAMETERS,
   view: {
     name: 'StreamView',
-    says: 'The length of a split; splits are cut at its multiples in UTC.',
+    says: 'The duration of a split. Splits begin and end at multiples of it in UTC.',
     type: choiceType(Object.keys(TIME_VIEWS) as TimeView[]),
     default: 'split_1hour',
   },
@@ -109,7 +109,7 @@ export const BUCKETS_MAX = 2_000
 export const ACTIVITY_PARAMETERS = {
   buckets: {
     name: 'Buckets',
-    says: 'Into how many equal parts the range is cut; fewer where it has not so many nanoseconds.',
+    says: 'The number of equal parts of the range; fewer if the range has fewer nanoseconds.',
     type: numberType(1, BUCKETS_MAX, 'parts'),
     default: 300,
   },
@@ -119,7 +119,7 @@ export const ACTIVITY_PARAMETERS = {
 export const START_PARAMETERS = {
   baseName: {
     name: 'StreamName',
-    says: 'What the capture is called; its full name has the time of the start behind it.',
+    says: 'The base name of the capture. Its full name is this name followed by the start time.',
     // An unset variable of a script must not start a capture of another name.
     type: { ...patternType(BASE_NAME, `must be ${BASE_NAME_RULE}`), readsEmpty: true },
     defaultSays: 'capture.defaultName of the device',
@@ -130,7 +130,7 @@ export const START_PARAMETERS = {
 export const STOP_PARAMETERS = {
   stopsScheduled: {
     name: 'Until',
-    says: '"next" stops a capture that a schedule has started too, until its next start.',
+    says: '"next" also stops a capture started by a schedule, until its next scheduled start.',
     type: wordType('next'),
     default: false,
   },
@@ -146,7 +146,7 @@ export const DELETE_PARAMETERS = {
   },
   isForced: {
     name: 'Force',
-    says: 'Deletes a capture that is being downloaded too, and cuts the downloads.',
+    says: 'Deletes the capture even if it is being downloaded, and cuts those downloads.',
     type: SWITCH,
     default: false,
   },
@@ -156,7 +156,7 @@ export const DELETE_PARAMETERS = {
 export const SYSMASTER_STATUS_PARAMETERS = {
   hasHeader: {
     name: 'Header',
-    says: 'Adds a first line with the names of the columns.',
+    says: 'Adds a header line with the names of the columns.',
     type: SWITCH,
     default: false,
   },
@@ -167,10 +167,10 @@ export const EVENT_PARAMETERS = {
   lastEventId: {
     name: 'LastEventID',
     says:
-      'The number of the event that the client saw last, 0 for all that are kept. Numbers are the epoch milliseconds at which ' +
-      'events were written, so that any time will do. The header Last-Event-ID counts before it.',
+      'The number of the last event that the client received; 0 requests all events that are kept. Numbers are the epoch milliseconds at which ' +
+      'events were written, so any time is valid. The header Last-Event-ID takes precedence.',
     type: numberType(0, Number.MAX_SAFE_INTEGER),
-    defaultSays: 'what happens from now on',
+    defaultSays: 'only new events',
   },
   hasTelemetry: {
     name: 'Telemetry',
@@ -186,12 +186,12 @@ export const TELEMETRY_PARAMETERS = {
     name: 'Count',
     says: 'How many times the groups are sent.',
     type: numberType(1, 1_000_000, 'times'),
-    defaultSays: 'until the client leaves',
+    defaultSays: 'until the client disconnects',
   },
   // A longer silence would look to a gateway as if the device were gone.
   intervalS: {
     name: 'Interval',
-    says: 'How far the times are apart.',
+    says: 'The time between two repetitions.',
     type: numberType(1, 30, 'seconds'),
     defaultSays: 'telemetry.intervalMs of the device',
   },

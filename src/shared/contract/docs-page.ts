@@ -111,7 +111,7 @@ function answerPart(answer: Answer): string {
 <p>${words(answer.says)}</p>
 ${bodies.join('\n')}
 ${headerTable('Headers', answer.headers)}
-${headerTable('Trailers, for clients that say "TE: trailers"', answer.trailers)}`
+${headerTable('Trailers, for clients that send "TE: trailers"', answer.trailers)}`
 }
 
 interface SchemaShown {

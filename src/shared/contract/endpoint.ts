@@ -41,9 +41,10 @@ export interface Endpoint {
  * of other packets are hidden from them, and so must be what is counted of those.
  */
 export const FILTERED_VIEWS = {
-  passing: 'At a gateway, callers with a filter get what passes it, and what was made with it.',
-  uncounted: 'At a gateway, callers with a filter get it without what counts packets.',
-  refused: 'At a gateway, callers with a filter may not have it: it counts packets, whatever they are.',
+  passing: 'At a gateway, callers with a filter get only what passes it, and what was created with it.',
+  uncounted: 'At a gateway, callers with a filter get it without packet counts.',
+  refused:
+    'At a gateway, callers with a filter are rejected, because it counts packets that their filter hides.',
   nothing: '',
 } as const
 
@@ -55,10 +56,10 @@ export type FilteredView = keyof typeof FILTERED_VIEWS
  * caller's bounds need no decision per endpoint: handlers get a fleet without them.
  */
 export const OTHERS_VIEWS = {
-  own: "Callers get their own; with the scope audit:read also other users', within the caller's bounds.",
+  own: "Callers get their own entries; with the scope audit:read they also get other users' entries, within the caller's bounds.",
   emptied:
-    'Of running downloads, callers without the scope audit:read get only the number and the kind; at a gateway so do callers with bounds.',
-  named: 'It names users and the streams that they hold, never their queries.',
+    'For running downloads, callers without the scope audit:read get only their number and kind; at a gateway, so do callers with bounds.',
+  named: 'It names users and the streams that they hold, but never their queries.',
   said: '',
   nothing: '',
 } as const
@@ -70,14 +71,14 @@ export type OthersView = keyof typeof OTHERS_VIEWS
 export const GROUPS = {
   Downloads: 'Packets, as PCAP files.',
   Lists: 'Captures and their parts.',
-  Captures: 'What is captured: state, start, stop, schedule, deleting.',
+  Captures: 'Capturing: state, start, stop, schedule, deletion.',
   System: 'The machine: sensors, ports, disks, clocks, events.',
   Other: 'Paths that only some devices have.',
-  Exports: 'Downloads that run as jobs, and schedules of them.',
-  Tokens: 'Credentials that are made of others: tokens for programs, tickets for links.',
-  Page: 'The page for browsers, and signing in there.',
+  Exports: 'Downloads that run as jobs, and their schedules.',
+  Tokens: 'Credentials derived from other credentials: tokens for programs, tickets for links.',
+  Page: 'The web page, and signing in there.',
   Gateway: 'The gateway itself: devices, queue, receipts.',
-  Operation: 'For those who run the program.',
+  Operation: 'For operators of the program.',
 } as const
 
 export type Group = keyof typeof GROUPS

@@ -18,7 +18,7 @@ export const EXPORT_STATES = [
 const MISSING_PART = named('MissingPart', {
   fromNs: nanoseconds,
   toNs: nanoseconds,
-  final: z.boolean().describe('The packets are gone for good: fill will not find them'),
+  final: z.boolean().describe('The packets are lost permanently: fill cannot fetch them'),
   error: failure,
 })
 
@@ -28,25 +28,27 @@ const EXPORTED_FILE = named('ExportedFile', {
   packets: decimal,
   firstNs: nanoseconds.nullable(),
   lastNs: nanoseconds.nullable(),
-  sha256: text.describe('Of the file as it is, and its ETag'),
+  sha256: text.describe('SHA-256 of the file as stored; also its ETag'),
 })
 
 const FORCED_FILTERS = z
   .array(text)
-  .describe('The BPF filters in the bounds of its user: only packets that pass all of them are in the files')
+  .describe("The BPF filters from the user's bounds: the files have only packets that pass all of them")
 
 export const EXPORT = named('Export', {
   id: text,
   user: text,
   state: z
     .enum(EXPORT_STATES)
-    .describe('partial: whole but for the holes that devices[].missing names; paused: waits for space'),
+    .describe(
+      'partial: complete except for the gaps listed in devices[].missing; paused: waits for free space',
+    ),
   createdAt: instant,
   startedAt: instant.nullable(),
   endedAt: instant.nullable(),
-  expiresAt: instant.nullable().describe('When the files are removed'),
+  expiresAt: instant.nullable().describe('When the files are deleted'),
   kind: z.enum(['single', 'timerange', 'splittime']),
-  query: text.describe('As understood: times in nanoseconds, no parameter that nobody knows'),
+  query: text.describe('The query as understood: times in nanoseconds, unknown parameters left out'),
   forcedFilters: FORCED_FILTERS,
   onMissing: z.enum(['fail', 'partial']),
   partTimeNs: decimal.nullable(),
@@ -57,11 +59,11 @@ export const EXPORT = named('Export', {
   error: failure.nullable(),
   progress: z.object({
     stage: z.enum(['waiting', 'preparing', 'fetching', 'publishing', 'ended']),
-    fetchedBytes: decimal.describe('Of the devices, before compression'),
+    fetchedBytes: decimal.describe('Bytes received from the devices, before compression'),
     estimatedBytes: decimal
       .nullable()
-      .describe('Of the devices, before compression; an upper bound with a filter'),
-    writtenBytes: decimal.describe('Of the files, compressed where they are'),
+      .describe('Bytes expected from the devices, before compression; with a filter, an upper bound'),
+    writtenBytes: decimal.describe('Bytes written to the files, after compression if they are compressed'),
     doneNs: nanoseconds.nullable().describe('All packets before this time are in the files'),
     ratio: z.number().nullable().describe('From 0 to 1'),
     bytesPerSecond: z.number().nullable(),
@@ -69,7 +71,9 @@ export const EXPORT = named('Export', {
     waiting: z
       .object({ device: text, detail: text })
       .nullable()
-      .describe('Why the time that comes next is not fetched yet: its device has not reached the end of it'),
+      .describe(
+        'Why the next part of the range is not fetched yet: the device it names has not captured up to the end of that part',
+      ),
   }),
   devices: z.array(
     z.object({
@@ -79,17 +83,17 @@ export const EXPORT = named('Export', {
       bytes: decimal,
       firstNs: nanoseconds.nullable(),
       lastNs: nanoseconds.nullable(),
-      retries: integer.describe('How often the device was asked again'),
+      retries: integer.describe('How often the request to the device was retried'),
       missing: z.array(MISSING_PART),
     }),
   ),
-  files: z.array(EXPORTED_FILE).describe('Empty until the export has ended well'),
+  files: z.array(EXPORTED_FILE).describe('Empty until the export has ended successfully'),
 })
 
 export const EXPORTS = named('Exports', {
   exports: z.array(EXPORT),
-  next: text.nullable().describe('After= of the next page; null: this is the last'),
-  workers: integer.describe('Workers that are there to run them'),
+  next: text.nullable().describe('After= of the next page; null: this is the last page'),
+  workers: integer.describe('Number of workers available to run exports'),
 })
 
 export const EXPORT_MANIFEST = named('ExportManifest', {
@@ -104,7 +108,7 @@ export const EXPORT_MANIFEST = named('ExportManifest', {
   kind: z.enum(['single', 'timerange', 'splittime']),
   query: text,
   forcedFilters: FORCED_FILTERS.optional().describe(
-    'As of the export; manifests of earlier versions lack it',
+    'As in the export; missing in manifests of earlier versions',
   ),
   packets: decimal,
   bytes: decimal,
@@ -133,12 +137,12 @@ export const SCHEDULE = named('ExportSchedule', {
   cronZone: text,
   missed: z.enum(['makeup', 'skip']),
   kind: z.enum(['single', 'timerange', 'splittime']),
-  query: text.describe('As it was given'),
+  query: text.describe('The query as given'),
   createdAt: instant,
   nextAt: instant.nullable(),
-  lastAt: instant.nullable().describe('The last run that became an export'),
+  lastAt: instant.nullable().describe('The last run that created an export'),
   lastExportId: text.nullable(),
-  error: failure.nullable().describe('Why the last run became none'),
+  error: failure.nullable().describe('Why the last run created no export'),
 })
 
 export const SCHEDULES = named('Schedules', { schedules: z.array(SCHEDULE) })

@@ -9,7 +9,7 @@ import { CAPFLEET_DEVICE, LAST_EVENT_ID, LOCATION } from './headers.ts'
 
 const IDEMPOTENCY_KEY: HeaderRow = {
   name: 'Idempotency-Key',
-  says: 'A text of the client: the same one again, within 24 hours, is the same order and makes no second one. The 1,000 newest of a user are known.',
+  says: 'A text chosen by the client. A repeated request with the same text within 24 hours refers to the same order and does not create a second one. The gateway remembers the 1,000 newest texts of each user.',
 }
 
 /** What may be wrong with an order. */
@@ -41,19 +41,25 @@ const ORDER_ERRORS: readonly ErrorCode[] = [
 
 /** The 202 of whatever becomes an export. */
 export const EXPORT_ORDERED: Answer = {
-  ...json(EXPORT, 'The export is ordered; workers run it.'),
+  ...json(EXPORT, 'The export is queued; workers run it.'),
   status: 202,
   headers: [LOCATION],
 }
 
 const RANGE_HEADERS: readonly HeaderRow[] = [
-  { name: 'Range', says: 'The bytes that are wanted: bytes=1048576- goes on behind the first MiB.' },
-  { name: 'If-Range', says: 'The ETag of which Range is a part; else the whole file comes.' },
-  { name: 'If-None-Match', says: 'ETags that the client has: answered 304 without a body.' },
+  { name: 'Range', says: 'The requested bytes: bytes=1048576- continues after the first MiB.' },
+  {
+    name: 'If-Range',
+    says: 'The ETag of the file that Range refers to. If it does not match, the whole file is sent.',
+  },
+  {
+    name: 'If-None-Match',
+    says: 'ETags that the client has. If one matches, the answer is 304 without a body.',
+  },
 ]
 
 const FILE_HEADERS: readonly HeaderRow[] = [
-  { name: 'ETag', says: 'The SHA-256 of the whole file, strong.' },
+  { name: 'ETag', says: 'The SHA-256 of the whole file, as a strong ETag.' },
   { name: 'Content-Disposition', says: 'The name of the file.' },
 ]
 
@@ -80,7 +86,7 @@ export const EXPORT_API = {
     takesKnownOnly: true,
     group: 'Exports',
     says:
-      'Orders an export: a download by StreamName, or by TSBegin and TSEnd from the chosen devices, that workers run as a job. ' +
+      'Orders an export: a download by StreamName, or by TSBegin and TSEnd from the selected devices, that workers run as a job. ' +
       'Its files are kept until they expire.',
     parameters: DOWNLOAD_TABLES.export,
     context: { at: 'fleet' },
@@ -95,7 +101,7 @@ export const EXPORT_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Exports',
-    says: 'The exports of the user, newest first; for whoever has the scope audit:read those of all users.',
+    says: "The user's exports, newest first; callers with the scope audit:read get those of all users.",
     parameters: [EXPORT_LIST_PARAMETERS],
     answers: [json(EXPORTS, 'A page of exports.')],
     errors: ['scheduler-unavailable'],
@@ -107,7 +113,7 @@ export const EXPORT_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Exports',
-    says: 'One export: for its user, and for whoever has the scope audit:read.',
+    says: 'One export: for its user, and for callers with the scope audit:read.',
     parameters: [{}],
     answers: [json(EXPORT, 'The export.')],
     errors: ['unknown-export', 'scheduler-unavailable'],
@@ -120,9 +126,9 @@ export const EXPORT_API = {
     others: 'nothing',
     isChange: true,
     group: 'Exports',
-    says: 'Cancels an export that runs, and removes the files of one that has ended.',
+    says: 'Cancels a queued or running export, or deletes the files of one that has ended.',
     parameters: [{}],
-    answers: [json(EXPORT, 'The export as it was; workers remove what is left of it.')],
+    answers: [json(EXPORT, 'The export as it was; workers delete what is left of it.')],
     errors: ['unknown-export', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],
   },
   fill: {
@@ -133,7 +139,7 @@ export const EXPORT_API = {
     others: 'nothing',
     isChange: true,
     group: 'Exports',
-    says: 'Fetches what is missing in a partial export, and makes its files anew. Until then the old ones stay.',
+    says: 'Fetches the missing parts of a partial export, and replaces its files. Until then the old files stay available.',
     parameters: [{}],
     answers: [EXPORT_ORDERED],
     errors: [
@@ -152,7 +158,7 @@ export const EXPORT_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Exports',
-    says: 'How the export goes on, as it does, until it has ended: server-sent events "export", whose data is the export as GET shows it.',
+    says: 'The progress of the export until it has ended, as server-sent events "export", whose data is the export as GET returns it.',
     parameters: [{}],
     requestHeaders: [LAST_EVENT_ID],
     answers: [{ says: 'Events, until the export has ended.', bodies: { 'text/event-stream': 'text' } }],
@@ -165,7 +171,7 @@ export const EXPORT_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Exports',
-    says: 'A file of an export that has ended well. Goes on where a client broke off, by Range.',
+    says: 'A file of an export that has ended successfully. Range resumes an interrupted download.',
     parameters: [EXPORT_FILE_PARAMETERS],
     requestHeaders: RANGE_HEADERS,
     answers: [
@@ -183,7 +189,7 @@ export const EXPORT_API = {
     others: 'own',
     isRecordedRead: true,
     group: 'Exports',
-    says: 'What is in the files of an export, with their hashes: the manifest that lies beside them.',
+    says: 'The manifest that is stored next to the files of an export: their contents and hashes.',
     parameters: [{}],
     answers: [json(EXPORT_MANIFEST, 'The manifest.')],
     errors: EXPORT_FILE_ERRORS,
@@ -197,11 +203,11 @@ export const EXPORT_API = {
     isChange: true,
     takesKnownOnly: true,
     group: 'Exports',
-    says: 'Orders an export again and again. Relative times such as -1h count from each run, so that runs join without a gap.',
+    says: 'Orders an export repeatedly. Relative times such as -1h count from each run, so that consecutive runs leave no gap.',
     parameters: DOWNLOAD_TABLES.schedule,
     context: { at: 'fleet' },
     requestHeaders: [CAPFLEET_DEVICE, IDEMPOTENCY_KEY],
-    answers: [{ ...json(SCHEDULE, 'The schedule is kept.'), status: 201, headers: [LOCATION] }],
+    answers: [{ ...json(SCHEDULE, 'The schedule is created.'), status: 201, headers: [LOCATION] }],
     errors: [...ORDER_ERRORS, 'out-of-bounds'],
   },
   schedules: {
@@ -211,7 +217,7 @@ export const EXPORT_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Exports',
-    says: 'The schedules of the user; for whoever has the scope audit:read those of all users.',
+    says: "The user's schedules; callers with the scope audit:read get those of all users.",
     parameters: [{}],
     answers: [json(SCHEDULES, 'The schedules.')],
     errors: ['scheduler-unavailable'],
@@ -223,7 +229,7 @@ export const EXPORT_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Exports',
-    says: 'One schedule: for its user, and for whoever has the scope audit:read.',
+    says: 'One schedule: for its user, and for callers with the scope audit:read.',
     parameters: [{}],
     answers: [json(SCHEDULE, 'The schedule.')],
     errors: ['unknown-schedule', 'scheduler-unavailable'],
@@ -236,7 +242,7 @@ export const EXPORT_API = {
     others: 'nothing',
     isChange: true,
     group: 'Exports',
-    says: 'Ends a schedule. Its exports stay.',
+    says: 'Ends a schedule. Exports that it has ordered stay.',
     parameters: [{}],
     answers: [json(SCHEDULE, 'The schedule as it was.')],
     errors: ['unknown-schedule', 'scheduler-unavailable', 'audit-unavailable', 'cross-site'],

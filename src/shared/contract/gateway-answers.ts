@@ -14,7 +14,7 @@ export const FLEET_REPLIES = named('FleetReplies', {
       z.object({
         Device: text,
         Status: z.literal(200),
-        Body: z.unknown().describe("The device's own answer; a text that is no JSON as a string"),
+        Body: z.unknown().describe("The device's own answer; as a string if it is not JSON"),
       }),
       z.object({ Device: text, Status: integer, error: failure }),
     ]),
@@ -28,7 +28,7 @@ export const DEVICE_REPORT = named('Device', {
     .enum(['capfleet', 'api', 'legacy'])
     .nullable()
     .describe(
-      'api: of another maker, which is asked for what the API names; legacy: the same without the paths below /api/v1/; null: not known yet',
+      'api: a third-party device, which is asked only for what the API defines; legacy: the same, without the paths below /api/v1/; null: not known yet',
     ),
   url: text,
   reachable: boolean.nullable().describe('null: not known yet'),
@@ -38,11 +38,11 @@ export const DEVICE_REPORT = named('Device', {
   error: failure.nullable(),
   lacks: z
     .array(z.object({ path: text, detail: text }))
-    .describe('What the device did not answer, or not as the API has it, when it was asked last'),
+    .describe('Paths that the device did not answer as the API defines when it was last asked'),
   ignores: z
     .array(text)
     .describe(
-      'Parameters of downloads that the device passes over, as the configuration says: the gateway does their work or refuses them',
+      'Download parameters that the device ignores, according to the configuration: the gateway applies them itself or rejects them',
     ),
   breaker: z.enum(['closed', 'open', 'trial']),
   version: text.nullable(),
@@ -56,21 +56,21 @@ export const DEVICE_REPORT = named('Device', {
       name: text.nullable(),
       gbps: z.number().nullable(),
       mpps: z.number().nullable().describe('Millions of packets per second'),
-      drops: integer.nullable().describe('Packets that it has lost'),
+      drops: integer.nullable().describe('Packets that the capture has lost'),
     })
     .nullable()
-    .describe('What the device captures; null: it does not tell'),
-  storeBytes: integer.nullable().describe('Of the file system that holds the store'),
+    .describe('The capture of the device; null: the device does not report it'),
+  storeBytes: integer.nullable().describe('Size of the file system that holds the store'),
   storeFreeBytes: integer.nullable(),
   slotsTotal: integer,
   slotsLimit: integer
     .nullable()
     .describe(
-      'How many streams the device is given for a while, because it refused one more; null: slotsTotal',
+      'Temporarily reduced number of streams, because the device rejected one more; null: slotsTotal',
     ),
   slotsUsed: integer.nullable(),
   waiting: integer.nullable(),
-  readers: integer.nullable().describe('Downloads that the device itself counts'),
+  readers: integer.nullable().describe('Running downloads as the device reports them'),
 })
 
 export const DEVICE_REPORTS = named('Devices', { devices: z.array(DEVICE_REPORT) })
@@ -79,7 +79,7 @@ export const QUEUE_PLACE = named('QueuePlace', {
   id: text,
   state: z
     .enum(['streaming', 'suspect', 'waiting'])
-    .describe('suspect: its gateway is silent, and the device may still be sending'),
+    .describe('suspect: its gateway does not respond, and the device may still be sending'),
   devices: z.array(text),
   class: z.enum(['interactive', 'bulk']),
   user: text,
@@ -87,7 +87,7 @@ export const QUEUE_PLACE = named('QueuePlace', {
   enqueuedAt: instant,
   grantedAt: instant.nullable(),
   position: integer.nullable(),
-  etaMs: integer.nullable().describe('When a stream is expected to be free; null: nobody can tell'),
+  etaMs: integer.nullable().describe('Milliseconds until a stream is expected to be free; null: unknown'),
 })
 
 export const QUEUE = named('Queue', { requests: z.array(QUEUE_PLACE) })
@@ -97,17 +97,17 @@ export const RECEIPT = named('Receipt', {
   status: z
     .enum(['streaming', 'complete', 'truncated', 'partial', 'unverified', 'failed', 'client-gone'])
     .describe(
-      'truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing; unverified: a device of another maker closed the connection at its end, as a cut one ends too',
+      'truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one',
     ),
   user: text,
   startedAt: instant,
   endedAt: instant.nullable(),
   waitedMs: z.number().nullable(),
   path: text,
-  query: text.describe('As understood: times in nanoseconds, no parameter that nobody knows'),
+  query: text.describe('The query as understood: times in nanoseconds, unknown parameters left out'),
   resumedId: text.nullable(),
   packets: decimal.nullable(),
-  bytes: decimal.describe('Of the body as sent, compressed where it was'),
+  bytes: decimal.describe('Bytes of the body as sent, after compression if it was compressed'),
   nextNs: nanoseconds.nullable().describe('The first packet that a limit left out'),
   sha256: text.nullable(),
   duplicates: decimal.nullable(),
@@ -122,7 +122,7 @@ export const RECEIPT = named('Receipt', {
       lastNs: nanoseconds.nullable(),
       corruptBlocks: decimal
         .nullable()
-        .describe('Blocks of packets that are left out, because they are damaged'),
+        .describe('Blocks of packets that are left out because they are damaged'),
       retries: integer,
       outOfOrder: integer,
       stalledMs: z.number(),
@@ -143,8 +143,10 @@ export const USERS = named('Users', {
       role: z.enum(ROLES),
       since: text
         .optional()
-        .describe('What was made under the name before is of another user, who had it then'),
-      devices: text.optional().describe('The bounds, as the users file has them'),
+        .describe(
+          'Anything created under this name before this time belongs to another user, who had the name then',
+        ),
+      devices: text.optional().describe('The bounds, as in the users file'),
       filter: text.optional(),
       spanMaxS: integer.optional(),
       bytesPerDay: integer.optional(),
@@ -155,10 +157,12 @@ export const USERS = named('Users', {
 
 export const FLEET_ESTIMATE = named('FleetEstimate', {
   kind: z.enum(['single', 'timerange', 'splittime']),
-  packets: decimal.nullable().describe('null: callers with a filter are told no counts, or no device told'),
-  bytes: decimal.nullable().describe('Of the PCAP, before compression'),
+  packets: decimal
+    .nullable()
+    .describe('null: callers with a filter get no counts, or no device reported any'),
+  bytes: decimal.nullable().describe('Bytes of the PCAP, before compression'),
   exact: boolean.describe(
-    'Whether it will be that much; else it is that much at most, of the devices that told',
+    'true: the numbers are exact; false: they are upper bounds for the devices that answered',
   ),
   ignored: z.array(text),
   devices: z.array(

@@ -118,10 +118,10 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
 export function askedOfAll(endpoint: Endpoint): Endpoint {
   return {
     ...atRoot(endpoint),
-    says: `Of each chosen device: ${endpoint.says}`,
+    says: `For each selected device: ${endpoint.says}`,
     answers: [
-      json(FLEET_REPLIES, 'All devices answered well.'),
-      { ...json(FLEET_REPLIES, 'The status of the devices differs.'), status: 207 },
+      json(FLEET_REPLIES, 'All devices succeeded.'),
+      { ...json(FLEET_REPLIES, 'At least one device failed; each entry has its status.'), status: 207 },
     ],
   }
 }
@@ -130,7 +130,7 @@ export function askedOfAll(endpoint: Endpoint): Endpoint {
 export function passedToOne(endpoint: Endpoint): Endpoint {
   return {
     ...atRoot(endpoint),
-    says: `Of the one device that Device= names: ${endpoint.says}`,
+    says: `For the one device that Device= names: ${endpoint.says}`,
   }
 }
 
@@ -166,7 +166,7 @@ export const GATEWAY_API = {
     ...atRoot(captures),
     filtered: 'uncounted',
     others: 'nothing',
-    says: 'The captures of the chosen devices, newest first.',
+    says: 'The captures of the selected devices, newest first.',
     answers: [
       {
         says: 'The captures, each with its device.',
@@ -188,14 +188,14 @@ export const GATEWAY_API = {
     others: 'nothing',
     group: 'Downloads',
     says:
-      'What a download with this query would deliver, from the chosen devices or from the holder of StreamName. ' +
+      'What a download with this query would deliver, from the selected devices or from the device that holds StreamName. ' +
       'Takes no stream.',
     parameters: DOWNLOAD_TABLES.fleet,
     context: { at: 'fleet' },
     requestHeaders: [CAPFLEET_DEVICE],
     answers: [
       {
-        ...json(FLEET_ESTIMATE, 'The sum, and what each device told.'),
+        ...json(FLEET_ESTIMATE, 'The sum, and the estimate of each device.'),
         headers: [CAPFLEET_UNREACHABLE],
       },
     ],
@@ -215,12 +215,12 @@ export const GATEWAY_API = {
     filtered: 'refused',
     others: 'nothing',
     group: 'Lists',
-    says: 'What the chosen devices recorded in each part of a time range, side by side. No packet is read.',
+    says: 'What the selected devices recorded in each part of a time range, side by side. No packet is read.',
     parameters: [FLEET_PARAMETERS, ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
     requestHeaders: [CAPFLEET_DEVICE],
     answers: [
       {
-        ...json(FLEET_ACTIVITY, 'The parts of the range, of each device.'),
+        ...json(FLEET_ACTIVITY, 'The parts of the range, for each device.'),
         headers: [CAPFLEET_UNREACHABLE],
       },
     ],
@@ -235,7 +235,7 @@ export const GATEWAY_API = {
     filtered: 'uncounted',
     others: 'nothing',
     group: 'Gateway',
-    says: 'The devices, as their last probe found them; nobody is asked.',
+    says: 'The devices, as of their last probe; no device is contacted.',
     parameters: [{}],
     answers: [json(DEVICE_REPORTS, 'The devices.')],
     errors: [],
@@ -247,7 +247,7 @@ export const GATEWAY_API = {
     filtered: 'uncounted',
     others: 'nothing',
     group: 'Gateway',
-    says: 'One device, as its last probe found it.',
+    says: 'One device, as of its last probe.',
     parameters: [{}],
     answers: [json(DEVICE_REPORT, 'The device.')],
     errors: CHOICE_ERRORS,
@@ -260,16 +260,16 @@ export const GATEWAY_API = {
     others: 'emptied',
     group: 'Gateway',
     says:
-      'What happens on the chosen devices, also on those that join the fleet later, as they tell it and as the gateway sees them: ' +
-      'server-sent events, until the client leaves. However many clients there are, each device is listened to once.',
+      'Events on the selected devices, including devices that join the fleet later, as the devices report them and as the gateway sees them: ' +
+      'server-sent events, until the client disconnects. The gateway keeps one connection per device, however many clients there are.',
     parameters: [FLEET_PARAMETERS, EVENTS_PARAMETERS],
     requestHeaders: [CAPFLEET_DEVICE, LAST_EVENT_ID],
     answers: [
       {
         says:
-          'First "fleet": how many devices there are, which are down, and whose own events cannot be heard (silent). ' +
-          'Then "happened": device, source (device, gateway), kind, atNs, number (the device\'s own, or null) and what was told, with an id. ' +
-          '"gap": so many events (missed, null: unknown) are not there, because the client was too slow or came back too late, ' +
+          'First "fleet": the number of devices, which are down, and which deliver no events of their own (silent). ' +
+          'Then "happened": device, source (device, gateway), kind, atNs, number (the device\'s own, or null) and the facts, with an id. ' +
+          '"gap": events are missing (missed: how many, null: unknown), because the client was too slow or came back too late, ' +
           'or because the device lost them.',
         bodies: { 'text/event-stream': 'text' },
       },
@@ -283,7 +283,7 @@ export const GATEWAY_API = {
     filtered: 'nothing',
     others: 'named',
     group: 'Gateway',
-    says: 'Who holds streams and who waits for them, over all gateways, the oldest requests first.',
+    says: 'The requests that hold or wait for streams, across all gateways, oldest first.',
     parameters: [{}],
     answers: [json(QUEUE, 'The requests.')],
     errors: ['scheduler-unavailable'],
@@ -295,7 +295,7 @@ export const GATEWAY_API = {
     filtered: 'nothing',
     others: 'named',
     group: 'Gateway',
-    says: 'One request while it waits or streams.',
+    says: 'One request, while it waits or streams.',
     parameters: [{}],
     answers: [json(QUEUE_PLACE, 'The request.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
@@ -307,7 +307,7 @@ export const GATEWAY_API = {
     filtered: 'passing',
     others: 'own',
     group: 'Gateway',
-    says: 'What became of a download, for 24 hours: for its user, and for whoever has the scope audit:read.',
+    says: 'The outcome of a download, kept for 24 hours: for its user, and for callers with the scope audit:read.',
     parameters: [{}],
     answers: [json(RECEIPT, 'The receipt.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
@@ -319,7 +319,7 @@ export const GATEWAY_API = {
     filtered: 'passing',
     others: 'nothing',
     group: 'Gateway',
-    says: 'What became of the downloads of the caller, for 24 hours, the newest first.',
+    says: "The outcome of the caller's downloads of the last 24 hours, newest first.",
     parameters: [RECEIPT_PARAMETERS],
     answers: [json(RECEIPTS, 'The receipts.')],
     errors: ['scheduler-unavailable'],
@@ -332,7 +332,7 @@ export const GATEWAY_API = {
     others: 'said',
     isRecordedRead: true,
     group: 'Gateway',
-    says: 'The users of the users file with their roles and bounds; those of identity providers are not known.',
+    says: 'The users of the users file with their roles and bounds. Users of identity providers are not listed.',
     parameters: [{}],
     answers: [json(USERS, 'The users.')],
     errors: [],
@@ -346,8 +346,8 @@ export const GATEWAY_API = {
     isRecordedRead: true,
     group: 'Gateway',
     says:
-      'Who did what, the newest lines first: those of all gateways and workers that share the folder of the audit. ' +
-      'A page may have fewer lines than Limit, or none, although there are more: `next` tells.',
+      'The audit, newest lines first: those of all gateways and workers that share the audit folder. ' +
+      'A page may have fewer lines than Limit, or none, although more follow: check `next`.',
     parameters: [AUDIT_PARAMETERS],
     answers: [json(AUDIT_PAGE, 'A page of the audit.')],
     errors: [],
@@ -363,8 +363,8 @@ export function readablePath(path: string): Endpoint {
     filtered: 'refused',
     others: 'own',
     group: 'Other',
-    says: 'A path of devices that control.readablePaths names.',
-    answers: [{ says: 'What the device answers.', bodies: { '*/*': 'bytes' } }],
+    says: 'A path of devices that is listed in control.readablePaths.',
+    answers: [{ says: "The device's answer.", bodies: { '*/*': 'bytes' } }],
     errors: [],
   })
 }
@@ -375,6 +375,6 @@ export const OTHER_DEVICE_PATH: Endpoint = {
   scope: 'capture:control',
   filtered: 'refused',
   others: 'own',
-  says: 'Any other path of the device: it might change something there, so that pages of other sites are refused.',
+  says: 'Any other path of the device. It might change something there, so cross-site requests are rejected.',
   errors: [...DEVICE_ERRORS, ...CHOICE_ERRORS, 'not-found', 'cross-site', 'audit-unavailable'],
 }

@@ -3,69 +3,69 @@ import type { HeaderRow } from './endpoint.ts'
 
 export const CAPFLEET_DEVICE: HeaderRow = {
   name: 'Capfleet-Device',
-  says: 'The devices, as Device= says them; not both.',
+  says: 'The devices, in the form of Device=. Give one of the two.',
 }
 
 export const CAPFLEET_CALLER: HeaderRow = {
   name: 'Capfleet-Caller',
-  says: 'How a gateway tells its callers apart: a label of 1 to 64 visible ASCII characters without meaning.',
+  says: 'Distinguishes the callers of a gateway: an opaque label of 1 to 64 visible ASCII characters.',
 }
 
 export const CAPFLEET_FORCED_FILTER: HeaderRow = {
   name: 'Capfleet-Forced-Filter',
   says:
-    '"true": a gateway has joined FilterBPF with a filter that its caller must not leave out. The device reads all blocks of ' +
+    '"true": a gateway has combined FilterBPF with a filter that its caller cannot leave out. The device reads all blocks of ' +
     'the range, so that the duration does not reveal which addresses occur in packets that do not pass.',
 }
 
 export const LOCATION: HeaderRow = {
   name: 'Location',
-  says: 'Where what was ordered is from now on: an export, a schedule, a token.',
+  says: 'The path of the created export, schedule or token.',
 }
 
 export const LAST_EVENT_ID: HeaderRow = {
   name: 'Last-Event-ID',
-  says: 'The id of the event that the client saw last; browsers send it when they come back.',
+  says: 'The id of the last event that the client received; browsers send it when they reconnect.',
 }
 
 /** That any request may have. */
 export const COMMON_REQUEST_HEADERS: readonly HeaderRow[] = [
   {
     name: 'traceparent',
-    says: 'The trace that the request belongs to, as W3C Trace Context has it; else a new one begins. Devices are told.',
+    says: 'The trace that the request belongs to (W3C Trace Context); without it, a new trace begins. It is passed on to devices.',
   },
-  { name: 'tracestate', says: 'What tracing systems add to it; passed on to devices, 512 bytes at most.' },
+  { name: 'tracestate', says: 'Data of tracing systems; passed on to devices, at most 512 bytes.' },
 ]
 
 /** Of all answers, errors too. */
 export const COMMON_ANSWER_HEADERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Request-Id',
-    says: 'The number of the request: that of its receipt and of its lines in the log.',
+    says: 'The id of the request, which its receipt and its lines in the log also have.',
   },
   {
     name: 'Server-Timing',
     says:
-      'Milliseconds up to the head of the answer: total; of a download beside it queue, the wait for streams, and ' +
-      'devices, until all of them have begun.',
+      'Milliseconds until the head of the answer: total. For a download also queue, the wait for streams, and ' +
+      'devices, the time until all devices have started to send.',
   },
 ]
 
 export const CAPFLEET_IGNORED: HeaderRow = {
   name: 'Capfleet-Ignored',
-  says: 'Parameters of the request that the path does not have, percent-encoded; 1,024 bytes at most.',
+  says: 'Parameters of the request that the path does not have, percent-encoded; at most 1,024 bytes.',
 }
 
 export const CAPFLEET_UNREACHABLE: HeaderRow = {
   name: 'Capfleet-Unreachable',
-  says: 'Devices that did not answer. A list of more than 10,000 captures may name further ones in `Unreachable`.',
+  says: 'Devices that did not answer. A list of more than 10,000 captures may name more of them in `Unreachable`.',
 }
 
 export const CAPFLEET_LIST_PARAMETERS: HeaderRow = {
   name: 'Capfleet-List-Parameters',
   says:
-    'The parameters by which the device can choose captures, separated by commas. A gateway asks a device that does not ' +
-    'send this header for its whole list.',
+    'The parameters by which the device can select captures, separated by commas. From a device that does not ' +
+    'send this header, a gateway requests the whole list.',
 }
 
 /** Of the 200 of a download. */
@@ -73,22 +73,25 @@ export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   {
     name: 'Content-Disposition',
     says:
-      'The name of the file: the capture or the place, and the times in nanoseconds. `filename*` has it where other makers ' +
-      'use more letters than `filename` can have.',
+      'The file name: the capture or the place, and the times in nanoseconds. `filename*` has it if the name of a ' +
+      'third-party device or capture has characters that `filename` cannot carry.',
   },
-  { name: 'Capfleet-TS-Unit', says: 'The unit in which TSBegin and TSEnd were read.' },
+  { name: 'Capfleet-TS-Unit', says: 'The unit in which TSBegin and TSEnd were interpreted.' },
   {
     name: 'Capfleet-Order',
-    says: '"time": packets come by time, so that a download may be continued by time.',
+    says: '"time": packets are in the order of time, so a download can be continued by time.',
   },
-  { name: 'Capfleet-After', says: 'How many bytes of the body were left out, as After= asked.' },
+  {
+    name: 'Capfleet-After',
+    says: 'The number of bytes of the body that were left out, as After= requested.',
+  },
   {
     name: 'Capfleet-Aged-Out-Before',
-    says: 'Packets of the range before this time (epoch nanoseconds) were removed by retention; from then on it is whole.',
+    says: 'Packets of the range before this time (epoch nanoseconds) were removed by retention; the rest of the range is complete.',
   },
   {
     name: 'Capfleet-Damaged-Segments',
-    says: 'Segments of the range of which packets are known to be lost; absent when there is none.',
+    says: 'Segments of the range with packets known to be lost; absent if there are none.',
   },
 ]
 
@@ -97,13 +100,16 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   { name: 'Capfleet-Devices', says: 'The devices that are read.' },
   {
     name: 'Capfleet-Missing',
-    says: 'With OnError=partial: devices that are left out from the begin, each with its time range.',
+    says: 'With OnError=partial: devices that are left out from the start, each with its time range.',
   },
-  { name: 'Capfleet-Time-Zone', says: 'The zone in which local times without TSZone were read.' },
-  { name: 'Capfleet-Skew-Ns', says: 'The clock offset of each device with its bound: rome=120+-40000.' },
+  { name: 'Capfleet-Time-Zone', says: 'The time zone in which local times without TSZone were interpreted.' },
+  {
+    name: 'Capfleet-Skew-Ns',
+    says: 'The clock offset of each device with its error bound: rome=120+-40000.',
+  },
   {
     name: 'Capfleet-Queue-Position',
-    says: 'The place in the queue when the request came; absent when it did not wait.',
+    says: 'The position in the queue when the request arrived; absent if it did not wait.',
   },
 ]
 
@@ -111,23 +117,23 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
 export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Complete',
-    says: '1: every packet that was asked for; 0: devices are missing (OnError=partial), or damaged blocks, or it is not known (Capfleet-Status: unverified).',
+    says: '1: all requested packets were sent; 0: devices (OnError=partial) or damaged blocks are missing, or it is not known (Capfleet-Status: unverified).',
   },
-  { name: 'Capfleet-Packets', says: 'Packets of the body.' },
-  { name: 'Capfleet-Bytes', says: 'Bytes of the body as it was sent.' },
+  { name: 'Capfleet-Packets', says: 'The number of packets in the body.' },
+  { name: 'Capfleet-Bytes', says: 'The number of bytes of the body as sent.' },
   {
     name: 'Capfleet-Corrupt-Blocks',
-    says: 'Blocks of packets that were left out, because they are damaged.',
+    says: 'The number of blocks of packets that were left out because they are damaged.',
   },
   {
     name: 'Capfleet-TS-Fallbacks',
-    says: 'Packets without the time that TSMode asks for; they keep that of the capture hardware.',
+    says: 'The number of packets without the timestamp that TSMode asks for; they keep that of the capture hardware.',
   },
   {
     name: 'Capfleet-Late-Packets',
-    says: 'Packets that came too late to be sorted: by the time of TSMode or, in a merge, of a device of another maker, which may send packets up to a second late.',
+    says: 'The number of packets that came too late to be sorted: by the time of TSMode or, in a merge, from a third-party device, which may send packets up to a second late.',
   },
-  { name: 'Capfleet-Truncated', says: '1 when MaxBytes or MaxPackets left packets out.' },
+  { name: 'Capfleet-Truncated', says: '1 if MaxBytes or MaxPackets left packets out.' },
   { name: 'Capfleet-Next-Ns', says: 'The timestamp of the first packet that a limit left out.' },
 ]
 
@@ -135,9 +141,9 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
 export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Status',
-    says: 'complete; truncated; partial: devices or damaged blocks are missing; unverified: a device of another maker ended its answer by closing the connection, as a cut one ends too.',
+    says: 'complete; truncated; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one.',
   },
   { name: 'Capfleet-Missing', says: 'Devices that are missing, each with its time range.' },
-  { name: 'Capfleet-Duplicates', says: 'Packets that Dedup dropped.' },
-  { name: 'Capfleet-Sha256', says: 'The hash of the body as sent, with Digest=sha256.' },
+  { name: 'Capfleet-Duplicates', says: 'The number of packets that Dedup dropped.' },
+  { name: 'Capfleet-Sha256', says: 'With Digest=sha256: the SHA-256 of the body as sent.' },
 ]

@@ -75,8 +75,8 @@ export function accessWords({
 }
 
 function scopeWords(scope: Access): string {
-  if (scope === 'anyone') return 'Needs no user.'
-  if (scope === 'known') return 'Needs credentials, whatever they are good for.'
+  if (scope === 'anyone') return 'Needs no credentials.'
+  if (scope === 'known') return 'Needs credentials, but no particular scope.'
   if (scope === 'metrics') return 'Needs the scope device:read, unless auth.anonymousMetrics is true.'
   if (scope === 'system') return 'Needs the scope device:read, unless auth.anonymousSystem is true.'
   return `Needs the scope ${scope}, which the role ${roleWith(scope)} has.`
@@ -183,7 +183,7 @@ function response(answer: Answer, headers: readonly HeaderRow[], parts: Operatio
   const trailerText =
     trailers.length === 0
       ? ''
-      : `\n\nTrailers of a body that was not cut, for clients that say "TE: trailers":\n${trailers.join('\n')}`
+      : `\n\nTrailers of a body that was not cut, for clients that send "TE: trailers":\n${trailers.join('\n')}`
   const bodies = Object.entries(answer.bodies).map(
     ([type, body]) => [type, { schema: bodySchema(body, parts) }] as const,
   )
@@ -241,8 +241,8 @@ function errorName(status: number): string {
 const ERROR_HEADERS: Readonly<Record<number, HeaderRow>> = {
   401: { name: 'WWW-Authenticate', says: 'Basic' },
   405: { name: 'Allow', says: 'The methods of the path.' },
-  429: { name: 'Retry-After', says: 'Seconds after which it may be tried again.' },
-  503: { name: 'Retry-After', says: 'Seconds after which it may be tried again.' },
+  429: { name: 'Retry-After', says: 'Seconds after which the request may be retried.' },
+  503: { name: 'Retry-After', says: 'Seconds after which the request may be retried.' },
 }
 
 /** The answers of all errors that operations have: one for each status. */

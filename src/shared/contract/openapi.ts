@@ -55,10 +55,10 @@ export function openApi(program: string, endpoints: readonly Endpoint[]): string
 
 /** What holds for all paths. */
 export const INTRODUCTION = [
-  'Integers of the query string may have the suffix ULL, and + is a space. An empty parameter means its default, save for Device, names of captures, times and the bounds of a token.',
-  'A parameter that a path does not have is ignored and named in Capfleet-Ignored, and is an error with Strict=1; one that is given twice is an error.',
-  'Integers of answers that a double would round are texts, or have an exact text "<name>Exact" beside them. Answers may get further members.',
-  'Errors are application/problem+json with a stable `code`. HEAD gives the head of GET, save for what changes something.',
+  'Integers in the query string may have the suffix ULL, and + is a space. An empty parameter means its default, except for Device, capture names, times and the bounds of a token.',
+  'A parameter that a path does not have is ignored and named in Capfleet-Ignored; with Strict=1 it is an error. A parameter that is given twice is an error.',
+  'Integers in answers that a double would round are strings, or have an exact string "<name>Exact" next to them. Future versions may add members to answers.',
+  'Errors are application/problem+json with a stable `code`. HEAD returns the head of GET, except on paths that change something.',
 ].join('\n\n')
 
 const SECURITY_SCHEMES: Readonly<Record<SecurityWay, object>> = {

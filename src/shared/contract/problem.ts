@@ -12,7 +12,7 @@ export const PROBLEM = z
     type: z.string().describe('urn:capfleet:error:<code>'),
     title: z.string(),
     status: z.number().meta({ type: 'integer' }),
-    detail: z.string().describe('What is wrong, and how to mend it'),
+    detail: z.string().describe('What is wrong, and how to fix it'),
     code: z.enum(Object.keys(ERROR_KINDS) as ErrorCode[]),
     requestId: z.string(),
     param: z.string().optional().describe('The parameter at fault'),
@@ -20,12 +20,12 @@ export const PROBLEM = z
       .number()
       .meta({ type: 'integer' })
       .optional()
-      .describe('Where in its text, in characters from 0'),
+      .describe('Position of the error in the value of the parameter, in characters from 0'),
   })
   .meta({
     id: 'Problem',
     description:
-      'On the old paths with Status, which is false, and Str, the same as detail, as their scripts expect it.',
+      'On the old paths also with Status, which is false, and Str, which is the same as detail, because existing scripts expect them.',
   })
 
 /** All codes that a request to the endpoint may be answered with. */

@@ -47,7 +47,7 @@ export function numbered(count: number, name: (index: number) => string): readon
 /** Names of members that are no reading, because the machine lacks the sensor. */
 export const unavailable = z
   .array(z.string())
-  .describe('Members that are no reading, because the machine lacks the sensor; they are 0, false or empty')
+  .describe('Members without a reading, because the machine lacks the sensor; they are 0, false or empty')
 
 /** Why something failed, inside an answer that did not. */
 export const failure = named('Failure', { code: z.string(), detail: z.string() })

@@ -14,20 +14,26 @@ const instant = z.iso.datetime()
 
 const SESSION = named('Session', {
   user: text,
-  credential: z.enum(['session', 'password', 'token']).describe('With what the request has come'),
+  credential: z
+    .enum(['session', 'password', 'token'])
+    .describe('The kind of credential that the request used'),
   origin: z
     .enum(['password', 'token'])
-    .describe('With what the session was begun; without one, with what the request has come'),
+    .describe('The credential that started the session; without a session, that of the request'),
   scopes: z.array(z.enum(SCOPES)),
   bounds: BOUNDS,
   formToken: text
     .nullable()
-    .describe('What X-Capfleet-Form says with each change; null, as the times: asked without a session'),
-  expiresAt: instant.nullable().describe('When the session ends, unless it is asked for before'),
-  endsAt: instant.nullable().describe('When it ends, however often it is asked for'),
-  version: text.describe('Of the gateway'),
+    .describe(
+      'The value of the header X-Capfleet-Form that each change needs; null, like both times, if the request has no session',
+    ),
+  expiresAt: instant
+    .nullable()
+    .describe('When the session ends, unless a request to this path renews it before'),
+  endsAt: instant.nullable().describe('When the session ends in any case'),
+  version: text.describe('The version of the gateway'),
   timeZone: text.describe('The zone of local times without TSZone, an IANA name'),
-  exports: z.boolean().describe('Whether the gateway makes exports'),
+  exports: z.boolean().describe('Whether exports are enabled on the gateway'),
 })
 
 const SESSION_END = named('SessionEnd', { ended: z.boolean() })
@@ -35,7 +41,7 @@ const SESSION_END = named('SessionEnd', { ended: z.boolean() })
 export const SESSION_PARAMETERS = {
   path: {
     name: 'Path',
-    says: 'The folder of the page as the browser sees it, where a proxy puts it below a path: the cookie is sent there.',
+    says: 'The folder of the page as the browser sees it, if a proxy serves it below a path: the cookie is sent only there.',
     type: patternType(COOKIE_PATH, 'must be the path of a folder, such as /capture/'),
     default: '/',
     example: '/capture/',
@@ -44,14 +50,14 @@ export const SESSION_PARAMETERS = {
 
 const SET_COOKIE: HeaderRow = {
   name: 'Set-Cookie',
-  says: 'The cookie of the session: HttpOnly, SameSite=Strict, and Secure save on the machine of the browser.',
+  says: 'The session cookie: HttpOnly, SameSite=Strict, and Secure except when the gateway runs on the same machine as the browser.',
 }
 
 /** The answers that a file of the page has. */
 function file(says: string, type: string): readonly Answer[] {
   return [
     { says, bodies: { [type]: 'bytes' } },
-    { status: 304, says: 'It is still the one that If-None-Match names.', bodies: {} },
+    { status: 304, says: 'Not changed: it is the one that If-None-Match names.', bodies: {} },
   ]
 }
 
@@ -65,8 +71,8 @@ export const SESSION_API = {
     isChange: true,
     group: 'Page',
     says:
-      'Signs in: begins a session of the user whose password, or token, the header Authorization has. Requests with its ' +
-      'cookie may do what the user may; those that change something need the header X-Capfleet-Form.',
+      'Signs in: starts a session for the user whose password or token is in the header Authorization. Requests with its ' +
+      "cookie have the user's rights; those that change something need the header X-Capfleet-Form.",
     parameters: [SESSION_PARAMETERS],
     answers: [
       {
@@ -84,7 +90,7 @@ export const SESSION_API = {
     filtered: 'nothing',
     others: 'nothing',
     group: 'Page',
-    says: 'Who asks, and what they may. A session that asks goes on from there (auth.sessions.idleS).',
+    says: "The caller and the caller's scopes and bounds. With a session, this request renews it (auth.sessions.idleS).",
     parameters: [{}],
     answers: [{ ...json(SESSION, 'The caller.'), headers: [SET_COOKIE] }],
     errors: [],
@@ -97,11 +103,11 @@ export const SESSION_API = {
     others: 'nothing',
     isChange: true,
     group: 'Page',
-    says: 'Signs out: the session ends, with what runs by it, on all gateways within 5 s.',
+    says: 'Signs out: ends the session, and everything that runs with it, on all gateways within 5 s.',
     parameters: [{}],
     answers: [
       {
-        ...json(SESSION_END, 'It has ended; false: there was none.'),
+        ...json(SESSION_END, 'The session has ended; false: there was no session.'),
         headers: [SET_COOKIE],
       },
     ],
@@ -114,7 +120,7 @@ export const SESSION_API = {
     filtered: 'nothing',
     others: 'nothing',
     group: 'Page',
-    says: 'The page for browsers, which asks for text/html; there is nothing for others.',
+    says: 'The web page, for clients that accept text/html; other clients get 404.',
     answers: file('The page.', 'text/html'),
     errors: ['not-found'],
   },
@@ -125,7 +131,7 @@ export const SESSION_API = {
     filtered: 'nothing',
     others: 'nothing',
     group: 'Page',
-    says: 'A file of the page. Its name has a hash of what is in it, so that browsers need not ask for it again.',
+    says: 'A file of the page. Its name contains a hash of its content, so browsers can cache it permanently.',
     answers: file('The file.', '*/*'),
     errors: ['not-found'],
   },

@@ -19,15 +19,19 @@ export const READINESS = named('Readiness', {
   ready: boolean,
   draining: boolean,
   insecure: boolean.describe(
-    'Whether passwords cross the network readable: no TLS beyond the machine itself',
+    'Whether passwords cross the network unencrypted: without TLS, the program listens beyond its own machine',
   ),
-  devicesKnown: boolean.optional().describe('Of a gateway: whether each discovery has told of its devices'),
-  schedulerReachable: boolean.optional().describe('Of a gateway: whether Redis answers'),
+  devicesKnown: boolean
+    .optional()
+    .describe('Gateways only: whether every discovery has reported its devices'),
+  schedulerReachable: boolean.optional().describe('Gateways only: whether Redis answers'),
   clockDistrust: z
     .enum(CLOCK_DISTRUSTS)
     .nullable()
     .optional()
-    .describe('Of a gateway: why nothing is removed for its age now; null when the clocks agree'),
+    .describe(
+      'Gateways only: why nothing is removed because of its age at present; null if the clocks agree',
+    ),
 })
 
 export const VERSION = named('Version', {
@@ -70,7 +74,7 @@ export const PORT_STATISTICS = named('PortStatistics', {
   port_config: text,
   accounting: z
     .record(text, z.object(exact(['Seen', 'Stored', 'Filtered', 'DropRing', 'DropDisk', 'Pending'])))
-    .describe('What became of every packet of the running capture, by port: Seen is the sum of the others'),
+    .describe('What happened to the packets of the running capture, by port: Seen is the sum of the others'),
   unavailable,
 })
 
@@ -220,7 +224,7 @@ const disk = (id: string) => ({
   [`disk_${id}_valid`]: boolean,
   [`disk_${id}_serial`]: text,
   [`disk_${id}_desc`]: text,
-  [`disk_${id}_smart`]: integer.describe('Problems that are counted; 0 = healthy'),
+  [`disk_${id}_smart`]: integer.describe('Number of problems found; 0: healthy'),
   [`disk_${id}_temp`]: number,
 })
 
@@ -244,7 +248,7 @@ export const STATS_SUMMARY = named('StatsSummary', {
   hostname: text,
   ...exact(['packets_received', 'packets_dropped', 'packets_errors', 'packets_captured']),
   packets_oldest: text,
-  packets_oldest_ts: nanoseconds.describe('The oldest packet that can be downloaded; 0 = nothing is stored'),
+  packets_oldest_ts: nanoseconds.describe('The oldest packet that can be downloaded; 0: nothing is stored'),
   capture_days: number,
   ...exact(['bytes_captured', 'bytes_pending', 'bytes_disk', 'bytes_overflow']),
   smart_errors: integer,

@@ -11,12 +11,12 @@ const text = z.string()
 const instant = z.iso.datetime()
 
 export const BOUNDS = named('Bounds', {
-  devices: z.array(text).describe('Selections as Device has them; a device must be in each'),
-  filters: z.array(text).describe('BPF filters; a packet must pass each'),
+  devices: z.array(text).describe('Selections in the form of Device; a device must be in all of them'),
+  filters: z.array(text).describe('BPF filters; a packet must pass all of them'),
   spanMaxS: integer.optional(),
   quotas: z.array(
     z.object({
-      holder: text.describe('The user, or the id of the token, by which it is counted'),
+      holder: text.describe('The user, or the id of the token, that the quota is counted for'),
       bytesPerDay: integer.optional(),
       streamsMax: integer.optional(),
     }),
@@ -24,24 +24,26 @@ export const BOUNDS = named('Bounds', {
 })
 
 export const TOKEN = named('Token', {
-  kind: z.enum(['token', 'session']).describe('session: somebody has signed in at the page'),
+  kind: z.enum(['token', 'session']).describe('session: created by signing in on the page'),
   id: text,
   user: text,
   scopes: z.array(z.enum(SCOPES)),
   bounds: BOUNDS,
   note: text.nullable(),
-  parentId: text.nullable().describe('The token by which it was made, and with which it is revoked'),
+  parentId: text.nullable().describe('The token that created this one; revoking it revokes this one, too'),
   createdAt: instant,
   expiresAt: instant,
   revokedAt: instant.nullable(),
 })
 
-export const NEW_TOKEN = TOKEN.extend({ token: text.describe('It is told here, and never again') }).meta({
+export const NEW_TOKEN = TOKEN.extend({
+  token: text.describe('The token itself; it is returned only here'),
+}).meta({
   id: 'NewToken',
 })
 export const TOKENS = named('Tokens', { tokens: z.array(TOKEN) })
 export const TICKET = named('Ticket', {
-  url: text.describe('Path and query of the link, below the address of the gateway'),
+  url: text.describe('Path and query of the link, relative to the address of the gateway'),
   expiresAt: instant,
 })
 
@@ -57,7 +59,7 @@ export const TOKEN_API = {
     isChange: true,
     takesKnownOnly: true,
     group: 'Tokens',
-    says: 'Makes a token of what the caller may do, or of less. What is asked beyond that is an error.',
+    says: "Creates a token with the caller's rights or fewer. Requesting more is an error.",
     parameters: [TOKEN_PARAMETERS, TOKEN_PARAMETER_SPELLINGS],
     answers: [{ ...json(NEW_TOKEN, 'The token.'), status: 201, headers: [LOCATION] }],
     errors: [
@@ -78,10 +80,10 @@ export const TOKEN_API = {
     others: 'said',
     group: 'Tokens',
     says:
-      'The tokens of the user that have not expired, newest first: those of all users for whoever has the scope admin; ' +
-      'whoever comes with a token sees it and those that were made by it.',
+      "The user's tokens that have not expired, newest first. Callers with the scope admin get those of all users; " +
+      'a caller that uses a token gets this token and those created with it.',
     parameters: [{}],
-    answers: [json(TOKENS, 'The tokens, without what proves them.')],
+    answers: [json(TOKENS, 'The tokens, without their secret values.')],
     errors: ['scheduler-unavailable'],
   },
   revoke: {
@@ -93,10 +95,10 @@ export const TOKEN_API = {
     isChange: true,
     group: 'Tokens',
     says:
-      'Revokes a token of those that the caller sees, with all that were made by it. What runs by them is cut, on all ' +
+      'Revokes a token that the caller can list, and all tokens created with it. Everything that runs with them is cut, on all ' +
       'gateways within 5 s.',
     parameters: [{}],
-    answers: [json(TOKEN, 'The token as it is from now on.')],
+    answers: [json(TOKEN, 'The revoked token.')],
     errors: ['unknown-token', ...CHANGE_ERRORS],
   },
   ticket: {
@@ -108,7 +110,7 @@ export const TOKEN_API = {
     isChange: true,
     takesKnownOnly: true,
     group: 'Tokens',
-    says: 'Makes a link that lets one download in, once, with what the caller may have. HEAD does not use it up.',
+    says: "Creates a link for a single download with the caller's rights. HEAD does not use it up.",
     parameters: [TICKET_PARAMETERS],
     answers: [{ ...json(TICKET, 'The link.'), status: 201 }],
     errors: ['user-quota', ...CHANGE_ERRORS],

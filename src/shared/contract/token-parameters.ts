@@ -17,30 +17,30 @@ const UNRESTRICTED: Readonly<Record<string, string>> = { Scopes: 'all', Devices:
 export const TOKEN_PARAMETERS = {
   lifetimeS: {
     name: 'Lifetime',
-    says: 'How long the token is good: 8h, 30d, or a number of seconds.',
+    says: 'How long the token is valid: 8h, 30d, or a number of seconds.',
     type: bound(secondsType(366n * NS_PER_DAY)),
-    defaultSays: 'auth.tokens.lifetimeS, or what is left of the token that asks',
+    defaultSays: "auth.tokens.lifetimeS, or the rest of the calling token's lifetime",
     example: '8h',
   },
   scopes: {
     name: 'Scopes',
-    says: 'What the token is good for: scopes with commas between them, of those that you have.',
+    says: 'The scopes of the token, separated by commas, out of those that you have.',
     type: bound(scopesType()),
     defaultSays: 'all that you have',
     example: 'device:read,capture:download',
   },
   devices: {
     name: 'Devices',
-    says: 'The devices that there are for the token, of those that you see, as Device has them.',
+    says: 'The devices that the token may use, out of those that you see, in the form of Device.',
     type: bound(TEXT),
     defaultSays: 'all that you see',
     example: 'nyc*',
   },
   filter: {
     name: 'Filter',
-    says: 'A BPF filter that all packets must pass which the token is given, beside yours.',
+    says: 'A BPF filter, in addition to yours, that all packets sent to users of the token must pass.',
     type: bound(filterType()),
-    defaultSays: 'none but yours',
+    defaultSays: 'only yours',
     example: 'host 192.0.2.1',
   },
   spanMaxS: {
@@ -52,19 +52,19 @@ export const TOKEN_PARAMETERS = {
   },
   bytesPerDay: {
     name: 'BytesPerDay',
-    says: 'Bytes of downloads and of files of exports in a day of UTC; they count for you, too.',
+    says: 'Maximum bytes of downloads and export files per day (UTC); they also count towards your own limit.',
     type: bound(numberType(1, Number.MAX_SAFE_INTEGER, 'bytes')),
     defaultSays: 'as yours',
   },
   streamsMax: {
     name: 'StreamsMax',
-    says: 'Downloads that run or wait at the same time; they count for you, too.',
+    says: 'Maximum number of downloads that run or wait at the same time; they also count towards your own limit.',
     type: bound(numberType(1, 1_000_000, 'downloads')),
     defaultSays: 'as yours',
   },
   note: {
     name: 'Note',
-    says: 'What the token is for; lists show it.',
+    says: 'The purpose of the token, shown in lists.',
     type: lineType(),
     defaultSays: 'none',
   },
@@ -96,14 +96,14 @@ export function orderedToken<Pair extends readonly [name: string, value: string]
 export const TICKET_PARAMETERS = {
   for: {
     name: 'For',
-    says: 'The path and the query of a download, as they would be asked for with credentials.',
+    says: 'The path and the query of a download, as in a request with credentials.',
     type: { ...TEXT, schema: { type: 'string', maxLength: TARGET_LENGTH_MAX } },
     required: true,
     example: '/api/v1/pcap/timerange?TSBegin=-15m&TSEnd=now',
   },
   lifetimeS: {
     name: 'Lifetime',
-    says: 'How long the link is good: 5m, or a number of seconds up to 3600.',
+    says: 'How long the link is valid: 5m, or a number of seconds up to 3600.',
     type: secondsType(BigInt(TICKET_LIFETIME_MAX_S) * NS_PER_S),
     default: 300,
   },

@@ -63,7 +63,7 @@ export class ConnectionLimits {
     this.#proxies = new TrustedProxies(settings.trustedProxies ?? [])
     const refused = metrics.counter(
       'http_connections_refused_total',
-      'Connections that were closed for a limit: in all, of one address, of requests that wait on one',
+      'Connections closed because of a limit: in total, per address, or of requests waiting on one connection',
       ['reason'],
       [{ reason: 'total' }, { reason: 'address' }, { reason: 'pipelined' }],
     )

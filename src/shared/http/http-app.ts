@@ -161,7 +161,7 @@ function requestCounts({ metrics, watchedProblems = [] }: HttpAppOptions) {
   const requests = metrics.counter('http_requests_total', 'Requests by status', ['method', 'status'])
   const problems = metrics.counter(
     'http_problems_total',
-    'Requests that ended with an error, by its code',
+    'Requests that ended with an error, by error code',
     ['code'],
     [{ code: 'internal-error' }, ...watchedProblems.map((code) => ({ code }))],
   )

@@ -133,7 +133,7 @@ function createListener(handler: RequestListener, certificate: ServerCertificate
 function publishTls(server: Server, current: () => ServerCertificate | undefined, metrics: Metrics): void {
   metrics.figures(
     'tls_certificate_expiry_timestamp_seconds',
-    'When the certificate of listen.tls ends, in seconds since 1970',
+    'When the certificate of listen.tls expires, in seconds since 1970',
     [],
     (set) => {
       const certificate = current()
@@ -142,7 +142,7 @@ function publishTls(server: Server, current: () => ServerCertificate | undefined
   )
   const failures = metrics.counter(
     'tls_handshake_failures_total',
-    'Connections of clients that ended before they were encrypted, such as those without a certificate that listen.tls.clientCa asks for',
+    'Client connections that failed during the TLS handshake, for example without the certificate that listen.tls.clientCa requires',
   )
   server.on('tlsClientError', () => failures.inc())
 }

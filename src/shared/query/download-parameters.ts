@@ -45,14 +45,14 @@ export const DOWNLOAD_PARAMETERS = {
   },
   filterBpf: {
     name: 'FilterBPF',
-    says: 'Keeps the packets that this expression of tcpdump matches.',
+    says: 'Keeps the packets that match this tcpdump expression.',
     type: bpfType(),
     example: 'tcp port 443',
   },
   /** Whether filterBpf looks at the innermost packet of a tunnel. */
   filterDecap: {
     name: 'FilterBPFDecap',
-    says: 'Lets FilterBPF look at the innermost packet of a tunnel instead of the packet as it was captured.',
+    says: 'Applies FilterBPF to the innermost packet of a tunnel instead of the packet as captured.',
     type: TRUE_FALSE,
     default: false,
   },
@@ -60,7 +60,7 @@ export const DOWNLOAD_PARAMETERS = {
   frameFilter: {
     name: 'FilterFrame',
     says:
-      'Keeps packets by port of the capture hardware or by what a switch wrote behind them: conditions "field == value,value" or "!=", ' +
+      'Keeps packets by port of the capture hardware, or by the trailer that a switch appended: conditions "field == value,value" or "!=", ' +
       'joined by "and"; fields are capture.port, a7130.device, a7130.srcdevice, a7130.srcport and c3550.srcport.',
     type: frameFilterType(),
     default: [],
@@ -75,8 +75,8 @@ export const DOWNLOAD_PARAMETERS = {
   filterRegex: {
     name: 'FilterRE',
     says:
-      'Keeps the packets in whose bytes this regular expression is found: syntax of Hyperscan, without back-references; ' +
-      '"/text/i" with the flags i, s and m is understood.',
+      'Keeps the packets whose bytes match this regular expression: Hyperscan syntax, without back-references; ' +
+      '"/text/i" with the flags i, s and m is accepted.',
     type: regexType(),
     example: 'GET /',
   },
@@ -84,35 +84,35 @@ export const DOWNLOAD_PARAMETERS = {
   follow: {
     name: 'Follow',
     says:
-      'Goes on with packets of the range as they are captured, until the range is over or the capture stops. ' +
-      'For one device, and for timestamps of the capture hardware.',
+      'Continues with packets of the range as they are captured, until the range ends or the capture stops. ' +
+      'Only for one device, and only with timestamps of the capture hardware.',
     type: SWITCH,
     default: false,
   },
   timeSource: {
     name: 'TSMode',
     says:
-      "Which clock the timestamps come from: the capture hardware's (nic), or the one that a switch has written into the packets. " +
-      'Of a time range it may be the unit of TSBegin and TSEnd, as old scripts have it.',
+      "Which timestamps to use: the capture hardware's (nic), or those that a switch has written into the packets. " +
+      'For a time range it may instead be the unit of TSBegin and TSEnd, for compatibility with old scripts.',
     type: timeSourceType(),
     default: 'nic',
   },
   tsMaxNs: {
     name: 'TSMax',
-    says: 'Ends the download so long after its first packet.',
+    says: 'Ends the download when this much time has passed since its first packet.',
     type: integerType(1n, INTEGER_MAX, 'nanoseconds'),
     defaultSays: 'no limit',
   },
   /** Largest body before compression, file header included; it ends with a whole record. */
   maxBytes: {
     name: 'MaxBytes',
-    says: 'Ends the download with the last whole packet before its body has more bytes: before compression, with the header of the file.',
+    says: 'Ends the download at the last whole packet that keeps the body within this size, before compression and including the file header.',
     type: integerType(BigInt(PCAP_HEADER_BYTES), INTEGER_MAX, 'bytes'),
     defaultSays: 'no limit',
   },
   maxPackets: {
     name: 'MaxPackets',
-    says: 'Ends the download after so many packets.',
+    says: 'Ends the download after this many packets.',
     type: integerType(1n, INTEGER_MAX, 'packets'),
     defaultSays: 'no limit',
   },
@@ -123,14 +123,14 @@ export const DOWNLOAD_PARAMETERS = {
    */
   afterBytes: {
     name: 'After',
-    says: 'Leaves out so many bytes of the uncompressed body, to go on with a download that broke off; not with Follow.',
+    says: 'Skips this many bytes of the uncompressed body, to continue an interrupted download; not with Follow.',
     type: integerType(0n, INTEGER_MAX, 'bytes'),
     defaultSays: 'the whole body',
     deviceOnly: true,
   },
   sliceBytes: {
     name: 'Slice',
-    says: 'Keeps so many bytes of each packet at most.',
+    says: 'Truncates each packet to this many bytes.',
     type: numberType(1, SLICE_MAX_BYTES, 'bytes'),
     defaultSays: 'whole packets',
   },
@@ -143,15 +143,15 @@ export const DOWNLOAD_PARAMETERS = {
   compression: {
     name: 'Compression',
     says:
-      'How the body is compressed: gzip by fast, best or a level from 1 to 9; zstd by zstd, zstd_fast or zstd_ultra. ' +
-      'Wireshark 4.0 takes zstd files of several frames for damaged: unpack them by zstd -d, or choose gzip.',
+      'How the body is compressed: gzip with fast, best or a level from 1 to 9; zstd with zstd, zstd_fast or zstd_ultra. ' +
+      'Wireshark 4.0 reports zstd files with several frames as damaged: unpack them with zstd -d, or use gzip.',
     type: choiceType(COMPRESSIONS),
     default: 'none',
   },
   /** How long to wait for a download slot; undefined = the program's default. */
   waitS: {
     name: 'Wait',
-    says: 'How long the request waits when no stream of the device is free. A gateway cuts it to downloads.waitMaxS.',
+    says: 'How long the request waits if no stream of the device is free. A gateway limits it to downloads.waitMaxS.',
     type: numberType(0, WAIT_MAX_S, 'seconds'),
     defaultSays: '0 at a device, downloads.waitS (25) at a gateway',
     leavesBody: true,

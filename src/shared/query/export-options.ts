@@ -21,7 +21,7 @@ export const EXPORT_PARAMETERS = {
   /** Length of the time that a file holds. */
   partTimeNs: {
     name: 'PartTime',
-    says: 'Cuts the export into files of so much time each, counted from its begin: 15m, 1h, 1d.',
+    says: 'Splits the export into files that cover this much time each, counted from its begin: 15m, 1h, 1d.',
     type: durationType(1n, 366n * NS_PER_DAY),
     defaultSays: 'one file',
     example: '1h',
@@ -29,7 +29,7 @@ export const EXPORT_PARAMETERS = {
   /** Largest file before compression. */
   partBytes: {
     name: 'PartBytes',
-    says: 'Cuts the export into files of at most so many bytes before compression, each with a header of its own.',
+    says: 'Splits the export into files of at most this many bytes before compression, each with its own header.',
     type: integerType(PART_BYTES_MIN, PART_BYTES_MAX, 'bytes'),
     defaultSays: 'one file',
   },
@@ -43,14 +43,14 @@ export const EXPORT_PARAMETERS = {
   onMissing: {
     name: 'OnMissing',
     says:
-      'What becomes of the export when a device cannot be read for long: fail ends it without a file, ' +
-      'partial leaves the device out, names the hole in the manifest, and lets fill fetch it later.',
+      'What happens if a device cannot be read for a long time: fail ends the export without a file, ' +
+      'partial leaves the device out and lists the gap in the manifest, so that fill can fetch it later.',
     type: choiceType(['fail', 'partial']),
     default: 'fail',
   },
   reason: {
     name: 'Reason',
-    says: 'Why the packets are taken; kept with the export and in its manifest.',
+    says: 'The reason for the export; kept with it and in its manifest.',
     type: lineType(),
     defaultSays: 'none',
   },
@@ -63,9 +63,9 @@ export const SCHEDULE_PARAMETERS = {
   cron: {
     name: 'Cron',
     says:
-      'When to order the export: minute, hour, day of month, month, day of week. Relative times of the query count from then. ' +
-      'Where the clock is put forward over a time, its run is as much later; where it is put back, an hour that comes ' +
-      'twice has the runs of every hour twice, and those of a fixed hour once.',
+      'When to order the export: minute, hour, day of month, month, day of week. Relative times in the query count from then. ' +
+      'If the clock is put forward over a scheduled time, the run is delayed by the same amount. If it is put back, the repeated ' +
+      'hour has hourly runs twice, and runs at a fixed hour once.',
     type: patternType(
       /^\S{1,100}( \S{1,100}){4}$/,
       'must have five fields: minute hour day-of-month month day-of-week',
@@ -76,15 +76,15 @@ export const SCHEDULE_PARAMETERS = {
   cronZone: {
     name: 'CronZone',
     says:
-      'The time zone of Cron: an IANA name, or its city alone. A day there may have 25 hours, of which TSBegin=-1d ' +
-      'misses one; in UTC none has.',
+      'The time zone of Cron: an IANA name, or only its city. A day there may have 25 hours, of which TSBegin=-1d ' +
+      'misses one; in UTC every day has 24.',
     type: zoneType(),
     defaultSays: "the gateway's timeZone",
   },
   /** What becomes of runs that were due while no worker ran. */
   missed: {
     name: 'Missed',
-    says: 'What becomes of runs that were due while no worker ran: makeup orders each of them, skip only the last one.',
+    says: 'How runs are handled that were due while no worker was running: makeup orders all of them, skip only the last one.',
     type: choiceType(['makeup', 'skip']),
     default: 'makeup',
   },
@@ -96,19 +96,19 @@ export type ScheduleOptions = ParameterValues<typeof SCHEDULE_PARAMETERS>
 export const EXPORT_LIST_PARAMETERS = {
   limit: {
     name: 'Limit',
-    says: 'How many to list at most.',
+    says: 'Maximum number to list.',
     type: numberType(1, LIST_MAX, 'exports'),
     default: 100,
   },
   after: {
     name: 'After',
-    says: 'Goes on behind a page: its `next`.',
+    says: 'Continues after a page: its `next`.',
     type: TEXT,
     defaultSays: 'the first page',
   },
   state: {
     name: 'State',
-    says: 'Lists exports of this state alone.',
+    says: 'Lists only exports in this state.',
     type: choiceType(['queued', 'running', 'paused', 'complete', 'partial', 'failed', 'cancelled']),
     defaultSays: 'all',
   },
@@ -118,7 +118,7 @@ export const EXPORT_LIST_PARAMETERS = {
 export const EXPORT_FILE_PARAMETERS = {
   part: {
     name: 'Part',
-    says: 'Which of the files of the export, from 1.',
+    says: 'The number of the file within the export, starting at 1.',
     type: numberType(1, 100_000),
     default: 1,
   },

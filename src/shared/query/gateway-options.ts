@@ -21,29 +21,29 @@ export const GATEWAY_PARAMETERS = {
   onError: {
     name: 'OnError',
     says:
-      'What becomes of a merge when a device cannot be read: fail cuts the download, ' +
-      'partial goes on without the device and names it with its time range in the receipt and in Capfleet-Missing.',
+      'What happens if a device of a merge cannot be read: fail cuts the download, ' +
+      'partial continues without the device and names it with its time range in the receipt and in Capfleet-Missing.',
     type: choiceType(['fail', 'partial']),
     default: 'fail',
   },
   /** A merge drops a packet that another device had within so long before. */
   dedupNs: {
     name: 'Dedup',
-    says: 'Drops packets of a merge that another device had within so long; Capfleet-Duplicates counts them.',
+    says: 'Drops packets of a merge that another device captured within this time; Capfleet-Duplicates counts them.',
     type: integerType(1n, DEDUP_MAX_NS, 'nanoseconds'),
-    defaultSays: 'all packets stay',
+    defaultSays: 'all packets are kept',
   },
   /** A merge subtracts each device's clock offset from its timestamps. */
   align: {
     name: 'Align',
-    says: "Subtracts each device's clock offset from its timestamps in a merge; Capfleet-Skew-Ns names the offsets either way.",
+    says: "Subtracts each device's clock offset from its timestamps in a merge; Capfleet-Skew-Ns reports the offsets in any case.",
     type: SWITCH,
     default: false,
   },
   /** The SHA-256 of the body goes into the receipt and the trailers. */
   digest: {
     name: 'Digest',
-    says: 'Tells the SHA-256 of the body as sent, in the receipt and in the trailer Capfleet-Sha256.',
+    says: 'Adds the SHA-256 of the body as sent to the receipt and as the trailer Capfleet-Sha256.',
     type: wordType('sha256'),
     default: false,
     leavesBody: true,
@@ -51,7 +51,7 @@ export const GATEWAY_PARAMETERS = {
   /** Becomes an export. */
   queueJob: {
     name: 'Queue',
-    says: 'Makes an export of the download, with one file in the first target: the answer is 202, and Location says where it is.',
+    says: 'Runs the download as an export, with one file in the first target: the answer is 202, with the path of the export in Location.',
     type: wordType('job'),
     default: false,
   },
@@ -59,17 +59,17 @@ export const GATEWAY_PARAMETERS = {
   resumeId: {
     name: 'Resume',
     says:
-      'Goes on with the download whose Capfleet-Request-Id this is: of the same user, uncompressed, ' +
-      'with the same address or with Resume and Offset alone on its path.',
+      'Continues the download with this Capfleet-Request-Id. It must be of the same user and uncompressed, ' +
+      'and the request must have the same path and query, or the same path with only Resume and Offset.',
     type: patternType(REQUEST_ID, 'must be the Capfleet-Request-Id of the download'),
     leavesBody: true,
   },
   /** Bytes of that request's body that the client has. */
   offsetBytes: {
     name: 'Offset',
-    says: 'The size of the file that the client has of the download which Resume names; the answer is the rest of it.',
+    says: "The size of the client's file of the download that Resume names; the answer is the rest of that file.",
     type: integerType(0n, INTEGER_MAX, 'bytes'),
-    defaultSays: 'a file of its own, from the first packet that did not arrive whole',
+    defaultSays: 'a separate file, starting at the first packet that did not arrive completely',
     leavesBody: true,
   },
 } as const satisfies ParameterRows
@@ -78,7 +78,7 @@ export const GATEWAY_PARAMETERS = {
 export const LINK_PARAMETERS = {
   ticket: {
     name: 'Ticket',
-    says: 'Lets the download in once, without credentials: the end of a link that POST /v1/tickets gave.',
+    says: 'Allows the download once without credentials: part of a link returned by POST /v1/tickets.',
     type: TEXT,
     leavesBody: true,
   },
@@ -88,7 +88,7 @@ export const LINK_PARAMETERS = {
 export const RECEIPT_PARAMETERS = {
   limit: {
     name: 'Limit',
-    says: 'Lists so many receipts at most.',
+    says: 'Maximum number of receipts to list.',
     type: numberType(1, 1_000, 'receipts'),
     default: 50,
   },
@@ -99,10 +99,10 @@ export const EVENTS_PARAMETERS = {
   lastEventId: {
     name: 'LastEventID',
     says:
-      'The id of the event that the client saw last; 0 for what the gateway keeps: the newest events of each device, of about an hour. ' +
-      'The header Last-Event-ID counts before it.',
+      'The id of the last event that the client received; 0 requests all events that the gateway keeps: the newest of each device, for about an hour. ' +
+      'The header Last-Event-ID takes precedence.',
     type: patternType(/^(0|[0-9a-f]{1,32}-\d{1,15})$/, 'must be the id of an event, or 0'),
-    defaultSays: 'what happens from now on',
+    defaultSays: 'only new events',
   },
 } as const satisfies ParameterRows
 
@@ -110,7 +110,7 @@ export const EVENTS_PARAMETERS = {
 export const FLEET_PARAMETERS = {
   devices: {
     name: 'Device',
-    says: 'The devices: names, globs (nyc*, lon?) and sites (site=eu) with commas between them. So does the header Capfleet-Device.',
+    says: 'The devices: names, globs (nyc*, lon?) and sites (site=eu), separated by commas. The header Capfleet-Device is an alternative.',
     // An unset variable of a script must not mean all devices.
     type: { ...TEXT, readsEmpty: true },
     defaultSays: 'all devices; a call that changes something needs it',

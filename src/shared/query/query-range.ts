@@ -28,14 +28,14 @@ const TIME_FORMS =
 export const RANGE_PARAMETERS = {
   begin: {
     name: 'TSBegin',
-    says: `The first time of the range. ${TIME_FORMS}`,
+    says: `The begin of the range, inclusive. ${TIME_FORMS}`,
     type: TEXT,
     kinds: ['timerange'],
     example: '-15m',
   },
   end: {
     name: 'TSEnd',
-    says: `The end of the range, which is no longer in it. ${TIME_FORMS}`,
+    says: `The end of the range, exclusive. ${TIME_FORMS}`,
     type: TEXT,
     kinds: ['timerange'],
     example: 'now',
@@ -56,15 +56,16 @@ export const RANGE_PARAMETERS = {
   },
   zone: {
     name: 'TSZone',
-    says: 'The time zone of YYYYMMDD_HHMMSS: an IANA name, or its city alone, in any case.',
+    says: 'The time zone of YYYYMMDD_HHMMSS: an IANA name, or only its city, in upper or lower case.',
     type: zoneType(),
-    defaultSays: "the device's below /devices/{device} and on the device itself, else the gateway's",
+    defaultSays:
+      "the device's zone below /devices/{device} and on the device itself, otherwise the gateway's",
     kinds: ['timerange'],
     example: 'Singapore',
   },
   beginMs: {
     name: 'from',
-    says: 'TSBegin in epoch milliseconds, as dashboards write it.',
+    says: 'TSBegin in epoch milliseconds, as dashboards send it.',
     type: TEXT,
     kinds: ['timerange'],
   },
@@ -76,14 +77,14 @@ export const RANGE_PARAMETERS = {
   },
   start: {
     name: 'Start',
-    says: 'The first time of the part, in epoch nanoseconds.',
+    says: 'The begin of the part, inclusive, in epoch nanoseconds.',
     type: TEXT,
     kinds: ['splittime'],
     required: true,
   },
   stop: {
     name: 'Stop',
-    says: 'The end of the part, which is no longer in it, in epoch nanoseconds.',
+    says: 'The end of the part, exclusive, in epoch nanoseconds.',
     type: TEXT,
     kinds: ['splittime'],
     required: true,

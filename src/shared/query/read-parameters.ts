@@ -16,14 +16,14 @@ export type GivenParameters = ReadonlyMap<string, string>
 export const COMMON_PARAMETERS = {
   strict: {
     name: 'Strict',
-    says: 'Makes a parameter that the path does not have an error; else it is named in Capfleet-Ignored.',
+    says: 'Rejects parameters that the path does not have; otherwise they are ignored and named in Capfleet-Ignored.',
     type: SWITCH,
     default: false,
     leavesBody: true,
   },
   rand: {
     name: 'rand',
-    says: 'Is not looked at; links carry it to defeat caches.',
+    says: 'Ignored; links carry it to defeat caches.',
     type: TEXT,
     leavesBody: true,
   },

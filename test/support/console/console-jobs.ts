@@ -63,7 +63,7 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     await row.locator('.state-partial').waitFor()
     assert.match(await row.innerText(), /Missing: west/)
     line.isDown = false
-    await row.getByRole('button', { name: 'Fetch what is missing' }).click()
+    await row.getByRole('button', { name: 'Fetch missing parts' }).click()
     await row.locator('.state-complete').waitFor()
     const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
     assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
@@ -89,7 +89,7 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     const { page, world } = stand()
     await show(page, `#/timeline?TSBegin=-1h&TSEnd=now&Cron=${encodeURIComponent('0 3 * * *')}`)
     await page.getByRole('button', { name: 'Order schedule' }).click()
-    await page.getByRole('link', { name: 'Schedule kept' }).click()
+    await page.getByRole('link', { name: 'Schedule created' }).click()
     const row = page.locator('tr', { hasText: '0 3 * * *' })
     await row.getByRole('button', { name: 'End schedule' }).click()
     assert.equal((await schedulesOf(world)).length, 1)
@@ -109,17 +109,17 @@ export function testControl(stand: () => ConsoleStand): void {
     const stateOf = async (name: 'east' | 'north') =>
       (await world.device(name).appliance.get('/sysmaster/capture_status')).json().State
     await show(page, '#/fleet')
-    await page.getByLabel('Choose for start and stop: east').check()
+    await page.getByLabel('Select for start and stop: east').check()
     await control(page, 'Start capture', 'first')
     assert.equal(await stateOf('east'), 'running')
-    await page.getByLabel('Choose for start and stop: north').check()
+    await page.getByLabel('Select for start and stop: north').check()
     const partly = await control(page, 'Start capture', 'second')
-    assert.match(partly.outcome, /1 of 2 devices did not/)
+    assert.match(partly.outcome, /1 of 2 devices failed/)
     assert.match(partly.devices.east ?? '', /first_\d+_\d+ is running; stop it first/)
     assert.match(partly.devices.north ?? '', /started second_\d+_\d+/)
     assert.equal(await stateOf('north'), 'running')
     const stopped = await control(page, 'Stop capture')
-    assert.match(stopped.outcome, /Every device/)
+    assert.match(stopped.outcome, /All devices succeeded/)
     assert.deepEqual([await stateOf('east'), await stateOf('north')], ['idle', 'idle'])
   })
 
@@ -129,7 +129,7 @@ export function testControl(stand: () => ConsoleStand): void {
     await page.getByText('New token').click()
     await page.getByLabel('Note', { exact: true }).fill('made by a click')
     await page.locator('#parameter-Devices').fill('*')
-    await page.getByRole('button', { name: 'Make token' }).click()
+    await page.getByRole('button', { name: 'Create token' }).click()
     const token = await page.locator('.made .value').innerText()
     const headers = { authorization: `Bearer ${token}` }
     const status = async () => (await httpGet(`${url}v1/devices`, { headers })).status
@@ -153,7 +153,7 @@ async function control(
   const dialog = page.getByRole('dialog')
   if (name !== undefined) await dialog.getByLabel('Name of the capture').fill(name)
   await dialog.getByRole('button', { name: action, exact: true }).click()
-  await dialog.getByRole('heading', { name: 'What the devices did' }).waitFor()
+  await dialog.getByRole('heading', { name: 'Result on each device' }).waitFor()
   const outcome = await dialog.locator('[role=status], [role=alert]').innerText()
   const rows = await dialog.locator('li[data-device]').all()
   const devices = await Promise.all(

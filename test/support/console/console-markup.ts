@@ -26,7 +26,7 @@ export function testMarkup(stand: () => ConsoleStand): void {
       await isText(own, view)
     }
     await show(page, '#/fleet')
-    await page.getByLabel(`Choose for start and stop: east${MARKUP}`).check()
+    await page.getByLabel(`Select for start and stop: east${MARKUP}`).check()
     await page.getByRole('button', { name: 'Stop captures…' }).click()
     await page.getByRole('dialog').getByText(MARKUP).waitFor()
     await isText(own, 'question')

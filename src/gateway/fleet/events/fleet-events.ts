@@ -71,11 +71,11 @@ export class FleetEvents implements Disposable {
     })
     this.#missed = metrics.counter(
       'events_missed_total',
-      'Events for which clients of /v1/events were too slow',
+      'Events that clients of /v1/events missed because they were too slow',
     )
     metrics.figures(
       'event_feeds',
-      'Devices that are listened to, by whether they are heard',
+      'Devices whose events are followed, by whether their events arrive',
       ['state'],
       (set) => {
         const feeds = [...this.#followed.values()].map(({ feed }) => feed)

@@ -56,7 +56,7 @@ export class SharedRoster implements AsyncDisposable {
     this.#redis.defineCommand('shareRoster', { numberOfKeys: 2, lua: SHARE })
     metrics.figures(
       'device_url_conflict',
-      'Devices that have another URL in the configuration of another gateway or worker on this Redis',
+      'Devices that have a different URL in the configuration of another gateway or worker on this Redis',
       ['device'],
       (set) => {
         for (const device of this.#conflicts.keys()) set(1, { device })
@@ -64,7 +64,7 @@ export class SharedRoster implements AsyncDisposable {
     )
     metrics.figures(
       'device_duplicate',
-      'Devices that have the serial number of another one: one appliance under two names',
+      'Devices with the serial number of another device: one appliance under two names',
       ['device'],
       (set) => {
         for (const device of this.#duplicatesNow().keys()) set(1, { device })

@@ -32,7 +32,7 @@ describe('the summary of a packet', () => {
       destination: '02:00:00:00:00:02',
       protocol: 'ARP',
     })
-    assert.equal(summary(`${ETHERNET}0800${V4.slice(0, 20)}`).protocol, 'cut')
+    assert.equal(summary(`${ETHERNET}0800${V4.slice(0, 20)}`).protocol, 'truncated')
     assert.equal(summary('00', 147).protocol, 'link type 147')
   })
 })

@@ -217,7 +217,7 @@ test('a parameter comes with type, bounds, unit and default', () => {
   assert.deepEqual(slice, {
     name: 'Slice',
     in: 'query',
-    description: 'Keeps so many bytes of each packet at most. Unit: bytes. Default: whole packets.',
+    description: 'Truncates each packet to this many bytes. Unit: bytes. Default: whole packets.',
     schema: { type: 'integer', minimum: 1, maximum: 12_288, format: 'int64' },
   })
   const words = parameters.find(({ name }) => name === 'TSResolution')?.schema
