@@ -114,7 +114,7 @@ const tracingSchema = z.strictObject({
   endpoint: z
     .url({ protocol: /^https?$/ })
     .refine((url) => new URL(url).username === '' && new URL(url).password === '', {
-      message: 'must have no user in it; tracing.token is sent to the collector',
+      message: 'must not contain a user; tracing.token is sent to the collector',
     }),
   token: secretSchema.optional(),
   ratio: z.number().min(0).max(1).default(1),
@@ -176,11 +176,11 @@ export const gatewayConfigSchema = z
   })
   .refine(({ auth }) => hasOwnIssuers(auth), {
     path: ['auth', 'providers'],
-    message: 'must each have an issuer of its own, which auth.tokens.issuer does not have either',
+    message: 'must each have a different issuer, and none of them may be auth.tokens.issuer',
   })
   .refine(({ devices, deviceDiscovery }) => devices.length + deviceDiscovery.length > 0, {
     path: ['devices'],
-    message: 'must name a device, or deviceDiscovery a directory',
+    message: 'must name a device, or deviceDiscovery must name a directory',
   })
 
 export type GatewayConfig = z.infer<typeof gatewayConfigSchema>

@@ -41,7 +41,7 @@ export function startingApp({ log, listen }: StartingProgram): RequestListener {
 function notYet(): CapfleetError {
   return new CapfleetError(
     'scheduler-unavailable',
-    'the program has started and waits for Redis; ask again',
+    'the program is starting and waits for Redis; try again',
     {
       retryAfterS: RETRY_AFTER_S,
     },

@@ -97,7 +97,7 @@ export class ExportWorker implements AsyncDisposable {
 
   /** Takes no job any more, and lets others have those that run: they go on where these stop. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopping.abort(new Error('the worker stops'))
+    this.#stopping.abort(new Error('the worker is stopping'))
     await this.#sweeps[Symbol.asyncDispose]()
     await this.#canary[Symbol.asyncDispose]()
     await Promise.all(this.#queues.map((queue) => queue.close()))
@@ -173,7 +173,7 @@ export class ExportWorker implements AsyncDisposable {
       if (this.#stopping.signal.aborted) throw new Later(0)
       this.#parts.log.error('export.job-crashed', { exportId, job: job.id })
       this.#parts.outcomes.died()
-      if (await isPoison(job)) await this.#park(job, 'it ended the process that ran it')
+      if (await isPoison(job)) await this.#park(job, 'it crashed the process that ran it')
       return 'done'
     }
     if ('laterMs' in answer) throw new Later(answer.laterMs)
@@ -189,14 +189,14 @@ export class ExportWorker implements AsyncDisposable {
       const isLast = job.attemptsMade + 1 >= (job.opts.attempts ?? 1)
       if (pauseAfter(error) !== undefined || !isLast) throw error
       this.#parts.log.error('export.parked', { exportId: job.data.exportId, err: error })
-      return await this.#park(job, 'it met a defect, which the log of the worker describes')
+      return await this.#park(job, 'it hit an internal error, described in the log of the worker')
     }
   }
 
   async #park(job: Job<WriteJob>, why: string): Promise<undefined> {
     const record = await this.#parts.store.find(job.data.exportId)
     if (record === undefined) return
-    const detail = `the export was given up: ${why}, again and again`
+    const detail = `the export was abandoned: ${why}, repeatedly`
     await failExport(this.#parts, record, { code: 'export-parked', detail })
   }
 }

@@ -85,7 +85,7 @@ async function checkSpool({ spool, store }: SharedExports): Promise<void> {
   if (await store.sharesSpool(spool.name)) return
   throw new CapfleetError(
     'bad-config',
-    `exports.spool: ${spool.path} is not the folder that the other workers use; all of them need one that they share`,
+    `exports.spool: ${spool.path} is not the folder that the other workers use; all workers must share one folder`,
   )
 }
 

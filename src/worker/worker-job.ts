@@ -24,7 +24,7 @@ pulseThreadPool()
 const stopping = new AbortController()
 // A terminal and a supervisor may tell the job as well as its worker does.
 for (const signal of ['SIGTERM', 'SIGINT']) {
-  process.on(signal, () => stopping.abort(new Error('the worker stops')))
+  process.on(signal, () => stopping.abort(new Error('the worker is stopping')))
 }
 // Without its worker the job is somebody else's.
 process.once('disconnect', () => process.exit(1))

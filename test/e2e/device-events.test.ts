@@ -90,7 +90,10 @@ describe('events of a device through the gateway', () => {
     for (const path of ['/api/v1/system/events', '/api/v1/system/telemetry?Device=d0,d1']) {
       const answer = await httpGet(gateway.url + path, { headers: gateway.as.viewer })
       assert.deepEqual([answer.status, answer.json().param], [400, 'Device'], path)
-      assert.match(String(answer.json().detail), /one device here; or ask \/devices\/\{device\}\/api/)
+      assert.match(
+        String(answer.json().detail),
+        /one device here; alternatively, use \/devices\/\{device\}\/api/,
+      )
     }
   })
 })

@@ -60,7 +60,7 @@ export class AuditChain implements AsyncDisposable {
       const chain = await openSlot(options, name)
       if (chain !== undefined) return chain
     }
-    throw new Error(`${SLOTS_MAX} processes write as ${options.name} already`)
+    throw new Error(`${SLOTS_MAX} processes already write as ${options.name}`)
   }
 
   /** Use AuditChain.open. */
@@ -109,7 +109,7 @@ export class AuditChain implements AsyncDisposable {
     const [{ nlink }] = await Promise.all([handle.stat(), handle.datasync()])
     if (nlink > 0 || handle !== this.#handle) return
     this.#isGone = true
-    throw new Error(`somebody has removed ${this.#file.path}`)
+    throw new Error(`${this.#file.path} was removed by another program`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -196,7 +196,7 @@ export class AuditLog implements AsyncDisposable {
     const entry = { event: formatEvent(event), done }
     const isFull = this.#waiting.length >= WAITING_MAX || this.#waitingChars >= WAITING_CHARS_MAX
     if (this.#isStalled || isFull) {
-      this.#lose([entry], this.#failure ?? new Error('too many events wait to be written'))
+      this.#lose([entry], this.#failure ?? new Error('too many events are waiting to be written'))
       return done.promise
     }
     this.#waiting.push(entry)
@@ -269,7 +269,7 @@ export class AuditLog implements AsyncDisposable {
     const late = [...this.#batch, ...this.#waiting.splice(0)]
     this.#batch = []
     this.#waitingChars = 0
-    this.#lose(late, new Error(`the disk has not taken a line within ${STALL_MS / 1_000} s`))
+    this.#lose(late, new Error(`the disk has not accepted a line within ${STALL_MS / 1_000} s`))
   }
 
   #lose(entries: readonly Waiting[], failure: Error): void {
@@ -296,7 +296,7 @@ export class AuditLog implements AsyncDisposable {
 function unavailable(cause: unknown): CapfleetError {
   return new CapfleetError(
     'audit-unavailable',
-    'nothing may be done here that is not in the audit, which cannot be written now; tell who runs this program',
+    'the audit cannot be written now, and requests that it must record are rejected; tell the operator of this program',
     { cause, retryAfterS: RETRY_AFTER_S },
   )
 }

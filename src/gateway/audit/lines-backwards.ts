@@ -45,7 +45,7 @@ export async function* linesBackwards(
 async function readBlock(file: FileHandle, from: number, to: number): Promise<Buffer> {
   const block = Buffer.alloc(to - from)
   const { bytesRead } = await file.read(block, 0, block.length, from)
-  if (bytesRead < block.length) throw new Error('the file became shorter while it was read')
+  if (bytesRead < block.length) throw new Error('the file became shorter while it was being read')
   return block
 }
 

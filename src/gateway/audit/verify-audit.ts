@@ -160,7 +160,7 @@ class ChainCheck {
       this.#tell(
         'missing',
         { file, line: 1, offset: 0 },
-        `${gone} file${gone > 1 ? 's' : ''} before this one`,
+        `${gone} file${gone > 1 ? 's' : ''} missing before this one`,
       )
       this.#next = undefined
     }
@@ -170,16 +170,16 @@ class ChainCheck {
   #look(bytes: Buffer, place: Place): void {
     const read = readLine(bytes)
     if (read === undefined) {
-      this.#tell('altered', place, 'the line is not as it was written')
+      this.#tell('altered', place, 'the line was changed after it was written')
       if (this.#next !== undefined) this.#next = { ...this.#next, altered: this.#next.altered + 1 }
       return
     }
     this.#lines += 1
     const { seq, hash } = read
     if (seq === this.#noted?.seq && hash !== this.#noted.hash)
-      this.#tell('replaced', place, `line ${seq} of the chain is another one than was noted`)
+      this.#tell('replaced', place, `line ${seq} of the chain differs from the one that was noted`)
     if (this.#next !== undefined && seq < this.#next.seq) {
-      this.#tell('misplaced', place, `line ${seq} of the chain stands where ${this.#next.seq} belongs`)
+      this.#tell('misplaced', place, `line ${seq} of the chain is in the place of line ${this.#next.seq}`)
       return
     }
     if (this.#next !== undefined) this.#compare(read, this.#next, place)
@@ -189,15 +189,16 @@ class ChainCheck {
 
   #compare({ seq, prev }: ReadLine, expected: Expectation, place: Place): void {
     const missing = seq - expected.seq - expected.altered
-    if (missing > 0) this.#tell('missing', place, `${countOf(missing, 'line')} of the chain before this one`)
+    if (missing > 0)
+      this.#tell('missing', place, `${countOf(missing, 'line')} of the chain missing before this one`)
     else if (expected.altered === 0 && expected.prev !== prev)
-      this.#tell('replaced', place, 'it goes on from another line than the one before it')
+      this.#tell('replaced', place, 'it does not follow from the line before it')
   }
 
   /** A killed process leaves the begin of a line at the end of its last file, and nothing else. */
   #lookTorn(rest: Buffer, place: Place, isLast: boolean): void {
     if (isLast && !hasWholeLine(rest)) this.#tornBytes = rest.length
-    else this.#tell('altered', place, 'the file does not end with a line')
+    else this.#tell('altered', place, 'the file does not end with a complete line')
   }
 
   /** What was noted was in the chain, so that the chain cannot end before it. */
@@ -205,7 +206,7 @@ class ChainCheck {
     const noted = this.#noted?.seq ?? 0
     if (noted <= this.#end.seq) return
     const place = { file: this.#chain, line: 0, offset: 0 }
-    this.#tell('cut-off', place, `the chain had a line ${noted}, and ends with ${this.#end.seq}`)
+    this.#tell('cut-off', place, `the chain had a line ${noted}, but now ends with line ${this.#end.seq}`)
   }
 
   #tell(kind: AuditProblem['kind'], place: Place, says: string): void {

@@ -47,10 +47,11 @@ export function readCompactToken(token: string): CompactToken {
     throw refusedToken('malformed', `has more than ${TOKEN_BYTES_MAX} bytes`)
   const parts = token.split('.', 4)
   const [head = '', claims = '', signature = ''] = parts
-  if (parts.length !== 3) throw refusedToken('malformed', 'does not have three parts with dots between them')
+  if (parts.length !== 3) throw refusedToken('malformed', 'does not have three parts separated by dots')
   decode(signature)
   const { success, data, error } = headSchema.safeParse(readJson(head))
-  if (!success) throw refusedToken('malformed', `has a header that is not taken: ${z.prettifyError(error)}`)
+  if (!success)
+    throw refusedToken('malformed', `has a header that is not accepted: ${z.prettifyError(error)}`)
   return { head: data as TokenHead, claims: readClaims(claims) }
 }
 
@@ -62,7 +63,7 @@ export function refusedToken(flaw: TokenFlaw, problem: string): CapfleetError {
 function readClaims(part: string): Readonly<Record<string, unknown>> {
   const { success, data } = claimsSchema.safeParse(readJson(part))
   if (success) return data
-  throw refusedToken('malformed', 'has claims that are no JSON object')
+  throw refusedToken('malformed', 'has claims that are not a JSON object')
 }
 
 function readJson(part: string): unknown {
@@ -71,9 +72,9 @@ function readJson(part: string): unknown {
     const value: unknown = JSON.parse(text)
     if (keysIn(value) === keysWritten(text)) return value
   } catch {
-    throw refusedToken('malformed', 'holds what is no JSON in base64url')
+    throw refusedToken('malformed', 'has a part that is not JSON in base64url')
   }
-  throw refusedToken('malformed', 'says something twice')
+  throw refusedToken('malformed', 'has a duplicate key')
 }
 
 /** base64url without padding, in the one spelling that its bytes have. */

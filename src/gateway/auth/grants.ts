@@ -54,11 +54,11 @@ export class Grants {
     const [provider, name] = user.split(':', 2)
     const isProvided = name !== undefined && this.#providers.has(provider ?? '')
     const giver = isProvided ? PROVIDED : this.#users.now(user)
-    if (giver === undefined) throw refusedToken('revoked', 'is of a user who is not known any more')
+    if (giver === undefined) throw refusedToken('revoked', 'belongs to a user who no longer exists')
     if (!isOf({ name: user, sinceMs: giver.sinceMs }, { user, madeMs }))
-      throw refusedToken('revoked', 'is of a user who had this name before')
+      throw refusedToken('revoked', 'belongs to a former user of the same name')
     if (mark === undefined || mark === giver.credential?.mark) return giver
-    throw refusedToken('revoked', 'began with a password that its user does not have any more')
+    throw refusedToken('revoked', 'was started with a password that its user has since changed')
   }
 
   /** Whoever comes with the grant: what `giver` may not do, and does not see, they may not, and do not, either. */

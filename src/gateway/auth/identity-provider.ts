@@ -50,7 +50,7 @@ export class IdentityProvider implements TrustedIssuer {
   read({ head, claims }: CompactToken): GrantedToken {
     const { success, data } = claimsSchema.safeParse(claims)
     const isOfType = head.typ === undefined || TOKEN_TYPES.has(head.typ.toLowerCase())
-    if (!success || !isOfType) throw refusedToken('claims', 'is no access token')
+    if (!success || !isOfType) throw refusedToken('claims', 'is not an access token')
     const user = this.#userOf(claims)
     const { group: _group, role, ...bounds } = this.#roleOf(user, claims)
     const expiresMs = data.exp * 1_000
@@ -87,7 +87,7 @@ export class IdentityProvider implements TrustedIssuer {
     if (found !== undefined) return found
     throw new CapfleetError(
       'insufficient-scope',
-      `${user} is in no group that may do something here; the claim ${groupsClaim} of the token names them`,
+      `${user} is not in a group with rights here; the claim ${groupsClaim} of the token lists the groups`,
       { tokenFlaw: 'no-rights', members: { scopes: [] } },
     )
   }

@@ -95,11 +95,14 @@ export class OwnTokens implements TrustedIssuer {
   #lifetimeOf(caller: Caller, nowS: number, wantedS: number | undefined): number {
     const { lifetimeS, lifetimeMaxS } = this.#settings
     if (wantedS !== undefined && wantedS > lifetimeMaxS)
-      throw beyond('Lifetime', `is longer than ${lifetimeMaxS} s, the longest that this gateway gives`)
+      throw beyond('Lifetime', `is longer than ${lifetimeMaxS} s, the maximum on this gateway`)
     const credential = originOf(caller.credential)
     const leftS = credential.kind === 'token' ? Math.floor(credential.expiresMs / 1_000) - nowS : lifetimeMaxS
     if (wantedS !== undefined && wantedS > leftS)
-      throw beyond('Lifetime', `is longer than that of your own token, which expires in ${leftS} s`)
+      throw beyond(
+        'Lifetime',
+        `is longer than the remaining lifetime of your own token, which expires in ${leftS} s`,
+      )
     return wantedS ?? Math.min(lifetimeS, leftS)
   }
 
@@ -121,7 +124,7 @@ export class OwnTokens implements TrustedIssuer {
     if (token.length <= TOKEN_BYTES_MAX) return token
     throw beyond(
       'Filter',
-      `makes a token of ${token.length} bytes with all that bounds you already; at most ${TOKEN_BYTES_MAX} are possible`,
+      `together with your own bounds makes a token of ${token.length} bytes; at most ${TOKEN_BYTES_MAX} are allowed`,
     )
   }
 }
@@ -148,7 +151,7 @@ function givenBounds({ bounds }: Caller, id: string, wanted: WrittenBounds): Bou
 
 function refuseMore(param: string, wanted: number | undefined, own: number | undefined): void {
   if (wanted === undefined || own === undefined || wanted <= own) return
-  throw beyond(param, `is more than your own ${own}; ask for that, or less`)
+  throw beyond(param, `is more than your own ${own}; ask for that or less`)
 }
 
 /** Fails with out-of-bounds. */
@@ -158,7 +161,7 @@ function parentsOf(caller: Caller): readonly string[] {
   if (credential.chain.length < CHAIN_MAX) return credential.chain
   throw new CapfleetError(
     'out-of-bounds',
-    `your token hangs on ${CHAIN_MAX - 1} others already; make the new one with your password, or an earlier token`,
+    `your token is already derived through ${CHAIN_MAX - 1} other tokens; create the new one with your password or an earlier token`,
   )
 }
 

@@ -97,7 +97,7 @@ async function checkFile(setting: string, file: string, algorithms: readonly Alg
     readKeySet(await readFile(file, 'utf8'), algorithms)
   } catch (cause) {
     const { message } = cause as Error
-    throw new CapfleetError('bad-config', `${setting}: ${file} is no JWK set: ${message}`, { cause })
+    throw new CapfleetError('bad-config', `${setting}: ${file} is not a JWK set: ${message}`, { cause })
   }
 }
 
@@ -112,8 +112,8 @@ async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<strin
       ? requestOverTls(url, { headers, agent: false, ...(ca === undefined ? {} : { ca }) }, resolve)
       : requestOverHttp(url, { headers, agent: false }, resolve)
   const end = (error: Error): void => void request.destroy(error)
-  const timer = setTimeout(() => end(new Error(`no whole answer within ${TIME_MAX_MS} ms`)), TIME_MAX_MS)
-  const onClosing = (): void => end(new Error('the program ends'))
+  const timer = setTimeout(() => end(new Error(`no complete answer within ${TIME_MAX_MS} ms`)), TIME_MAX_MS)
+  const onClosing = (): void => end(new Error('the program is shutting down'))
   closing.addEventListener('abort', onClosing, { once: true })
   request.on('error', reject)
   request.end()

@@ -9,7 +9,7 @@ export const PROVIDER_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256',
 
 const fileSchema = z.strictObject({ file: z.string().min(1) })
 const urlSchema = z.strictObject({
-  url: z.string().refine(isSafe, 'must be https://..., or http://... of this machine, without user'),
+  url: z.string().refine(isSafe, 'must be https://..., or http://... on this machine, without a user'),
   ca: z.string().min(1).optional(),
   refreshS: z.int().min(10).max(86_400).default(300),
 })

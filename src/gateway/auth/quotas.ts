@@ -181,7 +181,7 @@ function refusalOf(state: 'streams' | 'bytes', quota: Quota | undefined): Capfle
   if (state === 'streams') {
     return new CapfleetError(
       'stream-quota',
-      `you may have ${quota?.streamsMax} downloads at the same time; wait until one has ended`,
+      `you may run ${quota?.streamsMax} downloads at the same time; wait until one has ended`,
       { retryAfterS: 5 },
     )
   }

@@ -24,7 +24,7 @@ export type SessionClaims = z.infer<typeof claimsSchema>
 /** REQUIRES: the signature is right, and the type that of sessions. Fails with unauthenticated. */
 export function readSessionClaims({ claims }: CompactToken): GrantedToken {
   const { success, data } = claimsSchema.safeParse(claims)
-  if (!success) throw refusedToken('claims', 'is of no session that this gateway begins')
+  if (!success) throw refusedToken('claims', 'is not a session cookie of this gateway')
   const { sub: user, scope, bounds } = data
   const credential = credentialOf(data)
   const { chain, expiresMs, beganMs: madeMs } = credential

@@ -135,13 +135,13 @@ function originFor({ credential }: Caller): SessionCredential['origin'] {
   if (credential.kind === 'password' || credential.kind === 'token') return credential
   throw new CapfleetError(
     'unauthenticated',
-    'a session begins with a password or a token; send it in the header Authorization',
+    'a session starts with a password or a token; send it in the header Authorization',
   )
 }
 
 function tooLarge(bytes: number): CapfleetError {
   return new CapfleetError(
     'out-of-bounds',
-    `the bounds of your token make a cookie of ${bytes} bytes, and browsers keep ${TOKEN_BYTES_MAX}; sign in with your password`,
+    `the bounds of your token make a cookie of ${bytes} bytes, and browsers store at most ${TOKEN_BYTES_MAX}; sign in with your password`,
   )
 }

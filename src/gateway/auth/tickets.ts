@@ -65,7 +65,7 @@ export class Tickets implements Disposable {
     if (isKept === 1) return { id, ticket, expiresMs }
     throw new CapfleetError(
       'user-quota',
-      `you have ${PER_USER_MAX} tickets that have not expired; wait, or let them live shorter`,
+      `you have ${PER_USER_MAX} tickets that have not expired; wait, or give them a shorter lifetime`,
       { retryAfterS: 60 },
     )
   }
@@ -106,6 +106,6 @@ type Scripts = Redis & {
 function badTicket(): CapfleetError {
   return new CapfleetError(
     'bad-ticket',
-    'the link has been used, has expired, or is not as it was given; ask whoever gave it for another one',
+    'the link has been used, has expired or was altered; ask the person who sent it for another one',
   )
 }

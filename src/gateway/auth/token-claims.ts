@@ -42,7 +42,7 @@ export interface GrantedToken {
 /** REQUIRES: the signature is right. Fails with unauthenticated. */
 export function readClaims({ head, claims }: CompactToken): GrantedToken {
   const { success, data } = claimsSchema.safeParse(claims)
-  if (!success || head.typ !== TOKEN_TYPE) throw refusedToken('claims', 'is none that this gateway issues')
+  if (!success || head.typ !== TOKEN_TYPE) throw refusedToken('claims', 'was not issued by this gateway')
   const { sub: user, jti: id, iat, scope, bounds, parents } = data
   const chain = [...parents, id]
   const expiresMs = data.exp * 1_000

@@ -80,7 +80,7 @@ async function readKeys({ folder, log }: TokenKeysOptions): Promise<ReadonlyMap<
   for (const file of await keyFiles(folder)) {
     try {
       const key = await readKey(folder, file)
-      if (keys.has(key.kid)) throw new Error(`there is another key called ${key.kid}`)
+      if (keys.has(key.kid)) throw new Error(`there is another key named ${key.kid}`)
       keys.set(key.kid, key)
     } catch (error) {
       log.error('token-keys.refused', { file, message: (error as Error).message })
@@ -89,7 +89,7 @@ async function readKeys({ folder, log }: TokenKeysOptions): Promise<ReadonlyMap<
   if (keys.size > 0) return keys
   throw new CapfleetError(
     'bad-config',
-    `auth.tokens.keys: no key can be used in ${folder}; put a private key (NAME.pem: EC P-256 or P-384, RSA) or ` +
+    `auth.tokens.keys: ${folder} has no usable key; put a private key (NAME.pem: EC P-256 or P-384, RSA) or ` +
       `${SECRET_BYTES_MIN} random bytes (NAME.secret) there`,
   )
 }
@@ -111,7 +111,8 @@ async function readKey(folder: string, file: string): Promise<TokenKey> {
   const bytes = await readFile(join(folder, file))
   if (ext === '.secret') {
     const secret = withoutLineEnd(bytes)
-    if (secret.length < SECRET_BYTES_MIN) throw new Error(`a secret has ${SECRET_BYTES_MIN} bytes at least`)
+    if (secret.length < SECRET_BYTES_MIN)
+      throw new Error(`a secret must have at least ${SECRET_BYTES_MIN} bytes`)
     const key = createSecretKey(secret)
     return { kid, key, signs: key, algorithm: 'HS256', algorithms: ['HS256'] }
   }

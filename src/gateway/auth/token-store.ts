@@ -82,7 +82,7 @@ export class TokenStore implements Disposable {
     if ((await this.#ask((redis) => redis.keepToken(...keys, ...values))) === 1) return
     throw new CapfleetError(
       'user-quota',
-      `you have ${most} tokens that have not expired; use one of them, or let new ones live shorter`,
+      `you have ${most} tokens that have not expired; use one of them, or give new ones a shorter lifetime`,
       { retryAfterS: 60 },
     )
   }

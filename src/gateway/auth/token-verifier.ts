@@ -81,7 +81,7 @@ export class TokenVerifier {
   async verify(token: string, kind: 'token' | 'session' = 'token'): Promise<Caller> {
     try {
       const caller = await this.#callerOf(token)
-      if (caller.credential.kind !== kind) throw refusedToken('claims', `is not good as a ${WAYS[kind]}`)
+      if (caller.credential.kind !== kind) throw refusedToken('claims', `cannot be used as a ${WAYS[kind]}`)
       this.#count('accepted')
       return caller
     } catch (error) {
@@ -108,7 +108,7 @@ export class TokenVerifier {
     const { kid } = read.head
     const { iss } = read.claims
     const by = typeof iss === 'string' ? this.#issuers.get(iss) : undefined
-    if (by === undefined) throw refusedToken('unknown-issuer', 'is of an issuer that is not trusted here')
+    if (by === undefined) throw refusedToken('unknown-issuer', 'is from an issuer that is not trusted here')
     if (by.find(kid) === undefined) await by.refresh?.()
     const key = by.find(kid)
     if (key === undefined)
@@ -140,7 +140,7 @@ function verifySignature(
     if (error instanceof jwt.NotBeforeError) throw refusedToken('claims', 'is not valid yet')
     const { message } = error as Error
     if (/^jwt (audience|issuer)|^invalid (exp|nbf)/.test(message))
-      throw refusedToken('claims', 'is not for this gateway, or says no time')
-    throw refusedToken('signature', 'has a signature that is not right')
+      throw refusedToken('claims', 'is not for this gateway, or has no expiry time')
+    throw refusedToken('signature', 'has a wrong signature')
   }
 }

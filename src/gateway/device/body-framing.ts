@@ -83,7 +83,8 @@ class PlainFraming implements BodyFraming {
 
   walk(bytes: Buffer): FramedPieces {
     const data = bytes.subarray(0, this.#missingBytes)
-    if (data.length < bytes.length) this.fault = new MalformedAnswer('sent more than its Content-Length')
+    if (data.length < bytes.length)
+      this.fault = new MalformedAnswer('sent more bytes than its Content-Length')
     if (this.#missingBytes !== undefined) this.#missingBytes -= data.length
     if (data.length === 0) return { data: [], framed: [], open: NO_OPEN_CHUNK }
     return { data: [data], framed: [chunkHeader(data.length), data, CRLF], open: NO_OPEN_CHUNK }
@@ -181,7 +182,8 @@ class ChunkedFraming implements BodyFraming {
     else if (this.#state === 'end') throw new MalformedAnswer('sent bytes after the end of its answer')
     else {
       const expected = this.#state === 'data-cr' ? CR : LF
-      if (bytes[position] !== expected) throw new MalformedAnswer('sent a chunk that is longer than its size')
+      if (bytes[position] !== expected)
+        throw new MalformedAnswer('sent a chunk that is longer than its declared size')
       this.#state = this.#state === 'data-cr' ? 'data-lf' : 'size'
       walk.position += 1
     }

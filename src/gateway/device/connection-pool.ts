@@ -60,8 +60,7 @@ export class ConnectionPool implements Disposable {
   }
 
   #connect(readSize = ANSWER_READ_SIZE): DeviceConnection {
-    if (this.#isClosed)
-      throw new CapfleetError('draining', `device ${this.#device.name} is not asked any more`)
+    if (this.#isClosed) throw new CapfleetError('draining', `device ${this.#device.name} is no longer used`)
     const { connectTimeoutMs } = this.#options
     const connection = new DeviceConnection(this.#device, { connectTimeoutMs, readSize }, () => {
       this.#open.delete(connection)

@@ -296,7 +296,7 @@ export class DeviceClient {
       read.release()
       bytes += piece.length
       if (bytes > bytesMax) {
-        const what = `sent more than ${bytesMax} bytes where fewer will do`
+        const what = `sent more than ${bytesMax} bytes, more than the limit for this answer`
         throw deviceProtocol(this.device.name, what)
       }
       yield piece

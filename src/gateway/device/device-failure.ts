@@ -21,8 +21,8 @@ function whyUnreachable(error: unknown, text: string): string {
   const trouble = certificateTrouble(error)
   if (trouble === undefined) return `cannot be reached (${text})`
   return trouble.whose === 'theirs'
-    ? `shows a certificate that is not trusted (${trouble.reason}); ca of the device names those that vouch for it`
-    : `does not take the gateway's certificate, or misses it (${trouble.reason}); cert and key of the device are what it is shown`
+    ? `shows a certificate that is not trusted (${trouble.reason}); ca of the device names the accepted authorities`
+    : `does not accept the gateway's certificate, or received none (${trouble.reason}); check cert and key of the device`
 }
 
 /** The device did something that the API does not allow; `what` continues "device X ...". */
@@ -38,7 +38,7 @@ export function deviceVanished(device: string, since: Date): CapfleetError {
   const sinceText = since.toISOString()
   return new CapfleetError(
     'device-unreachable',
-    `device ${device} is not asked: its directory has told of it no more since ${sinceText}`,
+    `device ${device} is not used: its directory has not listed it since ${sinceText}`,
     { members: { devices: [device], since: sinceText } },
   )
 }
@@ -47,16 +47,20 @@ export function deviceVanished(device: string, since: Date): CapfleetError {
 export function deviceReplaced(device: string): CapfleetError {
   return new CapfleetError(
     'device-replaced',
-    `device ${device} is another appliance than when this was ordered, with other packets; bring the former one back, or order again`,
+    `device ${device} is now a different appliance than when this was ordered, with different packets; bring the former one back, or place the order again`,
     { members: { devices: [device] } },
   )
 }
 
 /** The device ended its answer before its end. */
 export function deviceBrokeOff(device: string): CapfleetError {
-  return new CapfleetError('device-unreachable', `device ${device} closed the connection inside its answer`, {
-    members: { devices: [device] },
-  })
+  return new CapfleetError(
+    'device-unreachable',
+    `device ${device} closed the connection before the end of its answer`,
+    {
+      members: { devices: [device] },
+    },
+  )
 }
 
 /** The device let `limitMs` pass; `what` continues "device X did not ...". */

@@ -19,7 +19,7 @@ export function parseDeviceJson(
   text: string,
   { path }: { readonly path?: string } = {},
 ): unknown {
-  if (nestsTooDeep(text)) throw deviceProtocol(device, `sent JSON of more than ${DEPTH_MAX} levels`)
+  if (nestsTooDeep(text)) throw deviceProtocol(device, `sent JSON nested more than ${DEPTH_MAX} levels deep`)
   try {
     return JSON.parse(text.replace(/^\ufeff/, ''))
   } catch (cause) {
@@ -140,7 +140,7 @@ export class JsonList {
   #endsEntry(code: number): boolean {
     this.#depth += opens(code) ? 1 : -1
     if (this.#depth <= ENTRY_DEPTH_MAX) return this.#depth === 0
-    throw new MalformedAnswer(`sent a list with an entry of more than ${ENTRY_DEPTH_MAX} levels`)
+    throw new MalformedAnswer(`sent a list with an entry nested more than ${ENTRY_DEPTH_MAX} levels deep`)
   }
 
   /** Whether this bracket begins a member that is a list. */
@@ -162,12 +162,12 @@ export class JsonList {
     if (code === CLOSE_LIST) return 'rest'
     if (code === OPEN_OBJECT && this.#state !== 'comma') return 'entry'
     if (code === COMMA && this.#state === 'comma') return 'next'
-    throw new MalformedAnswer('sent a list with an entry that is no object')
+    throw new MalformedAnswer('sent a list with an entry that is not an object')
   }
 
   #keepRest(bytes: Buffer): void {
     this.#rest += bytes.toString('latin1')
-    if (this.#rest.length > REST_BYTES_MAX) throw new MalformedAnswer('sent a list with too much beside it')
+    if (this.#rest.length > REST_BYTES_MAX) throw new MalformedAnswer('sent a list with too much other data')
   }
 
   #hold(bytes: Buffer): void {

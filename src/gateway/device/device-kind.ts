@@ -109,8 +109,8 @@ export function refuseUnknownTo(profile: ForeignProfile, device: string, query: 
   if (query.localTimes !== undefined && (kind === 'legacy' || begin === undefined || end === undefined)) {
     const advice =
       kind === 'legacy'
-        ? 'takes no local times: write TSBegin and TSEnd as epoch times, or with a zone'
-        : 'takes both times as local ones, or none: write TSBegin and TSEnd the same way'
+        ? 'does not support local times: give TSBegin and TSEnd as epoch times, or with a zone'
+        : 'supports local times only for both TSBegin and TSEnd: give both in the same form'
     throw new CapfleetError('bad-parameter', `device ${device} ${advice}`, {
       param: begin === undefined ? 'TSBegin' : 'TSEnd',
       members: { devices: [device] },
@@ -163,7 +163,7 @@ export function passedOver(target: string, headers: Headers): string | undefined
 export function passedOverBy(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'device-protocol',
-    `device ${device} is not of capfleet, as it was taken for, and may have passed over ${name}; ask again, or set kind: api for it`,
+    `device ${device} does not run capfleet as assumed, and may have ignored ${name}; ask again, or set kind: api for it`,
     { param: name, members: { devices: [device] } },
   )
 }
@@ -172,7 +172,7 @@ export function passedOverBy(device: string, name: string): CapfleetError {
 export function unknownTo(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'bad-parameter',
-    `device ${device} is of another maker and does not know ${name} here; it would send other packets than were asked for: leave ${name} out`,
+    `device ${device} is from another vendor and does not support ${name} here; it would send packets other than those requested: leave ${name} out`,
     { param: name, members: { devices: [device] } },
   )
 }

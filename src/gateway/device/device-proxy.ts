@@ -260,7 +260,7 @@ class ProxiedCall {
     })
     request.once('upgrade', (_answer, socket) => {
       socket.destroy()
-      this.failed(deviceProtocol(name, 'switched protocols unasked'))
+      this.failed(deviceProtocol(name, 'switched protocols without being asked'))
     })
     // Whatever else ends the request without an answer.
     request.once('close', () => this.failed(deviceBrokeOff(name)))

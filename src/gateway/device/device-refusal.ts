@@ -69,11 +69,11 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   const problem = parseProblem(answer)
   const { code, text } = problem
   if ((status === 401 || status === 403) && answer.isAnonymous === true) {
-    const message = `device ${device} answers this to users only; send HTTP Basic credentials of the gateway`
+    const message = `device ${device} answers this only for authenticated users; send HTTP Basic credentials of the gateway`
     return hidden(new CapfleetError('unauthenticated', message, { members: { devices: [device] } }), text)
   }
   if (status === 401 || status === 403) {
-    const message = `device ${device} refused the gateway's credentials (status ${status}); ${loginAdvice(answer)}`
+    const message = `device ${device} rejected the gateway's credentials (status ${status}); ${loginAdvice(answer)}`
     return hidden(new CapfleetError('device-rejected', message, { members: { devices: [device] } }), text)
   }
   const retryAfterS = secondsOf(answer.retryAfter)
@@ -86,7 +86,7 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   const callersCode = wordedCode(answer)
   if (ownWords !== undefined && callersCode !== undefined) {
     const members = { devices: [device], deviceStatus: status }
-    const message = `device ${device} refuses the download (status ${status}) and says: ${ownWords}`
+    const message = `device ${device} rejected the download (status ${status}): ${ownWords}`
     return { error: new CapfleetError(callersCode, message, { members }), hiddenText: undefined }
   }
   if (code === undefined || ERROR_KINDS[code].status !== status) {
@@ -120,13 +120,13 @@ function wordsOf(body: string | undefined): string | undefined {
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-const REDIRECTED = '; redirects are not followed: configure the address where it answers'
+const REDIRECTED = '; redirects are not followed: configure the address that the device answers at'
 
 function loginAdvice({ wants = '' }: RefusedAnswer): string {
   const [scheme] = /^[A-Za-z][A-Za-z0-9-]{0,15}/.exec(wants) ?? []
   if (scheme === undefined || /\b(basic|bearer)\b/i.test(wants))
     return "check user, password and role in the gateway's configuration"
-  return `it wants ${scheme}, and the gateway can log in with Basic or a token only`
+  return `it requires ${scheme}, but the gateway can only log in with Basic or a token`
 }
 
 /** Too Many Requests, Service Unavailable: a device of another maker has no code for its limit. */

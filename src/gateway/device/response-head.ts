@@ -112,7 +112,7 @@ export class HeadCollector {
       if (end < 0) break
       const head = parseResponseHead(collected.toString('latin1', this.#begin, end))
       this.#begin = end + 4
-      if (head.status === 101) throw new MalformedAnswer('switched protocols unasked')
+      if (head.status === 101) throw new MalformedAnswer('switched protocols without being asked')
       if (head.status >= 200) return { head, bodyFrom: this.#begin - earlierBytes }
     }
     this.#collected = earlierBytes === 0 ? Buffer.from(collected) : collected

@@ -116,9 +116,9 @@ export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
 }
 
 function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: ExportOptions): void {
-  if (query.follow) throw badParameter('Follow', 'is for a download that somebody watches; leave it out')
+  if (query.follow) throw badParameter('Follow', 'is for interactive downloads; leave it out')
   if (partTimeNs !== undefined && partBytes !== undefined)
-    throw badParameter('PartBytes', 'and PartTime both cut the export into files; give one of them')
+    throw badParameter('PartBytes', 'and PartTime both split the export into files; give one of them')
   if (partTimeNs === undefined) return
   if (query.kind === 'single')
     throw badParameter(
@@ -127,14 +127,14 @@ function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: Export
     )
   const { localTimes, maxBytes, maxPackets, tsMaxNs } = query
   if (localTimes !== undefined)
-    throw badParameter('PartTime', 'needs times that the gateway can read: give TSZone, or epoch times')
+    throw badParameter('PartTime', 'needs times that the gateway can convert: give TSZone, or epoch times')
   if (maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined)
-    throw badParameter('PartTime', 'does not go with MaxBytes, MaxPackets and TSMax; leave them out')
+    throw badParameter('PartTime', 'cannot be combined with MaxBytes, MaxPackets or TSMax; leave them out')
   const parts = (query.endNs - query.beginNs) / partTimeNs
   if (parts >= PARTS_MAX)
     throw badParameter(
       'PartTime',
-      `would make ${parts} files, at most ${PARTS_MAX} are possible; give a longer time`,
+      `would make ${parts} files, but at most ${PARTS_MAX} are allowed; give a longer time`,
     )
 }
 

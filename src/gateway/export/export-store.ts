@@ -467,7 +467,7 @@ function parsed<Value>(json: string | undefined): Value | undefined {
 function tooMany(running: number, max: number): CapfleetError {
   return new CapfleetError(
     'user-quota',
-    `you have ${running} exports that have not ended, at most ${max} are possible; wait for one or cancel one`,
+    `you have ${running} exports that have not ended, and at most ${max} are allowed; wait for one or cancel one`,
     { retryAfterS: 60 },
   )
 }
@@ -475,7 +475,7 @@ function tooMany(running: number, max: number): CapfleetError {
 export function otherOrder(what: 'export' | 'schedule', id: string): CapfleetError {
   return new CapfleetError(
     'idempotency-conflict',
-    `this Idempotency-Key stands for ${what} ${id}, which was ordered with other parameters; choose another key`,
+    `this Idempotency-Key was used for ${what} ${id}, which was ordered with other parameters; choose another key`,
     { members: { [`${what}Id`]: id } },
   )
 }

@@ -12,6 +12,6 @@ export function targetOf({ targets }: Pick<ExportParts, 'targets'>, { target }: 
   if (found !== undefined) return found
   throw new CapfleetError(
     'export-target-unavailable',
-    `exports.targets has no "${target}" any more; put it back, or cancel the export`,
+    `exports.targets no longer has "${target}"; put it back, or cancel the export`,
   )
 }

@@ -169,6 +169,6 @@ function recordOf(fields: Readonly<Record<string, string>>): ScheduleRecord | un
 function tooMany(kept: number): CapfleetError {
   return new CapfleetError(
     'user-quota',
-    `you have ${kept} schedules, at most ${PER_USER_MAX} are possible; remove one`,
+    `you have ${kept} schedules, and at most ${PER_USER_MAX} are allowed; remove one`,
   )
 }

@@ -98,7 +98,7 @@ export class Rest {
   end(): void {
     if (this.#known.length > 0) throw packetsChanged(this.#devices)
     if (this.hasBegun) return
-    throw badParameter('Offset', `is ${this.#bytes}, the whole file has ${this.#at} bytes`)
+    throw badParameter('Offset', `is ${this.#bytes}, but the whole file has ${this.#at} bytes`)
   }
 }
 
@@ -129,7 +129,7 @@ class KnownBytes {
 function packetsChanged(devices: readonly string[]): CapfleetError {
   return new CapfleetError(
     'aged-out',
-    'the packets that were delivered are not the same any more: some were overwritten; ask for the rest by TSBegin',
+    'the packets already delivered have changed: some were overwritten; request the rest with TSBegin',
     { members: { devices } },
   )
 }
@@ -138,7 +138,7 @@ function packetsChanged(devices: readonly string[]): CapfleetError {
 function unreadableAgain(devices: readonly string[], cause: CapfleetError): CapfleetError {
   return new CapfleetError(
     'aged-out',
-    `the packets that were delivered cannot be read again, because ${cause.message}; ask for the rest by TSBegin`,
+    `the packets already delivered cannot be read again, because ${cause.message}; request the rest with TSBegin`,
     { members: { devices }, cause },
   )
 }

@@ -39,11 +39,11 @@ export async function* decode({
       for await (const chunk of decodeSome(encoding, reader)) {
         bytes += chunk.byteLength
         if (!isOurs && bytes > UNGUARDED_BYTES && bytes > reader.readBytes * RATIO_MAX) {
-          throw deviceProtocol(device, `sent what decompresses to more than ${RATIO_MAX} times its size`)
+          throw deviceProtocol(device, `sent data that decompresses to more than ${RATIO_MAX} times its size`)
         }
         yield chunk
       }
-      if (reader.takenBytes === takenBytes) throw deviceProtocol(device, 'sent bytes that no decoder takes')
+      if (reader.takenBytes === takenBytes) throw deviceProtocol(device, 'sent bytes that cannot be decoded')
     }
   } catch (error) {
     throw isZlibError(error)

@@ -28,7 +28,7 @@ export async function refuseLostCaptures(
   if (page.captures.length < most && !page.hasMore) return
   throw new CapfleetError(
     'bad-parameter',
-    `the range reaches into more than ${LEGACY_CAPTURES_MAX} captures of device ${device}, whose only path, /pcap/timerange, crosses no more; shorten the range, or download the captures by their names`,
+    `the range reaches into more than ${LEGACY_CAPTURES_MAX} captures of device ${device}, whose only path, /pcap/timerange, supports no more; shorten the range, or download the captures by name`,
     { param: 'TSEnd', members: { devices: [device] } },
   )
 }
@@ -46,6 +46,6 @@ export async function explained(
   const holding = await captures.holding(captureName, { maxAgeMs: 0, signal }).catch(() => undefined)
   if (holding?.match !== 'full') return error
   const [path] = target.split('?')
-  const message = `${error.message}; it lists the capture ${captureName}, so that it seems to lack the path ${path}`
+  const message = `${error.message}; it lists the capture ${captureName}, so it probably does not have the path ${path}`
   return new CapfleetError('device-protocol', message, { members: { devices: [name] }, cause: error })
 }

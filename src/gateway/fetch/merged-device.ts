@@ -247,7 +247,7 @@ export class MergedDevice {
 function outOfOrder(device: string): CapfleetError {
   return new CapfleetError(
     'device-protocol',
-    `device ${device} was continued by time after it broke off, but its packets are not in the order of time: some may be missing`,
+    `device ${device} was resumed by time after its stream broke off, but its packets are not in time order: some may be missing`,
     { members: { devices: [device] }, cause: CANNOT_CONTINUE },
   )
 }

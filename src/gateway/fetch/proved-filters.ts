@@ -29,7 +29,7 @@ export async function proveFilters(
   }
   throw deviceProtocol(
     device,
-    'has not shown that it filters packets (it took a filter that is none), and you may have packets that pass your filter only',
+    'has not shown that it filters packets (it accepted an invalid filter), and you may only receive packets that pass your filter',
   )
 }
 
@@ -62,5 +62,5 @@ export function refuseIgnored(
   const ignored = parseIgnoredNames(head.headers['capfleet-ignored'])
   const [name] = ignored.filter((one) => one !== 'After' && asked.has(one))
   if (name === undefined) return
-  throw deviceProtocol(device, `does not know ${name}, and would send something else than was asked for`)
+  throw deviceProtocol(device, `does not support ${name}, and would send something other than requested`)
 }

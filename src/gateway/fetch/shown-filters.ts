@@ -77,10 +77,7 @@ export async function awaitShownFilters(
     for (const name of names) shown.set(keyOf(name), performance.now())
     return 'all'
   }
-  throw deviceProtocol(
-    device,
-    'does not find a packet again by its time, so that it cannot show that it filters',
-  )
+  throw deviceProtocol(device, 'does not find a packet again by its time, so it cannot show that it filters')
 }
 
 /** What asks for all packets of a moment in a download of the same kind; of a whole capture there is nothing less. */

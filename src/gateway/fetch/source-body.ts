@@ -193,7 +193,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     if (this.#announcesCompletion && !isWhole(this.#stream.trailers)) {
       throw deviceProtocol(
         this.#device,
-        'ended its stream without the completion trailer: the stream was cut',
+        'ended its stream without the completion trailer: the stream was cut off',
       )
     }
     await this.#guard.finish()

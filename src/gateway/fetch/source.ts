@@ -143,7 +143,7 @@ async function refusePackets(
     read.release()
   }
   if (isEmpty) return
-  throw deviceProtocol(device, 'has packets that came after it was to show that it filters; ask again')
+  throw deviceProtocol(device, 'had no packets when its filtering was checked, and has some now; ask again')
 }
 
 /** The file header, or what there is of a compressed stream, and the parts in which it came. */
@@ -187,7 +187,7 @@ function restAsFile(device: string, stream: DeviceStream, { bytes, header }: Aft
 function cannotSkip(device: string): CapfleetError {
   return new CapfleetError(
     'not-implemented',
-    `device ${device} cannot begin inside a download (After=), so that it cannot be continued; ask for the rest by TSBegin`,
+    `device ${device} cannot start inside a download (After=), so the download cannot be resumed; request the rest with TSBegin`,
     { members: { devices: [device] }, cause: CANNOT_CONTINUE },
   )
 }

@@ -71,8 +71,9 @@ export class CallLimits {
     const { callsMax, callsPerUserMax } = this.#limits
     const keys = [device, `${device} ${user}`]
     const [ofAll = 0, ofUser = 0] = keys.map((key) => this.#running.get(key) ?? 0)
-    if (ofUser >= callsPerUserMax) throw tooMany(`${ofUser} calls of yours run on device ${device}`)
-    if (ofAll >= callsMax) throw tooMany(`${ofAll} calls run on device ${device}`)
+    if (ofUser >= callsPerUserMax)
+      throw tooMany(`${ofUser} of your calls are already running on device ${device}`)
+    if (ofAll >= callsMax) throw tooMany(`${ofAll} calls are already running on device ${device}`)
     for (const key of keys) this.#add(key, 1)
     return {
       [Symbol.dispose]: () => {
@@ -89,11 +90,7 @@ export class CallLimits {
 }
 
 function tooMany(what: string): CapfleetError {
-  return new CapfleetError(
-    'too-many-requests',
-    `${what} already, as many as may; try again when one has ended`,
-    {
-      retryAfterS: RETRY_AFTER_S,
-    },
-  )
+  return new CapfleetError('too-many-requests', `${what}, which is the limit; try again when one has ended`, {
+    retryAfterS: RETRY_AFTER_S,
+  })
 }

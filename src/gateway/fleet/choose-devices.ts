@@ -30,7 +30,7 @@ export function chooseSources(
   if (devices.length > 0) return devices
   throw new CapfleetError(
     'no-device',
-    'there is no device to read from: the fleet has none as yet, or none of it is within your bounds',
+    'there is no device to read from: the fleet has no devices yet, or none of them is within your bounds',
     { retryAfterS: RETRY_AFTER_S },
   )
 }

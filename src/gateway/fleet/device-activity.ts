@@ -10,7 +10,7 @@ export function formatActivity(device: string, text: string, bucketCount: number
   const activity = (parseDeviceJson(device, text) ?? {}) as Record<string, unknown>
   const { packets, bytes, exact, gaps, dropped, trimmed, damaged } = activity
   if (!areCounts(packets, bucketCount) || !areCounts(bytes, bucketCount))
-    throw deviceProtocol(device, `sent an activity without counts of ${bucketCount} parts of the range`)
+    throw deviceProtocol(device, `sent an activity without counts for ${bucketCount} parts of the range`)
   return JSON.stringify({
     device,
     packets,

@@ -7,8 +7,8 @@ const RETRY_AFTER_S = 2
 export function discoveryPending(): CapfleetError {
   return new CapfleetError(
     'discovery-pending',
-    'it is not known yet which devices there are: a directory of deviceDiscovery has not answered yet; ' +
-      'ask again, or name devices that are known (Device=)',
+    'the list of devices is not known yet: a directory of deviceDiscovery has not answered yet; ' +
+      'ask again, or name known devices (Device=)',
     { retryAfterS: RETRY_AFTER_S },
   )
 }

@@ -99,7 +99,7 @@ export function statusOf(replies: readonly DeviceReply[]): 200 | 207 {
  */
 export function asJson(device: string, text: string): string {
   if (!/^\s*[[{]/.test(text)) return JSON.stringify(text)
-  if (nestsTooDeep(text)) throw deviceProtocol(device, 'sent JSON of too many levels')
+  if (nestsTooDeep(text)) throw deviceProtocol(device, 'sent JSON that is nested too deep')
   try {
     JSON.parse(text)
     return text

@@ -22,7 +22,7 @@ export function holderOf(name: string, holdings: readonly DeviceHolding[]): stri
   if (holders.length <= 1) return holders[0]
   throw new CapfleetError(
     'ambiguous-capture',
-    `the capture ${name} is on several devices (${holders.join(', ')}); choose one by Device=`,
+    `the capture ${name} is on several devices (${holders.join(', ')}); choose one with Device=`,
     { param: 'StreamName', members: { candidates: holders } },
   )
 }
@@ -40,7 +40,7 @@ export function holderUnknown(name: string, unreachable: readonly UnreachableDev
   const { code, message, details } = first.error
   return new CapfleetError(
     code,
-    `no device that answered has a capture ${name}; whether ${named} ${devices.length === 1 ? 'has' : 'have'} it is unknown: ${message}`,
+    `no device that answered has a capture ${name}; it is unknown whether ${named} ${devices.length === 1 ? 'has' : 'have'} it: ${message}`,
     { param: 'StreamName', retryAfterS: details.retryAfterS, members: { devices }, cause: first.error },
   )
 }
@@ -48,7 +48,7 @@ export function holderUnknown(name: string, unreachable: readonly UnreachableDev
 /** Says that no device has the capture; `names` are some that they have. */
 export function unknownCapture(name: string, names: readonly string[]): CapfleetError {
   const near = nearestNames(name, names.filter(isAskedName))
-  const hint = near.length === 0 ? '/stream/list shows all' : `did you mean ${near.join(', ')}?`
+  const hint = near.length === 0 ? '/stream/list lists all captures' : `did you mean ${near.join(', ')}?`
   return new CapfleetError('unknown-capture', `no device has a capture ${name}; ${hint}`, {
     param: 'StreamName',
     members: { candidates: near },

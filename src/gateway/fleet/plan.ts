@@ -61,7 +61,7 @@ export function planDownload(
   if (devices.length > devicesMax) {
     throw new CapfleetError(
       'bad-parameter',
-      `Device chooses ${devices.length} devices, one download may have ${devicesMax}; choose fewer`,
+      `Device selects ${devices.length} devices, but one download may use at most ${devicesMax}; select fewer`,
       { param: 'Device' },
     )
   }
@@ -175,7 +175,7 @@ function planRelay(query: BoundedQuery, device: string): DownloadPlan {
 function followedByMany(devices: readonly string[]): CapfleetError {
   return new CapfleetError(
     'bad-parameter',
-    `Follow is for one device, Device chooses ${devices.length}; follow each of them by itself`,
+    `Follow is for one device, but Device selects ${devices.length}; follow each of them separately`,
     { param: 'Follow' },
   )
 }

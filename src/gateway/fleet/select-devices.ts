@@ -75,9 +75,9 @@ const BYTES_MAX = 4_096
 function refuseLong(selection: string, param: string): void {
   const bytes = Buffer.byteLength(selection)
   if (bytes > BYTES_MAX)
-    throw badParameter(param, `has ${bytes} bytes, at most ${BYTES_MAX}; choose by globs`)
+    throw badParameter(param, `has ${bytes} bytes, but at most ${BYTES_MAX} are allowed; use globs`)
   const words = selection.split(',', WORDS_MAX + 1).length
-  if (words > WORDS_MAX) throw badParameter(param, `has more than ${WORDS_MAX} words; choose by globs`)
+  if (words > WORDS_MAX) throw badParameter(param, `has more than ${WORDS_MAX} words; use globs`)
 }
 
 function matcherOf(word: string): (device: Selectable) => boolean {

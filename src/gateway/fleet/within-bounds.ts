@@ -21,11 +21,11 @@ export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds
   const { filterBpf, filterDecap } = query
   if (filterDecap)
     throw outOfBounds(
-      'looks into tunnels, and your filter at packets as they were captured',
+      'looks into tunnels, but your filter applies to packets as they were captured',
       'FilterBPFDecap',
     )
   if (filterBpf !== undefined && !isEnclosed(filterBpf))
-    throw new CapfleetError('bad-bpf', 'FilterBPF has parentheses that do not match', { param: 'FilterBPF' })
+    throw new CapfleetError('bad-bpf', 'FilterBPF has unmatched parentheses', { param: 'FilterBPF' })
   return withFilters(query, filters)
 }
 
@@ -37,15 +37,12 @@ export function withFilters(query: DownloadQuery, forcedFilters: readonly string
 const NS_PER_S = 1_000_000_000n
 
 function refuseLongSpan({ kind, beginNs, endNs, localTimes }: DownloadQuery, spanMaxS: number): void {
-  const ask = `you may have ${spanMaxS} s at once`
+  const ask = `you may request at most ${spanMaxS} s at once`
   if (kind === 'single')
-    throw outOfBounds(`${ask}: give a part of the capture, with Start and Stop`, 'StreamName')
+    throw outOfBounds(`${ask}: request a part of the capture with Start and Stop`, 'StreamName')
   if (localTimes !== undefined)
-    throw outOfBounds(
-      `${ask}: give TSZone, or epoch times, so that it can be seen how long that is`,
-      'TSBegin',
-    )
-  if (isLongerThan(endNs - beginNs, spanMaxS)) throw outOfBounds(`${ask}, ask for less`, 'TSEnd')
+    throw outOfBounds(`${ask}: give TSZone, or epoch times, so that the length can be checked`, 'TSBegin')
+  if (isLongerThan(endNs - beginNs, spanMaxS)) throw outOfBounds(`${ask}; request less`, 'TSEnd')
 }
 
 export function isLongerThan(spanNs: bigint, limitS: number): boolean {

@@ -26,7 +26,7 @@ export async function fenceEntries(
       if (!silent.includes(true) || lost.signal.aborted) return
       log.error('lease.fenced', { id: request.id, devices: request.devices })
       onCut()
-      lost.abort(schedulerUnavailable(new Error('Redis has been away for too long')))
+      lost.abort(schedulerUnavailable(new Error('Redis has been unreachable for too long')))
     }),
   )
 }

@@ -14,7 +14,7 @@ export interface DeliveredEnd {
 }
 
 /** The cause of the error when it is of no use to ask the device again: it gives other packets now, or cannot. */
-export const CANNOT_CONTINUE = new Error('the stream cannot be continued')
+export const CANNOT_CONTINUE = new Error('the stream cannot be resumed')
 
 /**
  * Opens the new stream, checks that the delivered packets are at its beginning and resolves to the
@@ -32,7 +32,7 @@ export async function afterDelivered(
     header.linkType === end.header.linkType &&
     header.nanoseconds === end.header.nanoseconds &&
     header.isBigEndian === end.header.isBigEndian
-  if (!isSame) throw changed(name, 'the file header is another one')
+  if (!isSame) throw changed(name, 'the file header is different')
   const { mark } = end
   const skipped = await input.skip(mark.packets)
   if (skipped.packets < mark.packets) {
@@ -41,7 +41,7 @@ export async function afterDelivered(
   const { firstNs, lastNs } = input.figures
   const isOtherTime = end.ns !== undefined && (firstNs !== end.ns || lastNs !== end.ns)
   if (isOtherTime) throw changed(name, 'the packets at the last timestamp are gone')
-  if (skipped.hash !== mark.hash) throw changed(name, 'the last delivered packets are others')
+  if (skipped.hash !== mark.hash) throw changed(name, 'the last delivered packets are different')
   const remaining = input.remaining()
   return {
     next: () => remaining.next(),
@@ -53,7 +53,7 @@ export async function afterDelivered(
 function changed(name: string, what: string): CapfleetError {
   return new CapfleetError(
     'device-protocol',
-    `${name}: after it broke off the stream cannot be continued: ${what}`,
+    `${name}: the stream broke off and cannot be resumed: ${what}`,
     { members: { devices: [name] }, cause: CANNOT_CONTINUE },
   )
 }

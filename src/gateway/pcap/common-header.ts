@@ -42,7 +42,7 @@ function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {
   const list = inputs.map(({ name, header }) => `${name} ${describeLinkType(header.linkType)}`).join(', ')
   return new CapfleetError(
     'mixed-link-type',
-    `One PCAP cannot hold several link types (${list}); ask for devices of one link type by Device=`,
+    `One PCAP cannot contain several link types (${list}); choose devices of one link type with Device=`,
     {
       param: 'Device',
       members: { linkTypes: Object.fromEntries(inputs.map((i) => [i.name, i.header.linkType])) },

@@ -127,7 +127,7 @@ export async function checkRedisServer(redis: Redis): Promise<void> {
   if (policy !== 'noeviction') {
     throw new CapfleetError(
       'bad-config',
-      `redis: maxmemory-policy is ${policy}, so Redis may throw leases away; set it to noeviction`,
+      `redis: maxmemory-policy is ${policy}, so Redis may evict leases; set it to noeviction`,
       { param: 'redis.url' },
     )
   }
@@ -142,7 +142,7 @@ async function readServerInfo(redis: Redis): Promise<string> {
   } catch (cause) {
     const { message } = cause as Error
     if (REFUSAL.test(message)) {
-      throw new CapfleetError('bad-config', `redis.password: Redis lets us not in (${message})`, {
+      throw new CapfleetError('bad-config', `redis.password: Redis rejected the password (${message})`, {
         cause,
         param: 'redis.password',
       })

@@ -57,11 +57,11 @@ export async function findPrivateRedis(
       if (performance.now() >= endMs) {
         throw new CapfleetError(
           'bad-config',
-          `redis.url is not set, and no gateway has its private Redis in ${home}; start the gateway first, or set redis.url`,
+          `redis.url is not set, and no gateway runs a private Redis in ${home}; start the gateway first, or set redis.url`,
           { param: 'redis.url', cause },
         )
       }
-      if (!isTold) log.warn('redis.awaited', { waitedS: 0, message: `no gateway has made ${path}` })
+      if (!isTold) log.warn('redis.awaited', { waitedS: 0, message: `no gateway has created ${path}` })
       await delay(POLL_MS, undefined, { signal })
     }
   }
@@ -145,7 +145,7 @@ async function waitUntilReady(socketPath: string, server: SupervisedServer): Pro
     if (performance.now() > limitMs) {
       throw new CapfleetError(
         'scheduler-unavailable',
-        `the private Redis did not start: ${server.lastWords() || 'it said nothing'}`,
+        `the private Redis did not start: ${server.lastWords() || 'it printed nothing'}`,
       )
     }
     await delay(POLL_MS)

@@ -85,7 +85,7 @@ function refuseContradictions(settings: Contradictable, context: z.RefinementCtx
     context.addIssue({ code: 'custom', path: [name], message })
   const hasSentinels = sentinels.length > 0
   if (hasSentinels && url !== undefined)
-    refuse('sentinels', 'must not be set beside redis.url: they tell where Redis is')
+    refuse('sentinels', 'must not be set beside redis.url: they give the address of Redis')
   if (!hasSentinels && sentinelPassword !== undefined)
     refuse('sentinelPassword', 'needs redis.sentinels; the password of Redis is redis.password')
   if (user !== undefined && password === undefined) refuse('password', 'must be set beside redis.user')

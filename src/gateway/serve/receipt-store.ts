@@ -240,5 +240,8 @@ function unreachable(cause: unknown): CapfleetError {
 
 const REPLICA_LOST = {
   status: 'failed',
-  error: { code: 'replica-lost', detail: 'the gateway that served this download ended before it' },
+  error: {
+    code: 'replica-lost',
+    detail: 'the gateway that served this download stopped before the download ended',
+  },
 } as const

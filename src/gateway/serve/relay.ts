@@ -34,7 +34,7 @@ export interface RelayExchange {
   readonly onHanded: () => void
 }
 
-export const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client took nothing for too long')
+export const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client read nothing for too long')
 
 /**
  * Answers with the body; resolves when all of it has left. When it cannot be completed, the client's connection
@@ -118,5 +118,5 @@ class Relay {
 
 const CHUNK_TOO_SHORT = new CapfleetError(
   'aged-out',
-  'the packets of the device are not the same any more: it promised more of them before',
+  'the packets of the device have changed: it announced more of them before',
 )

@@ -44,7 +44,7 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, given: Gi
   if (same || alone) return
   throw badParameter(
     'Resume',
-    `continues exactly what request ${receipt.id} asked of ${receipt.path}; repeat that address, or give Resume and Offset alone`,
+    `resumes exactly what request ${receipt.id} requested from ${receipt.path}; repeat that address, or give only Resume and Offset`,
   )
 }
 
@@ -56,7 +56,7 @@ export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadP
   if (asked.compression !== 'none') {
     throw badParameter(
       'Resume',
-      `cannot continue request ${id}: its body was compressed; ask for it again with Compression=none`,
+      `cannot resume request ${id}: its body was compressed; request it again with Compression=none`,
     )
   }
   return planDownload(asked, resume.devices, devicesMax)
@@ -71,12 +71,9 @@ function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt):
   if (isLastWord && lacking.length === 0) return
   const what =
     lacking.length === 0
-      ? 'may have gone on without a device'
-      : `went on without packets of ${lacking.join(', ')}`
-  throw badParameter(
-    'Resume',
-    `cannot continue request ${id}: it ${what} (OnError=partial); ask for it again`,
-  )
+      ? 'may have continued without a device'
+      : `continued without packets of ${lacking.join(', ')}`
+  throw badParameter('Resume', `cannot resume request ${id}: it ${what} (OnError=partial); request it again`)
 }
 
 /** The options of the first request that shape the body; the rest is the new one's own. */
@@ -117,7 +114,7 @@ function refuseUnknownEnd({ status, error, resume }: StoredReceipt): void {
   if (isRefused || resume.isHanded) return
   throw badParameter(
     'Resume',
-    'needs Offset=<size of your file in bytes> beside it: only the client knows how much of this download arrived',
+    'also needs Offset=<size of your file in bytes>: only the client knows how much of this download arrived',
   )
 }
 
@@ -130,6 +127,6 @@ function refuseBadOffset(receipt: StoredReceipt, offsetBytes: bigint, fileBytes:
   if (!known || offsetBytes <= fileBytes) return
   throw badParameter(
     'Offset',
-    `is ${offsetBytes}, but only ${fileBytes} bytes of packets were sent; what follows marks the cut: truncate -s ${fileBytes} <your file>, then Offset=${fileBytes}`,
+    `is ${offsetBytes}, but only ${fileBytes} bytes of packets were sent; the rest of your file only marks the cut: truncate -s ${fileBytes} <your file>, then Offset=${fileBytes}`,
   )
 }

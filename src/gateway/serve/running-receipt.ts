@@ -120,7 +120,7 @@ export class RunningReceipt {
 /** An error as a receipt tells it; a defect is not described to callers. */
 export function reportedError(error: unknown): ReportedError {
   if (error instanceof CapfleetError) return { code: error.code, detail: error.message }
-  return { code: 'internal-error', detail: 'the request met a defect; the log has the details' }
+  return { code: 'internal-error', detail: 'the request hit an internal error; the log has the details' }
 }
 
 function receiptDevice(report: DeviceResult, download: DownloadStatus): ReceiptDevice {

@@ -71,7 +71,7 @@ export async function serveDownload(
   await new Download(plan, parts, exchange).serve()
 }
 
-const CLIENT_GONE = new Error('the client has gone')
+const CLIENT_GONE = new Error('the client disconnected')
 
 class Download {
   readonly #plan: DownloadPlan

@@ -52,7 +52,7 @@ export function watchReader(
 
 const TOO_SLOW = new CapfleetError(
   'client-timeout',
-  'the client took less than 1 MiB for too long while others waited for the device; ask again, or for less',
+  'the client read less than 1 MiB for too long while others waited for the device; try again, or request less',
 )
 
 class Parking implements Disposable {

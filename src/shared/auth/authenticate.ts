@@ -60,7 +60,7 @@ export function refuseWithout(needed: Scope, { name, scopes }: Caller): void {
   if (scopes.has(needed)) return
   throw new CapfleetError(
     'insufficient-scope',
-    `${name} may not do this: it needs the scope ${needed}, which the role ${roleWith(needed)} has`,
+    `${name} may not do this: it requires the scope ${needed}, which the role ${roleWith(needed)} has`,
     { members: { scopes: [...scopes], needed } },
   )
 }
@@ -93,8 +93,8 @@ async function callerOf(
 function withoutCredentials({ tokens }: Vouchers, openedBy: string | undefined): CapfleetError {
   const ways = ['HTTP Basic credentials (curl -u NAME:PASSWORD)']
   if (tokens !== undefined) ways.push('a token (curl -H "Authorization: Bearer TOKEN")')
-  const hint = openedBy === undefined ? '' : `; the setting ${openedBy}: true opens it to everybody`
-  return unauthenticated(`this path needs a user; send ${ways.join(' or ')}${hint}`)
+  const hint = openedBy === undefined ? '' : `; the setting ${openedBy}: true opens it to everyone`
+  return unauthenticated(`this path requires a login; send ${ways.join(' or ')}${hint}`)
 }
 
 function unauthenticated(message: string): CapfleetError {

@@ -87,7 +87,7 @@ export class LoginGate {
   async #verify(caller: LoginCaller, look: () => Promise<boolean>): Promise<boolean> {
     this.#refuseInPause(caller)
     if (!this.#turns.hasRoomFor(caller.address))
-      throw this.#refusal('many logins are waiting already', QUEUE_FULL_RETRY_S)
+      throw this.#refusal('too many logins are already waiting', QUEUE_FULL_RETRY_S)
     using _turn = await this.#turns.acquire(UNTIL_DONE, caller.address)
     // Others of this caller may have been wrong while this one waited.
     this.#refuseInPause(caller)
@@ -105,7 +105,7 @@ export class LoginGate {
     const ends = keys.map((key) => this.#failures.get(key)?.pauseEndMs ?? 0)
     const leftMs = Math.max(...ends) - performance.now()
     if (leftMs <= 0) return
-    throw this.#refusal('there were too many wrong passwords', Math.ceil(leftMs / 1_000))
+    throw this.#refusal('too many wrong passwords were given', Math.ceil(leftMs / 1_000))
   }
 
   #refusal(reason: string, retryAfterS: number): CapfleetError {

@@ -50,7 +50,7 @@ const usersSchema = z.strictObject({
       const names = users.map(({ name }) => name)
       const twice = names.findIndex((name, index) => names.indexOf(name) < index)
       if (twice >= 0) {
-        const message = `names ${names[twice]} again; a user has one entry, whose bounds count`
+        const message = `names ${names[twice]} again; each user must have exactly one entry`
         context.addIssue({ code: 'custom', path: [twice, 'name'], message })
       }
     }),
@@ -133,7 +133,8 @@ export class UsersFile {
     this.#entries = new Map(stored.map((user) => [user.name, nextEntry(before.get(user.name), user)]))
     for (const [name, { stored: was, revoke, replace }] of before) {
       const now = this.#entries.get(name)?.stored
-      if (now?.password !== was.password) replace.abort(unauthenticated(`${name} has another password now`))
+      if (now?.password !== was.password)
+        replace.abort(unauthenticated(`the password of ${name} was changed`))
       if (now === undefined || !isSameSince(now, was))
         revoke.abort(unauthenticated(`the user ${name} has been removed`))
       else if (mayLess(now, was)) revoke.abort(rightsTaken(now))
@@ -191,7 +192,7 @@ async function readUsers(path: string, { bounds }: UsersOptions): Promise<readon
   if (bounded === undefined) return users
   throw new CapfleetError(
     'bad-config',
-    `${path}: user ${bounded.name} has bounds (devices, filter, spanMaxS, bytesPerDay, streamsMax), which only a gateway knows`,
+    `${path}: user ${bounded.name} has bounds (devices, filter, spanMaxS, bytesPerDay, streamsMax), which only a gateway supports`,
   )
 }
 
@@ -272,8 +273,5 @@ function unauthenticated(message: string): CapfleetError {
 }
 
 function rightsTaken({ name, role }: User): CapfleetError {
-  return new CapfleetError(
-    'insufficient-scope',
-    `the user ${name} may do less from now on; the role is ${role}`,
-  )
+  return new CapfleetError('insufficient-scope', `the user ${name} has fewer rights now; the role is ${role}`)
 }

@@ -50,5 +50,5 @@ function refuseUnusable({ ca, cert, key }: ClientTls): void {
   if (ca !== undefined) new X509Certificate(ca)
   if (cert === undefined || key === undefined) return
   if (new X509Certificate(cert).checkPrivateKey(createPrivateKey(key.reveal()))) return
-  throw new Error('the key is not that of the certificate')
+  throw new Error('the key does not belong to the certificate')
 }

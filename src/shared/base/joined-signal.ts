@@ -48,5 +48,5 @@ export class JoinedSignal implements Disposable {
 }
 
 function timedOut(timeoutMs: number): DOMException {
-  return new DOMException(`nothing within ${timeoutMs} ms`, 'TimeoutError')
+  return new DOMException(`no response within ${timeoutMs} ms`, 'TimeoutError')
 }

@@ -34,7 +34,7 @@ export function listenSchema(defaultPort: number) {
     .refine((listen) => listen.allowInsecure || !isInsecure(listen), {
       path: ['host'],
       message:
-        'is not of this machine alone, so passwords would cross the network readable: set listen.tls, or listen.allowInsecure: true where something in front encrypts',
+        'is not a loopback address, so passwords would cross the network unencrypted: set listen.tls, or set listen.allowInsecure: true if a proxy in front encrypts',
     })
     .prefault({})
 }
@@ -59,7 +59,7 @@ export function refuseNameTwice(setting: string) {
         context.addIssue({
           code: 'custom',
           path: [index, 'name'],
-          message: `"${name}" is the name of ${setting}[${first}] already`,
+          message: `"${name}" is already the name of ${setting}[${first}]`,
         })
       }
     }

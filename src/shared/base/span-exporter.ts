@@ -102,7 +102,7 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
       await answer.body?.cancel()
       if (!answer.ok) {
         if (!LATER.has(answer.status)) isWorthMore = false
-        throw new Error(`the collector answered with status ${answer.status}`)
+        throw new Error(`the collector returned status ${answer.status}`)
       }
       this.#count('sent', spans.length)
       if (this.#isFailing) log.info('tracing.sent-again')

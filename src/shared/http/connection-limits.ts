@@ -173,10 +173,10 @@ export function refusalOf(socket: Socket): CapfleetError | undefined {
 function refusal(reason: LimitReason): CapfleetError {
   const details = { retryAfterS: RETRY_AFTER_S }
   if (reason === 'total') {
-    const message = 'the server has as many connections as it can have; try again later'
+    const message = 'the server has reached its connection limit; try again later'
     return new CapfleetError('connections-exhausted', message, details)
   }
-  const message = 'your address has as many connections as one may have; close some or try again later'
+  const message = 'your address has reached its connection limit; close some connections or try again later'
   return new CapfleetError('too-many-requests', message, details)
 }
 

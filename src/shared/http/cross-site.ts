@@ -19,7 +19,7 @@ export function refuseCrossSite({ headers }: Pick<IncomingMessage, 'headers'>): 
       throw crossSite(`the header ${name} names another host`)
   }
   if (origin === undefined && referer === undefined && isOfBrowser(headers))
-    throw crossSite('a browser does not say which page asked')
+    throw crossSite('the browser does not say which page sent the request')
 }
 
 /** Whether a browser has sent it, by headers that no page can change. PowerShell pretends to be one. */
@@ -37,6 +37,6 @@ function hostOf(page: string): string | undefined {
 function crossSite(reason: string): CapfleetError {
   return new CapfleetError(
     'cross-site',
-    `a web page of another site asked for this (${reason}); open the address directly, or use a script`,
+    `a web page from another site sent this request (${reason}); open the address directly, or use a script`,
   )
 }

@@ -144,7 +144,7 @@ function requestSpan(
       'http.response.status_code': statusCode,
       'capfleet.request_id': state.requestId,
     },
-    error: isFailed ? (writableFinished ? `status ${statusCode}` : 'the answer was cut') : undefined,
+    error: isFailed ? (writableFinished ? `status ${statusCode}` : 'the response was cut off') : undefined,
   }
 }
 
@@ -183,7 +183,7 @@ function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
 /** Exported for the appliance, whose paths are looked up elsewhere. */
 export function noSuchPath(path: string): CapfleetError {
   const shown = path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX)}...` : path
-  return new CapfleetError('not-found', `there is nothing at ${shown}; /docs and REFERENCE.md list the paths`)
+  return new CapfleetError('not-found', `no such path: ${shown}; /docs and REFERENCE.md list the paths`)
 }
 
 /** Returns the code of the error. */
@@ -216,10 +216,10 @@ function toCapfleetError(thrown: unknown): CapfleetError {
   if (isUriError(thrown)) {
     return new CapfleetError(
       'bad-parameter',
-      'the address holds a percent sign that starts no valid %XX sequence',
+      'the address contains a percent sign that does not start a valid %XX sequence',
     )
   }
-  return new CapfleetError('internal-error', 'the request met a defect; the log has the details', {
+  return new CapfleetError('internal-error', 'the request hit an internal error; the log has the details', {
     cause: thrown,
   })
 }

@@ -16,7 +16,7 @@ export function refuseLaterRange({ method, headers }: IncomingMessage, wayOn: st
   if (range === undefined || ifRange !== undefined || method !== 'GET' || !beginsLater(range)) return
   throw new CapfleetError(
     'range-unsupported',
-    `a download is made again for each request, and ${range} may not match the bytes that the client has; ${wayOn}`,
+    `a download is produced again for each request, so ${range} may not match the bytes that the client has; ${wayOn}`,
     { param: 'Range' },
   )
 }

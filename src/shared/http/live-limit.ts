@@ -39,7 +39,7 @@ export class LiveLimit {
     const { clientsMax, callerClientsMax } = this.#settings
     if (this.#places.size >= clientsMax) throw exhausted(`${clientsMax} clients follow`)
     const mine = [...this.#places].filter((place) => place.caller.id === caller.id)
-    if (mine.length >= callerClientsMax) throw exhausted(`${callerClientsMax} clients of yours follow`)
+    if (mine.length >= callerClientsMax) throw exhausted(`${callerClientsMax} of your clients follow`)
     const users = [...this.#places].filter((place) => place.caller.user === caller.user)
     const userMax = Math.max(callerClientsMax, Math.ceil(clientsMax / USER_SHARE))
     if (users.length >= userMax) throw exhausted(`${userMax} clients under this user follow`)

@@ -16,7 +16,7 @@ export class RawResponse {
    */
   constructor(res: ServerResponse, head: Readonly<Record<string, string>>) {
     const { socket } = res
-    if (socket === null || res.closed) throw new Error('the client has gone')
+    if (socket === null || res.closed) throw new Error('the client disconnected')
     const isHttp11 = res.req.httpVersion === '1.1'
     if (!res.headersSent) res.writeHead(200, isHttp11 ? { ...head, 'Transfer-Encoding': 'chunked' } : head)
     res.flushHeaders()
@@ -50,9 +50,9 @@ export class RawResponse {
     if (this.isChunked) res.addTrailers({ ...trailers })
     const ended = new Promise<void>((resolve, reject) => {
       res.once('finish', resolve)
-      res.once('close', () => reject(new Error('the client has gone')))
+      res.once('close', () => reject(new Error('the client disconnected')))
     })
-    if (res.closed) throw new Error('the client has gone')
+    if (res.closed) throw new Error('the client disconnected')
     res.end()
     await ended
   }

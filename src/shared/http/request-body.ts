@@ -5,5 +5,8 @@ import { CapfleetError } from '../base/error.ts'
 export function refuseBody({ req }: { readonly req: IncomingMessage }): void {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = req.headers
   if (length === '0' && coding === undefined) return
-  throw new CapfleetError('bad-parameter', 'the request has a body; give parameters in the query string')
+  throw new CapfleetError(
+    'bad-parameter',
+    'the request has a body; pass parameters in the query string instead',
+  )
 }

@@ -195,7 +195,7 @@ export class RecordBoundary {
     if (capturedLength <= MAX_CAPTURED_LENGTH) return capturedLength
     throw new CapfleetError(
       'device-protocol',
-      `${this.#name} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, at most ${MAX_CAPTURED_LENGTH} are possible`,
+      `${this.#name} sent a record that claims ${capturedLength} captured bytes at offset ${offset}, but at most ${MAX_CAPTURED_LENGTH} are allowed`,
     )
   }
 }

@@ -66,6 +66,6 @@ async function reserveAt(
   const where = place === SPOOL ? 'the spool' : place.replace(':', ' ')
   throw new CapfleetError(
     'export-store-full',
-    `the export needs ${needed} bytes of ${where}, where ${free} are free and ${others} kept for other exports; remove exports, or wait`,
+    `the export needs ${needed} bytes in ${where}; ${free} bytes are free, and ${others} are reserved for other exports; remove exports, or wait`,
   )
 }

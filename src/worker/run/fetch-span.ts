@@ -175,7 +175,7 @@ function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuer
   const before = body.facts.claims.agedOutBeforeNs
   if (before === undefined || before <= beginNs) return []
   const toNs = before < endNs ? before : endNs
-  const detail = 'packets of this time were removed by the retention of the device'
+  const detail = 'packets of this time were removed by retention on the device'
   return [{ fromNs: String(beginNs), toNs: String(toNs), final: true, error: { code: 'aged-out', detail } }]
 }
 
@@ -183,7 +183,7 @@ function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuer
 function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   const { corruptBlocks = 0n } = body.result()
   if (corruptBlocks === 0n) return []
-  const detail = `the device left out ${corruptBlocks} damaged blocks of this time; all else of it is there`
+  const detail = `the device left out ${corruptBlocks} damaged blocks of this time; the rest is complete`
   return [
     { fromNs: String(beginNs), toNs: String(endNs), final: true, error: { code: 'store-corrupt', detail } },
   ]
@@ -193,7 +193,7 @@ function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery
 function openEnds({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   if (body.result().perDevice.every(({ status }) => status !== 'unverified')) return []
   const detail =
-    'the device ended its answer by closing the connection, as a cut one ends too: packets of this time may be missing'
+    'the device ended its response by closing the connection, which looks the same as a cut-off response: packets of this time may be missing'
   return [
     {
       fromNs: String(beginNs),

@@ -6,9 +6,9 @@ import type { ExportChange, ExportStore } from '../../gateway/export/export-stor
 const BEAT_MS = 1_000
 
 /** The reason of the signal when the export was cancelled, failed or forgotten. */
-export const NOT_WANTED = new Error('the export is not wanted any more')
+export const NOT_WANTED = new Error('the export was cancelled or removed')
 /** The reason of the signal when another worker has taken the job over. */
-export const TAKEN_OVER = new Error('another worker writes the export')
+export const TAKEN_OVER = new Error('another worker is writing the export')
 
 export interface WatchOptions {
   readonly store: ExportStore

@@ -54,7 +54,7 @@ export async function makeWorkFolder(
     if (code !== 'EEXIST') {
       throw new CapfleetError(
         'export-target-unavailable',
-        `the folder in which files of ${order.target} are made cannot be used (${code}); look whether its disk is mounted`,
+        `the work folder for files of ${order.target} cannot be used (${code}); check that its disk is mounted`,
         { cause },
       )
     }

@@ -135,6 +135,6 @@ async function boundsOfUser({ user: name, createdMs: madeMs }: Schedule, users: 
   if (user.scopes.has('export:create')) return user.bounds
   throw new CapfleetError(
     'insufficient-scope',
-    `the user ${name} of the schedule may not order exports any more`,
+    `the user ${name} of the schedule may no longer order exports`,
   )
 }

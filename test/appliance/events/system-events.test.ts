@@ -173,7 +173,7 @@ describe('events', () => {
     const streams = await Promise.all(Array.from({ length: 20 }, () => listen('', { user })))
     const refused = await appliance.get(TELEMETRY, { user })
     assert.deepEqual([refused.status, refused.json().code], [503, 'event-streams-exhausted'])
-    assert.match(String(refused.json().detail), /20 clients of yours/)
+    assert.match(String(refused.json().detail), /20 of your clients/)
     using _others = await listen('', { user: appliance.credentials('user') })
     for (const stream of streams) stream[Symbol.dispose]()
   })

@@ -77,7 +77,7 @@ describe('system reads without credentials', () => {
     for (const path of ['/devices/closed/api/v1/system/version', '/api/v1/system/version?Device=closed']) {
       const answer = await ask(path)
       assert.deepEqual([answer.status, answer.json().code], [401, 'unauthenticated'], path)
-      assert.match(String(answer.json().detail), /device closed answers this to users only/)
+      assert.match(String(answer.json().detail), /device closed answers this only for authenticated users/)
       assert.match(String(answer.headers['www-authenticate']), /^Basic/)
       assert.equal((await ask(path, gateway.as.viewer)).status, 200, 'a viewer is asked for by the gateway')
     }

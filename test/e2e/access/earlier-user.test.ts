@@ -71,7 +71,7 @@ for (const role of ['user', 'full'] as const)
     test('opens nothing by what the earlier user has kept', async () => {
       const byToken = await ask('/v1/devices', bearer(left.token))
       assert.deepEqual([byToken.status, byToken.json().code], [401, 'unauthenticated'])
-      assert.match(String(byToken.json().detail), /is of a user who had this name before/)
+      assert.match(String(byToken.json().detail), /belongs to a former user of the same name/)
       assert.equal((await ask('/v1/devices', { cookie: left.cookie })).status, 401)
       assert.equal((await ask(left.ticket, {})).status, 401)
     })

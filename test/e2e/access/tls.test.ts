@@ -140,7 +140,7 @@ describe('TLS', () => {
     assert.equal(refused.status, 502, 'no certificate')
     assert.match(
       String(refused.json().detail),
-      /unasked .*does not take the gateway's certificate, or misses it/,
+      /unasked .*does not accept the gateway's certificate, or received none/,
     )
   })
 

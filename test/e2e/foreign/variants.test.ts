@@ -99,7 +99,7 @@ const DAMAGED: Partial<Cells> = {
 }
 
 const CLAIM = /sent a record that claims 2147483632 captured bytes at offset \d+/
-const BY_CONNECTION = /ended its answer by closing the connection/
+const BY_CONNECTION = /ended its response by closing the connection/
 
 const ROWS: Readonly<Record<string, Row>> = {
   // Those that take long come first.
@@ -131,7 +131,7 @@ const ROWS: Readonly<Record<string, Row>> = {
     // The one packet that it has to show again does not come.
     cells: { ...unverified('short'), filter: '502 device-protocol' },
     cause:
-      /closing|closed|connection|does not find a packet again by its time, so that it cannot show that it filters$/,
+      /closing|closed|connection|does not find a packet again by its time, so it cannot show that it filters$/,
   },
   'http10-length': { does: { isOldHttp: true } },
   'http10-close': {
@@ -154,13 +154,13 @@ const ROWS: Readonly<Record<string, Row>> = {
   'ignores-filters': {
     does: { ignores: ['FilterBPF', 'FilterFrame'] },
     cells: { filter: '400 bad-parameter' },
-    cause: /does not know FilterBPF here/,
+    cause: /does not support FilterBPF here/,
   },
   'refuses-empty': { does: { refusesEmpty: true } },
   legacy: {
     does: { missing: /^\/api\/v1\// },
     cells: { filter: '400 bad-parameter', health: 'up, legacy' },
-    cause: /does not know FilterBPF here/,
+    cause: /does not support FilterBPF here/,
   },
   'page-for-version': { does: { pageAt: '/api/v1/system/version' } },
   'page-for-list': {
@@ -189,12 +189,12 @@ const ROWS: Readonly<Record<string, Row>> = {
   digest: {
     does: { wantsLogin: 'Digest realm="PX100", nonce="1"' },
     cells: { ...refused('device-rejected'), list: 'device-rejected', health: 'down, device-rejected' },
-    cause: /it wants Digest, and the gateway can log in with Basic or a token only$/,
+    cause: /it requires Digest, but the gateway can only log in with Basic or a token only$/,
   },
   redirect: {
     does: { redirects: true },
     cells: { ...refused('device-protocol'), list: 'device-protocol', health: 'down, device-protocol' },
-    cause: /redirects are not followed: configure the address where it answers$/,
+    cause: /redirects are not followed: configure the address that the device answers at$/,
   },
 }
 

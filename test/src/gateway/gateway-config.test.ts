@@ -43,10 +43,10 @@ const [device] = SMALLEST.devices
 for (const [change, expected] of [
   [{ devices: [{ ...device, streems: 1 }] }, 'devices[0].streems: unknown key'],
   [{ downloads: { waits: 1 } }, 'downloads.waits: unknown key (did you mean waitS?)'],
-  [{ devices: [device, device] }, 'devices[1].name: "d0" is the name of devices[0] already'],
+  [{ devices: [device, device] }, 'devices[1].name: "d0" is already the name of devices[0]'],
   [
     { devices: [device, { ...device, name: 'd1', url: `${device?.url}/` }] },
-    'devices[1].url: is the URL of devices[0] already; a device has one name',
+    'devices[1].url: is already the URL of devices[0]; a device has one name',
   ],
   [{ devices: [] }, 'devices: must name a device'],
   [{ devices: [{ ...device, name: 'D0' }] }, 'devices[0].name: must be 1 to 63 of'],
@@ -65,9 +65,12 @@ for (const [change, expected] of [
   [{ devices: [{ ...device, ignores: ['Offset'] }] }, 'devices[0].ignores[0]: '],
   [
     { devices: [{ ...device, kind: 'capfleet', ignores: ['Slice'] }] },
-    'devices[0].ignores: is for devices of other makers',
+    'devices[0].ignores: is for devices from other vendors',
   ],
-  [{ deviceDiscovery: [{ token: { env: 'X' } }] }, 'deviceDiscovery[0]: must have srv or endpointSlice'],
+  [
+    { deviceDiscovery: [{ token: { env: 'X' } }] },
+    'deviceDiscovery[0]: must have exactly one of srv and endpointSlice',
+  ],
   [
     { deviceDiscovery: [{ srv: '_a._tcp.b', token: { env: 'X' }, allowCidrs: ['10.0.0.1'] }] },
     'allowCidrs[0]: must be an address with',
@@ -88,9 +91,9 @@ for (const [change, expected] of [
   [{ downloads: { waitS: 20, waitMaxS: 10 } }, 'downloads.waitS: must not be larger'],
   [{ timeZone: 'Mars/Base' }, 'timeZone: must be an IANA name'],
   [{ listen: { port: 70_000 } }, 'listen.port: '],
-  [{ listen: { host: '0.0.0.0' } }, 'listen.host: is not of this machine alone'],
-  [{ listen: { host: '::' } }, 'listen.host: is not of this machine alone'],
-  [{ listen: { host: '127.evil.example' } }, 'listen.host: is not of this machine alone'],
+  [{ listen: { host: '0.0.0.0' } }, 'listen.host: is not a loopback address'],
+  [{ listen: { host: '::' } }, 'listen.host: is not a loopback address'],
+  [{ listen: { host: '127.evil.example' } }, 'listen.host: is not a loopback address'],
   [{ auth: undefined }, 'auth: '],
 ] as const) {
   test(`says where and what is wrong: ${expected}`, () => {

@@ -155,7 +155,7 @@ describe('a fleet that a directory tells of', () => {
     await eventually(async () => (await report()).reachable === false, { message: 'it is down' })
     const { error, breaker, version } = await report()
     assert.deepEqual([breaker, version], ['open', '1.2.3'])
-    const reason = /device pod-1 is not asked: its directory has told of it no more since 20\S+Z/
+    const reason = /device pod-1 is not used: its directory has not listed it since 20\S+Z/
     assert.match(JSON.stringify(error), reason)
 
     const asked = () => [d1.connections, d1.probes.length, d1.requests.length]

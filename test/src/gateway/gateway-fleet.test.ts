@@ -288,7 +288,7 @@ describe('a device that is down', () => {
       const answer = await ask(path)
       const problem = (await answer.json()) as Record<string, unknown>
       assert.deepEqual([answer.status, problem.code, problem.devices], [502, 'device-unreachable', ['d0']])
-      assert.match(String(problem.detail), /device d0 has failed since 20\d\d-.*answers a probe/)
+      assert.match(String(problem.detail), /device d0 has been failing since 20\d\d-.*answers a probe/)
     }
     assert.equal((await ask(`/devices/d1${TIMERANGE}`)).status, 200)
     assert.equal((await ask('/stream/list')).headers.get('capfleet-unreachable'), 'd0')

@@ -46,7 +46,7 @@ describe('a private authority', () => {
     [
       'S3',
       'HEAD /captures',
-      /^the target archive cannot be used: S3 answered [^;]+ \(NODE_EXTRA_CA_CERTS has a private authority trusted\)/,
+      /^the target archive cannot be used: S3 answered [^;]+ \(set NODE_EXTRA_CA_CERTS to trust a private authority\)/,
       `import { S3Target } from '${REPOSITORY_ROOT}src/gateway/export/target/s3-target.ts'
        import { Secret } from '${REPOSITORY_ROOT}src/shared/base/secret.ts'
        const credentials = { accessKeyId: 'key', secretAccessKey: new Secret('secret') }

@@ -98,7 +98,7 @@ test('a name that is taken, and a file of whose name none can be made, cost the 
   const { status, stderr } = await capfleetImport(...paths, '--store', store)
   assert.equal(status, 1)
   assert.match(stderr, /no capture name can be made from .*___\.pcap; give one with --name \[bad-parameter\]/)
-  assert.match(stderr, /^import: a: a capture of this name exists.*\[capture-exists\]$/m)
+  assert.match(stderr, /^import: a: a capture with this name already exists.*\[capture-exists\]$/m)
   assert.deepEqual((await readdir(join(store, 'captures'))).toSorted(), ['a', 'z'])
 })
 

@@ -73,7 +73,7 @@ function extreme(
 }
 
 function leftOut({ beginNs, endNs }: ExportWindow): Hole {
-  const error = { code: 'device-unreachable', detail: 'the device could not be asked' } as const
+  const error = { code: 'device-unreachable', detail: 'the device could not be queried' } as const
   return { fromNs: beginNs, toNs: endNs, final: false, error }
 }
 

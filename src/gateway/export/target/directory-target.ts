@@ -39,7 +39,7 @@ export class DirectoryTarget implements ExportTarget {
     } catch (cause) {
       throw new CapfleetError(
         'bad-config',
-        `the target ${this.name} cannot be used: ${(cause as Error).message}; path must be a folder, or be free for one, that this user may write to`,
+        `the target ${this.name} cannot be used: ${(cause as Error).message}; path must be a folder that this user may write to, or must not exist yet`,
         { cause },
       )
     }
@@ -104,12 +104,12 @@ export class DirectoryTarget implements ExportTarget {
       if (code === 'ENOSPC' || code === 'EDQUOT')
         throw new CapfleetError(
           'export-store-full',
-          `the target ${this.name} has no space left (${code}); remove exports, or give it more`,
+          `the target ${this.name} has no space left (${code}); remove exports, or add space`,
           { cause },
         )
       throw new CapfleetError(
         'export-target-unavailable',
-        `the folder of the target ${this.name} cannot be used (${code}); look whether its disk is mounted and writable`,
+        `the folder of the target ${this.name} cannot be used (${code}); check that its disk is mounted and writable`,
         { cause },
       )
     }

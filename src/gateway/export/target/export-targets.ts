@@ -23,11 +23,11 @@ const s3Schema = z
     bucket: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{1,254}$/, 'must be the name of a bucket'),
     prefix: z
       .string()
-      .regex(/^([A-Za-z0-9!_.*'()-]+\/)*$/, 'must be folders, each with a slash behind it, such as captures/')
+      .regex(/^([A-Za-z0-9!_.*'()-]+\/)*$/, 'must be folders, each followed by a slash, such as captures/')
       .default(''),
     endpoint: z
       .string()
-      .refine(isEndpoint, 'must be http:// or https:// with host and port, without user and path')
+      .refine(isEndpoint, 'must be http:// or https:// with host and port, without user or path')
       .optional(),
     region: z.string().regex(/^[a-z0-9-]{1,64}$/, 'must be a region such as eu-central-1'),
     accessKeyId: z.string().min(1).optional(),
@@ -36,7 +36,7 @@ const s3Schema = z
   })
   .refine(
     ({ accessKeyId, secretAccessKey }) => (accessKeyId === undefined) === (secretAccessKey === undefined),
-    { path: ['secretAccessKey'], message: 'belongs to accessKeyId: give both of them or none' },
+    { path: ['secretAccessKey'], message: 'belongs to accessKeyId: give both or neither' },
   )
 
 export const exportTargetsSchema = z

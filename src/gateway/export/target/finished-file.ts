@@ -35,6 +35,6 @@ export async function isStillThere({ path, name, bytes }: FinishedFile): Promise
 export function fileIsLost({ name }: FilePlace): CapfleetError {
   return new CapfleetError(
     'export-target-unavailable',
-    `the finished file ${name} has gone before it was kept; look who removes files of the work folder`,
+    `the finished file ${name} disappeared before it was stored; check what removes files from the work folder`,
   )
 }

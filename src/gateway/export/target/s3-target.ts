@@ -92,7 +92,7 @@ export class S3Target implements ExportTarget {
     } catch (cause) {
       throw new CapfleetError(
         'bad-config',
-        `the target ${this.name} cannot be used: S3 answered ${wordsOf(cause)} for the bucket ${this.#bucket}; look at endpoint, region, bucket, accessKeyId and secretAccessKey`,
+        `the target ${this.name} cannot be used: S3 answered ${wordsOf(cause)} for the bucket ${this.#bucket}; check endpoint, region, bucket, accessKeyId and secretAccessKey`,
       )
     }
   }
@@ -219,7 +219,7 @@ export class S3Target implements ExportTarget {
     }
     throw new CapfleetError(
       'export-target-unavailable',
-      `the bucket ${this.#bucket} shows ${found?.ContentLength ?? 'no'} bytes of ${file.name} instead of ${file.bytes}; look whether another program writes there`,
+      `the bucket ${this.#bucket} has ${found?.ContentLength ?? 'no'} bytes of ${file.name} instead of ${file.bytes}; check whether another program writes there`,
     )
   }
 
@@ -278,7 +278,7 @@ export class S3Target implements ExportTarget {
         )
       throw new CapfleetError(
         'export-target-unavailable',
-        `the bucket ${this.#bucket} cannot be used, ${said}; look at S3, or try again`,
+        `cannot use the bucket ${this.#bucket} ${said}; check S3, or try again`,
       )
     }
   }
@@ -331,6 +331,6 @@ function wordsOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   // What Node.js advises behind its reason is an option of its own, which a program of ours does not get.
   if (certificateTrouble(error)?.whose === 'theirs')
-    return `${message.split(';', 1)[0]} (NODE_EXTRA_CA_CERTS has a private authority trusted)`
+    return `${message.split(';', 1)[0]} (set NODE_EXTRA_CA_CERTS to trust a private authority)`
   return message === '' ? String(code) : message
 }

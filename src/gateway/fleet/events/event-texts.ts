@@ -55,7 +55,7 @@ function oneLine(data: string): string {
   // JSON has line ends between its parts only.
   const line = data.replaceAll(/[\r\n]/g, ' ')
   try {
-    if (nestsTooDeep(line)) throw new SyntaxError('it has too many levels')
+    if (nestsTooDeep(line)) throw new SyntaxError('it is nested too deep')
     JSON.parse(line)
     return line
   } catch {

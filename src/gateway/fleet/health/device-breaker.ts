@@ -65,7 +65,7 @@ export class DeviceBreaker {
     const failure = this.#lastError?.message.replace(`device ${name}`, 'it') ?? 'it failed'
     throw new CapfleetError(
       'device-unreachable',
-      `device ${name} has failed since ${since} and is not asked until it answers a probe: ${failure}`,
+      `device ${name} has been failing since ${since} and is not used until it answers a probe: ${failure}`,
       { members: { devices: [name], since }, cause: this.#lastError },
     )
   }

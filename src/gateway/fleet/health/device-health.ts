@@ -132,7 +132,7 @@ export class DeviceHealth {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new CapfleetError('draining', 'the device is not probed any more'))
+    this.#closing.abort(new CapfleetError('draining', 'the device is no longer probed'))
     await this.#probing
     this.#options.client.close()
   }

@@ -112,7 +112,7 @@ async function probeLife(
   if (await answers(CLOCK_PATH, /\d{10}/)) return 'api'
   // JSON, or the table or text of some makers; a page is of anything.
   if (await answers(CAPTURE_PATH, /^\s*[^\s<]/)) return 'legacy'
-  const advice = `it has neither ${CLOCK_PATH} nor ${CAPTURE_PATH}: check that its url is that of an appliance`
+  const advice = `it has neither ${CLOCK_PATH} nor ${CAPTURE_PATH}: check that its url is the address of an appliance`
   throw new CapfleetError(cause.code, `${cause.message}, and ${advice}`, { ...cause.details, cause })
 }
 
@@ -202,7 +202,7 @@ export async function probeClock(client: DeviceClient, limit: TimeLimit): Promis
   const roundTripNs = BigInt(Math.ceil((performance.now() - askedMs) * 1_000_000))
   const digits = /^(\d{19})\n?$/.exec(text)?.[1]
   if (digits === undefined) {
-    throw deviceProtocol(client.device.name, `answered ${CLOCK_PATH} with something else than 19 digits`)
+    throw deviceProtocol(client.device.name, `answered ${CLOCK_PATH} with something other than 19 digits`)
   }
   const errorNs = (roundTripNs + TICK_NS) / 2n
   return { offsetNs: BigInt(digits) - (askedNs + errorNs), errorNs }

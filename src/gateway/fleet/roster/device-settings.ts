@@ -11,7 +11,7 @@ export const DEVICE_NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SITE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/
 
 const PLAIN_URL_RULE =
-  'must be http://host:port or https://host:port, perhaps with a path; the host is a name or an address in its usual form, without user, query and fragment'
+  'must be http://host:port or https://host:port, optionally with a path; the host is a name or an address in its usual form, without user, query or fragment'
 
 /** How the gateway deals with a device, wherever its address comes from. */
 const accessShape = {
@@ -48,7 +48,7 @@ export function refuseUrlTwice(entries: readonly { readonly url: string }[], con
     const first = seen.get(spelt)
     if (first === undefined) seen.set(spelt, index)
     else {
-      const message = `is the URL of devices[${first}] already; a device has one name`
+      const message = `is already the URL of devices[${first}]; a device has one name`
       context.addIssue({ code: 'custom', path: [index, 'url'], message })
     }
   }
@@ -77,7 +77,7 @@ export const discoverySchema = z
   })
   .superRefine(checkAccess)
   .refine((entry) => (entry.srv === undefined) !== (entry.endpointSlice === undefined), {
-    message: 'must have srv or endpointSlice, one of both',
+    message: 'must have exactly one of srv and endpointSlice',
   })
 
 export type DeviceSettings = z.infer<typeof deviceSchema>
@@ -92,9 +92,9 @@ function checkAccess(entry: AccessSettings, context: z.RefinementCtx): void {
   if (!isBasic && !isBearer)
     context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
   if (entry.kind === 'capfleet' && entry.ignores !== undefined)
-    context.addIssue({ code: 'custom', path: ['ignores'], message: 'is for devices of other makers' })
+    context.addIssue({ code: 'custom', path: ['ignores'], message: 'is for devices from other vendors' })
   if ((entry.cert === undefined) !== (entry.key === undefined))
-    context.addIssue({ code: 'custom', message: 'must have both cert and key, or none of them' })
+    context.addIssue({ code: 'custom', message: 'must have both cert and key, or neither' })
 }
 
 function isServer(text: string): boolean {

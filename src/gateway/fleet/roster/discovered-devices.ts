@@ -52,8 +52,8 @@ function reasonToRefuse(
   rule: AddressRule,
   admitted: ReadonlyMap<string, Device>,
 ): string | undefined {
-  if (!DEVICE_NAME.test(name)) return 'the name is not one of a device'
-  if (admitted.has(name)) return 'the name was found twice'
+  if (!DEVICE_NAME.test(name)) return 'the name is not a valid device name'
+  if (admitted.has(name)) return 'the name occurs more than once'
   if (port < 1 || port > 65_535) return 'it has no port'
   if (addresses.length === 0) return 'it has no address'
   if (!isPlainHost(host) || !standsFor(host, addresses)) return 'its host is not a plain name or address'

@@ -63,11 +63,11 @@ function refuseOtherTarget(target: string): void {
   if (!/^[!-~]+$/.test(target) || target.includes('#'))
     throw badParameter(
       name,
-      'must be a path and a query as they stand in an address: what is no ASCII as %XX',
+      'must be a path and a query as they appear in an address: non-ASCII characters as %XX',
     )
-  if (!isDownloadPath(path)) throw badParameter(name, 'must begin with the path of a download')
+  if (!isDownloadPath(path)) throw badParameter(name, 'must start with the path of a download')
   if (parseQueryString(queries.join('?')).has(TICKET_NAME))
-    throw new CapfleetError('bad-parameter', `${name} has a ${TICKET_NAME} already; leave it out`, {
+    throw new CapfleetError('bad-parameter', `${name} already has a ${TICKET_NAME}; leave it out`, {
       param: name,
     })
 }

@@ -28,7 +28,7 @@ import type { DownloadsParts } from './downloads-parts.ts'
 import { ownReceipt } from './receipt-handlers.ts'
 
 const WAY_ON =
-  'ask without Range, or for the rest of the same file by Resume=<its Capfleet-Request-Id>&Offset=<bytes of the file>'
+  'send the request without Range, or request the rest of the same file with Resume=<its Capfleet-Request-Id>&Offset=<bytes of the file>'
 
 /** What is served: planned anew, or again from a receipt. */
 interface PlannedDownload {
@@ -137,11 +137,11 @@ async function serve(
 
 function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void {
   if (options.queueJob && options.resumeId !== undefined)
-    throw badParameter('Queue', 'makes an export, which continues nothing; leave out Resume')
+    throw badParameter('Queue', 'creates an export, which cannot resume a download; leave out Resume')
   if (options.align && kind === 'relay') {
     throw badParameter(
       'Align',
-      'is for several devices; one alone has nothing to be aligned with, leave it out',
+      'is for several devices; with a single device there is nothing to align, leave it out',
     )
   }
 }
@@ -151,7 +151,10 @@ function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): Planned
   const { plan, options } = download
   if (plan.kind === 'merge' || options.dedupNs === undefined) return download
   if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
-    throw badParameter('Dedup', 'is for several devices; one alone has no duplicates of others, leave it out')
+    throw badParameter(
+      'Dedup',
+      'is for several devices; with a single device there are no duplicates to remove, leave it out',
+    )
   }
   const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }
   return { ...download, plan: { ...plan, query }, options: { ...options, dedupNs: undefined } }

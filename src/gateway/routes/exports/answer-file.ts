@@ -47,7 +47,7 @@ export async function answerFile(
     ctx.set('Content-Range', `bytes */${file.bytes}`)
     throw new CapfleetError(
       'range-not-satisfiable',
-      `${file.name} has ${file.bytes} bytes, and Range begins behind them; ask for bytes that it has`,
+      `${file.name} has ${file.bytes} bytes, and Range starts after its end; request bytes within the file`,
     )
   }
   const head = { ETag: etag, 'Cache-Control': 'private, no-cache', ...partHead(file, part) }
@@ -137,7 +137,7 @@ async function sendPart(
 
 const TOO_SLOW = new CapfleetError(
   'client-timeout',
-  'the client took less than 1 MiB for too long; it may go on by Range',
+  'the client read less than 1 MiB for too long; it may resume with Range',
 )
 
 async function opened(
@@ -187,6 +187,6 @@ class ExpectedLength {
 function wrongLength(what: 'more' | 'less'): CapfleetError {
   return new CapfleetError(
     'export-target-unavailable',
-    `the place of the file has ${what} of it than was kept; look who else writes there`,
+    `the stored file is ${what} than when it was written; check what else writes there`,
   )
 }

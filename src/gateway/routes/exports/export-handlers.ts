@@ -84,7 +84,7 @@ function refuseWithoutExports({ exports }: ExportsParts): void {
   if (exports.isEnabled) return
   throw new CapfleetError(
     'exports-off',
-    'this gateway makes no exports (its setting exports.enabled); download directly, or ask its operator for a place for them',
+    'exports are disabled on this gateway (setting exports.enabled); download directly, or ask its operator to enable exports',
   )
 }
 
@@ -197,8 +197,8 @@ export async function fillExport(ctx: RouteContext, parts: ExportsParts): Promis
 function nothingToFill({ order, state }: ExportRecord): CapfleetError {
   const why =
     state === 'partial'
-      ? 'all that it misses is gone for good'
-      : `it is ${state}, and only a partial one has holes`
+      ? 'everything that it lacks is permanently lost'
+      : `it is ${state}, and only a partial export has gaps`
   return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
 }
 
@@ -208,7 +208,7 @@ function refuseLimited(order: ExportOrder): void {
   if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return
   throw new CapfleetError(
     'export-unfinished',
-    `export ${order.id} has a limit (MaxBytes, MaxPackets or TSMax), behind which its files end; order it again instead`,
+    `export ${order.id} has a limit (MaxBytes, MaxPackets or TSMax) that ended its files; order it again instead`,
   )
 }
 

@@ -95,7 +95,7 @@ function refuseProvided({ state: { caller } }: RouteContext): void {
   if (caller?.name.includes(':') !== true) return
   throw new CapfleetError(
     'out-of-bounds',
-    `a schedule outlives the token of ${caller.name}; users of identity providers can order exports, but no schedules`,
+    `a schedule outlives the token of ${caller.name}; users of identity providers can order exports, but not schedules`,
   )
 }
 
@@ -105,7 +105,7 @@ function refuseFixed(given: GivenParameters): void {
     if (given.has(name))
       throw badParameter(
         name,
-        'means the same at each run; give TSBegin and TSEnd before now, such as -1h and now',
+        'is the same time at each run; give relative times for TSBegin and TSEnd, such as -1h and now',
       )
   for (const name of ['TSBegin', 'TSEnd']) {
     const text = given.get(name) ?? ''

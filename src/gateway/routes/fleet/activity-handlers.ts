@@ -49,7 +49,7 @@ function refuseTooMuch(devices: number, buckets: number): void {
   if (devices * buckets <= PARTS_MAX) return
   throw badParameter(
     ACTIVITY_PARAMETERS.buckets.name,
-    `${buckets} of ${devices} devices are more than ${PARTS_MAX} in all; ask for fewer, or choose devices by Device`,
+    `${buckets} of ${devices} devices are more than ${PARTS_MAX} in total; request fewer, or select devices with Device`,
   )
 }
 

@@ -89,7 +89,7 @@ async function placeOf(
 ): Promise<ListPlace> {
   const [, startNs = '', device, name] = /^(\d{0,20})\/([^/]+)\/(.+)$/s.exec(text) ?? []
   if (device === undefined || name === undefined || (startNs === '') !== isCoarse)
-    throw badParameter('After', `must be Next of the page before, got ${quote(text)}`)
+    throw badParameter('After', `must be Next of the previous page, got ${quote(text)}`)
   if (!isCoarse) return { startNs: BigInt(startNs), device, name }
   const member = parts.fleet.find(device)
   const list = new FleetList(member === undefined ? [] : [member], { name, most: HELD_MAX }, signal)
@@ -98,7 +98,7 @@ async function placeOf(
   for (const { error } of list.unreachable) throw error
   throw badParameter(
     'After',
-    `names a capture that is not there any more: ${quote(text)}; begin again without After`,
+    `names a capture that no longer exists: ${quote(text)}; start again without After`,
   )
 }
 

@@ -23,7 +23,7 @@ export async function passToChosenDevice(ctx: RouteContext, parts: FleetParts): 
   refuseWhileDraining(parts)
   const [member, ...others] = selectedMembers(ctx, parts)
   if (member === undefined || others.length > 0) {
-    throw badParameter('Device', `must name one device here; or ask /devices/{device}${ctx.path}`)
+    throw badParameter('Device', `must name one device here; alternatively, use /devices/{device}${ctx.path}`)
   }
   await pass(ctx, parts, member, { path: ctx.path, query: withoutDevice(ctx.querystring), way: 'proxy' })
 }

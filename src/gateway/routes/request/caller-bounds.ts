@@ -68,5 +68,5 @@ export function isFiltered({ state: { caller } }: RouteContext): boolean {
 /** Fails with out-of-bounds where the row is not for filtered callers. */
 export function refuseFiltered(ctx: RouteContext, { filtered }: Pick<Endpoint, 'filtered'>): void {
   if (filtered !== 'refused' || !isFiltered(ctx)) return
-  throw outOfBounds('you may have packets that pass your filter only, and this path tells of others too')
+  throw outOfBounds('you may only receive packets that pass your filter, and this path reveals others too')
 }

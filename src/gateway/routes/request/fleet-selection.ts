@@ -27,7 +27,7 @@ function selectionOf(ctx: RouteContext): [selection: string | undefined, param: 
   const { devices: parameter } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
   const header = ctx.headers['capfleet-device'] as string | undefined
   if (parameter !== undefined && header !== undefined) {
-    throw badParameter('Device', 'and the header Capfleet-Device were both given; give one of them')
+    throw badParameter('Device', 'and the header Capfleet-Device were both given; give only one of them')
   }
   return parameter === undefined ? [header, 'Capfleet-Device'] : [parameter, 'Device']
 }

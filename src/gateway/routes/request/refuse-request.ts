@@ -40,6 +40,6 @@ export function refuseWithoutForm(ctx: RouteContext): void {
   if (sent.length === right.length && timingSafeEqual(sent, right)) return
   throw new CapfleetError(
     'cross-site',
-    `with the cookie of a session a change needs the header ${FORM_HEADER}: the formToken of GET /v1/session`,
+    `with a session cookie, a change requires the header ${FORM_HEADER}: the formToken of GET /v1/session`,
   )
 }

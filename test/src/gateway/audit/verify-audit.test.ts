@@ -160,7 +160,7 @@ describe('what was done to an audit is found', () => {
     const { chains } = await verifyAudit(audit.path, { expected })
     assert.deepEqual(
       chains[0]?.problems.map(({ kind, says }) => [kind, says]),
-      [['cut-off', `the chain had a line ${seq}, and ends with ${seq - 1}`]],
+      [['cut-off', `the chain had a line ${seq}, but now ends with line ${seq - 1}`]],
     )
   })
 

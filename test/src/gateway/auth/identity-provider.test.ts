@@ -53,7 +53,7 @@ describe('a real identity provider', () => {
       oidc.groups = groups
       await assert.rejects(tokens.verifier.verify(await oidc.token()), {
         code: 'insufficient-scope',
-        message: /corp:collector is in no group/,
+        message: /corp:collector is not in a group/,
       })
     }
   })

@@ -71,7 +71,10 @@ describe('sessions', () => {
     await tokens.users.reload()
     assert.equal(caller.revoked.aborted, true)
     assert.equal(withPassword.revoked.aborted, false, 'what came with the password itself goes on')
-    await assert.rejects(callerOf(session), { code: 'unauthenticated', message: /began with a password/ })
+    await assert.rejects(callerOf(session), {
+      code: 'unauthenticated',
+      message: /was started with a password/,
+    })
     await assert.rejects(tokens.tickets.redeem(ticket, '/x', false), { code: 'unauthenticated' })
     assert.equal((await tokens.verifier.verify(made.token)).name, 'ann', 'tokens are revoked by themselves')
     await callerOf(await tokens.handling.sessions.begin(ann(), '/'))

@@ -28,7 +28,7 @@ test('a gateway without keys makes one that is for it alone, and keeps it', asyn
 test('a folder that the configuration names is not filled: replicas would have different keys', async () => {
   await using folder = await tempFolder()
   const open = (path: string) => TokenKeys.open({ folder: path, makesFirst: false, log: LOG })
-  await assert.rejects(open(folder.path), { code: 'bad-config', message: /no key can be used/ })
+  await assert.rejects(open(folder.path), { code: 'bad-config', message: /has no usable key/ })
   await assert.rejects(open(join(folder.path, 'away')), { code: 'bad-config', message: /cannot read/ })
 })
 

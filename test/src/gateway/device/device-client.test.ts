@@ -61,7 +61,7 @@ describe('of an answer without end', () => {
       answers(`${HEAD}{"version":"`, 'x')
       await assert.rejects(ask(), {
         code: 'device-protocol',
-        message: `device d0 sent more than ${bytesMax} bytes where fewer will do`,
+        message: `device d0 sent more than ${bytesMax} bytes, more than the limit for this answer`,
       })
       await raw.until(() => raw.connections === 0)
       assert.ok(raw.writtenBytes < bytesMax + SOCKETS_HOLD, `${raw.writtenBytes} bytes were taken`)
@@ -230,7 +230,7 @@ describe('the connections of questions', () => {
     client.device.vanishedAt = new Date('2026-10-01T12:00:00Z')
     const refusal = {
       code: 'device-unreachable',
-      message: 'device d0 is not asked: its directory has told of it no more since 2026-10-01T12:00:00.000Z',
+      message: 'device d0 is not used: its directory has not listed it since 2026-10-01T12:00:00.000Z',
     }
     // Over the connection that is kept, then over new ones.
     for (const path of ['/a', '/b']) await assert.rejects(client.getText(path, QUESTION), refusal)
@@ -250,7 +250,7 @@ describe('the connections of questions', () => {
     const { client, seen, sockets } = stand
     const asked = client.openLive('/late', { caller: 'x', silenceMs: 5_000, signal: LIMIT.signal })
     client.device.vanishedAt = new Date()
-    await assert.rejects(asked, { code: 'device-unreachable', message: /has told of it no more/ })
+    await assert.rejects(asked, { code: 'device-unreachable', message: /has not listed it since/ })
     await eventually(() => sockets[0]?.destroyed === true, { message: 'it is closed' })
     assert.deepEqual(seen, [])
   })

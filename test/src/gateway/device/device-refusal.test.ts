@@ -119,7 +119,10 @@ test('what operators can mend is said: the path, a redirect, a way to log in tha
   assert.equal(of({ status: 404, path, body: '' }), `device nyc1 answered ${path} with status 404`)
   assert.match(of({ status: 301, path, body: '' }), /redirects are not followed: configure the address/)
   const wants = (header: string) => of({ status: 401, body: '', wants: header })
-  assert.match(wants('Digest realm="pcap", nonce="abc"'), /it wants Digest, and the gateway can log in with/)
+  assert.match(
+    wants('Digest realm="pcap", nonce="abc"'),
+    /it requires Digest, but the gateway can only log in with/,
+  )
   for (const header of ['', 'Basic realm="x"', 'Digest realm="x", Basic realm="y"', 'Bearer'])
     assert.match(wants(header), /check user, password and role/)
 })

@@ -94,9 +94,9 @@ test('a body is the same when the known bytes fit, and another one from the firs
   for (const at of [83_616, 99_999, 133_616, 149_999]) {
     const damaged = Buffer.from(PCAP)
     damaged[at] = (damaged[at] ?? 0) ^ 1
-    assert.throws(() => read(damaged, 0, 10), /not the same any more/, `byte ${at}`)
+    assert.throws(() => read(damaged, 0, 10), /have changed/, `byte ${at}`)
   }
-  assert.throws(() => read(PCAP.subarray(0, 149_000), 0, 10), /not the same any more/, 'it ends too early')
+  assert.throws(() => read(PCAP.subarray(0, 149_000), 0, 10), /have changed/, 'it ends too early')
   const tooFar = PCAP.length + 1
   assert.throws(() => read(PCAP, 0, tooFar), /Offset.*the whole file has/)
 })

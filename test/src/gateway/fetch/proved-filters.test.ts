@@ -43,7 +43,7 @@ describe('a device that does not know a parameter', () => {
       device.behaviour = { headers: { 'Capfleet-Ignored': 'FilterBPF, Odd' } }
       const answer = await ask(`${path}&FilterBPF=udp`)
       assert.deepEqual([answer.status, answer.json().code], [502, 'device-protocol'])
-      assert.match(String(answer.json().detail), /device d0 does not know FilterBPF/)
+      assert.match(String(answer.json().detail), /device d0 does not support FilterBPF/)
       device.behaviour = { headers: { 'Capfleet-Ignored': 'Odd' } }
       assert.equal((await ask(`${path}&FilterBPF=udp`)).status, 200, 'it was not asked for Odd')
     })

@@ -174,25 +174,25 @@ describe('a relay that goes on behind what was sent', () => {
     const again = { body, chunkBytes: [500], lengths: [1_000] }
 
     for (const [what, answer, message] of [
-      ['a packet before it has gone', { body: makePcap(packets.slice(1)) }, /not the same any more/],
+      ['a packet before it has gone', { body: makePcap(packets.slice(1)) }, /have changed/],
       [
         'a byte before it is another one',
         { body: Buffer.from(body).fill(1, 15_000, 15_001) },
-        /not the same any more/,
+        /have changed/,
       ],
-      [
-        'the device has less than was sent',
-        { body: makePcap(packets.slice(0, 10)) },
-        /not the same any more/,
-      ],
+      ['the device has less than was sent', { body: makePcap(packets.slice(0, 10)) }, /have changed/],
       [
         'the device has less than its last chunk was to hold',
         { body: makePcap(packets.slice(0, 35)) },
-        /not the same any more/,
+        /have changed/,
       ],
-      ['the device skips a byte less than it says', { tooMany: 1 }, /not the same any more|captured bytes/],
-      ['the device begins with the first byte again', { cannotSkip: true }, /cannot begin inside a download/],
-      ['it must go on but the device breaks off', { part: 0.2, dies: true }, /closed the connection inside/],
+      ['the device skips a byte less than it says', { tooMany: 1 }, /have changed|captured bytes/],
+      ['the device begins with the first byte again', { cannotSkip: true }, /cannot start inside a download/],
+      [
+        'it must go on but the device breaks off',
+        { part: 0.2, dies: true },
+        /closed the connection before the end/,
+      ],
     ] as const) {
       test(`${what}`, async () => {
         await assert.rejects(parkAndGoOn([first, { ...again, ...answer }], () => httpGet(front.url)))

@@ -36,12 +36,12 @@ test('what is unknown is said of the devices that did not answer, and of no othe
     [one.code, one.message, one.details.members?.devices],
     [
       'device-timeout',
-      'no device that answered has a capture lab; whether d2 has it is unknown: device d2 did not answer within 3 s',
+      'no device that answered has a capture lab; it is unknown whether d2 has it: device d2 did not answer within 3 s',
       ['d2'],
     ],
   )
   const names = Array.from({ length: 20 }, (_, index) => `d${index}`)
   const many = holderUnknown('lab', names.map(failureOf))
-  assert.match(many.message, /whether d0, d1, d2, d3, d4, d5, d6, d7 and 12 more have it is unknown/)
+  assert.match(many.message, /unknown whether d0, d1, d2, d3, d4, d5, d6, d7 and 12 more have it: /)
   assert.deepEqual(many.details.members?.devices, names)
 })

@@ -275,7 +275,7 @@ describe('the fleet', () => {
     assert.equal(slow.get('d0'), member)
     await eventually(() => heard.length === 1, { message: 'it is down' })
     const { report } = member.health
-    assert.match(report.error?.message ?? '', /^device d0 is not asked: its directory has told of it no more/)
+    assert.match(report.error?.message ?? '', /^device d0 is not used: its directory has not listed it/)
     assert.deepEqual(
       [report.reachable, report.probedAt, report.version, report.status, member.breaker.state],
       [false, probedAt, '1.2.3', undefined, 'open'],

@@ -78,7 +78,7 @@ test('a selection that is longer than anybody needs is refused before anything i
   for (const [selection, what] of [
     [Array(65).fill('x').join(','), /Device has more than 64 words/],
     [','.repeat(3_000), /Device has more than 64 words/],
-    [`${'*'.repeat(4_096)}x`, /Device has 4097 bytes, at most 4096/],
+    [`${'*'.repeat(4_096)}x`, /Device has 4097 bytes, but at most 4096/],
     [`${'\u00e9'.repeat(2_049)}`, /Device has 4098 bytes/],
   ] as const)
     assert.throws(() => selectDevices([untouched], selection), { code: 'bad-parameter', message: what })

@@ -61,7 +61,7 @@ test('reads secrets and certificates from the files that are named, and says whi
   for (const [change, message] of [
     [{ sentinelPassword: { file: 'nothing' } }, /redis\.sentinelPassword: cannot read/],
     [{ ca: 'redis' }, /redis: cannot use ca, cert and key/],
-    [{ key: other.key }, /the key is not that of the certificate/],
+    [{ key: other.key }, /the key does not belong to the certificate/],
   ] as const) {
     await assert.rejects(
       read(change),

@@ -238,7 +238,7 @@ describe('a device of another maker', () => {
       const refused = await get(`/devices/foreign/api/v1/pcap/${path}`)
       const { code, param, detail, devices } = refused.json() as Record<string, unknown>
       assert.deepEqual([refused.status, code, param, devices], [400, 'bad-parameter', parameter, ['foreign']])
-      assert.match(String(detail), /^device foreign is of another maker and does not know/)
+      assert.match(String(detail), /^device foreign is from another vendor and does not support/)
       const order = await get(`/api/v1/pcap/${path}&Device=foreign`)
       assert.equal(order.status, 400)
       assert.deepEqual(foreign.asked, [])
@@ -250,7 +250,7 @@ describe('a device of another maker', () => {
     assert.deepEqual([bad.status, bad.json().code], [400, 'bad-parameter'])
     assert.match(
       String(bad.json().detail),
-      /^device foreign refuses .* says: syntax error in filter expression$/,
+      /^device foreign rejected .*: syntax error in filter expression$/,
     )
     foreign.refusal = { status: 404, text: 'no such capture' }
     foreign.captures = []

@@ -192,7 +192,7 @@ describe('a device of another maker that lacks paths', () => {
     assert.deepEqual([status, json().code, json().devices], [502, 'device-protocol', ['partly']])
     assert.match(
       String(json().detail),
-      /says: not found; it lists the capture cap_20261102_0900, .* lack the path \/api\/v1\/pcap\/splittime$/,
+      /\(status 404\): not found; it lists the capture cap_20261102_0900, .* not have the path \/api\/v1\/pcap\/splittime$/,
     )
     const unknown = await get(`/devices/partly/pcap/splittime?${PART.replace(API_CAPTURE, 'none')}`)
     assert.deepEqual([unknown.status, unknown.json().code], [404, 'unknown-capture'])

@@ -397,7 +397,7 @@ describe('a relay', () => {
         using open = await httpOpen(other.url)
         await eventually(() => open.response.readableLength > 0, { message: 'bytes' })
         await other.ended(1)
-        assert.match(String(other.ends[0]), /the client took nothing/)
+        assert.match(String(other.ends[0]), /the client read nothing/)
         assert.ok(READ_BUFFERS.takenBytes <= 3 * 1_048_576, `${READ_BUFFERS.takenBytes} bytes held`)
       } finally {
         await other[Symbol.asyncDispose]()

@@ -91,7 +91,7 @@ test('what went on without a device is not continued when it is back: its packet
     const rest = `&Resume=${headers['capfleet-request-id']}&Offset=${body.length - 1_000_000}`
     const answer = await get(`${MERGE}&OnError=partial${rest}`)
     assert.deepEqual([answer.status, answer.json().param], [400, 'Resume'])
-    assert.match(String(answer.json().detail), /without packets of d1 .*ask for it again/)
+    assert.match(String(answer.json().detail), /without packets of d1 .*request it again/)
   } finally {
     second?.holdCaptureOf(1)
   }

@@ -190,7 +190,7 @@ describe('resume', () => {
     first().behaviour = { cannotSkip: true }
     const answer = await get(`${path}&Resume=${id}&Offset=50000`)
     assert.deepEqual([answer.status, answer.json().code], [501, 'not-implemented'])
-    assert.match(String(answer.json().detail), /d0 cannot begin inside a download .*TSBegin/)
+    assert.match(String(answer.json().detail), /d0 cannot start inside a download .*TSBegin/)
     first().behaviour = {}
     assert.equal((await get(`${path}&Resume=${id}&Offset=50000`)).status, 200)
   })

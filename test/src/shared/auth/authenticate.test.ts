@@ -54,12 +54,12 @@ test('a user without the scope is known too, and told which one is needed', asyn
   assert.deepEqual(error?.details.members, { scopes, needed: 'capture:delete' })
   assert.match(
     error?.message ?? '',
-    /ann may not do this: it needs the scope capture:delete, which the role full has/,
+    /ann may not do this: it requires the scope capture:delete, which the role full has/,
   )
 })
 
 for (const [authorization, message] of [
-  [undefined, /needs a user; send HTTP Basic credentials/],
+  [undefined, /requires a login; send HTTP Basic credentials/],
   ['', /is not HTTP Basic/],
   ['Bearer x', /is not HTTP Basic/],
   [`Basic ${btoa('ann:wrong')}`, /the user name or the password is wrong/],

@@ -195,7 +195,7 @@ test('a user may have bounds, which stay when the password changes, and cut what
   await assert.rejects(users.reload(), /users\[0\]\.filter/)
   await bound('port 80')
   const gate = new LoginGate({ waitingMax: 10, wrongMax: 10, pauseMaxS: 60 }, new Metrics())
-  await assert.rejects(UsersFile.load(path, gate, { bounds: false }), /only a gateway knows/)
+  await assert.rejects(UsersFile.load(path, gate, { bounds: false }), /only a gateway supports/)
 })
 
 test('credentials that are sent all the time are looked at again after a minute', async (t) => {

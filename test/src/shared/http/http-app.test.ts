@@ -135,7 +135,7 @@ test('an unknown path is a 404 problem', async (t) => {
 test('a long path comes back cut', async (t) => {
   const answer = await fetch(`${await serve(t)}/${'x'.repeat(10_000)}`)
   const { detail } = (await answer.json()) as { detail: string }
-  assert.match(detail, /^there is nothing at \/x{199}\.\.\.; .* the paths$/)
+  assert.match(detail, /^no such path: \/x{199}\.\.\.; .* the paths$/)
 })
 
 test('a port that is taken is a clear configuration error', async (t) => {

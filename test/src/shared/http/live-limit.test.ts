@@ -9,7 +9,7 @@ const exhausted = { code: 'event-streams-exhausted' }
 test('a caller has so many places and no more, until one is given back', () => {
   const limit = new LiveLimit(settings)
   const [first] = [limit.take(caller('ann')), limit.take(caller('ann'))]
-  assert.throws(() => limit.take(caller('ann')), { ...exhausted, message: /2 clients of yours/ })
+  assert.throws(() => limit.take(caller('ann')), { ...exhausted, message: /2 of your clients/ })
   limit.take(caller('bob'))
   first[Symbol.dispose]()
   first[Symbol.dispose]()

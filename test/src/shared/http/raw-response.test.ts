@@ -82,7 +82,7 @@ test('a client that leaves ends the response, and the writes give their memory b
   const socket = send(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   await once(socket, 'readable')
   socket.destroy()
-  assert.match(String(await outcome.promise), /the client has gone/)
+  assert.match(String(await outcome.promise), /the client disconnected/)
   assert.equal(freed, 50)
 })
 

@@ -98,7 +98,7 @@ test('a compressed one is asked for again, and what came is not kept beside it',
 
 test('a part that the gateway does not continue is asked for again, from its first byte on', async () => {
   let request = -1
-  const detail = 'Resume cannot continue request r0: it went on without packets of lon1; ask for it again'
+  const detail = 'Resume cannot resume request r0: it continued without packets of lon1; request it again'
   await using gateway = await startStubGateway({
     'GET /api/v1/pcap/single': (req, res) => {
       request += 1
@@ -130,7 +130,7 @@ test('a part that the gateway does not continue is asked for again, from its fir
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 0, stderr)
-  assert.match(stderr, /went on without packets of lon1; ask for it again: begins anew/)
+  assert.match(stderr, /continued without packets of lon1; request it again: begins anew/)
   assert.ok((await readFile(join(client.folder, 'a.pcap'))).equals(BODY))
 })
 

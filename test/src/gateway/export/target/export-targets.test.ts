@@ -42,7 +42,7 @@ for (const [what, target, said] of [
 
 test('a name that comes twice is refused', () => {
   assert.deepEqual(problems(DIRECTORY, { ...S3, name: 'nas' }), [
-    '1.name: "nas" is the name of exports.targets[0] already',
+    '1.name: "nas" is already the name of exports.targets[0]',
   ])
 })
 

@@ -45,7 +45,7 @@ test('opens after so many failed probes in a row, and calls then fail at once, w
       assert.deepEqual([error.code, error.details.members?.devices], ['device-unreachable', ['d0']])
       assert.match(
         error.message,
-        /^device d0 has failed since 20\S+ and is not asked until it answers a probe: it failed by device-protocol$/,
+        /^device d0 has been failing since 20\S+ and is not used until it answers a probe: it failed by device-protocol$/,
       )
       assert.ok(Date.parse(String(error.details.members?.since)) >= startedMs)
       return true
@@ -123,7 +123,7 @@ test('is open while the device has vanished, and afterwards as it was before', a
   const work = () => assert.fail('the device was asked')
   await assert.rejects(made.run(work), {
     code: 'device-unreachable',
-    message: 'device d0 is not asked: its directory has told of it no more since 2026-10-01T12:00:00.000Z',
+    message: 'device d0 is not used: its directory has not listed it since 2026-10-01T12:00:00.000Z',
   })
   device.vanishedAt = undefined
   assert.deepEqual([made.state, opened], ['closed', []])

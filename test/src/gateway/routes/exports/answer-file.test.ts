@@ -289,7 +289,7 @@ test('a client that takes nothing is cut off', async (t) => {
   using _unread = await httpOpen(url)
   await endOf(opened)
   await eventually(() => logged.length > 0, { message: 'the cut is logged' })
-  assert.match(String(logged[0]?.err), /took less than 1 MiB/)
+  assert.match(String(logged[0]?.err), /read less than 1 MiB/)
 })
 
 for (const [what, by, reason] of [
