@@ -33,8 +33,8 @@ const ENGINE_OF: Readonly<Record<string, string>> = {
 }
 
 const program: Command = new Command('capfleet')
-  .description('One URL in front of many packet-capture appliances, and the appliance too.')
-  .showHelpAfterError('(run with --help to see what is possible)')
+  .description('One URL in front of many packet-capture appliances, and the appliance itself.')
+  .showHelpAfterError('(run with --help for usage)')
   .exitOverride(endWith)
   .version(`capfleet ${productVersion()}`, '-V, --version', 'print the version')
   .configureHelp({ sortSubcommands: false, showGlobalOptions: true })
@@ -52,7 +52,7 @@ const configOption = (example: string): Option =>
 const checkOption = (): Option =>
   new Option(
     '--check',
-    'check the configuration and the files that it names, and start nothing; status 1 = something is wrong',
+    'check the configuration and the files that it names, then exit; status 1 = something is wrong',
   )
 
 /** Of each program: with --check it only looks at its configuration. */
@@ -103,7 +103,7 @@ const appliance = program
 appliance
   .command('doctor')
   .description(
-    'check whether this machine captures without loss, and say what to change; status 1 = problems',
+    'check whether this machine can capture without loss, and report what to change; status 1 = problems',
   )
   .option('--json', 'print the findings as JSON')
   .action(async (_options: unknown, command: Command) => {
@@ -117,7 +117,9 @@ appliance
 
 program
   .command('recorder')
-  .description("run the only writer of a device's store; the appliance and `import` talk to it")
+  .description(
+    "run the recorder, the only process that writes a device's store; the appliance and `import` connect to it",
+  )
   .addOption(configOption('config/appliance.example.yaml'))
   .addOption(checkOption())
   .action(({ config, check }: ProgramOptions) =>
@@ -132,7 +134,7 @@ program
   .command('demo')
   .description('run three appliances with captures and a gateway on this machine, until Ctrl-C')
   .addOption(
-    new Option('--port <port>', 'of the gateway; 0 = any free one')
+    new Option('--port <port>', 'port of the gateway; 0 = any free port')
       .env('CAPFLEET_PORT')
       .default(String(DEFAULT_DEMO_PORT)),
   )
@@ -160,13 +162,13 @@ program
   .description('put capture files (PCAP or pcapng, also gzip or zstd) into a store as captures')
   .argument('<files...>', 'capture files')
   .requiredOption('--store <folder>', "the appliance's store")
-  .option('--create', 'make the store when it is not there')
+  .option('--create', 'create the store if it does not exist')
   .option(
     '--name <name>',
     'one capture of this name from all files; without it each file becomes a capture of its own',
   )
-  .option('--description <text>', 'kept with the capture')
-  .option('--evict', 'remove the oldest packets of the store when it has no room; without it none is removed')
+  .option('--description <text>', 'description stored with the capture')
+  .option('--evict', 'remove the oldest packets of the store when it is full; without it nothing is removed')
   .action((files: string[], options: ImportCommandOptions) =>
     runProgram(async (signal) => {
       const { importFiles } = await import('./operator/import-command.ts')
@@ -174,17 +176,17 @@ program
     }),
   )
 
-const store = program.command('store').description("look after an appliance's store")
+const store = program.command('store').description("maintain an appliance's store")
 
 store
   .command('verify')
   .description(
-    'check every packet of a store against its checksums, and print each damage with what a repair would do; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
+    'check every packet of a store against its checksums, and print each damage with what a repair would do; safe during a capture, stops with Ctrl-C, can be repeated',
   )
   .requiredOption('--store <folder>', "the appliance's store")
   .option(
     '--repair',
-    'make indexes, tallies and sieves again, and mark packets that are lost; without it nothing changes',
+    'rebuild indexes, tallies and sieves, and mark lost packets; without it nothing changes',
   )
   .action((options: { store: string; repair?: boolean }) =>
     runProgram(async (signal) => (await import('./operator/store-command.ts')).verify(options, signal)),
@@ -193,7 +195,7 @@ store
 store
   .command('reindex')
   .description(
-    'add what filters for addresses need to captures that older versions have written; a capture may run meanwhile, Ctrl-C ends it, and it may be repeated',
+    'add the data that address filters need to captures written by older versions; safe during a capture, stops with Ctrl-C, can be repeated',
   )
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
@@ -203,7 +205,7 @@ store
 store
   .command('trust-clock')
   .description(
-    'confirm that the clock of this machine is right, after a step or a restart that the recorder cannot explain: packets are removed by their age again',
+    'confirm that the clock of this machine is right after a step or restart that the recorder cannot explain; removal of packets by age resumes',
   )
   .requiredOption('--store <folder>', "the appliance's store")
   .action((options: { store: string }) =>
@@ -212,21 +214,21 @@ store
 
 program
   .command('device')
-  .description('look after the devices of a gateway')
+  .description('check the devices of a gateway')
   .command('check')
   .description(
-    'ask a device for all that a gateway needs of it, and say what does not work and what that means; it takes one stream at most; status 1 = problems',
+    'check everything that a gateway needs from a device, and report what does not work and what that means; uses at most one stream; status 1 = problems',
   )
-  .argument('[name]', 'a device of the configuration')
+  .argument('[name]', 'a device named in the configuration')
   .addOption(new Option('--config <file>', 'the configuration of the gateway').env('CAPFLEET_CONFIG'))
   .addOption(
     new Option(
       '--url <url>',
-      'a device that is in no configuration yet; its password is asked for, or read from a pipe',
+      'a device that is not configured yet; its password is prompted for, or read from a pipe',
     ),
   )
-  .option('--user <name>', 'who the gateway is there, with --url', 'gateway')
-  .option('--ca <file>', 'certificates that vouch for it, with --url')
+  .option('--user <name>', 'user name of the gateway on the device, with --url', 'gateway')
+  .option('--ca <file>', 'CA certificates to verify the device with, with --url')
   .option('--json', 'print the findings as JSON')
   .action(
     async (name: string | undefined, { json = false, ...options }: CheckedDevice & { json?: boolean }) => {
@@ -245,20 +247,20 @@ const USERS_FILE = ['--file <file>', 'the users file'] as const
 
 user
   .command('add')
-  .description('add a user or change password and role; the password is asked for, or read from a pipe')
+  .description('add a user or change password and role; the password is prompted for, or read from a pipe')
   .argument('<name>')
-  .requiredOption('--file <file>', 'the users file; made when missing')
+  .requiredOption('--file <file>', 'the users file; created if missing')
   .addOption(
     new Option(
       '--role <role>',
-      'viewer sees lists, user downloads, full also deletes, starts and stops captures, admin also has the tokens of all users',
+      'viewer: lists; user: also downloads; full: also deletes, starts and stops captures; admin: also the tokens of all users',
     )
       .choices(ROLES)
       .default('user'),
   )
   .option(
     '--salt-file <file>',
-    'random characters instead of a random salt: files of the same password and salt are equal, as replicas need them',
+    'file with random characters to use instead of a random salt: the same password and salt give identical files, as replicas need',
   )
   .action((name: string, options: AddOptions) =>
     runProgram(async () => (await import('./operator/user-command.ts')).addUser(name, options)),
@@ -275,7 +277,7 @@ user
 
 user
   .command('remove')
-  .description('remove a user; what runs of theirs is cut')
+  .description('remove a user; their running downloads are cut')
   .argument('<name>')
   .requiredOption(...USERS_FILE)
   .action((name: string, options: FileOptions) =>
@@ -284,7 +286,7 @@ user
 
 user
   .command('password')
-  .description('change the password of a user; it is asked for, or read from a pipe')
+  .description('change the password of a user; it is prompted for, or read from a pipe')
   .argument('<name>')
   .requiredOption(...USERS_FILE)
   .action((name: string, options: FileOptions) =>
@@ -293,14 +295,20 @@ user
 
 program
   .command('audit')
-  .description('look at the audit of a gateway and its workers')
+  .description('check the audit of a gateway and its workers')
   .command('verify')
   .description(
-    'check that no line of the audit was changed or removed, and say which; status 1 = some were, or there is no audit',
+    'check that no line of the audit was changed or removed, and list any that were; status 1 = some were, or there is no audit',
   )
-  .addOption(new Option('--folder <folder>', 'the setting audit.folder, or a copy of it').conflicts('config'))
-  .addOption(new Option('--config <file>', 'the gateway whose audit it is').env('CAPFLEET_CONFIG'))
-  .option('--expect <ends...>', 'ends of chains that an earlier run has printed: CHAIN:LINE:HASH')
+  .addOption(
+    new Option('--folder <folder>', 'the folder named by audit.folder, or a copy of it').conflicts('config'),
+  )
+  .addOption(
+    new Option('--config <file>', 'the configuration of the gateway whose audit it is').env(
+      'CAPFLEET_CONFIG',
+    ),
+  )
+  .option('--expect <ends...>', 'ends of chains that an earlier run printed: CHAIN:LINE:HASH')
   .action(async (options: { folder?: string; config?: string; expect?: string[] }, command: Command) => {
     let isWhole = true
     await runProgram(async () => {
@@ -340,7 +348,7 @@ function refuseWithoutEngine(command: Command): void {
   if (places.some((place) => existsSync(new URL(place, import.meta.url)))) return
   throw new CapfleetError(
     'not-implemented',
-    `${name} needs the native engine (${engine}), which is not in this package; run it in a checkout of the repository, where npm start builds it, or in the image that is made for it`,
+    `${name} needs the native engine (${engine}), which is not in this package; run it in a checkout of the repository, where npm start builds it, or in the image built for it`,
   )
 }
 
@@ -378,7 +386,7 @@ function checkConfig(path: string, check: keyof typeof import('./operator/check-
   return runProgram(async () => {
     const checks = await import('./operator/check-config.ts')
     await checks[check](path)
-    process.stderr.write(`${path}: fine\n`)
+    process.stderr.write(`${path}: OK\n`)
   })
 }
 

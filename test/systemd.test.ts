@@ -144,7 +144,7 @@ test('the documents are taken where the units expect them, and write only where 
       /capfleet (\w+) --config \/etc\/capfleet\/(.+)$/.exec(valuesOf(unit, 'ExecStart')[0] ?? '') ?? []
     const path = join(folder.path, name)
     const { status, stdout, stderr } = await client.run([program, '--config', path, '--check'])
-    assert.deepEqual([status, stdout.toString(), stderr], [0, '', `${path}: fine\n`], unit)
+    assert.deepEqual([status, stdout.toString(), stderr], [0, '', `${path}: OK\n`], unit)
     const { store, home } = parse(await readFile(path, 'utf8'))
     for (const writable of valuesOf(unit, 'ReadWritePaths')) assert.equal(writable, store ?? home, unit)
   }

@@ -82,8 +82,8 @@ function detailOf(problem: Record<string, unknown>, status: number, headers: Hea
   const detail = textOf(problem.detail)
   if (detail !== undefined) return detail
   const place = headers.get('location')
-  if (place !== null) return `the address leads to ${place} (status ${status}); use that one`
-  return `what answers there is no gateway of capfleet, or not in order (status ${status})`
+  if (place !== null) return `the address redirects to ${place} (status ${status}); use that address`
+  return `the server at this address is not a capfleet gateway, or is not working (status ${status})`
 }
 
 /** A gateway that is newer than this program may know other codes. */

@@ -32,11 +32,11 @@ function downloadKind(captureName: string | undefined, query: QueryPairs): keyof
   const has = (names: readonly string[]) => query.some(([name]) => names.includes(name))
   if (captureName === undefined) {
     if (has(RANGE_NAMES)) return 'timerange'
-    throw usageFailure('name a capture, or the time that you want: --last 15m, or --begin and --end')
+    throw usageFailure('name a capture, or give a time range: --last 15m, or --begin and --end')
   }
   if (has(RANGE_NAMES)) {
     throw usageFailure(
-      'a capture takes --start and --stop, in nanoseconds; for --begin and --end leave out its name, and choose devices by --device',
+      'a capture takes --start and --stop, in nanoseconds; for --begin and --end leave out the capture, and select devices with --device',
     )
   }
   return has(PART_NAMES) ? 'splittime' : 'single'

@@ -108,7 +108,7 @@ export async function loadImportedFiles(
     if (outcome.record !== undefined) range = widened(range, outcome.record, device.name)
   }
   if (range === undefined)
-    throw new CapfleetError('bad-capture-file', 'the files hold no packet that PCAP can carry')
+    throw new CapfleetError('bad-capture-file', 'the files contain no packet that PCAP can store')
   return { range, losses }
 }
 

@@ -46,11 +46,11 @@ ${at.live === undefined ? '' : liveGuide(at.live, `${curl} -N "${gatewayUrl}`)}
 /** `curl` must not hold back what comes (-N). */
 function liveGuide({ device, captureName }: LiveCapture, curl: string): string {
   return `
-  # packets that ${device} captures now, as they come, and how the capture does
+  # live packets of ${device}, and the state of its capture
   ${curl}/devices/${device}/api/v1/pcap/single?StreamName=${captureName}&Follow=1" | tcpdump -nr -
   ${curl}/devices/${device}/sysmaster/capture_status"
 
-  # what happens on ${device}, as it happens
+  # live events of ${device}
   ${curl}/devices/${device}/api/v1/system/events?LastEventID=0"
 `
 }

@@ -36,7 +36,7 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   await using children = new AsyncDisposableStack()
   const traffic = (await mayCapture()) ? children.use(await LiveTraffic.open()) : undefined
   if (traffic === undefined)
-    process.stderr.write('capfleet: stored captures only: capturing live needs CAP_NET_RAW\n')
+    process.stderr.write('capfleet: stored captures only: live capture needs CAP_NET_RAW\n')
   const home = await prepareDemoHome(
     resolve(options.home),
     options.importFiles.length > 0 ? 'imported' : 'generated',

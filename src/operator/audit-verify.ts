@@ -50,8 +50,8 @@ export function formatVerdict({ chains, isWhole }: AuditVerdict): string {
     chains.length === 0
       ? 'there is no audit in this folder'
       : isWhole
-        ? 'the audit is as it was written, if it ends where you know that it ended'
-        : 'THE AUDIT IS NOT AS IT WAS WRITTEN'
+        ? 'the audit is unchanged, provided that it ends where you know it ended'
+        : 'THE AUDIT WAS CHANGED'
   return `${[...lines, last].join('\n')}\n`
 }
 
@@ -61,15 +61,15 @@ function problemLines({ problems, problemCount }: ChainVerdict): readonly string
     return `${kind}  ${place}: ${says}`
   })
   const more = problemCount - problems.length
-  return more === 0 ? lines : [...lines, `and ${more} more problems of this chain`]
+  return more === 0 ? lines : [...lines, `and ${more} more problems in this chain`]
 }
 
 function chainLine({ chain, files, lines, firstFile, end, tornBytes, problemCount }: ChainVerdict): string {
   const notes = [
     `${files} ${files === 1 ? 'file' : 'files'}`,
     `${lines} lines`,
-    ...(firstFile > 1 ? [`begins with file ${firstFile}: older ones are gone`] : []),
-    ...(tornBytes > 0 ? [`${tornBytes} bytes of a line that is not whole yet, or never was`] : []),
+    ...(firstFile > 1 ? [`starts with file ${firstFile}: older files are gone`] : []),
+    ...(tornBytes > 0 ? [`${tornBytes} bytes of an incomplete last line`] : []),
     `ends at ${chain}:${end.seq}:${end.hash}`,
   ]
   return `${problemCount === 0 ? 'whole' : 'BROKEN'}  ${chain}: ${notes.join(', ')}`

@@ -63,7 +63,7 @@ async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedD
     if (password.reveal() === '') throw new CapfleetError('bad-parameter', 'the password is empty')
     const tls = await readClientTls({ ca }, resolve('command line'), '--url').catch((error: unknown) => {
       if (!(error instanceof CapfleetError)) throw error
-      const message = `--ca ${ca} is not a file of certificates in PEM form (${error.message})`
+      const message = `--ca ${ca} is not a file of PEM certificates (${error.message})`
       throw new CapfleetError('bad-parameter', message, { cause: error })
     })
     return new Device({ name: new URL(url).host, url, user, password, ...tls })
@@ -110,7 +110,7 @@ export async function checkDevice(
   const findings = new FindingList(device.name)
   const client = new DeviceClient(device, { connectTimeoutMs: TIMEOUT_MS, idleTimeoutMs: TIMEOUT_MS })
   const check = { client, name: device.name, findings, signal }
-  const ask = (question: string) => tell(`${question} (${TIMEOUT_MS / 1000} s at most)`)
+  const ask = (question: string) => tell(`${question} (at most ${TIMEOUT_MS / 1000} s)`)
   try {
     ask('its version')
     const kind = await checkVersion(check, device.kind)
@@ -121,14 +121,14 @@ export async function checkDevice(
     await checkReaders(check)
     ask('its list of captures')
     const list = await checkList(check)
-    if (list === 'refuses us') return findings.findings
+    if (list === 'rejects us') return findings.findings
     ask('whether it filters')
     await checkFilters(check)
     ask('an estimate')
     await checkEstimates(check)
     ask('a second of packets')
     if (list !== undefined) await checkStream(check, list, kind)
-    ask('whether it heeds filters')
+    ask('whether it applies filters')
     if (list !== undefined && isForeign(kind)) await checkHeeded(check, list, kind)
     return findings.findings
   } finally {
@@ -142,7 +142,7 @@ async function checkVersion(
 ): Promise<DeviceKind | undefined> {
   const answer = await attempt(() => probeVersion(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
   if (answer instanceof CapfleetError) {
-    const fix = 'the gateway takes it for down, and asks it for nothing'
+    const fix = 'the gateway considers it down, and sends it no requests'
     findings.problem('version', { detail: answer.message, fix })
     return undefined
   }
@@ -161,16 +161,16 @@ async function checkVersion(
 }
 
 const MAKERS: Readonly<Record<DeviceKind, string>> = {
-  capfleet: 'of capfleet',
-  api: 'of another maker',
-  legacy: 'of another maker, without the paths below /api/v1/',
+  capfleet: 'capfleet',
+  api: 'from another vendor',
+  legacy: 'from another vendor, without the paths below /api/v1/',
 }
 
 const LACKS: Readonly<Record<DeviceKind, string>> = {
   capfleet: '',
-  api: 'its version is not known, which harms nothing',
+  api: 'its version is not known; this has no effect',
   legacy:
-    'it is asked below /pcap/: time ranges cross two captures at most and have no filter, other filters than FilterBPF are refused',
+    'the gateway uses its paths below /pcap/: time ranges span at most two captures and have no filter, and filters other than FilterBPF are rejected',
 }
 
 async function checkTime({ client, findings, signal }: Check): Promise<void> {
@@ -181,33 +181,31 @@ async function checkTime({ client, findings, signal }: Check): Promise<void> {
   }
   const { offsetNs, errorNs } = clock
   const [offBy, side] = offsetNs < 0n ? [-offsetNs, 'behind'] : [offsetNs, 'ahead of']
-  const detail = `${milliseconds(offBy)} ms ${side} ours, give or take ${milliseconds(errorNs)} ms`
+  const detail = `${milliseconds(offBy)} ms ${side} ours, plus or minus ${milliseconds(errorNs)} ms`
   if (offsetNs < SKEWED_NS && offsetNs > -SKEWED_NS) findings.ok('clock', detail)
   else
     findings.warn('clock', {
       detail,
-      fix: 'set its clock by NTP or PTP: times as -15m and now miss its packets',
+      fix: 'synchronize its clock with NTP or PTP: times such as -15m and now miss its packets',
     })
 }
 
 async function checkReaders({ client, findings, signal }: Check): Promise<void> {
   const status = await attempt(() => probeStatus(client, { timeoutMs: TIMEOUT_MS, signal }), signal)
-  const fix = 'downloads that others run there are noticed when it refuses one, and not before'
+  const fix = 'downloads that other clients run there are noticed only when it rejects a download'
   if (status instanceof CapfleetError) findings.warn('readers', { detail: status.message, fix })
   else if (status.readers === undefined)
-    findings.warn('readers', { detail: 'it does not tell how many downloads run (cat_EnableCnt)', fix })
-  else findings.ok('readers', `it counts its downloads: ${status.readers}`)
+    findings.warn('readers', { detail: 'it does not report how many downloads run (cat_EnableCnt)', fix })
+  else findings.ok('readers', `it reports its running downloads: ${status.readers}`)
 }
 
 async function checkFilters({ client, name, findings, signal }: Check): Promise<void> {
   const refusal = await attempt(() => proveFilters(client, name, { caller: CALLER, signal }), signal)
-  if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it refuses a filter that is none')
+  if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it rejects an invalid filter')
   else {
     const fix = 'users whose bounds have a filter get none of its packets'
     const isShown = refusal.code !== 'device-protocol'
-    const detail = isShown
-      ? refusal.message
-      : 'it took a filter that is none, and may pass over others in silence'
+    const detail = isShown ? refusal.message : 'it accepted an invalid filter, and may silently ignore others'
     findings.warn('filters', { detail, fix })
   }
 }
@@ -227,9 +225,9 @@ async function checkHeeded(
     const step = { device, target: `${path}&${filter}=` }
     const failure = await attempt(() => awaitShownFilters(client, step, { caller: CALLER, signal }), signal)
     if (failure instanceof CapfleetError) {
-      const fix = `downloads with ${filter} are refused`
+      const fix = `downloads with ${filter} are rejected`
       findings.warn(filter, { detail: failure.message, fix })
-    } else findings.ok(filter, 'it leaves out what does not pass')
+    } else findings.ok(filter, 'it leaves out packets that do not match')
   }
 }
 
@@ -238,8 +236,8 @@ async function checkEstimates({ client, findings, signal }: Check): Promise<void
   const options = { bytesMax: ANSWER_BYTES_MAX.estimate, signal, timeoutMs: TIMEOUT_MS }
   const answer = await attempt(() => client.getJson(target, options), signal)
   if (!(answer instanceof CapfleetError))
-    return findings.ok('estimates', 'it tells how much a download would be')
-  const fix = 'estimates leave it out, and exports of it are not cut into equal parts'
+    return findings.ok('estimates', 'it can estimate the size of a download')
+  const fix = 'estimates leave it out, and its exports are not split into equal parts'
   findings.warn('estimates', { detail: answer.message, fix })
 }
 
@@ -249,7 +247,7 @@ async function checkList({
   name,
   findings,
   signal,
-}: Check): Promise<CaptureEntry | 'refuses us' | undefined> {
+}: Check): Promise<CaptureEntry | 'rejects us' | undefined> {
   const captures: CaptureEntry[] = []
   const read = async () => {
     for await (const texts of client.getList('/stream/list', LIST_LIMITS, { signal }))
@@ -258,10 +256,10 @@ async function checkList({
   const failure = await attempt(read, signal)
   if (failure instanceof CapfleetError && failure.code === 'device-rejected') {
     findings.problem('login', { detail: failure.message, fix: 'nothing else was tried' })
-    return 'refuses us'
+    return 'rejects us'
   }
   if (failure instanceof CapfleetError) {
-    const fix = 'its captures are in no list, and cannot be downloaded by their names'
+    const fix = 'its captures are not listed, and cannot be downloaded by name'
     findings.problem('list', { detail: failure.message, fix })
     return undefined
   }
@@ -272,12 +270,12 @@ async function checkList({
       `${captures.length} capture${captures.length === 1 ? '' : 's'}, the newest ${newest.name}`,
     )
   else if (captures.length > 0)
-    findings.warn('list', { detail: `${captures.length} captures, of which none has a time`, fix: NOT_TRIED })
+    findings.warn('list', { detail: `${captures.length} captures, none of them with a time`, fix: NOT_TRIED })
   else findings.warn('list', { detail: 'it has no capture', fix: NOT_TRIED })
   return newest
 }
 
-const NOT_TRIED = 'no download was tried: check again when there is one'
+const NOT_TRIED = 'no download was tried: check again when it has one'
 
 async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind): Promise<void> {
   const { client, name: device, findings, signal } = check
@@ -317,11 +315,11 @@ async function readStream(
     'download',
     `${packets} packet${packets === 1 ? '' : 's'}, ${bytes} bytes of the first second of ${capture.name}`,
   )
-  if (!isWhole) findings.ok('end', `not looked at: it has more than ${STREAM_BYTES_MAX} bytes`)
+  if (!isWhole) findings.ok('end', `not checked: the answer has more than ${STREAM_BYTES_MAX} bytes`)
   else if (body.end.isUnverified) {
     const detail = 'it closes the connection after the last packet, and sends neither a length nor chunks'
-    findings.warn('end', { detail, fix: 'its downloads are "unverified": a cut one looks the same' })
-  } else findings.ok('end', 'a cut download does not look like a whole one')
+    findings.warn('end', { detail, fix: 'its downloads are "unverified": a cut-off download looks the same' })
+  } else findings.ok('end', 'a cut-off download can be told from a complete one')
   findings.ok('timestamps', input.header.nanoseconds ? 'nanoseconds' : 'microseconds')
   if (input.header.isBigEndian)
     findings.ok(
@@ -330,10 +328,10 @@ async function readStream(
     )
   const { outOfOrder: unsorted } = input.figures
   checkOrder(findings, { outOfOrder, unsorted, packets, isVouched })
-  if (kind === 'capfleet') findings.ok('going on', 'it can begin inside a download (After=)')
+  if (kind === 'capfleet') findings.ok('going on', 'it can start inside a download (After=)')
   else {
-    const fix = 'a download that breaks off is read again from its beginning, and compared'
-    findings.warn('going on', { detail: 'it cannot begin inside a download', fix })
+    const fix = 'after a break a download is read again from the beginning and compared'
+    findings.warn('going on', { detail: 'it cannot start inside a download', fix })
   }
 }
 
@@ -348,14 +346,14 @@ function checkOrder(
   },
 ): void {
   const { outOfOrder, unsorted, packets, isVouched } = found
-  const detail = `${outOfOrder} of ${packets} packets are earlier than one before them`
+  const detail = `${outOfOrder} of ${packets} packets are earlier than a packet before them`
   if (unsorted > 0) {
-    const fix = `a merge keeps ${unsorted} of them where they come: its file is not in the order of time there`
+    const fix = `a merge cannot sort ${unsorted} of them: its file is not in time order there`
     findings.warn('order', { detail, fix })
   } else if (outOfOrder > 0) {
-    findings.ok('order', `${detail}, by a second at most: a merge sorts them`)
-  } else if (isVouched) findings.ok('order', 'packets come in the order of time, and it says so')
-  else findings.ok('order', 'packets came in the order of time')
+    findings.ok('order', `${detail}, by at most a second: a merge sorts them`)
+  } else if (isVouched) findings.ok('order', 'packets are in time order, and the device declares it')
+  else findings.ok('order', 'packets were in time order')
 }
 
 /** What it resolves to, or why it failed. Fails with the signal's reason, and with defects. */

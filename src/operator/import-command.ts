@@ -91,7 +91,7 @@ export function failOnLosses(losses: number): void {
   if (losses === 0) return
   throw new CapfleetError(
     'bad-capture-file',
-    `not everything was imported; files and ends of files that are missing, named above: ${losses}`,
+    `not everything was imported; missing files and ends of files, listed above: ${losses}`,
   )
 }
 
@@ -106,23 +106,23 @@ export async function importAsCapture(
     bar.update(Number(inputBytes), Number(totalInputBytes))
   const record = await recorder.importCapture(job, { signal, onProgress }).catch((error: unknown) => {
     bar.clear()
-    if (signal.aborted) process.stderr.write(`import ${job.name}: stopped; nothing of it was imported\n`)
+    if (signal.aborted) process.stderr.write(`import ${job.name}: stopped; nothing was imported\n`)
     throw error
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
   for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
     process.stderr.write(
-      `import ${job.name}: left out, because PCAP carries times from 1970 to 2106-02-07 only: ${record.packetsOutOfTimeRange} packets\n`,
+      `import ${job.name}: left out, because PCAP can only store times from 1970 to 2106-02-07: ${record.packetsOutOfTimeRange} packets\n`,
     )
   }
   return record
 }
 
 function describeDamage({ file, offset, compressed, message }: ImportedCapture['damages'][number]): string {
-  if (offset === 0n) return `${file} is left out: ${message}`
+  if (offset === 0n) return `${file} was left out: ${message}`
   const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
-  return `${file} is damaged at ${where}: ${message}; the packets before are imported`
+  return `${file} is damaged at ${where}: ${message}; the packets before that were imported`
 }
 
 /** "dump.2026.pcapng.gz" -> "dump.2026"; characters that a capture name cannot have become "_". */

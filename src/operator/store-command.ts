@@ -25,10 +25,10 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
         bar.clear()
         throw error
       })
-    bar.finish(`${blocks} blocks of ${segments} segments have a sieve now that had none`)
+    bar.finish(`${blocks} blocks of ${segments} segments now have a sieve`)
     for (const damage of damages) process.stderr.write(`reindex: ${damage}\n`)
     if (damages.length === 0) return
-    throw new CapfleetError('store-corrupt', `damaged segments, named above: ${damages.length}`)
+    throw new CapfleetError('store-corrupt', `damaged segments, listed above: ${damages.length}`)
   })
 }
 
@@ -61,13 +61,13 @@ export async function verify(
     if (left.length === 0) return
     const canRepair = !repair && left.some(({ isMarked }) => !isMarked)
     const advice = canRepair ? 'run it with --repair' : 'what is lost cannot be repaired'
-    throw new CapfleetError('store-corrupt', `damages that are left, named above: ${left.length}; ${advice}`)
+    throw new CapfleetError('store-corrupt', `remaining damages, listed above: ${left.length}; ${advice}`)
   })
 }
 
 function findingLine({ capture, kind, packets, message, isMarked, isRepaired }: StoreFinding): string {
   const loses = kind === 'block-readable' ? 'can be read again' : 'lost'
-  const lost = packets === 0n ? 'no packet lost' : `${packets} packets ${loses}`
+  const lost = packets === 0n ? 'no packets lost' : `${packets} packets ${loses}`
   const done = isRepaired ? 'repaired' : 'not repaired'
   return (
     isMarked ? [capture, kind, 'lost before', 'marked', message] : [capture, kind, lost, done, message]
@@ -85,7 +85,7 @@ export async function trustClock({ store }: { readonly store: string }, signal: 
   const now = new Date().toISOString()
   process.stdout.write(
     before === ''
-      ? `the clock was trusted already: ${now}\n`
-      : `the clock is trusted now (was: ${before}): ${now}\n`,
+      ? `the clock was already trusted: ${now}\n`
+      : `the clock is now trusted (was: ${before}): ${now}\n`,
   )
 }

@@ -22,7 +22,7 @@ export async function addUser(name: string, { file, role, saltFile }: AddOptions
   // With a salt of its own the file is made again and again, for the same users.
   const since = salt === undefined ? new Date() : undefined
   const outcome = await putUser(file, { name, role, since }, password, salt)
-  tell(`${outcome} user ${name} (${role}) in ${file}; programs that run take it over by themselves`)
+  tell(`${outcome} user ${name} (${role}) in ${file}; running programs apply it automatically`)
 }
 
 const COLUMNS: readonly Column<ListedUser>[] = [
@@ -43,13 +43,13 @@ export async function printUsers({ file, output }: FileOptions & FormatOptions):
 
 export async function takeUserAway(name: string, { file }: FileOptions): Promise<void> {
   await removeUser(file, name)
-  tell(`removed user ${name} from ${file}; programs that run refuse them at once, and cut their downloads`)
+  tell(`removed user ${name} from ${file}; running programs reject them at once, and cut their downloads`)
 }
 
 export async function setPassword(name: string, { file }: FileOptions): Promise<void> {
   await changePassword(file, name, await readNewPassword(name))
   tell(
-    `changed the password of ${name} in ${file}; programs that run ask for the new one at once, and let downloads go on`,
+    `changed the password of ${name} in ${file}; running programs require the new one at once; running downloads continue`,
   )
 }
 

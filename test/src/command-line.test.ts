@@ -99,13 +99,13 @@ describe('capfleet user', () => {
     }
     const users = await loadUsers(file)
     const changed = await user(['password', 'ann'], 'the second password')
-    assert.match(changed.stderr, /^changed the password of ann in .*; programs that run ask for the new one/)
+    assert.match(changed.stderr, /^changed the password of ann in .*; running programs require the new one/)
     await users.reload()
     const login = (password: string) => users.verify(`Basic ${btoa(`ann:${password}`)}`, '192.0.2.1')
     assert.equal(await login('the first password'), undefined)
     assert.equal((await login('the second password'))?.name, 'ann')
     const removed = await user(['remove', 'ann'])
-    assert.match(removed.stderr, /^removed user ann from .*; programs that run refuse them at once/)
+    assert.match(removed.stderr, /^removed user ann from .*; running programs reject them at once/)
     assert.match((await user(['list'])).stdout, /^USER +ROLE.*\nbob +user.*\n$/)
   })
 

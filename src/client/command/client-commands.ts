@@ -13,7 +13,7 @@ export const CLIENT_COMMANDS = {
     define: async () => (await import('./access/login-commands.ts')).defineLogin,
   },
   context: {
-    says: 'the gateways that were logged in to: list, use, remove',
+    says: 'manage the gateways you are logged in to: list, use, remove',
     define: async () => (await import('./access/login-commands.ts')).defineContext,
   },
   devices: {
@@ -25,11 +25,11 @@ export const CLIENT_COMMANDS = {
     define: async () => (await import('./list-commands.ts')).defineCaptures,
   },
   queue: {
-    says: 'list who downloads now, and who waits at which place',
+    says: 'list running downloads, and waiting ones with their place in the queue',
     define: async () => (await import('./list-commands.ts')).defineQueue,
   },
   status: {
-    says: 'what the devices capture now',
+    says: 'show what the devices are capturing',
     define: async () => (await import('./recording-commands.ts')).defineStatus,
   },
   start: {
@@ -41,7 +41,7 @@ export const CLIENT_COMMANDS = {
     define: async () => (await import('./recording-commands.ts')).defineStop,
   },
   estimate: {
-    says: 'how much a download would be; nothing is downloaded',
+    says: 'estimate the size of a download, without downloading anything',
     define: async () => (await import('./downloads/report-commands.ts')).defineEstimate,
   },
   get: {
@@ -49,19 +49,19 @@ export const CLIENT_COMMANDS = {
     define: async () => (await import('./downloads/get-command.ts')).defineGet,
   },
   receipt: {
-    says: 'what became of a download of the last 24 hours',
+    says: 'show the outcome of a download of the last 24 hours',
     define: async () => (await import('./downloads/report-commands.ts')).defineReceipt,
   },
   export: {
-    says: 'downloads that the gateway runs as jobs: create, list, watch, get, cancel, schedule',
+    says: 'manage downloads that the gateway runs as jobs: create, list, watch, get, cancel, schedule',
     define: async () => (await import('./exports/export-commands.ts')).defineExport,
   },
   token: {
-    says: 'credentials for programs: create, list, revoke',
+    says: 'manage credentials for programs: create, list, revoke',
     define: async () => (await import('./access/token-commands.ts')).defineToken,
   },
   health: {
-    says: 'ask a gateway, worker or appliance whether it runs; status 0 or 1',
+    says: 'check whether a gateway, worker or appliance is running; status 0 or 1',
     define: async () => (await import('./health-command.ts')).defineHealth,
   },
   completion: {

@@ -44,7 +44,7 @@ const SAFE_WORD = /^[\w.,:@%+/=-]+$/
 const ANSWER_MS = 2_000
 
 const HELP = `
-Put it where the shell reads it, such as:
+Save it where the shell reads it, such as:
   capfleet completion bash > ~/.local/share/bash-completion/completions/capfleet
   capfleet completion zsh > "\${fpath[1]}/_capfleet"
   capfleet completion fish > ~/.config/fish/completions/capfleet.fish`
@@ -53,7 +53,7 @@ export function defineCompletion(command: Command): void {
   for (const [shell, script] of Object.entries(SCRIPTS)) {
     command
       .command(shell)
-      .description(`print it for ${shell}`)
+      .description(`print the script for ${shell}`)
       .action(() => runClient(() => print(script)))
   }
   command.addHelpText('after', HELP)

@@ -12,8 +12,11 @@ const ANSWER_LIMIT_MS = 5_000
 
 export function defineHealth(command: Command): void {
   command
-    .argument('[url]', `of a gateway, worker or appliance; else $CAPFLEET_HEALTH_URL, else ${DEFAULT_URL}`)
-    .option('--ca <file>', 'a certificate (PEM) to trust, where the system does not')
+    .argument(
+      '[url]',
+      `address of a gateway, worker or appliance; default: $CAPFLEET_HEALTH_URL, else ${DEFAULT_URL}`,
+    )
+    .option('--ca <file>', 'a CA certificate (PEM) to trust in addition to those of the system')
     .option('--cert <file>', 'your own certificate (PEM), for a program that asks for one')
     .option('--key <file>', 'the key of --cert (PEM)')
     .action((url: string | undefined, files: TlsPaths) =>
@@ -36,7 +39,7 @@ async function askHealth(text: string, files: TlsPaths, signal: AbortSignal): Pr
     if (answer.status !== 200) throw notWell(`${url} answers with status ${answer.status}`)
   } catch (error) {
     const late = error instanceof Error && error.name === 'TimeoutError'
-    throw late ? notWell(`${url} does not answer within ${ANSWER_LIMIT_MS / 1000} s`) : error
+    throw late ? notWell(`${url} did not answer within ${ANSWER_LIMIT_MS / 1000} s`) : error
   }
 }
 

@@ -68,7 +68,7 @@ export function defineStatus(command: Command): void {
 }
 
 export function defineStart(command: Command): void {
-  command.argument('[name]', 'what the capture is called; else the default name of the device')
+  command.argument('[name]', 'name of the capture; default: the default name of the device')
   defineCall(command, { method: 'POST', path: '/sysmaster/capture_start', rows: [], columns: CHANGE_COLUMNS })
 }
 

@@ -145,11 +145,11 @@ describe('a gateway is killed while capfleet get downloads', () => {
       const ended = await run.ended
       assert.equal(ended.status, signal === 'SIGINT' ? 130 : null)
       if (signal === 'SIGINT')
-        assert.match(ended.stderr, /SIGINT\.pcap\.part has 1[12]\.\d MB; the same command goes on/)
+        assert.match(ended.stderr, /SIGINT\.pcap\.part has 1[12]\.\d MB; run the same command to resume/)
       front.limitBytes = Number.POSITIVE_INFINITY
       const again = await client.run(command, { environment: environment() })
       assert.equal(again.status, 0, again.stderr)
-      assert.match(again.stderr, /goes on with the 1[12]\d{6} bytes/)
+      assert.match(again.stderr, /resuming after the 1[12]\d{6} bytes/)
       assert.equal(
         createHash('sha256')
           .update(await readFile(join(client.folder, name)))

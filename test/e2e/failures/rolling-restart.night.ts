@@ -191,7 +191,7 @@ describe('a rolling restart', { skip: WITHOUT_HAPROXY }, () => {
     })
     return {
       isWell: status === 0,
-      retries: count(stderr, /tries again/g),
+      retries: count(stderr, /retrying in/g),
       cuts: count(stderr, /connection broke|ended inside a packet/g),
       said: stderr,
     }

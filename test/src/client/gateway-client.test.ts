@@ -83,9 +83,9 @@ test('every error of the gateway is of a kind', () => {
 test('an answer of something else than a gateway is told as that', () => {
   const proxy = problemFailure(502, new Headers(), '<html>Bad Gateway</html>')
   assert.deepEqual([proxy.kind, proxy.canRetry], ['device', true])
-  assert.match(proxy.message, /no gateway of capfleet/)
+  assert.match(proxy.message, /not a capfleet gateway/)
   const moved = problemFailure(301, new Headers({ location: 'https://new.example/' }), '')
-  assert.match(moved.message, /leads to https:\/\/new\.example\//)
+  assert.match(moved.message, /redirects to https:\/\/new\.example\//)
 })
 
 test('a download is of a capture, of a part of one, or of a time', () => {
@@ -93,7 +93,7 @@ test('a download is of a capture, of a part of one, or of a time', () => {
   assert.equal(pathOf('demo'), '/api/v1/pcap/single')
   assert.equal(pathOf('demo', ['Start', '1'], ['Stop', '2']), '/api/v1/pcap/splittime')
   assert.equal(pathOf(undefined, ['TSBegin', '-1h'], ['TSEnd', 'now']), '/api/v1/pcap/timerange')
-  assert.throws(() => pathOf(undefined), /name a capture, or the time/)
+  assert.throws(() => pathOf(undefined), /name a capture, or give a time/)
   assert.throws(() => pathOf('demo', ['TSBegin', '-1h']), /a capture takes --start and --stop/)
 })
 

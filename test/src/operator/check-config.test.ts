@@ -150,7 +150,7 @@ describe('--check', () => {
     ] as const) {
       const path = await write(document)
       const fine = await client.run([program, '--config', path, '--check'])
-      assert.deepEqual([fine.status, fine.stdout.toString(), fine.stderr], [0, '', `${path}: fine\n`])
+      assert.deepEqual([fine.status, fine.stdout.toString(), fine.stderr], [0, '', `${path}: OK\n`])
       await write({ ...document, typo: 1 })
       const wrong = await client.run([program, '--config', path, '--check'])
       assert.deepEqual([wrong.status, wrong.stdout.toString()], [1, ''])

@@ -65,7 +65,7 @@ test('the same 500 as one capture: it is made of the others, the third is named,
   const paths = await manyFiles(folder.path)
   const { status, stderr } = await capfleetImport(...paths, '--store', store, '--name', 'all')
   assert.equal(status, 1)
-  assert.match(stderr, /^import all: f3\.pcap is left out: .* is neither PCAP nor pcapng/m)
+  assert.match(stderr, /^import all: f3\.pcap was left out: .* is neither PCAP nor pcapng/m)
   assert.deepEqual(await readdir(join(store, 'captures')), ['all'])
   const read = await readCapture(join(store, 'captures', 'all'), 'all', { isWritten: false })
   assert.ok(read)

@@ -51,12 +51,12 @@ test('sieves that are missing or cut are made, and those that there are stay', a
   await using folder = await tempFolder()
   const { store, big, small } = await makeStore(folder.path)
   const written = [await readFile(big), await readFile(small)]
-  assert.match(reindex(store).stderr, /^reindex: 0 blocks of 2 segments have a sieve now/m)
+  assert.match(reindex(store).stderr, /^reindex: 0 blocks of 2 segments now have a sieve/m)
   await truncate(big, 30)
   await rm(small)
   const { status, stderr } = reindex(store)
   assert.equal(status, 0, stderr)
-  assert.match(stderr, /^reindex: [89] blocks of 2 segments have a sieve now that had none$/m)
+  assert.match(stderr, /^reindex: [89] blocks of 2 segments now have a sieve$/m)
   assert.deepEqual([await readFile(big), await readFile(small)], written)
 })
 
@@ -97,7 +97,7 @@ test('an index that is none is left to store verify, and keeps no other segment 
   await writeFile(big.replace('.sieve', '.idx'), 'rotten')
   const { status, stderr } = reindex(store)
   assert.equal(status, 0, stderr)
-  assert.match(stderr, /^reindex: 1 blocks of 2 segments have a sieve now/m)
+  assert.match(stderr, /^reindex: 1 blocks of 2 segments now have a sieve/m)
   assert.deepEqual(await readFile(small), written)
 })
 
@@ -139,7 +139,7 @@ test('packets that are marked as lost are named again, without advice that canno
   assert.equal(repaired.status, 0, repaired.stderr)
   const again = storeCommand('verify', '--store', store)
   assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
-  assert.match(again.stderr, /damages that are left, named above: 1; what is lost cannot be repaired/)
+  assert.match(again.stderr, /remaining damages, listed above: 1; what is lost cannot be repaired/)
   // The same change again makes the bytes those that were written.
   await flip(big.replace('.sieve', '.pcap'), 5_000)
   const readable = storeCommand('verify', '--store', store, '--repair')

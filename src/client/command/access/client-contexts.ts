@@ -49,9 +49,13 @@ export async function readContexts(): Promise<ClientContexts> {
   }
   const { mode } = await stat(path)
   if ((mode & OTHERS) !== 0) {
-    throw new ClientFailure('access', `others may read the passwords in ${path}; run: chmod 600 ${path}`, {
-      code: 'open-config',
-    })
+    throw new ClientFailure(
+      'access',
+      `other users may read the passwords in ${path}; run: chmod 600 ${path}`,
+      {
+        code: 'open-config',
+      },
+    )
   }
   return parseConfig(content, path, FILE)
 }
@@ -72,10 +76,10 @@ export function chosenContext({ current, contexts }: ClientContexts, name = curr
   if (name === undefined) {
     throw usageFailure(
       known.length === 0
-        ? 'no gateway is known; log in first: capfleet login URL'
-        : `no gateway is chosen; capfleet context use NAME chooses one, of ${known.join(', ')}`,
+        ? 'not logged in to any gateway; log in first: capfleet login URL'
+        : `no gateway is selected; select one with capfleet context use NAME: ${known.join(', ')}`,
     )
   }
-  const hint = known.length === 0 ? 'log in first: capfleet login URL' : `there are ${known.join(', ')}`
-  throw usageFailure(`no context is called ${JSON.stringify(name)}; ${hint}`)
+  const hint = known.length === 0 ? 'log in first: capfleet login URL' : `known contexts: ${known.join(', ')}`
+  throw usageFailure(`no context is named ${JSON.stringify(name)}; ${hint}`)
 }

@@ -12,10 +12,9 @@ export interface ConnectOptions {
 }
 
 export function contextOption(): Option {
-  return new Option(
-    '--context <name>',
-    'which gateway, of those that were logged in to; else the current one',
-  ).env('CAPFLEET_CONTEXT')
+  return new Option('--context <name>', 'which logged-in gateway to use; default: the current one').env(
+    'CAPFLEET_CONTEXT',
+  )
 }
 
 /** CAPFLEET_URL, and CAPFLEET_TOKEN or CAPFLEET_USER and CAPFLEET_PASSWORD, count before the contexts. */
@@ -25,9 +24,7 @@ export async function connect({ context }: ConnectOptions): Promise<GatewayClien
   if (url !== '') {
     // The credentials of a context are not for another address.
     if (given === undefined)
-      throw usageFailure(
-        'CAPFLEET_URL needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD, beside it',
-      )
+      throw usageFailure('CAPFLEET_URL also needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD')
     return new GatewayClient({ url: gatewayUrl(url), credentials: given }, nodeTransport())
   }
   const chosen = chosenContext(await readContexts(), context)
@@ -65,12 +62,12 @@ export function gatewayUrl(text: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`)
   if (url === null || !/^https?:$/.test(url.protocol)) {
     throw usageFailure(
-      `${JSON.stringify(text)} is no address of a gateway; it looks like https://capfleet.example.org`,
+      `${JSON.stringify(text)} is not the address of a gateway; it should look like https://capfleet.example.org`,
     )
   }
   if (url.username !== '' || url.password !== '') {
     throw usageFailure(
-      'leave name and password out of the address; --user names the user, and the password is asked for',
+      'leave name and password out of the address; give the user with --user, and the password is prompted for',
     )
   }
   url.search = ''

@@ -39,12 +39,15 @@ const CONTEXT_COLUMNS: readonly Column<NamedContext>[] = [
 
 export function defineLogin(command: Command): void {
   command
-    .argument('<url>', 'of the gateway, such as https://capfleet.example.org')
-    .option('--user <name>', 'else it is asked for')
-    .option('--password-file <file>', 'its first line; else the password is asked for, or read from a pipe')
-    .option('--token', 'log in with a token, which is asked for, or read from a pipe')
-    .option('--name <context>', 'what to call it; else the host of the address')
-    .option('--ca <file>', 'a certificate (PEM) to trust, where the system does not')
+    .argument('<url>', 'address of the gateway, such as https://capfleet.example.org')
+    .option('--user <name>', 'user name; default: prompt for it')
+    .option(
+      '--password-file <file>',
+      'file whose first line is the password; default: prompt for it, or read it from a pipe',
+    )
+    .option('--token', 'log in with a token, which is prompted for, or read from a pipe')
+    .option('--name <context>', 'name of the context; default: the host of the address')
+    .option('--ca <file>', 'a CA certificate (PEM) to trust in addition to those of the system')
     .option('--cert <file>', 'your own certificate (PEM), for a gateway that asks for one')
     .option('--key <file>', 'the key of --cert (PEM)')
     .action((url: string, options: LoginOptions) => runClient((signal) => login(url, options, signal)))
@@ -63,7 +66,7 @@ async function login(text: string, options: LoginOptions, signal: AbortSignal): 
   await writeContexts({ current: name, contexts: { ...contexts, [name]: context } })
   warnOfPlainText(new URL(url))
   const whom = 'token' in credentials ? 'with a token' : `as ${credentials.user}`
-  process.stderr.write(`logged in to ${url} ${whom}; kept as context ${name} in ${contextsPath()}\n`)
+  process.stderr.write(`logged in to ${url} ${whom}; saved as context ${name} in ${contextsPath()}\n`)
 }
 
 async function credentialsOf(options: LoginOptions): Promise<Credentials> {
@@ -87,7 +90,7 @@ function tlsPathsOf({ ca, cert, key }: LoginOptions): TlsPaths {
 
 async function askUser(): Promise<string> {
   if (!process.stdin.isTTY)
-    throw usageFailure('give the name of the user by --user; its password is read from the pipe')
+    throw usageFailure('give the user name with --user; the password is read from the pipe')
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   try {
     return await lines.question('User: ')
@@ -110,14 +113,14 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 function warnOfPlainText({ protocol, hostname }: URL): void {
   if (protocol === 'https:' || LOOPBACK.test(hostname)) return
   process.stderr.write(
-    'capfleet: the credentials go over the network in plain text; a gateway with TLS has https://\n',
+    'capfleet: the credentials are sent over the network in plain text; use https:// if the gateway has TLS\n',
   )
 }
 
 export function defineContext(command: Command): void {
   command
     .command('list')
-    .description('the gateways that were logged in to')
+    .description('list the gateways you are logged in to')
     .addOption(formatOption())
     .action((options: FormatOptions) =>
       runClient(async () => {
@@ -133,7 +136,7 @@ export function defineContext(command: Command): void {
     )
   command
     .command('use')
-    .description('ask this gateway from now on')
+    .description('use this gateway from now on')
     .argument('<context>')
     .action((name: string) =>
       runClient(async () => {

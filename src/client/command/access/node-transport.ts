@@ -56,7 +56,7 @@ async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): Asyn
     yield* response as AsyncIterable<Buffer>
   } catch (cause) {
     if (signal?.aborted === true) throw signal.reason
-    throw new ClientFailure('incomplete', 'the connection broke before the end of the answer', {
+    throw new ClientFailure('incomplete', 'the connection broke before the end of the response', {
       code: 'connection-broken',
       canRetry: true,
       cause,
@@ -83,10 +83,10 @@ function unreachable({ method, url: { protocol, host } }: Asked, cause: Error): 
     return new ClientFailure('access', message, { code: 'gateway-untrusted', cause })
   }
   if (trouble?.whose === 'ours') {
-    const message = `${where} lets in who has a certificate that it trusts (${trouble.reason}); log in with --cert and --key`
+    const message = `${where} requires a client certificate that it trusts (${trouble.reason}); log in with --cert and --key`
     return new ClientFailure('access', message, { code: 'certificate-needed', cause })
   }
-  const told = PLAIN_ANSWER.test(reason) ? `it speaks no TLS; is its address http://${host}?` : reason
+  const told = PLAIN_ANSWER.test(reason) ? `it does not use TLS; is its address http://${host}?` : reason
   return new ClientFailure('device', `${where} cannot be reached: ${told}`, {
     code: 'gateway-unreachable',
     canRetry: true,

@@ -43,7 +43,7 @@ export function defineToken(command: Command): void {
     command
       .command('create')
       .description(
-        `make a token of what you may do, or of less; prints it, this once, and its id on stderr. Its scopes are ${USUAL_SCOPES} ` +
+        `create a token with your rights or fewer; prints it, only this once, and its id on stderr. Its scopes are ${USUAL_SCOPES} ` +
           "unless --scopes names others, or all; --devices '*' gives it all devices that you see",
       ),
   )
@@ -61,7 +61,7 @@ export function defineToken(command: Command): void {
     )
   command
     .command('revoke')
-    .description('end a token, and all that were made by it; downloads that run by them are cut')
+    .description('revoke a token, and all tokens created with it; downloads that use them are cut')
     .argument('<token>', 'its id')
     .addOption(contextOption())
     .action((id: string, options: ConnectOptions) =>

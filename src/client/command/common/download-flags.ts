@@ -11,7 +11,7 @@ export interface LastOption {
 
 /** Adds what says which packets are wanted, behind the flags that the command has. */
 export function addDownloadFlags(command: Command, flags: QueryFlags): void {
-  command.argument('[capture]', 'the capture; left out: a time range of the chosen devices')
+  command.argument('[capture]', 'the capture; without it: a time range of the selected devices')
   command.optionsGroup('Which packets:').addOption(lastOption())
   flags.addTo(command)
 }
@@ -26,7 +26,7 @@ function lastOption(): Option {
 export function withLast(query: QueryPairs, { last }: LastOption): QueryPairs {
   if (last === undefined) return query
   const other = query.find(([name]) => name === 'TSBegin' || name === 'TSEnd')
-  if (other !== undefined) throw usageFailure('--last is --begin and --end; give one or the other')
+  if (other !== undefined) throw usageFailure('--last replaces --begin and --end; give one or the other')
   if (!/^\d+[smhd]$/.test(last))
     throw usageFailure(`--last must be a length of time such as 15m, got ${JSON.stringify(last)}`)
   return [['TSBegin', `-${last}`], ['TSEnd', 'now'], ...query]

@@ -10,7 +10,7 @@ export interface FormatOptions {
 }
 
 export function formatOption(): Option {
-  return new Option('-o, --output <format>', 'how the answer is printed; json: as the gateway gave it')
+  return new Option('-o, --output <format>', 'output format; json: as the gateway sent it')
     .choices(FORMATS)
     .default('table')
 }

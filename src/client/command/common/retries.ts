@@ -32,7 +32,7 @@ export class Retries {
     const backOffMs = Math.min(FIRST_MS * 2 ** this.#inVain, MOST_MS)
     const pauseMs = Math.max(backOffMs, (failure.facts.retryAfterS ?? 0) * 1_000)
     this.#inVain += 1
-    say(`${failure.message}; tries again in ${pauseMs / 1_000} s (${this.#inVain} of ${max})`)
+    say(`${failure.message}; retrying in ${pauseMs / 1_000} s (${this.#inVain} of ${max})`)
     await delay(pauseMs, undefined, { signal })
   }
 }

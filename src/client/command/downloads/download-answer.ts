@@ -19,9 +19,9 @@ export function notesOf({ headers }: Received): readonly string[] {
     ...(ignored === null ? [] : [`the gateway ignores ${ignored}`]),
     ...(goneBeforeNs === null
       ? []
-      : [`packets before ${shownNs(goneBeforeNs)} were overwritten; from then on it is whole`]),
+      : [`packets before ${shownNs(goneBeforeNs)} were overwritten; the download is complete from then on`]),
     ...(damaged === null ? [] : [`packets of ${damaged} segments are lost: their blocks are damaged`]),
-    ...(missing === null ? [] : [`devices are left out: ${missing}`]),
+    ...(missing === null ? [] : [`devices left out: ${missing}`]),
   ]
 }
 
@@ -31,7 +31,7 @@ export function encodingOf({ headers }: Received): Encoding {
   const [encoding] =
     Object.entries(ENCODING_FILES).find(([, file]) => mediaType.startsWith(file.mediaType)) ?? []
   if (encoding !== undefined) return encoding as Encoding
-  throw new ClientFailure('device', `the answer is no capture file but ${mediaType || 'of no type'}`, {
+  throw new ClientFailure('device', `the response is not a capture file but ${mediaType || 'of no type'}`, {
     code: 'no-capture-file',
   })
 }

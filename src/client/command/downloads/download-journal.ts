@@ -49,7 +49,7 @@ export async function openJournal(
   const found = isForced ? undefined : await readJournal(file)
   if (found !== undefined && !isSame(found.asked, own)) {
     throw usageFailure(
-      `${path}${PART_ENDING} is the part of another download (${found.asked.path} of ${found.asked.url}); --force begins anew`,
+      `${path}${PART_ENDING} is the part of another download (${found.asked.path} of ${found.asked.url}); --force starts over`,
     )
   }
   return {

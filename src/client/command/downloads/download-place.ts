@@ -28,10 +28,10 @@ export async function openPlace(
   const bytesMax = split === undefined ? undefined : splitBytes(split)
   if (bytesMax === undefined) await refuseThere(path, isForced)
   else if (!isForced && (await SplitFiles.areThere(path)))
-    throw usageFailure(`${path} is there already; --force replaces it`)
+    throw usageFailure(`${path} already exists; --force replaces it`)
   if (bytesMax !== undefined && isCompressed(asked)) {
     throw usageFailure(
-      '--split cuts at packets, which a compressed file does not show; leave out --compression',
+      '--split splits between packets, which is not possible in a compressed file; leave out --compression',
     )
   }
   await using opening = new AsyncDisposableStack()
@@ -45,7 +45,7 @@ export async function openPlace(
 
 function pipeOutput(): OutputPipe {
   if (process.stdout.isTTY)
-    throw usageFailure('a capture file is nothing for a terminal; pipe it: ... -o - | tcpdump -nr -')
+    throw usageFailure('a capture file cannot be shown on a terminal; pipe it: ... -o - | tcpdump -nr -')
   return new OutputPipe()
 }
 

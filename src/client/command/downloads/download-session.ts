@@ -105,7 +105,8 @@ export class DownloadSession {
     if (bytes === 0) this.#hash = createHash('sha256')
     this.#requestId = entry.requestId
     this.#hasBegun = bytes > 0
-    if (bytes > 0) watch.say(`goes on with the ${bytes} bytes of request ${entry.requestId} that are here`)
+    if (bytes > 0)
+      watch.say(`resuming after the ${bytes} bytes of request ${entry.requestId} that are already here`)
   }
 
   /** The length of the whole packets of the part, which go into the hash; 0 when it is no capture file. */
@@ -121,7 +122,7 @@ export class DownloadSession {
       }
     } catch (error) {
       if (!(error instanceof CapfleetError)) throw error
-      this.#options.watch.say('the part that is here is damaged: begins anew')
+      this.#options.watch.say('the partial file is damaged: starting over')
       return 0
     }
     this.#isBigEndian = records.isBigEndian
@@ -150,8 +151,8 @@ export class DownloadSession {
     if (this.#requestId === undefined || !cannotGoOn || this.#newBegins >= NEW_BEGINS_MAX) return false
     this.#newBegins += 1
     const { watch, output } = this.#options
-    const why = isForgotten ? 'the gateway has no receipt of the part any more' : message
-    if (output.bytes > 0) watch.say(`${why}: begins anew`)
+    const why = isForgotten ? 'the gateway no longer has a receipt for the partial file' : message
+    if (output.bytes > 0) watch.say(`${why}: starting over`)
     await this.#reset()
     return true
   }
@@ -241,7 +242,7 @@ export class DownloadSession {
       for (const piece of pieces) this.#hash.update(piece)
       watch.progress(output.bytes)
     }
-    if (records?.isWhole === false) throw brokenOff('the answer ended inside a packet')
+    if (records?.isWhole === false) throw brokenOff('the response ended inside a packet')
     return { bytes, sha256: hash.copy().digest('hex') }
   }
 }

@@ -34,12 +34,15 @@ const STANDARD_OUTPUT = '-'
 export function defineGet(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
   command
-    .option('-o, --output <file>', 'where to; "-": standard output; else the name that the gateway gives')
-    .option('--split <size>', 'files of at most this size, such as 500MB: name-0001.pcap and so on')
-    .option('--force', 'replace a file that is there, and begin a part anew')
-    .option('--wait <seconds>', 'how long to wait in the queue; else as long as the gateway has it')
-    .option('--retries <count>', 'how often to try again without a new byte', '10')
-    .option('-q, --quiet', 'say nothing but what went wrong')
+    .option(
+      '-o, --output <file>',
+      'output file; "-": standard output; default: the name that the gateway gives',
+    )
+    .option('--split <size>', 'write files of at most this size, such as 500MB: name-0001.pcap and so on')
+    .option('--force', 'replace an existing file, and start a partial download over')
+    .option('--wait <seconds>', 'how long to wait in the queue; default: as long as the gateway allows')
+    .option('--retries <count>', 'how often to retry without receiving new bytes', '10')
+    .option('-q, --quiet', 'print only errors')
     .addOption(contextOption())
     .addHelpText('after', GET_EXAMPLES)
     .action((capture: string | undefined, options: GetOptions & GivenOptions) =>
@@ -60,7 +63,7 @@ Examples:
   capfleet get --last 15m -d 'lon*' -o now.pcap        the last 15 minutes of some devices, merged
   capfleet get --begin 20261102_090000 --end 20261102_100000 --zone Berlin --bpf 'tcp port 443' -o hour.pcap
   capfleet get --last 1m -o - | tcpdump -nr -
-What breaks off goes on by itself; after Ctrl-C the same command goes on with the part.`
+A download that breaks off resumes automatically; after Ctrl-C the same command resumes it.`
 
 interface GetRun {
   readonly options: GetOptions
@@ -75,7 +78,8 @@ async function get(
   const waitS = count('--wait', options.wait)
   const retriesMax = count('--retries', options.retries) ?? 0
   const isPipe = options.output === STANDARD_OUTPUT
-  if (isPipe && options.split !== undefined) throw usageFailure('--split makes files; give -o <file>')
+  if (isPipe && options.split !== undefined)
+    throw usageFailure('--split writes several files; give -o <file>')
   const path = isPipe ? undefined : resolve(options.output ?? (await nameOf(client, target, signal)))
   const asked = { url: client.access.url, ...target }
   await using place = await openPlace(path, asked, { split: options.split, isForced: options.force === true })
@@ -102,7 +106,7 @@ async function get(
     talk.clear()
     if (path !== undefined && place.output.bytes > 0 && !isFinished) {
       const kept = `${place.output.name}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
-      process.stderr.write(`capfleet: ${kept}; the same command goes on with it\n`)
+      process.stderr.write(`capfleet: ${kept}; run the same command to resume\n`)
     }
     throw error
   }
@@ -120,7 +124,7 @@ async function nameOf(
     throw error
   })
   const name = attachedName(head.headers.get('content-disposition') ?? '')
-  if (name === undefined) throw usageFailure('the gateway gives the download no name; say -o <file>')
+  if (name === undefined) throw usageFailure('the gateway gives the download no name; give -o <file>')
   return name
 }
 
@@ -138,7 +142,7 @@ async function estimatedBytes(
 /** Of several files the hash is that of the body which they are together. */
 function summaryOf({ bytes, sha256, receipt }: DownloadEnd, files = 1): string {
   const where = files === 1 ? '' : ` in ${files} files`
-  return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of the whole '}${sha256}`
+  return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of all together '}${sha256}`
 }
 
 function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd): void {
@@ -154,7 +158,7 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
     const names = devices.filter((device) => device.status === 'unverified').map(({ device }) => device)
     throw new ClientFailure(
       'incomplete',
-      `packets may be missing: ${names.join(', ')} ended the answer by closing the connection, as a cut one ends too`,
+      `packets may be missing: ${names.join(', ')} ended the response by closing the connection, which looks the same as a cut-off response`,
       { code: status },
     )
   }

@@ -64,5 +64,5 @@ function subjectOf(token: string | undefined): string | undefined {
 
 function placeText({ position, etaMs, devices }: Queued): string {
   const when = etaMs === null ? '' : `, about ${shownDuration(etaMs)}`
-  return `waits for ${devices.join(', ')} at place ${position ?? '?'} of the queue${when}`
+  return `waiting for ${devices.join(', ')} at position ${position ?? '?'} in the queue${when}`
 }

@@ -103,13 +103,13 @@ function refuseUntold({ devices }: Estimate): void {
   const [first] = untold
   if (first === undefined || untold.length < devices.length) return
   const names = untold.map(({ device }) => device).join(', ')
-  throw new ClientFailure('device', `no device tells how much that is: ${names}`, { code: first.error.code })
+  throw new ClientFailure('device', `no device reported the size: ${names}`, { code: first.error.code })
 }
 
 function sumText({ packets, bytes, exact, devices }: Estimate): string {
   const untold = devices.filter((one) => 'error' in one).map(({ device }) => device)
   if (untold.length > 0 && untold.length === devices.length) return 'the size is not known'
-  if (packets === null || bytes === null) return 'how much that is, callers with a filter are not told'
-  const whose = untold.length === 0 ? 'in all' : `in all, without ${untold.join(', ')}`
+  if (packets === null || bytes === null) return 'the size is not shown to users with a filter'
+  const whose = untold.length === 0 ? 'in total' : `in total, without ${untold.join(', ')}`
   return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
 }

@@ -35,8 +35,8 @@ export async function verifiedReceipt(
   if (receipt.bytes === String(bytes) && receipt.sha256 === sha256) return receipt
   throw new ClientFailure(
     'incomplete',
-    `the answer is not what the gateway sent: ${bytes} bytes with the sha256 ${sha256} came, its receipt ${requestId} has ` +
-      `${receipt.bytes} with ${receipt.sha256}; ask again with --force`,
+    `the response differs from what the gateway sent: ${bytes} bytes with the sha256 ${sha256} arrived, but receipt ${requestId} has ` +
+      `${receipt.bytes} with ${receipt.sha256}; download again with --force`,
     { code: 'wrong-digest' },
   )
 }

@@ -64,10 +64,10 @@ const FURTHER_COLUMNS: readonly Column<Export>[] = [
 export function defineExport(command: Command): void {
   defineCreate(command.command('create').description('order an export; prints its id'))
   defineList(command.command('list').description('list your exports, the newest first'))
-  defineShow(command.command('show').description('tell all of one export'))
+  defineShow(command.command('show').description('show all details of an export'))
   command
     .command('watch')
-    .description('follow an export until it has ended')
+    .description('follow an export until it ends')
     .argument('<export>', 'its id')
     .addOption(contextOption())
     .action((id: string, options: ConnectOptions) =>
@@ -77,24 +77,24 @@ export function defineExport(command: Command): void {
     command.command('get').description('download the files of an export that has ended, and its manifest'),
   )
   defineChange(
-    command.command('fill').description('fetch what is missing in a partial export'),
+    command.command('fill').description('fetch what is missing from a partial export'),
     'POST',
     '/fill',
   )
   defineChange(
-    command.command('cancel').description('end an export that runs; remove the files of one that has ended'),
+    command.command('cancel').description('cancel a running export; remove the files of one that has ended'),
     'DELETE',
     '',
   )
   defineSchedule(
-    command.command('schedule').description('exports that are ordered again and again: create, list, remove'),
+    command.command('schedule').description('manage exports that run on a schedule: create, list, remove'),
   )
 }
 
 function defineCreate(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.export)
   command
-    .option('--watch', 'follow it until it has ended')
+    .option('--watch', 'follow it until it ends')
     .addOption(contextOption())
     .action((capture: string | undefined, options: ExportOptions & { readonly watch?: boolean }) =>
       runClient(async (signal) => {
@@ -121,7 +121,7 @@ function defineList(command: Command): void {
         const { text, value } = await client.json<z.infer<typeof EXPORTS>>('/v1/exports', { query, signal })
         await printListing({ text, entries: value.exports, columns: COLUMNS }, options)
         if (value.next !== null) process.stderr.write(`capfleet: there are more; --after ${value.next}\n`)
-        if (value.workers === 0) process.stderr.write('capfleet: no worker is there to run exports\n')
+        if (value.workers === 0) process.stderr.write('capfleet: no worker is running to process exports\n')
       }, flags.flagOf),
     )
 }

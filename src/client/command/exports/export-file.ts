@@ -92,7 +92,7 @@ class ExportFile {
       if (output.bytes > this.#bytes) throw wrongDigest(file)
     }
     if (output.bytes === this.#bytes) return
-    throw new ClientFailure('incomplete', 'the answer ended before the end of the file', {
+    throw new ClientFailure('incomplete', 'the response ended before the end of the file', {
       code: 'connection-broken',
       canRetry: true,
     })
@@ -102,7 +102,7 @@ class ExportFile {
 function wrongDigest({ name, bytes, sha256 }: ExportedFile): ClientFailure {
   return new ClientFailure(
     'incomplete',
-    `${name} came otherwise than it is: it has ${bytes} bytes and the sha256 ${sha256}`,
+    `${name} arrived damaged: expected ${bytes} bytes and the sha256 ${sha256}`,
     { code: 'wrong-digest' },
   )
 }

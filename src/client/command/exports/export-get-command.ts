@@ -26,9 +26,9 @@ const RETRIES_MAX = 10
 export function defineExportGet(command: Command): void {
   command
     .argument('<export>', 'its id')
-    .option('-o, --output <file>', 'where to, for an export of one file; "-": standard output')
-    .option('--folder <folder>', 'where to, each file under its own name', '.')
-    .option('--force', 'replace files that are there')
+    .option('-o, --output <file>', 'output file, for an export of one file; "-": standard output')
+    .option('--folder <folder>', 'output folder; each file gets its own name', '.')
+    .option('--force', 'replace existing files')
     .addOption(contextOption())
     .action((id: string, options: ExportGetOptions) =>
       runClient(async (signal) => getExport(await connect(options), id, { options, signal })),
@@ -47,7 +47,7 @@ async function getExport(client: GatewayClient, id: string, run: ExportGetRun): 
   const { text: manifest } = await client.json(`${path}/manifest`, { signal })
   const { files } = value
   if (options.output !== undefined && files.length !== 1) {
-    throw usageFailure(`export ${id} has ${files.length} files; --folder says where to put them`)
+    throw usageFailure(`export ${id} has ${files.length} files; say where to put them with --folder`)
   }
   await mkdir(options.folder, { recursive: true })
   for (const [index, file] of files.entries())
@@ -56,7 +56,7 @@ async function getExport(client: GatewayClient, id: string, run: ExportGetRun): 
   if (value.state === 'partial') {
     throw new ClientFailure(
       'incomplete',
-      `packets are missing, as the manifest tells; capfleet export fill ${id} fetches what comes back`,
+      `packets are missing, as listed in the manifest; capfleet export fill ${id} fetches what becomes available again`,
       {
         code: 'partial',
       },

@@ -56,7 +56,7 @@ function endFailure({ id, state, error, devices }: Export): ClientFailure {
   )
   return new ClientFailure(
     'incomplete',
-    `packets are missing: ${holes.join('; ')}; capfleet export fill ${id} fetches what comes back`,
+    `packets are missing: ${holes.join('; ')}; capfleet export fill ${id} fetches what becomes available again`,
     { code: state },
   )
 }

@@ -54,7 +54,7 @@ export function defineSchedule(command: Command): void {
     )
   command
     .command('remove')
-    .description('end a schedule; its exports stay')
+    .description('remove a schedule; its exports stay')
     .argument('<schedule>', 'its id')
     .addOption(contextOption())
     .action((id: string, options: ConnectOptions) =>

@@ -133,7 +133,7 @@ export const FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFB
 export function diskFailure(cause: unknown, path: string): unknown {
   const { code = '', message = '' } = (cause ?? {}) as NodeJS.ErrnoException
   if (!FULL_CODES.has(code)) return cause
-  return new ClientFailure('disk-full', `${dirname(path)} has no space left (${message}); make room`, {
+  return new ClientFailure('disk-full', `${dirname(path)} has no space left (${message}); free some space`, {
     code: 'disk-full',
     cause,
   })
@@ -154,8 +154,8 @@ export async function refuseThere(path: string, isForced: boolean): Promise<void
   if (there === undefined) return
   // What is whole gets its name by a rename, which would take a device of the system or a pipe away.
   if (there.isDirectory()) throw usageFailure(`${path} is a folder; name a file in it`)
-  if (!there.isFile()) throw usageFailure(`${path} is no file; -o - writes to standard output`)
-  if (!isForced) throw usageFailure(`${path} is there already; --force replaces it`)
+  if (!there.isFile()) throw usageFailure(`${path} is not a file; -o - writes to standard output`)
+  if (!isForced) throw usageFailure(`${path} already exists; --force replaces it`)
 }
 
 export async function exists(path: string): Promise<boolean> {

@@ -18,7 +18,7 @@ export class OutputPipe implements DownloadOutput {
     if (bytes === this.#bytes) return
     throw new ClientFailure(
       'incomplete',
-      'the download cannot go on, and what went down the pipe stays there',
+      'the download cannot be resumed, and the bytes already written to the pipe cannot be taken back',
       {
         code: 'pipe-written',
       },

@@ -20,7 +20,7 @@ export async function lockPart(partPath: string): Promise<AsyncDisposable> {
     const [pid = '', host = ''] = (await readFile(path, 'utf8').catch(() => '')).split(' ')
     if (host !== hostname() || isAlive(Number(pid))) {
       throw usageFailure(
-        `another capfleet (process ${pid} on ${host}) writes to ${basename(partPath)}; if it does not, remove ${path}`,
+        `another capfleet (process ${pid} on ${host}) is writing to ${basename(partPath)}; if it is not, remove ${path}`,
       )
     }
     await rm(path, { force: true })

@@ -90,11 +90,11 @@ describe('the command line', () => {
       assert.equal((await client.run(['context', 'remove', 'third'])).status, 0)
       const none = await client.run(['devices'])
       assert.equal(none.status, 2)
-      assert.match(none.stderr, /no gateway is chosen; capfleet context use NAME chooses one, of lab$/m)
+      assert.match(none.stderr, /no gateway is selected; select one with capfleet context use NAME: lab$/m)
       assert.equal((await client.run(['context', 'use', 'lab'])).status, 0)
       const unknown = await client.run(['devices', '--context', 'second'])
       assert.equal(unknown.status, 2)
-      assert.match(unknown.stderr, /no context is called "second"; there are lab/)
+      assert.match(unknown.stderr, /no context is named "second"; known contexts: lab/)
     })
 
     test('a file that others may read is not used', async () => {
@@ -111,7 +111,7 @@ describe('the command line', () => {
       assert.equal(refused.status, 2)
       assert.match(
         refused.stderr,
-        /CAPFLEET_URL needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD/,
+        /CAPFLEET_URL also needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD/,
       )
     })
   })
@@ -167,7 +167,7 @@ describe('the command line', () => {
   })
 
   test('an estimate sums up, and tells of a bad filter before anything is downloaded', async () => {
-    assert.match(await well(['estimate', ...RANGE]), /^in all: 80 packets, 7\.7 kB/m)
+    assert.match(await well(['estimate', ...RANGE]), /^in total: 80 packets, 7\.7 kB/m)
     const ignoring = await run(['estimate', ...RANGE, '--start', '5'])
     assert.match(ignoring.stderr, /^capfleet: the gateway ignores Start$/m)
     const refused = await run(['estimate', ...RANGE, '--bpf', 'tcp prot 443'])
@@ -179,7 +179,7 @@ describe('the command line', () => {
     for (const [status, what, args, said] of [
       [2, 'an unknown flag', ['get', '--nonsense'], /unknown option/],
       [2, 'no command', ['nonsense'], /unknown command/],
-      [2, 'nothing that is asked for', ['get'], /name a capture, or the time/],
+      [2, 'nothing that is asked for', ['get'], /name a capture, or give a time/],
       [
         2,
         'a capture and a time',
@@ -224,7 +224,7 @@ describe('the command line', () => {
       assert.equal(ended.status, 6)
       assert.match(
         ended.stderr,
-        /it speaks no TLS; is its address http:\/\/127\.0\.0\.1:\d+\? \[gateway-unreachable\]$/m,
+        /it does not use TLS; is its address http:\/\/127\.0\.0\.1:\d+\? \[gateway-unreachable\]$/m,
       )
     })
 
@@ -245,7 +245,7 @@ describe('the command line', () => {
       gateway.close()
       assert.equal(status, 6, stderr)
       assert.match(stdout.toString(), /^the size is not known$/m)
-      assert.match(stderr, /no device tells how much that is: d0 \[device-protocol\]/)
+      assert.match(stderr, /no device reported the size: d0 \[device-protocol\]/)
     })
 
     test('6: nobody is there', async () => {

@@ -60,7 +60,7 @@ describe('capfleet health', () => {
     const port = await listen(createServer((socket) => socket.resume()))
     const { status, stderr } = await client.run(['health', `http://127.0.0.1:${port}`])
     assert.equal(status, 1)
-    assert.match(stderr, /does not answer within 5 s\n$/)
+    assert.match(stderr, /did not answer within 5 s\n$/)
   })
 
   test('asks by https with the certificate that vouches for the program, and not without it', async () => {

@@ -70,6 +70,6 @@ describe('at a terminal', () => {
     const environment = gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
     const { status, shown } = await onTerminal(`${CAPFLEET} get east-first -o -`, [], environment)
     assert.equal(status, 2)
-    assert.match(shown, /nothing for a terminal; pipe it/)
+    assert.match(shown, /cannot be shown on a terminal; pipe it/)
   })
 })

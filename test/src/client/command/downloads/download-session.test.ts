@@ -130,7 +130,7 @@ test('a part that the gateway does not continue is asked for again, from its fir
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 0, stderr)
-  assert.match(stderr, /continued without packets of lon1; request it again: begins anew/)
+  assert.match(stderr, /continued without packets of lon1; request it again: starting over/)
   assert.ok((await readFile(join(client.folder, 'a.pcap'))).equals(BODY))
 })
 
@@ -144,7 +144,10 @@ for (const [what, receipt] of [
     const environment = gatewayEnvironment(gateway.url, 'a', 'b')
     const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
     assert.equal(status, 7)
-    assert.match(stderr, /is not what the gateway sent: .* ask again with --force \[wrong-digest\]/)
+    assert.match(
+      stderr,
+      /differs from what the gateway sent: .* download again with --force \[wrong-digest\]/,
+    )
     assert.deepEqual(await readdir(client.folder), ['a.pcap.part', 'a.pcap.part.json'])
   })
 }

@@ -93,7 +93,7 @@ describe('capfleet get', () => {
     await writeFile(join(cwd, 'a.pcap'), 'mine')
     const refused = await run(['east-first', '-o', 'a.pcap'], cwd)
     assert.equal(refused.status, 2)
-    assert.match(refused.stderr, /is there already; --force replaces it/)
+    assert.match(refused.stderr, /already exists; --force replaces it/)
     assert.equal(await readFile(join(cwd, 'a.pcap'), 'utf8'), 'mine')
     assert.equal((await run(['east-first', '-o', 'a.pcap', '--force'], cwd)).status, 0)
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
@@ -104,7 +104,7 @@ describe('capfleet get', () => {
     await mkdir(join(cwd, 'folder'))
     assert.equal(spawnSync('mkfifo', [join(cwd, 'pipe')]).status, 0)
     for (const [name, said] of [
-      ['pipe', /pipe is no file; -o - writes to standard output/],
+      ['pipe', /pipe is not a file; -o - writes to standard output/],
       ['folder', /folder is a folder; name a file in it/],
     ] as const) {
       for (const force of [[], ['--force']]) {
@@ -126,7 +126,7 @@ describe('capfleet get', () => {
     assert.match(
       stderr,
       new RegExp(
-        `^a-0001\\.pcap: complete, \\d+ bytes in ${files} files, sha256 of the whole [0-9a-f]{64}$`,
+        `^a-0001\\.pcap: complete, \\d+ bytes in ${files} files, sha256 of all together [0-9a-f]{64}$`,
         'm',
       ),
     )
@@ -162,7 +162,7 @@ describe('capfleet get', () => {
     assert.equal(full.status, 8, full.stderr)
     assert.match(
       full.stderr,
-      /big\.pcap\.part has \d\.\d MB; the same command goes on with it\ncapfleet: .* has no space left .*make room/,
+      /big\.pcap\.part has \d\.\d MB; run the same command to resume\ncapfleet: .* has no space left .*free some space/,
     )
     await writeFile(join(disk.path, 'other'), '')
     const again = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
@@ -180,7 +180,7 @@ describe('capfleet get', () => {
     }
     const { status, stderr } = await run(['east-first', '-o', 'late.pcap', '--wait', '3'])
     assert.equal(status, 5, stderr)
-    assert.match(stderr, /waits for east at place 1 of the queue/)
+    assert.match(stderr, /waiting for east at position 1 in the queue/)
     assert.match(stderr, /\[queue-timeout, --wait\]/)
     const run2 = client.start(['get', 'east-first', '-o', 'late.pcap', '--wait', '60'], {
       environment: environment(),
@@ -268,7 +268,7 @@ describe('capfleet get', () => {
       const body = await partOf(cwd, (whole) => whole.subarray(0, 1_000), { bootMs: thisBootMs })
       const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
       assert.equal(status, 0, stderr)
-      assert.match(stderr, /goes on with the 984 bytes/)
+      assert.match(stderr, /resuming after the 984 bytes/)
       assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
     })
 
@@ -283,7 +283,7 @@ describe('capfleet get', () => {
         const body = await partOf(cwd, zeroed, { bootMs: thisBootMs - 3_600_000, syncedBytes: synced })
         const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
         assert.equal(status, 0, stderr)
-        assert.equal(stderr.includes('goes on with the 504 bytes'), synced > 0)
+        assert.equal(stderr.includes('resuming after the 504 bytes'), synced > 0)
         assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
       }
     })
@@ -293,7 +293,7 @@ describe('capfleet get', () => {
       const body = await partOf(cwd, () => Buffer.alloc(1_000, 0xee), { bootMs: thisBootMs })
       const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
       assert.equal(status, 0, stderr)
-      assert.match(stderr, /is damaged: begins anew/)
+      assert.match(stderr, /is damaged: starting over/)
       assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
     })
   })
@@ -339,7 +339,7 @@ describe('capfleet get', () => {
     )
     const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
     assert.equal(status, 0, stderr)
-    assert.match(stderr, /has no receipt of the part any more: begins anew/)
+    assert.match(stderr, /no longer has a receipt for the partial file: starting over/)
     assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
   })
 })

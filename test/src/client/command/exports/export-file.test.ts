@@ -86,7 +86,7 @@ test('7: a file that is not what the export tells stays a part', async () => {
   const environment = gatewayEnvironment(gateway.url, 'user', 'secret')
   const { status, stderr } = await client.run(['export', 'get', 'e1'], { environment })
   assert.equal(status, 7)
-  assert.match(stderr, /came otherwise than it is/)
+  assert.match(stderr, /arrived damaged/)
   assert.deepEqual(await readdir(client.folder), ['a.pcap.part'])
 })
 
