@@ -34,7 +34,8 @@ for (const [call, places] of composed) {
 }
 for (const [name, found] of Object.entries({ superLinear: literals, composed })) {
   for (const text of Object.keys(list[name]))
-    if (!found.has(text)) problems.push(`${name} of .ci/expressions.json lists what is gone: ${text}`)
+    if (!found.has(text))
+      problems.push(`${name} of .ci/expressions.json lists an expression that no longer exists: ${text}`)
 }
 
 const present = [...linear].filter((literal) => literals.has(literal)).sort()
@@ -42,9 +43,7 @@ const isListed = JSON.stringify(present) === JSON.stringify(list.linear)
 if (mayWrite && !isListed) {
   writeFileSync(LIST, `${JSON.stringify({ ...list, linear: present }, undefined, 2)}\n`)
 } else if (!isListed) {
-  problems.push(
-    'linear of .ci/expressions.json is not up to date: `node .ci/check-expressions.mjs --write` brings it up to date',
-  )
+  problems.push('linear of .ci/expressions.json is out of date: run `node .ci/check-expressions.mjs --write`')
 }
 for (const problem of problems) process.stderr.write(`${problem}\n`)
 process.exitCode = problems.length === 0 ? 0 : 1

@@ -43,7 +43,7 @@ const runs = [
 
 function whyNoKubernetes() {
   if (process.getuid() !== 0) return 'it needs root'
-  return existsSync('.tools/kubelet') ? undefined : 'npm run test:kubernetes was never run here'
+  return existsSync('.tools/kubelet') ? undefined : 'npm run test:kubernetes has never been run here'
 }
 
 const rows = runs.map(([name, [program, ...args], missing]) => {

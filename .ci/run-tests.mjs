@@ -110,7 +110,7 @@ function addNight(files) {
 // No test needs what is beside the repository; a few compare with it too.
 const beside = ['captures', 'appliance-api.md', 'api-decisions.md'].map((name) => `../shared/${name}`)
 const found = beside.filter((name) => existsSync(path(`../${name}`)))
-process.stdout.write(`optional, beside the repository: ${found.join(', ') || 'nothing'}\n`)
+process.stdout.write(`optional, not in the repository: ${found.join(', ') || 'nothing'}\n`)
 
 const RESULTS = 'test-results'
 const option = /^--(once|night|quick)$/.exec(process.argv[2])?.[1]
@@ -129,7 +129,7 @@ const canRepeat =
   failed.length <= MOST_SECOND_RUNS
 if (!canRepeat) process.exit(1)
 
-process.stdout.write(`\nonce more, alone: ${failed.map(([file]) => relative('', file)).join(', ')}\n`)
+process.stdout.write(`\nretried, one at a time: ${failed.map(([file]) => relative('', file)).join(', ')}\n`)
 const flaky = failed.filter(([file]) => run([file], 1).passed)
 let passed = flaky.length === failed.length
 const lines = flaky
@@ -139,7 +139,7 @@ writeFileSync(join(RESULTS, 'flaky.txt'), lines)
 if (option === 'night') {
   const again = addNight(flaky.map(([file]) => relative('', file)))
   if (again.length > 0) passed = false
-  for (const file of again) process.stdout.write(`not for the first night: ${file}\n`)
+  for (const file of again) process.stdout.write(`failed on more than one night: ${file}\n`)
 }
 process.stdout.write(lines)
 process.exitCode = passed ? 0 : 1

@@ -126,7 +126,7 @@ buildNative('build', {
   NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
 })
 if (forBench && !run('cmake', ['--build', 'native/build', '--target', 'capfleet-engine-run'])) {
-  fail('the program of the bench was not built; the message is above')
+  fail('the benchmark program was not built; the message is above')
 }
 if (needs.has('python') || forKubernetes)
   installPythonTools(join(ROOT, '.ci', 'python-lock.txt'), join(ROOT, '.venv'), 'the tests')

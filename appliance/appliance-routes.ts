@@ -87,7 +87,7 @@ export function routeOf(method: string, path: string): ApplianceRoute {
   const found = routes.find((route) => methodsOf(route).includes(method))
   if (found !== undefined) return found
   const methods = routes.flatMap(methodsOf)
-  throw new CapfleetError('method-not-allowed', `${path} takes ${methods.join(' and ')} only`, {
+  throw new CapfleetError('method-not-allowed', `${path} supports only ${methods.join(' and ')}`, {
     allow: methods,
   })
 }

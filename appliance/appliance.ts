@@ -68,7 +68,7 @@ export async function startAppliance(
   const owned = starting.move()
   if (isInsecure(config.listen)) log.warn('listen.insecure', { url: server.url })
   if (!hasMachineCode()) {
-    log.warn('filters.slow', { needs: 'x86-64, and leave to make memory executable' })
+    log.warn('filters.slow', { needs: 'x86-64, and permission to make memory executable' })
   }
   log.info('appliance.started', { url: server.url, store: config.store })
   return {

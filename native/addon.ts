@@ -171,7 +171,7 @@ export class Download implements AsyncDisposable {
    * A few pieces may be held at once; the scan stops while too many are not released.
    */
   async next(): Promise<Chunk | undefined> {
-    assert(!this.#isWaiting, 'next() was called while another call waits')
+    assert(!this.#isWaiting, 'next() was called while another call is waiting')
     this.#isWaiting = true
     try {
       const part = await this.#native.next()

@@ -178,7 +178,7 @@ export class LiveCapture {
    * `lastNumbers`, for a folder from which segments were removed. Every packet that arrives after it resolves is seen.
    */
   async start(folder: string, lastNumbers: LastNumbers = new Map()): Promise<void> {
-    assert(this.#state === 'idle', 'start() needs an open capture that does not run')
+    assert(this.#state === 'idle', 'start() needs an open capture that is not running')
     this.#state = 'starting'
     await this.#native.start(folder, [...lastNumbers])
     if (this.#state === 'starting') this.#state = 'capturing'

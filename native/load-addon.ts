@@ -18,7 +18,7 @@ export function loadAddon<Exports>(name: AddonName): Exports {
     loaded.initialize(makeError)
     return loaded
   } catch (cause) {
-    throw new Error(`the engine ${path} does not load; build it with: node .ci/setup.mjs`, { cause })
+    throw new Error(`the engine ${path} cannot be loaded; build it with: node .ci/setup.mjs`, { cause })
   }
 }
 

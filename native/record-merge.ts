@@ -126,7 +126,7 @@ export class RecordInput {
   constructor(options: RecordInputOptions) {
     const { nanoseconds, widens = false, bigEndian = false, alignNs = 0n, sortWindow } = options
     if (sortWindow !== undefined && !nanoseconds && !widens)
-      throw new TypeError('only records in nanoseconds are sorted')
+      throw new TypeError('only records in nanoseconds can be sorted')
     const { marksTail = false, marksAll = false } = options
     const stream = { nanoseconds, widens, bigEndian, alignNs, marksTail, marksAll }
     this.native = new engine.RecordInput({ ...stream, sortWindow })

@@ -61,8 +61,8 @@ test('all pass: one run', async () => {
   const { status, stdout, flaky, times } = await run({ 'a.test.mjs': PASSES })
   assert.deepEqual([status, flaky], [0, undefined])
   assert.match(times ?? '', /^ +\d+\.\d s {2}a\.test\.mjs\n$/)
-  assert.ok(!stdout.includes('once more'))
-  assert.match(stdout, /^optional, beside the repository: \S/)
+  assert.ok(!stdout.includes('retried, one at a time'))
+  assert.match(stdout, /^optional, not in the repository: \S/)
 })
 
 test('a file that fails once is named, and the run is green', async () => {
@@ -78,7 +78,7 @@ test('a file that fails twice fails the run, however the others end', async () =
     const { status, stdout, flaky } = await run({ 'b.test.mjs': FAILS_ONCE, 'c.test.mjs': text })
     assert.equal(status, 1, stdout)
     assert.match(flaky ?? '', /^flaky: b\.test\.mjs: [^\n]+\n$/)
-    assert.match(stdout, /once more, alone: (b\.test\.mjs, c|c\.test\.mjs, b)\.test\.mjs\n/)
+    assert.match(stdout, /retried, one at a time: (b\.test\.mjs, c|c\.test\.mjs, b)\.test\.mjs\n/)
   }
 })
 
@@ -86,14 +86,14 @@ test('many files that fail, or one that is run by its name: no second run', asyn
   const many = Object.fromEntries(['a', 'b', 'c', 'd', 'e', 'f'].map((name) => [`${name}.test.mjs`, FAILS]))
   for (const { status, stdout } of [await run(many), await run({ 'b.test.mjs': FAILS_ONCE }, '--once')]) {
     assert.equal(status, 1)
-    assert.ok(!stdout.includes('once more'))
+    assert.ok(!stdout.includes('retried, one at a time'))
   }
 })
 
 test('a run that is killed fails: nobody knows what the other files would have done', async () => {
   const { status, stdout } = await run({ 'b.test.mjs': FAILS_ONCE, 'c.test.mjs': KILLS })
   assert.equal(status, 1)
-  assert.ok(!stdout.includes('once more'))
+  assert.ok(!stdout.includes('retried, one at a time'))
 })
 
 test('a file that is flaky in a second night fails that night', async () => {
@@ -105,7 +105,7 @@ test('a file that is flaky in a second night fails that night', async () => {
     const { status, stdout, flaky } = await runIn(folder.path, ['--night'])
     nights.push(status)
     assert.match(flaky ?? '', /^flaky: b\.test\.mjs: /)
-    assert.equal(stdout.includes('not for the first night: b.test.mjs'), night === 1)
+    assert.equal(stdout.includes('failed on more than one night: b.test.mjs'), night === 1)
   }
   assert.deepEqual(nights, [0, 1])
 })

@@ -90,7 +90,7 @@ function missingPackages(names) {
     encoding: 'utf8',
   })
   if (installed.error)
-    fail(`this set-up knows Debian 12 only (no dpkg-query); install by hand: ${names.join(' ')}`)
+    fail(`this set-up supports only Debian 12 (no dpkg-query); install by hand: ${names.join(' ')}`)
   const present = new Set(
     installed.stdout
       .split('\n')
@@ -140,7 +140,7 @@ function installOr(refuse, names) {
 export function unpackPromtool() {
   const tool = join(ROOT, '.tools', 'promtool')
   if (existsSync(tool)) return
-  say('unpacking promtool of Debian')
+  say('unpacking promtool from Debian')
   mkdirSync(join(ROOT, '.tools'), { recursive: true })
   const folder = mkdtempSync(join(ROOT, '.tools', 'prometheus-'))
   // Without it, apt complains that its own user may not write there.
@@ -148,7 +148,7 @@ export function unpackPromtool() {
   const downloaded = run('apt-get', ['-qq', ...asMe, 'download', 'prometheus'], { cwd: folder })
   const archive = readdirSync(folder).find((name) => name.endsWith('.deb'))
   if (!downloaded || !archive || !run('dpkg', ['-x', archive, '.'], { cwd: folder }))
-    fail('apt-get download failed; its message is above (after apt-get update it may go)')
+    fail('apt-get download failed; its message is above (it may work after apt-get update)')
   copyFileSync(join(folder, 'usr', 'bin', 'promtool'), tool)
   rmSync(folder, { recursive: true })
 }

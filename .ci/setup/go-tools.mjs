@@ -27,7 +27,7 @@ export function buildClientGenerator() {
 /** helm, helm-unittest and kubeconform. */
 export function buildChartTools() {
   const about = {
-    what: 'what checks the chart: helm, helm-unittest, kubeconform (minutes)',
+    what: 'the tools that check the chart: helm, helm-unittest, kubeconform (minutes)',
     tests: 'of the chart',
   }
   fromModule('chart', about, (build) => build(TOOLS, ['tool']))

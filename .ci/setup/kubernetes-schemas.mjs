@@ -26,11 +26,11 @@ export function makeKubernetesSchemas() {
   const stamp = join(ROOT, '.tools', 'kubernetes-schemas.sources')
   whenChanged(stamp, [fileURLToPath(import.meta.url)], () => {
     const lost = 'tests of the chart against schemas are skipped'
-    say('making the schemas of Kubernetes')
+    say('generating the Kubernetes schemas')
     rmSync(folder, { recursive: true, force: true })
     return Object.entries(VERSIONS).every(([version, checksum]) => {
       const described = apiDescription(version, checksum)
-      if (!described) return say(`no sources of Kubernetes ${version} with the checksum ${checksum}: ${lost}`)
+      if (!described) return say(`no Kubernetes ${version} sources with the checksum ${checksum}: ${lost}`)
       writeSchemas(described, join(folder, version))
       return true
     })

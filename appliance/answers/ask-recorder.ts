@@ -22,7 +22,7 @@ export async function askRecorder<Answer>(
     if (error !== limit.reason) throw error
     throw new CapfleetError(
       'store-unavailable',
-      `the recorder runs and did not answer within ${limitMs / 1_000} s: it is stopped or busy; look into its log`,
+      `the recorder is running but did not answer within ${limitMs / 1_000} s: it is stopped or busy; check its log`,
       { cause: error },
     )
   }

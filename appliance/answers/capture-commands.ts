@@ -30,7 +30,7 @@ export async function startCapture(ctx: ApplianceContext, parts: ApplianceParts)
   }
 }
 
-const NO_PORT = 'no capture port is configured on this device: the capture stays empty'
+const NO_PORT = 'no capture port is configured on this device: the capture will stay empty'
 
 /** `Until=next` also stops what a schedule has started, until its next start. */
 export async function stopCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {

@@ -32,7 +32,7 @@ export async function deleteCapture(ctx: ApplianceContext, parts: ApplianceParts
 function inUse(name: string, readers: number): CapfleetError {
   return new CapfleetError(
     'capture-in-use',
-    `${name} is being downloaded (${readers} times); wait, or add Force=1 to cut the downloads`,
+    `${name} is being downloaded (${readers} times); wait, or add Force=1 to abort the downloads`,
     { param: 'StreamName' },
   )
 }

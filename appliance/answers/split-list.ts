@@ -85,7 +85,7 @@ async function answerSplits(
 function tooMany(view: string): Error {
   return badParameter(
     'StreamView',
-    `${view} gives more than ${SPLITS_MAX} splits; choose a coarser one, or add Limit and read on with After=<Next of the answer>`,
+    `${view} gives more than ${SPLITS_MAX} splits; choose a coarser one, or add Limit and continue with After=<Next of the answer>`,
   )
 }
 

@@ -141,7 +141,7 @@ export class CompileQueue {
     this.#startNext()
     if (!this.#waiting.has(ticket) || this.#hasRoomFor(ticket)) return
     this.#waiting.delete(ticket)
-    throw this.#busy('too many filters wait to be compiled already')
+    throw this.#busy('too many filters are already waiting to be compiled')
   }
 
   /** Whether the waiting ticket keeps the queue, and what its caller and user have of it, within bounds. */

@@ -29,7 +29,7 @@ export class FilterCompiler {
     const outcome = await this.#queue.compile({ helper: HELPER, input: inputOf(filter) }, request)
     if ('problem' in outcome) throw badFilter(outcome.problem)
     if (jumpsBackwards(outcome.output)) {
-      throw badFilter('protochain is not supported, because it loops; name the header to look at instead')
+      throw badFilter('protochain is not supported because it loops; name the header instead')
     }
     return outcome.output
   }

@@ -20,7 +20,7 @@ export async function checkClock(sys: string, signal: AbortSignal): Promise<read
       detail: `${source} is slow to read`,
       fix:
         better === undefined
-          ? 'the kernel offers no quicker one; look for tsc in the kernel log'
+          ? 'the kernel offers no faster one; search the kernel log for tsc'
           : `echo ${better} > ${join(folder, 'current_clocksource')}`,
     })
   }
@@ -36,7 +36,8 @@ function checkSync(list: FindingList, { ntp, grandmaster }: ClockReadings): void
   if (synced.length > 0) list.ok('synchronised', synced.join('; '))
   else {
     list.warn('synchronised', {
-      detail: 'neither PTP nor NTP keeps the clock: packets of several devices cannot be put in order',
+      detail:
+        'the clock is not synchronized by PTP or NTP: packets of several devices cannot be put in order',
       fix: 'apt-get install chrony, or linuxptp for PTP',
     })
   }

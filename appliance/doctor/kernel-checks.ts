@@ -6,8 +6,8 @@ import { type Finding, FindingList } from './finding.ts'
 
 /** What arrives in one go at 10 Gbit/s, with room to spare; the kernel's defaults are for desktops. */
 const WANTED = [
-  ['net.core.netdev_max_backlog', 10_000, 'packets that may wait for a processor'],
-  ['net.core.netdev_budget', 600, 'packets that the kernel takes in one go'],
+  ['net.core.netdev_max_backlog', 10_000, 'packets that may queue for a processor'],
+  ['net.core.netdev_budget', 600, 'packets that the kernel processes in one pass'],
 ] as const
 
 const MIB = 2 ** 20
@@ -23,7 +23,7 @@ export async function checkKernel(
   await checkMemory(list, { capture, proc, signal })
   for (const [name, wanted, what] of WANTED) {
     const value = await readNumber(join(proc, 'sys', name.replaceAll('.', '/')), signal)
-    if (value === undefined) list.ok(name, 'not told here')
+    if (value === undefined) list.ok(name, 'not available here')
     else if (value >= wanted) list.ok(name, String(value))
     else {
       list.warn(name, {

@@ -57,7 +57,7 @@ async function checkLink(
   const speedMbps = (await readNumber(join(folder, 'speed'), signal)) ?? -1
   const missed = (await readNumber(join(folder, 'statistics/rx_missed_errors'), signal)) ?? 0
   if ((flags & IFF_UP) === 0) {
-    list.problem('interface', { detail: 'it is switched off', fix: `ip link set ${name} up` })
+    list.problem('interface', { detail: 'it is down', fix: `ip link set ${name} up` })
   } else if (carrier !== '1') {
     list.problem('interface', { detail: 'it has no link', fix: 'check the cable and the other end' })
   } else {
@@ -65,10 +65,10 @@ async function checkLink(
   }
   const isPromiscuous = (flags & IFF_PROMISC) !== 0
   if (promiscuous) list.ok('promiscuous', isPromiscuous ? 'yes' : 'the recorder switches it on')
-  else list.ok('promiscuous', 'not wanted: packets for others are left out')
+  else list.ok('promiscuous', 'off by configuration: packets for other hosts are not captured')
   if (missed > 0) {
     list.warn('missed', {
-      detail: `the interface has lost ${missed} packets since it came up, before anybody could capture them`,
+      detail: `the interface has lost ${missed} packets since it came up, before they could be captured`,
       fix: 'a larger ring (below), more queues and threads, or fewer packets',
     })
   }
@@ -84,7 +84,7 @@ async function checkNic(
   )
   if (features === undefined) {
     list.warn('offloads', {
-      detail: 'cannot tell offloads, ring, queues and time stamps: ethtool is not installed',
+      detail: 'cannot check offloads, ring, queues and time stamps: ethtool is not installed',
       fix: 'apt-get install ethtool',
     })
     return
@@ -103,16 +103,16 @@ function checkOffloads(list: FindingList, name: string, output: string): void {
     if (found?.isOn !== true) list.ok(option, 'off')
     else {
       const fix = found.isFixed
-        ? 'the driver does not let it be switched off: use another interface'
+        ? 'the driver cannot switch it off: use another interface'
         : `ethtool -K ${name} ${option} off`
-      list.problem(option, { detail: 'on: packets are put together before they are captured', fix })
+      list.problem(option, { detail: 'on: packets are merged before they are captured', fix })
     }
   }
   for (const [feature, option] of CUTTING_OFFLOADS) {
     if (features.get(feature)?.isOn !== true) list.ok(option, 'off')
     else {
       list.warn(option, {
-        detail: 'on: what this machine itself sends there is captured before it is cut into packets',
+        detail: 'on: packets sent by this machine itself are captured before they are segmented',
         fix: `ethtool -K ${name} ${option} off`,
       })
     }
@@ -120,14 +120,14 @@ function checkOffloads(list: FindingList, name: string, output: string): void {
   const isStripping = features.get('rx-vlan-offload')?.isOn === true
   list.ok(
     'rx-vlan',
-    isStripping ? 'on: the capture puts VLAN tags back' : 'off: VLAN tags stay in the packets',
+    isStripping ? 'on: the capture restores VLAN tags' : 'off: VLAN tags stay in the packets',
   )
 }
 
 function checkRing(list: FindingList, name: string, output: string | undefined): void {
   const { current, max } = parseRxRing(output)
-  if (current === undefined || max === undefined) list.ok('ring', 'the driver has none that can be set')
-  else if (current >= max) list.ok('ring', `${current} packets, the most there can be`)
+  if (current === undefined || max === undefined) list.ok('ring', 'the driver has no adjustable ring')
+  else if (current >= max) list.ok('ring', `${current} packets, the maximum`)
   else {
     list.warn('ring', {
       detail: `${current} packets of ${max}: bursts are lost sooner`,
@@ -150,7 +150,7 @@ function checkQueues(
   else {
     const isEnough = (max ?? 0) >= threads
     list.warn('queues', {
-      detail: `${current} for ${threads} threads: one processor does the kernel's work of several`,
+      detail: `${current} for ${threads} threads: one processor does the kernel's work for several`,
       fix: isEnough ? `ethtool -L ${name} combined ${threads}` : `set threads of the port to ${current}`,
     })
   }

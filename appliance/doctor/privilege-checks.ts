@@ -32,9 +32,9 @@ export async function checkPrivileges(
       fix: `setcap cap_net_raw+ep on a copy of ${execPath} that runs the recorder alone, or AmbientCapabilities=CAP_NET_RAW in its systemd unit`,
     })
   }
-  if (has('CAP_NET_ADMIN')) list.ok('CAP_NET_ADMIN', 'there: hardware time stamps can be switched on')
+  if (has('CAP_NET_ADMIN')) list.ok('CAP_NET_ADMIN', 'present: hardware time stamps can be switched on')
   else {
-    list.ok('CAP_NET_ADMIN', 'not there; needed only to switch hardware time stamps on')
+    list.ok('CAP_NET_ADMIN', 'missing; needed only to switch hardware time stamps on')
   }
   return list.findings
 }

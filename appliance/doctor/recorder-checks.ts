@@ -15,14 +15,14 @@ export function checkRecorder(report: CaptureReport | undefined): readonly Findi
   }
   const { state, name, message, counts } = report
   if (state === 'error')
-    list.problem('running', { detail: message, fix: 'mend the cause, then capture_start' })
+    list.problem('running', { detail: message, fix: 'fix the cause, then call capture_start' })
   else list.ok('running', name === '' ? state : `${state}: ${name}`)
   checkDrops(list, counts)
   checkClock(list, report.clockHold)
   if (counts.diskErrors > 0n) {
     list.problem('disk', {
       detail: `${counts.diskErrors} writes failed: ${counts.diskMessage}`,
-      fix: 'look into the kernel log for the disk',
+      fix: 'check the kernel log for disk errors',
     })
   }
   return list.findings
@@ -38,8 +38,8 @@ function checkClock(list: FindingList, hold: ClockHold): void {
       ? 'the clock was set'
       : 'the machine was started with a clock that cannot be checked'
   list.warn('clock', {
-    detail: `${what}, so nothing is removed by its age (${hold})`,
-    fix: 'let NTP or PTP keep the clock, or check it with date, then capfleet store trust-clock --store FOLDER',
+    detail: `${what}, so nothing is removed by age (${hold})`,
+    fix: 'synchronize the clock with NTP or PTP, or check it with date, then run capfleet store trust-clock --store FOLDER',
   })
 }
 
@@ -53,6 +53,6 @@ function checkDrops(list: FindingList, { drops, ringDrops, diskDrops }: CaptureR
     detail: `${drops} packets in this capture: ${ringDrops} before the capture threads, ${diskDrops} before the disk`,
     fix: isRing
       ? 'more threads or a larger ringBytes of the port'
-      : 'a quicker disk, or a larger queueBytes for bursts',
+      : 'a faster disk, or a larger queueBytes for bursts',
   })
 }

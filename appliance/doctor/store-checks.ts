@@ -18,8 +18,8 @@ const FILE_SYSTEMS: ReadonlyMap<number, { readonly name: string; readonly cautio
   [0x58465342, { name: 'xfs' }],
   [0x9123683e, { name: 'btrfs', caution: 'it copies on every write, which costs speed' }],
   [0x2fc12fc1, { name: 'zfs', caution: 'it copies on every write, which costs speed' }],
-  [0x794c7630, { name: 'overlay', caution: 'it is for containers: mount a disk at the store' }],
-  [0x01021994, { name: 'tmpfs', caution: 'it is memory: all captures are gone after a restart' }],
+  [0x794c7630, { name: 'overlay', caution: 'it is meant for containers: mount a disk at the store' }],
+  [0x01021994, { name: 'tmpfs', caution: 'it is in memory: all captures are lost at a restart' }],
   [0x6969, { name: 'nfs', caution: 'a network between recorder and disk loses packets when it hangs' }],
 ])
 
@@ -44,7 +44,7 @@ export async function checkStore(options: StoreCheckOptions): Promise<readonly F
   }
   const { folder, space } = found
   if (folder === options.store) list.ok('folder', folder)
-  else list.ok('folder', `${options.store} is not there yet: the recorder makes it`)
+  else list.ok('folder', `${options.store} does not exist yet: the recorder creates it`)
   checkFileSystem(list, Number(space.type))
   const freeBytes = Number(space.bavail * space.bsize)
   const free = `${(freeBytes / GIB).toFixed(1)} GiB free`
@@ -82,7 +82,7 @@ async function checkSpeed(
 ): Promise<void> {
   const { folder, freeBytes, isCapturing, portBytesPerSecond } = options
   if (isCapturing) {
-    list.ok('speed', 'not measured: a capture runs, and the disk is for it')
+    list.ok('speed', 'not measured: a capture is running, and needs the disk')
     return
   }
   try {
@@ -92,8 +92,8 @@ async function checkSpeed(
     else {
       const needed = Math.round(portBytesPerSecond / MIB)
       list.warn('speed', {
-        detail: `${detail}; the ports together can bring ${needed} MiB/s`,
-        fix: 'a quicker disk, a capture filter, a smaller snaplen, or a larger queueBytes for bursts',
+        detail: `${detail}; the ports together can deliver ${needed} MiB/s`,
+        fix: 'a faster disk, a capture filter, a smaller snaplen, or a larger queueBytes for bursts',
       })
     }
   } catch (error) {

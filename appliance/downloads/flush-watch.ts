@@ -74,11 +74,7 @@ function stateOf({ name, state, ports, counts }: CaptureReport): FlushState {
 }
 
 function away(cause: unknown): CapfleetError {
-  return new CapfleetError(
-    'store-unavailable',
-    'the recorder does not say what it captures; is it running?',
-    {
-      cause,
-    },
-  )
+  return new CapfleetError('store-unavailable', 'the recorder does not report its captures; is it running?', {
+    cause,
+  })
 }

@@ -168,7 +168,7 @@ export class FollowedDownload {
     if (selection.streams.length === 0) return
     // An empty beginning says nothing of what comes, but its header has been sent.
     if (selection.linkType === this.#linkType) return
-    throw new CapfleetError('mixed-link-type', 'what came to be followed has another link type')
+    throw new CapfleetError('mixed-link-type', 'the capture being followed changed to another link type')
   }
 
   /** A clock that went back leaves packets before what was sent: better no end than a silent loss. */
@@ -186,7 +186,7 @@ export class FollowedDownload {
     if (missed <= 0n) return
     throw new CapfleetError(
       'store-unavailable',
-      `the clock went back while the range was followed: ${missed} packets came too late to be sent in order; ask again`,
+      `the clock was set back while the range was being followed: ${missed} packets arrived too late to be sent in order; ask again`,
     )
   }
 }

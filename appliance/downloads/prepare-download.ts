@@ -69,7 +69,7 @@ function checkCaptureCount({ capturesMax }: DownloadQuery, captures: readonly st
   if (capturesMax === undefined || captures.length <= capturesMax) return
   throw badParameter(
     'TSEnd',
-    `makes the range reach into ${captures.length} captures (${captures.slice(0, 5).join(', ')}), this path crosses ${capturesMax} at most; shorten the range or use /api/v1/pcap/timerange`,
+    `makes the range span ${captures.length} captures (${captures.slice(0, 5).join(', ')}), but this path supports at most ${capturesMax}; shorten the range or use /api/v1/pcap/timerange`,
   )
 }
 

@@ -131,7 +131,7 @@ function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
   const list = linkTypes.map(({ name, captures: [first] }) => `${name} (${first})`).join(', ')
   return new CapfleetError(
     'mixed-link-type',
-    `the selection holds several link types: ${list}; one PCAP has one: choose a capture or a range of one type`,
+    `the selection contains several link types: ${list}; a PCAP file can have only one: choose a capture or range of one type`,
     { members: { linkTypes } },
   )
 }

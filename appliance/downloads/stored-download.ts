@@ -29,7 +29,7 @@ import {
 import type { Reader } from './stream-limit.ts'
 
 const WAY_ON =
-  'ask without Range, or by After=<bytes of the file> for what follows them if the packets are still the same; a gateway checks that, with Resume and Offset'
+  'ask without Range, or use After=<bytes of the file> to get the rest if the packets have not changed; a gateway checks that, with Resume and Offset'
 
 /** A download from the V1 path of this kind. */
 export function storedDownload(kind: DownloadKind): ApplianceHandler {

@@ -115,7 +115,7 @@ export class StreamLimit {
     }))
     return new CapfleetError(
       'download-slots-exhausted',
-      `all ${DOWNLOAD_SLOTS} download slots are in use, or ${FOLLOWER_SLOTS} by downloads with Follow=1 as this one; try again, or add Wait=60 to wait for one`,
+      `all ${DOWNLOAD_SLOTS} download slots are in use, or ${FOLLOWER_SLOTS} by downloads with Follow=1 like this one; try again, or add Wait=60 to wait for one`,
       { retryAfterS: RETRY_AFTER_S, members: { readers } },
     )
   }

@@ -117,9 +117,9 @@ export class RecorderClient {
 
 type SocketName = typeof SOCKET_NAME | typeof OWNER_SOCKET_NAME
 
-/** Completes "this user may not command the recorder of the store FOLDER". */
+/** Completes "this user may not control the recorder of the store FOLDER". */
 const WAY_OUT: Readonly<Record<SocketName, string>> = {
-  [SOCKET_NAME]: '; that takes the group of the store',
+  [SOCKET_NAME]: '; that requires the group of the store',
   [OWNER_SOCKET_NAME]: ' to import; run the command as root or as the user of the recorder',
 }
 
@@ -138,7 +138,7 @@ async function connect(storePath: string, socketName: SocketName): Promise<Socke
 
 function whyUnreachable(storePath: string, socketName: SocketName, cause: unknown): string {
   if ((cause as NodeJS.ErrnoException).code === 'EACCES')
-    return `this user may not command the recorder of the store ${storePath}${WAY_OUT[socketName]}`
+    return `this user may not control the recorder of the store ${storePath}${WAY_OUT[socketName]}`
   return `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``
 }
 
@@ -152,5 +152,5 @@ async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> 
     watch.onProgress?.(answer.progress)
   }
   watch.signal?.throwIfAborted()
-  throw new CapfleetError('store-unavailable', 'the recorder ended before it had answered; look into its log')
+  throw new CapfleetError('store-unavailable', 'the recorder stopped before it answered; check its log')
 }

@@ -262,7 +262,7 @@ export class CaptureControl implements AsyncDisposable {
   #makeCapture({ baseName, scheduleName }: CaptureStart): Promise<RecordedCapture> {
     const { driver, nowNs, timeZone, bootId } = this.#options
     const description =
-      driver.ports.length === 0 ? 'no capture port is configured: this capture stays empty' : ''
+      driver.ports.length === 0 ? 'no capture port is configured: this capture will stay empty' : ''
     const name = { baseName, scheduleName, timeZone, startNs: nowNs() }
     return RecordedCapture.make(this.#writer, { ...name, bootId, description })
   }

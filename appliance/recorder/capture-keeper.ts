@@ -73,7 +73,7 @@ export class CaptureKeeper implements AsyncDisposable {
 
   /** Ends a tick that is under way first. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort(new Error('the recorder ends'))
+    this.#end.abort(new Error('the recorder is shutting down'))
     clearTimeout(this.#timer)
     await this.#ticking
     clearTimeout(this.#timer)
@@ -118,7 +118,7 @@ export class CaptureKeeper implements AsyncDisposable {
 
   async #resume(): Promise<void> {
     await this.#options.control.resume()
-    if (this.#options.control.isWaitingToResume) throw new Error('the capture does not go on yet')
+    if (this.#options.control.isWaitingToResume) throw new Error('the capture does not resume yet')
   }
 
   async #rollWhenDue(): Promise<void> {

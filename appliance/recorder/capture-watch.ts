@@ -3,7 +3,7 @@ import type { EventSink } from '../events/event-log.ts'
 
 /** An error of the disk is over when none was seen for so long. */
 const DISK_QUIET_MS = 3_000
-const DOWN = 'captures nothing: its interface is down, has no carrier or is gone'
+const DOWN = 'captures nothing: its interface is down, has no carrier or is missing'
 
 /** Reports by events what a running capture loses, ports that are down and disks that fail, and when they work again. */
 export class CaptureWatch {
@@ -20,7 +20,7 @@ export class CaptureWatch {
 
   /** What goes wrong with the disk or the ports now; "" = nothing. */
   get problem(): string {
-    const disk = this.#lastErrorMs === undefined ? [] : [`the disk fails: ${this.#seen?.diskMessage ?? ''}`]
+    const disk = this.#lastErrorMs === undefined ? [] : [`disk error: ${this.#seen?.diskMessage ?? ''}`]
     const ports = [...this.#down].map((port) => `cap${port} ${DOWN}`)
     return [...disk, ...ports].join('; ')
   }

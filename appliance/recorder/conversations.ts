@@ -167,7 +167,7 @@ export class Conversations implements AsyncDisposable {
       if (error.code !== 'store-full' || wayOut === undefined) throw error
       throw new CapfleetError(
         'store-full',
-        `${request.name}: ${error.message}; nothing of it is kept; ${wayOut}`,
+        `${request.name}: ${error.message}; nothing of it was kept; ${wayOut}`,
         {
           cause: error,
         },
@@ -223,7 +223,7 @@ export class Conversations implements AsyncDisposable {
     if (this.#capture !== undefined) return this.#capture
     throw new CapfleetError(
       'store-unavailable',
-      'the recorder that runs now only imports; start one with `capfleet recorder`',
+      'the recorder running now only imports; start one with `capfleet recorder`',
     )
   }
 }
@@ -238,7 +238,7 @@ function parseRequest(line: string): RecorderRequest {
   try {
     return recorderRequestSchema.parse(JSON.parse(line))
   } catch (cause) {
-    throw new CapfleetError('bad-parameter', 'the recorder does not know this command', { cause })
+    throw new CapfleetError('bad-parameter', 'the recorder does not support this command', { cause })
   }
 }
 
@@ -247,7 +247,7 @@ function refuseWithoutRights(request: RecorderRequest, rights: CommandRights): v
   if (request.command !== 'import' || rights === 'owner') return
   throw new CapfleetError(
     'bad-parameter',
-    `the recorder takes the command "import" on the socket ${OWNER_SOCKET_NAME} only; run \`capfleet import\` as root or as the user of the recorder`,
+    `the recorder accepts the command "import" only on the socket ${OWNER_SOCKET_NAME}; run \`capfleet import\` as root or as the user of the recorder`,
     { param: 'command' },
   )
 }

@@ -122,7 +122,7 @@ export class HeldCapture {
     const read = await readCapture(this.folder, this.#record.name, { isWritten: false })
     if (read === undefined) return [`${this.folder} has no record, no copy and no log`]
     if (read.isSound || read.problems.length > 0) return read.problems
-    return [`${join(this.folder, SEGMENT_LOG_NAME)} has been cut`]
+    return [`${join(this.folder, SEGMENT_LOG_NAME)} has been truncated`]
   }
 
   /** Writes record, copy and log again, with what is held. Fails as the disk does. */

@@ -35,7 +35,7 @@ export class Leftovers implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort(new Error('the recorder ends'))
+    this.#end.abort(new Error('the recorder is shutting down'))
     await this.#removing?.catch(() => undefined)
   }
 

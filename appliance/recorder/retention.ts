@@ -172,7 +172,7 @@ export class Retention implements AsyncDisposable {
       if (!isLacking(lack)) return turn
       throw new CapfleetError(
         'store-full',
-        `the store lacks ${missingBytes(lack)} bytes for the finished capture`,
+        `the store is ${missingBytes(lack)} bytes short for the finished capture`,
       )
     } catch (error) {
       turn[Symbol.dispose]()
@@ -277,7 +277,7 @@ export class Retention implements AsyncDisposable {
 
   /** False when no import has to give way. */
   #stopGuests(): boolean {
-    const reason = new CapfleetError('store-full', 'others need the room that the import takes')
+    const reason = new CapfleetError('store-full', 'the space reserved for the import is needed by others')
     for (const guest of this.#guests) guest.abort(reason)
     return this.#guests.size > 0
   }

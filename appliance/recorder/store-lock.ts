@@ -15,6 +15,6 @@ export async function lockStore(paths: StorePaths): Promise<Disposable> {
   const holder = readFileSync(paths.lock, 'utf8').trim()
   throw new CapfleetError(
     'store-unavailable',
-    `another recorder (process ${holder || 'unknown'}) is writing the store ${paths.root}; stop it first`,
+    `another recorder (process ${holder || 'unknown'}) is writing to the store ${paths.root}; stop it first`,
   )
 }

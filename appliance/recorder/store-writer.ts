@@ -98,7 +98,7 @@ export class StoreWriter implements AsyncDisposable {
     try {
       await mkdir(paths.captures, { recursive: true, mode: 0o750 })
     } catch (cause) {
-      throw new CapfleetError('store-unavailable', `cannot make the store ${root}: ${String(cause)}`, {
+      throw new CapfleetError('store-unavailable', `cannot create the store ${root}: ${String(cause)}`, {
         cause,
       })
     }
@@ -174,7 +174,7 @@ export class StoreWriter implements AsyncDisposable {
     const folder = join(this.#paths.captures, request.name)
     const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
     await this.#leftovers.removeFirst(hidden)
-    if (await exists(folder)) throw captureExists(request.name, 'a capture of this name exists')
+    if (await exists(folder)) throw captureExists(request.name, 'a capture with this name already exists')
     await makeNew(hidden, request.name)
     try {
       const result = await importCaptureFiles({
@@ -365,7 +365,7 @@ export class StoreWriter implements AsyncDisposable {
     // What cannot be written now is written with the next change, or by the next recorder.
     await held
       .mend()
-      .catch((error: unknown) => this.#tellDamage(name, [`cannot be mended: ${String(error)}`]))
+      .catch((error: unknown) => this.#tellDamage(name, [`cannot be repaired: ${String(error)}`]))
     await this.#tell(name)
     return held
   }
@@ -405,7 +405,7 @@ async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Pr
   if ((text !== STORE_FORMAT && text !== OLD_FORMAT) || (await exists(captures))) return
   throw new CapfleetError(
     'store-unavailable',
-    `the store ${root} has lost its folder captures: mount it or put it back; to begin with none, make an empty one`,
+    `the store ${root} has lost its folder captures: mount or restore it; to start without captures, create an empty folder`,
   )
 }
 
@@ -416,7 +416,7 @@ async function checkFormat(paths: StorePaths): Promise<void> {
   if (!isKnown && !(await hasCapturesOfToday(paths))) {
     throw new CapfleetError(
       'store-unavailable',
-      `${paths.format} does not say ${STORE_FORMAT}: this is no store, or one of a newer capfleet`,
+      `${paths.format} does not contain ${STORE_FORMAT}: this is not a store, or is one of a newer capfleet`,
     )
   }
   // Before anything is written that an older capfleet would take for damage. In place: it is as long as the old one.
@@ -454,7 +454,7 @@ async function makeNew(folder: string, name: string): Promise<void> {
     await mkdir(folder, { mode: 0o750 })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
-      throw captureExists(name, 'a capture of this name is being imported')
+      throw captureExists(name, 'a capture with this name is being imported')
     }
     throw new CapfleetError('store-unavailable', `cannot write the store: ${String(error)}`, { cause: error })
   }

@@ -87,7 +87,7 @@ async function verifyOne(
   try {
     const known = await knownOf(folder, segment)
     // Its packets are known to be lost, and no file of it says more.
-    if (known === undefined) return [lostSegment(name, path, 'or tells of no packet, and is marked as lost')]
+    if (known === undefined) return [lostSegment(name, path, 'or lists no packets, and is marked as lost')]
     const { findings, isRepaired, ...now } = await verifySegment(path, known, {
       repair,
       signal,
@@ -106,7 +106,7 @@ async function verifyOne(
     if (table.portOf(segment.port)?.find(segment.number) === undefined) return []
     if (error.code === 'aged-out') {
       const lost = { ...segment, flags: segment.flags | SegmentFlag.damaged, packets: 0n, bytes: 0n }
-      const message = 'and no removal explains it; a repair marks its packets as lost'
+      const message = 'and was not removed by capfleet; a repair marks its packets as lost'
       // The files beside it stay: they fit the packets, should these come back.
       if (repair) await writer.correctSegment(name, lost, [`${path}.pcap is missing, ${message}`])
       const { packets, bytes } = segment

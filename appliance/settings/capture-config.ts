@@ -105,7 +105,7 @@ const settingsSchema = z.strictObject({
 export const captureConfigSchema = settingsSchema.superRefine(({ ports, queueBytes }, ctx) => {
   const threads = ports.reduce((sum, port) => sum + port.threads, 0)
   if (queueBytes >= threads * QUEUE_BYTES_PER_THREAD) return
-  const message = `must be 1 MiB for each of the ${threads} threads of the ports at least`
+  const message = `must be at least 1 MiB for each of the ${threads} threads of the ports`
   ctx.addIssue({ code: 'custom', path: ['queueBytes'], message })
 })
 export type CaptureConfig = z.infer<typeof captureConfigSchema>
@@ -118,7 +118,7 @@ function refuseTwice(ports: readonly CapturePortConfig[], ctx: z.RefinementCtx):
       ctx.addIssue({
         code: 'custom',
         path: [twice, member],
-        message: `${values[twice]} is used by another port already`,
+        message: `${values[twice]} is already used by another port`,
       })
     }
   }

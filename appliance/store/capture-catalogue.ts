@@ -261,7 +261,7 @@ function agedOutCapture({ name, startNs, endNs }: AgedOutCapture): CapfleetError
 function unknownCapture(name: string, names: Iterable<string>): CapfleetError {
   const near = nearestNames(name, names)
   const hint = near.length === 0 ? '; /stream/list lists them' : `; did you mean ${near.join(', ')}?`
-  return new CapfleetError('unknown-capture', `no capture is called ${quote(name)}${hint}`, {
+  return new CapfleetError('unknown-capture', `no capture is named ${quote(name)}${hint}`, {
     param: 'StreamName',
     members: { candidates: near },
   })

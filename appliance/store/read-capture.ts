@@ -106,7 +106,7 @@ async function readRecord(path: string): Promise<ReadRecord | { readonly legacy:
 
 /** Errors of a schema take many lines. */
 function reasonOf(error: unknown): string {
-  if (error instanceof SyntaxError) return 'it is no JSON'
+  if (error instanceof SyntaxError) return 'it is not JSON'
   return error instanceof Error && error.name === 'Error' ? error.message : 'it does not fit the format'
 }
 
@@ -139,7 +139,7 @@ async function readSegments(
     table,
     position,
     isWhole,
-    problems: [`${damage}; the segments were looked up on the disk`, ...lost],
+    problems: [`${damage}; the segments were read from the disk`, ...lost],
   }
 }
 
@@ -166,7 +166,7 @@ async function rebuiltRecord(
     type: isRecorded ? 'capture' : 'import',
     // Without the log it is not known, and a capture that was stopped must not begin again.
     state: isRecorded && hasLog && !table.isClosed ? 'active' : 'closed',
-    description: 'The record of this capture was damaged; this one was made from its segments.',
+    description: 'The record of this capture was damaged; this one was rebuilt from its segments.',
     ...(isRecorded ? { baseName: name.replace(FULL_NAME_ENDING, '') } : {}),
     createdAt: birthtime.toISOString(),
     startNs: least,

@@ -180,7 +180,7 @@ export async function measuredEntry(
 }
 
 function packetless(path: string): CapfleetError {
-  return new CapfleetError('store-corrupt', `${path}.pcap has bytes, and no packet that can be read`)
+  return new CapfleetError('store-corrupt', `${path}.pcap has data, but no readable packet`)
 }
 
 /** A finished segment's entry, but for what its other files take. */

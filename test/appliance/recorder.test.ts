@@ -353,7 +353,7 @@ test('the socket of the group takes no import', async () => {
   await using here = await recorderHere()
   const command = { command: 'import', name: 'a', files: [here.file] }
   const message =
-    'the recorder takes the command "import" on the socket recorder-owner.sock only; ' +
+    'the recorder accepts the command "import" only on the socket recorder-owner.sock; ' +
     'run `capfleet import` as root or as the user of the recorder'
   assert.deepEqual(await rawAnswer(here, 'recorder.sock', command), {
     error: { code: 'bad-parameter', message, param: 'command' },
@@ -372,7 +372,7 @@ test('a symbolic link is followed by the client, and not by the recorder', async
     {
       error: {
         code: 'bad-capture-file',
-        message: `${link} is a symbolic link; name the file that it leads to`,
+        message: `${link} is a symbolic link; name the file that it points to`,
       },
     },
   )

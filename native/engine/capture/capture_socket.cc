@@ -76,7 +76,7 @@ Result<CaptureSocket> CaptureSocket::open(const CaptureSocketOptions& options) {
   const int descriptor = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (descriptor < 0 && (errno == EPERM || errno == EACCES)) {
     return unavailable("cannot capture on " + options.interfaceName +
-                       ": the recorder has no CAP_NET_RAW; give it to the program with: sudo "
+                       ": the recorder does not have CAP_NET_RAW; grant it with: sudo "
                        "setcap cap_net_raw+ep " +
                        executablePath());
   }
@@ -112,10 +112,10 @@ CaptureSocket::~CaptureSocket() {
 
 Status CaptureSocket::setUp(const CaptureSocketOptions& options) {
   if (auto status = findInterface(); !status) return status;
-  if (!attachClosedGate(descriptor_)) return failure("close the gate of", errno);
+  if (!attachClosedGate(descriptor_)) return failure("install the closed filter on", errno);
   // On the loopback every packet passes twice, going out and coming in.
   if (isLoopback_ && !setOption(descriptor_, PACKET_IGNORE_OUTGOING, int{1})) {
-    return failure("leave out what is sent on", errno);
+    return failure("ignore outgoing packets on", errno);
   }
   hasNicTimestamps_ = useNicTimestamps(descriptor_, interfaceName_);
   if (auto status = makeRing(options.ringBytes); !status) return status;
@@ -125,7 +125,7 @@ Status CaptureSocket::setUp(const CaptureSocketOptions& options) {
 Status CaptureSocket::findInterface() {
   ifreq request{};
   if (interfaceName_.empty() || interfaceName_.size() >= IFNAMSIZ) {
-    return unavailable("\"" + interfaceName_ + "\" is no name of an interface");
+    return unavailable("\"" + interfaceName_ + "\" is not the name of an interface");
   }
   std::memcpy(request.ifr_name, interfaceName_.data(), interfaceName_.size());
   if (::ioctl(descriptor_, SIOCGIFINDEX, &request) != 0) {
@@ -152,7 +152,7 @@ Status CaptureSocket::makeRing(uint64_t bytes) {
   request.tp_frame_size = kRingFrameBytes;
   request.tp_frame_nr = request.tp_block_nr * (kRingBlockBytes / kRingFrameBytes);
   request.tp_retire_blk_tov = retireMs(blocks);
-  const std::string action = "make a ring of " + std::to_string(blocks) + " MiB (ringBytes) for";
+  const std::string action = "create a ring of " + std::to_string(blocks) + " MiB (ringBytes) for";
   if (!setOption(descriptor_, PACKET_RX_RING, request)) return failure(action, errno);
   void* mapped = ::mmap(nullptr, blocks * kRingBlockBytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_POPULATE, descriptor_, 0);
@@ -178,13 +178,13 @@ Status CaptureSocket::bindTo(const CaptureSocketOptions& options) {
   }
   if (options.fanout == nullptr) return ok();
   const int failed = options.fanout->join(descriptor_, interfaceIndex_, isLoopback_);
-  return failed == 0 ? ok() : failure("share the packets among the threads of", failed);
+  return failed == 0 ? ok() : failure("distribute the packets among the threads of", failed);
 }
 
 Status CaptureSocket::openGate() {
   const int unused = 0;
   if (::setsockopt(descriptor_, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) != 0) {
-    return failure("open the gate of", errno);
+    return failure("install the capture filter on", errno);
   }
   return ok();
 }

@@ -71,7 +71,7 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::open(LiveCaptureOptions option
   uint64_t threads = 0;
   for (const LivePort& port : options.ports) threads += port.threads;
   if (options.queueBytes < std::max<uint64_t>(1, threads) * kMinQueueBytesPerThread) {
-    return Error{Code::kBadParameter, "queueBytes must be 1 MiB at least for each capture thread"};
+    return Error{Code::kBadParameter, "queueBytes must be at least 1 MiB for each capture thread"};
   }
   std::unique_ptr<LiveCapture> capture(new LiveCapture(std::move(options)));
   if (auto status = capture->openThreads(); !status) return status.error();

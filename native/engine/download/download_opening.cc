@@ -26,7 +26,7 @@ Status mergeHeader(std::optional<PcapFileHeader>& header, const SegmentEntry& ot
   if (mine != theirs) {
     return Error{Code::kMixedLinkType, "the chosen captures have the link types " +
                                            std::to_string(mine) + " and " + std::to_string(theirs) +
-                                           ", and one PCAP file has only one"};
+                                           ", but a PCAP file can have only one"};
   }
   // Where the length of the frame check sequence differs, the file cannot state it.
   if (header->linkTypeWord != other.linkTypeWord) header->linkTypeWord = mine;

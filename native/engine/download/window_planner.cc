@@ -235,7 +235,7 @@ Status WindowPlanner::checkTimes(const IndexedSegment& segment) {
   for (const BlockEntry& block : segment.index.blocks) {
     if (block.minNs >= windowBeginNs_ || block.isDamaged()) continue;
     return Error{Code::kStoreCorrupt,
-                 segment.path + ".idx: has packets before the time that the capture's log gives"};
+                 segment.path + ".idx: has packets from before the time in the capture's log"};
   }
   return ok();
 }

@@ -95,7 +95,8 @@ int compile(const std::string& input) {
     return fail("the expression is longer than 16384 bytes");
   }
   const std::string expression = input.substr(kPrefixBytes);
-  if (expression.find('\0') != std::string::npos) return fail("the expression holds a zero byte");
+  if (expression.find('\0') != std::string::npos)
+    return fail("the expression contains a zero byte");
 
   char message[PCAP_ERRBUF_SIZE] = "";
   pcap_t* handle = openHeaderOnly(loadLe32(input.data()), loadLe32(input.data() + 4), message);

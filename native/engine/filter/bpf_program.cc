@@ -88,7 +88,7 @@ class WrittenSlots {
 
 constexpr const char* kMayReadUnwritten =
     "reads a memory slot that may not have been written: what follows \"geneve\" in a filter is "
-    "looked for inside of the tunnel; write what other packets may have before it, as in "
+    "matched inside the tunnel; write conditions for other packets before it, as in "
     "\"tcp or geneve\"";
 
 Status check(std::span<const BpfInstruction> program) {
@@ -100,7 +100,7 @@ Status check(std::span<const BpfInstruction> program) {
         !jumpStaysInside(instruction, program.size() - i - 1)) {
       return badInstruction(i, "jumps backward or out of the program");
     }
-    if (namesMissingSlot(instruction)) return badInstruction(i, "names a memory slot above 15");
+    if (namesMissingSlot(instruction)) return badInstruction(i, "uses a memory slot above 15");
     if (dividesByZero(instruction)) return badInstruction(i, "divides by zero");
     if (!slots.pass(i, instruction)) return badInstruction(i, kMayReadUnwritten);
   }
@@ -119,7 +119,7 @@ Result<BpfProgram> BpfProgram::parse(std::span<const uint8_t> bytes) {
   const size_t count = bytes.size() / kBpfInstructionBytes;
   if (count > kMaxBpfInstructions) {
     return Error{Code::kBadBpf, "filter program: " + std::to_string(count) +
-                                    " instructions, at most 65536 are allowed"};
+                                    " instructions, but at most 65536 are allowed"};
   }
   std::vector<BpfInstruction> instructions(count);
   for (size_t i = 0; i < count; i++) {

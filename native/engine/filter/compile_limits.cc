@@ -43,7 +43,7 @@ rlim_t addressSpaceInUse() {
 void confine() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (allowFewSystemCalls()) return;
-  std::fprintf(stderr, "this machine cannot confine the compilers of filters (seccomp: %s)\n",
+  std::fprintf(stderr, "this machine cannot sandbox the filter compilers (seccomp: %s)\n",
                std::strerror(errno));
   std::_Exit(1);
 #endif

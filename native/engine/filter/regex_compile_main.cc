@@ -81,7 +81,7 @@ int writeDatabase(const hs_database_t* database, char place) {
   char* bytes = nullptr;
   size_t length = 0;
   if (hs_serialize_database(database, &bytes, &length) != HS_SUCCESS) {
-    return fail("it is too complex: there is no memory for its search program");
+    return fail("it is too complex: not enough memory for its search program");
   }
   const Owned<char> owned(bytes);
   if (length > kMaxDatabaseBytes) {
@@ -96,7 +96,7 @@ int compile(const std::string& pattern) {
   if (pattern.empty()) return fail("the pattern is empty");
   if (pattern.size() > kMaxPatternBytes) return fail("the pattern is longer than 1024 bytes");
   if (pattern.find('\0') != std::string::npos) {
-    return fail("the pattern holds a zero byte; write \\x00");
+    return fail("the pattern contains a zero byte; write \\x00");
   }
   hs_database_t* database = nullptr;
   hs_compile_error_t* error = nullptr;
@@ -107,9 +107,9 @@ int compile(const std::string& pattern) {
 
   const double bytesPerSecond = worstSearchRate(database, pattern);
   if (bytesPerSecond < kLeastBytesPerSecond) {
-    return fail("it is too slow: it may search only " +
+    return fail("it is too slow: it would search only " +
                 std::to_string(static_cast<int>(bytesPerSecond / 1e6)) +
-                " MB/s; use smaller counts of repetition");
+                " MB/s; use smaller repetition counts");
   }
   return writeDatabase(database, placeOf(pattern));
 }

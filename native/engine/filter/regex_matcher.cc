@@ -29,7 +29,7 @@ Result<std::shared_ptr<const RegexMatcher>> RegexMatcher::load(std::span<const u
       isMarked ? hs_deserialize_database(bytes + 1, compiled.size() - 1, &database) : HS_INVALID;
   if (status != HS_SUCCESS) {
     return Error{Code::kBadRegex,
-                 "the compiled regular expression is damaged or of another version"
+                 "the compiled regular expression is damaged or from another version"
                  " of Hyperscan (error " +
                      std::to_string(status) + ")"};
   }
@@ -42,7 +42,7 @@ RegexMatcher::~RegexMatcher() { hs_free_database(database_); }
 Result<RegexScratch> RegexMatcher::makeScratch() const {
   hs_scratch_t* scratch = nullptr;
   if (hs_alloc_scratch(database_, &scratch) != HS_SUCCESS) {
-    return Error{Code::kBadRegex, "there is no memory to search with the regular expression"};
+    return Error{Code::kBadRegex, "not enough memory to search with the regular expression"};
   }
   return RegexScratch(scratch);
 }

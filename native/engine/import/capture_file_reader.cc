@@ -32,7 +32,7 @@ Result<std::unique_ptr<CaptureFileReader>> CaptureFileReader::open(InputStream s
   if (start.empty()) return Error{Code::kBadCaptureFile, "is empty"};
   if (PcapFileReader::accepts(start)) return PcapFileReader::open(std::move(stream));
   if (PcapngFileReader::accepts(start)) return PcapngFileReader::open(std::move(stream));
-  return Error{Code::kBadCaptureFile, "is neither PCAP nor pcapng (it begins with" +
+  return Error{Code::kBadCaptureFile, "is neither PCAP nor pcapng (it starts with" +
                                           describeStart(start) + "); convert it with editcap"};
 }
 

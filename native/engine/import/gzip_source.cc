@@ -72,7 +72,7 @@ Result<bool> GzipSource::findNextMember() {
     --inflate_.avail_in;
   }
   if (*inflate_.next_in != kMemberFirstByte) {
-    return damaged("other bytes follow the gzip data");
+    return damaged("the gzip data is followed by other bytes");
   }
   isal_inflate_reset(&inflate_);
   memberEnded_ = false;

@@ -127,9 +127,8 @@ class Import {
   Status addPacket(const CaptureRecord& record) {
     recordBytes_ += kRecordHeaderBytes + record.captured.size();
     if (recordBytes_ > options_.maxBytes) {
-      return Error{Code::kStoreFull, "the packets take more than the " +
-                                         std::to_string(options_.maxBytes) +
-                                         " bytes that there is room for"};
+      return Error{Code::kStoreFull, "the packets need more than the " +
+                                         std::to_string(options_.maxBytes) + " bytes available"};
     }
     const uint32_t port = portOfInterface_[record.interfaceIndex];
     if (auto status = sorter_.add(port, headerOf(port), record); !status) return status;
@@ -154,8 +153,8 @@ class Import {
   /// Its packets are among those of other files by now: nothing of this try can be kept.
   Status refuseBomb(const std::string& path) {
     return leaveOut(
-        path, path + " is refused: " + reader_->stream().failure()->message +
-                  "; if it is what it should be, decompress it and import the result, or raise "
+        path, path + " was rejected: " + reader_->stream().failure()->message +
+                  "; if the file is as intended, decompress it and import the result, or raise "
                   "imports.maxRatio");
   }
 
@@ -215,7 +214,8 @@ Status checkOptions(const ImportOptions& options) {
   if (options.sortBytes > kMaxSortBytes) {
     return Error{Code::kBadParameter, "sortBytes is above 1 GiB"};
   }
-  if (options.maxRatio == 0) return Error{Code::kBadParameter, "maxRatio is 0; give at least 1"};
+  if (options.maxRatio == 0)
+    return Error{Code::kBadParameter, "maxRatio is 0; it must be at least 1"};
   std::error_code error;
   const bool isEmpty = fs::is_empty(options.directory, error);
   if (error) return storeError("open", options.directory, error.value());

@@ -76,10 +76,10 @@ void InputStream::checkRatio() {
   if (!isCompressed_ || bytes <= kUncheckedBytes || bytes / maxRatio_ <= inputBytes()) return;
   isBomb_ = true;
   ended_ = true;
-  failure_ = Error{Code::kBadCaptureFile,
-                   "it becomes more than " + std::to_string(maxRatio_) +
-                       " times its size when it is decompressed: its first " +
-                       std::to_string(inputBytes()) + " bytes became " + std::to_string(bytes)};
+  failure_ = Error{Code::kBadCaptureFile, "it grows to more than " + std::to_string(maxRatio_) +
+                                              " times its size when decompressed: its first " +
+                                              std::to_string(inputBytes()) + " bytes became " +
+                                              std::to_string(bytes)};
 }
 
 }  // namespace capfleet

@@ -47,7 +47,7 @@ Result<std::unique_ptr<CaptureFileReader>> PcapFileReader::open(InputStream stre
   if (major != 2 || minor > 4) {
     return Error{Code::kBadCaptureFile,
                  "is PCAP version " + std::to_string(major) + "." + std::to_string(minor) +
-                     ", only 2.0 to 2.4 are read; convert it with editcap -F pcap"};
+                     ", but only 2.0 to 2.4 are supported; convert it with editcap -F pcap"};
   }
   const uint32_t linkTypeWord = load32(p + 20);
   stream.consume(kPcapFileHeaderBytes);

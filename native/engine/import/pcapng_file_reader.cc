@@ -43,7 +43,8 @@ Result<std::unique_ptr<CaptureFileReader>> PcapngFileReader::open(InputStream st
   std::unique_ptr<PcapngFileReader> reader(new PcapngFileReader(std::move(stream)));
   CaptureRecord unused;
   if (reader->readBlock(unused)) {
-    return Error{Code::kBadCaptureFile, "is no readable pcapng file: " + reader->damage().message};
+    return Error{Code::kBadCaptureFile,
+                 "is not a readable pcapng file: " + reader->damage().message};
   }
   return std::unique_ptr<CaptureFileReader>(std::move(reader));
 }
@@ -87,7 +88,7 @@ PcapngFileReader::BlockStep PcapngFileReader::readKnownBlock(uint32_t type, uint
                                                              CaptureRecord& record) {
   if (blockBytes > stream_.bufferBytes()) {
     return failBlock("a block claims " + std::to_string(blockBytes) +
-                     " bytes, more than any packet takes");
+                     " bytes, more than any packet needs");
   }
   const auto block = stream_.peek(blockBytes);
   if (block.size() < blockBytes) return failShort(blockOffset_, "a block");
@@ -130,7 +131,8 @@ PcapngFileReader::BlockStep PcapngFileReader::readSection(std::span<const uint8_
   constexpr size_t kFieldsBytes = 16;
   if (body.size() < kFieldsBytes) return failBlock("a section header is too short");
   if (const uint16_t major = load16(body.data() + 4); major != kMajorVersion) {
-    return failBlock("a section has pcapng version " + std::to_string(major) + ", only 1 is known");
+    return failBlock("a section has pcapng version " + std::to_string(major) +
+                     ", but only 1 is supported");
   }
   interfaces_.clear();
   return std::nullopt;

@@ -20,7 +20,7 @@ constexpr size_t kMaxMergedRuns = 64;
 Status makeTree(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) return storeError("make the folder", path, error.value());
+  if (error) return storeError("create the folder", path, error.value());
   return ok();
 }
 

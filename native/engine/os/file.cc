@@ -51,7 +51,7 @@ Result<File> File::openNamed(const std::string& path) {
   const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   if (descriptor < 0 && errno == ELOOP) {
     return Error{Code::kStoreUnavailable,
-                 path + " is a symbolic link; name the file that it leads to"};
+                 path + " is a symbolic link; name the file that it points to"};
   }
   if (descriptor < 0) return storeError("open", path, errno);
   return File(descriptor, path);
@@ -201,7 +201,7 @@ Status syncDirectory(const std::string& path) {
 
 Status makeDirectory(const std::string& path) {
   if (::mkdir(path.c_str(), kFolderMode) != 0 && errno != EEXIST) {
-    return storeError("make the folder", path, errno);
+    return storeError("create the folder", path, errno);
   }
   return ok();
 }

@@ -70,7 +70,7 @@ std::optional<Error> readHeader(const uint8_t* p, const std::string& path, Segme
   if (std::memcmp(p, kMagic, sizeof kMagic) != 0) return corrupt(path, "is not an index file");
   if (!hasValidPartChecksum(p)) return corrupt(path, "the header is damaged");
   if (loadLe32(p + 8) != kVersion || loadLe32(p + 12) != kIndexEntryBytes) {
-    return corrupt(path, "has a version that this program does not know");
+    return corrupt(path, "has a version that this program does not support");
   }
   index.port = loadLe32(p + 16);
   index.header.linkTypeWord = loadLe32(p + 20);

@@ -146,7 +146,7 @@ class Recovery {
     if (++noted_ > kMostNamedSegments) return;
     recovered_.message += (recovered_.message.empty() ? "" : "; ") + segment +
                           ".idx: " + std::to_string(index.rebuiltBlocks) +
-                          " entries were made again, " + std::to_string(index.damagedBlocks) +
+                          " entries were rebuilt, " + std::to_string(index.damagedBlocks) +
                           " blocks are damaged";
   }
 

@@ -41,7 +41,7 @@ class Verification {
     if (index_.rebuiltBlocks > 0) {
       add(SegmentFindingKind::kIndexRebuilt, ".idx", 0,
           std::to_string(index_.rebuiltBlocks) +
-              " entries are damaged or missing; a repair makes them again");
+              " entries are damaged or missing; a repair rebuilds them");
     }
     auto file = SegmentFile::open(segment_);
     if (!file) return file.error();
@@ -87,7 +87,7 @@ class Verification {
     if (!isRight) {
       add(SegmentFindingKind::kTallyDamaged, ".tally", block.tallyOffset,
           "the tally of the block at byte " + std::to_string(block.offset) +
-              " is missing or wrong; a repair makes it again",
+              " is missing or wrong; a repair rebuilds it",
           0, block.bytes);
     }
     if (rows.size() == 1) rows.clear();
@@ -99,8 +99,8 @@ class Verification {
   void markDamaged(BlockEntry& block) {
     const bool isMarked = block.isDamaged() && (logged_.flags & kSegmentDamaged) != 0;
     add(SegmentFindingKind::kBlockDamaged, ".pcap", block.offset,
-        isMarked ? "the block is damaged, and marked as such"
-                 : "the block's bytes are not those that were written; a repair marks it",
+        isMarked ? "the block is damaged and marked as damaged"
+                 : "the block's bytes differ from those written; a repair marks it",
         block.isDamaged() ? block.lostPackets : block.packets, block.bytes);
     verified_.findings.back().isMarked = isMarked;
     block = block.asDamaged();
@@ -109,7 +109,7 @@ class Verification {
   /// Of a marked block whose bytes are right after all: memory or a disk had given wrong ones.
   void takeBack(BlockEntry& block, const BlockEntry& written) {
     add(SegmentFindingKind::kBlockReadable, ".pcap", block.offset,
-        "the block is marked as damaged, and its bytes are right again; a repair takes the mark "
+        "the block is marked as damaged, but its bytes are correct again; a repair takes the mark "
         "away",
         written.packets, written.bytes);
     block = written;
@@ -126,7 +126,7 @@ class Verification {
     }
     if (missing == 0) return;
     add(SegmentFindingKind::kSievesMissing, ".sieve", 0,
-        std::to_string(missing) + " sieves are missing or wrong; a repair makes them again");
+        std::to_string(missing) + " sieves are missing or wrong; a repair rebuilds them");
   }
 
   void checkLog() {
@@ -151,9 +151,9 @@ class Verification {
     add(SegmentFindingKind::kLogDiffers, ".idx", 0,
         entry.packets != logged_.packets
             ? "the log has " + std::to_string(logged_.packets) + " packets, the segment " + packets
-        : entry.flags != logged_.flags
-            ? "the log says that packets are lost, and all " + packets + " of the segment are there"
-            : "the log has other times or another size than the segment");
+        : entry.flags != logged_.flags ? "the log says that packets are lost, but all " + packets +
+                                             " of the segment are present"
+                                       : "the log and the segment differ in times or size");
   }
 
   bool logDiffers() const {

@@ -39,7 +39,7 @@ Result<MadeSieves> makeMissing(const SegmentFile& file, BlockReader& reader,
   MadeSieves made;
   for (uint32_t number = 0; number < index.blocks.size(); number++) {
     if (found.isThere[number]) continue;
-    if (!goesOn()) return Error{Code::kCancelled, "the making of sieves was cancelled"};
+    if (!goesOn()) return Error{Code::kCancelled, "the creation of sieves was cancelled"};
     const BlockEntry& entry = index.blocks[number];
     auto block = reader.load(file, entry);
     if (!block) return block.error();

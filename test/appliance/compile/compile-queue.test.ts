@@ -161,7 +161,7 @@ test('a helper that was killed is nothing to remember', async () => {
 
 test('a caller fills an eighth of the queue, a user half, and nobody more than all', async () => {
   const stage = new QueueStage({ waitingMax: 16 })
-  const busy = { code: 'compiler-busy', message: /too many filters wait/ }
+  const busy = { code: 'compiler-busy', message: /too many filters are already waiting/ }
   for (let i = 0; i < 3; i++) stage.wants(ann, `a${i}`)
   assert.equal(stage.queue.waiting, 2)
   await assert.rejects(stage.ask(ann, 'one too many'), busy)

@@ -104,15 +104,15 @@ describe('the store', () => {
     const slow = await checkStore({ ...options, store: folder.path, portBytesPerSecond: 1e15 })
     assert.equal(find(slow, 'speed').level, 'warning')
     const busy = await checkStore({ ...options, store: folder.path, isCapturing: true })
-    assert.match(find(busy, 'speed').detail, /not measured: a capture runs/)
+    assert.match(find(busy, 'speed').detail, /not measured: a capture is running/)
   })
 
   test('that is not there yet, and one in memory', async () => {
     await using folder = await tempFolder()
     const later = await checkStore({ ...options, store: join(folder.path, 'a/b') })
-    assert.match(find(later, 'folder').detail, /the recorder makes it$/)
+    assert.match(find(later, 'folder').detail, /the recorder creates it$/)
     const memory = await checkStore({ ...options, store: '/dev/shm' })
-    assert.match(find(memory, 'file system').detail, /tmpfs: it is memory/)
+    assert.match(find(memory, 'file system').detail, /tmpfs: it is in memory/)
     const file = join(folder.path, 'file')
     await writeFile(file, '')
     assert.equal(find(await checkStore({ ...options, store: join(file, 'x') }), 'folder').level, 'problem')
@@ -185,7 +185,7 @@ test('a recorder that runs is asked; drops are a problem with their cause', asyn
   const counts = { ...report.counts, drops: 9n, ringDrops: 2n, diskDrops: 7n }
   const drops = find(checkRecorder({ ...report, counts }), 'drops')
   assert.equal(drops.level, 'problem')
-  assert.match(drops.fix, /quicker disk/)
+  assert.match(drops.fix, /faster disk/)
   await appliance.stopRecorder()
   assert.equal(find(await examine(configOf(appliance.storePath)), 'running').level, 'warning')
 })

@@ -297,7 +297,7 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
   const estimate = (await appliance.get('/api/v1/pcap/estimate?StreamName=rot')).json()
   assert.deepEqual([estimate.Exact, estimate.Packets], [false, next.trailers['capfleet-packets']])
   const events = await readFile(storePaths(appliance.storePath).events.newest, 'utf8')
-  assert.match(events, /"capture-damaged".*bytes are not those that were written/)
+  assert.match(events, /"capture-damaged".*bytes differ from those written/)
 })
 
 test('a download that meets a segment without packets fails, and the next one counts it as lost', async () => {

@@ -103,7 +103,7 @@ test('an appliance of another user of its group commands the recorder, and a str
     assert.equal(refused.status, 1)
     assert.match(
       refused.stderr,
-      user === APPLIANCE ? /may not command the recorder .* to import; run/ : /EACCES|may not/,
+      user === APPLIANCE ? /may not control the recorder .* to import; run/ : /EACCES|may not/,
     )
   }
   const deleted = await get('/pcap/del?StreamName=a')

@@ -328,7 +328,7 @@ test('a disk that fails is a message and an event, not an end', async () => {
   await stage.pass(250)
   assert.deepEqual(
     [stage.control.report().state, stage.control.report().message],
-    ['running', 'the disk fails: EIO'],
+    ['running', 'disk error: EIO'],
   )
   await stage.pass(3_000)
   assert.equal(stage.control.report().message, '')
@@ -346,7 +346,7 @@ test('a port that goes down is a message and an event, and so is its return', as
   await stage.pass(250)
   const { state, message } = stage.control.report()
   assert.equal(state, 'running')
-  assert.match(message, /^cap0 captures nothing: its interface is down, has no carrier or is gone$/)
+  assert.match(message, /^cap0 captures nothing: its interface is down, has no carrier or is missing$/)
   await stage.pass(250)
   stage.engine.count(0, { isUp: true })
   await stage.pass(250)

@@ -44,7 +44,7 @@ test('dispose ends the removal between two files, and is no failure', async () =
 
 test('a removal that is not to begin removes nothing', async () => {
   await using folder = await tempFolder()
-  const reason = new Error('the recorder ends')
+  const reason = new Error('the recorder is shutting down')
   await makeTree(join(folder.path, 'tree'), 1)
   await assert.rejects(removeTree(join(folder.path, 'tree'), AbortSignal.abort(reason)), reason)
   assert.deepEqual(await readdir(join(folder.path, 'tree', 'inside')), ['0'])

@@ -36,9 +36,12 @@ for (const [text, problem] of [
   ['ports: [{ port: 0, interface: a/b }]', /ports\[0\]\.interface: must be the name of a network interface/],
   [
     'ports: [{ port: 0, interface: a-name-of-16-by }, { port: 0, interface: b }]',
-    /ports\[1\]\.port: 0 is used/,
+    /ports\[1\].port: 0 is already used/,
   ],
-  ['ports: [{ port: 0, interface: b }, { port: 1, interface: b }]', /ports\[1\]\.interface: b is used/],
+  [
+    'ports: [{ port: 0, interface: b }, { port: 1, interface: b }]',
+    /ports\[1\]\.interface: b is already used/,
+  ],
   ['ports: [{ port: 0, interface: b, ringbytes: 4 }]', /ringbytes: unknown key \(did you mean ringBytes\?\)/],
   ['roll: { at: "24:00:00" }', /roll\.at: must be a time of day/],
   ['roll: { everySeconds: 0 }', /roll\.everySeconds/],
@@ -46,7 +49,7 @@ for (const [text, problem] of [
   ['syncIntervalMs: 1', /syncIntervalMs/],
   [
     'queueBytes: 3145728\nports: [{ port: 0, interface: a, threads: 4 }]',
-    /queueBytes: must be 1 MiB for each of the 4 threads/,
+    /queueBytes: must be at least 1 MiB for each of the 4 threads/,
   ],
   [`schedule: [${row('24:00:00', '01:00:00')}]`, /schedule\[0\]\.start: must be a time of day/],
   [`schedule: [${row('8:00', '9:00')}]`, /schedule\[0\]\.start/],

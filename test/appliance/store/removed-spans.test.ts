@@ -25,7 +25,7 @@ const ask = (beginNs: bigint, endNs: bigint, captures = [whole, trimmed], agedOu
 test('a range before all that is held is gone, and the answer says what is held', () => {
   const error = {
     code: 'aged-out',
-    message: /oldest packet held is of 200 ns/,
+    message: /oldest stored packet is from 200 ns/,
     details: { members: { oldestNs: '200' } },
   }
   for (const range of [

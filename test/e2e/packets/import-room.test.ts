@@ -135,7 +135,7 @@ test('a bomb is refused by name and ratio, and every other capture stays as it w
     const file = join(store.folder, name)
     await writeFile(file, bytes)
     await assert.rejects(store.recorder.importCapture({ name: 'bomb', files: [file] }), (error: Error) => {
-      assert.match(error.message, new RegExp(`${name} is refused: .*more than 200 times its size`))
+      assert.match(error.message, new RegExp(`${name} was rejected: .*more than 200 times its size`))
       assert.match(error.message, /decompress it and import the result/)
       assert.equal((error as Error & { code: string }).code, 'bad-capture-file')
       return true
@@ -155,7 +155,7 @@ test('an import for which there is no room ends with store-full, and leaves noth
   await writeFile(file, capture(30 * MEBIBYTE, 9))
   await assert.rejects(store.recorder.importCapture({ name: 'large', files: [file] }), {
     code: 'store-full',
-    message: /^large: .*room for.*nothing of it is kept; delete captures, or let .* with --evict$/,
+    message: /^large: .*bytes available.*nothing of it was kept; delete captures, or let .* with --evict$/,
   })
   assert.deepEqual(await hashes(store.path), held)
   const tail = join(store.folder, 'small.pcap')

@@ -173,7 +173,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     })
     const { state, message } = await client.captureReport()
     assert.equal(state, 'running')
-    assert.match(message, /the disk fails: .*[Nn]o space/)
+    assert.match(message, /disk error: .*[Nn]o space/)
     await rm(join(store, 'ballast'))
     const before = (await client.captureReport()).counts.packets
     await eventually(async () => (await client.captureReport()).counts.packets > before + 100n, {

@@ -198,7 +198,7 @@ test('a store whose folder of captures is gone is refused, and nothing is made',
   await rename(captures, `${captures}.elsewhere`)
   const { status, stderr } = storeCommand('verify', '--store', store)
   assert.equal(status, 1)
-  assert.match(stderr, /has lost its folder captures: mount it or put it back/)
+  assert.match(stderr, /has lost its folder captures: mount or restore it/)
   await assert.rejects(stat(captures), { code: 'ENOENT' })
 })
 

@@ -35,7 +35,7 @@ TEST(BpfProgram, RefusesTheWrongSize) {
   const std::vector<bpf_insn> longest(kMaxBpfInstructions, kAccept);
   EXPECT_EQ(refusal(longest), "");
   const std::vector<bpf_insn> tooLong(kMaxBpfInstructions + 1, kAccept);
-  EXPECT_EQ(refusal(tooLong), "filter program: 65537 instructions, at most 65536 are allowed");
+  EXPECT_EQ(refusal(tooLong), "filter program: 65537 instructions, but at most 65536 are allowed");
 }
 
 TEST(BpfProgram, RefusesAnUnknownOpcode) {
@@ -60,7 +60,7 @@ TEST(BpfProgram, RefusesMemoryThatDoesNotExist) {
   constexpr uint16_t kMemoryCodes[] = {BPF_ST, BPF_STX, BPF_LD | BPF_MEM, BPF_LDX | BPF_MEM};
   for (const uint16_t code : kMemoryCodes) {
     EXPECT_EQ(refusal({kAccept, {code, 0, 0, 16}, kAccept}),
-              "filter program: instruction 1 names a memory slot above 15");
+              "filter program: instruction 1 uses a memory slot above 15");
   }
 }
 

@@ -111,7 +111,7 @@ TEST(InputStream, FollowsNoSymbolicLink) {
   const auto stream = InputStream::open(link);
   ASSERT_FALSE(stream);
   EXPECT_EQ(stream.error().code, Code::kBadCaptureFile);
-  EXPECT_EQ(stream.error().message, link + " is a symbolic link; name the file that it leads to");
+  EXPECT_EQ(stream.error().message, link + " is a symbolic link; name the file that it points to");
 }
 
 }  // namespace
