@@ -248,10 +248,7 @@ describe('a device of another maker', () => {
     foreign.refusal = { status: 400, text: 'syntax error in\nfilter expression\n' }
     const bad = await range('&FilterBPF=odd')
     assert.deepEqual([bad.status, bad.json().code], [400, 'bad-parameter'])
-    assert.match(
-      String(bad.json().detail),
-      /^device foreign rejected .*: syntax error in filter expression$/,
-    )
+    assert.match(String(bad.json().detail), /^device foreign rejected .*: syntax error in filter expression$/)
     foreign.refusal = { status: 404, text: 'no such capture' }
     foreign.captures = []
     const [unknown, path] = [await single(), await range()]
