@@ -162,8 +162,8 @@ async function checkVersion(
 
 const MAKERS: Readonly<Record<DeviceKind, string>> = {
   capfleet: 'capfleet',
-  api: 'from another vendor',
-  legacy: 'from another vendor, without the paths below /api/v1/',
+  api: 'third-party',
+  legacy: 'third-party, without the paths below /api/v1/',
 }
 
 const LACKS: Readonly<Record<DeviceKind, string>> = {

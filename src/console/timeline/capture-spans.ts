@@ -12,7 +12,7 @@ export interface CaptureSpan {
   readonly bytes: string | null
 }
 
-/** Members of a list that a device of another maker may leave out. */
+/** Members of a list that a third-party device may leave out. */
 type Listed = Pick<Schemas['FleetCapture'], 'Device' | 'StreamName'> &
   Partial<Pick<Schemas['FleetCapture'], 'StartTS' | 'EndTS' | 'IsActive' | 'PacketCnt' | 'ByteCnt'>>
 

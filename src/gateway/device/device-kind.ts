@@ -1,5 +1,5 @@
 /**
- * What a device can be asked for. Those of capfleet know every parameter of a download; those of other makers know what
+ * What a device can be asked for. Those of capfleet know every parameter of a download; third-party devices know what
  * the API of the appliances names (appliance-api.md, 4.4), or, where they have the paths below /pcap/ alone, what it names there
  * (4.5). They may pass over anything else without a word: the gateway does it itself, or refuses it.
  */
@@ -8,13 +8,13 @@ import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../../shared/query/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'
 
-/** legacy: of another maker, without the paths below /api/v1/. */
+/** legacy: third-party, without the paths below /api/v1/. */
 export const DEVICE_KINDS = ['capfleet', 'api', 'legacy'] as const
 export type DeviceKind = (typeof DEVICE_KINDS)[number]
-/** Kinds of other makers. */
+/** Third-party kinds. */
 export type ForeignKind = Exclude<DeviceKind, 'capfleet'>
 
-/** Parameters of the API that a device of another maker may be said to pass over. */
+/** Parameters of the API that a third-party device may be said to pass over. */
 export const IGNORABLE_PARAMETERS = [
   'FilterBPF',
   'FilterBPFDecap',
@@ -26,7 +26,7 @@ export const IGNORABLE_PARAMETERS = [
 ] as const
 export type IgnorableParameter = (typeof IGNORABLE_PARAMETERS)[number]
 
-/** What is known of a device of another maker. */
+/** What is known of a third-party device. */
 export interface ForeignProfile {
   readonly kind: ForeignKind
   /** As configured; default: none. */
@@ -47,7 +47,7 @@ export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
   return kind === 'api' || kind === 'legacy'
 }
 
-/** A stream that has just ended here may count at a device of another maker a little longer: the pauses of those that wait. */
+/** A stream that has just ended here may count at a third-party device a little longer: the pauses of those that wait. */
 export const FREED_LATE_MS = [50, 200, 750] as const
 
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
@@ -64,7 +64,7 @@ const GATEWAYS_OWN = [
 
 const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
 
-/** Parameters that a device of another maker knows, beside those of ALWAYS_KNOWN. */
+/** Parameters that a third-party device knows, beside those of ALWAYS_KNOWN. */
 const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, ReadonlySet<Field>>>>> = {
   api: {
     single: new Set([...FILTERS, 'filterDecap', 'compression']),
@@ -94,7 +94,7 @@ const ALWAYS_KNOWN: ReadonlySet<string> = new Set([
 /** Parameters whose work only the device can do. */
 const DEVICES_OWN = [...FILTERS, 'filterDecap', 'filterRegex', 'follow'] as const
 
-/** Fails with bad-parameter when a device of another maker does not know what is asked for, and the gateway cannot do it. */
+/** Fails with bad-parameter when a third-party device does not know what is asked for, and the gateway cannot do it. */
 export function refuseUnknownTo(profile: ForeignProfile, device: string, query: DownloadQuery): void {
   const { kind } = profile
   for (const field of DEVICES_OWN) {
@@ -118,7 +118,7 @@ export function refuseUnknownTo(profile: ForeignProfile, device: string, query: 
   }
 }
 
-/** Whether the gateway has work to do on what a device of another maker sends. */
+/** Whether the gateway has work to do on what a third-party device sends. */
 export function needsGateway(profile: ForeignProfile, query: DownloadQuery): boolean {
   // A device that passes Slice over sends more than was asked for, and nothing shows it.
   if (isAsked(query, 'sliceBytes')) return true
@@ -130,7 +130,7 @@ function isKnown({ kind, ignores = [] }: ForeignProfile, path: DownloadKind, fie
   return KNOWN[kind][path].has(field) && !ignores.some((ignored) => ignored === name)
 }
 
-/** The query without what a device of another maker does not know. REQUIRES: the gateway does it instead. */
+/** The query without what a third-party device does not know. REQUIRES: the gateway does it instead. */
 export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfile, query: Query): Query {
   const { tsMaxNs, sliceBytes, compression } = query
   const knows = (field: Field) => isKnown(profile, query.kind, field)
@@ -168,11 +168,11 @@ export function passedOverBy(device: string, name: string): CapfleetError {
   )
 }
 
-/** For a device of another maker that does not know a parameter, or does not heed it. */
+/** For a third-party device that does not know a parameter, or does not heed it. */
 export function unknownTo(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'bad-parameter',
-    `device ${device} is from another vendor and does not support ${name} here; it would send packets other than those requested: leave ${name} out`,
+    `device ${device} is a third-party device and does not support ${name} here; it would send packets other than those requested: leave ${name} out`,
     { param: name, members: { devices: [device] } },
   )
 }

@@ -106,7 +106,7 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   return { error, hiddenText: undefined }
 }
 
-/** What a device of another maker says to a download that its caller can mend; a 404 without a capture is of the path. */
+/** What a third-party device says to a download that its caller can mend; a 404 without a capture is of the path. */
 function wordedCode({ status, download }: RefusedAnswer): ErrorCode | undefined {
   if (status === 400) return 'bad-parameter'
   return status === 404 && download?.namesCapture === true ? 'unknown-capture' : undefined
@@ -129,7 +129,7 @@ function loginAdvice({ wants = '' }: RefusedAnswer): string {
   return `it requires ${scheme}, but the gateway can only log in with Basic or a token`
 }
 
-/** Too Many Requests, Service Unavailable: a device of another maker has no code for its limit. */
+/** Too Many Requests, Service Unavailable: a third-party device has no code for its limit. */
 const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
 function hidden(error: CapfleetError, hiddenText: string | undefined): DeviceRefusal {

@@ -22,7 +22,7 @@ export interface DeviceOptions extends ClientTls {
   readonly fetchCompression?: FetchCompression | undefined
   /** Default: as its answers show. */
   readonly kind?: DeviceKind | undefined
-  /** Parameters of downloads that a device of another maker passes over; default: none that its kind knows. */
+  /** Parameters of downloads that a third-party device passes over; default: none that its kind knows. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined

@@ -1,5 +1,5 @@
 /**
- * Takes other users' queries out of what a device reports about itself. The device may be of another maker: what cannot be
+ * Takes other users' queries out of what a device reports about itself. It may be a third-party device: what cannot be
  * parsed is left out.
  */
 import { Transform, type TransformCallback } from 'node:stream'

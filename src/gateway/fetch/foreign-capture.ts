@@ -1,4 +1,4 @@
-/** What the list of a device of another maker says of a download that the device itself would get wrong, or explain badly. */
+/** What the list of a third-party device says of a download that the device itself would get wrong, or explain badly. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { DownloadQuery } from '../../shared/query/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'

@@ -148,7 +148,7 @@ export class LeasedStreams implements AsyncDisposable {
   }
 
   /**
-   * Whether a device of another maker may refuse a stream as one too many in its own way: by a text, by nothing, by a
+   * Whether a third-party device may refuse a stream as one too many in its own way: by a text, by nothing, by a
    * reset or by silence. Only where others have streams is that likely; it is asked before the device is, because theirs
    * may end before its refusal is here.
    */
@@ -191,7 +191,7 @@ export class LeasedStreams implements AsyncDisposable {
     throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
   }
 
-  /** Who has waited for a place has the one of a stream that ended just now: a device of another maker may notice that late. */
+  /** Who has waited for a place has the one of a stream that ended just now: a third-party device may notice that late. */
   async #patiently(
     { device, deviceKind }: DownloadStep,
     open: () => Promise<Source>,

@@ -282,7 +282,7 @@ function failureOf({ name }: MergedDevice, { failures }: MergeRequest): Capfleet
   })
 }
 
-/** Devices of ours slice themselves; of one of another maker nothing shows whether it does. */
+/** Our own devices slice themselves. Nothing shows whether a third-party device does. */
 function slicedHere({ steps, query }: DownloadPlan): number | undefined {
   return steps.some(({ deviceKind }) => isForeign(deviceKind)) ? query.sliceBytes : undefined
 }

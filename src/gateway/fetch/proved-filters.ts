@@ -46,7 +46,7 @@ const FILTERS = ['FilterBPF', 'FilterFrame', 'FilterRE']
 
 /**
  * Fails with device-protocol when the device says that it ignored something that it was asked for, but for After, of which it
- * says itself what it did; and when it is of another maker, and was asked for what only ours know, or for a
+ * says itself what it did; and when it is a third-party device, and was asked for what only ours know, or for a
  * filter as if it were ours: it has not shown that it heeds one.
  */
 export function refuseIgnored(

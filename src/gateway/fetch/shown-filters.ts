@@ -1,5 +1,5 @@
 /**
- * Devices of other makers say nothing of what they pass over: one that does not heed a filter sends all packets as if they had
+ * Third-party devices say nothing of what they pass over: one that does not heed a filter sends all packets as if they had
  * passed it. So each has to show first that it heeds it: of a moment in which it has packets, none may pass a filter that none can
  * pass. A gateway asks that once in a while, with the stream that the download has a lease for.
  */

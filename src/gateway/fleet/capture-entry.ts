@@ -46,7 +46,7 @@ function nanosOf(text: unknown): bigint | undefined {
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
 
-/** Devices of other makers write numbers, also in other units, which their digits tell; the API has texts of nanoseconds. */
+/** Third-party devices write numbers, also in other units, which their digits tell; the API has texts of nanoseconds. */
 function withTextTimes(json: string): string {
   const entry = parseExactly(json) as Record<string, unknown>
   const times = Object.entries(NUMBERS).flatMap(([name, pattern]) => {

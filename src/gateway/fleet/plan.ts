@@ -21,7 +21,7 @@ export interface DownloadStep {
   readonly isForced: boolean
   /** Default: one that knows all parameters. */
   readonly deviceKind?: DeviceKind | undefined
-  /** Of a device of another maker: what it is known to pass over. */
+  /** Of a third-party device: what it is known to pass over. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
   /** How the gateway has the stream compressed that it merges; default: not at all. */
   readonly fetchCompression?: FetchCompression | undefined

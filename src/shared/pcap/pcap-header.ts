@@ -1,6 +1,6 @@
 /**
  * The 24-byte header of a classic PCAP file (draft-ietf-opsawg-pcap), and the sizes of the records after it. The gateway
- * writes little-endian; devices of other makers may send big-endian.
+ * writes little-endian; third-party devices may send big-endian.
  */
 import { CapfleetError } from '../base/error.ts'
 import { PCAP_HEADER_BYTES } from './pcap-sizes.ts'

@@ -10,7 +10,7 @@ export const BASE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const BASE_NAME_RULE =
   '1 to 64 letters, digits, dots, hyphens or underscores, beginning with a letter or digit'
 
-/** What a capture may be called that is asked for: devices of other makers have names with blanks, slashes and any letters. */
+/** What a capture may be called that is asked for: third-party devices have names with blanks, slashes and any letters. */
 export const ASKED_NAME_BYTES_MAX = 1_024
 export const ASKED_NAME_RULE = `must be 1 to ${ASKED_NAME_BYTES_MAX} bytes of UTF-8 without control characters`
 

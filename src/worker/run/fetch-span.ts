@@ -146,7 +146,7 @@ async function copyKept(from: string, to: string): Promise<void> {
 }
 
 /**
- * A device of another maker may send packets late: as one of several it is merged alone, so that its span is sorted when
+ * A third-party device may send packets late: as one of several it is merged alone, so that its span is sorted when
  * the spans are joined. As the only device it is relayed as by a download.
  */
 async function sortedOnTheWay(

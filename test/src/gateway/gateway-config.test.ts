@@ -65,7 +65,7 @@ for (const [change, expected] of [
   [{ devices: [{ ...device, ignores: ['Offset'] }] }, 'devices[0].ignores[0]: '],
   [
     { devices: [{ ...device, kind: 'capfleet', ignores: ['Slice'] }] },
-    'devices[0].ignores: is for devices from other vendors',
+    'devices[0].ignores: is for third-party devices',
   ],
   [
     { deviceDiscovery: [{ token: { env: 'X' } }] },

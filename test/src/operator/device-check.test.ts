@@ -79,7 +79,7 @@ describe('a device of another maker', () => {
       FilterBPF: 'ok',
       FilterFrame: 'ok',
     })
-    assert.match(detail(findings, 'version'), /^7\.1, from another vendor$/)
+    assert.match(detail(findings, 'version'), /^7\.1, third-party$/)
     assert.match(detail(findings, 'download'), /^17 packets/)
   })
 
@@ -137,7 +137,7 @@ describe('a device of another maker', () => {
     }
     const { stdout, stderr, status } = await run('--url', foreign.config.url)
     assert.equal(status, 0, stderr)
-    assert.match(stdout, /^ok .*version +7\.1, from another vendor$/m)
+    assert.match(stdout, /^ok .*version +7\.1, third-party$/m)
     assert.match(stdout, /^warning .*filters .*\n +-> users whose bounds have a filter get none/m)
     assert.match(stdout, /^0 problems, 4 warnings$/m)
     assert.ok(!(stdout + stderr).includes(foreign.password))

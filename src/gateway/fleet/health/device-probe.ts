@@ -65,7 +65,7 @@ export interface DeviceVersion {
 }
 
 /**
- * The version, as a sign of life. A device of another maker that has none is there too when it answers another question of
+ * The version, as a sign of life. A third-party device that has none is there too when it answers another question of
  * the API. Fails as DeviceClient.getText does, or with device-protocol for what is no appliance.
  */
 export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<DeviceVersion> {

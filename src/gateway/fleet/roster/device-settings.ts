@@ -92,7 +92,7 @@ function checkAccess(entry: AccessSettings, context: z.RefinementCtx): void {
   if (!isBasic && !isBearer)
     context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
   if (entry.kind === 'capfleet' && entry.ignores !== undefined)
-    context.addIssue({ code: 'custom', path: ['ignores'], message: 'is for devices from other vendors' })
+    context.addIssue({ code: 'custom', path: ['ignores'], message: 'is for third-party devices' })
   if ((entry.cert === undefined) !== (entry.key === undefined))
     context.addIssue({ code: 'custom', message: 'must have both cert and key, or neither' })
 }

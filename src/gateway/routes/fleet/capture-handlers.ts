@@ -162,7 +162,7 @@ function shown({ device, capture: { name, json } }: DeviceCapture): Entry {
 }
 
 /**
- * The members that callers with a filter get, and what each must be: a device of another maker could put counts and times
+ * The members that callers with a filter get, and what each must be: a third-party device could put counts and times
  * into any text, and a description may have them.
  */
 const UNCOUNTED_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {

@@ -59,7 +59,7 @@ describe('a device of another maker that may pass over filters', () => {
   function assertRefused(answer: HttpAnswer, parameter: string): void {
     const { code, param, detail, devices } = answer.json()
     assert.deepEqual([answer.status, code, param, devices], [400, 'bad-parameter', parameter, ['foreign']])
-    assert.match(String(detail), /^device foreign is from another vendor and does not support/)
+    assert.match(String(detail), /^device foreign is a third-party device and does not support/)
   }
 
   function assertNothing({ status, body }: HttpAnswer): void {
@@ -188,5 +188,8 @@ test('an export of a device that passes over its filter fails, and has no file',
   parts.use(await startTempWorker(world.gateway))
   const failed = await world.ended(await world.ordered(`${RANGE}&Device=foreign&FilterBPF=odd`))
   assert.deepEqual([failed.state, failed.files], ['failed', []], JSON.stringify(failed))
-  assert.match(JSON.stringify(failed), /device foreign is from another vendor and does not support FilterBPF/)
+  assert.match(
+    JSON.stringify(failed),
+    /device foreign is a third-party device and does not support FilterBPF/,
+  )
 })

@@ -238,7 +238,7 @@ describe('a device of another maker', () => {
       const refused = await get(`/devices/foreign/api/v1/pcap/${path}`)
       const { code, param, detail, devices } = refused.json() as Record<string, unknown>
       assert.deepEqual([refused.status, code, param, devices], [400, 'bad-parameter', parameter, ['foreign']])
-      assert.match(String(detail), /^device foreign is from another vendor and does not support/)
+      assert.match(String(detail), /^device foreign is a third-party device and does not support/)
       const order = await get(`/api/v1/pcap/${path}&Device=foreign`)
       assert.equal(order.status, 400)
       assert.deepEqual(foreign.asked, [])
