@@ -67,7 +67,7 @@ export async function verify(
 
 function findingLine({ capture, kind, packets, message, isMarked, isRepaired }: StoreFinding): string {
   const loses = kind === 'block-readable' ? 'can be read again' : 'lost'
-  const lost = packets === 0n ? 'no packets lost' : `${packets} packets ${loses}`
+  const lost = packets === 0n ? 'no packet lost' : `${packets} packets ${loses}`
   const done = isRepaired ? 'repaired' : 'not repaired'
   return (
     isMarked ? [capture, kind, 'lost before', 'marked', message] : [capture, kind, lost, done, message]

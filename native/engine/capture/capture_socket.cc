@@ -184,7 +184,7 @@ Status CaptureSocket::bindTo(const CaptureSocketOptions& options) {
 Status CaptureSocket::openGate() {
   const int unused = 0;
   if (::setsockopt(descriptor_, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) != 0) {
-    return failure("install the capture filter on", errno);
+    return failure("remove the closed filter from", errno);
   }
   return ok();
 }

@@ -185,7 +185,7 @@ describe('capfleet get', () => {
     const run2 = client.start(['get', 'east-first', '-o', 'late.pcap', '--wait', '60'], {
       environment: environment(),
     })
-    await eventually(() => run2.said().includes('at place 1'), { message: 'its place' })
+    await eventually(() => run2.said().includes('at position 1'), { message: 'its place' })
     await held.disposeAsync()
     const ended = await run2.ended
     assert.equal(ended.status, 0, ended.stderr)
@@ -212,7 +212,7 @@ describe('capfleet get', () => {
     const waiting = client.start(['get', 'east-first', '-o', 'by-token.pcap', '--wait', '60'], {
       environment: { CAPFLEET_URL: fleet.gateway.url, CAPFLEET_TOKEN: token },
     })
-    await eventually(() => waiting.said().includes('at place 1'), { message: 'its place' })
+    await eventually(() => waiting.said().includes('at position 1'), { message: 'its place' })
     await held.disposeAsync()
     assert.equal((await waiting.ended).status, 0)
   })
