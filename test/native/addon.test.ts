@@ -488,6 +488,7 @@ test('without the binary, loading says how to build it', async () => {
     'native/compression.ts',
     'native/load-addon.ts',
     'src/shared/base/error.ts',
+    'src/shared/pcap/pcap-sizes.ts',
     'package.json',
   ]) {
     await mkdir(dirname(join(root.path, file)), { recursive: true })

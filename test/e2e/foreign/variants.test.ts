@@ -189,7 +189,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   digest: {
     does: { wantsLogin: 'Digest realm="PX100", nonce="1"' },
     cells: { ...refused('device-rejected'), list: 'device-rejected', health: 'down, device-rejected' },
-    cause: /it requires Digest, but the gateway can only log in with Basic or a token only$/,
+    cause: /it requires Digest, but the gateway can only log in with Basic or a token$/,
   },
   redirect: {
     does: { redirects: true },
