@@ -353,7 +353,7 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
       })`
     const args = ['--bounding-set=-net_raw', '--inh-caps=-net_raw', process.execPath, '--input-type=module']
     const { stdout } = spawnSync('setpriv', [...args, '-e', script], { encoding: 'utf8' })
-    assert.match(stdout, /^capture-unavailable .*no CAP_NET_RAW.* setcap cap_net_raw\+ep \S+node/)
+    assert.match(stdout, /^capture-unavailable .*does not have CAP_NET_RAW.* setcap cap_net_raw\+ep \S+node/)
   })
 })
 
