@@ -61,7 +61,7 @@ describe('the holder of a capture', () => {
       )
       assert.equal(
         late.json().detail,
-        `no device that answered has a capture late${silent}_20260101_1000; whether d${silent} has it is unknown: ` +
+        `no device that answered has a capture late${silent}_20260101_1000; it is unknown whether d${silent} has it: ` +
           `device d${silent} did not answer within 5 s`,
       )
       hold(2, `here${silent}_20260101_1000`)
