@@ -1,5 +1,6 @@
 import type { SpanSink } from '../../shared/base/ended-span.ts'
 import type { Metrics } from '../../shared/base/metrics.ts'
+import type { Route } from '../../shared/contract/endpoint.ts'
 import type { PageFiles } from '../../shared/http/page-files.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { DownloadParts } from '../serve/serve-download.ts'
@@ -7,6 +8,7 @@ import type { AccessParts } from './access/access-parts.ts'
 import type { DownloadsParts } from './downloads/downloads-parts.ts'
 import type { ExportHandling } from './exports/exports-parts.ts'
 import type { FleetParts } from './fleet/fleet-parts.ts'
+import type { RouteContext } from './request/route-context.ts'
 
 /** What the rooms of handlers work with, and the table itself; parts.ts makes it once. */
 export interface GatewayParts extends AccessParts, FleetParts, DownloadsParts {
@@ -24,3 +26,6 @@ export interface GatewayParts extends AccessParts, FleetParts, DownloadsParts {
   /** As in HttpAppOptions. */
   readonly hstsMaxAgeS: number
 }
+
+/** A row of the gateway's table. */
+export type GatewayRoute = Route<GatewayParts, RouteContext>

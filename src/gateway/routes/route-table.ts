@@ -2,8 +2,8 @@ import Router from '@koa/router'
 import type { Next } from 'koa'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { RequestState } from '../../shared/http/http-app.ts'
+import type { GatewayRoute } from './gateway-parts.ts'
 import type { RouteContext } from './request/route-context.ts'
-import type { GatewayRoute } from './route.ts'
 
 /**
  * Finds the row of a request. @koa/router tries each of its rows on each request, so the rows without a

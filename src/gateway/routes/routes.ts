@@ -48,9 +48,9 @@ import {
 import { showDevice, showDevices } from './fleet/device-reports.ts'
 import { followFleet } from './fleet/event-handlers.ts'
 import { listFleetSplits } from './fleet/split-handlers.ts'
+import type { GatewayRoute } from './gateway-parts.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showAsset, showPage } from './page-handlers.ts'
-import type { GatewayRoute } from './route.ts'
 
 /** What a device tells of itself. */
 const SYSTEM_READS: readonly Endpoint[] = [

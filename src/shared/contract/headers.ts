@@ -113,7 +113,7 @@ export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   },
 ]
 
-/** What stands behind the body of a download that was not cut. */
+/** Trailers after the body of a download that was not cut. */
 export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Complete',

@@ -7,7 +7,7 @@ import type { RequestParts } from '../request/request-parts.ts'
 /** What answers of devices, captures and events take. */
 export interface FleetParts extends RequestParts {
   readonly downloads: Pick<DownloadParts, 'fleet' | 'leases' | 'clientIdleTimeoutMs'>
-  /** Of the whole fleet: whoever opens it says whose events its caller may hear. */
+  /** Events of the whole fleet. The handler that opens a stream of them limits it to the devices of its caller. */
   readonly events: FleetEvents
   /** Clients that follow events. */
   readonly live: LiveLimit

@@ -8,7 +8,7 @@ export interface RequestParts {
   /** What the caller may see of the fleet. */
   readonly fleet: FleetView
   readonly callLimits: CallLimits
-  /** With the whole fleet. */
+  /** The parts of a download. Their fleet is the whole one, not what the caller may see. */
   readonly downloads: Pick<DownloadParts, 'fleet'>
   readonly limits: GatewayLimits
   /** Aborts at the start of a shutdown, with the error draining as its reason. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import type { GatewayRoute } from '../../../../src/gateway/routes/gateway-parts.ts'
 import type { RouteContext } from '../../../../src/gateway/routes/request/route-context.ts'
-import type { GatewayRoute } from '../../../../src/gateway/routes/route.ts'
 import { RouteTable } from '../../../../src/gateway/routes/route-table.ts'
 import { ROUTES } from '../../../../src/gateway/routes/routes.ts'
 import { createLog } from '../../../../src/shared/base/log.ts'
