@@ -186,7 +186,7 @@ store
   .requiredOption('--store <folder>', "the appliance's store")
   .option(
     '--repair',
-    'rebuild indexes, tallies and sieves, and mark lost packets; without it nothing changes',
+    'rebuild indexes, tallies and sieves, mark damaged blocks, and unmark those whose bytes are correct again; without it nothing changes',
   )
   .action((options: { store: string; repair?: boolean }) =>
     runProgram(async (signal) => (await import('./operator/store-command.ts')).verify(options, signal)),

@@ -56,7 +56,7 @@ export async function verify(
         throw error
       })
     const left = findings.filter(({ isRepaired }) => !isRepaired)
-    bar.finish(`${segments} segments of ${captures} captures checked, ${findings.length} damages found`)
+    bar.finish(`segments checked: ${segments}, of captures: ${captures}; damages found: ${findings.length}`)
     for (const finding of findings) process.stdout.write(`${findingLine(finding)}\n`)
     if (left.length === 0) return
     const canRepair = !repair && left.some(({ isMarked }) => !isMarked)

@@ -68,10 +68,7 @@ export class LeaseEntry {
    * Settles when it is woken, at once when it has been; the signal wakes it with its reason. After
    * `waitMs` it calls `onTimeout`, which is to wake it.
    */
-  woken(
-    { signal, waitMs }: RequeueOptions,
-    onTimeout: (entry: LeaseEntry, waitMs: number) => void,
-  ): Promise<void> {
+  woken({ signal, waitMs }: RequeueOptions, onTimeout: (entry: LeaseEntry) => void): Promise<void> {
     if (signal.aborted) this.wake(signal.reason)
     const woken = this.#woken
     if (woken !== undefined)
@@ -79,7 +76,7 @@ export class LeaseEntry {
     return new Promise((resolve, reject) => {
       const onAbort = () => this.wake(signal.reason)
       signal.addEventListener('abort', onAbort)
-      this.#wait = { resolve, reject, timer: setTimeout(onTimeout, waitMs, this, waitMs), signal, onAbort }
+      this.#wait = { resolve, reject, timer: setTimeout(onTimeout, waitMs, this), signal, onAbort }
     })
   }
 }

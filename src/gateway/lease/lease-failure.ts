@@ -12,10 +12,10 @@ interface EndPlace {
   readonly etaMs?: number | undefined
 }
 
-/** The error when no stream became free within the wait. */
-export function queueTimeout(request: LeaseRequest, waitMs: number, place: EndPlace = {}): CapfleetError {
+/** The error when no stream became free within the wait, however often a busy device sent the request back to the queue. */
+export function queueTimeout(request: LeaseRequest, place: EndPlace = {}): CapfleetError {
   const etaS = place.etaMs === undefined ? RETRY_S : Math.ceil(place.etaMs / 1_000)
-  return new CapfleetError('queue-timeout', inVain(request.devices.join(', '), waitMs), {
+  return new CapfleetError('queue-timeout', inVain(request.devices.join(', '), request.waitMs), {
     retryAfterS: Math.min(Math.max(1, etaS), RETRY_MOST_S),
     members: { position: place.position ?? 1, devices: request.devices },
   })

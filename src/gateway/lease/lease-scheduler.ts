@@ -68,7 +68,7 @@ export class LeaseScheduler {
     requeue: (entry, busy, options) => this.#requeue(entry, busy, options),
     giveBack: (entry) => this.#giveBack(entry),
   }
-  readonly #onTimeout = (entry: LeaseEntry, waitMs: number) => void this.#giveUp(entry, waitMs)
+  readonly #onTimeout = (entry: LeaseEntry) => void this.#giveUp(entry)
   readonly #entries = new Map<string, LeaseEntry>()
   readonly #closing = new AbortController()
   #ticking: NodeJS.Timeout | undefined
@@ -248,7 +248,7 @@ export class LeaseScheduler {
   }
 
   /** The wait is over; asks for the place in line while leaving it. */
-  async #giveUp(entry: LeaseEntry, waitMs: number): Promise<void> {
+  async #giveUp(entry: LeaseEntry): Promise<void> {
     const { request } = entry
     if (entry.state !== 'waiting') return
     entry.state = 'leaving'
@@ -257,7 +257,7 @@ export class LeaseScheduler {
         this.#scripts.places([request.id]),
         this.#scripts.release(request.id, entry.attempt),
       ])
-      entry.wake(queueTimeout(request, waitMs, rows[0]))
+      entry.wake(queueTimeout(request, rows[0]))
     } catch (cause) {
       entry.wake(schedulerUnavailable(cause))
     }
