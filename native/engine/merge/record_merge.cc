@@ -113,7 +113,7 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
     RecordInput& from = winner();
     const auto record = from.record();
     const size_t bytes = writtenBytes(record);
-    switch (judge(record, bytes)) {
+    switch (judge(record.first(bytes))) {
       case Verdict::kStop:
         nextNs_ = from.time();
         return State::kEnd;
@@ -152,12 +152,13 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
   return kRecordHeaderBytes + std::min<size_t>(record.size() - kRecordHeaderBytes, sliceBytes_);
 }
 
-RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record, size_t writtenBytes) {
+/// Of a record as it would be written: two devices of which one slices have the same packets.
+RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
   const DuplicateWindow::Packet packet{record, tree_.winner(), tree_.winnerKey()};
   if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
-  if (packetsLeft_ == 0 || writtenBytes > bytesLeft_) return Verdict::kStop;
+  if (packetsLeft_ == 0 || record.size() > bytesLeft_) return Verdict::kStop;
   packetsLeft_--;
-  bytesLeft_ -= writtenBytes;
+  bytesLeft_ -= record.size();
   if (duplicates_) duplicates_->add(packet);
   return Verdict::kPass;
 }

@@ -65,7 +65,7 @@ class RecordMerge {
   std::optional<State> stateBefore(size_t room) const;
   std::span<const uint8_t> takeRun(size_t room);
   size_t writtenBytes(std::span<const uint8_t> record) const;
-  Verdict judge(std::span<const uint8_t> record, size_t writtenBytes);
+  Verdict judge(std::span<const uint8_t> record);
   void rekey();
   RecordInput& winner() const { return *inputs_[tree_.winner()]; }
 

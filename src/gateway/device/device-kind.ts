@@ -33,8 +33,6 @@ export interface ForeignProfile {
   readonly ignores?: readonly IgnorableParameter[] | undefined
 }
 
-const DOWNLOAD_KINDS = ['single', 'timerange', 'splittime'] as const satisfies readonly DownloadKind[]
-
 type Headers = Readonly<Record<string, string>>
 
 /** Every answer of capfleet names the request; no proxy adds or takes that. */
@@ -64,7 +62,7 @@ const GATEWAYS_OWN = [
 
 const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
 
-/** Parameters that a third-party device knows, beside those of ALWAYS_KNOWN. */
+/** Parameters that a third-party device knows, beside those that choose packets by name and time. */
 const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, ReadonlySet<Field>>>>> = {
   api: {
     single: new Set([...FILTERS, 'filterDecap', 'compression']),
@@ -79,8 +77,8 @@ const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, Readonly
   },
 }
 
-/** What chooses the packets. Of After devices of ours say themselves what they did. */
-const ALWAYS_KNOWN: ReadonlySet<string> = new Set([
+/** What every device knows, or shows that it does not: how a body is compressed, and what it did of After. */
+const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
   'StreamName',
   'TSBegin',
   'TSEnd',
@@ -88,6 +86,7 @@ const ALWAYS_KNOWN: ReadonlySet<string> = new Set([
   'TSZone',
   'Start',
   'Stop',
+  'Compression',
   'After',
 ])
 
@@ -120,8 +119,8 @@ export function refuseUnknownTo(profile: ForeignProfile, device: string, query: 
 
 /** Whether the gateway has work to do on what a third-party device sends. */
 export function needsGateway(profile: ForeignProfile, query: DownloadQuery): boolean {
-  // A device that passes Slice over sends more than was asked for, and nothing shows it.
-  if (isAsked(query, 'sliceBytes')) return true
+  // A device that ignores them sends more than was asked for, and nothing shows it.
+  if (isAsked(query, 'sliceBytes') || isAsked(query, 'tsMaxNs')) return true
   return GATEWAYS_OWN.some((field) => isAsked(query, field) && !isKnown(profile, query.kind, field))
 }
 
@@ -147,16 +146,14 @@ export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfi
   }
 }
 
-/** The first parameter of the target that the device may have passed over in silence, as its answer shows; undefined: none. */
+/**
+ * The first parameter of the target that a third-party device may have ignored, which was asked as if it were ours: it knows
+ * less, or has not been checked. Undefined: there is none, or the answer is one of ours.
+ */
 export function passedOver(target: string, headers: Headers): string | undefined {
   if (kindOfAnswer(headers) === 'capfleet') return undefined
-  const { pathname, searchParams } = new URL(target, 'http://device')
-  const kind = DOWNLOAD_KINDS.find((one) => pathname.endsWith(`/${one}`))
-  const knownThere = KNOWN[pathname.startsWith('/pcap/') ? 'legacy' : 'api']
-  const own =
-    kind === undefined ? [] : Array.from(knownThere[kind], (field) => DOWNLOAD_PARAMETERS[field].name)
-  const known = new Set<string>([...ALWAYS_KNOWN, ...own])
-  return [...searchParams.keys()].find((name) => !known.has(name))
+  const { searchParams } = new URL(target, 'http://device')
+  return [...searchParams.keys()].find((name) => !SAFE_TO_IGNORE.has(name))
 }
 
 /** For a device that was taken for one of ours. */

@@ -12,6 +12,7 @@ import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import { explained, refuseLostCaptures } from './foreign-capture.ts'
+import { mayBeRefusal } from './possible-refusal.ts'
 import { openSource, type Source } from './source.ts'
 
 export interface StreamParts {
@@ -134,7 +135,12 @@ export class LeasedStreams implements AsyncDisposable {
         const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? this.#crowdedDevice(error))
         if (busy === undefined) throw error
         this.#hasWaited = true
-        await this.#lease.requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
+        await this.#lease
+          .requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
+          .catch((late: unknown) => {
+            // A device that has not said that it is busy may have failed for another reason: its own words say more.
+            throw isQueueTimeout(late) && this.#crowdedDevice(error) !== undefined ? error : late
+          })
       }
     }
   }
@@ -144,7 +150,7 @@ export class LeasedStreams implements AsyncDisposable {
   }
 
   #crowdedDevice(error: unknown): string | undefined {
-    return isUnspoken(error) ? this.#crowded.get(error) : undefined
+    return mayBeRefusal(error) ? this.#crowded.get(error) : undefined
   }
 
   /**
@@ -201,7 +207,7 @@ export class LeasedStreams implements AsyncDisposable {
       try {
         return await open()
       } catch (error) {
-        const isRefused = busyDevice(error) === device || isUnspoken(error)
+        const isRefused = busyDevice(error) === device || mayBeRefusal(error)
         const isLate = performance.now() + pauseMs > this.#deadlineMs
         // A device that says when it has a stream, or nothing at all, is not asked sooner.
         if (!isRefused || isLate || retryAfterMs(error) !== undefined || isSilence(error)) throw error
@@ -229,7 +235,7 @@ export class LeasedStreams implements AsyncDisposable {
     const mayBeCrowded = this.#mayBeCrowded(step)
     const source = await this.#patiently(step, open, signal).catch(async (error: unknown) => {
       const failure = isForeign(step.deviceKind) ? await explained(error, member, asked) : error
-      if (isUnspoken(failure) && (await mayBeCrowded)) this.#crowded.set(failure, step.device)
+      if (mayBeRefusal(failure) && (await mayBeCrowded)) this.#crowded.set(failure, step.device)
       throw failure
     })
     this.#sources.set(step.device, source)
@@ -241,17 +247,11 @@ export class LeasedStreams implements AsyncDisposable {
 /** A lease that is free is granted within so long, as a rule; else the device is asked once more than it needs. */
 const AT_ONCE_MS = 50
 
-const UNSPOKEN_REFUSALS: ReadonlySet<ErrorCode> = new Set([
-  'device-protocol',
-  'device-unreachable',
-  'device-timeout',
-])
-
-function isUnspoken(error: unknown): error is CapfleetError {
-  return error instanceof CapfleetError && UNSPOKEN_REFUSALS.has(error.code)
-}
-
 const MS_PER_S = 1_000
+
+function isQueueTimeout(error: unknown): boolean {
+  return error instanceof CapfleetError && error.code === 'queue-timeout'
+}
 
 function isSilence(error: unknown): boolean {
   return error instanceof CapfleetError && error.code === 'device-timeout'

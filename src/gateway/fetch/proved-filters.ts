@@ -3,7 +3,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { parseIgnoredNames } from '../../shared/query/ignored-names.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import { isForeign, kindOfAnswer, passedOver, passedOverBy } from '../device/device-kind.ts'
+import { isForeign, passedOver, passedOverBy } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 
@@ -42,23 +42,18 @@ const NOT_NOW: ReadonlySet<string> = new Set([
   'store-unavailable',
 ])
 
-const FILTERS = ['FilterBPF', 'FilterFrame', 'FilterRE']
-
 /**
  * Fails with device-protocol when the device says that it ignored something that it was asked for, but for After, of which it
- * says itself what it did; and when it is a third-party device, and was asked for what only ours know, or for a
- * filter as if it were ours: it has not shown that it heeds one.
+ * says itself what it did; and when it is a third-party device that was asked as if it were ours, for something that it may
+ * have ignored.
  */
 export function refuseIgnored(
   { device, target, deviceKind }: Pick<DownloadStep, 'device' | 'target' | 'deviceKind'>,
   { head }: Pick<DeviceStream, 'head'>,
 ): void {
-  const silent = passedOver(target, head.headers)
+  const silent = isForeign(deviceKind) ? undefined : passedOver(target, head.headers)
   if (silent !== undefined) throw passedOverBy(device, silent)
   const asked = new URLSearchParams(target.slice(target.indexOf('?') + 1))
-  const filter = FILTERS.find((name) => asked.has(name))
-  if (filter !== undefined && !isForeign(deviceKind) && kindOfAnswer(head.headers) !== 'capfleet')
-    throw passedOverBy(device, filter)
   const ignored = parseIgnoredNames(head.headers['capfleet-ignored'])
   const [name] = ignored.filter((one) => one !== 'After' && asked.has(one))
   if (name === undefined) return

@@ -13,6 +13,7 @@ import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE } from '../device/read-size.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
+import { orRefusal } from './possible-refusal.ts'
 
 /** Filters that no packet passes, and that every compiler takes. */
 const PASSES_NONE = { FilterBPF: 'less 0', FilterFrame: 'capture.port==0 and capture.port!=0' } as const
@@ -59,23 +60,35 @@ export async function awaitShownFilters(
   const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
   const whole = `${pathname}?${joined(range)}`
   for (let round = 0; round < ROUNDS; round++) {
-    const startMs = performance.now()
     const firstNs = await firstTimeOf(client, whole, asking)
     if (firstNs === undefined) return 'nothing'
-    const tookMs = performance.now() - startMs
     const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
-    for (const name of names)
-      if (
-        await sendsPackets(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, {
-          asking,
-          tookMs,
-        })
-      )
-        throw unknownTo(device, name)
-    // The packet is there still: it was the filter that kept it back.
-    if ((await firstTimeOf(client, moment, asking)) === undefined) continue
-    for (const name of names) shown.set(keyOf(name), performance.now())
-    return 'all'
+    const isPatient = !pathname.endsWith('/single')
+    const ask = async (name: FilterName, tookMs: number) =>
+      await answerTo(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, {
+        asking,
+        silentMs: isPatient ? undefined : Math.ceil(Math.max(SOON_MS, 4 * tookMs)),
+      })
+    // The same question without a filter before and after: it is the filter that keeps the packet back.
+    const before = await timed(() => firstTimeOf(client, moment, asking))
+    if (before.value === undefined) continue
+    const answers = new Map<FilterName, FilterAnswer>()
+    for (const name of names) {
+      const answer = await ask(name, before.tookMs)
+      if (answer === 'packets') throw unknownTo(device, name)
+      answers.set(name, answer)
+    }
+    const after = await timed(() => firstTimeOf(client, moment, asking))
+    if (after.value === undefined) continue
+    let isShown = true
+    for (const [name, answer] of answers) {
+      // A refusal or silence may have had another reason, so it must come a second time.
+      const again = answer === 'no packets' ? answer : await ask(name, Math.max(before.tookMs, after.tookMs))
+      if (again === 'packets') throw unknownTo(device, name)
+      isShown &&= again === answer
+      if (again === answer && answer !== 'silent') shown.set(keyOf(name), performance.now())
+    }
+    if (isShown) return 'all'
   }
   throw deviceProtocol(device, 'does not find a packet again by its time, so it cannot show that it filters')
 }
@@ -99,23 +112,37 @@ function joined(pairs: readonly (readonly [name: string, value: string])[]): str
 
 const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]
 
-/** A device that heeds the filter may look through a whole capture before it knows: one that does not sends its packets sooner. */
+/** A device that heeds the filter may look through a whole capture before it answers: one that does not sends its packets sooner. */
 const SOON_MS = 2_000
 
-async function sendsPackets(
+/** What a device answers to a filter that no packet passes. */
+type FilterAnswer = 'packets' | 'no packets' | 'refused' | 'silent'
+
+/** `silentMs`: how long silence is waited for; undefined: the device has to answer. */
+async function answerTo(
   client: DeviceClient,
   target: string,
-  { asking, tookMs }: { readonly asking: Asking; readonly tookMs: number },
-): Promise<boolean> {
-  const late = AbortSignal.timeout(Math.ceil(Math.max(SOON_MS, 4 * tookMs)))
+  { asking, silentMs }: { readonly asking: Asking; readonly silentMs: number | undefined },
+): Promise<FilterAnswer> {
+  const late = silentMs === undefined ? undefined : AbortSignal.timeout(silentMs)
   try {
-    const signal = AbortSignal.any([asking.signal, late])
-    return (await firstTimeOf(client, target, { ...asking, signal })) !== undefined
+    const signal = late === undefined ? asking.signal : AbortSignal.any([asking.signal, late])
+    const firstNs = await firstTimeOf(client, target, { ...asking, signal })
+    return firstNs === undefined ? 'no packets' : 'packets'
   } catch (error) {
     asking.signal.throwIfAborted()
-    if (late.aborted || (error instanceof CapfleetError && isOfFilter(error))) return false
+    if (late?.aborted === true) return 'silent'
+    if (error instanceof CapfleetError && isOfFilter(error)) return 'refused'
     throw error
   }
+}
+
+async function timed<Value>(
+  work: () => Promise<Value>,
+): Promise<{ readonly value: Value; readonly tookMs: number }> {
+  const startMs = performance.now()
+  const value = await work()
+  return { value, tookMs: performance.now() - startMs }
 }
 
 /** A device that refuses the filter has looked at it. */
@@ -125,8 +152,16 @@ function isOfFilter({ code, details }: CapfleetError): boolean {
 
 const OF_FILTERS: ReadonlySet<ErrorCode> = new Set(['bad-parameter', 'bad-bpf', 'bad-frame-filter'])
 
-/** Of the first packet, in nanoseconds since 1970; undefined: there is none. */
+/** Time of the first packet in nanoseconds since 1970; undefined: there is none. */
 async function firstTimeOf(
+  client: DeviceClient,
+  target: string,
+  asking: Asking,
+): Promise<bigint | undefined> {
+  return await orRefusal(() => readFirstTime(client, target, asking))
+}
+
+async function readFirstTime(
   client: DeviceClient,
   target: string,
   asking: Asking,

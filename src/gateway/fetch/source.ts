@@ -7,11 +7,12 @@ import type { Encoding } from '../../shared/query/query-values.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
-import { isForeign } from '../device/device-kind.ts'
+import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
+import { orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
 import { awaitShownFilters } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
@@ -77,7 +78,7 @@ export async function openSource(
       ? await span.within(() => awaitShownFilters(client, step, asking))
       : 'all'
     const stream = await span.within(() =>
-      client.openStream(target, { ...asking, readSize, mayPause, isForced }),
+      orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
     )
     return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
   } catch (error) {
@@ -104,8 +105,10 @@ async function startReading(
   const { device, after } = step
   try {
     refuseIgnored(step, stream)
-    const { head, first } = after === undefined ? await readFirst(stream) : restAsFile(device, stream, after)
-    const encoding = checkHead(device, head)
+    const { head, first } =
+      after === undefined ? await orRefusal(() => readFirst(stream)) : restAsFile(device, stream, after)
+    const encoding = await orRefusal(() => checkHead(device, head))
+    if (isRelayed && encoding === 'none' && isLeftUncompressed(step, stream)) throw notCompressed(device)
     if (isEmpty && encoding !== 'none')
       throw deviceProtocol(
         device,
@@ -128,6 +131,19 @@ async function startReading(
     stream[Symbol.dispose]()
     throw error
   }
+}
+
+/** Whether a third-party device ignored Compression. One of ours says so itself. */
+function isLeftUncompressed({ target }: DownloadStep, { head }: DeviceStream): boolean {
+  return kindOfAnswer(head.headers) !== 'capfleet' && /[?&]Compression=/.test(target)
+}
+
+/** The caller was promised a compressed file. */
+function notCompressed(device: string): CapfleetError {
+  return deviceProtocol(
+    device,
+    'did not compress its answer; leave Compression out, or set ignores: [Compression] for the device, and the gateway compresses it',
+  )
 }
 
 /** Fails with device-protocol when the stream has a packet. Reads it to its end; zeros that fill it up are left out. */

@@ -105,8 +105,10 @@ export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): Do
 }
 
 function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | undefined {
-  const kind = profiles.kindOf(device)
-  return isForeign(kind) ? { kind, ignores: profiles.ignoredBy(device) } : undefined
+  const ignores = profiles.ignoredBy(device)
+  // Only third-party devices are configured so, whether they have answered yet or not.
+  const kind = profiles.kindOf(device) ?? (ignores === undefined ? undefined : 'api')
+  return isForeign(kind) ? { kind, ignores } : undefined
 }
 
 /** The plan with each stream of a merge compressed on its way to the gateway as its device wants it. */

@@ -59,7 +59,7 @@ export interface ApiBehaviour {
   /** It answers a page at this path. */
   readonly pageAt?: string
   /** Downloads wait for what it gives before they are answered. */
-  readonly search?: () => Promise<unknown>
+  readonly search?: (target: string) => Promise<unknown>
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
   /** The answer to a stream too many waits for this. */
@@ -179,7 +179,8 @@ export class ApiDevice implements AsyncDisposable {
   async #download(target: string, res: ServerResponse, query: Pairs): Promise<void> {
     const { streamsMax = 4, limit = '503' } = this.behaviour
     this.asked.push(target)
-    await this.behaviour.search?.()
+    await this.behaviour.search?.(target)
+    if (res.closed) return
     const name = query.get('StreamName')
     if (name !== null && !this.captures.includes(name))
       return void res.writeHead(404).end(`no such capture ${name}\n`)

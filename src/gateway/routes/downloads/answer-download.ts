@@ -135,10 +135,10 @@ async function serve(
   }
 }
 
-function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void {
+function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): void {
   if (options.queueJob && options.resumeId !== undefined)
     throw badParameter('Queue', 'creates an export, which cannot resume a download; leave out Resume')
-  if (options.align && kind === 'relay') {
+  if (options.align && steps.length === 1) {
     throw badParameter(
       'Align',
       'is for several devices; with a single device there is nothing to align, leave it out',
@@ -149,7 +149,7 @@ function refuseImpossible({ kind }: DownloadPlan, options: GatewayOptions): void
 /** One device alone has no packet that another one had before: Dedup would do nothing, so it is named as ignored. */
 function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): PlannedDownload {
   const { plan, options } = download
-  if (plan.kind === 'merge' || options.dedupNs === undefined) return download
+  if (plan.steps.length > 1 || options.dedupNs === undefined) return download
   if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
     throw badParameter(
       'Dedup',

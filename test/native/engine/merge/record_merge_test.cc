@@ -37,6 +37,7 @@ struct Arrival {
   uint32_t input;
   int64_t time;
   Bytes record;
+  Bytes sliced;   ///< as it is written
   Bytes payload;  ///< what duplicates are found by
 };
 
@@ -53,6 +54,13 @@ Bytes behindLinkLayer(const Bytes& record, uint32_t linkType) {
   return {record.begin() + static_cast<ptrdiff_t>(std::min(from, record.size())), record.end()};
 }
 
+Bytes slicedOf(Bytes record, std::optional<uint32_t> sliceBytes) {
+  if (!sliceBytes || record.size() <= 16 + *sliceBytes) return record;
+  record.resize(16 + *sliceBytes);
+  storeLe32(&record[8], *sliceBytes);
+  return record;
+}
+
 std::vector<Arrival> inOrder(const Case& given) {
   const uint32_t linkType = given.options.linkTypeWord & 0xFFFF;
   std::vector<Arrival> all;
@@ -61,7 +69,8 @@ std::vector<Arrival> inOrder(const Case& given) {
     for (const Bytes& record : recordsOf(given.streams[input])) {
       const int64_t time = timeOf(record, kNanos);
       key = std::max(key, time);
-      all.push_back({key, input, time, record, behindLinkLayer(record, linkType)});
+      const Bytes sliced = slicedOf(record, given.options.sliceBytes);
+      all.push_back({key, input, time, record, sliced, behindLinkLayer(sliced, linkType)});
     }
   }
   std::ranges::stable_sort(all, [](const Arrival& a, const Arrival& b) {
@@ -73,16 +82,9 @@ std::vector<Arrival> inOrder(const Case& given) {
 bool isDuplicate(const Arrival& packet, const std::vector<const Arrival*>& passed,
                  const Case& given) {
   return std::ranges::any_of(passed, [&](const Arrival* before) {
-    return before->input != packet.input && before->record.size() == packet.record.size() &&
+    return before->input != packet.input && before->sliced.size() == packet.sliced.size() &&
            packet.key - before->key <= *given.options.dedupNs && before->payload == packet.payload;
   });
-}
-
-Bytes slicedOf(Bytes record, std::optional<uint32_t> sliceBytes) {
-  if (!sliceBytes || record.size() <= 16 + *sliceBytes) return record;
-  record.resize(16 + *sliceBytes);
-  storeLe32(&record[8], *sliceBytes);
-  return record;
 }
 
 Merged expectedOf(const Case& given) {
@@ -100,7 +102,7 @@ Merged expectedOf(const Case& given) {
       merged.dropped[packet.input].second += packet.record.size();
       continue;
     }
-    Bytes record = slicedOf(packet.record, options.sliceBytes);
+    Bytes record = packet.sliced;
     if (passed.size() == options.maxPackets ||
         (options.maxBytes && merged.bytes.size() + record.size() > *options.maxBytes)) {
       merged.nextNs = packet.time;

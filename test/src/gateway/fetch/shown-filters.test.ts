@@ -48,6 +48,7 @@ describe('a device of another maker that may pass over filters', () => {
   beforeEach(async () => {
     for (const device of [foreign, other]) {
       device.behaviour = {}
+      device.refusal = undefined
       device.asked.length = 0
     }
     gateway = await startTempGateway([foreign, other], redis.url)
@@ -110,6 +111,29 @@ describe('a device of another maker that may pass over filters', () => {
     assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
   })
 
+  for (const [how, path] of WAYS.filter(([way]) => way !== 'of a range by its legacy path'))
+    test(`has not shown it by one refusal of another reason: ${how}`, async () => {
+      let refusals = 1
+      const search = async (target: string) => {
+        const isRefused = target.includes('less') && refusals-- > 0
+        foreign.refusal = isRefused ? { status: 400, text: 'too many streams' } : undefined
+      }
+      foreign.behaviour = { ...SILENT, search }
+      assertRefused(await get(`${path}&FilterBPF=odd`), 'FilterBPF')
+    })
+
+  test('has not shown it by one long silence', async () => {
+    for (const [, path] of [WAYS[0], WAYS[2]]) {
+      let stalls = 1
+      const search = async (target: string) => {
+        if (target.includes('less') && stalls-- > 0)
+          await pause(3_000, 'longer than the least that silence is given')
+      }
+      foreign.behaviour = { ...SILENT, search }
+      assertRefused(await get(`${path}&FilterBPF=odd`), 'FilterBPF')
+    }
+  })
+
   test('is asked for each filter of its own', async () => {
     foreign.behaviour = { ignores: ['FilterFrame'] }
     const [, path] = WAYS[0]
@@ -129,6 +153,23 @@ describe('a device of another maker that may pass over filters', () => {
     foreign.behaviour = SILENT
     const answer = await httpGet(`${fresh.url}${WAYS[0][1]}&FilterBPF=odd`, { headers: fresh.as.user })
     assertNothing(answer)
+  })
+
+  test('is asked for nothing that it may ignore while its kind is not known, or what the configuration says', async () => {
+    foreign.behaviour = { missing: /./ }
+    const ignores = ['TSMode']
+    const told = { config: { ...other.config, ignores }, password: other.password }
+    other.behaviour = { missing: /./ }
+    await using fresh = await startTempGateway([foreign, told], redis.url)
+    foreign.behaviour = { ignores: ['Slice'] }
+    other.behaviour = { ignores: ['Slice'] }
+    const path = (device: string) => `${fresh.url}/devices/${device}/api/v1/pcap/timerange?${RANGE}`
+    for (const parameter of ['Slice=7', 'TSMax=5', 'TSMode=vendorB3550', 'MaxPackets=3'])
+      assertNothing(await httpGet(`${path('foreign')}&${parameter}`, { headers: fresh.as.user }))
+    const sliced = await httpGet(`${path('other')}&Slice=7`, { headers: fresh.as.user })
+    assert.ok(readPcap(sliced.body).records.every(({ captured }) => captured.length === 7))
+    const refused = await httpGet(`${path('other')}&TSMode=vendorB3550`, { headers: fresh.as.user })
+    assert.deepEqual([refused.status, refused.json().param], [400, 'TSMode'])
   })
 
   test('gives nothing in place of filtered packets: its oldest packet is removed while it shows', async () => {

@@ -128,6 +128,40 @@ describe('a device of another maker', () => {
       assert.deepEqual([status, body.equals(whole())], [200, true])
     })
 
+  test('that fails in another way than by a stream too many is not waited for while others have streams', async () => {
+    const over = Promise.withResolvers<void>()
+    foreign.behaviour = { held: over.promise }
+    const first = range('&Wait=600')
+    await foreign.until(() => foreign.running === 1)
+    const { status, body } = await range('&Wait=600&Compression=fast')
+    assert.deepEqual([status, foreign.asked.length], [502, 2])
+    assert.match(body.toString(), /device foreign did not compress its answer; .*ignores: \[Compression\]/)
+    over.resolve()
+    assert.equal((await first).status, 200)
+  })
+
+  test('that sends a text whoever asks is reported with it when the wait is over', async () => {
+    const over = Promise.withResolvers<void>()
+    foreign.behaviour = { held: over.promise }
+    const first = range('&Wait=600')
+    await foreign.until(() => foreign.running === 1)
+    foreign.refusal = { status: 200, text: 'maintenance until Monday' }
+    const { status, body } = await range('&Wait=1')
+    assert.deepEqual([status, body.includes('no download slot')], [502, false])
+    over.resolve()
+    assert.equal((await first).status, 200)
+  })
+
+  for (const parameter of ['Dedup=1000000', 'Align=true'])
+    test(`alone has no use for ${parameter}, also where the gateway works on its packets`, async () => {
+      const [alone, sliced] = [await range(`&${parameter}`), await range(`&${parameter}&Slice=7`)]
+      assert.deepEqual(
+        [sliced.status, sliced.headers['capfleet-ignored']],
+        [alone.status, alone.headers['capfleet-ignored']],
+      )
+      assert.ok(alone.status === 400 || alone.headers['capfleet-ignored'] === 'Dedup')
+    })
+
   test('that refuses a stream is shown with the limit that it has for now', async () => {
     foreign.behaviour = { streamsMax: 0 }
     const waiting = range('&Wait=600')
