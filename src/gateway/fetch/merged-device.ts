@@ -55,6 +55,8 @@ export class MergedDevice {
   /** The present trouble: since when, after how many packets, and how often it was asked again. */
   #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
   #isOrdered = false
+  /** As its answer shows, also where its kind is not known yet or no longer right. */
+  #isThirdParty = false
   #sortWindow: SortWindow | undefined
   /** Whether a later stream began at a time; packets that were stored behind it with an earlier time did not come. */
   #wasContinuedByTime = false
@@ -69,14 +71,14 @@ export class MergedDevice {
   /** Begins with a stream that is open already. */
   async open(source: Source): Promise<PcapInput> {
     const { alignNs, query, step } = this.#options
-    const isOfOthers = isForeign(step.deviceKind)
+    this.#isThirdParty = isForeign(step.deviceKind) || kindOfAnswer(source.headers) === 'api'
     this.#source = source
     this.#isOrdered = isOrdered(query, readClaims(source.headers))
-    this.#sortWindow = isOfOthers && !this.#isOrdered ? SORT_WINDOW : undefined
+    this.#sortWindow = this.#isThirdParty && !this.#isOrdered ? SORT_WINDOW : undefined
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, arrived) => this.#resume(cause, arrived),
       marksTail: !this.#isOrdered,
-      marksAll: isOfOthers,
+      marksAll: this.#isThirdParty,
       sortWindow: this.#sortWindow,
       ...(alignNs === undefined ? {} : { alignNs }),
     })
@@ -207,7 +209,7 @@ export class MergedDevice {
     // A device without a packet so far has delivered nothing that could come twice.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
     // A device that does not know After= sends all of it again; the tail is all packets there.
-    if (isForeign(step.deviceKind)) return { step, end: { header, mark: tail, ns: undefined } }
+    if (this.#isThirdParty) return { step, end: { header, mark: tail, ns: undefined } }
     if (!this.#isOrdered || arrived.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + arrived.bytes - tail.bytes
       // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
