@@ -1,4 +1,5 @@
 /** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
+import { addAbortListener } from 'node:events'
 import { Bell } from '../../src/shared/base/bell.ts'
 import type { Caller } from '../../src/shared/base/caller.ts'
 import { EVENT_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
@@ -53,7 +54,7 @@ async function* eventTexts(
 ): AsyncGenerator<string> {
   using bell = new Bell()
   using _changes = parts.events.onChange(bell.ring)
-  signal.addEventListener('abort', bell.ring, { once: true })
+  addAbortListener(signal, bell.ring)
   const cursor = new EventCursor(parts.events, seenId)
   const isSilent = bell.every(KEEP_ALIVE_MS)
   const isTelemetryDue = hasTelemetry ? bell.every(parts.config.telemetry.intervalMs) : () => false

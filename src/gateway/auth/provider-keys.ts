@@ -2,6 +2,7 @@
  * The keys of an identity provider as they were read last: from a file, or from the provider. While it cannot be
  * asked, they stand.
  */
+import { addAbortListener } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type IncomingMessage, request as requestOverHttp } from 'node:http'
 import { request as requestOverTls } from 'node:https'
@@ -113,15 +114,13 @@ async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<strin
       : requestOverHttp(url, { headers, agent: false }, resolve)
   const end = (error: Error): void => void request.destroy(error)
   const timer = setTimeout(() => end(new Error(`no complete answer within ${TIME_MAX_MS} ms`)), TIME_MAX_MS)
-  const onClosing = (): void => end(new Error('the program is shutting down'))
-  closing.addEventListener('abort', onClosing, { once: true })
+  using _closing = addAbortListener(closing, () => end(new Error('the program is shutting down')))
   request.on('error', reject)
   request.end()
   try {
     return await readAnswer(await promise)
   } finally {
     clearTimeout(timer)
-    closing.removeEventListener('abort', onClosing)
     request.destroy()
   }
 }

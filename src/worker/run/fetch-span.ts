@@ -75,9 +75,7 @@ async function fetchFrom(
   const query = windowQuery(order, window)
   const planned = spanPlan(order, query, { device, isFill: window.isFill })
   const plan = compressedOnTheWay(await sortedOnTheWay(planned, order, parts), parts)
-  const ending = new AbortController()
-  const stop = () => ending.abort(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
+  const lost = new AbortController()
   try {
     if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
     await using writer = await FileWriter.open(path, kept?.bytes ?? 0)
@@ -88,10 +86,10 @@ async function fetchFrom(
       waitMs: request.waitMs,
       options: { onError: 'fail', dedupNs: undefined, align: false },
       from: kept && { bytes: kept.bytes, places: kept.places, first: NOTHING },
-      signal: ending.signal,
+      signal: AbortSignal.any([signal, lost.signal]),
       onPosition: () => undefined,
       onWaited: request.onStream,
-      onLost: (reason) => ending.abort(reason),
+      onLost: (reason) => lost.abort(reason),
     })
     signal.throwIfAborted()
     await pourInto(writer, fetched, name, request)
@@ -105,7 +103,6 @@ async function fetchFrom(
     ]
     await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
   } finally {
-    signal.removeEventListener('abort', stop)
     await removeUnneeded(files, [name, kept?.file])
   }
 }

@@ -1,4 +1,5 @@
 /** How an export goes on, as server-sent events: each is the whole export, so that none needs the one before it. */
+import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
@@ -41,7 +42,7 @@ async function* exportTexts(
   { seen, signal }: Following,
 ): AsyncGenerator<string> {
   using bell = new Bell()
-  signal.addEventListener('abort', bell.ring, { once: true })
+  addAbortListener(signal, bell.ring)
   let changedMs = performance.now()
   using _following = parts.exports.changes.follow(first.record.order.id, () => {
     changedMs = performance.now()

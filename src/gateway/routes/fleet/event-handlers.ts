@@ -1,4 +1,5 @@
 /** /v1/events: what happens on the devices that the caller may see, as server-sent events (WHATWG HTML, 9.2). */
+import { addAbortListener } from 'node:events'
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerLive } from '../../../shared/http/live-answer.ts'
@@ -67,7 +68,7 @@ async function* eventTexts(
   { wants, from, signal, shown }: Following,
 ): AsyncGenerator<string> {
   using bell = new Bell()
-  signal.addEventListener('abort', bell.ring, { once: true })
+  addAbortListener(signal, bell.ring)
   using reader = events.open({ wants, from, onNews: bell.ring })
   const isSilent = bell.every(KEEP_ALIVE_MS)
   yield GREETING
