@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerLive } from '../../../shared/http/live-answer.ts'
+import { formatEvent } from '../../../shared/http/server-sent-events.ts'
 import { RECORD_KEPT_MS } from '../../export/export-changes.ts'
 import { ENDED_STATES, shownExport, type WholeExport } from '../../export/export-record.ts'
 import { callerOf } from '../request/request-caller.ts'
@@ -80,5 +81,5 @@ async function find(
 
 function eventOf({ exports: { clock } }: ExportsParts, whole: WholeExport): string {
   const shown = JSON.stringify(shownExport(whole, clock.nowMs()))
-  return `id: ${whole.record.revision}\nevent: export\ndata: ${shown}\n\n`
+  return formatEvent('export', shown, whole.record.revision)
 }
