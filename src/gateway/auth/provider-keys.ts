@@ -2,13 +2,13 @@
  * The keys of an identity provider as they were read last: from a file, or from the provider. While it cannot be
  * asked, they stand.
  */
-import { addAbortListener } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { type IncomingMessage, request as requestOverHttp } from 'node:http'
-import { request as requestOverTls } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import type { Algorithm } from 'jsonwebtoken'
 import { CapfleetError } from '../../shared/base/error.ts'
+import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import type { Log } from '../../shared/base/log.ts'
+import { sendRequest } from '../../shared/base/outgoing-request.ts'
 import { readKeySet } from './key-set.ts'
 import type { JwksSettings, ProviderSettings } from './provider-settings.ts'
 import type { VerificationKey } from './token-keys.ts'
@@ -104,36 +104,36 @@ async function checkFile(setting: string, file: string, algorithms: readonly Alg
 
 async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<string> {
   if ('file' in jwks) return readFile(jwks.file, 'utf8')
-  const ca = jwks.ca === undefined ? undefined : await readFile(jwks.ca)
-  const url = new URL(jwks.url)
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  const headers = { accept: 'application/json' }
-  const request =
-    url.protocol === 'https:'
-      ? requestOverTls(url, { headers, agent: false, ...(ca === undefined ? {} : { ca }) }, resolve)
-      : requestOverHttp(url, { headers, agent: false }, resolve)
-  const end = (error: Error): void => void request.destroy(error)
-  const timer = setTimeout(() => end(new Error(`no complete answer within ${TIME_MAX_MS} ms`)), TIME_MAX_MS)
-  using _closing = addAbortListener(closing, () => end(new Error('the program is shutting down')))
-  request.on('error', reject)
-  request.end()
+  using limit = new JoinedSignal([closing], TIME_MAX_MS)
   try {
-    return await readAnswer(await promise)
-  } finally {
-    clearTimeout(timer)
-    request.destroy()
+    return await readAnswer(
+      await sendRequest({
+        url: new URL(jwks.url),
+        headers: { accept: 'application/json' },
+        caFile: jwks.ca,
+        silenceMs: TIME_MAX_MS,
+        signal: limit.signal,
+      }),
+    )
+  } catch (error) {
+    limit.signal.throwIfAborted()
+    throw error
   }
 }
 
 /** Redirects lead to where nobody configured. */
 async function readAnswer(answer: IncomingMessage): Promise<string> {
-  if (answer.statusCode !== 200) throw new Error(`the answer has the status ${answer.statusCode}, not 200`)
-  const pieces: Buffer[] = []
-  let bytes = 0
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length
-    if (bytes > BYTES_MAX) throw new Error(`the answer has more than ${BYTES_MAX} bytes`)
-    pieces.push(piece)
+  try {
+    if (answer.statusCode !== 200) throw new Error(`the answer has the status ${answer.statusCode}, not 200`)
+    const pieces: Buffer[] = []
+    let bytes = 0
+    for await (const piece of answer as AsyncIterable<Buffer>) {
+      bytes += piece.length
+      if (bytes > BYTES_MAX) throw new Error(`the answer has more than ${BYTES_MAX} bytes`)
+      pieces.push(piece)
+    }
+    return Buffer.concat(pieces).toString('utf8')
+  } finally {
+    answer.destroy()
   }
-  return Buffer.concat(pieces).toString('utf8')
 }
