@@ -1,7 +1,7 @@
 /** What a row of a program's table says: where, who may, what is asked and answered, and the handler. */
 import type { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
-import type { Scope } from '../base/scopes.ts'
+import type { Access } from '../base/scopes.ts'
 import type { Parameter, ParameterRows, ReadContext } from '../query/query-parameters.ts'
 import { COMMON_PARAMETERS, isHere } from '../query/read-parameters.ts'
 
@@ -82,12 +82,6 @@ export const GROUPS = {
 } as const
 
 export type Group = keyof typeof GROUPS
-
-/**
- * What a caller needs to use it. anyone: no credentials. known: credentials, whatever they are good for. system, metrics:
- * none where auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
- */
-export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
 
 export interface Route<Parts, Context> extends Endpoint {
   /** Answers a request, or throws a CapfleetError before the first byte. */
