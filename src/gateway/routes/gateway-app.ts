@@ -33,7 +33,8 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
       if (route.isRecordedRead === true) await auditRead(ctx, parts.audit, route)
       if (!isAudited(route)) return await answer()
-      await auditChange(ctx, parts.audit, answer, { parameters: parameterFacts(ctx, route) })
+      const { changes } = route
+      await auditChange(ctx, parts.audit, answer, { changes, parameters: parameterFacts(ctx, route) })
     }),
   )
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))

@@ -16,8 +16,8 @@ export interface Endpoint {
   readonly filtered: FilteredView
   /** What the endpoint reveals about other users. */
   readonly others: OthersView
-  /** It changes something: not for HEAD, nor for pages of other sites. */
-  readonly isChange?: true
+  /** What it changes, if anything: such rows are not for HEAD, nor for pages of other sites, and leave lines in the audit. */
+  readonly changes?: Changed
   /** It shows what is known of other users: reading it leaves a line in the audit. */
   readonly isRecordedRead?: true
   /** What descriptions of the API list it under: a name of GROUPS. */
@@ -35,6 +35,8 @@ export interface Endpoint {
   /** Beside those that any request may meet. */
   readonly errors: readonly ErrorCode[]
 }
+
+export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 'ticket'
 
 /**
  * What an endpoint gives to callers of a gateway who may have packets that pass a filter only (`filter` of their bounds): bytes

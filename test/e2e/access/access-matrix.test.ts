@@ -68,7 +68,9 @@ describe('who may do what', () => {
     let asked = 0
     for (const program of programs) {
       for (const row of program.table) {
-        for (const method of row.method === 'GET' && row.isChange !== true ? ['GET', 'HEAD'] : [row.method]) {
+        for (const method of row.method === 'GET' && row.changes === undefined
+          ? ['GET', 'HEAD']
+          : [row.method]) {
           for (const asker of program.askers) {
             const status = await statusOf(program, row, method, asker)
             const isAllowed = status !== 401 && status !== 403

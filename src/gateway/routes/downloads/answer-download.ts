@@ -61,7 +61,7 @@ export async function answerDownload(
   await refuseBadFilters(ctx, plan, parts)
   if (options.queueJob) {
     const order = () => orderDownload(ctx, parts, planned.plan, options)
-    return await auditChange(ctx, parts.audit, order, { subject: 'export.change' })
+    return await auditChange(ctx, parts.audit, order, { changes: 'export' })
   }
   if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
   ctx.respond = false
