@@ -97,7 +97,14 @@ const HOUSES: Readonly<Record<string, House>> = {
     ],
   },
   // It runs in browsers: it shares what a parameter is.
-  'src/console': { imports: ['src/shared/query', 'src/shared/contract', 'src/shared/pcap/pcap-sizes.ts'] },
+  'src/console': {
+    imports: [
+      'src/shared/query',
+      'src/shared/contract',
+      'src/shared/pcap/pcap-sizes.ts',
+      'src/shared/pcap/record-cursor.ts',
+    ],
+  },
   native: { imports: ['src/shared/base/error.ts', 'src/shared/pcap/pcap-sizes.ts'] },
   'src/shared': {
     imports: [],
