@@ -8,6 +8,7 @@ import type { Algorithm } from 'jsonwebtoken'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import type { Log } from '../../shared/base/log.ts'
+import { orAborted } from '../../shared/base/or-aborted.ts'
 import { sendRequest } from '../../shared/base/outgoing-request.ts'
 import { readKeySet } from './key-set.ts'
 import type { JwksSettings, ProviderSettings } from './provider-settings.ts'
@@ -105,20 +106,10 @@ async function checkFile(setting: string, file: string, algorithms: readonly Alg
 async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<string> {
   if ('file' in jwks) return readFile(jwks.file, 'utf8')
   using limit = new JoinedSignal([closing], TIME_MAX_MS)
-  try {
-    return await readAnswer(
-      await sendRequest({
-        url: new URL(jwks.url),
-        headers: { accept: 'application/json' },
-        caFile: jwks.ca,
-        silenceMs: TIME_MAX_MS,
-        signal: limit.signal,
-      }),
-    )
-  } catch (error) {
-    limit.signal.throwIfAborted()
-    throw error
-  }
+  const { signal } = limit
+  const headers = { accept: 'application/json' }
+  const sent = sendRequest(new URL(jwks.url), { headers, caFile: jwks.ca, silenceMs: TIME_MAX_MS, signal })
+  return await orAborted(sent.then(readAnswer), signal)
 }
 
 /** Redirects lead to where nobody configured. */

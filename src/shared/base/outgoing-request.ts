@@ -7,8 +7,7 @@ import { readFile } from 'node:fs/promises'
 import { type IncomingMessage, request as requestOverHttp } from 'node:http'
 import { request as requestOverTls } from 'node:https'
 
-export interface OutgoingRequest {
-  readonly url: URL
+export interface RequestOptions {
   readonly headers: Readonly<Record<string, string>>
   /** Certificates (PEM) that alone vouch for the server, read each time; default: those of the system. */
   readonly caFile?: string | undefined
@@ -22,13 +21,10 @@ export interface OutgoingRequest {
  * Sends a GET over a connection of its own and follows no redirect. The caller reads the body to its end or destroys the
  * response. Rejects when the server cannot be reached or the signal aborts.
  */
-export async function sendRequest({
-  url,
-  headers,
-  caFile,
-  silenceMs,
-  signal,
-}: OutgoingRequest): Promise<IncomingMessage> {
+export async function sendRequest(
+  url: URL,
+  { headers, caFile, silenceMs, signal }: RequestOptions,
+): Promise<IncomingMessage> {
   const isTls = url.protocol === 'https:'
   const ca = isTls && caFile !== undefined ? { ca: await readFile(caFile) } : {}
   const options = { headers: { ...headers }, agent: false, signal, ...ca } as const

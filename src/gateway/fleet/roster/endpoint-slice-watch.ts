@@ -69,7 +69,7 @@ async function askForSlices(
   const token = (await readFile(tokenFile, 'utf8')).trim()
   const headers = { authorization: `Bearer ${token}`, accept: 'application/json' }
   const { signal, silenceMs } = options
-  const answer = await sendRequest({ url, headers, caFile, silenceMs: ANSWER_TIMEOUT_MS, signal })
+  const answer = await sendRequest(url, { headers, caFile, silenceMs: ANSWER_TIMEOUT_MS, signal })
   answer.setTimeout(silenceMs)
   if (answer.statusCode === 200) return answer
   const said = await text(answer)
