@@ -66,7 +66,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capf
 
 /** A change is made by GET, as the API has it, and by the method that says so, as at a gateway. */
 function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly ApplianceRoute[] {
-  if (endpoint.isChange !== true) return [{ ...endpoint, handler }]
+  if (endpoint.changes === undefined) return [{ ...endpoint, handler }]
   const method = endpoint.path === DEVICE_API.deleteCapture.path ? 'DELETE' : 'POST'
   const withoutBody: ApplianceHandler = (ctx, parts) => {
     refuseBody(ctx)
@@ -93,8 +93,8 @@ export function routeOf(method: string, path: string): ApplianceRoute {
 }
 
 /** HEAD must have no effect. */
-function methodsOf({ method, isChange }: ApplianceRoute): readonly string[] {
-  return method === 'GET' && isChange !== true ? ['GET', 'HEAD'] : [method]
+function methodsOf({ method, changes }: ApplianceRoute): readonly string[] {
+  return method === 'GET' && changes === undefined ? ['GET', 'HEAD'] : [method]
 }
 
 async function answerAlive(ctx: ApplianceContext): Promise<void> {

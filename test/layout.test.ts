@@ -97,7 +97,14 @@ const HOUSES: Readonly<Record<string, House>> = {
     ],
   },
   // It runs in browsers: it shares what a parameter is.
-  'src/console': { imports: ['src/shared/query', 'src/shared/contract', 'src/shared/pcap/pcap-sizes.ts'] },
+  'src/console': {
+    imports: [
+      'src/shared/query',
+      'src/shared/contract',
+      'src/shared/pcap/pcap-sizes.ts',
+      'src/shared/pcap/record-cursor.ts',
+    ],
+  },
   native: { imports: ['src/shared/base/error.ts', 'src/shared/pcap/pcap-sizes.ts'] },
   'src/shared': {
     imports: [],
@@ -217,6 +224,23 @@ function folderGuide(): string {
   const architecture = read('ARCHITECTURE.md')
   const from = architecture.indexOf('## Rooms')
   return architecture.slice(from, architecture.indexOf('\n## ', from + 1))
+}
+
+/** Files that may listen for an abort by hand: addAbortListener() does not do there. */
+const ABORT_LISTENERS: readonly string[] = [
+  // In browsers and wherever else there is no Node.js.
+  'src/console',
+  'src/client/gateway-client.ts',
+  // A signal that is aborted already counts before the next line, not in a microtask.
+  'src/shared/base/joined-signal.ts',
+  'src/gateway/device/device-connection.ts',
+  // A listener that stays on a signal of its own.
+  'appliance/recorder/conversations.ts',
+]
+
+/** Whether the file listens for an abort by hand: that forgets signals aborted before, and is undone in a second place. */
+function listensByHand(path: string, text: string): boolean {
+  return text.includes("addEventListener('abort'") && placeOf(path, ABORT_LISTENERS) === undefined
 }
 
 /** Paths and names of files, in backticks, that no file has. */
@@ -367,6 +391,13 @@ describe('a planted mistake is seen', () => {
     assert.deepEqual(missingFiles(text, ['src/a/x.ts', 'src/b/y.ts']), ['src/b/gone.ts'])
   })
 
+  test('a listener for an abort that is added by hand', () => {
+    const text = "signal.addEventListener('abort', stop, { once: true })"
+    assert.ok(listensByHand('src/gateway/x.ts', text))
+    assert.ok(!listensByHand('src/console/base/x.ts', text))
+    assert.ok(!listensByHand('src/gateway/x.ts', 'addAbortListener(signal, stop)'))
+  })
+
   test('a folder that nobody tells of', () => {
     assert.deepEqual(
       unnamedFolders(['src/a/x.ts', 'src/b/y.ts', 'src/b/c/z.ts'], '| `src/a` | |\n| `src/b/c` | |'),
@@ -436,6 +467,20 @@ test('every package has a checksum in the lock file, if capfleet may install it'
   assert.deepEqual(
     installed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-')).map(([path]) => path),
     [],
+  )
+})
+
+test('what listens for an abort does so by addAbortListener()', () => {
+  const own = sources.filter((path) => !path.startsWith('native/'))
+  assert.deepEqual(
+    own.filter((path) => listensByHand(path, read(path))),
+    [],
+  )
+  const listening = own.filter((path) => read(path).includes("addEventListener('abort'"))
+  assert.deepEqual(
+    ABORT_LISTENERS.filter((place) => !listening.some((path) => isWithin(path, place))),
+    [],
+    'these do not listen by hand any more',
   )
 })
 

@@ -2,6 +2,7 @@
  * One device of a merge: its stream, and the streams that follow it when it breaks off or was
  * parked. They continue exactly behind what was delivered, or the device is given up.
  */
+import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { formatPcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
@@ -180,8 +181,7 @@ export class MergedDevice {
     if (this.#wasContinuedByTime && arrived.outOfOrder > 0) throw outOfOrder(this.name)
     const { step, end } = this.#restOf(header, arrived)
     const source = await this.#reopen(step, signal)
-    const stop = () => source[Symbol.dispose]()
-    signal.addEventListener('abort', stop, { once: true })
+    using _stop = addAbortListener(signal, () => source[Symbol.dispose]())
     try {
       const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
       if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
@@ -193,8 +193,6 @@ export class MergedDevice {
     } catch (error) {
       source[Symbol.dispose]()
       throw error
-    } finally {
-      signal.removeEventListener('abort', stop)
     }
   }
 

@@ -3,7 +3,7 @@
  * bytes are given, so that whoever continues it reads little again, however much was delivered before.
  */
 import { crc32 } from 'node:zlib'
-import { RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 
 /** A place, as it is kept in JSON: what a double cannot count is decimal text. */
 export interface Position {
@@ -33,7 +33,6 @@ const POSITION_EVERY_BYTES = 1_048_576
 const HASHED_BYTES_MAX = 16_384
 /** When there are more positions, every second one of the older half goes, so that they stay dense near the end. */
 const POSITIONS_MAX = 64
-const CAPTURED_LENGTH_OFFSET = 8
 
 /** Follows a body as its bytes are given. */
 export class PositionLog {
@@ -126,15 +125,12 @@ export function firstTimeStep(
   records: Uint8Array,
   resolution: 'nsec' | 'usec',
 ): { readonly offset: number; readonly ns: bigint } | undefined {
-  const view = new DataView(records.buffer, records.byteOffset, records.byteLength)
-  const nanosPerUnit = resolution === 'nsec' ? 1 : 1_000
+  const record = new RecordCursor(records, { nanoseconds: resolution === 'nsec' })
   let before: bigint | undefined
-  for (let offset = 0; offset + RECORD_HEADER_BYTES <= records.length; ) {
-    const fractionNs = view.getUint32(offset + 4, true) * nanosPerUnit
-    const ns = BigInt(view.getUint32(offset, true)) * 1_000_000_000n + BigInt(fractionNs)
-    if (before !== undefined && ns > before) return { offset, ns }
+  for (; record.hasHeader; record.at = record.end) {
+    const { ns } = record
+    if (before !== undefined && ns > before) return { offset: record.at, ns }
     before = ns
-    offset += RECORD_HEADER_BYTES + view.getUint32(offset + CAPTURED_LENGTH_OFFSET, true)
   }
   return undefined
 }

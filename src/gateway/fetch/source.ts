@@ -55,24 +55,18 @@ export async function openSource(
   step: DownloadStep,
   options: OpenOptions,
 ): Promise<Source> {
-  const abort = new AbortController()
-  const onAbort = () => abort.abort(options.signal.reason)
-  options.signal.addEventListener('abort', onAbort, { once: true })
-  if (options.signal.aborted) onAbort()
   const { caller, startTimeoutMs, isRelayed = false } = options
-  const late = setTimeout(
-    () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
+  const late = new AbortController()
+  const timer = setTimeout(
+    () => late.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
     startTimeoutMs,
   )
   const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
-  const onClose = () => {
-    options.signal.removeEventListener('abort', onAbort)
-    span.end(options.signal.aborted ? options.signal.reason : undefined)
-  }
+  const onClose = () => span.end(options.signal.aborted ? options.signal.reason : undefined)
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, deviceKind, mayPause = false, isForced } = step
-    const asking = { caller, signal: abort.signal }
+    const asking = { caller, signal: AbortSignal.any([options.signal, late.signal]) }
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
     const shown = isForeign(deviceKind)
       ? await span.within(() => awaitShownFilters(client, step, asking))
@@ -83,10 +77,9 @@ export async function openSource(
     return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
   } catch (error) {
     span.end(error)
-    onClose()
     throw error
   } finally {
-    clearTimeout(late)
+    clearTimeout(timer)
   }
 }
 

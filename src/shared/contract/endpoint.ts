@@ -1,7 +1,7 @@
 /** What a row of a program's table says: where, who may, what is asked and answered, and the handler. */
 import type { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
-import type { Scope } from '../base/scopes.ts'
+import type { Access } from '../base/scopes.ts'
 import type { Parameter, ParameterRows, ReadContext } from '../query/query-parameters.ts'
 import { COMMON_PARAMETERS, isHere } from '../query/read-parameters.ts'
 
@@ -16,8 +16,8 @@ export interface Endpoint {
   readonly filtered: FilteredView
   /** What the endpoint reveals about other users. */
   readonly others: OthersView
-  /** It changes something: not for HEAD, nor for pages of other sites. */
-  readonly isChange?: true
+  /** What it changes, if anything: such rows are not for HEAD, nor for pages of other sites, and leave lines in the audit. */
+  readonly changes?: Changed
   /** It shows what is known of other users: reading it leaves a line in the audit. */
   readonly isRecordedRead?: true
   /** What descriptions of the API list it under: a name of GROUPS. */
@@ -35,6 +35,8 @@ export interface Endpoint {
   /** Beside those that any request may meet. */
   readonly errors: readonly ErrorCode[]
 }
+
+export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 'ticket'
 
 /**
  * What an endpoint gives to callers of a gateway who may have packets that pass a filter only (`filter` of their bounds): bytes
@@ -82,12 +84,6 @@ export const GROUPS = {
 } as const
 
 export type Group = keyof typeof GROUPS
-
-/**
- * What a caller needs to use it. anyone: no credentials. known: credentials, whatever they are good for. system, metrics:
- * none where auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
- */
-export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
 
 export interface Route<Parts, Context> extends Endpoint {
   /** Answers a request, or throws a CapfleetError before the first byte. */

@@ -67,8 +67,8 @@ const GATEWAY_DOWNLOAD_ANSWER: Answer = {
 }
 
 /** What a change may meet before it is passed on. */
-function changeErrors({ isChange }: Endpoint): readonly ErrorCode[] {
-  return isChange === true ? ['audit-unavailable'] : []
+function changeErrors({ changes }: Endpoint): readonly ErrorCode[] {
+  return changes === undefined ? [] : ['audit-unavailable']
 }
 
 /** A call that is passed on to a device. */

@@ -1,4 +1,5 @@
 /** Events of the fleet as the texts that clients get, and what devices tell as such. */
+import { formatEvent } from '../../../shared/http/server-sent-events.ts'
 import { nestsTooDeep } from '../../device/device-json.ts'
 import { plainText } from '../../device/device-refusal.ts'
 import type { EventBlock } from './event-blocks.ts'
@@ -16,11 +17,6 @@ export interface Happened {
 const KIND_LENGTH = 64
 const NUMBER_LENGTH = 32
 
-/** REQUIRES: `data` has no line end. */
-export function formatEvent(name: string, data: string): string {
-  return `event: ${name}\ndata: ${data}\n\n`
-}
-
 /** Without an id: whoever breaks off behind it is told again. */
 export function formatGap(gap: { readonly device: string | null; readonly missed: number | null }): string {
   return formatEvent('gap', JSON.stringify(gap))
@@ -29,7 +25,7 @@ export function formatGap(gap: { readonly device: string | null; readonly missed
 export function formatHappened(id: string, device: string, { told, ...facts }: Happened): string {
   const head = JSON.stringify({ device, ...facts }).slice(0, -1)
   // Letter by letter: to read and write it would change integers beyond 2^53.
-  return `id: ${id}\n${formatEvent('happened', `${head},"told":${told}}`)}`
+  return formatEvent('happened', `${head},"told":${told}}`, id)
 }
 
 /** What the gateway has seen itself. */

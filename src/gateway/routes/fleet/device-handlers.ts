@@ -1,5 +1,6 @@
 /** Calls passed on to one device: all below /devices/{device}/ but downloads, and at the root what several cannot answer. */
 
+import { addAbortListener } from 'node:events'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../../shared/http/cross-site.ts'
@@ -120,11 +121,9 @@ async function pass(
  * An answer that goes on, such as events, ends when its reader may not have it any more. A listener that has left keeps
  * the next one that came, and so on, until old objects are looked through: what it holds must live as long anyway.
  */
-function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable {
+function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable | undefined {
   const revoked = state.caller?.revoked
-  const cut = () => resetConnection(socket)
-  revoked?.addEventListener('abort', cut, { once: true })
-  return { [Symbol.dispose]: () => revoked?.removeEventListener('abort', cut) }
+  return revoked && addAbortListener(revoked, () => resetConnection(socket))
 }
 
 const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
