@@ -140,6 +140,8 @@ async function readSegments(
   const lost = await reconcileWithDisk(table, folder, {
     isActive: isActive && position !== undefined,
     hasAllEntries,
+    // Of a capture that has ended, an entry is not torn because it was just being written.
+    mayLackMarks: !hasAllEntries || !isActive,
     recorded: record,
   })
   // A power loss may cut the last entry: then what it said is on the disk, and nothing is damaged.

@@ -44,6 +44,8 @@ interface LogKnowledge {
   readonly isActive: boolean
   /** Every entry of the log was read, but perhaps the last one. */
   readonly hasAllEntries: boolean
+  /** An entry that is lost may have said that packets of a known segment are lost. */
+  readonly mayLackMarks: boolean
   /** [startNs, endNs) held the packets, as far as the record of the capture tells. */
   readonly recorded: { readonly startNs: bigint; readonly endNs: bigint } | undefined
 }
@@ -70,7 +72,7 @@ export async function reconcileWithDisk(
 async function reconcilePort(
   table: SegmentTable,
   captureFolder: string,
-  { port, isActive, hasAllEntries, recorded }: LogKnowledge & { readonly port: number },
+  { port, isActive, hasAllEntries, mayLackMarks, recorded }: LogKnowledge & { readonly port: number },
 ): Promise<readonly string[]> {
   const problems: string[] = []
   const lastKnown = table.portOf(port)?.lastNumber ?? 0
@@ -88,9 +90,14 @@ async function reconcilePort(
   }
   const missing = new Map(missingNumbers(table.portOf(port), places).map((place) => [place.number, place]))
   for (const place of [...places, ...missing.values()]) {
-    if (table.portOf(port)?.find(place.number) !== undefined) continue
+    const known = table.portOf(port)?.find(place.number)
+    if (known !== undefined && (!mayLackMarks || isMarked(known))) continue
     const found = await measuredUnlessDamaged(captureFolder, port, place)
-    if (typeof found === 'string') {
+    if (known !== undefined) {
+      if (typeof found === 'string' || found === undefined || !isMarked(found)) continue
+      problems.push(`segment ${place.number} of port ${port} has blocks that are marked as damaged`)
+      table.apply({ ...known, flags: known.flags | SegmentFlag.damaged, packets: found.packets })
+    } else if (typeof found === 'string') {
       problems.push(found)
       table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
     } else if (found !== undefined) {
@@ -102,6 +109,10 @@ async function reconcilePort(
     }
   }
   return problems
+}
+
+function isMarked({ flags }: LogEntry): boolean {
+  return (flags & SegmentFlag.damaged) !== 0
 }
 
 /**

@@ -1,6 +1,6 @@
 // A log of segments that is damaged together with a segment: what is lost is told, and nothing that is lost passes as removed.
 import assert from 'node:assert/strict'
-import { rm, truncate } from 'node:fs/promises'
+import { readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
@@ -39,6 +39,24 @@ describe('a damaged log of segments', () => {
     assert.equal(await recoverDamaged(path, BOOT_ID), model.captures.length, 'each is reported')
     assert.deepEqual(await readDamaged(path, model, NOTHING_LOST), SOUND)
     assert.equal(await recoverDamaged(path, BOOT_ID), 0, 'nothing is left to do')
+  })
+
+  test('of which the last entry is damaged, which said that packets are lost, lets nothing pass as whole', async () => {
+    const path = await copy()
+    const segment = 'captures/one/cap0/00000/00000001.pcap'
+    const [first = 0] = model.offsetsOf(segment)
+    await flipBytes(join(path, segment), first + 40)
+    await repairStore(path, BOOT_ID)
+    const log = logOf(path, 'one')
+    const bytes = await readFile(log)
+    const last = bytes.findLastIndex((byte) => byte !== 0)
+    await flipBytes(log, last)
+    const mayLose = model.mayLose(segment, first, first + 1)
+    for (const reported of [1, 0]) {
+      const { lost, damagedCaptures } = await readDamaged(path, model, { mayLose, unflushed: false })
+      assert.deepEqual([lost, damagedCaptures], [mayLose.size, 1])
+      assert.equal(await recoverDamaged(path, BOOT_ID), reported)
+    }
   })
 
   const LOGS: Readonly<Record<string, (log: string) => Promise<void>>> = {
