@@ -5,7 +5,7 @@ import type { BreakerState } from './health/device-breaker.ts'
 const NS_PER_S = 1_000_000_000
 const BREAKER_STATES: readonly BreakerState[] = ['closed', 'open', 'trial']
 
-/** Gauges of the devices' health, as of their last probes. A device that is gone has none. */
+/** Gauges of the devices' health, as of their last probes. Removed devices have none. */
 export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   const gauge = (name: string, help: string, read: (member: FleetMember) => number | undefined) =>
     metrics.gauge(name, help, ['device'], (gauge) => {
@@ -83,7 +83,7 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
   })
 }
 
-/** undefined where the device does not tell its state. */
+/** Returns undefined if the device does not report its state. */
 function isFailing(state: string | undefined): number | undefined {
   return state === undefined ? undefined : Number(state === 'error')
 }

@@ -6,9 +6,8 @@ const BATCH = 256
 const RETRY_MS = 200
 
 /**
- * Reads the replica's list of granted ids until `signal` aborts, and calls `onGrant` for each. The
- * list is durable: what is granted while the connection is down is read afterwards. It has a
- * connection of its own, which it ends.
+ * Reads the replica's list of granted ids until `signal` aborts, and calls `onGrant` for each. The list is durable:
+ * grants made while the connection is down are read afterwards. Uses a connection of its own, and ends it.
  */
 export async function readLeaseInbox(
   redis: Redis,
@@ -20,7 +19,7 @@ export async function readLeaseInbox(
   const end = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
   })
-  // Away from Redis, a command waits for ever, also after disconnect().
+  // While Redis is unreachable a command waits forever, even after disconnect().
   await Promise.race([readOn(redis, key, onGrant, log, signal), end])
   redis.disconnect()
 }
@@ -35,7 +34,7 @@ async function readOn(
     } catch (error) {
       if (signal.aborted) return
       log.debug('lease.inbox-error', { message: (error as Error).message })
-      // The connection object reconnects by itself; this only keeps a permanent error from spinning.
+      // The connection object reconnects on its own; this only keeps a permanent error from spinning.
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }

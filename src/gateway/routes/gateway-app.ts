@@ -40,7 +40,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
   return app
 }
 
-/** What opens rows to callers without credentials. */
+/** Settings that open routes to callers without credentials. */
 const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
 
 async function admit(

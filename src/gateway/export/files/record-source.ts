@@ -4,7 +4,7 @@ import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../../shared/pcap/p
 const FRACTION_OFFSET = 4
 const CAPTURED_LENGTH_OFFSET = 8
 
-/** What went into a file. */
+/** What was written to a file. */
 export interface RecordCounts {
   readonly packets: number
   readonly bytes: number
@@ -12,7 +12,7 @@ export interface RecordCounts {
   readonly lastNs: bigint | undefined
 }
 
-/** Takes whole records from `records`, whose chunks end with whole records. Dispose it in any case. */
+/** Takes whole records from `records`, whose chunks end with whole records. Always dispose it. */
 export class RecordSource implements AsyncDisposable {
   readonly #chunks: AsyncIterator<Uint8Array>
   readonly #nsPerFraction: bigint
@@ -30,8 +30,8 @@ export class RecordSource implements AsyncDisposable {
   }
 
   /**
-   * Yields `first`, and then records until the next one would make more than `maxBytes` of them; one at least where
-   * `takesOne`. Its chunks are valid until the second one after them is asked for. Returns what it gave.
+   * Yields `first`, then records until the next one would exceed `maxBytes`; at least one if `takesOne`. Its chunks
+   * are valid until the second one after them is requested. Returns the counts.
    */
   async *take(
     first: Uint8Array,
@@ -90,7 +90,7 @@ export class RecordSource implements AsyncDisposable {
   }
 }
 
-/** How many bytes at the begin of `chunk` are whole records within `maxBytes`. */
+/** Number of bytes at the start of `chunk` that are whole records within `maxBytes`. */
 function wholeRecords(chunk: Uint8Array, maxBytes: number, takesOne: boolean): number {
   if (chunk.length <= maxBytes) return chunk.length
   const view = viewOf(chunk)

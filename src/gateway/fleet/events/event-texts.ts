@@ -1,4 +1,4 @@
-/** Events of the fleet as the texts that clients get, and what devices tell as such. */
+/** Events of the fleet in the form that clients receive, and the conversion from what devices report. */
 import { nestsTooDeep } from '../../device/device-json.ts'
 import { plainText } from '../../device/device-refusal.ts'
 import type { EventBlock } from './event-blocks.ts'
@@ -7,7 +7,7 @@ export interface Happened {
   readonly source: 'device' | 'gateway'
   readonly kind: string
   readonly atNs: string
-  /** The device's own. */
+  /** The device's own number. */
   readonly number: string | null
   /** JSON in one line. */
   readonly told: string
@@ -16,28 +16,28 @@ export interface Happened {
 const KIND_LENGTH = 64
 const NUMBER_LENGTH = 32
 
-/** REQUIRES: `data` has no line end. */
+/** REQUIRES: `data` contains no newline. */
 export function formatEvent(name: string, data: string): string {
   return `event: ${name}\ndata: ${data}\n\n`
 }
 
-/** Without an id: whoever breaks off behind it is told again. */
+/** Has no id: a client that reconnects after it receives it again. */
 export function formatGap(gap: { readonly device: string | null; readonly missed: number | null }): string {
   return formatEvent('gap', JSON.stringify(gap))
 }
 
 export function formatHappened(id: string, device: string, { told, ...facts }: Happened): string {
   const head = JSON.stringify({ device, ...facts }).slice(0, -1)
-  // Letter by letter: to read and write it would change integers beyond 2^53.
+  // The device's JSON is copied verbatim: parsing it would change integers beyond 2^53.
   return `id: ${id}\n${formatEvent('happened', `${head},"told":${told}}`)}`
 }
 
-/** What the gateway has seen itself. */
+/** An event observed by the gateway itself. */
 export function seenByGateway(kind: string, facts: object): Happened {
   return { source: 'gateway', kind, atNs: nowNs(), number: null, told: JSON.stringify(facts) }
 }
 
-/** What a device tells. Its time is ours where it has none. */
+/** An event reported by a device. If it has no time, ours is used. */
 export function toldByDevice({ id, name, data }: EventBlock): Happened {
   const told = oneLine(data)
   const { TS, Kind } = membersOf(told)
@@ -50,9 +50,9 @@ export function toldByDevice({ id, name, data }: EventBlock): Happened {
   }
 }
 
-/** The device's JSON as it is; what is none, or may do harm, as a text. */
+/** The device's JSON unchanged; anything that is not JSON, or may do harm, as a string. */
 function oneLine(data: string): string {
-  // JSON has line ends between its parts only.
+  // In JSON, newlines occur only between tokens.
   const line = data.replaceAll(/[\r\n]/g, ' ')
   try {
     if (nestsTooDeep(line)) throw new SyntaxError('it is nested too deep')

@@ -1,4 +1,4 @@
-/** List and watch of EndpointSlices over the Kubernetes API, with the pod's own token. */
+/** Lists and watches EndpointSlices through the Kubernetes API, with the pod's own token. */
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type IncomingMessage, request as requestOverHttp } from 'node:http'
@@ -9,9 +9,9 @@ import { z } from 'zod'
 import type { EndpointSliceSettings } from './device-settings.ts'
 import { type EndpointSlice, endpointSliceSchema } from './endpoint-slices.ts'
 
-/** The server ends a watch after so long, and it is begun anew. */
+/** The server ends a watch after this time, and it is restarted. */
 const WATCH_S = 300
-/** A watch that is still open then has a server that is gone. */
+/** If a watch is still open by then, its server is gone. */
 const WATCH_TIMEOUT_MS = (WATCH_S + 30) * 1_000
 const ANSWER_TIMEOUT_MS = 10_000
 const ERROR_TEXT_MAX = 300
@@ -23,9 +23,9 @@ const listSchema = z.object({
 const eventSchema = z.object({ type: z.string(), object: z.unknown() })
 
 /**
- * Calls `onSlices` with all slices, first as listed and then after each change. Rejects when the
- * server cannot be asked, ends the watch with an error, or with the signal's reason; the caller
- * begins anew. Resolves when the watch has ended in its turn.
+ * Calls `onSlices` with all slices, first as listed and then after each change. Rejects if the server is unreachable,
+ * ends the watch with an error, or with the signal's reason; the caller should start over. Resolves when the watch has
+ * ended regularly.
  */
 export async function watchEndpointSlices(
   settings: EndpointSliceSettings,
@@ -74,7 +74,7 @@ async function askForSlices(
       ? requestOverTls(target, { headers, agent: false, signal: options.signal, ca: await readFile(caFile) })
       : requestOverHttp(target, { headers, agent: false, signal: options.signal })
   request.setTimeout(ANSWER_TIMEOUT_MS, () => request.destroy(new Error('the Kubernetes API sends nothing')))
-  // Whoever reads the answer hears of its failure; without a reader it must not end the process.
+  // The reader of the answer gets its failure; without a reader it must not end the process.
   request.on('error', () => undefined)
   request.end()
   const [answer] = (await once(request, 'response')) as [IncomingMessage]

@@ -1,4 +1,4 @@
-/** /v1/events: what happens on the devices that the caller may see, as server-sent events (WHATWG HTML, 9.2). */
+/** /v1/events: events on the devices that the caller may see, as server-sent events (WHATWG HTML, 9.2). */
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerLive } from '../../../shared/http/live-answer.ts'
@@ -13,18 +13,18 @@ import { callerOf } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
 import type { FleetParts } from './fleet-parts.ts'
 
-/** Shorter than proxies let a connection be silent. */
+/** Shorter than proxies allow a connection to be silent. */
 const KEEP_ALIVE_MS = 15_000
-/** The first bytes, so that a client sees at once that it is connected; it may come back after 2 s. */
+/** The first bytes, which show the client at once that it is connected; it may reconnect after 2 s. */
 const GREETING = 'retry: 2000\n: events of the fleet\n\n'
 const KEEP_ALIVE = ': keep-alive\n\n'
 const EVERYTHING_KEPT = '0'
 
 export async function followFleet(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { devices, lastEventId } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...EVENTS_PARAMETERS })
-  // A browser sends the header when it comes back to an address that may still have the parameter.
+  // A browser sends the header when it reconnects to an address that may still contain the parameter.
   const from = beginOf(headerId(ctx) ?? lastEventId)
-  // A device that is not known yet may come; until then all that can be said of a name is that.
+  // Unknown devices may appear while discovery is incomplete; only then are unknown names accepted.
   if (parts.fleet.isComplete) selectedDevices(ctx, parts)
   const wants = wantedDevices(ctx, devices ?? String(ctx.headers['capfleet-device'] ?? '*'))
   const { name: user } = callerOf(ctx)
@@ -48,7 +48,7 @@ function headerId(ctx: RouteContext): string | undefined {
     : readParameters(EVENTS_PARAMETERS, new Map([[EVENTS_PARAMETERS.lastEventId.name, text]])).lastEventId
 }
 
-/** Also of devices that the fleet does not have yet, or not any more. */
+/** Includes devices that the fleet does not have yet, or no longer has. */
 function wantedDevices(ctx: RouteContext, chosen: string): (device: Device) => boolean {
   const selections = [...callerOf(ctx).bounds.devices, chosen]
   return (device) => selections.every((selection) => isSelected(device, selection))
@@ -58,7 +58,7 @@ interface Following {
   readonly wants: (device: Device) => boolean
   readonly from: EventsFrom
   readonly signal: AbortSignal
-  /** An event as the caller may see it. */
+  /** Converts an event to the form that the caller may see. */
   readonly shown: (text: string) => string
 }
 
