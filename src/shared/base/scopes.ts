@@ -1,4 +1,4 @@
-/** What callers may do. Each row of a program's table names one scope; a role is a named set of them. */
+/** What callers may do. Each route of a program names one scope; a role is a named set of them. */
 export const SCOPES = [
   'device:read',
   'capture:download',
@@ -12,7 +12,7 @@ export const SCOPES = [
 ] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** From the least to the most powerful: each has what the one before has. */
+/** In ascending order: each includes the rights of the one before. */
 export const ROLES = ['viewer', 'user', 'full', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 
@@ -27,7 +27,7 @@ export const SCOPES_OF_ROLE: Readonly<Record<Role, ReadonlySet<Scope>>> = {
   admin: new Set(SCOPES),
 }
 
-/** The least role that has the scope. */
+/** The lowest role that has the scope. */
 export function roleWith(scope: Scope): Role {
   return ROLES.find((role) => SCOPES_OF_ROLE[role].has(scope)) ?? 'admin'
 }

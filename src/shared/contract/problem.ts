@@ -1,11 +1,11 @@
-/** What an error answers, and which errors any request may meet. */
+/** The body of an error, and the errors that any request may get. */
 import { z } from 'zod'
 import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import type { Endpoint } from './endpoint.ts'
 
 /**
- * RFC 9457, as src/shared/http/http-app.ts writes it. Status and Str of the old paths have no rows: generated clients cannot have
- * Status beside status, nor Str beside further members.
+ * RFC 9457, as written by src/shared/http/http-app.ts. Status and Str of the old paths are not described: generated
+ * clients cannot have Status in addition to status, nor Str in addition to further members.
  */
 export const PROBLEM = z
   .looseObject({
@@ -28,7 +28,7 @@ export const PROBLEM = z
       'On the old paths also with Status, which is false, and Str, which is the same as detail, because existing scripts expect them.',
   })
 
-/** All codes that a request to the endpoint may be answered with. */
+/** All error codes that a request to the endpoint may get. */
 export function errorsOf({ scope, filtered, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([
     'too-many-requests',
