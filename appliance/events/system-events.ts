@@ -1,4 +1,4 @@
-/** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
+/** /api/v1/system/events: events of the device, as server-sent events (WHATWG HTML, 9.2). */
 import { Bell } from '../../src/shared/base/bell.ts'
 import type { Caller } from '../../src/shared/base/caller.ts'
 import { EVENT_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
@@ -10,14 +10,14 @@ import { callerOf } from '../request/labelled-caller.ts'
 import { EventCursor } from './event-cursor.ts'
 import { telemetryLines } from './system-telemetry.ts'
 
-/** Shorter than proxies let a connection be silent. */
+/** Shorter than proxies allow a connection to be silent. */
 const KEEP_ALIVE_MS = 15_000
-/** The first bytes, so that a client sees at once that it is connected; it may come back after 2 s. */
+/** The first bytes, which show the client at once that it is connected; it may reconnect after 2 s. */
 const GREETING = 'retry: 2000\n: events of capfleet\n\n'
 const KEEP_ALIVE = ': keep-alive\n\n'
 
 interface EventRequest {
-  /** Number of the event that the client saw last; undefined = it wants what happens from now on. */
+  /** Number of the last event that the client has seen; undefined = it wants events from now on. */
   readonly seenId: number | undefined
   readonly hasTelemetry: boolean
 }
@@ -35,7 +35,7 @@ export async function answerEvents(ctx: ApplianceContext, parts: ApplianceParts)
 
 function parseRequest(ctx: ApplianceContext): EventRequest {
   const { lastEventId, hasTelemetry } = takeParameters(ctx, EVENT_PARAMETERS)
-  // A browser sends the header when it comes back to an address that may still have the parameter.
+  // A browser sends the header when it reconnects to an address that may still contain the parameter.
   return { seenId: parseHeader(ctx.get('Last-Event-ID')) ?? lastEventId, hasTelemetry }
 }
 

@@ -125,7 +125,7 @@ function describeDamage({ file, offset, compressed, message }: ImportedCapture['
   return `${file} is damaged at ${where}: ${message}; the packets before that were imported`
 }
 
-/** "dump.2026.pcapng.gz" -> "dump.2026"; characters that a capture name cannot have become "_". */
+/** "dump.2026.pcapng.gz" -> "dump.2026"; characters not allowed in a capture name become "_". */
 export function captureNameOf(path: string): string {
   const stem = basename(path)
     .replace(/\.(gz|zst|zstd)$/i, '')
