@@ -1,4 +1,4 @@
-// What the addon keeps per Node environment.
+// The addon's data per Node environment.
 #pragma once
 
 #include <napi.h>

@@ -55,9 +55,9 @@ struct LivePortCounts {
 
 struct LiveCounts {
   std::vector<LivePortCounts> ports;
-  /// Every packet that arrived when the wall clock showed less is safe. When the clock was set
-  /// back, this goes back as far: new packets then carry times that have been before. Two opposite
-  /// steps within one sync interval are not seen. 0 = nothing is known yet.
+  /// Every packet that arrived when the wall clock showed less is safe. If the clock was set back,
+  /// this goes back by the same amount: new packets then have times that have occurred before. Two
+  /// opposite steps within one sync interval are not detected. 0 = not known yet.
   int64_t flushedNs = 0;
   uint64_t diskErrors = 0;
   std::string diskMessage;  ///< of the newest one
@@ -73,19 +73,19 @@ class LiveCapture {
   static Result<std::unique_ptr<LiveCapture>> open(LiveCaptureOptions options);
   ~LiveCapture();
 
-  /// Captures into cap<port>/ of an existing folder. Segments are numbered after those that are
-  /// there and after `lastNumbers`. Every packet that arrives after it has returned is seen.
+  /// Captures into cap<port>/ of an existing folder. Segment numbers continue after those that
+  /// exist and after `lastNumbers`. Every packet that arrives after it has returned is seen.
   void start(const std::string& folder, const LastNumbers& lastNumbers = {});
-  /// Packets go to another folder from one block on. Calls back when those before are safe, with
-  /// the segments that have ended since start() or the roll before and were not taken.
+  /// Packets go to another folder from one block on. Calls back when earlier ones are safe, with
+  /// the segments that have ended since start() or the previous roll and were not taken.
   void roll(const std::string& folder, OnEnded onEnded);
-  /// Calls back, likewise, when everything that arrived before is safe, or was given up because the
-  /// disk failed for 5 s.
+  /// Calls back in the same way when everything that arrived before is safe, or was given up
+  /// because the disk failed for 5 s.
   void stop(OnEnded onEnded);
 
   LiveCounts counts() const;
-  /// Segments of the running recording that have ended since the last call. The rest comes with the
-  /// recording's end.
+  /// Segments of the running recording that have ended since the last call. The rest is returned at
+  /// the recording's end.
   std::vector<RecordedStream> takeFinished() { return writer_->takeFinished(); }
 
  private:
@@ -98,7 +98,7 @@ class LiveCapture {
   std::vector<std::unique_ptr<FanoutGroup>> fanouts_;  ///< of each port
   BlockQueue queue_;
   std::vector<size_t> portOfThread_;
-  // In this order: threads end before the writer, all before what they use.
+  // In this order: threads end before the writer, and everything before what it uses.
   std::unique_ptr<CaptureWriter> writer_;
   std::vector<std::unique_ptr<CaptureThread>> threads_;
   std::unique_ptr<PortWatch> watch_;

@@ -1,4 +1,4 @@
-// What a scan did, apart from the packets it delivered.
+// What a scan did, apart from the packets it returned.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct ScanCounts {
   uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time
   uint64_t latePackets = 0;          ///< delivered after one with a later time
 
-  /// A block that was passed over: its packets were looked at by its sieve.
+  /// A skipped block: its packets were excluded by its sieve.
   void addPassed(uint32_t blockPackets, uint32_t blockBytes) {
     packets += blockPackets;
     bytes += blockBytes;

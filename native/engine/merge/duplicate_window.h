@@ -1,4 +1,4 @@
-// The packets that passed a merge within a time, for leaving out those that come again.
+// The packets that passed a merge within a time window, for dropping duplicates.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace capfleet {
 
-/// A packet is a duplicate of one of them when that came from another input, has the same captured
-/// length, and the same 64-bit hash behind its link-layer header (on Ethernet with the VLAN tags;
-/// other link types are compared whole). Not thread-safe.
+/// A packet is a duplicate of one of them if that came from another input, has the same captured
+/// length, and the same 64-bit hash after its link-layer header (on Ethernet including the VLAN
+/// tags; other link types are compared completely). Not thread-safe.
 class DuplicateWindow {
  public:
-  /// Packets remembered at most: with more inside the window the oldest are forgotten, and pass
-  /// again.
+  /// Maximum number of packets remembered: with more inside the window the oldest are forgotten,
+  /// and duplicates of them pass.
   static constexpr uint64_t kRemembered = 65536;
 
   struct Packet {
@@ -24,9 +24,9 @@ class DuplicateWindow {
 
   DuplicateWindow(int64_t spanNs, uint32_t linkTypeWord);
 
-  /// Hashes the packet; add() means the same one.
+  /// Hashes the packet; add() then refers to the same one.
   bool hasSeen(const Packet& packet);
-  /// The packet that hasSeen() has looked at goes out.
+  /// Records that the packet passed to hasSeen() is being output.
   void add(const Packet& packet);
 
  private:

@@ -6,8 +6,8 @@
 
 namespace capfleet {
 
-/// The whole stored record, before any filter or slice. Borrowed: the bytes belong to whoever made
-/// the view.
+/// The whole stored record, before any filter or slice. Borrowed: the bytes belong to the creator
+/// of the view.
 struct PacketView {
   std::span<const uint8_t> captured;
   uint32_t originalLength;
