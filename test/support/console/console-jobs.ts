@@ -1,4 +1,4 @@
-/** Tests of what somebody does with the page: downloads that go on, exports, schedules, captures, tokens, events. */
+/** Tests of user actions on the page: downloads that continue, exports, schedules, captures, tokens, events. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -134,7 +134,7 @@ export function testControl(stand: () => ConsoleStand): void {
     const headers = { authorization: `Bearer ${token}` }
     const status = async () => (await httpGet(`${url}v1/devices`, { headers })).status
     assert.equal(await status(), 200)
-    // The audit below tells of the same token, in a row of its own that may come at any time.
+    // The audit log below shows the same token in its own row, which may appear at any time.
     const row = page.getByLabel('Tokens', { exact: true }).locator('tr', { hasText: 'made by a click' })
     await row.getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
@@ -143,7 +143,7 @@ export function testControl(stand: () => ConsoleStand): void {
   })
 }
 
-/** Answers the question about the chosen devices, which names them, and reads what each of them did. */
+/** Confirms the question about the selected devices, which names them, and reads the result of each. */
 async function control(
   page: Page,
   action: 'Start capture' | 'Stop capture',

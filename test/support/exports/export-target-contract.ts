@@ -1,4 +1,4 @@
-/** What every place for the files of exports must do, as src/gateway/export/target/export-target.ts says it. */
+/** What every export target must do, as defined in src/gateway/export/target/export-target.ts. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { madeFile } from './made-file.ts'
 
 export interface TargetStage {
   readonly target: ExportTarget
-  /** Where finished files are made. */
+  /** Where finished files are created. */
   readonly folder: string
 }
 
@@ -36,7 +36,7 @@ export function failsWith(code: ErrorCode) {
   return { name: 'CapfleetError', code }
 }
 
-/** The tests of a target; `stage()` gives it when it is asked for. */
+/** The tests of a target; `stage()` is called when a test runs. */
 export function testTargetContract(stage: () => TargetStage): void {
   test('a target that can be used passes its check, twice', async () => {
     await stage().target.check()
