@@ -48,8 +48,8 @@ class DownloadWrap : public Napi::ObjectWrap<DownloadWrap> {
   bool isClosed_ = false;
   bool isWaiting_ = false;  ///< for the answer of next()
   DownloadTotals closedTotals_;
-  int64_t heldBytes_ = 0;                        ///< told to the collector of JavaScript
-  std::unordered_map<uint32_t, SlabPtr> parts_;  ///< with JavaScript, by id
+  int64_t heldBytes_ = 0;                        ///< reported to the JavaScript garbage collector
+  std::unordered_map<uint32_t, SlabPtr> parts_;  ///< handed to JavaScript, by id
   uint32_t nextId_ = 0;
 };
 

@@ -19,7 +19,7 @@ struct QueueItem {
   uint32_t thread = 0;
   /// The thread's recording from here; `block` still belongs to the previous one.
   uint32_t recording = 0;
-  std::unique_ptr<CaptureBlock> block;  ///< may be none
+  std::unique_ptr<CaptureBlock> block;  ///< may be null
   /// Every packet of this thread that arrived before this is in blocks up to this one.
   std::optional<Instant> covered;
 };

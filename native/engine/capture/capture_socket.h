@@ -16,7 +16,7 @@ struct CaptureSocketOptions {
   std::string interfaceName;
   uint64_t ringBytes = 0;  ///< rounded to whole MiB, at least 2
   bool isPromiscuous = true;
-  FanoutGroup* fanout = nullptr;  ///< of the port's sockets; nullptr = this is the only one
+  FanoutGroup* fanout = nullptr;  ///< group of the port's sockets; nullptr = only one socket
 };
 
 struct SocketCounts {
@@ -72,9 +72,9 @@ class CaptureSocket {
   bool hasNicTimestamps_ = false;
   uint8_t* ring_ = nullptr;
   uint32_t ringBlocks_ = 0;
-  uint32_t block_ = 0;               ///< the next one to be handed over, or being read
-  uint32_t packetsLeft_ = 0;         ///< of the block being read, `packet_` included; 0 = none is
-  const uint8_t* header_ = nullptr;  ///< of `packet_`
+  uint32_t block_ = 0;        ///< the next one to be handed over, or being read
+  uint32_t packetsLeft_ = 0;  ///< left in the block being read, including `packet_`; 0 = no block
+  const uint8_t* header_ = nullptr;  ///< header of `packet_`
   RingPacket packet_;
 };
 

@@ -84,13 +84,13 @@ class CaptureThread {
   BlockQueue& queue_;
   Wakeup wakeup_;
 
-  std::optional<CaptureSocket> socket_;  ///< none while the interface is gone
+  std::optional<CaptureSocket> socket_;  ///< empty while the interface is gone
   PacketIntake intake_;
   std::unique_ptr<CaptureBlock> block_;
   CaptureGoal reached_;
   bool isStalled_ = false;        ///< no block is free
-  uint64_t acceptedPackets_ = 0;  ///< by the kernel into this socket's ring
-  uint64_t takenPackets_ = 0;     ///< from it
+  uint64_t acceptedPackets_ = 0;  ///< accepted by the kernel into this socket's ring
+  uint64_t takenPackets_ = 0;     ///< taken from the ring
   std::optional<Mark> mark_;
   int64_t nextMarkNs_ = 0;  ///< steady
   int64_t nextWatchNs_ = 0;

@@ -42,7 +42,7 @@ struct CaptureWriterOptions {
 /// Counts since the writer started.
 struct WrittenCounts {
   uint64_t packets = 0;      ///< safe on the disk
-  uint64_t bytes = 0;        ///< of these, as PCAP records
+  uint64_t bytes = 0;        ///< size of these packets as PCAP records
   uint64_t lostPackets = 0;  ///< given up because the disk failed
   uint64_t lostBytes = 0;
 };
@@ -52,7 +52,7 @@ struct WriterCounts {
   /// Every packet before this is safe; the minimum over all capture threads.
   Instant flushed;
   uint64_t diskErrors = 0;
-  std::string diskMessage;  ///< of the newest error
+  std::string diskMessage;  ///< message of the newest error
 };
 
 /// Thread-safe. A failing disk is retried for as long as a recording continues.
@@ -114,7 +114,7 @@ class CaptureWriter {
   // The writer's thread only.
   std::deque<Recording> recordings_;  ///< oldest first
   std::vector<uint32_t> recordingOfThread_;
-  std::vector<Instant> covered_;  ///< of each thread, by the blocks that were taken
+  std::vector<Instant> covered_;  ///< per thread: time covered by the blocks taken so far
   WriterCounts counts_;
   uint64_t heldBytes_ = 0;
   bool isFailing_ = false;

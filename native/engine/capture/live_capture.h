@@ -18,7 +18,7 @@ struct LivePort {
   uint32_t port = 0;  ///< capN
   std::string interfaceName;
   uint32_t threads = 1;
-  uint64_t ringBytes = 0;  ///< of each thread, in the kernel
+  uint64_t ringBytes = 0;  ///< ring size of each thread, in the kernel
   uint32_t snaplen = kMaxCapturedLength;
   bool isPromiscuous = true;
   std::optional<BpfProgram> filter;  ///< for Ethernet, with VLAN tags
@@ -38,7 +38,7 @@ struct LivePortCounts {
   uint32_t port = 0;
   uint64_t seenPackets = 0;
   uint64_t storedPackets = 0;  ///< safe on the disk, with their index entry
-  uint64_t storedBytes = 0;    ///< of these, as PCAP records
+  uint64_t storedBytes = 0;    ///< size of these packets as PCAP records
   uint64_t seenBytes = 0;      ///< original lengths of what reached this program
   uint64_t filteredPackets = 0;
   uint64_t ringDrops = 0;  ///< the capture thread was too slow for the kernel's ring
@@ -60,7 +60,7 @@ struct LiveCounts {
   /// opposite steps within one sync interval are not detected. 0 = not known yet.
   int64_t flushedNs = 0;
   uint64_t diskErrors = 0;
-  std::string diskMessage;  ///< of the newest one
+  std::string diskMessage;  ///< message of the newest error
 };
 
 /// One capture at a time; its methods may be called from any thread, but not two commands (start,
@@ -95,7 +95,7 @@ class LiveCapture {
   LiveCounts countAll() const;
 
   const LiveCaptureOptions options_;
-  std::vector<std::unique_ptr<FanoutGroup>> fanouts_;  ///< of each port
+  std::vector<std::unique_ptr<FanoutGroup>> fanouts_;  ///< fanout group of each port
   BlockQueue queue_;
   std::vector<size_t> portOfThread_;
   // In this order: threads end before the writer, and everything before what it uses.

@@ -28,7 +28,7 @@ struct RingPacket {
 /// Counts since the intake was created.
 struct IntakeCounts {
   uint64_t packets = 0;        ///< taken: stored and filtered
-  uint64_t originalBytes = 0;  ///< of these
+  uint64_t originalBytes = 0;  ///< original bytes of these packets
   uint64_t filteredPackets = 0;
   uint64_t recordBytes = 0;  ///< written to blocks
   int64_t lastPacketNs = 0;

@@ -78,7 +78,7 @@ class StreamWriter {
 
   std::optional<SegmentFiles> segment_;
   bool isDamaged_ = false;
-  uint32_t lastNumber_ = 0;  ///< of the newest segment
+  uint32_t lastNumber_ = 0;  ///< number of the newest segment
   bool hasFolder_ = false;
   std::vector<SegmentSummary> finished_;
 };

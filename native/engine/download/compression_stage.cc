@@ -15,8 +15,8 @@ struct CompressionStage::Job {
 
   State state = State::kWaiting;
   std::vector<SlabPtr> raw;
-  std::vector<SlabPtr> out;  ///< in order; without those that stayed empty, once done
-  BodyPart summary;          ///< of all packets, without a slab
+  std::vector<SlabPtr> out;  ///< in order; once done, without empty ones
+  BodyPart summary;          ///< totals of all packets, without a slab
   std::optional<Error> error;
 };
 

@@ -19,7 +19,7 @@ namespace capfleet {
 struct BodyPart {
   SlabPtr slab;
   uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< of those packets, as PCAP records before compression
+  uint64_t bytes = 0;  ///< size of these packets as PCAP records before compression
   int64_t firstNs = 0;
   int64_t lastNs = 0;
   uint64_t excluded = 0;  ///< packets that were read before the last of those, and left out

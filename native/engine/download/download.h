@@ -48,16 +48,17 @@ struct DownloadOptions {
   std::shared_ptr<CheckedBlocks> checkedBlocks;
   bool toMicroseconds = false;
   Compression compression;
-  uint32_t emptyLinkTypeWord = 1;  ///< of the file header when no segment is given
+  uint32_t emptyLinkTypeWord = 1;  ///< for the file header if no segment is given
   /// Bytes of the store per scan of a thread, and per planning window; tests make them small.
   uint64_t scanBytes = kSliceBytes;
   uint64_t windowBytes = kWindowBytes;
 };
 
 struct DownloadTotals {
-  uint64_t packets = 0;         ///< handed out, or left out by `afterBytes`
-  uint64_t bytes = 0;           ///< of those, as PCAP records before compression
-  uint64_t skippedPackets = 0;  ///< of `packets`: wholly before `afterBytes`, so not handed out
+  uint64_t packets = 0;  ///< handed out, or left out by `afterBytes`
+  uint64_t bytes = 0;    ///< size of these packets as PCAP records before compression
+  uint64_t skippedPackets =
+      0;  ///< those of `packets` wholly before `afterBytes`, thus not delivered
   uint64_t outputBytes = 0;
   /// In the range, before the filter, including those of passedBlocks; not those that were skipped
   /// unread because of `afterBytes`.
@@ -66,7 +67,7 @@ struct DownloadTotals {
   /// Read before the last of `packets`, and outside the range or left out by a filter. Packets of
   /// passedBlocks count once all of their slice has been returned.
   uint64_t excludedPackets = 0;
-  uint64_t passedBlocks = 0;   ///< not read, as no packet of them passes the filter
+  uint64_t passedBlocks = 0;   ///< not read, because none of their packets passes the filter
   uint64_t corruptBlocks = 0;  ///< left out, as far as they were read
   std::optional<int64_t> firstNs;
   std::optional<int64_t> lastNs;
@@ -150,8 +151,8 @@ class Download : public std::enable_shared_from_this<Download> {
   /// These four belong to the thread that pumps.
   std::vector<PacketBatch> group_;  ///< being collected
   OutputLimit limit_;
-  uint64_t bytesToSkip_;  ///< of the next records, before compression
-  bool isCut_ = false;    ///< by the limit; nothing more is taken from the scan
+  uint64_t bytesToSkip_;  ///< left to skip in the next records, before compression
+  bool isCut_ = false;    ///< cut by the limit; nothing more is taken from the scan
 
   mutable std::mutex mutex_;
   bool isPumping_ = false;

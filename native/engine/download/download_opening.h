@@ -37,7 +37,8 @@ class DownloadOpening {
   PlannedSlices planned_;
   std::optional<SliceSkip> skip_;
   uint64_t corruptBlocks_ = 0;
-  uint64_t heldBytes_ = uint64_t{1} << 20;  ///< of the download: indexes and plans, then entries
+  uint64_t heldBytes_ = uint64_t{1}
+                        << 20;  ///< memory of the download: indexes and plans, then entries
 };
 
 /// Runs all steps of an opening.

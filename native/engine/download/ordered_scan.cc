@@ -11,15 +11,15 @@ namespace capfleet {
 /// posted or running, or it is waiting, or it is done.
 struct OrderedScan::ActiveSlice {
   std::shared_ptr<const SlicePlan> plan;
-  Slice slice;  ///< of the plan; from its first step on without the blocks that are passed over
+  Slice slice;  ///< from the plan; skipped blocks are removed in the first step
   size_t inputs = 0;
-  int64_t endNs = 0;  ///< as for SliceScan, and so is maxSpanNs
+  int64_t endNs = 0;  ///< same as for SliceScan, like maxSpanNs
   std::optional<int64_t> maxSpanNs;
   std::optional<SliceScan> scan;   ///< made by its first step
   PacketBatch batch;               ///< being filled; without a slab between batches
   std::deque<PacketBatch> filled;  ///< not yet taken
   uint64_t passed = 0;             ///< packets of the blocks that are passed over
-  uint64_t excluded = 0;           ///< behind the last batch, once done
+  uint64_t excluded = 0;           ///< excluded after the last batch, once done
   bool isWaiting = false;          ///< for a slab
   bool isDone = false;
   std::optional<Error> error;

@@ -23,7 +23,7 @@ struct OrderedScanOptions {
 /// What a scan reads, in time order.
 struct PlannedSlices {
   std::shared_ptr<const SlicePlan> first;  ///< may be null
-  size_t firstSlice = 0;                   ///< of it; those before it are passed over
+  size_t firstSlice = 0;                   ///< first slice of it; those before it are skipped
   /// Produces the plans that follow; null: there are none.
   std::unique_ptr<WindowPlanner> rest;
 };
@@ -103,7 +103,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   uint32_t slabsInUse_ = 0;
   std::optional<int64_t> limitNs_;  ///< known once maxSpanNs has a first packet
   std::optional<Error> error_;
-  uint64_t excluded_ = 0;  ///< by slices that are done, behind the last batch taken
+  uint64_t excluded_ = 0;  ///< excluded by finished slices after the last batch taken
   ScanCounts counts_;
 };
 

@@ -12,7 +12,7 @@ namespace capfleet {
 class OutputLimit {
  public:
   struct Limits {
-    std::optional<uint64_t> bytes;  ///< of the PCAP before compression, its file header included
+    std::optional<uint64_t> bytes;  ///< PCAP bytes before compression, including the file header
     std::optional<uint64_t> packets;
   };
 

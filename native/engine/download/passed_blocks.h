@@ -24,7 +24,7 @@ class PassedBlocks {
 
   struct Rest {
     Slice slice;        ///< without the blocks that are passed over
-    ScanCounts passed;  ///< what they hold: it counts as looked at, as if it had been read
+    ScanCounts passed;  ///< their content, which counts as if it had been read
   };
   /// The rest of the slice that must be read. Packets shared by two slices count with the first.
   Rest leaveOut(const SlicePlan& plan, const Slice& slice);

@@ -49,13 +49,13 @@ class ReorderWindow {
  private:
   struct Held {
     int64_t nicNs;
-    size_t offset;  ///< in bytes_
+    size_t offset;  ///< offset in bytes_
     size_t length;
     bool isInside;
   };
   struct Entry {
     int64_t timeNs;
-    uint64_t number;  ///< of add(): records with the same time keep their order
+    uint64_t number;  ///< call number of add(): records with equal times keep their order
   };
   static bool isAfter(const Entry& a, const Entry& b);
 
@@ -67,7 +67,7 @@ class ReorderWindow {
   bool isNextInRun() const;
 
   Limits limits_;
-  const uint64_t ringMask_;           ///< of held_ and run_, whose sizes are a power of two
+  const uint64_t ringMask_;           ///< mask for held_ and run_, whose sizes are a power of two
   std::unique_ptr<uint8_t[]> bytes_;  ///< a ring; each record is in one piece
   std::unique_ptr<Held[]> held_;      ///< a ring of records oldest_ to end_
   /// Most records arrive in order: a ring of entries, each not before its predecessor.
@@ -75,7 +75,7 @@ class ReorderWindow {
   uint64_t runBegin_ = 0;
   uint64_t runEnd_ = 0;
   std::vector<Entry> heap_;  ///< the others
-  uint64_t oldest_ = 0;      ///< number of the oldest record inside; end_ when there is none
+  uint64_t oldest_ = 0;      ///< number of the oldest record inside; end_ if empty
   uint64_t end_ = 0;         ///< number of the next record
   int64_t latestNs_;         ///< the latest time that came out so far
   uint64_t latePackets_ = 0;

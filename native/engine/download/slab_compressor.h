@@ -40,8 +40,8 @@ uint32_t groupsAtOnce(const Compression& compression, unsigned threads);
 
 /// How a stream is divided into groups.
 struct GroupLimits {
-  uint32_t slabs;   ///< A group has so many slabs at most.
-  uint32_t atOnce;  ///< So many groups are compressed at the same time.
+  uint32_t slabs;   ///< maximum slabs in a group
+  uint32_t atOnce;  ///< number of groups compressed concurrently
 };
 
 /// The limits with which one stream is compressed as small and fast as possible.

@@ -20,7 +20,7 @@ namespace capfleet {
 struct PlannedBlock {
   BlockEntry entry;
   uint32_t segment;  ///< index into SlicePlan::segments
-  uint32_t number;   ///< in the segment's index
+  uint32_t number;   ///< number in the segment's index
 };
 
 /// Consecutive blocks of one stream, each starting no earlier than the previous one ends. A stream

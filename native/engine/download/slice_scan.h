@@ -70,12 +70,12 @@ class SliceScan {
     const Run* run;
     uint32_t nextBlock;  ///< the one loaded, or the next to load
     uint32_t endBlock;
-    uint32_t sharedBlock;  ///< the slice before reads this one too; kNoBlock if there is none
+    uint32_t sharedBlock;  ///< also read by the previous slice; kNoBlock if there is none
     std::shared_ptr<SegmentFile> file;
     uint32_t fileSegment = 0;
     std::unique_ptr<LoadedBlock> block;  ///< or a piece of it
     uint32_t position = 0;               ///< next record of `block`
-    uint32_t nextRecord = 0;   ///< of the next block: the first behind what was loaded of it
+    uint32_t nextRecord = 0;   ///< in the next block: the first record after what was loaded
     int64_t nextRecordNs = 0;  ///< its timestamp, where it is neither the first nor the end
   };
 
@@ -116,7 +116,7 @@ class SliceScan {
   PacketFilter filter_;
   VendorTimeStage* const vendorTimes_;  ///< null in NIC time
   std::vector<Input> inputs_;
-  const std::optional<size_t> pieceBytes_;  ///< what an input may hold; none: a whole block
+  const std::optional<size_t> pieceBytes_;  ///< maximum an input may hold; empty: a whole block
   MergeTree tree_;
   uint64_t bytesSincePause_ = 0;
 };

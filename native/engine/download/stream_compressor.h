@@ -68,7 +68,7 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   std::shared_ptr<CompressionStage> stage_;
   std::vector<PacketBatch> group_;  ///< being filled
   bool hasSubmitted_ = false;
-  std::atomic<uint32_t> rawSlabs_ = 0;  ///< in group_ and in the stage
+  std::atomic<uint32_t> rawSlabs_ = 0;  ///< raw slabs in group_ and in the stage
 
   std::mutex mutex_;
   std::deque<SlabPtr> valid_;  ///< the parts that the consumer may look at

@@ -48,7 +48,7 @@ class VendorTimeStage {
   const std::optional<int64_t> maxSpanNs_;
   VendorClock clock_;
   ReorderWindow window_;
-  std::optional<int64_t> timeNs_;  ///< of the record that comes next, once the clock has seen it
+  std::optional<int64_t> timeNs_;  ///< time of the next record, once the clock has seen it
   std::optional<int64_t> firstNs_;
   bool hasEnded_ = false;
 };

@@ -37,7 +37,7 @@ class WindowPlanner {
   WindowPlanner(std::vector<StreamSegments> streams, WindowOptions options);
 
   struct Step {
-    std::shared_ptr<const SlicePlan> plan;  ///< of the next window; null: it is not done yet
+    std::shared_ptr<const SlicePlan> plan;  ///< plan of the next window; null = not finished yet
     /// Blocks that are lost because their index is damaged, in the segments that this step read.
     uint64_t corruptBlocks = 0;
     bool isFinished = false;  ///< no further plan comes, after the one of this step
@@ -78,10 +78,10 @@ class WindowPlanner {
   std::vector<Place> growing_;               ///< whose indexes are still to be read
   std::vector<OpenSegment> grown_;           ///< whose indexes have been
   std::optional<std::vector<Place>> order_;  ///< all that reach into the range, by smallest time
-  size_t next_ = 0;                          ///< of `order_`: the first that no window has reached
+  size_t next_ = 0;  ///< index in `order_`: the first that no window has reached
   int64_t windowBeginNs_;
   std::optional<int64_t> windowEndNs_;  ///< chosen; its segments are being opened
-  size_t windowEnd_ = 0;                ///< of `order_`: behind the last segment of the window
+  size_t windowEnd_ = 0;                ///< index in `order_`: after the last segment of the window
   std::vector<OpenSegment> open_;       ///< by place
 };
 

@@ -76,8 +76,8 @@ class ZstdCompressor final : public SlabCompressor {
   }
 
   const std::unique_ptr<ZSTD_CCtx, Free> context_;
-  std::span<const SlabPtr> out_;  ///< of the call in progress
-  size_t slab_ = 0;               ///< of those, the one being filled
+  std::span<const SlabPtr> out_;  ///< output of the call in progress
+  size_t slab_ = 0;               ///< index of the slab being filled
 };
 
 }  // namespace

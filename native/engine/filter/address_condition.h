@@ -45,7 +45,7 @@ class AddressCondition {
     bool accepts = false;
     uint32_t onTrue;  ///< steps_.size() when it cannot
     uint32_t onFalse;
-    std::optional<AddressWord> onTrueOnly;  ///< what a packet must bear to go on there
+    std::optional<AddressWord> onTrueOnly;  ///< what a packet must contain to continue there
   };
   friend class ConditionFinder;
 

@@ -184,7 +184,7 @@ class Emitter {
 
   const std::span<const BpfInstruction> program_;
   std::vector<uint8_t> code_;
-  std::vector<size_t> starts_;  ///< of each instruction's code
+  std::vector<size_t> starts_;  ///< start offset of each instruction's code
   std::vector<Jump> jumps_;
 };
 

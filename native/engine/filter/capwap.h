@@ -11,7 +11,7 @@ namespace capfleet {
 
 /// Where the frame of a station begins.
 struct CapwapFrame {
-  size_t offset;  ///< in the packet; may lie behind its end
+  size_t offset;  ///< offset in the packet; may be past its end
   bool isWlan;    ///< IEEE 802.11, else Ethernet
 };
 

@@ -455,7 +455,7 @@ class Peeler {
   }
 
   const uint8_t* bytes_;
-  size_t end_;  ///< of the captured bytes, or of the innermost IP packet if that ends before
+  size_t end_;  ///< end of the captured bytes, or of the innermost IP packet if that is earlier
   Next next_ = Next::kEnd;
   size_t offset_ = 0;
   Frame frame_{};

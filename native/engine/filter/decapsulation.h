@@ -17,7 +17,7 @@ namespace capfleet {
 /// A frame as a filter sees it. Borrowed bytes.
 struct FilterView {
   std::span<const uint8_t> captured;
-  uint32_t originalLength;  ///< what the filter sees as `len`
+  uint32_t originalLength;  ///< `len` in filters
 };
 
 /// Buffer for a frame that does not exist contiguously. One per thread or scan; reused for every

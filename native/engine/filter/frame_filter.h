@@ -12,7 +12,7 @@ namespace capfleet {
 /// The values are those of FRAME_FIELDS in download-options.ts.
 enum class FrameField : uint8_t {
   kCapturePort,
-  kA7130Device,        ///< of the last switch in the chain
+  kA7130Device,        ///< device of the last switch in the chain
   kA7130SourceDevice,  ///< of the first
   kA7130SourcePort,    ///< of the first
   kC3550SourcePort,

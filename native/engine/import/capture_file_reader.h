@@ -30,7 +30,7 @@ struct CaptureRecord {
 };
 
 struct ReadDamage {
-  uint64_t offset = 0;  ///< where the first record begins that could not be read
+  uint64_t offset = 0;  ///< offset of the first unreadable record
   std::string message;
 };
 

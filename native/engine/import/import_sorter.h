@@ -44,7 +44,7 @@ class ImportSorter {
  private:
   struct Entry {
     int64_t timestampNs;
-    uint32_t offset;  ///< of the record in arena_; grows with the input, so it breaks ties
+    uint32_t offset;  ///< offset of the record in arena_; grows with the input, so it breaks ties
     bool operator<(const Entry& other) const {
       return timestampNs != other.timestampNs ? timestampNs < other.timestampNs
                                               : offset < other.offset;

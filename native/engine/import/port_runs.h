@@ -45,7 +45,7 @@ class PortRuns {
   std::vector<SortedRun> runs_;  ///< in input order
   uint32_t scratchRuns_ = 0;
   std::optional<SegmentWriter> writer_;
-  std::vector<SegmentSummary> segments_;  ///< of the run that ended last
+  std::vector<SegmentSummary> segments_;  ///< segments of the run that ended last
   int64_t lastNs_ = 0;
 };
 

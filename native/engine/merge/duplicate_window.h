@@ -19,7 +19,7 @@ class DuplicateWindow {
   struct Packet {
     std::span<const uint8_t> record;
     uint32_t input;
-    int64_t key;  ///< not smaller than that of the packet before
+    int64_t key;  ///< not smaller than the previous packet's
   };
 
   DuplicateWindow(int64_t spanNs, uint32_t linkTypeWord);
@@ -35,7 +35,7 @@ class DuplicateWindow {
     uint64_t hash;
     uint32_t bytes;
     uint32_t input;
-    uint64_t before;  ///< number of the packet before in the same chain; 0 = none
+    uint64_t before;  ///< number of the previous packet in the same chain, or 0
   };
 
   std::span<const uint8_t> payloadOf(std::span<const uint8_t> record) const;
@@ -43,7 +43,7 @@ class DuplicateWindow {
   const int64_t spanNs_;
   const bool isEthernet_;
   std::vector<Seen> seen_;        ///< a ring in the order in which they passed, chained by hash
-  std::vector<uint64_t> newest_;  ///< number of each chain's newest packet; 0 = none
+  std::vector<uint64_t> newest_;  ///< number of each chain's newest packet, or 0
   uint64_t added_ = 0;            ///< packets are numbered from 1 on
   uint64_t hash_ = 0;
 };

@@ -78,7 +78,7 @@ class MergeTree {
 
   uint32_t size_;
   Player winner_{};
-  std::vector<Player> losers_;  ///< by node; the first is not used
+  std::vector<Player> losers_;  ///< by node; the first is unused
 };
 
 /// Decides when it pays to call winnerStaysBelow() and take several records of the winner at once:

@@ -14,7 +14,7 @@
 namespace capfleet {
 
 struct RecordInputOptions {
-  bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
+  bool nanoseconds = true;  ///< unit of timestamp fractions; false = microseconds
   bool widens = false;      ///< fractions become nanoseconds
   bool bigEndian = false;   ///< byte order of the stream; records are little-endian in any case
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
@@ -25,18 +25,18 @@ struct RecordInputOptions {
 /// Packets at the end of those consumed: how many, and the hash of all of them in order.
 struct RecordMark {
   uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< of their records
+  uint64_t bytes = 0;  ///< bytes of their records
   uint64_t hash = 0;
 };
 
 /// What was consumed of an input. Times are in the unit of its fractions, since the epoch.
 struct RecordFigures {
   uint64_t packets = 0;
-  uint64_t bytes = 0;       ///< of records: 16-byte headers and captured bytes
+  uint64_t bytes = 0;       ///< record bytes: 16-byte headers and captured bytes
   uint64_t outOfOrder = 0;  ///< packets with an earlier timestamp than one before them
   int64_t firstTime = 0;
   int64_t lastTime = 0;  ///< the latest
-  RecordMark ties;       ///< the packets of the latest timestamp, when none was out of order
+  RecordMark ties;       ///< packets with the latest timestamp, if none was out of order
   RecordMark tail;       ///< the last packets; of 64 or more in one piece the last 64, or all
 };
 
@@ -125,7 +125,7 @@ class RecordInput {
   // Everything that a merge accesses for every record is in one cache line.
   alignas(kCacheLine) const uint8_t* next_ = nullptr;
   const uint8_t* end_ = nullptr;
-  uint32_t recordBytes_ = 0;  ///< of the whole record at next_; 0 = there is none
+  uint32_t recordBytes_ = 0;  ///< size of the whole record at next_, or 0
   uint32_t unitsPerSecond_;
   int64_t time_ = 0;
   int64_t lastTime_ = -1;
@@ -138,7 +138,7 @@ class RecordInput {
   /// End of what was passed. After end_ there may be the beginning of a record that was not
   /// rewritten.
   const uint8_t* segmentEnd_ = nullptr;
-  std::vector<uint8_t> partial_;  ///< of a record whose rest has not arrived
+  std::vector<uint8_t> partial_;  ///< start of a record whose rest has not arrived
   std::vector<uint8_t> joined_;   ///< a record that was partial, as a segment
   std::span<uint8_t> after_;      ///< the segment that follows joined_
   std::optional<uint32_t> impossibleLength_;
@@ -146,8 +146,8 @@ class RecordInput {
   int64_t firstTime_ = 0;
   RecordMark ties_;
   RecordMark tail_;
-  int64_t shownUnitNs_;  ///< of what is shown
-  int64_t unitNs_;       ///< of records
+  int64_t shownUnitNs_;  ///< unit of the shown records' timestamps
+  int64_t unitNs_;       ///< unit of the input's timestamps
   int64_t alignNs_;
   bool bigEndian_;
   bool rewritesTimes_;

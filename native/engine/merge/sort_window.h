@@ -30,7 +30,7 @@ class SortWindow {
  public:
   struct Limits {
     int64_t ns = kNanosPerSecond;
-    size_t bytes = size_t{4} << 20;  ///< of held records and what it takes to hold them
+    size_t bytes = size_t{4} << 20;  ///< limit of held records, including overhead
   };
 
   explicit SortWindow(const Limits& limits);
@@ -68,7 +68,7 @@ class SortWindow {
   uint64_t taken_ = 0;
   size_t heldBytes_ = 0;
   int64_t latestNs_ = 0;
-  std::vector<uint8_t> released_;  ///< what records_ shows
+  std::vector<uint8_t> released_;  ///< bytes that records_ refers to
   RecordInput records_;
 };
 

@@ -12,7 +12,7 @@ struct PacketView {
   std::span<const uint8_t> captured;
   uint32_t originalLength;
   int64_t nicNs;          ///< the stored timestamp: 0 <= nicNs < kTimestampEndNs
-  uint32_t linkTypeWord;  ///< of the packet's segment, FCS bits included
+  uint32_t linkTypeWord;  ///< link type word of the packet's segment, including FCS bits
   uint32_t stream;        ///< index of the download's stream
   uint32_t port;          ///< capture port
 };

@@ -36,7 +36,7 @@ class ErspanClock {
     auto operator<=>(const SessionKey&) const = default;
   };
   struct Session {
-    int64_t nicNs;  ///< of the first packet
+    int64_t nicNs;  ///< NIC time of the first packet
     uint32_t counter;
     std::optional<TickLength> tick;  ///< nullopt: too early to tell
   };

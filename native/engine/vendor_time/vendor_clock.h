@@ -18,7 +18,7 @@ enum class TimeSource {
   kA7130,           ///< vendorA7130: trailer of 16 bytes or more
   kA7150Overwrite,  ///< vendorA7150_overwrite: tick counter in place of the FCS
   kA7150Insert,     ///< vendorA7150_insert: tick counter in front of the FCS
-  kA7280Eth64,      ///< vendorA7280_eth64: header behind the MAC addresses
+  kA7280Eth64,      ///< vendorA7280_eth64: header after the MAC addresses
   kA7280Mac48,      ///< vendorA7280_mac48: source MAC address
   kErspan3,         ///< vendorB_erspan3: ERSPAN type III header
   kC3550,           ///< vendorB3550: trailer of 16 bytes
