@@ -228,7 +228,7 @@ function missingFiles(text: string, paths: readonly string[]): string[] {
     .filter((name) => !names.has(name) && !folders.has(name))
 }
 
-test('nothing but the fixed names lies at the top level', () => {
+test('only the fixed names are at the top level', () => {
   const names = new Set(files.map((path) => path.split('/')[0] ?? ''))
   assert.deepEqual(
     [...names].filter((name) => !TOP_LEVEL.has(name) && !name.startsWith('.')),
@@ -272,7 +272,7 @@ test('the page and the client of a gateway import nothing of Node.js, by way of 
   )
 })
 
-test('no file imports itself by way of others, types included', () => {
+test('no file imports itself through others, types included', () => {
   assert.deepEqual(circles(imports), [])
 })
 
@@ -367,7 +367,7 @@ describe('a planted mistake is seen', () => {
     assert.deepEqual(missingFiles(text, ['src/a/x.ts', 'src/b/y.ts']), ['src/b/gone.ts'])
   })
 
-  test('a folder that nobody tells of', () => {
+  test('a folder that is not described', () => {
     assert.deepEqual(
       unnamedFolders(['src/a/x.ts', 'src/b/y.ts', 'src/b/c/z.ts'], '| `src/a` | |\n| `src/b/c` | |'),
       ['src/b'],
@@ -439,7 +439,7 @@ test('every package has a checksum in the lock file, if capfleet may install it'
   )
 })
 
-test('no signal is made of others and of a time-out by AbortSignal.any()', () => {
+test('no signal is combined from others and a timeout by AbortSignal.any()', () => {
   const makers = sources.filter((path) => /AbortSignal\.any\([^)]*AbortSignal\.timeout/.test(read(path)))
   assert.deepEqual(makers, [], 'Node.js keeps such signals; src/shared/base/joined-signal.ts says why')
 })

@@ -14,7 +14,7 @@ const SLOW_BYTES_PER_SECOND = 100_000
 const PCAP_HEADER_BYTES = 24
 
 export function testDownloadsAndExports(stand: () => ConsoleStand): void {
-  test('a download that broke off goes on where it was cut', async () => {
+  test('a download that broke off continues where it was cut', async () => {
     const { page, world } = stand()
     const { line } = world.device('north')
     await show(page, `#/timeline?${WHOLE_RANGE}&Device=north`)
@@ -32,7 +32,7 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     assert.deepEqual(rest, whole.slice(-rest.length))
   })
 
-  test('a download that was given up goes on behind what somebody has of it', async () => {
+  test('a download that was given up continues after the part that a user has', async () => {
     const { page, world } = stand()
     const { line } = world.device('north')
     await show(page, `#/timeline?${WHOLE_RANGE}&Device=north`)
@@ -104,7 +104,7 @@ async function schedulesOf(world: ConsoleStand['world']): Promise<readonly unkno
 }
 
 export function testControl(stand: () => ConsoleStand): void {
-  test('captures start and stop on several devices at a time, and each device tells what it did', async () => {
+  test('captures start and stop on several devices at a time, and each device reports its result', async () => {
     const { page, world } = stand()
     const stateOf = async (name: 'east' | 'north') =>
       (await world.device(name).appliance.get('/sysmaster/capture_status')).json().State
@@ -123,7 +123,7 @@ export function testControl(stand: () => ConsoleStand): void {
     assert.deepEqual([await stateOf('east'), await stateOf('north')], ['idle', 'idle'])
   })
 
-  test('a token is made, told once, good, and no more when it is revoked', async () => {
+  test('a token is created, shown once, works, and stops working when it is revoked', async () => {
     const { page, url } = stand()
     await show(page, '#/access')
     await page.getByText('New token').click()
