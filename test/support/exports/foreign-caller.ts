@@ -89,7 +89,7 @@ export class ForeignCaller {
     return await this.judge(await this.take(path), right)
   }
 
-  /** Resumes a download that was cut and returns the whole; the client keeps `size` bytes of what it had. */
+  /** Resumes a download that was cut and judges the whole; the client keeps `size` bytes of what it had. */
   async resume(
     taken: Taken,
     { path, right, size = wholeSize(taken.body) }: { path: string; right: Buffer; size?: number },

@@ -67,7 +67,7 @@ function pcaps(): [string, Buffer][] {
 }
 
 function pcapngs(): [string, Buffer][] {
-  // Packets with equal times are all at one port: the order between ports is not the file's order.
+  // Packets with equal times go to the same port, because the order between ports is not the file's order.
   const onPorts = (ports: bigint, packets: readonly PcapRecord[]): PortRecord[] =>
     packets.map((packet) => ({ ...packet, port: Number(packet.ns % ports) }))
   const one = records('one-interface', mixedFrame, 40)
