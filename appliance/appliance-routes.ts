@@ -66,7 +66,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capf
 
 /** A change is made by GET, as in the API, and by the proper method, as on a gateway. */
 function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly ApplianceRoute[] {
-  if (endpoint.isChange !== true) return [{ ...endpoint, handler }]
+  if (endpoint.changes === undefined) return [{ ...endpoint, handler }]
   const method = endpoint.path === DEVICE_API.deleteCapture.path ? 'DELETE' : 'POST'
   const withoutBody: ApplianceHandler = (ctx, parts) => {
     refuseBody(ctx)
@@ -92,9 +92,9 @@ export function routeOf(method: string, path: string): ApplianceRoute {
   })
 }
 
-/** HEAD must not cause a change. */
-function methodsOf({ method, isChange }: ApplianceRoute): readonly string[] {
-  return method === 'GET' && isChange !== true ? ['GET', 'HEAD'] : [method]
+/** HEAD must have no effect. */
+function methodsOf({ method, changes }: ApplianceRoute): readonly string[] {
+  return method === 'GET' && changes === undefined ? ['GET', 'HEAD'] : [method]
 }
 
 async function answerAlive(ctx: ApplianceContext): Promise<void> {

@@ -1,7 +1,7 @@
 /** The appliance: a device's HTTP API over its store. */
 import type { RequestListener } from 'node:http'
 import { hasMachineCode } from '../native/addon.ts'
-import { authenticate, recognize } from '../src/shared/auth/authenticate.ts'
+import { admit } from '../src/shared/auth/authenticate.ts'
 import { LoginGate } from '../src/shared/auth/login-gate.ts'
 import { UsersFile } from '../src/shared/auth/users-file.ts'
 import { ConfigWatch } from '../src/shared/base/config-watch.ts'
@@ -18,8 +18,8 @@ import { registerCaptureMetrics } from './answers/capture-metrics.ts'
 import { registerMachineMetrics } from './answers/machine-metrics.ts'
 import { SegmentProfiles } from './answers/segment-profiles.ts'
 import { type ApplianceConfig, loadApplianceConfig } from './appliance-config.ts'
-import type { ApplianceContext, ApplianceParts } from './appliance-parts.ts'
-import { type ApplianceRoute, routeOf } from './appliance-routes.ts'
+import type { ApplianceParts } from './appliance-parts.ts'
+import { routeOf } from './appliance-routes.ts'
 import { registerCompileMetrics } from './compile/compile-metrics.ts'
 import { CompileQueue } from './compile/compile-queue.ts'
 import { FilterCompiler } from './compile/filter-compiler.ts'
@@ -146,29 +146,13 @@ async function createParts(
   }
 }
 
-/** Settings that open routes to callers without credentials. */
-const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
-
-async function admit(
-  ctx: ApplianceContext,
-  { scope }: ApplianceRoute,
-  users: UsersFile,
-  auth: ApplianceConfig['auth'],
-): Promise<void> {
-  if (scope === 'anyone') return recognize(ctx, { users })
-  if (scope !== 'system' && scope !== 'metrics') return authenticate(ctx, scope, { users })
-  const setting = OPENED_BY[scope]
-  if (auth[setting]) return recognize(ctx, { users })
-  await authenticate(ctx, 'device:read', { users }, `auth.${setting}`)
-}
-
 function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener {
   const { trustedProxies, hstsMaxAgeS } = parts.config.listen
   const app = createHttpApp({ ...parts, trustedProxies, hstsMaxAgeS })
   app.use(hideStorePath(parts.config.store, parts.log))
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
-    await admit(ctx, route, users, parts.config.auth)
+    await admit(ctx, route.scope, { users }, parts.config.auth)
     refuseMisspelt(route, ctx)
     await route.handler(ctx, parts)
   })

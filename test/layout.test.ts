@@ -97,7 +97,14 @@ const HOUSES: Readonly<Record<string, House>> = {
     ],
   },
   // It runs in browsers: it shares what a parameter is.
-  'src/console': { imports: ['src/shared/query', 'src/shared/contract', 'src/shared/pcap/pcap-sizes.ts'] },
+  'src/console': {
+    imports: [
+      'src/shared/query',
+      'src/shared/contract',
+      'src/shared/pcap/pcap-sizes.ts',
+      'src/shared/pcap/record-cursor.ts',
+    ],
+  },
   native: { imports: ['src/shared/base/error.ts', 'src/shared/pcap/pcap-sizes.ts'] },
   'src/shared': {
     imports: [],
@@ -217,6 +224,23 @@ function folderGuide(): string {
   const architecture = read('ARCHITECTURE.md')
   const from = architecture.indexOf('## Rooms')
   return architecture.slice(from, architecture.indexOf('\n## ', from + 1))
+}
+
+/** Files that may listen for an abort by hand: addAbortListener() does not do there. */
+const ABORT_LISTENERS: readonly string[] = [
+  // In browsers and wherever else there is no Node.js.
+  'src/console',
+  'src/client/gateway-client.ts',
+  // A signal that is aborted already counts before the next line, not in a microtask.
+  'src/shared/base/joined-signal.ts',
+  'src/gateway/device/device-connection.ts',
+  // A listener that stays on a signal of its own.
+  'appliance/recorder/conversations.ts',
+]
+
+/** Whether the file listens for an abort by hand: that forgets signals aborted before, and is undone in a second place. */
+function listensByHand(path: string, text: string): boolean {
+  return text.includes("addEventListener('abort'") && placeOf(path, ABORT_LISTENERS) === undefined
 }
 
 /** Paths and names of files, in backticks, that no file has. */
@@ -367,7 +391,14 @@ describe('a planted mistake is seen', () => {
     assert.deepEqual(missingFiles(text, ['src/a/x.ts', 'src/b/y.ts']), ['src/b/gone.ts'])
   })
 
-  test('a folder that is not described', () => {
+  test('a listener for an abort that is added by hand', () => {
+    const text = "signal.addEventListener('abort', stop, { once: true })"
+    assert.ok(listensByHand('src/gateway/x.ts', text))
+    assert.ok(!listensByHand('src/console/base/x.ts', text))
+    assert.ok(!listensByHand('src/gateway/x.ts', 'addAbortListener(signal, stop)'))
+  })
+
+  test('a folder that nobody tells of', () => {
     assert.deepEqual(
       unnamedFolders(['src/a/x.ts', 'src/b/y.ts', 'src/b/c/z.ts'], '| `src/a` | |\n| `src/b/c` | |'),
       ['src/b'],
@@ -439,7 +470,21 @@ test('every package has a checksum in the lock file, if capfleet may install it'
   )
 })
 
-test('no signal is combined from others and a timeout by AbortSignal.any()', () => {
+test('what listens for an abort does so by addAbortListener()', () => {
+  const own = sources.filter((path) => !path.startsWith('native/'))
+  assert.deepEqual(
+    own.filter((path) => listensByHand(path, read(path))),
+    [],
+  )
+  const listening = own.filter((path) => read(path).includes("addEventListener('abort'"))
+  assert.deepEqual(
+    ABORT_LISTENERS.filter((place) => !listening.some((path) => isWithin(path, place))),
+    [],
+    'these do not listen by hand any more',
+  )
+})
+
+test('no signal is made of others and of a time-out by AbortSignal.any()', () => {
   const makers = sources.filter((path) => /AbortSignal\.any\([^)]*AbortSignal\.timeout/.test(read(path)))
   assert.deepEqual(makers, [], 'Node.js keeps such signals; src/shared/base/joined-signal.ts says why')
 })

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 
@@ -45,7 +45,7 @@ export async function runHelper(
     isLate = true
     kill()
   }, limitMs)
-  signal.addEventListener('abort', kill, { once: true })
+  using _leave = addAbortListener(signal, kill)
   try {
     const { status, killedBy, output, message } = await resultOf(child, input)
     signal.throwIfAborted()
@@ -57,7 +57,6 @@ export async function runHelper(
   } finally {
     kill()
     clearTimeout(limit)
-    signal.removeEventListener('abort', kill)
   }
 }
 

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { LRUCache } from 'lru-cache'
 import { CapfleetError, secondsText } from '../../src/shared/base/error.ts'
 import type { LabelledCaller } from '../request/labelled-caller.ts'
@@ -125,14 +126,12 @@ export class CompileQueue {
     if (known !== undefined) return known
     const ticket: Ticket = { key, job, caller, settle: Promise.withResolvers() }
     this.#admit(ticket)
-    const leave = (): void => this.#leave(ticket, signal.reason)
     const giveUp = setTimeout(() => this.#giveUp(ticket), this.#settings.waitMs).unref()
-    signal.addEventListener('abort', leave, { once: true })
+    using _leave = addAbortListener(signal, () => this.#leave(ticket, signal.reason))
     try {
       return await ticket.settle.promise
     } finally {
       clearTimeout(giveUp)
-      signal.removeEventListener('abort', leave)
     }
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { orAborted } from '../../src/shared/base/or-aborted.ts'
 import type { CaptureReport } from '../link/capture-report.ts'
 
 export interface FlushState {
@@ -41,14 +42,7 @@ export class FlushWatch {
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined
     })
-    const left = Promise.withResolvers<never>()
-    const leave = (): void => left.reject(signal.reason)
-    signal.addEventListener('abort', leave, { once: true })
-    try {
-      return await Promise.race([this.#asking, left.promise])
-    } finally {
-      signal.removeEventListener('abort', leave)
-    }
+    return await orAborted(this.#asking, signal)
   }
 
   async #ask(): Promise<FlushState> {

@@ -2,6 +2,7 @@
  * The downloads single, timerange and splittime. Everything that can be wrong is detected before a slot is taken, and
  * the engine has begun before the status is sent.
  */
+import { addAbortListener } from 'node:events'
 import { type Chunk, Download } from '../../native/addon.ts'
 import type { DownloadOptions } from '../../native/download-options.ts'
 import { givenParameters } from '../../src/shared/contract/request-parameters.ts'
@@ -91,9 +92,8 @@ async function download(
   revoked?.throwIfAborted()
   // From now on the slot is released as soon as the client has left, or loses access.
   const release = () => held.dispose()
-  signal.addEventListener('abort', release, { once: true })
-  revoked?.addEventListener('abort', release, { once: true })
-  held.defer(() => revoked?.removeEventListener('abort', release))
+  held.use(addAbortListener(signal, release))
+  if (revoked !== undefined) held.use(addAbortListener(revoked, release))
   const firstChunk = await firstOf(engine, signal)
   writeHead(ctx, downloadHeaders({ ...prepared, agedOutBeforeNs }))
   const outcome = await sendDownload(ctx.res, {

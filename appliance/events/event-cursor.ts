@@ -1,3 +1,4 @@
+import { formatEvent } from '../../src/shared/http/server-sent-events.ts'
 import type { EventFeed } from './event-feed.ts'
 
 type Feed = Pick<EventFeed, 'newestId' | 'firstAfter'>
@@ -29,14 +30,10 @@ export class EventCursor {
     const { id, after, data } = event
     const isGap = after !== this.#seenId
     const gap = isGap
-      ? formatEvent('gap', { After: String(this.#seenId), Next: String(id), TS: data.TS })
+      ? formatEvent('gap', JSON.stringify({ After: String(this.#seenId), Next: String(id), TS: data.TS }))
       : ''
     this.#seenId = id
     this.#positionId = id
-    return `${gap}id: ${id}\n${formatEvent(data.Kind, data)}`
+    return gap + formatEvent(data.Kind, JSON.stringify(data), id)
   }
-}
-
-function formatEvent(name: string, data: Readonly<Record<string, unknown>>): string {
-  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }

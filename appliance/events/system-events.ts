@@ -4,17 +4,12 @@ import type { Caller } from '../../src/shared/base/caller.ts'
 import { EVENT_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
 import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import { answerLive } from '../../src/shared/http/live-answer.ts'
+import { eventTexts, formatEvent } from '../../src/shared/http/server-sent-events.ts'
 import { badParameter, quote } from '../../src/shared/query/query-parameters.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { EventCursor } from './event-cursor.ts'
 import { telemetryLines } from './system-telemetry.ts'
-
-/** Shorter than proxies allow a connection to be silent. */
-const KEEP_ALIVE_MS = 15_000
-/** The first bytes, which show the client at once that it is connected; it may reconnect after 2 s. */
-const GREETING = 'retry: 2000\n: events of capfleet\n\n'
-const KEEP_ALIVE = ': keep-alive\n\n'
 
 interface EventRequest {
   /** Number of the last event that the client has seen; undefined = it wants events from now on. */
@@ -29,7 +24,7 @@ export async function answerEvents(ctx: ApplianceContext, parts: ApplianceParts)
   await answerLive(parts, ctx, {
     caller: callerOf(ctx),
     contentType: 'text/event-stream',
-    texts: (signal) => eventTexts(parts, request, ctx.state.caller, signal),
+    texts: (signal) => deviceEvents(parts, request, ctx.state.caller, signal),
   })
 }
 
@@ -45,7 +40,7 @@ function parseHeader(text: string): number | undefined {
   throw badParameter('Last-Event-ID', `must be the id of an event, got ${quote(text)}`)
 }
 
-async function* eventTexts(
+async function* deviceEvents(
   parts: ApplianceParts,
   { seenId, hasTelemetry }: EventRequest,
   caller: Caller | undefined,
@@ -53,21 +48,14 @@ async function* eventTexts(
 ): AsyncGenerator<string> {
   using bell = new Bell()
   using _changes = parts.events.onChange(bell.ring)
-  signal.addEventListener('abort', bell.ring, { once: true })
   const cursor = new EventCursor(parts.events, seenId)
-  const isSilent = bell.every(KEEP_ALIVE_MS)
   const isTelemetryDue = hasTelemetry ? bell.every(parts.config.telemetry.intervalMs) : () => false
-  yield GREETING
-  while (!signal.aborted) {
-    for (let text = cursor.next(); text !== undefined && !signal.aborted; text = cursor.next()) yield text
-    if (isTelemetryDue()) yield telemetryEvents(parts, caller)
-    if (isSilent()) yield KEEP_ALIVE
-    await bell.wait()
-  }
+  const next = () => cursor.next() ?? (isTelemetryDue() ? telemetryEvents(parts, caller) : undefined)
+  yield* eventTexts({ title: 'events of capfleet', bell, next, signal })
 }
 
 function telemetryEvents(parts: ApplianceParts, caller: Caller | undefined): string {
   return telemetryLines(parts, caller)
-    .map((line) => `event: telemetry\ndata: ${line}\n\n`)
+    .map((line) => formatEvent('telemetry', line))
     .join('')
 }

@@ -1,4 +1,5 @@
-/** /api/v1/system/telemetry: the groups of the system status periodically, as one JSON line each. */
+/** /api/v1/system/telemetry: the groups of the system status again and again, one JSON line each. */
+import { addAbortListener } from 'node:events'
 import { Bell } from '../../src/shared/base/bell.ts'
 import type { Caller } from '../../src/shared/base/caller.ts'
 import { TELEMETRY_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
@@ -39,7 +40,7 @@ async function* telemetryTexts(
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   using bell = new Bell()
-  signal.addEventListener('abort', bell.ring, { once: true })
+  addAbortListener(signal, bell.ring)
   const isDue = bell.every(intervalMs)
   for (let sent = 1; !signal.aborted; sent++) {
     yield `${telemetryLines(parts, caller).join('\n')}\n`

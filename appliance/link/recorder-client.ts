@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import { realpath } from 'node:fs/promises'
 import { createConnection, type Socket } from 'node:net'
 import type { z } from 'zod'
@@ -103,13 +103,11 @@ export class RecorderClient {
   ): Promise<z.infer<Schema>> {
     watch.signal?.throwIfAborted()
     const socket = await connect(this.#storePath, socketName)
-    const cancel = (): void => void socket.destroy()
-    watch.signal?.addEventListener('abort', cancel, { once: true })
+    using _cancel = watch.signal && addAbortListener(watch.signal, () => socket.destroy())
     try {
       socket.write(`${toJson(request)}\n`)
       return schema.parse(await readResult(socket, watch))
     } finally {
-      watch.signal?.removeEventListener('abort', cancel)
       socket.destroy()
     }
   }

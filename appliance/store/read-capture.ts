@@ -61,7 +61,7 @@ export async function readCapture(
     isWhole,
     problems: lost,
   } = await readSegments(folder, {
-    state: found?.state,
+    record: found,
     isWritten,
   })
   const { revision = 0, ...record } =
@@ -72,7 +72,12 @@ export async function readCapture(
     table,
     position,
     format: 2,
-    isSound: problems.length === 0 && lost.length === 0 && isWhole && position?.isTorn === false,
+    isSound:
+      problems.length === 0 &&
+      lost.length === 0 &&
+      isWhole &&
+      position?.hasHeader === true &&
+      !position.isTorn,
     problems: [...problems, ...lost],
   }
 }
@@ -117,30 +122,41 @@ function newerOf({ record: main }: ReadRecord, { record: copy }: ReadRecord): Re
 
 async function readSegments(
   folder: string,
-  { state, isWritten }: { readonly state: CaptureRecord['state'] | undefined; readonly isWritten: boolean },
+  { record, isWritten }: { readonly record: CaptureRecord | undefined; readonly isWritten: boolean },
 ): Promise<Pick<ReadCapture, 'table' | 'position' | 'problems'> & { readonly isWhole: boolean }> {
-  const isActive = state === 'active'
+  const isActive = record?.state === 'active'
   const table = new SegmentTable()
   const path = join(folder, SEGMENT_LOG_NAME)
   const read = await readSegmentLog(path, table)
   const position = read === 'replaced' ? undefined : read
   // The log of a capture that has ended says so. One that does not was cut, or its recorder was killed just before.
-  const hasEnd = state !== 'closed' || table.isClosed
+  const hasEnd = record?.state !== 'closed' || table.isClosed
   const isWhole = position?.damagedEntries === 0 && hasEnd && (!position.isTorn || (isActive && isWritten))
-  if (isWhole) return { table, position, isWhole, problems: [] }
-  const lost = await reconcileWithDisk(table, folder, { isActive: isActive && position !== undefined })
+  if (isWhole) {
+    const problems = position.hasHeader ? [] : [`${path}: the header is damaged; no entry is`]
+    return { table, position, isWhole, problems }
+  }
+  const hasAllEntries = position?.damagedEntries === 0
+  const lost = await reconcileWithDisk(table, folder, {
+    isActive: isActive && position !== undefined,
+    hasAllEntries,
+    recorded: record,
+  })
   // A power loss may cut the last entry: then what it said is on the disk, and nothing is damaged.
-  if (position?.damagedEntries === 0) return { table, position, isWhole, problems: lost }
+  if (hasAllEntries && position.hasHeader) return { table, position, isWhole, problems: lost }
   const damage =
-    position === undefined
-      ? `${path} is missing or damaged`
-      : `${path}: ${position.damagedEntries} entries are damaged`
+    position === undefined ? `${path} is missing or damaged` : `${path}: ${damagedParts(position)} damaged`
   return {
     table,
     position,
     isWhole,
     problems: [`${damage}; the segments were read from the disk`, ...lost],
   }
+}
+
+function damagedParts({ hasHeader, damagedEntries }: LogPosition): string {
+  if (hasHeader) return `${damagedEntries} entries are`
+  return damagedEntries === 0 ? 'the header is' : `the header and ${damagedEntries} entries are`
 }
 
 async function hasSegments(folder: string): Promise<boolean> {

@@ -21,6 +21,8 @@ export interface LogPosition {
   readonly inode: bigint
   /** Where the entry after the last one stands. */
   readonly end: number
+  /** False: the header is damaged. It says the same in every log, so nothing is lost with it. */
+  readonly hasHeader: boolean
   /** Entries that cannot be read. What they said must be found on the disk. */
   readonly damagedEntries: number
   /** The last entry is not whole: it is just being written, or a power loss or damage has cut it. */
@@ -38,7 +40,8 @@ export function logHeader(): Buffer {
 
 /**
  * Takes what the log has after `from` into the table. Returns 'replaced', and takes nothing, when `from` is of another
- * file: the caller begins again with an empty table. Returns undefined where there is no log, or its header is damaged.
+ * file: the caller begins again with an empty table. Returns undefined where there is no log, none of it is readable, or it
+ * has a version that is not known.
  */
 export async function readSegmentLog(
   path: string,
@@ -55,17 +58,34 @@ export async function readSegmentLog(
   const read = bytes.subarray(0, bytesRead)
   if (from !== undefined) {
     const { length, damaged, isTorn } = takeEntries(read, start, table)
-    return { inode: ino, end: start + length, damagedEntries: from.damagedEntries + damaged, isTorn }
+    return {
+      inode: ino,
+      end: start + length,
+      hasHeader: from.hasHeader,
+      damagedEntries: from.damagedEntries + damaged,
+      isTorn,
+    }
   }
-  if (!isHeader(read)) return undefined
+  const header = headerState(read)
+  if (header === 'of another version') return undefined
   const { length, damaged, isTorn } = takeEntries(read.subarray(LOG_HEADER_BYTES), LOG_HEADER_BYTES, table)
-  return { inode: ino, end: LOG_HEADER_BYTES + length, damagedEntries: damaged, isTorn }
+  // An entry is valid only where it was written, in a log of this version.
+  if (header === 'damaged' && length === 0) return undefined
+  return {
+    inode: ino,
+    end: LOG_HEADER_BYTES + length,
+    hasHeader: header === 'whole',
+    damagedEntries: damaged,
+    isTorn,
+  }
 }
 
-function isHeader(bytes: Buffer): boolean {
-  if (bytes.length < LOG_HEADER_BYTES || !bytes.subarray(0, MAGIC.length).equals(MAGIC)) return false
+function headerState(bytes: Buffer): 'whole' | 'damaged' | 'of another version' {
+  if (bytes.length < LOG_HEADER_BYTES) return 'damaged'
   const [state] = checkLogEntries(bytes.subarray(0, LOG_HEADER_BYTES), 0)
-  return state === EntryState.undamaged && bytes.readUInt32LE(8) === VERSION
+  if (state !== EntryState.undamaged) return 'damaged'
+  const isOurs = bytes.subarray(0, MAGIC.length).equals(MAGIC) && bytes.readUInt32LE(8) === VERSION
+  return isOurs ? 'whole' : 'of another version'
 }
 
 /**

@@ -39,6 +39,15 @@ export async function segmentsOnDisk(captureFolder: string, port: number): Promi
   return [...places.values()].sort((a, b) => a.number - b.number)
 }
 
+/** What is known beside the table. */
+interface LogKnowledge {
+  readonly isActive: boolean
+  /** Every entry of the log was read, but perhaps the last one. */
+  readonly hasAllEntries: boolean
+  /** [startNs, endNs) held the packets, as far as the record of the capture tells. */
+  readonly recorded: { readonly startNs: bigint; readonly endNs: bigint } | undefined
+}
+
 /**
  * Brings a table of a log that has damaged entries in line with the disk: segments that it lacks are measured and added.
  * One that has no files at the front of its port was removed and is forgotten; any other one that cannot be measured
@@ -48,12 +57,12 @@ export async function segmentsOnDisk(captureFolder: string, port: number): Promi
 export async function reconcileWithDisk(
   table: SegmentTable,
   captureFolder: string,
-  { isActive }: { readonly isActive: boolean },
+  knowledge: LogKnowledge,
 ): Promise<readonly string[]> {
   const problems: string[] = []
   const known = table.ports.map(({ port }) => port)
   for (const port of new Set([...known, ...(await portsOnDisk(captureFolder))])) {
-    problems.push(...(await reconcilePort(table, captureFolder, { port, isActive })))
+    problems.push(...(await reconcilePort(table, captureFolder, { port, ...knowledge })))
   }
   return problems
 }
@@ -61,13 +70,17 @@ export async function reconcileWithDisk(
 async function reconcilePort(
   table: SegmentTable,
   captureFolder: string,
-  { port, isActive }: { readonly port: number; readonly isActive: boolean },
+  { port, isActive, hasAllEntries, recorded }: LogKnowledge & { readonly port: number },
 ): Promise<readonly string[]> {
   const problems: string[] = []
   const lastKnown = table.portOf(port)?.lastNumber ?? 0
-  const places = (await segmentsOnDisk(captureFolder, port)).filter(
-    ({ number }) => !isActive || number <= lastKnown,
+  const places = (await segmentsOnDisk(captureFolder, port)).filter(({ number }) =>
+    number > lastKnown ? !isActive : !isRemoved(number),
   )
+  /** The log has its removal; its files may be there still. */
+  function isRemoved(number: number): boolean {
+    return hasAllEntries && table.portOf(port)?.find(number) === undefined
+  }
   const firstOnDisk = places[0]?.number ?? Number.POSITIVE_INFINITY
   for (let oldest = table.portOf(port)?.oldest; oldest !== undefined && oldest.number < firstOnDisk; ) {
     table.forget(port, oldest.number)
@@ -79,26 +92,23 @@ async function reconcilePort(
     const found = await measuredUnlessDamaged(captureFolder, port, place)
     if (typeof found === 'string') {
       problems.push(found)
-      table.apply(damagedEntry(table.portOf(port), { ...place, port }))
-    } else if (found !== undefined) table.apply(found)
-    else if (missing.has(place.number) || (await isLost(captureFolder, port, { place, firstOnDisk }))) {
+      table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
+    } else if (found !== undefined) {
+      if (found.packets === 0n) problems.push(packetless(segmentPath(captureFolder, port, place)).message)
+      table.apply(found)
+    } else if (missing.has(place.number) || (await hadPackets(captureFolder, port, place))) {
       problems.push(`segment ${place.number} of port ${port} is missing`)
-      table.apply(damagedEntry(table.portOf(port), { ...place, port }))
+      table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
     }
   }
   return problems
 }
 
 /**
- * Whether a segment without packets had some that were not removed: removal takes the oldest segment first, and of each the
- * packets first.
+ * Whether a segment without packets has an index of some. Of one that is being removed that is so for a moment: where the
+ * log no longer tells, it counts as lost.
  */
-async function isLost(
-  captureFolder: string,
-  port: number,
-  { place, firstOnDisk }: { readonly place: SegmentPlace; readonly firstOnDisk: number },
-): Promise<boolean> {
-  if (place.number === firstOnDisk) return false
+async function hadPackets(captureFolder: string, port: number, place: SegmentPlace): Promise<boolean> {
   return (await sizeOfFile(`${segmentPath(captureFolder, port, place)}.idx`)) > INDEX_HEADER_BYTES
 }
 
@@ -120,12 +130,18 @@ function missingNumbers(
 /** A segment of which nothing can be said but that it was recorded after the one before and before the next one. */
 function damagedEntry(
   known: PortSegments | undefined,
-  { port, number, isFlat }: SegmentPlace & { readonly port: number },
+  {
+    port,
+    number,
+    isFlat,
+    recorded,
+  }: SegmentPlace & Pick<LogKnowledge, 'recorded'> & { readonly port: number },
 ): LogEntry {
   const after = known?.after(number)
   const before = known?.before(number)
-  const minNs = before?.maxNs ?? after?.minNs ?? 0n
-  const maxNs = after?.minNs ?? minNs
+  const lastNs = recorded && recorded.endNs > recorded.startNs ? recorded.endNs - 1n : recorded?.startNs
+  const minNs = before?.maxNs ?? recorded?.startNs ?? after?.minNs ?? 0n
+  const maxNs = after?.minNs ?? lastNs ?? minNs
   const { linkType = 1, snaplen = 0 } = before ?? after ?? {}
   return {
     kind: LogEntryKind.finished,
@@ -169,7 +185,8 @@ export async function measuredEntry(
   if ((await sizeOfFile(`${path}.pcap`)) <= PCAP_HEADER_BYTES) return undefined
   try {
     const extent = await measureFinishedSegment(path)
-    if (extent.packets === 0n) throw packetless(path)
+    // Marked blocks keep their times.
+    if (extent.packets === 0n && extent.minNs > extent.maxNs) throw packetless(path)
     const entry = entryOf(extent, { ...place, port })
     const flags = entry.flags | (extent.damagedBlocks > 0n ? SegmentFlag.damaged : 0)
     return { ...entry, flags, sideBytes: await sideBytesOf(path) }

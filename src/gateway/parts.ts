@@ -24,6 +24,7 @@ import { shuttingDown } from './lease/lease-failure.ts'
 import { publishDeviceUse } from './lease/lease-metrics.ts'
 import type { LeaseScheduler } from './lease/lease-scheduler.ts'
 import { openAudit } from './open-audit.ts'
+import { openDownloads } from './open-downloads.ts'
 import { openExports } from './open-exports.ts'
 import { openFleet, planRoster } from './open-fleet.ts'
 import { openGatewayRedis } from './open-redis.ts'
@@ -32,10 +33,9 @@ import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
 import { SharedClock } from './redis/shared-clock.ts'
+import type { ExportHandling } from './routes/exports/exports-parts.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
-import { DownloadOutcomes } from './serve/download-outcomes.ts'
-import { ReceiptStore } from './serve/receipt-store.ts'
-import { RunningDownloads } from './serve/running-downloads.ts'
+import type { GatewayLimits } from './routes/request/request-parts.ts'
 
 export interface OwnedParts extends AsyncDisposable {
   readonly parts: GatewayParts
@@ -74,13 +74,8 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const clock = building.use(await SharedClock.start({ redis, keyPrefix, metrics, log }))
   await audit.expireBy(clock)
   const tokens = await openTokens(config, { users, redis, clock, metrics, log }, building)
-  const leases = await joinScheduler(config, {
-    redis,
-    fleet,
-    metrics,
-    log,
-    sole: isPrivate(config.redis),
-  })
+  const sole = isPrivate(config.redis)
+  const leases = await joinScheduler(config, { redis, fleet, metrics, log, sole })
   building.defer(() => leases.close())
   publishDeviceUse(leases, () => fleet.devices.map(({ name }) => name), metrics)
   // Created after the leases, so that it ends before them: no lease is returned while its stream is open.
@@ -89,11 +84,9 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
   await owner.configure(roster)
   watchShared(config, { redis, fleet, metrics, log }, building)
-  const exports = await openExports(config, configPath, { redis, clock, log }, building)
-  publishExports(exports.store, () => leases.reachable, metrics)
-  const changes = building.use(new ExportChanges({ redis, store: exports.store, log }))
-  const receipts = building.use(openReceipts(config, redis, metrics, log))
-  const running = new RunningDownloads()
+  const exportParts = { redis, clock, leases, metrics, log }
+  const exports = await openExportHandling(config, configPath, exportParts, building)
+  const downloads = openDownloads(config, { leases, fleet, audit, redis, metrics, log }, building)
   const draining = new AbortController()
   const parts: GatewayParts = {
     fleet,
@@ -114,40 +107,9 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     isInsecure: isInsecure(config.listen),
     trustedProxies: config.listen.trustedProxies,
     hstsMaxAgeS: config.listen.hstsMaxAgeS,
-    limits: {
-      ...config.downloads,
-      probeTimeoutMs: config.control.probeTimeoutMs,
-      controlTimeoutMs: config.control.timeoutMs,
-      anonymousSystem: config.auth.anonymousSystem,
-      anonymousMetrics: config.auth.anonymousMetrics,
-      listEntriesMax: config.control.listEntriesMax,
-      timeZone: config.timeZone,
-      tsModeAliases: config.tsModeAliases,
-    },
-    downloads: {
-      leases,
-      fleet,
-      metrics: new DownloadOutcomes(metrics, () => running.count - leases.own.waiting),
-      running,
-      receipts,
-      audit,
-      log,
-      startTimeoutMs: config.downloads.startTimeoutMs,
-      retryPauseMs: config.downloads.retryPauseMs,
-      clientIdleTimeoutMs: config.downloads.clientIdleTimeoutMs,
-      parkAfterMs: config.downloads.parkAfterMs,
-      slowAfterMs: config.downloads.slowAfterMs,
-      parkedIdleTimeoutMs: config.downloads.parkedIdleTimeoutMs,
-    },
-    exports: {
-      ...exports,
-      changes,
-      records: new SharedAnswers(RECORD_KEPT_MS),
-      followers: new LiveLimit(EXPORT_FOLLOWERS),
-      isEnabled: config.exports.enabled,
-      perUserMax: config.exports.perUserMax,
-      devicesMax: config.exports.devicesMax,
-    },
+    limits: limitsOf(config),
+    downloads,
+    exports,
   }
   const owned = building.move()
   const drain = () => {
@@ -192,23 +154,52 @@ function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonl
 /** A program may wait for many exports at once, and each costs little. */
 const EXPORT_FOLLOWERS = { clientsMax: 1_024, callerClientsMax: 128 }
 
+/** `owner` ends what is opened. Fails with bad-config. */
+async function openExportHandling(
+  config: GatewayConfig,
+  configPath: string,
+  { redis, clock, leases, metrics, log }: ExportHandlingParts,
+  owner: AsyncDisposableStack,
+): Promise<ExportHandling> {
+  const exports = await openExports(config, configPath, { redis, clock, log }, owner)
+  publishExports(exports.store, () => leases.reachable, metrics)
+  const { enabled, perUserMax, devicesMax } = config.exports
+  return {
+    ...exports,
+    changes: owner.use(new ExportChanges({ redis, store: exports.store, log })),
+    records: new SharedAnswers(RECORD_KEPT_MS),
+    followers: new LiveLimit(EXPORT_FOLLOWERS),
+    isEnabled: enabled,
+    perUserMax,
+    devicesMax,
+  }
+}
+
+interface ExportHandlingParts {
+  readonly redis: RedisTarget
+  readonly clock: SharedClock
+  readonly leases: LeaseScheduler
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+function limitsOf({ downloads, control, auth, timeZone, tsModeAliases }: GatewayConfig): GatewayLimits {
+  return {
+    ...downloads,
+    probeTimeoutMs: control.probeTimeoutMs,
+    controlTimeoutMs: control.timeoutMs,
+    anonymousSystem: auth.anonymousSystem,
+    anonymousMetrics: auth.anonymousMetrics,
+    listEntriesMax: control.listEntriesMax,
+    timeZone,
+    tsModeAliases,
+  }
+}
+
 function openLive({ events }: GatewayConfig, metrics: Metrics): LiveLimit {
   const live = new LiveLimit(events)
   metrics.gauge('event_clients', 'Clients that follow /v1/events', [], (gauge) => gauge.set(live.used))
   return live
-}
-
-function openReceipts(config: GatewayConfig, redis: RedisTarget, metrics: Metrics, log: Log): ReceiptStore {
-  const receipts = new ReceiptStore({
-    redis,
-    keyPrefix: config.redis.keyPrefix,
-    perUserMax: config.downloads.receiptsPerUserMax,
-    log,
-  })
-  metrics.gauge('receipts_pending', 'Receipts that are not stored in Redis yet', [], (gauge) =>
-    gauge.set(receipts.pending),
-  )
-  return receipts
 }
 
 async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {

@@ -1,6 +1,6 @@
 /** A job in a process of its own: its request, its answer, and what its end without an answer means. */
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import type { SpanJob, WriteJob, WritingJob } from '../gateway/export/export-jobs.ts'
 
 /** Plain JSON. */
@@ -23,23 +23,16 @@ export async function runIsolated(
   request: object,
   stopping: AbortSignal,
 ): Promise<IsolatedAnswer | undefined> {
-  const stop = () => child.kill('SIGTERM')
-  stopping.addEventListener('abort', stop, { once: true })
-  try {
-    let answer: IsolatedAnswer | undefined
-    child.once('message', (message) => {
-      answer = message as IsolatedAnswer
-    })
-    // Its last message is read before its channel closes, which may be after its exit. A process that cannot be
-    // started counts as dead.
-    const ended = Promise.all([once(child, 'exit'), once(child, 'disconnect')]).catch(() => undefined)
-    child.send(request, () => undefined)
-    if (stopping.aborted) stop()
-    await ended
-    return answer
-  } finally {
-    stopping.removeEventListener('abort', stop)
-  }
+  using _stop = addAbortListener(stopping, () => child.kill('SIGTERM'))
+  let answer: IsolatedAnswer | undefined
+  child.once('message', (message) => {
+    answer = message as IsolatedAnswer
+  })
+  // Its last words are read before its channel closes, which may be after its end. What cannot be started is dead.
+  const ended = Promise.all([once(child, 'exit'), once(child, 'disconnect')]).catch(() => undefined)
+  child.send(request, () => undefined)
+  await ended
+  return answer
 }
 
 /** What its children need of the job that writes an export, as plain JSON. */

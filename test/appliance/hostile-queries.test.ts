@@ -24,7 +24,7 @@ const random = seededRandom()
 
 const PATHS = APPLIANCE_ROUTES.map(({ path }) => path)
 /** Rare: every start makes a capture, and thousands of them are another test. */
-const CHANGES = APPLIANCE_ROUTES.filter(({ isChange }) => isChange === true).map(({ path }) => path)
+const CHANGES = APPLIANCE_ROUTES.filter(({ changes }) => changes !== undefined).map(({ path }) => path)
 const CHANGE_SHARE = 0.01
 /** A wait for a slot takes as long as it says. */
 const WAITS = /Wait=\d/

@@ -3,6 +3,14 @@
 #include <algorithm>
 
 namespace capfleet {
+namespace {
+
+/// A block that its index marks as damaged need not be read to know that.
+BlockCheck checkOf(const IndexedSegment& segment, uint32_t number, const BlockEntry& entry) {
+  return entry.isDamaged() ? BlockCheck::kDamaged : segment.checks->of(number);
+}
+
+}  // namespace
 
 Result<size_t> SliceSkip::pass(const std::shared_ptr<const SlicePlan>& plan) {
   const size_t slices = countSlices(*plan);
@@ -56,9 +64,9 @@ size_t SliceSkip::countSlices(const SlicePlan& plan) {
 
 /// Takes the block off the limits. False when it may not be passed over.
 bool SliceSkip::take(const SlicePlan& plan, const PlannedBlock& block) {
-  const BlockCheck check = plan.segments[block.segment]->checks->of(block.number);
-  if (check == BlockCheck::kDamaged) return true;
   const BlockEntry& entry = block.entry;
+  const BlockCheck check = checkOf(*plan.segments[block.segment], block.number, entry);
+  if (check == BlockCheck::kDamaged) return true;
   if (check == BlockCheck::kUnread || entry.packets > left_.packets || entry.bytes > left_.bytes) {
     return false;
   }
@@ -93,7 +101,7 @@ Status SliceSkip::addSlices(const SlicePlan& plan, size_t slices) {
 /// Counts the packets of a block before `endNs`, from its entry if the entry says all.
 Status SliceSkip::add(const Block& block, int64_t endNs) {
   const BlockEntry& entry = block.entry;
-  if (block.segment->checks->of(block.number) == BlockCheck::kDamaged) {
+  if (checkOf(*block.segment, block.number, entry) == BlockCheck::kDamaged) {
     skipped_.corruptBlocks++;
     return ok();
   }

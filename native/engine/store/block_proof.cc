@@ -25,52 +25,66 @@ bool isLeftOf(const uint8_t* lost, const BlockEntry& entry) {
 }  // namespace
 
 void BlockProofs::pass(const BlockEntry& entry) {
-  if (entry.tallyBytes > 0) tallyOffset_ = entry.tallyOffset + entry.tallyBytes;
+  if (entry.isDamaged()) isTallyOffsetSure_ = false;
+  if (entry.tallyBytes == 0) return;
+  tallyOffset_ = entry.tallyOffset + entry.tallyBytes;
+  isTallyOffsetSure_ = true;
 }
 
-BlockProof BlockProofs::prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
-                              bool isAlone, std::optional<uint64_t> tallyEnd) {
-  const Match tally = compareTally(block, isAlone ? tallyEnd : std::nullopt);
-  if (tally == Match::kEqual || (lost && isLeftOf(lost, block.entry))) return BlockProof::kProven;
-  const Match sieve = compareSieve(number, block.entry.checksum);
-  if (sieve == Match::kEqual) return BlockProof::kProven;
-  // With other bounds than those of the writer a block has another checksum.
-  const bool differs = tally == Match::kDiffers || sieve == Match::kDiffers;
-  return isAlone && differs ? BlockProof::kContradicted : BlockProof::kUnknown;
+void BlockProofs::pass(const ScannedBlock& block) {
+  if (block.rows.size() > 1 && block.entry.tallyBytes == 0) tallyOffset_.reset();
+  pass(block.entry);
+}
+
+bool BlockProofs::canProve(uint32_t number) {
+  readSieveFile();
+  if (sieves_.contains(number)) return true;
+  const auto bytes = tallies() && tallyOffset_ ? tallies()->size() : Result<uint64_t>(0);
+  return bytes && *bytes > tallyOffset_.value_or(0);
+}
+
+bool BlockProofs::prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
+                        std::optional<uint64_t> tallyEnd) {
+  return findTally(block, tallyEnd) || (lost && isLeftOf(lost, block.entry)) ||
+         hasSieve(number, block.entry.checksum);
+}
+
+bool BlockProofs::contradicts(uint32_t number, std::optional<uint64_t> tallyEnd) {
+  readSieveFile();
+  if (sieves_.contains(number)) return true;
+  if (!tallyEnd || !tallyOffset_ || !isTallyOffsetSure_ || !tallies()) return false;
+  const auto bytes = tallies()->size();
+  return *tallyEnd > *tallyOffset_ && bytes && *tallyEnd <= *bytes;
 }
 
 /// The tally that belongs to these bytes is made, and looked for where that of the block is.
-BlockProofs::Match BlockProofs::compareTally(ScannedBlock& block,
-                                             std::optional<uint64_t> tallyEnd) {
-  if (!tallyOffset_) return Match::kMissing;
+bool BlockProofs::findTally(ScannedBlock& block, std::optional<uint64_t> tallyEnd) {
+  if (block.rows.size() <= 1 || !tallies()) return false;
   std::vector<uint8_t> expected;
-  if (block.rows.size() > 1) appendTally(expected, block.rows, block.entry);
-  if (!tallies_) tallies_ = File::openForRead(segment_ + ".tally");
-  if (!*tallies_) return Match::kMissing;
-  if (!expected.empty()) {
-    std::vector<uint8_t> stored(expected.size());
-    const auto count = (*tallies_)->readAt(*tallyOffset_, stored);
-    if (count && *count == stored.size() && stored == expected) {
-      block.entry.tallyOffset = *tallyOffset_;
-      block.entry.tallyBytes = static_cast<uint32_t>(expected.size());
-      *tallyOffset_ += expected.size();
-      return Match::kEqual;
-    }
-  }
-  const uint64_t begin = *tallyOffset_;
-  const auto fileBytes = (*tallies_)->size();
-  if (!expected.empty()) tallyOffset_.reset();
-  const bool isThere = tallyEnd && *tallyEnd > begin && fileBytes && *tallyEnd <= *fileBytes;
-  return isThere ? Match::kDiffers : Match::kMissing;
+  appendTally(expected, block.rows, block.entry);
+  std::vector<uint8_t> stored(expected.size());
+  const auto isAt = [&](uint64_t offset) {
+    const auto count = tallies()->readAt(offset, stored);
+    if (!count || *count != stored.size() || stored != expected) return false;
+    block.entry.tallyOffset = offset;
+    block.entry.tallyBytes = static_cast<uint32_t>(expected.size());
+    return true;
+  };
+  if (tallyOffset_ && isAt(*tallyOffset_)) return true;
+  return tallyEnd && *tallyEnd >= expected.size() && isAt(*tallyEnd - expected.size());
 }
 
-BlockProofs::Match BlockProofs::compareSieve(uint32_t number, uint64_t checksum) {
+/// Null when it cannot be read.
+const File* BlockProofs::tallies() {
+  if (!tallies_) tallies_ = File::openForRead(segment_ + ".tally");
+  return *tallies_ ? &**tallies_ : nullptr;
+}
+
+bool BlockProofs::hasSieve(uint32_t number, uint64_t checksum) {
   readSieveFile();
   const auto [begin, end] = sieves_.equal_range(number);
-  if (begin == end) return Match::kMissing;
-  const bool isEqual =
-      std::any_of(begin, end, [&](const auto& sieve) { return isSieveOf(sieve.second, checksum); });
-  return isEqual ? Match::kEqual : Match::kDiffers;
+  return std::any_of(begin, end,
+                     [&](const auto& sieve) { return isSieveOf(sieve.second, checksum); });
 }
 
 /// A few MiB at most. One that cannot be read proves nothing.

@@ -14,12 +14,6 @@
 
 namespace capfleet {
 
-enum class BlockProof : uint8_t {
-  kProven,        ///< a checksum of 64 bits matches the bytes
-  kUnknown,       ///< nothing tells
-  kContradicted,  ///< the block's tally or sieve is there, and does not match
-};
-
 /// The blocks of one segment, in file order. Not thread-safe.
 class BlockProofs {
  public:
@@ -28,26 +22,34 @@ class BlockProofs {
 
   /// Says that the next block has this entry, which is whole.
   void pass(const BlockEntry& entry);
-
+  /// Says that the next block is this one, of which prove() was asked.
+  void pass(const ScannedBlock& block);
   /// Says that blocks follow that are not asked about.
   void skip() { tallyOffset_.reset(); }
 
-  /// What the files tell of the next block, whose number in the index is `number`. Sets the place
-  /// of its tally in the entry when the tally is right. `lost` is what the index has in place of
-  /// its entry, or null. `isAlone`: where the block begins and ends is known, and `tallyEnd` is
-  /// where its tally ends, if that is known too.
-  BlockProof prove(ScannedBlock& block, uint32_t number, const uint8_t* lost, bool isAlone,
-                   std::optional<uint64_t> tallyEnd);
+  /// Whether there is anything beside its entry that can prove the next block.
+  bool canProve(uint32_t number);
+  /// Whether a checksum of 64 bits matches the bytes of the next block, whose number in the index
+  /// is `number`. Sets the place of its tally in the entry when the tally is right. `lost` is what
+  /// the index has in place of its entry, or null; `tallyEnd` is where its tally ends, if that is
+  /// known.
+  bool prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
+             std::optional<uint64_t> tallyEnd);
+  /// Whether something was written that must have proved the block, had its bytes not changed.
+  /// `tallyEnd` as for prove(): only then the tally tells.
+  bool contradicts(uint32_t number, std::optional<uint64_t> tallyEnd);
 
  private:
-  enum class Match : uint8_t { kMissing, kDiffers, kEqual };
-  Match compareTally(ScannedBlock& block, std::optional<uint64_t> tallyEnd);
-  Match compareSieve(uint32_t number, uint64_t checksum);
+  bool findTally(ScannedBlock& block, std::optional<uint64_t> tallyEnd);
+  const File* tallies();
+  bool hasSieve(uint32_t number, uint64_t checksum);
   void readSieveFile();
 
   const std::string segment_;
   /// Where the tally of the next block begins, if that is known.
   std::optional<uint64_t> tallyOffset_ = 0;
+  /// False behind a damaged block: its tally may have been left out when the file was made again.
+  bool isTallyOffsetSure_ = true;
   std::optional<Result<File>> tallies_;
   bool areSievesRead_ = false;
   std::vector<uint8_t> sieveBytes_;

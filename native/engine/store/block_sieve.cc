@@ -92,10 +92,9 @@ std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
   const auto header = parseSieveHeader(bytes);
   if (!header || header->number >= blocks.size()) return std::nullopt;
   const std::span<const uint8_t> sieve = bytes.first(header->bytes);
-  const BlockEntry& block = blocks[header->number];
-  if (!isSieveOf(sieve, block.isDamaged() ? block.lostChecksum : block.checksum)) {
-    return std::nullopt;
-  }
+  const auto written = blocks[header->number].asWritten();
+  // Of a damaged block of which nothing else is known it stays, to prove the block once it is read.
+  if (written && !isSieveOf(sieve, written->checksum)) return std::nullopt;
   return StoredSieve{header->number, header->bytes, BlockSieve(sieve.subspan(kHeaderBytes))};
 }
 

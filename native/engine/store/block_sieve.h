@@ -68,7 +68,7 @@ std::optional<SieveHeader> parseSieveHeader(std::span<const uint8_t> bytes);
 bool isSieveOf(std::span<const uint8_t> sieve, uint64_t blockChecksum);
 
 /// The sieve that the bytes begin with. Nothing when it is damaged or of a block that is not one of
-/// these.
+/// these. That of a damaged block without a checksum may be another one's: no reader uses it.
 std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
                                       std::span<const BlockEntry> blocks);
 

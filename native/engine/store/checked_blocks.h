@@ -70,7 +70,8 @@ class CheckedBlocks {
   explicit CheckedBlocks(size_t mostSegments = kMostSegments) : mostSegments_(mostSegments) {}
 
   /// What is known of the segment, to be asked and added to. `segment` is the path without its
-  /// ending. A segment that took the path of a removed one has another first block.
+  /// ending. Only blocks may have been added to its index since: when a block was marked, made
+  /// again or removed, or another segment has taken the path, nothing is known any more.
   std::shared_ptr<SegmentChecks> of(const std::string& segment, const SegmentIndex& index);
 
   SuspectSegments& suspects() { return *suspects_; }
@@ -78,7 +79,8 @@ class CheckedBlocks {
  private:
   struct Known {
     const std::string segment;
-    uint64_t firstChecksum;
+    size_t blocks;    ///< of the index that was seen last
+    uint64_t digest;  ///< of their entries
     std::shared_ptr<SegmentChecks> checks;
   };
   using Uses = std::list<Known>;

@@ -135,7 +135,7 @@ class IndexRebuild {
         failures += !entry;
         index_.rebuiltBlocks += fits();
       }
-      if (!fits()) entry.reset();
+      if (!fits() || (options_.triesDamaged && !entry->asWritten())) entry.reset();
       slots_.push_back({bytes, entry});
       damaged = entry ? 0 : damaged + 1;
       if (entry) end = entry->end();
@@ -207,7 +207,6 @@ class IndexRebuild {
     }
     const Bounds bounds = boundsOf(gap);
     const bool isAlone = gap.isFixed && gap.slots == 1;
-    const auto tallyEnd = isAlone ? nextTally(gap.firstSlot + 1) : std::nullopt;
     RecordScan scan(reader(), gap.begin, gap.end);
     size_t proven = 0;
     while (scan.offset() < gap.end) {
@@ -215,18 +214,25 @@ class IndexRebuild {
       if (gap.isFixed && left == 0) break;
       // Each slot after this one has at least a packet of its own.
       const uint64_t most = packets >= left && left > 0 ? packets - (left - 1) : UINT64_MAX;
-      auto block = scan.next(most);
+      const auto number = static_cast<uint32_t>(gap.firstSlot + made.size());
+      const auto tallyEnd = [&](const BlockEntry& block) {
+        return isAlone && block.end() == gap.end ? nextTally(gap.firstSlot + 1) : std::nullopt;
+      };
+      const RecordScan::IsProven isProven = [&](ScannedBlock& block) {
+        return proofs_.prove(block, number, lostBytes(gap, made.size()), tallyEnd(block.entry));
+      };
+      // A block that is alone ends with the gap; of others a writer may have ended any early.
+      auto block =
+          scan.next(most, !isAlone && proofs_.canProve(number) ? isProven : RecordScan::IsProven());
       if (!block) return block.error();
       if (block->entry.packets == 0) break;
       packets -= std::min<uint64_t>(packets, block->entry.packets);
-      const bool isWhole = isAlone && scan.offset() == gap.end;
-      const auto proof = proofs_.prove(*block, static_cast<uint32_t>(gap.firstSlot + made.size()),
-                                       lostBytes(gap, made.size()), isWhole, tallyEnd);
-      const bool isTrusted =
-          proof == BlockProof::kProven ||
-          (proof == BlockProof::kUnknown && !options_.isMarked && bounds.hold(block->entry));
+      const bool isRight = isProven(*block);
+      const bool isTrusted = isRight || (!options_.isMarked && bounds.hold(block->entry) &&
+                                         !proofs_.contradicts(number, tallyEnd(block->entry)));
+      proofs_.pass(*block);
       made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap));
-      if (proof == BlockProof::kProven) proven = made.size();
+      if (isRight) proven = made.size();
     }
     // The walk of the rest does not end where it should: its records may be anything.
     if (scan.offset() != gap.end) made.resize(proven);

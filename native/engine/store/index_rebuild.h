@@ -23,6 +23,8 @@ struct IndexRebuildOptions {
   std::optional<int64_t> maxNs;
   /// The log says that packets are lost: a block without proof may be of those that were marked.
   bool isMarked = false;
+  /// Damaged entries that say nothing of their block are made again too, if there is proof by now.
+  bool triesDamaged = false;
 };
 
 /// The index of a segment (`segment` is the path without ending), of whose .idx file `bytes` is all

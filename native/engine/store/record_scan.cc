@@ -14,25 +14,39 @@ RecordScan::RecordScan(ReadAt readAt, uint64_t offset, uint64_t end)
       end_(end),
       buffer_(std::min<uint64_t>(kMaxBlockBytes, end > offset ? end - offset : 0)) {}
 
-Result<ScannedBlock> RecordScan::next(uint64_t mostPackets) {
-  ScannedBlock scanned;
-  if (offset_ >= end_) return scanned;
-  BlockCounter block;
+Result<ScannedBlock> RecordScan::next(uint64_t mostPackets, const IsProven& isProven) {
+  if (offset_ >= end_) return ScannedBlock{};
   const uint64_t wanted = std::min<uint64_t>(buffer_.size(), end_ - offset_);
   const auto count = readAt_(offset_, {buffer_.data(), wanted});
   if (!count) return count.error();
-  while (block.entry().packets < mostPackets) {
-    const uint32_t recordBytes = wholeRecordAt(block.entry().bytes, *count);
-    if (recordBytes == 0 || !block.hasRoom(recordBytes)) break;
-    block.add(loadRecordHeader(&buffer_[block.entry().bytes]).timestampNs, recordBytes);
+  ScannedBlock block = blockOf(mostPackets, *count);
+  if (isProven && !isProven(block)) {
+    for (uint32_t packets = 1; packets < block.entry.packets; packets++) {
+      ScannedBlock shorter = blockOf(packets, *count);
+      if (!isProven(shorter)) continue;
+      block = std::move(shorter);
+      break;
+    }
   }
-  if (block.isEmpty()) return scanned;
-  const std::span<const TallyRow> rows = block.tallyRows();
-  scanned = {block.entry(), {rows.begin(), rows.end()}};
-  scanned.entry.offset = offset_;
-  scanned.entry.checksum = blockChecksum({buffer_.data(), scanned.entry.bytes});
-  offset_ += scanned.entry.bytes;
-  return scanned;
+  offset_ += block.entry.bytes;
+  return block;
+}
+
+/// The block that a writer would make of the first `bytes` bytes of the buffer.
+ScannedBlock RecordScan::blockOf(uint64_t mostPackets, size_t bytes) const {
+  BlockCounter counter;
+  while (counter.entry().packets < mostPackets) {
+    const uint32_t at = counter.entry().bytes;
+    const uint32_t recordBytes = wholeRecordAt(at, bytes);
+    if (recordBytes == 0 || !counter.hasRoom(recordBytes)) break;
+    counter.add(loadRecordHeader(&buffer_[at]).timestampNs, recordBytes);
+  }
+  if (counter.isEmpty()) return {};
+  const std::span<const TallyRow> rows = counter.tallyRows();
+  ScannedBlock block{counter.entry(), {rows.begin(), rows.end()}};
+  block.entry.offset = offset_;
+  block.entry.checksum = blockChecksum({buffer_.data(), block.entry.bytes});
+  return block;
 }
 
 /// Bytes of the record, or 0 when no whole record begins there.

@@ -27,14 +27,20 @@ class RecordScan {
   /// Walks [offset, end) of the segment file.
   RecordScan(ReadAt readAt, uint64_t offset, uint64_t end);
 
-  /// The next block, as a writer would end it, of at most `mostPackets` packets. It has 0 packets
-  /// when no whole record is left, and the walk is at its end then.
-  Result<ScannedBlock> next(uint64_t mostPackets = UINT64_MAX);
+  /// Whether a block is one that was written.
+  using IsProven = std::function<bool(ScannedBlock& block)>;
+
+  /// The next block, of at most `mostPackets` packets. It ends where `isProven` first holds, which
+  /// is asked of the one that a writer would end by its size, then of each shorter one; else as a
+  /// writer would end it. It has 0 packets when no whole record is left, and the walk is at its end
+  /// then. The search may take 50 ms.
+  Result<ScannedBlock> next(uint64_t mostPackets = UINT64_MAX, const IsProven& isProven = {});
 
   /// Where the next record begins.
   uint64_t offset() const { return offset_; }
 
  private:
+  ScannedBlock blockOf(uint64_t mostPackets, size_t bytes) const;
   uint32_t wholeRecordAt(uint64_t at, uint64_t end) const;
 
   const ReadAt readAt_;

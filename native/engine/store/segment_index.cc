@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
 #include <optional>
 #include <utility>
@@ -93,6 +94,24 @@ IndexRebuildOptions rebuildOptionsOf(const SegmentEntry* entry) {
   return options;
 }
 
+Result<SegmentIndex> readIndex(const std::string& segment, const IndexRebuildOptions& options) {
+  const std::string path = segment + ".idx";
+  std::vector<uint8_t> bytes;
+  if (const auto file = File::openStored(path)) {
+    auto read = file->readAll();
+    if (!read) return read.error();
+    bytes = std::move(*read);
+  } else if (file.error().code != Code::kAgedOut || !SegmentFile::open(segment)) {
+    return file.error();
+  }
+  Result<SegmentIndex> index = parseSegmentIndex(bytes, path);
+  const bool isWhole = index && index->endOffset == options.endOffset.value_or(index->endOffset) &&
+                       !(options.triesDamaged &&
+                         std::any_of(index->blocks.begin(), index->blocks.end(),
+                                     [](const BlockEntry& block) { return !block.asWritten(); }));
+  return isWhole ? index : rebuildIndex(segment, bytes, options);
+}
+
 }  // namespace
 
 void storeIndexHeader(uint8_t (&out)[kIndexHeaderBytes], uint32_t port,
@@ -144,19 +163,13 @@ std::optional<BlockEntry> BlockEntry::asWritten() const {
 }
 
 Result<SegmentIndex> readSegmentIndex(const std::string& segment, const SegmentEntry* entry) {
-  const std::string path = segment + ".idx";
-  std::vector<uint8_t> bytes;
-  if (const auto file = File::openStored(path)) {
-    auto read = file->readAll();
-    if (!read) return read.error();
-    bytes = std::move(*read);
-  } else if (file.error().code != Code::kAgedOut || !SegmentFile::open(segment)) {
-    return file.error();
-  }
-  const IndexRebuildOptions options = rebuildOptionsOf(entry);
-  Result<SegmentIndex> index = parseSegmentIndex(bytes, path);
-  if (index && index->endOffset == options.endOffset.value_or(index->endOffset)) return index;
-  return rebuildIndex(segment, bytes, options);
+  return readIndex(segment, rebuildOptionsOf(entry));
+}
+
+Result<SegmentIndex> retrySegmentIndex(const std::string& segment, const SegmentEntry& entry) {
+  IndexRebuildOptions options = rebuildOptionsOf(&entry);
+  options.triesDamaged = true;
+  return readIndex(segment, options);
 }
 
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path) {

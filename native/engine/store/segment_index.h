@@ -89,6 +89,10 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 Result<SegmentIndex> readSegmentIndex(const std::string& segment,
                                       const SegmentEntry* entry = nullptr);
 
+/// The same of a finished segment, and makes damaged entries that say nothing of their block again,
+/// where something proves by now that its bytes are right.
+Result<SegmentIndex> retrySegmentIndex(const std::string& segment, const SegmentEntry& entry);
+
 /// The index of a segment that a job reads, with what its log entry knows for a finished one.
 /// Nothing when its .pcap file is missing and the entry says that packets are lost: without that
 /// word a missing file is a removal, and fails with kAgedOut. Thread-safe.

@@ -43,6 +43,7 @@ class Verification {
           std::to_string(index_.rebuiltBlocks) +
               " entries are damaged or missing; a repair rebuilds them");
     }
+    if (auto status = retryDamaged(); !status) return status.error();
     auto file = SegmentFile::open(segment_);
     if (!file) return file.error();
     for (BlockEntry& block : index_.blocks) {
@@ -69,6 +70,23 @@ class Verification {
   bool has(SegmentFindingKind kind) const {
     return std::any_of(verified_.findings.begin(), verified_.findings.end(),
                        [kind](const SegmentFinding& finding) { return finding.kind == kind; });
+  }
+
+  /// Blocks of which the index says nothing but that they are damaged may be proven by now.
+  Status retryDamaged() {
+    const auto isUnknown = [](const BlockEntry& block) { return !block.asWritten(); };
+    if (std::none_of(index_.blocks.begin(), index_.blocks.end(), isUnknown)) return ok();
+    auto retried = retrySegmentIndex(segment_, logged_);
+    if (!retried) return retried.error();
+    if (retried->blocks.size() != index_.blocks.size()) return ok();
+    for (size_t i = 0; i < index_.blocks.size(); i++) {
+      const BlockEntry& now = retried->blocks[i];
+      if (isUnknown(index_.blocks[i]) && !now.isDamaged()) addReadable(now);
+    }
+    if (retried->damagedBlocks == index_.damagedBlocks) return ok();
+    retried->rebuiltBlocks = index_.rebuiltBlocks;
+    index_ = std::move(*retried);
+    return ok();
   }
 
   Status check(const SegmentFile& file, BlockEntry& block) {
@@ -108,11 +126,15 @@ class Verification {
 
   /// Of a marked block whose bytes are right after all: memory or a disk had given wrong ones.
   void takeBack(BlockEntry& block, const BlockEntry& written) {
+    addReadable(written);
+    block = written;
+  }
+
+  void addReadable(const BlockEntry& block) {
     add(SegmentFindingKind::kBlockReadable, ".pcap", block.offset,
         "the block is marked as damaged, but its bytes are correct again; a repair takes the mark "
         "away",
-        written.packets, written.bytes);
-    block = written;
+        block.packets, block.bytes);
   }
 
   void checkSieves() {

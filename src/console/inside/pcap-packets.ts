@@ -1,4 +1,5 @@
 import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 
 /** The packets of a PCAP in nanoseconds, as the gateway sends it: little-endian, whole records. */
 
@@ -20,20 +21,11 @@ export function readPackets(file: Uint8Array, device: string): readonly Packet[]
   if (file.length < PCAP_HEADER_BYTES || view.getUint32(0, true) !== MAGIC_NS) return []
   const linkType = view.getUint32(20, true) & 0xffff
   const packets: Packet[] = []
-  let at = PCAP_HEADER_BYTES
-  while (at + RECORD_HEADER_BYTES <= file.length) {
-    const captured = view.getUint32(at + 8, true)
-    const begin = at + RECORD_HEADER_BYTES
-    if (begin + captured > file.length) break
-    const ns = BigInt(view.getUint32(at, true)) * 1_000_000_000n + BigInt(view.getUint32(at + 4, true))
-    packets.push({
-      ns,
-      device,
-      bytes: file.subarray(begin, begin + captured),
-      length: view.getUint32(at + 12, true),
-      linkType,
-    })
-    at = begin + captured
+  const record = new RecordCursor(file, { nanoseconds: true })
+  for (record.at = PCAP_HEADER_BYTES; record.hasHeader; record.at = record.end) {
+    const { at, ns, originalLength: length, end } = record
+    if (end > file.length) break
+    packets.push({ ns, device, bytes: file.subarray(at + RECORD_HEADER_BYTES, end), length, linkType })
   }
   return packets
 }

@@ -3,11 +3,13 @@
  * provider is unreachable.
  */
 import { readFile } from 'node:fs/promises'
-import { type IncomingMessage, request as requestOverHttp } from 'node:http'
-import { request as requestOverTls } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import type { Algorithm } from 'jsonwebtoken'
 import { CapfleetError } from '../../shared/base/error.ts'
+import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import type { Log } from '../../shared/base/log.ts'
+import { orAborted } from '../../shared/base/or-aborted.ts'
+import { sendRequest } from '../../shared/base/outgoing-request.ts'
 import { readKeySet } from './key-set.ts'
 import type { JwksSettings, ProviderSettings } from './provider-settings.ts'
 import type { VerificationKey } from './token-keys.ts'
@@ -103,38 +105,26 @@ async function checkFile(setting: string, file: string, algorithms: readonly Alg
 
 async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<string> {
   if ('file' in jwks) return readFile(jwks.file, 'utf8')
-  const ca = jwks.ca === undefined ? undefined : await readFile(jwks.ca)
-  const url = new URL(jwks.url)
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  using limit = new JoinedSignal([closing], TIME_MAX_MS)
+  const { signal } = limit
   const headers = { accept: 'application/json' }
-  const request =
-    url.protocol === 'https:'
-      ? requestOverTls(url, { headers, agent: false, ...(ca === undefined ? {} : { ca }) }, resolve)
-      : requestOverHttp(url, { headers, agent: false }, resolve)
-  const end = (error: Error): void => void request.destroy(error)
-  const timer = setTimeout(() => end(new Error(`no complete answer within ${TIME_MAX_MS} ms`)), TIME_MAX_MS)
-  const onClosing = (): void => end(new Error('the program is shutting down'))
-  closing.addEventListener('abort', onClosing, { once: true })
-  request.on('error', reject)
-  request.end()
-  try {
-    return await readAnswer(await promise)
-  } finally {
-    clearTimeout(timer)
-    closing.removeEventListener('abort', onClosing)
-    request.destroy()
-  }
+  const sent = sendRequest(new URL(jwks.url), { headers, caFile: jwks.ca, silenceMs: TIME_MAX_MS, signal })
+  return await orAborted(sent.then(readAnswer), signal)
 }
 
 /** Redirects are not followed: they lead to addresses that nobody configured. */
 async function readAnswer(answer: IncomingMessage): Promise<string> {
-  if (answer.statusCode !== 200) throw new Error(`the answer has the status ${answer.statusCode}, not 200`)
-  const pieces: Buffer[] = []
-  let bytes = 0
-  for await (const piece of answer as AsyncIterable<Buffer>) {
-    bytes += piece.length
-    if (bytes > BYTES_MAX) throw new Error(`the answer has more than ${BYTES_MAX} bytes`)
-    pieces.push(piece)
+  try {
+    if (answer.statusCode !== 200) throw new Error(`the answer has the status ${answer.statusCode}, not 200`)
+    const pieces: Buffer[] = []
+    let bytes = 0
+    for await (const piece of answer as AsyncIterable<Buffer>) {
+      bytes += piece.length
+      if (bytes > BYTES_MAX) throw new Error(`the answer has more than ${BYTES_MAX} bytes`)
+      pieces.push(piece)
+    }
+    return Buffer.concat(pieces).toString('utf8')
+  } finally {
+    answer.destroy()
   }
-  return Buffer.concat(pieces).toString('utf8')
 }

@@ -7,6 +7,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../../shared/query/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'
+import { INTEGER_MAX } from '../../shared/query/parameter-types.ts'
 
 /** legacy: third-party, without the paths below /api/v1/. */
 export const DEVICE_KINDS = ['capfleet', 'api', 'legacy'] as const
@@ -45,10 +46,10 @@ export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
   return kind === 'api' || kind === 'legacy'
 }
 
-/**
- * A third-party device may count a stream that has just ended for a little longer. These are the pauses before it is
- * asked again.
- */
+/** Packets of a third-party device may come so much later than others: they are sorted. */
+export const LATE_NS_MAX = 1_000_000_000n
+
+/** A stream that has just ended here may count at a third-party device a little longer: the pauses of those that wait. */
 export const FREED_LATE_MS = [50, 200, 750] as const
 
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
@@ -135,13 +136,18 @@ function isKnown({ kind, ignores = [] }: ForeignProfile, path: DownloadKind, fie
   return KNOWN[kind][path].has(field) && !ignores.some((ignored) => ignored === name)
 }
 
-/** The query without what a third-party device does not support. REQUIRES: the gateway does that itself. */
+function withLatePackets(tsMaxNs: bigint): bigint {
+  return tsMaxNs > INTEGER_MAX - LATE_NS_MAX ? INTEGER_MAX : tsMaxNs + LATE_NS_MAX
+}
+
+/** The query without what a third-party device does not know. REQUIRES: the gateway does it instead. */
 export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfile, query: Query): Query {
   const { tsMaxNs, sliceBytes, compression } = query
   const knows = (field: Field) => isKnown(profile, query.kind, field)
   return {
     ...query,
-    tsMaxNs: knows('tsMaxNs') ? tsMaxNs : undefined,
+    // The gateway ends the download itself: a packet that comes late must not end it on the device.
+    tsMaxNs: tsMaxNs !== undefined && knows('tsMaxNs') ? withLatePackets(tsMaxNs) : undefined,
     sliceBytes: knows('sliceBytes') ? sliceBytes : undefined,
     compression: knows('compression') ? compression : 'none',
     maxPackets: undefined,

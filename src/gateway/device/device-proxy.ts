@@ -4,6 +4,7 @@
  * of passRead(). http-proxy makes the request; the answer is piped here, because http-proxy alone leaves the device
  * connection open when the client leaves, and the client hanging when the device dies.
  */
+import { addAbortListener } from 'node:events'
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { createRequire } from 'node:module'
@@ -131,17 +132,15 @@ function endLive(
   body: Readable,
   res: ServerResponse,
   ending: AbortSignal,
-): Disposable {
-  const end = (): void => {
+): Disposable | undefined {
+  if (!LIVE_TYPES.test(answer.headers['content-type'] ?? '')) return undefined
+  return addAbortListener(ending, () => {
     body.unpipe(res)
     // The device closing its side must not cut off an answer that is being ended.
     answer.removeAllListeners('close')
     res.end()
     answer.destroy()
-  }
-  if (LIVE_TYPES.test(answer.headers['content-type'] ?? ''))
-    ending.addEventListener('abort', end, { once: true })
-  return { [Symbol.dispose]: () => ending.removeEventListener('abort', end) }
+  })
 }
 
 /** Answers that continue until the caller leaves: events and telemetry. */

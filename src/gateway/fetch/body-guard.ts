@@ -2,6 +2,8 @@
  * Distinguishes a complete body from one that merely ended: a device that announces no completion trailer may end its
  * answer in good form anywhere.
  */
+import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { RecordBoundary } from '../../shared/pcap/record-boundary.ts'
 import type { Encoding } from '../../shared/query/query-values.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
@@ -99,7 +101,17 @@ export class CompressedGuard implements BodyGuard {
 
   async #judge(encoding: Encoding): Promise<void> {
     const decoded = decode({ device: this.#device, encoding, chunks: this.#input })
-    for await (const chunk of decoded) this.#boundary.feed([chunk])
+    let head: Buffer | undefined = Buffer.alloc(0)
+    for await (const chunk of decoded) {
+      if (head !== undefined) {
+        head = Buffer.concat([head, chunk.subarray(0, PCAP_HEADER_BYTES - head.length)])
+        if (head.length === PCAP_HEADER_BYTES) {
+          parsePcapHeader(head, `device ${this.#device}`)
+          head = undefined
+        }
+      }
+      this.#boundary.feed([chunk])
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { Compressor } from '../../../native/compressor.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
 import type { Compression } from '../../shared/query/query-values.ts'
@@ -31,8 +32,7 @@ export async function* encode(
   using compressor = new Compressor(compression, { hasSmallGroups: place === undefined })
   const feeding = feed(chunks, compressor)
   const fed = feeding.catch(() => undefined)
-  const stop = () => compressor.close()
-  signal?.addEventListener('abort', stop, { once: true })
+  using _stop = signal && addAbortListener(signal, () => compressor.close())
   try {
     signal?.throwIfAborted()
     for (let part = await compressor.next(); part !== undefined; part = await compressor.next()) yield part
@@ -40,7 +40,6 @@ export async function* encode(
   } catch (error) {
     throw signal?.aborted === true ? signal.reason : error
   } finally {
-    signal?.removeEventListener('abort', stop)
     compressor.close()
     await fed
   }

@@ -1,4 +1,5 @@
-/** A download from its plan to its bytes: a lease, the devices' streams under it, and the body made from them. */
+/** A download from its plan to its bytes: a lease, the devices' streams under it, and the body that they make. */
+import { addAbortListener } from 'node:events'
 import type { Log } from '../../shared/base/log.ts'
 import { type DownloadPlan, withinProfiles } from '../fleet/plan.ts'
 import type { Body } from './body.ts'
@@ -112,10 +113,10 @@ export class FetchedDownload implements AsyncDisposable {
 
   #hold(streams: LeasedStreams): void {
     this.#streams = streams
-    // Losing a lease that was already returned does not matter.
-    const onLost = () => this.#streams === streams && this.#request.onLost(streams.lost.reason)
-    streams.lost.addEventListener('abort', onLost, { once: true })
-    if (streams.lost.aborted) onLost()
+    // A lease that was given back is lost without harm.
+    addAbortListener(streams.lost, () => {
+      if (this.#streams === streams) this.#request.onLost(streams.lost.reason)
+    })
   }
 }
 

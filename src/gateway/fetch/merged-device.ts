@@ -2,6 +2,7 @@
  * One device of a merge: its stream, and the streams that follow it if it breaks off or was parked. They continue
  * exactly after what was delivered, or the device is given up.
  */
+import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { formatPcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
@@ -55,6 +56,8 @@ export class MergedDevice {
   /** The current failure: since when, after how many packets, and how often the device was retried. */
   #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
   #isOrdered = false
+  /** As its answer shows, also where its kind is not known yet or no longer right. */
+  #isThirdParty = false
   #sortWindow: SortWindow | undefined
   /** Whether a later stream began at a time; packets that were stored after it with an earlier time are missing. */
   #wasContinuedByTime = false
@@ -69,14 +72,14 @@ export class MergedDevice {
   /** Starts with a stream that is already open. */
   async open(source: Source): Promise<PcapInput> {
     const { alignNs, query, step } = this.#options
-    const isOfOthers = isForeign(step.deviceKind)
+    this.#isThirdParty = isForeign(step.deviceKind) || kindOfAnswer(source.headers) === 'api'
     this.#source = source
     this.#isOrdered = isOrdered(query, readClaims(source.headers))
-    this.#sortWindow = isOfOthers && !this.#isOrdered ? SORT_WINDOW : undefined
+    this.#sortWindow = this.#isThirdParty && !this.#isOrdered ? SORT_WINDOW : undefined
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, arrived) => this.#resume(cause, arrived),
       marksTail: !this.#isOrdered,
-      marksAll: isOfOthers,
+      marksAll: this.#isThirdParty,
       sortWindow: this.#sortWindow,
       ...(alignNs === undefined ? {} : { alignNs }),
     })
@@ -178,8 +181,7 @@ export class MergedDevice {
     if (this.#wasContinuedByTime && arrived.outOfOrder > 0) throw outOfOrder(this.name)
     const { step, end } = this.#restOf(header, arrived)
     const source = await this.#reopen(step, signal)
-    const stop = () => source[Symbol.dispose]()
-    signal.addEventListener('abort', stop, { once: true })
+    using _stop = addAbortListener(signal, () => source[Symbol.dispose]())
     try {
       const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
       if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
@@ -191,8 +193,6 @@ export class MergedDevice {
     } catch (error) {
       source[Symbol.dispose]()
       throw error
-    } finally {
-      signal.removeEventListener('abort', stop)
     }
   }
 
@@ -206,8 +206,8 @@ export class MergedDevice {
     const { lastNs, ties, tail } = arrived
     // A device without a packet so far has delivered nothing that could be repeated.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
-    // A device that does not support After= sends all of it again; the tail consists of all packets there.
-    if (isForeign(step.deviceKind)) return { step, end: { header, mark: tail, ns: undefined } }
+    // A device that does not know After= sends all of it again; the tail is all packets there.
+    if (this.#isThirdParty) return { step, end: { header, mark: tail, ns: undefined } }
     if (!this.#isOrdered || arrived.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + arrived.bytes - tail.bytes
       // Uncompressed: a stream that begins in the middle has no first bytes that identify its format.

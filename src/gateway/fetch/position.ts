@@ -3,7 +3,7 @@
  * returned, so that continuing it requires little to be read again, however much was delivered before.
  */
 import { crc32 } from 'node:zlib'
-import { RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 
 /** A position, as stored in JSON: values beyond a double's precision are decimal text. */
 export interface Position {
@@ -36,7 +36,6 @@ const POSITION_EVERY_BYTES = 1_048_576
 const HASHED_BYTES_MAX = 16_384
 /** Beyond this number, every second one of the older half is dropped, so that they stay dense near the end. */
 const POSITIONS_MAX = 64
-const CAPTURED_LENGTH_OFFSET = 8
 
 /** Records positions of a body while its bytes are returned. */
 export class PositionLog {
@@ -129,15 +128,12 @@ export function firstTimeStep(
   records: Uint8Array,
   resolution: 'nsec' | 'usec',
 ): { readonly offset: number; readonly ns: bigint } | undefined {
-  const view = new DataView(records.buffer, records.byteOffset, records.byteLength)
-  const nanosPerUnit = resolution === 'nsec' ? 1 : 1_000
+  const record = new RecordCursor(records, { nanoseconds: resolution === 'nsec' })
   let before: bigint | undefined
-  for (let offset = 0; offset + RECORD_HEADER_BYTES <= records.length; ) {
-    const fractionNs = view.getUint32(offset + 4, true) * nanosPerUnit
-    const ns = BigInt(view.getUint32(offset, true)) * 1_000_000_000n + BigInt(fractionNs)
-    if (before !== undefined && ns > before) return { offset, ns }
+  for (; record.hasHeader; record.at = record.end) {
+    const { ns } = record
+    if (before !== undefined && ns > before) return { offset: record.at, ns }
     before = ns
-    offset += RECORD_HEADER_BYTES + view.getUint32(offset + CAPTURED_LENGTH_OFFSET, true)
   }
   return undefined
 }

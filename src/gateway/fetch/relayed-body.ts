@@ -1,4 +1,5 @@
 /** The body of a download from one device, byte for byte as the device sends it. */
+import { addAbortListener } from 'node:events'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { Encoding } from '../../shared/query/query-values.ts'
 import { isForeign } from '../device/device-kind.ts'
@@ -128,7 +129,7 @@ export class RelayedBody implements Body {
     const parked = Promise.withResolvers<ReopenStep>()
     // The promise may be rejected before anything waits for it.
     parked.promise.catch(() => undefined)
-    this.#signal.addEventListener('abort', () => parked.reject(this.#signal.reason), { once: true })
+    addAbortListener(this.#signal, () => parked.reject(this.#signal.reason))
     this.#parked = parked
     this.#park.abort(PARKED)
     this.#source[Symbol.dispose]()

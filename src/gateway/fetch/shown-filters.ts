@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
@@ -175,13 +176,11 @@ async function readFirstTime(
 ): Promise<bigint | undefined> {
   using stream = await openPatiently(client, target, asking)
   const bytes = await firstBytes(stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
-  const { nanoseconds, isBigEndian } = parsePcapHeader(bytes, `device ${client.device.name}`)
-  const record = bytes.subarray(PCAP_HEADER_BYTES)
-  // Padding with zeros.
-  if (record.length < RECORD_HEADER_BYTES || record.every((byte) => byte === 0)) return undefined
-  const numberAt = (at: number) => (isBigEndian ? record.readUInt32BE(at) : record.readUInt32LE(at))
-  const [seconds, fraction] = [numberAt(0), numberAt(4)]
-  return BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * (nanoseconds ? 1n : 1_000n)
+  const header = parsePcapHeader(bytes, `device ${client.device.name}`)
+  const first = bytes.subarray(PCAP_HEADER_BYTES)
+  const record = new RecordCursor(first, header)
+  // Zeros fill a file up.
+  return record.hasHeader && first.some((byte) => byte !== 0) ? record.ns : undefined
 }
 
 /** The previous stream has only just ended, and the device may notice that late. */

@@ -3,7 +3,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import type { Encoding } from '../../shared/query/query-values.ts'
+import { COMPRESSIONS, type Encoding, encodingOf } from '../../shared/query/query-values.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
@@ -54,24 +54,18 @@ export async function openSource(
   step: DownloadStep,
   options: OpenOptions,
 ): Promise<Source> {
-  const abort = new AbortController()
-  const onAbort = () => abort.abort(options.signal.reason)
-  options.signal.addEventListener('abort', onAbort, { once: true })
-  if (options.signal.aborted) onAbort()
   const { caller, startTimeoutMs, isRelayed = false } = options
-  const late = setTimeout(
-    () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
+  const late = new AbortController()
+  const timer = setTimeout(
+    () => late.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
     startTimeoutMs,
   )
   const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
-  const onClose = () => {
-    options.signal.removeEventListener('abort', onAbort)
-    span.end(options.signal.aborted ? options.signal.reason : undefined)
-  }
+  const onClose = () => span.end(options.signal.aborted ? options.signal.reason : undefined)
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, deviceKind, mayPause = false, isForced } = step
-    const asking = { caller, signal: abort.signal }
+    const asking = { caller, signal: AbortSignal.any([options.signal, late.signal]) }
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
     const shown = isForeign(deviceKind)
       ? await span.within(() => awaitShownFilters(client, step, asking))
@@ -82,10 +76,9 @@ export async function openSource(
     return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
   } catch (error) {
     span.end(error)
-    onClose()
     throw error
   } finally {
-    clearTimeout(late)
+    clearTimeout(timer)
   }
 }
 
@@ -107,7 +100,7 @@ async function startReading(
     const { head, first } =
       after === undefined ? await orRefusal(() => readFirst(stream)) : restAsFile(device, stream, after)
     const encoding = await orRefusal(() => checkHead(device, head))
-    if (isRelayed && encoding === 'none' && isLeftUncompressed(step, stream)) throw notCompressed(device)
+    if (isRelayed && after === undefined) refuseOtherEncoding(step, stream, encoding)
     if (isEmpty && encoding !== 'none')
       throw deviceProtocol(
         device,
@@ -132,17 +125,32 @@ async function startReading(
   }
 }
 
-/** Whether a third-party device ignored Compression. A capfleet device reports that itself. */
-function isLeftUncompressed({ target }: DownloadStep, { head }: DeviceStream): boolean {
-  return kindOfAnswer(head.headers) !== 'capfleet' && /[?&]Compression=/.test(target)
+/**
+ * Fails with device-protocol when a third-party device did not compress as it was asked to: the caller was promised another
+ * file. One of ours says itself what it ignored.
+ */
+function refuseOtherEncoding(
+  { device, target }: DownloadStep,
+  { head }: DeviceStream,
+  encoding: Encoding,
+): void {
+  if (kindOfAnswer(head.headers) === 'capfleet') return
+  const asked = encodingAskedFor(target)
+  if (encoding === asked) return
+  if (asked === 'none')
+    throw deviceProtocol(
+      device,
+      `compressed its answer with ${encoding} unasked; ask with ${encoding === 'gzip' ? 'Compression=fast' : 'Compression=zstd'}`,
+    )
+  const advice =
+    'leave Compression out, or set ignores: [Compression] for the device, and the gateway compresses it'
+  const did = encoding === 'none' ? 'did not compress its answer' : `compressed its answer with ${encoding}`
+  throw deviceProtocol(device, `${did} where ${asked} was asked for; ${advice}`)
 }
 
-/** The caller was promised a compressed file. */
-function notCompressed(device: string): CapfleetError {
-  return deviceProtocol(
-    device,
-    'did not compress its answer; leave Compression out, or set ignores: [Compression] for the device, and the gateway compresses it',
-  )
+function encodingAskedFor(target: string): Encoding {
+  const asked = new URL(target, 'http://device').searchParams.get('Compression')
+  return encodingOf(COMPRESSIONS.find((one) => one === asked) ?? 'none')
 }
 
 /**

@@ -1,4 +1,5 @@
-/** The captures of one device, requested in parts if the device supports that. */
+/** What one device says that it holds, asked for in parts where the device can give parts. */
+import { addAbortListener } from 'node:events'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { type DeviceClient, type ListLimits, withinLimit } from '../device/device-client.ts'
 import { type CaptureEntry, isStartOf, newestFirst, readCaptureEntry } from './capture-entry.ts'
@@ -153,8 +154,7 @@ export class DeviceCaptures {
     const batches = this.#client.getList(target, this.#reading, { signal: ended.signal, onHeaders })
     const within = <Result>(limitMs: number, work: () => Promise<Result>) =>
       withinLimit(device, { timeoutMs: limitMs, signal }, async (limit) => {
-        const end = () => ended.abort(limit.reason)
-        limit.addEventListener('abort', end, { once: true })
+        addAbortListener(limit, () => ended.abort(limit.reason))
         return await work()
       })
     const readTurn = async (lengthMax: number): Promise<boolean> => {

@@ -5,8 +5,14 @@ import type { BreakerState } from './health/device-breaker.ts'
 const NS_PER_S = 1_000_000_000
 const BREAKER_STATES: readonly BreakerState[] = ['closed', 'open', 'trial']
 
-/** Gauges of the devices' health, as of their last probes. Removed devices have none. */
+/** Gauges of the devices. A device that is gone has none. */
 export function publishFleet(fleet: Fleet, metrics: Metrics): void {
+  publishHealth(fleet, metrics)
+  publishKnown(fleet, metrics)
+}
+
+/** What the devices' last probes found. */
+function publishHealth(fleet: Fleet, metrics: Metrics): void {
   const gauge = (name: string, help: string, read: (member: FleetMember) => number | undefined) =>
     metrics.gauge(name, help, ['device'], (gauge) => {
       gauge.reset()
@@ -49,6 +55,10 @@ export function publishFleet(fleet: Fleet, metrics: Metrics): void {
       }
     },
   )
+}
+
+/** What the gateway knows of the devices, and what it asks of them now. */
+function publishKnown(fleet: Fleet, metrics: Metrics): void {
   metrics.gauge(
     'large_answers',
     'Large lists of devices that are being read or waiting to be read',

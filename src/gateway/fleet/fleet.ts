@@ -1,6 +1,6 @@
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
-import type { Device } from '../device/device.ts'
+import type { Device, FetchCompression } from '../device/device.ts'
 import { DeviceClient, type ListLimits } from '../device/device-client.ts'
 import type { DeviceKind, IgnorableParameter } from '../device/device-kind.ts'
 import { DeviceCaptures } from './device-captures.ts'
@@ -132,7 +132,12 @@ export class Fleet implements AsyncDisposable {
     return this.find(name)?.device.ignores
   }
 
-  /** Resolves when each of the devices has been probed once: before that its kind may be unknown. */
+  /** How the gateway has the device's streams compressed that it merges. */
+  fetchCompressionOf(name: string): FetchCompression | undefined {
+    return this.find(name)?.device.fetchCompression
+  }
+
+  /** Resolves when each of the devices has been probed once: before that its kind may not be known. */
   async knowKinds(names: readonly string[]): Promise<void> {
     const unknown = names.filter((name) => this.kindOf(name) === undefined)
     await Promise.all(unknown.map((name) => this.find(name)?.health.probedOnce))

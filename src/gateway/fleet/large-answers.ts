@@ -1,3 +1,5 @@
+import { addAbortListener } from 'node:events'
+
 interface Waiting {
   readonly device: string
   readonly begin: () => void
@@ -38,19 +40,18 @@ export class LargeAnswers {
 
   #turnOf(device: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const onAbort = () => {
-        this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
-        reject(signal.reason)
-      }
       const waiting = {
         device,
         begin: () => {
-          signal.removeEventListener('abort', onAbort)
+          leaving[Symbol.dispose]()
           resolve()
         },
       }
       this.#waiting.push(waiting)
-      signal.addEventListener('abort', onAbort, { once: true })
+      const leaving = addAbortListener(signal, () => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
+        reject(signal.reason)
+      })
     })
   }
 

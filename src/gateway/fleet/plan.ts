@@ -75,30 +75,33 @@ export function planDownload(
 export interface DeviceProfiles {
   kindOf(device: string): DeviceKind | undefined
   ignoredBy(device: string): readonly IgnorableParameter[] | undefined
+  fetchCompressionOf(device: string): FetchCompression | undefined
 }
 
 /**
- * The plan with each device asked only for what its kind supports; the gateway does the rest itself. Fails with
- * bad-parameter for what neither can do. Idempotent.
+ * The plan with each device asked for what its kind knows; the gateway does the rest itself. Streams of a merge are
+ * compressed on their way to the gateway as their devices are configured. Fails with bad-parameter for what neither can
+ * do. Done twice it changes nothing more.
  */
 export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): DownloadPlan {
   const { query } = plan
   let kind = plan.kind
-  let hasForeign = false
   for (const { device } of plan.steps) {
     const profile = profileOf(device, profiles)
     if (profile === undefined) continue
-    hasForeign = true
     refuseUnknownTo(profile, device, query)
     if (needsGateway(profile, query)) kind = 'merge'
   }
-  if (!hasForeign) return plan
   const steps = plan.steps.map((step): DownloadStep => {
-    const { device, fetchCompression } = step
+    const { device } = step
     const profile = profileOf(device, profiles)
+    const known = { device, deviceKind: profile?.kind, ignores: profile?.ignores }
+    if (kind === 'merge') {
+      const fetchCompression = profiles.fetchCompressionOf(device) ?? 'none'
+      const isAsked = profile === undefined && fetchCompression === step.fetchCompression
+      return isAsked ? step : mergeStep({ ...known, fetchCompression }, query)
+    }
     if (profile === undefined) return step
-    const known = { device, deviceKind: profile.kind, ignores: profile.ignores }
-    if (kind === 'merge') return mergeStep({ ...known, fetchCompression }, query)
     return { ...known, target: targetOf(withinProfile(profile, query)), isForced: isForced(query) }
   })
   return { kind, query, steps }
@@ -109,18 +112,6 @@ function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | u
   // Only third-party devices are configured with it, whether they have answered yet or not.
   const kind = profiles.kindOf(device) ?? (ignores === undefined ? undefined : 'api')
   return isForeign(kind) ? { kind, ignores } : undefined
-}
-
-/** The plan with each stream of a merge compressed as configured for its device. */
-export function compressFetches(
-  plan: DownloadPlan,
-  fetchCompressionOf: (device: string) => FetchCompression | undefined,
-): DownloadPlan {
-  if (plan.kind === 'relay') return plan
-  const steps = plan.steps.map((step) =>
-    mergeStep({ ...step, fetchCompression: fetchCompressionOf(step.device) }, plan.query),
-  )
-  return { ...plan, steps }
 }
 
 /**

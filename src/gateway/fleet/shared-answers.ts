@@ -1,4 +1,5 @@
 import { clientGone } from '../../shared/base/error.ts'
+import { orAborted } from '../../shared/base/or-aborted.ts'
 
 interface Asked<Answer> {
   /** Infinity until it begins. */
@@ -46,7 +47,7 @@ export class SharedAnswers<Answer> {
     const asked = this.#askedSince(key, performance.now() - maxAgeMs, ask)
     asked.waiters += 1
     try {
-      return await race(asked.answer, signal)
+      return await orAborted(asked.answer, signal)
     } finally {
       asked.waiters -= 1
       if (asked.waiters === 0) this.#leave(key, asked)
@@ -113,13 +114,4 @@ function pending<Answer>(ask: (asked: Asked<Answer>) => Promise<Answer>): Asked<
   const asked = { startedMs: Infinity, waiters: 0, isRunning: false, left: new AbortController(), answer }
   resolve(ask(asked))
   return asked
-}
-
-function race<Value>(value: Promise<Value>, signal: AbortSignal): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    if (signal.aborted) onAbort()
-    value.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
-  })
 }

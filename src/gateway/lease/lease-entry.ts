@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import type { CapfleetError } from '../../shared/base/error.ts'
 import type { LeaseRequest, RequeueOptions } from './lease.ts'
 import type { OwnedRequest, QueueTicket } from './lease-scripts.ts'
@@ -12,8 +13,7 @@ interface Wait {
   readonly resolve: () => void
   readonly reject: (failure: CapfleetError) => void
   readonly timer: NodeJS.Timeout
-  readonly signal: AbortSignal
-  readonly onAbort: () => void
+  readonly leaving: Disposable
 }
 
 /** A request that has been sent to Redis and not released yet. Kept small, because 100,000 may be waiting. */
@@ -59,7 +59,7 @@ export class LeaseEntry {
     if (wait === undefined) return
     this.#wait = undefined
     clearTimeout(wait.timer)
-    wait.signal.removeEventListener('abort', wait.onAbort)
+    wait.leaving[Symbol.dispose]()
     if (failure === undefined) wait.resolve()
     else wait.reject(failure)
   }
@@ -74,9 +74,8 @@ export class LeaseEntry {
     if (woken !== undefined)
       return woken.failure === undefined ? Promise.resolve() : Promise.reject(woken.failure)
     return new Promise((resolve, reject) => {
-      const onAbort = () => this.wake(signal.reason)
-      signal.addEventListener('abort', onAbort)
-      this.#wait = { resolve, reject, timer: setTimeout(onTimeout, waitMs, this), signal, onAbort }
+      const leaving = addAbortListener(signal, () => this.wake(signal.reason))
+      this.#wait = { resolve, reject, timer: setTimeout(onTimeout, waitMs, this), leaving }
     })
   }
 }

@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import type { Redis } from 'ioredis'
 import type { Log } from '../../shared/base/log.ts'
 
@@ -16,10 +17,8 @@ export async function readLeaseInbox(
   log: Log,
   signal: AbortSignal,
 ): Promise<void> {
-  const end = new Promise<void>((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-  // While Redis is unreachable a command waits forever, even after disconnect().
+  const end = new Promise<void>((resolve) => addAbortListener(signal, () => resolve()))
+  // Away from Redis, a command waits for ever, also after disconnect().
   await Promise.race([readOn(redis, key, onGrant, log, signal), end])
   redis.disconnect()
 }

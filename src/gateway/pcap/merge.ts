@@ -4,6 +4,7 @@
  * Order: (key, position in the list of inputs, arrival). The key is the running maximum of the timestamps of that
  * input, so a late record is neither dropped nor delayed; it is counted. If the inputs are in order, so is the output.
  */
+import { addAbortListener } from 'node:events'
 import { type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
 import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { PcapInput } from './pcap-input.ts'
@@ -87,14 +88,12 @@ export class PcapMerge {
    */
   async *chunks(): AsyncGenerator<Buffer, void> {
     const { signal } = this.#options
-    const abort = () => this.#endWait?.(signal?.reason)
-    signal?.addEventListener('abort', abort, { once: true })
+    using _ending = signal && addAbortListener(signal, () => this.#endWait?.(signal.reason))
     try {
       await this.#fillNeedy()
       const merge = this.#createMerge()
       if (merge !== undefined) yield* this.#merged(merge)
     } finally {
-      signal?.removeEventListener('abort', abort)
       await this.close()
     }
   }

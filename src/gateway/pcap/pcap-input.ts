@@ -8,6 +8,8 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { parsePcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 
+import { LATE_NS_MAX } from '../device/device-kind.ts'
+
 export type { ArrivedRecords, SortWindow }
 
 /** The bytes of a stream as they arrive. A chunk is valid until the next one is requested. */
@@ -19,8 +21,8 @@ export interface ChunkStream extends AsyncIterator<Uint8Array> {
   take?(): Uint8Array | undefined
 }
 
-/** For a device that does not guarantee the order of its packets. */
-export const SORT_WINDOW: SortWindow = { ns: 1_000_000_000n, bytes: 4 * 1_048_576 }
+/** Of a device that does not vouch for the order of its packets. */
+export const SORT_WINDOW: SortWindow = { ns: LATE_NS_MAX, bytes: 4 * 1_048_576 }
 
 /**
  * Called when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes right after what has

@@ -1,5 +1,5 @@
 import type Koa from 'koa'
-import { authenticate, recognize } from '../../shared/auth/authenticate.ts'
+import { admit } from '../../shared/auth/authenticate.ts'
 import { refuseMisspelt } from '../../shared/contract/refuse-misspelt.ts'
 import { createHttpApp, type RequestState } from '../../shared/http/http-app.ts'
 import { admitByTicket } from './access/ticket-handlers.ts'
@@ -26,43 +26,30 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
   const table = new RouteTable(routes, (route, ctx) =>
     refusals.watch(ctx, async () => {
       ctx.state.route = route.path
-      await admit(ctx, route, parts, refusals)
+      await admitCaller(ctx, route, parts, refusals)
       refuseChangeWithoutForm(ctx, route)
       refuseMisspelt(route, ctx)
       ctx.state.emptiesQueries = route.others === 'emptied' && !seesQueries(ctx)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))
       if (route.isRecordedRead === true) await auditRead(ctx, parts.audit, route)
       if (!isAudited(route)) return await answer()
-      await auditChange(ctx, parts.audit, answer, { parameters: parameterFacts(ctx, route) })
+      const { changes } = route
+      await auditChange(ctx, parts.audit, answer, { changes, parameters: parameterFacts(ctx, route) })
     }),
   )
   app.use((ctx: RouteContext, next) => table.dispatch(ctx, next))
   return app
 }
 
-/** Settings that open routes to callers without credentials. */
-const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
-
-async function admit(
+async function admitCaller(
   ctx: RouteContext,
   route: GatewayRoute,
   parts: GatewayParts,
   refusals: RefusalAudit,
 ): Promise<void> {
   const { scope } = route
-  const { vouchers, limits } = parts
-  if (await admitByTicket(ctx, route, parts)) return
-  if (scope === 'anyone') return
-  if (scope !== 'system' && scope !== 'metrics') {
-    await authenticate(ctx, scope, vouchers)
-    return refuseFiltered(ctx, route)
-  }
-  const setting = OPENED_BY[scope]
-  if (limits[setting]) {
-    await recognize(ctx, vouchers)
-    const isNobody = ctx.state.caller === undefined && ctx.get('Authorization') !== ''
-    return isNobody ? refusals.failedLogin(ctx) : undefined
-  }
-  await authenticate(ctx, 'device:read', vouchers, `auth.${setting}`)
-  refuseFiltered(ctx, route)
+  if ((await admitByTicket(ctx, route, parts)) || scope === 'anyone') return
+  if (await admit(ctx, scope, parts.vouchers, parts.limits)) return refuseFiltered(ctx, route)
+  const isNobody = ctx.state.caller === undefined && ctx.get('Authorization') !== ''
+  if (isNobody) await refusals.failedLogin(ctx)
 }

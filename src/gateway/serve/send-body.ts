@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 
 export interface SendOptions {
@@ -46,18 +46,18 @@ class Writer implements Disposable {
   readonly #res: ServerResponse
   readonly #signal: AbortSignal
   readonly #flying = new Set<PromiseWithResolvers<void>>()
-  readonly #onAbort = () => {
-    for (const { reject } of this.#flying) reject(this.#signal.reason)
-  }
+  readonly #ending: Disposable
 
   constructor(res: ServerResponse, signal: AbortSignal) {
     this.#res = res
     this.#signal = signal
-    signal.addEventListener('abort', this.#onAbort, { once: true })
+    this.#ending = addAbortListener(signal, () => {
+      for (const { reject } of this.#flying) reject(signal.reason)
+    })
   }
 
   [Symbol.dispose](): void {
-    this.#signal.removeEventListener('abort', this.#onAbort)
+    this.#ending[Symbol.dispose]()
   }
 
   /** Resolves when the bytes have been sent, or were discarded because the client has left. */

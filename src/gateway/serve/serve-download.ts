@@ -4,6 +4,7 @@
  * device streams: it always fires, even if nobody ever reads the body. The receipt and the end in the audit are
  * written before the client can see the end.
  */
+import { addAbortListener } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
@@ -123,7 +124,7 @@ class Download {
     running.add(this.#abort)
     receipts.watch(requestId, () => this.#receipt.now())
     const ends = new JoinedSignal(revoked)
-    ends.signal.addEventListener('abort', () => this.#abort.abort(ends.signal.reason), { once: true })
+    addAbortListener(ends.signal, () => this.#abort.abort(ends.signal.reason))
     res.once('close', () => {
       ends[Symbol.dispose]()
       this.#abort.abort(CLIENT_GONE)

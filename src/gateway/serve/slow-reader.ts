@@ -3,9 +3,11 @@
  * connection is kept, and once the client has read what it was sent, the download is queued again. A download that
  * cannot be continued is cut: nobody may hold a device forever.
  */
+
 import type { ServerResponse } from 'node:http'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
+import { orAborted } from '../../shared/base/or-aborted.ts'
 import { watchSlowClient } from '../../shared/http/slow-client.ts'
 import type { FetchedDownload } from '../fetch/fetch-download.ts'
 import type { DownloadOutcomes } from './download-outcomes.ts'
@@ -119,9 +121,8 @@ class Parking implements Disposable {
 /** Resolves when everything that was written has been sent. */
 async function allTaken({ socket }: ServerResponse, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
-  await new Promise<void>((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    // 'drain' is only emitted after a large write; this callback runs in order with the writes.
-    socket?.write(new Uint8Array(0), () => resolve())
-  })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  // 'drain' comes only after more than a little was written; this is done in its turn.
+  socket?.write(new Uint8Array(0), () => resolve())
+  await orAborted(promise, signal)
 }

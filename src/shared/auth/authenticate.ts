@@ -6,7 +6,7 @@ import { parse } from 'basic-auth'
 import type Koa from 'koa'
 import type { Caller } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
-import { roleWith, type Scope } from '../base/scopes.ts'
+import { type Access, roleWith, type Scope } from '../base/scopes.ts'
 import type { RequestState } from '../http/http-app.ts'
 import { keepConnection } from '../http/http-server.ts'
 import { sessionIn } from '../http/session-cookie.ts'
@@ -42,7 +42,34 @@ export async function authenticate(
   if (needed !== 'known') refuseWithout(needed, caller)
 }
 
-/** For a path that is open to everyone: valid credentials still identify the caller, invalid ones are ignored. */
+/** What opens rows to callers without credentials. */
+const OPENED_BY = { system: 'anonymousSystem', metrics: 'anonymousMetrics' } as const
+
+/**
+ * Lets the caller through to a row that needs `access`, or fails as authenticate() does. Resolves to false where the row
+ * is open to everyone: then the caller may be unknown.
+ */
+export async function admit(
+  ctx: AskedContext,
+  access: Access,
+  vouchers: Vouchers,
+  open: Readonly<Record<(typeof OPENED_BY)[keyof typeof OPENED_BY], boolean>>,
+): Promise<boolean> {
+  if (access !== 'anyone' && access !== 'system' && access !== 'metrics') {
+    await authenticate(ctx, access, vouchers)
+    return true
+  }
+  const setting = access === 'anyone' ? undefined : OPENED_BY[access]
+  const isOpen = setting === undefined || open[setting]
+  if (isOpen) await recognize(ctx, vouchers)
+  else await authenticate(ctx, 'device:read', vouchers, `auth.${setting}`)
+  return !isOpen
+}
+
+/**
+ * For a path that is open to everybody: who sends the right credentials is known all the same, who sends
+ * others is nobody.
+ */
 export async function recognize(ctx: AskedContext, vouchers: Vouchers): Promise<void> {
   if (ctx.req.headers.authorization === undefined && sessionIn(ctx.req) === undefined) return
   try {

@@ -1,3 +1,5 @@
+import { addAbortListener } from 'node:events'
+
 export interface FairLimitOptions {
   /** Maximum number of places in use. */
   readonly places: number
@@ -63,16 +65,15 @@ export class FairLimit {
     const free = this.tryAcquire(user)
     if (free) return Promise.resolve(free)
     return new Promise((resolve, reject) => {
-      const leave = (): void => {
-        this.#forget(user, enter)
-        reject(signal.reason)
-      }
       const enter = (): void => {
-        signal.removeEventListener('abort', leave)
+        leaving[Symbol.dispose]()
         this.#forget(user, enter)
         resolve(this.#place(user))
       }
-      signal.addEventListener('abort', leave, { once: true })
+      const leaving = addAbortListener(signal, () => {
+        this.#forget(user, enter)
+        reject(signal.reason)
+      })
       this.#remember(user, enter)
     })
   }

@@ -1,4 +1,5 @@
-/** The life cycle of a long-running program: signals, the end of its parent, a clean exit status. */
+/** The life of a long-running program: signals, the parent's end, a clean exit status. */
+import { addAbortListener } from 'node:events'
 import { CapfleetError } from './error.ts'
 import { pulseThreadPool } from './thread-pool-pulse.ts'
 
@@ -65,6 +66,5 @@ export function describeError(error: unknown): string {
 
 /** Resolves when the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+  return new Promise((resolve) => addAbortListener(signal, () => resolve()))
 }

@@ -12,7 +12,13 @@ export const SCOPES = [
 ] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** In ascending order: each includes the rights of the one before. */
+/**
+ * What a caller needs to use it. anyone: no credentials. known: credentials, whatever they are good for. system, metrics:
+ * none where auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; a known user is told more.
+ */
+export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
+
+/** From the least to the most powerful: each has what the one before has. */
 export const ROLES = ['viewer', 'user', 'full', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 

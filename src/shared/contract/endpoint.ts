@@ -1,7 +1,7 @@
 /** A route of a program's table: path, access, parameters and answers, and the handler. */
 import type { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
-import type { Scope } from '../base/scopes.ts'
+import type { Access } from '../base/scopes.ts'
 import type { Parameter, ParameterRows, ReadContext } from '../query/query-parameters.ts'
 import { COMMON_PARAMETERS, isHere } from '../query/read-parameters.ts'
 
@@ -16,9 +16,9 @@ export interface Endpoint {
   readonly filtered: FilteredView
   /** What the endpoint reveals about other users. */
   readonly others: OthersView
-  /** Whether it changes something: not for HEAD, nor for pages of other sites. */
-  readonly isChange?: true
-  /** Whether it shows data about other users, so that reading it is recorded in the audit. */
+  /** What it changes, if anything: such rows are not for HEAD, nor for pages of other sites, and leave lines in the audit. */
+  readonly changes?: Changed
+  /** It shows what is known of other users: reading it leaves a line in the audit. */
   readonly isRecordedRead?: true
   /** Its section in descriptions of the API: a name of GROUPS. */
   readonly group: Group
@@ -35,6 +35,8 @@ export interface Endpoint {
   /** In addition to those of any request. */
   readonly errors: readonly ErrorCode[]
 }
+
+export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 'ticket'
 
 /**
  * What an endpoint of a gateway returns to callers who may only have packets that pass a filter (`filter` of their
@@ -82,12 +84,6 @@ export const GROUPS = {
 } as const
 
 export type Group = keyof typeof GROUPS
-
-/**
- * What a caller needs to use it. anyone: no credentials. known: any valid credentials. system, metrics: none if
- * auth.anonymousSystem or auth.anonymousMetrics is true, else device:read; an authenticated user gets more.
- */
-export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
 
 export interface Route<Parts, Context> extends Endpoint {
   /** Answers a request, or throws a CapfleetError before the first byte. */

@@ -66,9 +66,9 @@ const GATEWAY_DOWNLOAD_ANSWER: Answer = {
   trailers: [...DOWNLOAD_TRAILERS, ...GATEWAY_DOWNLOAD_TRAILERS],
 }
 
-/** Errors of a change before it is forwarded. */
-function changeErrors({ isChange }: Endpoint): readonly ErrorCode[] {
-  return isChange === true ? ['audit-unavailable'] : []
+/** What a change may meet before it is passed on. */
+function changeErrors({ changes }: Endpoint): readonly ErrorCode[] {
+  return changes === undefined ? [] : ['audit-unavailable']
 }
 
 /** A call that is forwarded to a device. */

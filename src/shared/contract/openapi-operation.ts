@@ -5,11 +5,10 @@
 import { STATUS_CODES } from 'node:http'
 import type { z } from 'zod'
 import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
-import { roleWith } from '../base/scopes.ts'
+import { type Access, roleWith } from '../base/scopes.ts'
 import type { Parameter } from '../query/query-parameters.ts'
 import { type AnswerSchema, answerSchema } from './answer-schema.ts'
 import {
-  type Access,
   type Answer,
   type Endpoint,
   FILTERED_VIEWS,

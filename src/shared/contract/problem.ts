@@ -28,8 +28,8 @@ export const PROBLEM = z
       'On the old paths also with Status, which is false, and Str, which is the same as detail, because existing scripts expect them.',
   })
 
-/** All error codes that a request to the endpoint may get. */
-export function errorsOf({ scope, filtered, isChange, parameters, errors }: Endpoint): readonly ErrorCode[] {
+/** All codes that a request to the endpoint may be answered with. */
+export function errorsOf({ scope, filtered, changes, parameters, errors }: Endpoint): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([
     'too-many-requests',
     'connections-exhausted',
@@ -38,7 +38,7 @@ export function errorsOf({ scope, filtered, isChange, parameters, errors }: Endp
   ])
   if (parameters !== undefined) codes.add('bad-parameter')
   if (scope !== 'anyone') for (const code of LOGIN_ERRORS) codes.add(code)
-  if (isChange === true) codes.add('cross-site')
+  if (changes !== undefined) codes.add('cross-site')
   if (filtered === 'refused') codes.add('out-of-bounds')
   return [...codes]
 }

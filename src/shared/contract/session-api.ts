@@ -68,7 +68,7 @@ export const SESSION_API = {
     scope: 'known',
     filtered: 'nothing',
     others: 'nothing',
-    isChange: true,
+    changes: 'session',
     group: 'Page',
     says:
       'Signs in: starts a session for the user whose password or token is in the header Authorization. Requests with its ' +
@@ -101,7 +101,7 @@ export const SESSION_API = {
     scope: 'known',
     filtered: 'nothing',
     others: 'nothing',
-    isChange: true,
+    changes: 'session',
     group: 'Page',
     says: 'Signs out: ends the session, and everything that runs with it, on all gateways within 5 s.',
     parameters: [{}],

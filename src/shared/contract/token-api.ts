@@ -56,7 +56,7 @@ export const TOKEN_API = {
     scope: 'known',
     filtered: 'nothing',
     others: 'nothing',
-    isChange: true,
+    changes: 'token',
     takesKnownOnly: true,
     group: 'Tokens',
     says: "Creates a token with the caller's rights or fewer. Requesting more is an error.",
@@ -92,7 +92,7 @@ export const TOKEN_API = {
     scope: 'known',
     filtered: 'nothing',
     others: 'nothing',
-    isChange: true,
+    changes: 'token',
     group: 'Tokens',
     says:
       'Revokes a token that the caller can list, and all tokens created with it. Everything that runs with them is cut, on all ' +
@@ -107,7 +107,7 @@ export const TOKEN_API = {
     scope: 'capture:download',
     filtered: 'passing',
     others: 'nothing',
-    isChange: true,
+    changes: 'ticket',
     takesKnownOnly: true,
     group: 'Tokens',
     says: "Creates a link for a single download with the caller's rights. HEAD does not use it up.",

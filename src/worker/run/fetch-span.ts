@@ -11,7 +11,7 @@ import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
 import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
 import { FetchedDownload, type FetchParts } from '../../gateway/fetch/fetch-download.ts'
-import { compressFetches, type DownloadPlan, mergeStep, planDownload } from '../../gateway/fleet/plan.ts'
+import { type DownloadPlan, mergeStep, planDownload } from '../../gateway/fleet/plan.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 
@@ -74,10 +74,8 @@ async function fetchFrom(
   const { name, path } = files.attempt()
   const query = windowQuery(order, window)
   const planned = spanPlan(order, query, { device, isFill: window.isFill })
-  const plan = compressedOnTheWay(await sortedOnTheWay(planned, order, parts), parts)
-  const ending = new AbortController()
-  const stop = () => ending.abort(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
+  const plan = await mergedOnTheWay(planned, order, parts)
+  const lost = new AbortController()
   try {
     if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
     await using writer = await FileWriter.open(path, kept?.bytes ?? 0)
@@ -88,10 +86,10 @@ async function fetchFrom(
       waitMs: request.waitMs,
       options: { onError: 'fail', dedupNs: undefined, align: false },
       from: kept && { bytes: kept.bytes, places: kept.places, first: NOTHING },
-      signal: ending.signal,
+      signal: AbortSignal.any([signal, lost.signal]),
       onPosition: () => undefined,
       onWaited: request.onStream,
-      onLost: (reason) => ending.abort(reason),
+      onLost: (reason) => lost.abort(reason),
     })
     signal.throwIfAborted()
     await pourInto(writer, fetched, name, request)
@@ -105,7 +103,6 @@ async function fetchFrom(
     ]
     await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
   } finally {
-    signal.removeEventListener('abort', stop)
     await removeUnneeded(files, [name, kept?.file])
   }
 }
@@ -146,31 +143,25 @@ async function copyKept(from: string, to: string): Promise<void> {
 }
 
 /**
- * A third-party device may send packets late. As one of several it is merged alone, so that its span is sorted when
- * the spans are joined. As the only device it is relayed as in a download.
+ * A third-party device may send packets late: as one of several it is merged alone, so that its span is sorted when
+ * the spans are joined. A device behind a slow line is merged alone too, because only streams of a merge come compressed.
+ * All others are relayed, as by a download of one device.
  */
-async function sortedOnTheWay(
+async function mergedOnTheWay(
   plan: DownloadPlan,
   order: ExportOrder,
   { fleet }: FetchParts,
 ): Promise<DownloadPlan> {
   const [step] = plan.steps
-  if (step === undefined || order.plan.devices.length === 1) return plan
+  if (step === undefined) return plan
   await fleet.knowKinds([step.device])
-  if (!isForeign(fleet.kindOf(step.device))) return plan
+  const isSorted = order.plan.devices.length > 1 && isForeign(fleet.kindOf(step.device))
+  const isCompressed = (fleet.fetchCompressionOf(step.device) ?? 'none') !== 'none'
+  if (!isSorted && !isCompressed) return plan
   return { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
 }
 
-/** A device behind a slow link sends compressed data; its stream is then processed like one of several. */
-function compressedOnTheWay(plan: DownloadPlan, { fleet }: FetchParts): DownloadPlan {
-  const [step] = plan.steps
-  const compression = step && fleet.find(step.device)?.device.fetchCompression
-  if (step === undefined || compression === undefined || compression === 'none') return plan
-  const merge: DownloadPlan = { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
-  return compressFetches(merge, () => compression)
-}
-
-/** What the device says its store no longer has. */
+/** What the device says that its store has no longer. */
 function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   const before = body.facts.claims.agedOutBeforeNs
   if (before === undefined || before <= beginNs) return []

@@ -1,4 +1,5 @@
-/** Watches a job while it runs: reports its progress, and notices when it is no longer wanted. */
+/** Looks after a job while it runs: tells how far it is, and hears when nobody wants it any more. */
+import { addAbortListener } from 'node:events'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportState, LIVE_STATES } from '../../gateway/export/export-record.ts'
 import type { ExportChange, ExportStore } from '../../gateway/export/export-store.ts'
@@ -25,15 +26,13 @@ export class JobWatch implements AsyncDisposable {
   readonly #options: WatchOptions
   readonly #abort = new AbortController()
   readonly #timer: NodeJS.Timeout
-  readonly #onStop: () => void
+  readonly #stopping: Disposable
   #beating: Promise<void> | undefined
 
   constructor(options: WatchOptions) {
     this.#options = options
     const { stopping } = options
-    this.#onStop = () => this.#abort.abort(stopping.reason)
-    stopping.addEventListener('abort', this.#onStop, { once: true })
-    if (stopping.aborted) this.#onStop()
+    this.#stopping = addAbortListener(stopping, () => this.#abort.abort(stopping.reason))
     this.#timer = setInterval(() => {
       this.#beating ??= this.#beat().finally(() => {
         this.#beating = undefined
@@ -47,7 +46,7 @@ export class JobWatch implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
-    this.#options.stopping.removeEventListener('abort', this.#onStop)
+    this.#stopping[Symbol.dispose]()
     await this.#beating
   }
 

@@ -7,7 +7,8 @@ import type { ExportedFile, KeptPlace } from '../../gateway/export/export-record
 import type { ByteRange, ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { decode } from '../../gateway/fetch/decode.ts'
 import { formatPcapHeader, type PcapHeader, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
-import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 import { encodingOf } from '../../shared/query/query-values.ts'
 
 export interface KeptFiles {
@@ -119,20 +120,14 @@ interface Limit {
 
 /** How many bytes at the beginning are whole records before the limit, and whether the next record is not. */
 function recordsBefore(bytes: Uint8Array, limit: Limit): { readonly end: number; readonly isCut: boolean } {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  let end = 0
-  while (end + RECORD_HEADER_BYTES <= bytes.length) {
-    const seconds = view.getUint32(end, true)
-    const capturedLength = view.getUint32(end + 8, true)
-    if (capturedLength > MAX_CAPTURED_LENGTH) throw new Error(`a kept record of ${capturedLength} bytes`)
-    const isBefore =
-      seconds < limit.seconds || (seconds === limit.seconds && view.getUint32(end + 4, true) < limit.fraction)
-    if (!isBefore) return { end, isCut: true }
-    const next = end + RECORD_HEADER_BYTES + capturedLength
-    if (next > bytes.length) break
-    end = next
+  const record = new RecordCursor(bytes)
+  for (; record.hasHeader; record.at = record.end) {
+    const { seconds, fraction, end } = record
+    const isBefore = seconds < limit.seconds || (seconds === limit.seconds && fraction < limit.fraction)
+    if (!isBefore) return { end: record.at, isCut: true }
+    if (end > bytes.length) break
   }
-  return { end, isCut: false }
+  return { end: record.at, isCut: false }
 }
 
 /** The records of one file, starting after `taken` bytes of them. */

@@ -1,9 +1,10 @@
 // A block that a repair has marked stays left out until the next repair, also when its bytes are right again by then; that repair
 // brings it back, also where a segment has no other block.
 import assert from 'node:assert/strict'
-import { open, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { flipBytes } from '../../support/disks/flip-bytes.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
@@ -16,16 +17,6 @@ const pcapOf = (packets: number) =>
     Array.from({ length: packets }, (_, i) => makePacket(START_NS + BigInt(i) * 1_000_000n, `${i}`, 1_008)),
     { linkType: 101 },
   )
-
-async function flip(path: string, ...places: readonly number[]): Promise<void> {
-  await using file = await open(path, 'r+')
-  for (const at of places) {
-    const byte = Buffer.alloc(1)
-    await file.read(byte, 0, 1, at)
-    byte.writeUInt8(byte.readUInt8(0) ^ 0x5a)
-    await file.write(byte, 0, 1, at)
-  }
-}
 
 for (const [what, packets] of [
   ['of one block', 20],
@@ -74,7 +65,7 @@ for (const [what, packets] of [
       test(`of which ${how} marked`, async () => {
         const damaged = chosen(blocks)
         const places = damaged.map(({ offset }) => offset + 40)
-        await flip(`${segment}.pcap`, ...places)
+        await flipBytes(`${segment}.pcap`, ...places)
         assert.deepEqual(
           await repair(),
           damaged.map((block) => ['block-damaged', BigInt(block.packets)]),
@@ -83,7 +74,7 @@ for (const [what, packets] of [
         const rest = packets - lost
         const less = [24 + rest * (16 + 1_008), '0', String(rest), String(damaged.length)]
         assert.deepEqual(await download(), less)
-        await flip(`${segment}.pcap`, ...places)
+        await flipBytes(`${segment}.pcap`, ...places)
         assert.deepEqual(await download(), less, 'a mark holds until a repair takes it away')
         assert.equal(await state(), 'damaged')
         const back = (await repair()).filter(([kind]) => kind === 'block-readable')
@@ -97,12 +88,12 @@ for (const [what, packets] of [
     test('whose entry is lost after it was marked is not trusted without proof', async () => {
       const first = blocks[0]
       assert.ok(first)
-      await flip(`${segment}.pcap`, first.offset + 40)
+      await flipBytes(`${segment}.pcap`, first.offset + 40)
       await repair()
       const less = await download()
       assert.equal(less[1], '0')
-      await flip(`${segment}.idx`, ...[8, 20, 30, 33, 41, 57].map((at) => ENTRY_BYTES + at))
-      await flip(`${segment}.tally`, 3)
+      await flipBytes(`${segment}.idx`, ...[8, 20, 30, 33, 41, 57].map((at) => ENTRY_BYTES + at))
+      await flipBytes(`${segment}.tally`, 3)
       assert.deepEqual(await download(), less)
       await repair()
       assert.deepEqual([await download(), await state()], [less, 'damaged'])

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../../appliance/appliance-routes.ts'
 import { routesWith } from '../../../src/gateway/routes/routes.ts'
-import { ROLES, SCOPES, SCOPES_OF_ROLE, type Scope } from '../../../src/shared/base/scopes.ts'
-import type { Access, Endpoint } from '../../../src/shared/contract/endpoint.ts'
+import { type Access, ROLES, SCOPES, SCOPES_OF_ROLE, type Scope } from '../../../src/shared/base/scopes.ts'
+import type { Endpoint } from '../../../src/shared/contract/endpoint.ts'
 import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { type SmallFleet, startSmallFleet } from '../../support/processes/small-fleet.ts'
 
@@ -68,7 +68,9 @@ describe('who may do what', () => {
     let asked = 0
     for (const program of programs) {
       for (const row of program.table) {
-        for (const method of row.method === 'GET' && row.isChange !== true ? ['GET', 'HEAD'] : [row.method]) {
+        for (const method of row.method === 'GET' && row.changes === undefined
+          ? ['GET', 'HEAD']
+          : [row.method]) {
           for (const asker of program.askers) {
             const status = await statusOf(program, row, method, asker)
             const isAllowed = status !== 401 && status !== 403

@@ -105,9 +105,9 @@ describe('what is hidden from a caller', () => {
 
   /** All rows that read, as the user gets them. */
   async function* answersTo(user: string): AsyncGenerator<Asked> {
-    for (const { method, path, scope, isChange } of ROUTES) {
+    for (const { method, path, scope, changes } of ROUTES) {
       // These are for anybody, the metrics as long as auth.anonymousMetrics says so.
-      if (method !== 'GET' || isChange || scope === 'anyone' || scope === 'metrics') continue
+      if (method !== 'GET' || changes !== undefined || scope === 'anyone' || scope === 'metrics') continue
       if (path.includes('{*path}') || path.includes(':name')) continue
       for (const device of path.includes(':device') ? ['east', 'west'] : [''])
         yield await answerTo(user, path, device)

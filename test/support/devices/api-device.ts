@@ -85,9 +85,9 @@ export class ApiDevice implements AsyncDisposable {
   swapsAfterBreak = false
   /** Names of its captures, each of which contains all packets. */
   captures: readonly string[] = [API_CAPTURE]
-  /** Refuses all downloads with this. */
-  refusal: { readonly status: number; readonly text: string } | undefined
-  /** Targets of all downloads requested from it. */
+  /** It refuses all downloads so. */
+  refusal: { readonly status: number; readonly text: string | Buffer } | undefined
+  /** Targets of all downloads that it was asked for. */
   readonly asked: string[] = []
   refused = 0
   running = 0
@@ -240,14 +240,15 @@ export class ApiDevice implements AsyncDisposable {
     const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
     const slice = ignores.includes('Slice') ? 65_535 : Number(query.get('Slice') ?? 65_535)
     const records = this.behaviour.order?.(this.records) ?? this.records
-    const [first, second, ...rest] = records
+    // It ends with the first packet that is too late.
+    const tooLate = tsMax === null ? -1 : records.findIndex(({ ns }) => ns >= API_BEGIN_NS + tsMax)
+    const [first, second, ...rest] = tooLate === -1 ? records : records.slice(0, tooLate)
     const isSwapped =
       this.swapsAfterBreak && this.breaksLeft === 0 && first !== undefined && second !== undefined
     return makePcap(
-      (isSwapped ? [second, first, ...rest] : records)
+      (isSwapped ? [second, first, ...rest] : records.slice(0, tooLate === -1 ? undefined : tooLate))
         .filter(({ ns }, index) => {
           if (filter?.includes('odd') && index % 2 === 0) return false
-          if (tsMax !== null && ns >= API_BEGIN_NS + tsMax) return false
           return isLocal || begin === null || end === null || (ns >= BigInt(begin) && ns < BigInt(end))
         })
         .map((record) => ({ ...record, captured: record.captured.subarray(0, slice) })),

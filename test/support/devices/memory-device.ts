@@ -43,7 +43,10 @@ export class MemoryDevice {
     const source: Omit<Source, 'body'> & { readonly body: unknown } = {
       device: this.name,
       encoding: 'none',
-      headers: this.saysOrder ? { 'capfleet-order': 'time' } : {},
+      headers: {
+        'capfleet-request-id': 'of-the-device',
+        ...(this.saysOrder ? { 'capfleet-order': 'time' } : {}),
+      },
       header: answer.subarray(0, PCAP_HEADER_BYTES),
       body: Object.assign(this.#send(answer, limit), { end: NO_END }),
       [Symbol.dispose]: close,

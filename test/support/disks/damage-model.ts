@@ -46,6 +46,8 @@ export interface DamageModel {
   readonly files: readonly string[]
   /** Packets that may be missing if bytes [from, to) of a file are damaged, and nothing else is. */
   mayLose(file: string, from: number, to: number): ReadonlySet<string>
+  /** Where the blocks of a segment's file begin. */
+  offsetsOf(file: string): readonly number[]
 }
 
 /** Creates the model's captures: an import of one port, one of three, and a capture being recorded. */
@@ -74,6 +76,8 @@ export async function makeDamageModel(folder: string, bootId: string): Promise<D
       const lost = blocks.filter((block) => isTouched(block, file, from, to))
       return new Set(lost.flatMap(({ texts }) => [...texts]))
     },
+    offsetsOf: (file) =>
+      blocks.filter(({ segment }) => file === `${segment}.pcap`).map(({ offset }) => offset),
   }
 }
 

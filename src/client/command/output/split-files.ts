@@ -7,12 +7,12 @@ import {
   PCAP_HEADER_BYTES,
   RECORD_HEADER_BYTES,
 } from '../../../shared/pcap/pcap-sizes.ts'
+import { RecordCursor } from '../../../shared/pcap/record-cursor.ts'
 import { usageFailure } from '../../client-failure.ts'
 import { bytesOf, type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 
 /** Any packet fits. */
 const SPLIT_BYTES_MIN = PCAP_HEADER_BYTES + RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
-const CAPTURED_LENGTH_OFFSET = 8
 const NUMBER_DIGITS = 4
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -104,26 +104,19 @@ export class SplitFiles implements DownloadOutput {
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     const bytes = Buffer.concat(pieces)
     let from = 0
-    let at = 0
     if (this.#files.length === 0) {
       this.#header = Uint8Array.from(bytes.subarray(0, PCAP_HEADER_BYTES))
-      at = PCAP_HEADER_BYTES
       await this.#next()
       from = PCAP_HEADER_BYTES
     }
-    let room = this.#room()
-    while (at < bytes.length) {
-      const length = at + CAPTURED_LENGTH_OFFSET
-      const captured = isBigEndian(this.#header[0]) ? bytes.readUInt32BE(length) : bytes.readUInt32LE(length)
-      const record = RECORD_HEADER_BYTES + captured
-      if (record > room) {
-        await this.#last().write([bytes.subarray(from, at)])
-        await this.#next()
-        from = at
-        room = this.#room()
-      }
-      room -= record
-      at += record
+    const record = new RecordCursor(bytes, { isBigEndian: isBigEndian(this.#header[0]) })
+    let roomEnd = from + this.#room()
+    for (record.at = from; record.at < bytes.length; record.at = record.end) {
+      if (record.end <= roomEnd) continue
+      await this.#last().write([bytes.subarray(from, record.at)])
+      await this.#next()
+      from = record.at
+      roomEnd = from + this.#room()
     }
     await this.#last().write([bytes.subarray(from)])
   }

@@ -1,8 +1,5 @@
 /** Merged records on their way into files: cut where a file is full, and counted. */
-import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
-
-const FRACTION_OFFSET = 4
-const CAPTURED_LENGTH_OFFSET = 8
+import { RecordCursor, type RecordsForm } from '../../../shared/pcap/record-cursor.ts'
 
 /** What was written to a file. */
 export interface RecordCounts {
@@ -15,13 +12,13 @@ export interface RecordCounts {
 /** Takes whole records from `records`, whose chunks end with whole records. Always dispose it. */
 export class RecordSource implements AsyncDisposable {
   readonly #chunks: AsyncIterator<Uint8Array>
-  readonly #nsPerFraction: bigint
+  readonly #form: RecordsForm
   #rest: Uint8Array | undefined
   #isEnded = false
 
-  constructor(records: AsyncIterable<Uint8Array>, { nanoseconds }: { readonly nanoseconds: boolean }) {
+  constructor(records: AsyncIterable<Uint8Array>, form: RecordsForm) {
     this.#chunks = records[Symbol.asyncIterator]()
-    this.#nsPerFraction = nanoseconds ? 1n : 1_000n
+    this.#form = form
   }
 
   /** Whether records are left. */
@@ -69,42 +66,18 @@ export class RecordSource implements AsyncDisposable {
   }
 
   #count(records: Uint8Array): RecordCounts {
-    const view = viewOf(records)
-    let packets = 0
-    let last = 0
-    for (let at = 0; at < records.length; at = nextRecord(view, at)) {
-      packets += 1
-      last = at
-    }
-    return {
-      packets,
-      bytes: records.length,
-      firstNs: packets === 0 ? undefined : this.#timeAt(view, 0),
-      lastNs: packets === 0 ? undefined : this.#timeAt(view, last),
-    }
-  }
-
-  #timeAt(view: DataView, at: number): bigint {
-    const seconds = BigInt(view.getUint32(at, true))
-    return seconds * 1_000_000_000n + BigInt(view.getUint32(at + FRACTION_OFFSET, true)) * this.#nsPerFraction
+    const record = new RecordCursor(records, this.#form)
+    const firstNs = record.ns
+    let packets = 1
+    for (; record.end < records.length; record.at = record.end) packets += 1
+    return { packets, bytes: records.length, firstNs, lastNs: record.ns }
   }
 }
 
 /** Number of bytes at the start of `chunk` that are whole records within `maxBytes`. */
 function wholeRecords(chunk: Uint8Array, maxBytes: number, takesOne: boolean): number {
   if (chunk.length <= maxBytes) return chunk.length
-  const view = viewOf(chunk)
-  let end = 0
-  for (let next = nextRecord(view, 0); next <= maxBytes; next = nextRecord(view, end)) end = next
-  return end === 0 && takesOne ? nextRecord(view, 0) : end
-}
-
-function nextRecord(view: DataView, at: number): number {
-  const capturedLength = view.getUint32(at + CAPTURED_LENGTH_OFFSET, true)
-  if (capturedLength > MAX_CAPTURED_LENGTH) throw new Error(`a merged record of ${capturedLength} bytes`)
-  return at + RECORD_HEADER_BYTES + capturedLength
-}
-
-function viewOf(bytes: Uint8Array): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const record = new RecordCursor(chunk)
+  while (record.end <= maxBytes) record.at = record.end
+  return record.at === 0 && takesOne ? record.end : record.at
 }

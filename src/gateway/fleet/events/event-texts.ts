@@ -1,4 +1,5 @@
-/** Events of the fleet in the form that clients receive, and the conversion from what devices report. */
+/** Events of the fleet as the texts that clients get, and what devices tell as such. */
+import { formatEvent } from '../../../shared/http/server-sent-events.ts'
 import { nestsTooDeep } from '../../device/device-json.ts'
 import { plainText } from '../../device/device-refusal.ts'
 import type { EventBlock } from './event-blocks.ts'
@@ -16,20 +17,15 @@ export interface Happened {
 const KIND_LENGTH = 64
 const NUMBER_LENGTH = 32
 
-/** REQUIRES: `data` contains no newline. */
-export function formatEvent(name: string, data: string): string {
-  return `event: ${name}\ndata: ${data}\n\n`
-}
-
-/** Has no id: a client that reconnects after it receives it again. */
+/** Without an id: whoever breaks off behind it is told again. */
 export function formatGap(gap: { readonly device: string | null; readonly missed: number | null }): string {
   return formatEvent('gap', JSON.stringify(gap))
 }
 
 export function formatHappened(id: string, device: string, { told, ...facts }: Happened): string {
   const head = JSON.stringify({ device, ...facts }).slice(0, -1)
-  // The device's JSON is copied verbatim: parsing it would change integers beyond 2^53.
-  return `id: ${id}\n${formatEvent('happened', `${head},"told":${told}}`)}`
+  // Letter by letter: to read and write it would change integers beyond 2^53.
+  return formatEvent('happened', `${head},"told":${told}}`, id)
 }
 
 /** An event observed by the gateway itself. */

@@ -7,6 +7,7 @@ import type { CapfleetError } from '../../../shared/base/error.ts'
 import type { Log } from '../../../shared/base/log.ts'
 import type { Metrics } from '../../../shared/base/metrics.ts'
 import { outsideOfRequests } from '../../../shared/base/request-context.ts'
+import { formatEvent } from '../../../shared/http/server-sent-events.ts'
 import type { Device } from '../../device/device.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import type { Fleet, FleetMember } from '../fleet.ts'
@@ -14,14 +15,7 @@ import type { HealthReport } from '../health/device-health.ts'
 import { DeviceFeed } from './device-feed.ts'
 import type { EventBlock } from './event-blocks.ts'
 import { EventReader, type ReaderOptions } from './event-reader.ts'
-import {
-  formatEvent,
-  formatGap,
-  formatHappened,
-  type Happened,
-  seenByGateway,
-  toldByDevice,
-} from './event-texts.ts'
+import { formatGap, formatHappened, type Happened, seenByGateway, toldByDevice } from './event-texts.ts'
 import { type KeptEvent, KeptEvents } from './kept-events.ts'
 
 export interface FleetEventsOptions {

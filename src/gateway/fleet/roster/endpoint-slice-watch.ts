@@ -1,11 +1,10 @@
-/** Lists and watches EndpointSlices through the Kubernetes API, with the pod's own token. */
-import { once } from 'node:events'
+/** List and watch of EndpointSlices over the Kubernetes API, with the pod's own token. */
 import { readFile } from 'node:fs/promises'
-import { type IncomingMessage, request as requestOverHttp } from 'node:http'
-import { request as requestOverTls } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
+import { sendRequest } from '../../../shared/base/outgoing-request.ts'
 import type { EndpointSliceSettings } from './device-settings.ts'
 import { type EndpointSlice, endpointSliceSchema } from './endpoint-slices.ts'
 
@@ -62,23 +61,16 @@ async function askForSlices(
     readonly signal: AbortSignal
   },
 ): Promise<IncomingMessage> {
-  const { url, namespace, labelSelector, tokenFile, caFile } = settings
+  const { namespace, labelSelector, tokenFile, caFile } = settings
   const query = new URLSearchParams({ ...(labelSelector === '' ? {} : { labelSelector }), ...options.query })
   const path = `apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`
-  const target = new URL(`${url.replace(/\/+$/, '')}/${path}?${query}`)
+  const url = new URL(`${settings.url.replace(/\/+$/, '')}/${path}?${query}`)
   // The files are read each time, because the kubelet renews them.
   const token = (await readFile(tokenFile, 'utf8')).trim()
   const headers = { authorization: `Bearer ${token}`, accept: 'application/json' }
-  const request =
-    target.protocol === 'https:'
-      ? requestOverTls(target, { headers, agent: false, signal: options.signal, ca: await readFile(caFile) })
-      : requestOverHttp(target, { headers, agent: false, signal: options.signal })
-  request.setTimeout(ANSWER_TIMEOUT_MS, () => request.destroy(new Error('the Kubernetes API sends nothing')))
-  // The reader of the answer gets its failure; without a reader it must not end the process.
-  request.on('error', () => undefined)
-  request.end()
-  const [answer] = (await once(request, 'response')) as [IncomingMessage]
-  request.setTimeout(options.silenceMs)
+  const { signal, silenceMs } = options
+  const answer = await sendRequest(url, { headers, caFile, silenceMs: ANSWER_TIMEOUT_MS, signal })
+  answer.setTimeout(silenceMs)
   if (answer.statusCode === 200) return answer
   const said = await text(answer)
   throw new Error(

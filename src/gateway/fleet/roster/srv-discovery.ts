@@ -1,4 +1,5 @@
 import { Resolver } from 'node:dns/promises'
+import { addAbortListener } from 'node:events'
 import type { FoundDevice } from './discovered-devices.ts'
 
 export interface SrvLookup {
@@ -23,13 +24,8 @@ export async function lookUpSrv(
   signal: AbortSignal,
 ): Promise<readonly FoundDevice[]> {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: TRIES })
-  const cancel = () => resolver.cancel()
-  signal.addEventListener('abort', cancel)
-  try {
-    return await devicesOf(srv, dnsServers, resolver)
-  } finally {
-    signal.removeEventListener('abort', cancel)
-  }
+  using _cancel = addAbortListener(signal, () => resolver.cancel())
+  return await devicesOf(srv, dnsServers, resolver)
 }
 
 async function devicesOf(

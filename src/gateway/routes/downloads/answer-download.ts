@@ -7,7 +7,7 @@ import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { encodingOf } from '../../../shared/query/query-values.ts'
 import { COMMON_PARAMETERS, readParameters } from '../../../shared/query/read-parameters.ts'
 import { foreseeDownload } from '../../fetch/foresee-download.ts'
-import { compressFetches, type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
+import { type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
 import { downloadHead } from '../../serve/download-head.ts'
 import {
   askedHash,
@@ -53,17 +53,15 @@ export async function answerDownload(
     options.resumeId === undefined
       ? { plan: await makePlan(), options, resumed: undefined }
       : await continueRequest(ctx, parts, options)
-  const fetchCompressionOf = (name: string) => parts.fleet.find(name)?.device.fetchCompression
   const { fleet } = parts.downloads
   await fleet.knowKinds(planned.plan.steps.map(({ device }) => device))
-  const known = withinProfiles(planned.plan, fleet)
-  const plan = compressFetches(known, fetchCompressionOf)
+  const plan = withinProfiles(planned.plan, fleet)
   refuseImpossible(plan, planned.options)
   const download = withoutVainDedup(ctx, { ...planned, plan })
   await refuseBadFilters(ctx, plan, parts)
   if (options.queueJob) {
     const order = () => orderDownload(ctx, parts, planned.plan, options)
-    return await auditChange(ctx, parts.audit, order, { subject: 'export.change' })
+    return await auditChange(ctx, parts.audit, order, { changes: 'export' })
   }
   if (ctx.method === 'HEAD') return await answerHead(ctx, parts, download)
   ctx.respond = false

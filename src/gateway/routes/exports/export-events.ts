@@ -1,10 +1,10 @@
-/**
- * The progress of an export as server-sent events: each contains the whole export, so none depends on an earlier one.
- */
+/** How an export goes on, as server-sent events: each is the whole export, so that none needs the one before it. */
+import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerLive } from '../../../shared/http/live-answer.ts'
+import { formatEvent } from '../../../shared/http/server-sent-events.ts'
 import { RECORD_KEPT_MS } from '../../export/export-changes.ts'
 import { ENDED_STATES, shownExport, type WholeExport } from '../../export/export-record.ts'
 import { callerOf } from '../request/request-caller.ts'
@@ -45,7 +45,7 @@ async function* exportTexts(
   { seen, signal }: Following,
 ): AsyncGenerator<string> {
   using bell = new Bell()
-  signal.addEventListener('abort', bell.ring, { once: true })
+  addAbortListener(signal, bell.ring)
   let changedMs = performance.now()
   using _following = parts.exports.changes.follow(first.record.order.id, () => {
     changedMs = performance.now()
@@ -83,5 +83,5 @@ async function find(
 
 function eventOf({ exports: { clock } }: ExportsParts, whole: WholeExport): string {
   const shown = JSON.stringify(shownExport(whole, clock.nowMs()))
-  return `id: ${whole.record.revision}\nevent: export\ndata: ${shown}\n\n`
+  return formatEvent('export', shown, whole.record.revision)
 }

@@ -3,6 +3,7 @@
  * that cannot be combined from several devices.
  */
 
+import { addAbortListener } from 'node:events'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
 import { refuseCrossSite } from '../../../shared/http/cross-site.ts'
@@ -124,11 +125,9 @@ async function pass(
  * the next one added, and so on, until the garbage collector examines old objects, so everything it references must
  * live that long anyway.
  */
-function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable {
+function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable | undefined {
   const revoked = state.caller?.revoked
-  const cut = () => resetConnection(socket)
-  revoked?.addEventListener('abort', cut, { once: true })
-  return { [Symbol.dispose]: () => revoked?.removeEventListener('abort', cut) }
+  return revoked && addAbortListener(revoked, () => resetConnection(socket))
 }
 
 const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/

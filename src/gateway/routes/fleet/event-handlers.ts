@@ -2,6 +2,7 @@
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerLive } from '../../../shared/http/live-answer.ts'
+import { eventTexts } from '../../../shared/http/server-sent-events.ts'
 import { EVENTS_PARAMETERS, FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'
 import type { Device } from '../../device/device.ts'
@@ -13,11 +14,6 @@ import { callerOf } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
 import type { FleetParts } from './fleet-parts.ts'
 
-/** Shorter than proxies allow a connection to be silent. */
-const KEEP_ALIVE_MS = 15_000
-/** The first bytes, which show the client at once that it is connected; it may reconnect after 2 s. */
-const GREETING = 'retry: 2000\n: events of the fleet\n\n'
-const KEEP_ALIVE = ': keep-alive\n\n'
 const EVERYTHING_KEPT = '0'
 
 export async function followFleet(ctx: RouteContext, parts: FleetParts): Promise<void> {
@@ -32,7 +28,7 @@ export async function followFleet(ctx: RouteContext, parts: FleetParts): Promise
   await answerLive(parts, ctx, {
     caller: { user, id: user },
     contentType: 'text/event-stream; charset=utf-8',
-    texts: (signal) => eventTexts(parts.events, { wants, from, signal, shown }),
+    texts: (signal) => fleetEvents(parts.events, { wants, from, signal, shown }),
   })
 }
 
@@ -62,19 +58,15 @@ interface Following {
   readonly shown: (text: string) => string
 }
 
-async function* eventTexts(
+async function* fleetEvents(
   events: FleetEvents,
   { wants, from, signal, shown }: Following,
 ): AsyncGenerator<string> {
   using bell = new Bell()
-  signal.addEventListener('abort', bell.ring, { once: true })
   using reader = events.open({ wants, from, onNews: bell.ring })
-  const isSilent = bell.every(KEEP_ALIVE_MS)
-  yield GREETING
-  while (!signal.aborted) {
-    for (let text = reader.next(); text !== undefined && !signal.aborted; text = reader.next())
-      yield shown(text)
-    if (isSilent()) yield KEEP_ALIVE
-    await bell.wait()
+  const next = () => {
+    const text = reader.next()
+    return text && shown(text)
   }
+  yield* eventTexts({ title: 'events of the fleet', bell, next, signal })
 }

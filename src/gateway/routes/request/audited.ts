@@ -1,7 +1,7 @@
 /** Audit events of requests other than downloads. */
 import type { Credential } from '../../../shared/base/caller.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
-import { type Endpoint, parametersOf } from '../../../shared/contract/endpoint.ts'
+import { type Changed, type Endpoint, parametersOf } from '../../../shared/contract/endpoint.ts'
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
 import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
@@ -22,25 +22,9 @@ function credentialText(credential: Credential): string {
   return credential.kind === 'password' ? 'password' : `${credential.kind}:${credential.id}`
 }
 
-/** Whether the route changes something, or may. */
-export function isAudited({ isChange, scope }: Endpoint): boolean {
-  return isChange === true || scope === 'capture:control' || scope === 'capture:delete'
-}
-
-/** By the beginning of the path; everything else changes devices. */
-const SUBJECTS = {
-  '/v1/exports': 'export.change',
-  '/v1/schedules': 'schedule.change',
-  '/v1/session': 'session.change',
-  '/v1/tokens': 'token.change',
-  '/v1/tickets': 'ticket.change',
-} as const
-
-type Subject = (typeof SUBJECTS)[keyof typeof SUBJECTS] | 'control'
-
-function subjectOf(path: string): Subject {
-  const known = Object.entries(SUBJECTS).find(([begin]) => path === begin || path.startsWith(`${begin}/`))
-  return known?.[1] ?? 'control'
+/** Whether the row changes something, or may. */
+export function isAudited({ changes, scope }: Endpoint): boolean {
+  return changes !== undefined || scope === 'capture:control' || scope === 'capture:delete'
 }
 
 /**
@@ -54,7 +38,8 @@ export function parameterFacts(ctx: RouteContext, route: Endpoint): Readonly<Rec
 
 /** What the first line of a change contains besides its request. */
 interface ChangeOptions {
-  readonly subject?: Subject
+  /** Default: devices, which a call that we do not know may change. */
+  readonly changes?: Changed | undefined
   readonly parameters?: Readonly<Record<string, string>>
 }
 
@@ -66,8 +51,9 @@ export async function auditChange(
   ctx: RouteContext,
   audit: Audit,
   change: () => Promise<void>,
-  { subject = subjectOf(ctx.path), parameters }: ChangeOptions = {},
+  { changes = 'devices', parameters }: ChangeOptions,
 ): Promise<void> {
+  const subject = changes === 'devices' ? 'control' : (`${changes}.change` as const)
   const record = (event: AuditEventName, details: object) =>
     audit.record({ ...actorOf(ctx), event, details: { method: ctx.method, path: ctx.path, ...details } })
   const { device } = ctx.params as { readonly device?: string }

@@ -1,6 +1,8 @@
 // Downloads that begin inside their body, compared with the tail of the whole one.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "support/bpf_helper.h"
 #include "support/decompressed_bytes.h"
 #include "support/random_packets.h"
@@ -199,6 +201,35 @@ TEST(ContinuedDownload, ReadsBlocksThatNobodyReadBeforeBecauseTheyMayBeDamaged) 
     EXPECT_EQ(readBody(*download), tailOf(damaged, position));
     EXPECT_EQ(download->totals().corruptBlocks, 1u);
     EXPECT_EQ(download->totals().readBytes + 24 < damaged.size(), wasRead);
+  }
+}
+
+TEST(ContinuedDownload, KnowsThatABlockWasMarkedOrItsMarkTakenAwaySinceItWasRead) {
+  auto random = seededRandom();
+  ReadStore read(1, random);
+  const std::string segment = read.store.paths()[0][0];
+  const auto index = readSegmentIndex(segment);
+  SegmentIndex marked = *index;
+  marked.blocks[10] = marked.blocks[10].asDamaged();
+  for (int i = 0; i < 3; i++) {
+    for (const SegmentIndex& now : {marked, *index}) {
+      const Bytes bytes = serialiseIndex(now);
+      std::ofstream(segment + ".idx", std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+      read.options.afterBytes = 0;
+      const Bytes whole = readBody(*DownloadBench().open(read.store.options()));
+      ASSERT_EQ(whole.size() == read.whole.size(), now.blocks == index->blocks);
+      for (const bool wasRead : {false, true}) {
+        read.options.afterBytes = whole.size() / 2;
+        const auto download = read.bench.open(read.options);
+        EXPECT_EQ(readBody(*download), tailOf(whole, read.options.afterBytes));
+        EXPECT_EQ(download->totals().corruptBlocks, whole.size() < read.whole.size() ? 1u : 0u);
+        EXPECT_EQ(download->totals().packets, packetsBefore(whole, whole.size()));
+        // Whatever was known was forgotten with the old index.
+        EXPECT_EQ(download->totals().readBytes < whole.size() / 2 + read.mostWaste(), wasRead);
+      }
+    }
   }
 }
 

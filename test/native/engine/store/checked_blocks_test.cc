@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace capfleet::test {
 namespace {
 
@@ -43,6 +45,25 @@ TEST(CheckedBlocks, DoesNotTakeASegmentForARemovedOneOfItsPath) {
   CheckedBlocks blocks;
   blocks.of("a", indexOf(7))->note(1, true);
   EXPECT_EQ(blocks.of("a", indexOf(8))->of(1), BlockCheck::kUnread);
+}
+
+TEST(CheckedBlocks, KnowsNothingOfASegmentWhoseBlocksWereMarkedOrMadeAgain) {
+  const auto isKnownAfter = [](const std::function<void(SegmentIndex&)>& change) {
+    CheckedBlocks blocks;
+    SegmentIndex index = indexOf(7);
+    blocks.of("a", index)->note(0, true);
+    change(index);
+    return blocks.of("a", index)->of(0) == BlockCheck::kIntact;
+  };
+  EXPECT_TRUE(isKnownAfter([](SegmentIndex&) {}));
+  EXPECT_TRUE(isKnownAfter([](SegmentIndex& index) { index.blocks.emplace_back(); }));
+  EXPECT_FALSE(isKnownAfter([](SegmentIndex& index) { index.blocks.pop_back(); }));
+  EXPECT_FALSE(isKnownAfter([](SegmentIndex& index) {
+    index.blocks[2].checksum = 5;
+    index.blocks[2] = index.blocks[2].asDamaged();
+  }));
+  EXPECT_FALSE(isKnownAfter([](SegmentIndex& index) { index.blocks[1].packets++; }));
+  EXPECT_FALSE(isKnownAfter([](SegmentIndex& index) { index.blocks[1].maxNs++; }));
 }
 
 TEST(CheckedBlocks, RemembersNothingOfASegmentWithoutBlocks) {

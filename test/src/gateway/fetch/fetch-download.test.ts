@@ -37,6 +37,7 @@ test('a device that is probed only then is asked for what its kind knows', async
     },
     kindOf: () => kind,
     ignoredBy: () => undefined,
+    fetchCompressionOf: () => undefined,
     get: () => ({ client, breaker: { run: (work: () => unknown) => work(), check: () => undefined } }),
     clockOf: () => undefined,
   }

@@ -161,8 +161,10 @@ describe('a device of another maker that may pass over filters', () => {
     const told = { config: { ...other.config, ignores }, password: other.password }
     other.behaviour = { missing: /./ }
     await using fresh = await startTempGateway([foreign, told], redis.url)
-    foreign.behaviour = { ignores: ['Slice'] }
-    other.behaviour = { ignores: ['Slice'] }
+    // What it is asked for its kind by stays missing.
+    const missing = /^(?!.*\/pcap\/)/
+    foreign.behaviour = { ignores: ['Slice'], missing }
+    other.behaviour = { ignores: ['Slice'], missing }
     const path = (device: string) => `${fresh.url}/devices/${device}/api/v1/pcap/timerange?${RANGE}`
     for (const parameter of ['Slice=7', 'TSMax=5', 'TSMode=vendorB3550', 'MaxPackets=3'])
       assertNothing(await httpGet(`${path('foreign')}&${parameter}`, { headers: fresh.as.user }))

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { compressFetches, planDownload } from '../../../../src/gateway/fleet/plan.ts'
+import { planDownload, withinProfiles } from '../../../../src/gateway/fleet/plan.ts'
 import { withinBounds } from '../../../../src/gateway/fleet/within-bounds.ts'
 import { UNBOUNDED } from '../../../../src/shared/base/caller.ts'
 import { CapfleetError } from '../../../../src/shared/base/error.ts'
@@ -63,12 +63,14 @@ test('more devices than one download may have are refused', () => {
 test('a device with a slow link is asked for compressed packets when merged, not when relayed', () => {
   const merge = planDownload(timerange('Compression=best'), ['a', 'b', 'c'], 4)
   const settings = { a: 'zstd', b: 'fast', c: 'none' } as const
-  const { steps } = compressFetches(merge, (device) => settings[device as keyof typeof settings])
+  const fleet = {
+    kindOf: () => undefined,
+    ignoredBy: () => undefined,
+    fetchCompressionOf: (device: string) => settings[device as keyof typeof settings],
+  }
+  const { steps } = withinProfiles(merge, fleet)
   const asked = steps.map(({ target }) => new URLSearchParams(target.split('?')[1]).get('Compression'))
   assert.deepEqual(asked, ['zstd_fast', 'fast', null])
   const relay = planDownload(timerange(''), ['a'], 4)
-  assert.equal(
-    compressFetches(relay, () => 'zstd'),
-    relay,
-  )
+  assert.deepEqual(withinProfiles(relay, fleet), relay)
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { after, before, beforeEach, describe, test } from 'node:test'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import type { Receipt } from '../../../../src/gateway/serve/receipt.ts'
 import {
   API_BEGIN_NS,
@@ -135,12 +135,36 @@ describe('a device of another maker', () => {
     await foreign.until(() => foreign.running === 1)
     const { status, body } = await range('&Wait=600&Compression=fast')
     assert.deepEqual([status, foreign.asked.length], [502, 2])
-    assert.match(body.toString(), /device foreign did not compress its answer; .*ignores: \[Compression\]/)
+    assert.match(
+      body.toString(),
+      /device foreign did not compress its answer where gzip was asked for; .*ignores: \[Compression\]/,
+    )
     over.resolve()
     assert.equal((await first).status, 200)
   })
 
-  test('that always answers with a text is reported with it when the wait is over', async () => {
+  for (const [asked, sends, expected] of [
+    ['zstd', () => gzipSync(whole()), /compressed its answer with gzip where zstd was asked for/],
+    ['none', () => gzipSync(whole()), /compressed its answer with gzip unasked; ask with Compression=fast/],
+    ['fast', () => zstdCompressSync(whole()), /compressed its answer with zstd where gzip was asked for/],
+  ] as const)
+    test(`that sends another encoding than ${asked} is not relayed, and merged all the same`, async () => {
+      foreign.refusal = { status: 200, text: sends() }
+      const { status, body } = await range(`&Compression=${asked}`)
+      assert.equal(status, 502)
+      assert.match(body.toString(), expected)
+      const merged = await get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`)
+      assert.deepEqual([merged.status, readPcap(merged.body).records.length], [200, 2 * PACKETS])
+    })
+
+  test('whose compressed body is a text is no PCAP, whatever its length', async () => {
+    for (const text of ['Error: too many streams\n', 'Error: too many streams, and more than that\n']) {
+      foreign.refusal = { status: 200, text: gzipSync(text) }
+      await assert.rejects(range('&Compression=fast'))
+    }
+  })
+
+  test('that sends a text whoever asks is reported with it when the wait is over', async () => {
     const over = Promise.withResolvers<void>()
     foreign.behaviour = { held: over.promise }
     const first = range('&Wait=600')
@@ -420,6 +444,26 @@ describe('a device of another maker', () => {
         foreign.breaksLeft = breaks
         assert.ok((await both('&MaxPackets=111')).body.equals(limited))
       })
+
+    test('is sorted in a merge also while its kind is not known', async () => {
+      const expected = (await both()).body
+      foreign.behaviour = { missing: /./ }
+      await using fresh = await startTempGateway([foreign, other], gateway.config.redis.url)
+      foreign.behaviour = { order: lateBy(SECOND), missing: /^(?!.*\/pcap\/)/ }
+      for (const breaks of [0, 1]) {
+        foreign.breaksLeft = breaks
+        const url = `${fresh.url}/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`
+        const { status, body } = await httpGet(url, { headers: { ...fresh.as.user, TE: 'trailers' } })
+        assert.deepEqual([status, body.equals(expected)], [200, true])
+      }
+    })
+
+    test('does not lose what it sends behind a packet that is later than TSMax', async () => {
+      const tsMax = `&TSMax=${50n * API_STEP_NS}`
+      const expected = (await both(tsMax)).body
+      foreign.behaviour = { order: lateBy(SECOND / 2) }
+      assert.ok((await both(tsMax)).body.equals(expected))
+    })
 
     test('later than that is passed on and counted', async () => {
       foreign.behaviour = { order: lateBy(SECOND + 2) }
