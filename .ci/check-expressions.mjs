@@ -1,7 +1,7 @@
-// Fails for a regular expression of the programs that takes more than linear time, unless expressions.json says why its
-// text is ours. Expressions that are in the list are not judged again, because that takes minutes for all of them.
+// Fails if a regular expression of the programs takes more than linear time, unless expressions.json says why its text
+// is trusted. Expressions in the list are not checked again, because that takes minutes for all of them.
 //   node .ci/check-expressions.mjs [--write|--all]
-// --write adds new linear expressions to the list and removes those that are gone, --all judges all of them again.
+// --write adds new linear expressions to the list and removes obsolete ones, --all checks all of them again.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expressionsIn, growthOf, programFiles } from './expressions.mjs'

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Format, lint, regular expressions, types. C++ warnings are errors of the build itself (native/CMakeLists.txt).
+# Checks format, lint, regular expressions and types. C++ warnings are errors of the build itself
+# (native/CMakeLists.txt).
 set -eu
 cd "$(dirname "$0")/.."
 PATH="$PWD/node_modules/.bin:$PATH"

@@ -1,4 +1,4 @@
-// The types of the gateway's API for the page, made of what the gateway says in /openapi.json.
+// Generates the page's types of the gateway's API from the gateway's /openapi.json.
 import { writeFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { routesWith } from '../src/gateway/routes/routes.ts'
 import { openApi } from '../src/shared/contract/openapi.ts'
 import { ROOT } from './setup/console.mjs'
 
-// openapi-typescript needs the programming interface of TypeScript's compiler, which version 7 does not have.
+// openapi-typescript needs the programming interface of TypeScript's compiler, which version 7 lacks.
 const compiler = new URL('./setup/compiler-interface.mjs', import.meta.url).href
 registerHooks({
   resolve: (name, context, next) =>

@@ -1,4 +1,4 @@
-/** As the file beside it says. */
+/** Types of the file next to it. */
 export function programFiles(): readonly string[]
 export function expressionsIn(
   files: readonly string[],

@@ -1,4 +1,5 @@
-// The regular expressions of the programs: where they are, and how the time that they take grows with the text.
+// The regular expressions of the programs: where they are, and how their running time grows with the length of the
+// text.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { check } from 'recheck'
 import ts from './setup/compiler-interface.mjs'
 import { ROOT } from './setup/console.mjs'
 
-/** The judgement of one expression must not depend on how busy the machine is. */
+/** The verdict on an expression must not depend on how busy the machine is. */
 const LIMITS = { timeout: 600_000, randomSeed: 1 }
 
 /** The source files of the programs, without their tests. */
@@ -17,8 +18,8 @@ export function programFiles() {
 }
 
 /**
- * What a file has of regular expressions: literals as they are written, and calls of RegExp, whose expression is only
- * known when the program runs. Each with the places where it stands ("path:line").
+ * The regular expressions in a file: literals as written, and calls of RegExp, whose expression is only known at run
+ * time. Each with its places ("path:line").
  */
 export function expressionsIn(files, read = (path) => readFileSync(join(ROOT, path), 'utf8')) {
   const literals = new Map()
@@ -42,8 +43,8 @@ export function expressionsIn(files, read = (path) => readFileSync(join(ROOT, pa
 }
 
 /**
- * How the time that an expression (a literal) takes grows with the length of the worst text: "linear", or in words such as
- * "2nd degree polynomial", or "unknown" if it cannot be told.
+ * How the running time of an expression (a literal) grows with the length of the worst text: "linear", or in words
+ * such as "2nd degree polynomial", or "unknown" if it cannot be determined.
  */
 export async function growthOf(literal) {
   const end = literal.lastIndexOf('/')

@@ -1,9 +1,8 @@
 #!/bin/sh
-# Runs one fuzz target of test/fuzz for some seconds, beginning with its corpus there:
+# Runs one fuzz target of test/fuzz for some seconds, starting with its corpus there:
 #   npm run fuzz -- decapsulation 60
-# Inputs that reach new code go to native/build-fuzz/corpus/<target>, a failing one to the folder
-# beside it; put a failing one into test/fuzz/corpus/<target> with the fix. Without arguments it
-# says which targets there are.
+# Inputs that reach new code go to native/build-fuzz/corpus/<target>, a failing one to the folder next to it; add a
+# failing one to test/fuzz/corpus/<target> along with the fix. Without arguments it lists the targets.
 set -eu
 cd "$(dirname "$0")/.."
 TARGETS=$(sed -n 's/^capfleet_fuzz_target(\([a-z0-9_]*\).*/\1/p' test/fuzz/CMakeLists.txt | tr '\n' ' ')

@@ -1,9 +1,9 @@
-// The tests of a night: those that take too long for each change, the counted ones with higher counts, and Kubernetes. Ends with a
-// table, and non-zero when any failed.
+// The nightly tests: those that take too long for each change, counted tests with higher counts, and Kubernetes. Ends
+// with a table, and a non-zero status if any failed.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
-/** How often the counted tests do what they do; the long runs of ARCHITECTURE.md go further. */
+/** How often the counted tests repeat their work; the long runs in ARCHITECTURE.md go further. */
 const COUNTS = {
   ...{ STORE_FLIPS: 1000, STORE_CUTS: 200, STORE_TEARS: 200, RUNNING_FLIPS: 200, UPGRADE_KILLS: 20 },
   ...{ RECORDER_KILLS: 50, APPLIANCE_KILLS: 30, POWER_LOSSES: 20, AUDIT_KILLS: 40 },
@@ -19,7 +19,7 @@ const COUNTS = {
   ...{ CAPFLEET_TURNS: 100, CAPFLEET_LONG: 1 },
   ...{ FORCED_QUERIES: 300, AUDIT_QUERIES: 2000, MUTATED_TOKENS: 50_000, HIDDEN_DOWNLOADS: 1000 },
 }
-/** Files of `npm test` that read one of the counts. */
+/** Files of `npm test` that use one of the counts. */
 const COUNTED = [
   'test/appliance/recorder/upgrade.test.ts',
   'test/e2e/access/audit.test.ts',

@@ -1,11 +1,12 @@
-// Runs test files. A file that failed is run once more, alone, when all have ended: if it passes then, the run is
-// green, and its last lines and test-results/flaky.txt name the file and its first failure. This is a seat belt for
-// machines that are busy with something else: a test that needs it has a fault, which is to be mended.
+// Runs test files. A file that failed is run once more, alone, when all have ended: if it then passes, the run is
+// green, and its last lines and test-results/flaky.txt name the file and its first failure. This is a safety net for
+// busy machines: a test that needs it has a bug, which must be fixed.
 //
 //   node .ci/run-tests.mjs [--once|--night] PATTERN...
 //   node .ci/run-tests.mjs --quick
-// --once: no second run. --quick: the files that start no process, once. --night: a file that needed its second run in an earlier night too fails the run; the nights are kept in
-// test-results/flaky-nights.txt. How long each file took is in test-results/times.txt, the slowest last.
+// --once: no second run. --quick: the files that start no process, once. --night: a file that also needed its second
+// run in an earlier night fails the run; the nights are kept in test-results/flaky-nights.txt. The duration of each
+// file is in test-results/times.txt, slowest last.
 import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
@@ -22,14 +23,18 @@ import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importsOf } from './setup/imports.mjs'
 
-// Of each test, hook and suite that sets no limit itself; Node.js lets no test inherit the limit of its suite then. It is
-// for what would never end: a test is not to fail because the machine is busy. TEST_LIMIT_MS in the tests is the same.
+// For each test, hook and suite that sets no limit itself; with it, Node.js does not let tests inherit the limit of
+// their suite. It only ends what would never finish: a test must not fail because the machine is busy. TEST_LIMIT_MS
+// in the tests is the same.
 const LIMITS = '--test-timeout=1200000'
-/** When more files fail, it is not by chance. */
+/** If more files fail, it is not by chance. */
 const MOST_SECOND_RUNS = 5
 const path = (name) => fileURLToPath(new URL(name, import.meta.url))
 
-/** Runs the files and prints the report. Returns whether all passed, and by file the first failure and the time. */
+/**
+ * Runs the files and prints the report. Returns whether all passed, and for each file its first failure and its
+ * duration.
+ */
 function run(patterns, concurrency) {
   const folder = mkdtempSync(join(tmpdir(), 'capfleet-run-tests-'))
   const list = join(folder, 'record.jsonl')
@@ -61,8 +66,9 @@ function run(patterns, concurrency) {
 }
 
 /**
- * What run-record.mjs has written. The file of a failed test is where it was made, perhaps by a module that files share: the
- * summary of a file says whether it failed. One whose process ended too early has none, and fails by its name.
+ * Parses what run-record.mjs has written. A failed test's file is where it was defined, possibly a shared module; only
+ * a file's summary says whether the file failed. A file whose process ended too early has no summary, and fails by its
+ * name.
  */
 function readRecord(rows) {
   const failures = new Map()
@@ -83,13 +89,13 @@ function readRecord(rows) {
   return { isWhole, failures, times }
 }
 
-/** Test files that start no process, because nothing that they import, directly or by another file, is node:child_process. */
+/** Test files that start no process, because none of their direct or indirect imports is node:child_process. */
 function quickFiles() {
   const files = globSync('test/**/*.test.ts').sort()
   return files.filter((file) => !importsOf([file]).packages.has('node:child_process'))
 }
 
-/** Writes how long each file took. */
+/** Writes the duration of each file. */
 function keepTimes(times) {
   const rows = [...times].sort(([, a], [, b]) => a - b)
   const text = rows
@@ -98,7 +104,7 @@ function keepTimes(times) {
   writeFileSync(join(RESULTS, 'times.txt'), text)
 }
 
-/** Adds the flaky files of this night, and returns those that an earlier night has too. */
+/** Adds the flaky files of this night, and returns those that were flaky in an earlier night too. */
 function addNight(files) {
   const record = join(RESULTS, 'flaky-nights.txt')
   const before = existsSync(record) ? readFileSync(record, 'utf8').split('\n') : []
@@ -107,7 +113,7 @@ function addNight(files) {
   return files.filter((file) => before.some((line) => line.endsWith(` ${file}`)))
 }
 
-// No test needs what is beside the repository; a few compare with it too.
+// No test requires files outside the repository; a few compare with them if they exist.
 const beside = ['captures', 'appliance-api.md', 'api-decisions.md'].map((name) => `../shared/${name}`)
 const found = beside.filter((name) => existsSync(path(`../${name}`)))
 process.stdout.write(`optional, not in the repository: ${found.join(', ') || 'nothing'}\n`)
@@ -120,7 +126,7 @@ const first = run(option === 'quick' ? quickFiles() : process.argv.slice(option 
 keepTimes(first.times)
 if (first.passed) process.exit(0)
 const failed = [...first.failures]
-// Nothing is known of a run that failed otherwise, or was ended before all files had run.
+// Nothing is known about a run that failed in another way, or was ended before all files had run.
 const canRepeat =
   option !== 'once' &&
   option !== 'quick' &&

@@ -1,6 +1,6 @@
-// The software of an image as a CycloneDX document, on stdout: packages of npm as `npm sbom` describes them, of those that
-// are in the image, and Debian's.
-//   node .ci/sbom.mjs IMAGE FOLDER        the name of an image, and where its root is mounted
+// The software of an image as a CycloneDX document, on stdout: the npm packages in the image, as `npm sbom` describes
+// them, and Debian's packages.
+//   node .ci/sbom.mjs IMAGE FOLDER        the name of an image, and the mount point of its root
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -31,7 +31,7 @@ function installedPackages(modules) {
   })
 }
 
-/** As Debian's own status file of the image tells. */
+/** According to the image's own Debian status file. */
 function debianPackages() {
   const fields = ['Package', 'Version', 'Architecture', 'source:Package', 'db:Status-Status']
   const format = `${fields.map((name) => `\${${name}}`).join('\\t')}\\n`
@@ -49,7 +49,7 @@ function debianPackages() {
     })
 }
 
-/** "name@version" of what the lock file has for more than development. */
+/** "name@version" of the packages in the lock file that are not only for development. */
 function runPackages() {
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
   return new Set(
@@ -59,7 +59,7 @@ function runPackages() {
   )
 }
 
-// With --omit=dev it leaves out what development needs too, such as koa.
+// With --omit=dev it would also leave out packages that development needs too, such as koa.
 const document = JSON.parse(output('npm', ['sbom', '--package-lock-only', '--sbom-format=cyclonedx']))
 const installed = new Set(installedPackages(join(folder, 'opt/capfleet/node_modules')))
 const ofNpm = document.components.filter((component) => installed.has(component['bom-ref']))

@@ -1,10 +1,10 @@
-// Sets up what is missing, and says what it installs: Debian packages, npm packages (among them
-// the Node.js that runs capfleet), the native build; for tests more tools too. Quick when nothing is missing.
+// Installs what is missing, and prints what it installs: Debian packages, npm packages (including the Node.js that
+// runs capfleet), the native build; for tests also more tools. Fast if nothing is missing.
 //   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--clients|--test-files [FILE...]]
-// --test adds what `npm test` needs, --bench with it what `npm run bench` needs, --engine-tests the engine's own tests alone,
-// --fuzz only brings what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --clients what
+// --test adds what `npm test` needs, --bench also what `npm run bench` needs, --engine-tests only the engine's own
+// tests, --fuzz only what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --clients what
 // `npm run clients` needs, --test-files what all test files need, and these.
-// Plain JavaScript for any Node.js from 20 on: it runs before the pinned one is there.
+// Plain JavaScript for Node.js 20 or later, because it runs before the pinned one is installed.
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ const testFiles = filesAt === -1 ? [] : process.argv.slice(filesAt + 1)
 const needs = forTests ? ALL_NEEDS : needsOf(testFiles)
 const forClients = process.argv.includes('--clients')
 
-/** node_modules follows the lock file: a stamp inside it remembers which one it was made from. */
+/** node_modules follows the lock file: a stamp in it records which one it was created from. */
 function installModules() {
   const stamp = join(ROOT, 'node_modules', '.capfleet-lock')
   whenChanged(stamp, [join(ROOT, 'package-lock.json')], () => {
@@ -49,7 +49,7 @@ function installModules() {
   })
 }
 
-/** Tools that come as Python packages: a folder of their own, which follows its lock file as node_modules does. */
+/** Tools that are Python packages: a folder of their own, which follows its lock file like node_modules. */
 function installPythonTools(lock, folder, what) {
   whenChanged(join(folder, '.capfleet-lock'), [lock], () => {
     say(`installing Python packages of ${what} (pip)`)
@@ -75,8 +75,8 @@ function nodePackage() {
 }
 
 /**
- * Configures once; builds what has changed. The first build shows its progress, a later one only its failure.
- * Who changes branches often installs ccache and sets CMAKE_CXX_COMPILER_LAUNCHER=ccache before the first build.
+ * Configures once; builds what has changed. The first build shows its progress, a later one only its failure. If you
+ * switch branches often, install ccache and set CMAKE_CXX_COMPILER_LAUNCHER=ccache before the first build.
  */
 function buildNative(folder, options) {
   const build = join(ROOT, 'native', folder)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the images, runs them, and runs the chart: on pretended nodes, and on a real one. Needs root. With arguments only
-# these files:
+# Builds the images, runs them, and runs the chart, on simulated nodes and on a real one. Needs root. With arguments
+# only these files:
 #   npm run test:kubernetes -- test/kubernetes/real-node.cluster.ts
 # NODE_LOGS=folder keeps the logs of the real node's programs.
 set -eu
@@ -17,7 +17,7 @@ export IMAGES
 if [ $# -eq 0 ]; then set -- test/images/*.cluster.ts test/kubernetes/*.cluster.ts; fi
 STATUS=0
 for FILE; do
-  # A real node is no part of this machine: its tests are inside of it.
+  # A real node is isolated from this machine: its tests run inside it.
   case "$FILE" in *real-node*) NODE=test/kubernetes/with-real-node.sh ;; *) NODE= ;; esac
   nice -n 5 ${NODE:+sh "$NODE"} node --import ./test/support/file-limit.ts --test --test-reporter=spec --test-timeout=900000 "$FILE" || STATUS=1
 done

@@ -1,7 +1,8 @@
 #!/bin/sh
-# All checks, then all tests but those of the night. With files only their tests, and of the set-up only what they need:
+# All checks, then all tests except the nightly ones. With files only their tests, after setting up only what they
+# need:
 #   npm test -- test/src/shared/query/query-time.test.ts test/native/engine/download/output_limit_test.cc
-# --quick: all checks, and what starts no process. --night: what takes too long for each change.
+# --quick: all checks, and tests that start no process. --night: tests that take too long for each change.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ fi
 case "$1" in
   --quick)
     node .ci/setup.mjs --engine-tests
-    # Those files need nothing of their own: what does, starts processes.
+    # Those files need nothing specific: any that does starts processes.
     node .ci/setup.mjs --test-files
     PATH="$PWD/node_modules/.bin:$PATH"
     sh .ci/check.sh

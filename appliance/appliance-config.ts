@@ -20,10 +20,10 @@ import { MOUNT_IDS } from './machine/free-space-sensor.ts'
 import { LINK_IDS } from './machine/link-sensor.ts'
 import { captureConfigSchema } from './settings/capture-config.ts'
 
-/** Stated by the API (section 8); the gateway's leases rely on it, so that it is no setting. */
+/** Fixed by the API (section 8); the gateway's leases depend on it, so it is not a setting. */
 export const DOWNLOAD_SLOTS = 4
 
-/** Half of the 65536 s after which the seconds in a MAC address begin again. */
+/** Half of the 65536 s after which the seconds in a MAC address wrap around. */
 const MAC48_REACH_MS = 32_768_000
 
 const authSchema = z.strictObject({
@@ -44,7 +44,7 @@ const filtersSchema = z.strictObject({
   compilers: z.int().min(1).max(16).default(COMPILE_DEFAULTS.compilers),
   waitingMax: z.int().min(1).max(1_000).default(COMPILE_DEFAULTS.waitingMax),
   waitMs: z.int().min(10).max(60_000).default(COMPILE_DEFAULTS.waitMs),
-  // The helpers end themselves after 5 s in any case.
+  // The helpers exit after 5 s in any case.
   limitMs: z.int().min(100).max(5_000).default(COMPILE_DEFAULTS.limitMs),
 })
 
@@ -82,7 +82,7 @@ const retentionSchema = z.strictObject({
 })
 export type RetentionSettings = Readonly<z.infer<typeof retentionSchema>>
 
-/** Optional settings of these names. */
+/** Optional settings with these names. */
 function namesSchema<Id extends string>(ids: readonly Id[]) {
   const optional = z.string().min(1).optional()
   const shape = Object.fromEntries(ids.map((id) => [id, optional])) as Record<Id, typeof optional>
@@ -124,7 +124,7 @@ export const applianceConfigSchema = z.strictObject({
 
 export type ApplianceConfig = z.infer<typeof applianceConfigSchema>
 
-/** Reads the file; the paths in it, relative to its folder, come back absolute. Fails with bad-config. */
+/** Reads the file; relative paths in it are resolved against its folder. Fails with bad-config. */
 export async function loadApplianceConfig(path: string): Promise<ApplianceConfig> {
   const config = await loadConfig(path, applianceConfigSchema)
   const folder = dirname(resolve(path))

@@ -17,7 +17,7 @@ import type { RecorderClient } from './link/recorder-client.ts'
 import type { CaptureCatalogue } from './store/capture-catalogue.ts'
 import type { SystemSensors } from './system-status/system-sensors.ts'
 
-/** What the handlers work with; made once by appliance.ts. */
+/** The parts used by the handlers; created once by appliance.ts. */
 export interface ApplianceParts {
   readonly config: ApplianceConfig
   /** Serial number of the device: the configured one, or the identity of its store; "" = unknown. */
@@ -36,14 +36,14 @@ export interface ApplianceParts {
   readonly sensors: SystemSensors
   readonly events: EventFeed
   readonly live: LiveLimit
-  /** Aborted, with a CapfleetError as reason, when the program is to end: no new download starts. */
+  /** Aborted, with a CapfleetError as reason, when the program is about to end: no new download starts. */
   readonly draining: AbortSignal
 }
 
 export type ApplianceContext = Koa.ParameterizedContext<RequestState>
 export type ApplianceHandler = (ctx: ApplianceContext, parts: ApplianceParts) => Promise<void>
 
-/** The clock that relative times and time_current mean: epoch nanoseconds. */
+/** The clock for relative times and time_current: epoch nanoseconds. */
 export function nowNs(): bigint {
   return clockNs()
 }

@@ -1,4 +1,4 @@
-/** THE TABLE of the appliance: what is at which path stands in src/shared/contract/device-api.ts, what answers it here. */
+/** The appliance's route table: paths are defined in src/shared/contract/device-api.ts, their handlers here. */
 import { CapfleetError } from '../src/shared/base/error.ts'
 import { isInsecure } from '../src/shared/base/setting-schemas.ts'
 import { withDescription } from '../src/shared/contract/description.ts'
@@ -26,7 +26,7 @@ import { answerStatus } from './system-status/system-status.ts'
 
 export type ApplianceRoute = Route<ApplianceParts, ApplianceContext>
 
-/** Every endpoint of a device has one. */
+/** Every endpoint of a device has a handler. */
 const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler>> = {
   startCapture,
   stopCapture,
@@ -64,7 +64,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capf
   { ...OPERATIONS.metrics, handler: answerMetrics },
 ])
 
-/** A change is made by GET, as the API has it, and by the method that says so, as at a gateway. */
+/** A change is made by GET, as in the API, and by the proper method, as on a gateway. */
 function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly ApplianceRoute[] {
   if (endpoint.changes === undefined) return [{ ...endpoint, handler }]
   const method = endpoint.path === DEVICE_API.deleteCapture.path ? 'DELETE' : 'POST'
@@ -80,7 +80,7 @@ function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly A
 
 const routesByPath = Map.groupBy(APPLIANCE_ROUTES, ({ path }) => path)
 
-/** The row of a request; paths have no variable parts. Fails with not-found, method-not-allowed. */
+/** The route of a request; paths have no variable parts. Fails with not-found, method-not-allowed. */
 export function routeOf(method: string, path: string): ApplianceRoute {
   const routes = routesByPath.get(path)
   if (routes === undefined) throw noSuchPath(path)

@@ -39,17 +39,17 @@ import { storePaths } from './store/store-paths.ts'
 import { SystemSensors } from './system-status/system-sensors.ts'
 
 export interface RunningAppliance {
-  /** Without a final slash. */
+  /** Without a trailing slash. */
   readonly url: string
   /** As UsersFile.reload. */
   reloadUsers(): Promise<void>
   /** As RunningServer.reloadCertificate. */
   reloadCertificate(): Promise<void>
-  /** Takes no new download, lets running ones end for `drainMs`, then cuts the rest. */
+  /** Accepts no new downloads, lets running ones finish for `drainMs`, then cuts the rest. */
   close(drainMs: number): Promise<void>
 }
 
-/** Paths in `config` are absolute. Fails with bad-config, also when there is no user. */
+/** Paths in `config` are absolute. Fails with bad-config, also if there is no user. */
 export async function startAppliance(
   config: ApplianceConfig,
   options: { readonly log?: Log } = {},
@@ -86,7 +86,7 @@ export async function startAppliance(
   }
 }
 
-/** The program as the command line starts it: users and certificates are read again when their files change. */
+/** The program for the command line: users and certificates are read again when their files change. */
 export async function startApplianceFromFile(
   configPath: string,
 ): Promise<RunningAppliance & { readonly address: string; readonly drainMs: number }> {
@@ -101,7 +101,7 @@ export async function startApplianceFromFile(
   ])
   const close = async (drainMs: number) => {
     await appliance.close(drainMs)
-    // Until here: who is removed while their download is waited for is cut all the same.
+    // Watched until here: the download of a user who is removed during the drain is still cut.
     await Promise.all(watches.map((watch) => watch.close()))
   }
   return { ...appliance, close, address: appliance.url, drainMs: config.downloads.drainMs }

@@ -11,8 +11,8 @@ const START_ATTEMPTS = 20
 const START_RETRY_MS = 100
 
 /**
- * Runs `work` with the store's recorder: the running one, or else one in this process for as long
- * as the work takes. Makes the store when it is missing. Fails with store-unavailable.
+ * Runs `work` with the store's recorder: the running one, or else one in this process for the duration of the work.
+ * Creates the store if it does not exist. Fails with store-unavailable.
  */
 export async function withRecorder<Result>(
   storePath: string,
@@ -28,8 +28,8 @@ export async function withRecorder<Result>(
 }
 
 /**
- * For callers of withRecorder() that want no new store: a misspelt path would make one that no
- * appliance serves. Fails with bad-parameter; `mend` is what the user can do.
+ * For callers of withRecorder() that want no new store: a misspelt path would create one that no appliance serves.
+ * Fails with bad-parameter; `mend` says what the user can do.
  */
 export function refuseWhereNoStoreIs(store: string, mend: string): void {
   const isMissing = statSync(storePaths(store).format, { throwIfNoEntry: false }) === undefined

@@ -1,6 +1,6 @@
 /**
- * The recorder: the only writer of a store, commanded over the store's Unix sockets. A process of
- * its own, so that no download and no bad query can disturb what is written.
+ * The recorder: the only writer of a store, controlled over the store's Unix sockets. A separate process, so that no
+ * download or bad query can disturb writing.
  */
 import { pathToFileURL } from 'node:url'
 import { clockNs, isClockSynced } from '../native/addon.ts'
@@ -25,7 +25,7 @@ export interface RecorderOptions {
   readonly imports?: ImportSettings | undefined
   /** Absent: nothing is ever removed to make room. */
   readonly retention?: RetentionSettings | undefined
-  /** Absent: this recorder starts and stops no capture, and leaves an active one alone. */
+  /** Absent: this recorder does not start or stop captures, and leaves an active one alone. */
   readonly capture?:
     | Omit<
         CaptureServiceOptions,
@@ -36,18 +36,21 @@ export interface RecorderOptions {
 
 const NEVER = new AbortController().signal
 const BITS_PER_BYTE = 8
-/** What the recorder makes, its group may read and nobody else may see, whatever started it says. */
+/**
+ * What the recorder creates is readable by its group and inaccessible to others, whatever the umask it was started
+ * with.
+ */
 const UMASK = 0o027
 
 export interface RunningRecorder {
-  /** Cancels running commands and gives the store up. */
+  /** Cancels running commands and releases the store. */
   close(): Promise<void>
 }
 
 /**
- * Commands are taken at once; those that need the capture wait until it has been opened, which is when this resolves.
- * What takes long, such as making room, is done in the background. Fails with store-unavailable when the store cannot
- * be used or has a recorder already, and with the signal's reason when that aborts before the capture is open.
+ * Accepts commands at once; those that need the capture wait until it has been opened, which is when this resolves.
+ * Slow work, such as making room, is done in the background. Fails with store-unavailable if the store cannot be used
+ * or has a recorder already, and with the signal's reason if that aborts before the capture is open.
  */
 export async function startRecorder(
   options: RecorderOptions,
@@ -66,7 +69,7 @@ export async function startRecorder(
   const clock = parts.use(await openClock({ paths, events, log }))
   let service: CaptureService | undefined
   let retention: Retention | undefined
-  // Commands end before what they command.
+  // Commands end before the parts that they use.
   parts.defer(() => service?.[Symbol.asyncDispose]())
   parts.defer(() => retention?.[Symbol.asyncDispose]())
   const conversations = parts.use(new Conversations({ writer, clock, events, log }))
@@ -78,7 +81,7 @@ export async function startRecorder(
       onConnection: (socket, rights) => conversations.start(socket, rights),
     }),
   )
-  // The capture first: every moment before it is lost. One for which there is no room ends at the first look for room.
+  // The capture first: every moment before it loses packets. A capture without room ends at the first check for room.
   service = await openCapture(writer, {
     ...options,
     events,
@@ -98,7 +101,7 @@ export async function startRecorder(
       (lastNs) => clock.learn(lastNs),
       (err: unknown) => {
         log.warn('clock.not-learned', { err })
-        // NTP, PTP or an operator must say that the clock is right.
+        // NTP, PTP or an operator must confirm that the clock is right.
         clock.learn(NEVER_NS)
       },
     )
@@ -114,7 +117,7 @@ export async function startRecorder(
   }
 }
 
-/** For the command line: the recorder of the appliance that this configuration describes. */
+/** For the command line: the recorder of the appliance with this configuration. */
 export async function startRecorderFromFile(
   configPath: string,
   signal: AbortSignal,
@@ -133,7 +136,7 @@ export async function startRecorderFromFile(
     },
     signal,
   )
-  // An address has no spaces, a folder may.
+  // An address contains no spaces, but a folder may.
   return { ...recorder, address: pathToFileURL(config.store).href, drainMs: 0 }
 }
 

@@ -1,7 +1,7 @@
 /**
- * The engine, as TypeScript sees it: downloads of stored segments, and what their indexes say.
- * Arguments are checked here and in download-options.ts; binding/ checks types only. Nanoseconds and counts that can pass
- * 2^53 are bigint in both directions. All work runs on the engine's threads, never on this one.
+ * TypeScript interface of the engine: downloads of stored segments, and the contents of their indexes. Arguments are
+ * checked here and in download-options.ts; binding/ only checks types. Nanoseconds and counts that can exceed 2^53 are
+ * bigint in both directions. All work runs on the engine's threads, never on this one.
  */
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
@@ -16,37 +16,39 @@ import {
 } from './download-options.ts'
 import { loadAddon } from './load-addon.ts'
 
-/** Live figures of a download; exact when next() has returned undefined. */
+/** Live figures of a download; exact once next() has returned undefined. */
 export interface DownloadTotals {
   /**
-   * Packets handed out, and their bytes as PCAP records before compression. Here and in all figures
-   * that do not speak of output or reading, what `afterBytes` left out counts as handed out.
+   * Packets returned, and their bytes as PCAP records before compression. Here and in all figures not about output or
+   * reading, what `afterBytes` left out counts as returned.
    */
   readonly packets: bigint
   readonly bytes: bigint
-  /** Of `packets` those that lie wholly before `afterBytes`, and so were not handed out. */
+  /** Those of `packets` that lie completely before `afterBytes`, and so were not returned. */
   readonly skippedPackets: bigint
-  /** Bytes of the chunks handed out (compressed, with the file header). */
+  /** Bytes of the returned chunks (compressed, including the file header). */
   readonly outputBytes: bigint
-  /** Packets and bytes of the range that the filters decided on, those of `passedBlocks` among them. */
+  /** Packets and bytes of the range that the filters were applied to, including those of `passedBlocks`. */
   readonly readPackets: bigint
   readonly readBytes: bigint
-  /** Packets read before the last of `packets` that were left out: not of the range, or by a filter. It never falls. */
+  /**
+   * Packets read before the last of `packets` that were left out: outside the range, or by a filter. Never decreases.
+   */
   readonly excludedPackets: bigint
-  /** Blocks that were not read, because no packet of them can pass the filter. */
+  /** Blocks that were not read because none of their packets can match the filter. */
   readonly passedBlocks: bigint
-  /** Blocks left out because their checksum did not match, as far as they were read. */
+  /** Blocks left out because their checksum did not match, among those that were read. */
   readonly corruptBlocks: bigint
-  /** Timestamps of the first and last packet handed out; undefined before the first. */
+  /** Timestamps of the first and last packet returned; undefined before the first. */
   readonly firstNs: bigint | undefined
   readonly lastNs: bigint | undefined
-  /** Packets that pass the filters but bear no valid time of the vendor, so that they keep NIC time. */
+  /** Packets that match the filters but have no valid vendor time, so that they keep NIC time. */
   readonly vendorTimeFallbacks: bigint
-  /** Packets that come after one with a later time, because the sorting window was too short. */
+  /** Packets that follow one with a later time, because the sort window was too small. */
   readonly latePackets: bigint
-  /** maxBytes or maxPackets left packets out. */
+  /** Whether maxBytes or maxPackets cut off packets. */
   readonly truncated: boolean
-  /** When truncated: timestamp, as its record would bear it, of the first packet left out. */
+  /** If truncated: timestamp, as its record would have it, of the first packet cut off. */
   readonly nextNs: bigint | undefined
 }
 
@@ -56,7 +58,7 @@ export interface IntervalCount {
   readonly bytes: bigint
 }
 
-/** Blocks of the store by smallest timestamp; element i of each array belongs to block i. */
+/** Blocks of the store by smallest timestamp; element i of each array is about block i. */
 export interface BlockList {
   readonly minNs: BigInt64Array
   /** Inclusive. */
@@ -67,15 +69,15 @@ export interface BlockList {
 }
 
 /**
- * A pooled piece of the body, up to 1 MiB (and 4 KiB more when gzip cannot compress it). `bytes` is
- * valid until release(), which must be called; calling it again does nothing.
+ * A pooled piece of the body, up to 1 MiB (plus up to 4 KiB if gzip cannot compress it). `bytes` is valid until
+ * release(), which must be called; calling it again does nothing.
  */
 export interface Chunk {
   readonly bytes: Buffer
   release(): void
 }
 
-/** A slab is one Buffer for all its life; the part is its first `length` bytes. */
+/** A slab has one Buffer for all its life; the part is its first `length` bytes. */
 interface NativePart {
   readonly id: number
   readonly slab: Buffer
@@ -92,7 +94,7 @@ interface NativeDownload {
 }
 
 interface NativeCount {
-  /** What lies in each interval. */
+  /** The totals of each interval. */
   readonly finished: Promise<{ readonly packets: BigUint64Array; readonly bytes: BigUint64Array }>
   cancel(): void
 }
@@ -120,8 +122,8 @@ export function clockNs(): bigint {
 }
 
 /**
- * Whether the kernel reports that a daemon of NTP or PTP keeps that clock. Setting the clock clears this until the
- * daemon has checked it again.
+ * Whether the kernel reports that an NTP or PTP daemon synchronizes that clock. Setting the clock clears this until
+ * the daemon has checked it again.
  */
 export function isClockSynced(): boolean {
   return engine.isClockSynced()
@@ -142,9 +144,9 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * Reads the first indexes and starts to scan. Rejects with bad-parameter, bad-bpf, bad-regex,
-   * mixed-link-type, aged-out (one of the first segments is not there), store-unavailable, store-corrupt, or the
-   * signal's reason once the engine has stopped.
+   * Reads the first indexes and starts to scan. Rejects with bad-parameter, bad-bpf, bad-regex, mixed-link-type,
+   * aged-out (one of the first segments no longer exists), store-unavailable, store-corrupt, or the signal's reason
+   * once the engine has stopped.
    */
   static async open(options: DownloadOptions, signal?: AbortSignal): Promise<Download> {
     signal?.throwIfAborted()
@@ -165,10 +167,10 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * The next piece of the body, undefined at its end; the first is the PCAP file header, or what
-   * `afterBytes` leaves of it, which may be no byte. One call at a time. Rejects with store-unavailable when the disk fails, with aged-out when a segment was
-   * removed before it was read, with an AbortError once closed.
-   * A few pieces may be held at once; the scan stops while too many are not released.
+   * The next piece of the body, or undefined at its end; the first is the PCAP file header, or what `afterBytes`
+   * leaves of it, which may be empty. One call at a time. Rejects with store-unavailable if the disk fails, with
+   * aged-out if a segment was removed before it was read, with an AbortError once closed. A few pieces may be held at
+   * once; the scan stops while too many are unreleased.
    */
   async next(): Promise<Chunk | undefined> {
     assert(!this.#isWaiting, 'next() was called while another call is waiting')
@@ -186,8 +188,8 @@ export class Download implements AsyncDisposable {
   }
 
   /**
-   * Stops at once, and lets go of all memory once the chunks are released; a waiting next() rejects with an AbortError.
-   * May be called again.
+   * Stops at once, and frees all memory once the chunks are released; a pending next() rejects with an AbortError. May
+   * be called again.
    */
   close(): void {
     this.#native.close()
@@ -198,29 +200,29 @@ export class Download implements AsyncDisposable {
   }
 }
 
-/** The whole capture: no time of the vendor is known without its first packet. */
+/** The whole capture: no vendor time can be computed without its first packet. */
 const WHOLE_CAPTURE_NS = 2n ** 63n - 1n
 
 /**
- * How far before a range a download reads to know this source's times, in nanoseconds, or
- * 'whole-capture' when it must read from the first packet on. The segments that reach into
- * [beginNs - lookBackNs, endNs) are what the download needs as `streams`.
+ * How far before a range a download must read to compute the times of this source, in nanoseconds, or 'whole-capture'
+ * if it must read from the first packet. The segments that overlap [beginNs - lookBackNs, endNs) are what the download
+ * needs as `streams`.
  */
 export function lookBackNs(source: TimeSource): bigint | 'whole-capture' {
   const backNs = engine.lookBackNs(TIME_SOURCES[source])
   return backNs === WHOLE_CAPTURE_NS ? 'whole-capture' : backNs
 }
 
-/** Whether BPF filters run as machine code here; else each packet takes them several times as long. */
+/** Whether BPF filters run as machine code here; otherwise each packet takes several times as long. */
 export function hasMachineCode(): boolean {
   return engine.hasMachineCode()
 }
 
 /**
- * Exact counts of the half-open intervals [boundariesNs[i], boundariesNs[i + 1]): what a download
- * without filter delivers. Reads no packet when boundaries are whole milliseconds, save of blocks
- * whose tally is damaged. A block that is read and damaged is left out, as by a download. Boundaries ascend. Rejects with bad-parameter, store-unavailable,
- * store-corrupt, or the signal's reason.
+ * Exact counts for the half-open intervals [boundariesNs[i], boundariesNs[i + 1]): what a download without filter
+ * returns. Reads no packets if boundaries are whole milliseconds, except in blocks whose tally is damaged. A block
+ * that is read and damaged is left out, as by a download. Boundaries must ascend. Rejects with bad-parameter,
+ * store-unavailable, store-corrupt, or the signal's reason.
  */
 export async function countPackets(options: {
   readonly streams: readonly StreamFiles[]

@@ -1,9 +1,9 @@
-/** What the values of `Compression` mean, on an appliance and in a merge of the gateway. */
+/** The meaning of the values of `Compression`, on an appliance and in a merge of the gateway. */
 
-/** Of native/engine/download/compression.h, in its order. */
+/** Must match native/engine/download/compression.h, in its order. */
 const [NONE, GZIP, ZSTD] = [0, 1, 2]
 
-/** Codec and level, as native/engine/download/compression.h has them. */
+/** Codec and level, as in native/engine/download/compression.h. */
 export const COMPRESSION_LEVELS = {
   none: { codec: NONE, level: 0 },
   fast: { codec: GZIP, level: 1 },
@@ -16,7 +16,7 @@ export const COMPRESSION_LEVELS = {
   '7': { codec: GZIP, level: 7 },
   '8': { codec: GZIP, level: 8 },
   '9': { codec: GZIP, level: 9 },
-  // Higher levels take more than twice the time to save a byte of a hundred, and are larger for some.
+  // Higher levels take more than twice the time to save one percent, and produce larger output for some traffic.
   best: { codec: GZIP, level: 9 },
   zstd: { codec: ZSTD, level: 3 },
   zstd_fast: { codec: ZSTD, level: -1 },

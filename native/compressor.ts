@@ -1,6 +1,6 @@
 /**
- * The engine's compression of any stream of bytes, as TypeScript sees it. The bytes are compressed on
- * the engine's threads, in gzip members of 1 MiB or zstd frames of 8 MiB (zstd_ultra: 4 MiB), two at a time or more.
+ * TypeScript interface of the engine's compression of any byte stream. The bytes are compressed on the engine's
+ * threads, in gzip members of 1 MiB or zstd frames of 8 MiB (zstd_ultra: 4 MiB), two at a time or more.
  */
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
 import { loadAddon } from './load-addon.ts'
@@ -9,7 +9,7 @@ interface NativeCompressor {
   write(bytes: Uint8Array): number
   flush(): void
   end(): void
-  /** A slab is one Buffer for all its life; the part is its first `length` bytes. */
+  /** A slab has one Buffer for all its life; the part is its first `length` bytes. */
   next(): Promise<{ readonly slab: Buffer; readonly length: number } | undefined>
   close(): void
 }
@@ -19,18 +19,21 @@ const engine = loadAddon<{
 }>('capfleet-gateway')
 
 export interface CompressorOptions {
-  /** Compresses one group of 1 MiB at a time: with zstd what comes out is up to three tenths larger, and it takes 6 MiB of memory at most. */
+  /**
+   * Compresses one group of 1 MiB at a time: with zstd the output is up to 30 % larger, and it takes at most 6 MiB of
+   * memory.
+   */
   readonly hasSmallGroups?: boolean
 }
 
-/** Who waits for a part gets what there is after so long, as in a download of the engine. */
+/** A reader that waits for a part gets what there is after this time, as in a download of the engine. */
 const PATIENCE_MS = 100
 
 /**
- * Bytes are written by one loop while another one takes the parts of the compressed stream. It takes
- * up to 7 MiB with gzip on two processors (2 more for each further one, up to 35 MiB) and 44 MiB with zstd (78 MiB where there are
- * four processors and more), and gives all but the last two parts back when it is closed.
- * What zstd_ultra needs beside that, 70 MiB, belongs to the thread that works: as often as there are cores.
+ * Bytes are written by one loop while another takes the parts of the compressed stream. Uses up to 7 MiB with gzip on
+ * two CPUs (2 more for each further one, up to 35 MiB) and 44 MiB with zstd (78 MiB with four CPUs or more), and frees
+ * all but the last two parts when it is closed. The additional 70 MiB for zstd_ultra belong to the worker thread, once
+ * per core.
  */
 export class Compressor implements Disposable {
   readonly #native: NativeCompressor
@@ -56,19 +59,19 @@ export class Compressor implements Disposable {
     }
   }
 
-  /** Nothing more is written: next() gives the rest, then undefined. */
+  /** No more bytes follow: next() returns the rest, then undefined. */
   end(): void {
     if (!this.#isClosed) this.#native.end()
   }
 
   /**
-   * The next part, undefined at the end; valid until the second next() after it, also when closed. One call at
-   * a time. Rejects with store-unavailable when memory is short, with an AbortError once closed.
+   * The next part, or undefined at the end; valid until the second next() after it, even when closed. One call at a
+   * time. Rejects with store-unavailable if memory is short, with an AbortError once closed.
    */
   async next(): Promise<Buffer | undefined> {
     if (this.#isClosed) throw closed()
     const flush = () => {
-      // Behind close() the engine's part is gone, before its answer is here.
+      // After close() the engine's part no longer exists, even before its answer has arrived.
       if (!this.#isClosed) this.#native.flush()
     }
     const flushing = setInterval(flush, PATIENCE_MS)

@@ -1,21 +1,21 @@
-/** What a download may be asked for: the options, their checks, and the numbers that binding/ takes for them. */
+/** The options of a download, their validation, and the numbers that binding/ uses for them. */
 import { CapfleetError } from '../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../src/shared/pcap/pcap-sizes.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
 
-/** The segments of one capture port that are read. */
+/** The segments of one capture port to read. */
 export interface StreamFiles {
   readonly port: number
   /** The port's folder, such as .../<capture>/cap0. */
   readonly folder: string
   /**
-   * Entries of LOG_ENTRY_BYTES in recording order, as packLogEntries() makes them; their checksums are not needed. A
-   * segment with SegmentFlag.growing is still being written: what its index lacks at the end is no loss.
+   * Entries of LOG_ENTRY_BYTES in recording order, as returned by packLogEntries(); their checksums are not needed. A
+   * segment with SegmentFlag.growing is still being written: entries missing at the end of its index are no loss.
    */
   readonly segments: Uint8Array
 }
 
-/** Values of `TSMode`: which timestamp a delivered packet carries. */
+/** Values of `TSMode`: which timestamp a returned packet has. */
 export type TimeSource =
   | 'nic'
   | 'vendorA7130'
@@ -46,7 +46,7 @@ export interface FrameCondition {
 }
 
 export interface DownloadOptions {
-  /** Order breaks ties: packets with equal timestamps come in the order of this list. */
+  /** The order breaks ties: packets with equal timestamps are returned in the order of this list. */
   readonly streams: readonly StreamFiles[]
   /** Half-open: beginNs <= NIC timestamp < endNs, whatever the time source. */
   readonly beginNs: bigint
@@ -55,37 +55,37 @@ export interface DownloadOptions {
   readonly frameFilter?: readonly FrameCondition[] | undefined
   /** A cBPF program from the compile helper, for the streams' link type; absent = every packet. */
   readonly filter?: Uint8Array | undefined
-  /** Whether `filter` sees the innermost packet of tunnels and tags; the stored one is delivered. */
+  /** Whether `filter` is applied to the innermost packet of tunnels and tags; the stored packet is returned. */
   readonly filterDecap?: boolean | undefined
   /**
-   * No block is skipped by its sieve: the duration of the download must not reveal which addresses occur in packets that do
-   * not pass `filter`.
+   * Whether no block is skipped because of its sieve: the duration of the download must not reveal which addresses
+   * occur in packets that do not match `filter`.
    */
   readonly readsAllBlocks?: boolean | undefined
   /** A serialized Hyperscan database from the compile helper, searched in the captured bytes. */
   readonly regex?: Uint8Array | undefined
   /**
-   * Default nic. For the others `streams` must also hold the segments before the range that
-   * lookBackNs() asks for: the clocks of vendors are read from earlier packets. Packets come sorted
-   * by the time that they carry, as far as the engine's bounded window reaches.
+   * Default: nic. For the others `streams` must also contain the segments before the range that lookBackNs() requires:
+   * vendors' clocks are computed from earlier packets. Packets are sorted by their new time, within the engine's
+   * bounded window.
    */
   readonly timeSource?: TimeSource | undefined
   /**
-   * With vendorA7280_mac48: a source address whose time is further than this from the NIC's is a
-   * real address. Default 60 s.
+   * For vendorA7280_mac48: a source address whose time differs from the NIC's by more than this is a real address.
+   * Default: 60 s.
    */
   readonly mac48LimitNs?: bigint | undefined
   /** Keep at most this many bytes of each packet (1 to 12288). */
   readonly sliceBytes?: number | undefined
-  /** End before the first packet that is this much or more after the first delivered one. */
+  /** End before the first packet that is this much or more after the first returned one. */
   readonly tsMaxNs?: bigint | undefined
-  /** End after this many bytes of PCAP or before, between records; file header included, so >= 24. */
+  /** End after at most this many bytes of PCAP, between records; includes the file header, so >= 24. */
   readonly maxBytes?: bigint | undefined
   /** End after this many packets; at least 1. */
   readonly maxPackets?: bigint | undefined
   /**
-   * Begin with this byte of the body as it would be without compression, so with the file header's
-   * 0th by default. A body that is no longer than this is empty.
+   * Start at this byte of the uncompressed body; default: 0, the start of the file header. A body that is no longer
+   * than this is empty.
    */
   readonly afterBytes?: bigint | undefined
   readonly timeResolution: 'nsec' | 'usec'
@@ -94,7 +94,7 @@ export interface DownloadOptions {
   readonly emptyLinkType?: number | undefined
 }
 
-/** The same in the words of binding/. */
+/** The same in the form for binding/. */
 export interface NativeOptions {
   readonly streams: readonly StreamFiles[]
   readonly beginNs: bigint
@@ -123,7 +123,7 @@ interface NativeCondition {
   readonly values: readonly number[]
 }
 
-/** Of native/engine/vendor_time/vendor_clock.h. */
+/** Must match native/engine/vendor_time/vendor_clock.h. */
 export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {
   nic: 0,
   vendorA7130: 1,
@@ -170,12 +170,12 @@ export function checkBoundaries(boundariesNs: readonly bigint[]): void {
   }
 }
 
-const MAX_SLICE_BYTES = 12_288 // stated by the appliance API, section 8
+const MAX_SLICE_BYTES = 12_288 // fixed by the appliance API, section 8
 const MAX_INT64 = 2n ** 63n - 1n
 const MAX_UINT32 = 2 ** 32 - 1
 const ETHERNET = 1
 
-/** Of native/engine/filter/frame_filter.h. */
+/** Must match native/engine/filter/frame_filter.h. */
 const FRAME_FIELDS: Readonly<Record<FrameField, number>> = {
   'capture.port': 0,
   'a7130.device': 1,
@@ -206,7 +206,7 @@ function toNativeCondition({ field, op, values }: FrameCondition): NativeConditi
   return { field: FRAME_FIELDS[field], excludes: op === '!=', values }
 }
 
-/** 64-bit and signed in the engine. */
+/** Signed 64-bit in the engine. */
 function checkRange(param: string, value: bigint, least: bigint): void {
   if (value >= least && value <= MAX_INT64) return
   throw badParameter(param, `must be from ${least} to ${MAX_INT64}, got ${value}`)

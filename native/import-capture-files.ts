@@ -1,19 +1,19 @@
-/** Capture files into the store: PCAP or pcapng of any kind becomes the segments of a new capture. */
+/** Imports capture files into the store: PCAP or pcapng of any kind becomes the segments of a new capture. */
 import { CapfleetError } from '../src/shared/base/error.ts'
 import { loadAddon } from './load-addon.ts'
 
 export interface ImportOptions {
   /** Capture files in order (PCAP or pcapng, optionally gzip or zstd). */
   readonly files: readonly string[]
-  /** An existing empty folder; cap0/, cap1/ ... are made in it. */
+  /** An existing empty folder; cap0/, cap1/ ... are created in it. */
   readonly directory: string
   readonly segmentBytes?: number | undefined
-  /** What the packets of all files may take, as records of PCAP. Default: what the disk holds. */
+  /** Limit for the packets of all files, as PCAP records. Default: what the disk holds. */
   readonly maxBytes?: bigint | undefined
-  /** How many times its size a compressed file may become, from 64 MiB on. Default: 200. */
+  /** Maximum decompression ratio of a file, beyond 64 MiB. Default: 200. */
   readonly maxRatio?: number | undefined
   readonly signal?: AbortSignal | undefined
-  /** Called about five times a second. Input bytes as stored on disk (compressed if so). */
+  /** Called about five times a second. Input bytes are counted as stored on disk (compressed if so). */
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined
 }
 
@@ -28,11 +28,11 @@ export interface SegmentSummary {
   readonly minNs: bigint
   readonly maxNs: bigint
   readonly packets: bigint
-  /** Of the segment file, file header included. */
+  /** Size of the segment file, including the file header. */
   readonly bytes: bigint
-  /** Of index, tallies and sieves together. */
+  /** Total size of index, tallies and sieves. */
   readonly sideBytes: number
-  /** The files lie directly in the port's folder, as in stores of format 1, and not in a group's subfolder. */
+  /** Whether the files are directly in the port's folder, as in stores of format 1, and not in a group's subfolder. */
   readonly isFlat: boolean
 }
 
@@ -56,7 +56,7 @@ export interface ImportDamage {
 export interface ImportResult {
   readonly streams: readonly StreamSummary[]
   readonly packets: bigint
-  /** Packets left out because PCAP cannot carry their timestamp (before 1970 or after 2106-02-07). */
+  /** Packets left out because PCAP cannot represent their timestamp (before 1970 or after 2106-02-07). */
   readonly packetsOutOfTimeRange: bigint
   readonly damages: readonly ImportDamage[]
 }
@@ -77,10 +77,10 @@ const engine = loadAddon<{
 }>('capfleet')
 
 /**
- * Imports capture files into a new capture's folder. A file that is no capture file, or becomes too
- * large when it is decompressed, is left out and named in the damages. Rejects with bad-parameter,
- * bad-capture-file (every file is left out), store-full (the disk, or maxBytes) or store-unavailable,
- * or with the signal's reason; the folder is empty again then.
+ * Imports capture files into a new capture's folder. A file that is not a capture file, or becomes too large when
+ * decompressed, is left out and listed in the damages. Rejects with bad-parameter, bad-capture-file (every file is
+ * left out), store-full (the disk, or maxBytes) or store-unavailable, or with the signal's reason; the folder is then
+ * empty again.
  */
 export async function importCaptureFiles(options: ImportOptions): Promise<ImportResult> {
   const { files, directory, maxBytes, signal, onProgress } = options

@@ -1,6 +1,6 @@
 /**
- * Live capture: packets of network interfaces into the segments of a capture, by the engine's own
- * threads. Nothing here waits for the disk on this thread.
+ * Live capture: packets of network interfaces into the segments of a capture, on the engine's own threads. Nothing
+ * here waits for the disk on this thread.
  */
 import assert from 'node:assert/strict'
 import { CapfleetError } from '../src/shared/base/error.ts'
@@ -12,9 +12,9 @@ export interface LivePort {
   /** 0 to 7: capN. */
   readonly port: number
   readonly interfaceName: string
-  /** More than 1: the kernel shares the packets among so many threads, by flow. */
+  /** If more than 1, the kernel distributes the packets among this many threads, by flow. */
   readonly threads: number
-  /** Kernel ring of each thread; whole MiB, at least 2. */
+  /** Size of the kernel ring of each thread; whole MiB, at least 2. */
   readonly ringBytes: number
   /** 1 to 262144: bytes kept of each packet. */
   readonly snaplen: number
@@ -25,15 +25,15 @@ export interface LivePort {
 
 export interface LiveCaptureOptions {
   readonly ports: readonly LivePort[]
-  /** Segments roll before a block would take them past this. */
+  /** Segments roll before a block would make them larger than this. */
   readonly segmentBytes: number
-  /** What was captured is safe on the disk after so long, while the disk keeps up. */
+  /** Captured packets are safe on disk after this time, while the disk keeps up. */
   readonly syncIntervalMs: number
-  /** Memory between the capture threads and the disk, all ports together; at least 1 MiB for each thread. */
+  /** Memory between the capture threads and the disk, for all ports; at least 1 MiB for each thread. */
   readonly queueBytes: number
 }
 
-/** RMON size classes in the order of LivePortCounts.sizeClasses, as port_stats names them after `Pkt_`. */
+/** RMON size classes in the order of LivePortCounts.sizeClasses, as named in port_stats after `Pkt_`. */
 export const SIZE_CLASSES = [
   'RUNT',
   '64',
@@ -52,29 +52,29 @@ export const SIZE_CLASSES = [
 /** seenPackets = storedPackets + filteredPackets + ringDrops + diskDrops + pendingPackets, always. */
 export interface LivePortCounts {
   readonly port: number
-  /** What the kernel offered. */
+  /** Packets delivered by the kernel. */
   readonly seenPackets: bigint
-  /** Safe on the disk, with their index entry. */
+  /** Safe on disk, with their index entry. */
   readonly storedPackets: bigint
-  /** Of these, as PCAP records. */
+  /** Size of these as PCAP records. */
   readonly storedBytes: bigint
   /** Original lengths of the packets that reached the recorder. */
   readonly seenBytes: bigint
-  /** Left out by the capture filter. */
+  /** Dropped by the capture filter. */
   readonly filteredPackets: bigint
-  /** The kernel's ring was full, because the capture threads got too little of the processor. */
+  /** The kernel's ring was full, because the capture threads got too little CPU time. */
   readonly ringDrops: bigint
   /** The memory was full because the disk was too slow; or the disk failed until the capture's end. */
   readonly diskDrops: bigint
   /** In memory, not safe yet. */
   readonly pendingPackets: bigint
-  /** Frames with a wrong check sequence that the interface has seen since the start. */
+  /** Frames with a wrong frame check sequence that the interface has seen since the start. */
   readonly fcsErrors: bigint
   /** 0n = none. */
   readonly lastPacketNs: bigint
   /**
-   * In the order of SIZE_CLASSES. By length on the wire: the FCS, which the kernel does not show,
-   * counts as 4 bytes. 1024_1518 and 1024_2047 overlap, as their names say.
+   * In the order of SIZE_CLASSES. By length on the wire: the FCS, which the kernel does not provide, counts as 4
+   * bytes. 1024_1518 and 1024_2047 overlap, as their names say.
    */
   readonly sizeClasses: readonly bigint[]
   readonly hasHardwareTimestamps: boolean
@@ -85,43 +85,46 @@ export interface LivePortCounts {
 export interface LiveCounts {
   readonly ports: readonly LivePortCounts[]
   /**
-   * Every packet that arrived when the clock showed less is safe on the disk. Goes on with the clock
-   * on an idle wire, and back with a clock that is set back. 0n = nothing is known yet.
+   * Every packet that arrived when the clock showed less is safe on disk. Advances with the clock on an idle wire, and
+   * goes back with a clock that is set back. 0n = not known yet.
    */
   readonly flushedNs: bigint
   readonly pendingBytes: bigint
-  /** Failed calls to the disk; each is tried again. */
+  /** Failed disk operations; each is retried. */
   readonly diskErrors: bigint
-  /** Of the newest, '' = none. */
+  /** Message of the latest, '' = none. */
   readonly diskMessage: string
 }
 
-/** The highest number that a segment of each port has had, by port; ports without one are left out. */
+/** The highest number that a segment of each port has had, by port; ports without one are omitted. */
 export type LastNumbers = ReadonlyMap<number, number>
 
-/** The segments of one port; ports without packets have none and are left out. */
+/** The segments of one port; ports without packets have none and are omitted. */
 export type LiveStream = StreamSummary
 
 export interface RecoveryOptions {
   /** The folder of the capture. */
   readonly folder: string
   readonly port: number
-  /** The machine has not been restarted since the writer ended (boot_id of /proc/sys/kernel/random). */
+  /** Whether the machine has not been rebooted since the writer ended (boot_id of /proc/sys/kernel/random). */
   readonly isSameBoot: boolean
-  /** The last segment of the port that is known to be finished: it and those before it are not touched. Default: 0, none is. */
+  /**
+   * The last segment of the port that is known to be finished: it and earlier ones are not modified. Default: 0, none
+   * is.
+   */
   readonly afterNumber?: number | undefined
 }
 
 export interface RecoveredStream {
-  /** What the port holds after `afterNumber`; undefined if that is no packet. */
+  /** What the port has after `afterNumber`; undefined if there is no packet. */
   readonly stream?: LiveStream | undefined
-  /** Of segment files: behind the last whole record, or after a power loss behind what was synced. */
+  /** Bytes cut off segment files: after the last complete record, or after a power loss after what was synced. */
   readonly cutBytes: bigint
-  /** That were written but had no index entry yet. */
+  /** Packets that were written but had no index entry yet. */
   readonly recoveredPackets: bigint
-  /** Blocks whose index entry was damaged, and was made again from the packets. */
+  /** Blocks whose index entry was damaged, and was rebuilt from the packets. */
   readonly rebuiltBlocks: bigint
-  /** Blocks of which only the place is known: downloads leave them out and count them as corrupt. */
+  /** Blocks of which only the position is known: downloads leave them out and count them as corrupt. */
   readonly damagedBlocks: bigint
   /** Names the segments with rebuilt or damaged blocks; '' if there are none. */
   readonly message: string
@@ -133,7 +136,7 @@ interface NativeLiveCapture {
   stop(): Promise<readonly LiveStream[]>
   takeFinished(): readonly LiveStream[]
   counts(): LiveCounts
-  /** Nothing may be called after it. */
+  /** Nothing may be called after this. */
   close(): void
 }
 
@@ -144,9 +147,9 @@ const engine = loadAddon<{
 
 /**
  * Repairs the segments of a port whose recorder ended without stop(), those after `afterNumber`. Damaged index entries
- * are made again from the packets; only the newest segment can be cut, after its last whole entry. Takes as long as
- * reading the indexes of these segments takes; may be interrupted and called again. Rejects with store-full,
- * store-unavailable, or with store-corrupt when nothing tells the link type of a segment.
+ * are rebuilt from the packets; only the newest segment can be truncated, after its last complete entry. Takes as long
+ * as reading the indexes of these segments; may be interrupted and called again. Rejects with store-full,
+ * store-unavailable, or with store-corrupt if the link type of a segment cannot be determined.
  */
 export async function recoverStream(options: RecoveryOptions): Promise<RecoveredStream> {
   const { afterNumber = 0 } = options
@@ -165,8 +168,8 @@ export class LiveCapture {
   }
 
   /**
-   * Opens every interface; nothing is captured yet. Rejects with capture-unavailable, whose message
-   * names the fix (no CAP_NET_RAW, no such interface, not Ethernet), bad-bpf or bad-parameter.
+   * Opens every interface; nothing is captured yet. Rejects with capture-unavailable, whose message includes the fix
+   * (no CAP_NET_RAW, no such interface, not Ethernet), bad-bpf or bad-parameter.
    */
   static async open(options: LiveCaptureOptions): Promise<LiveCapture> {
     checkOptions(options)
@@ -174,7 +177,7 @@ export class LiveCapture {
   }
 
   /**
-   * Captures into cap<port>/ of an existing folder. Segments are numbered after those that are there, and after
+   * Captures into cap<port>/ of an existing folder. Segment numbers continue after those that exist, and after
    * `lastNumbers`, for a folder from which segments were removed. Every packet that arrives after it resolves is seen.
    */
   async start(folder: string, lastNumbers: LastNumbers = new Map()): Promise<void> {
@@ -185,8 +188,8 @@ export class LiveCapture {
   }
 
   /**
-   * Packets go to another folder from one block on. Resolves with the segments that have ended
-   * since start() or the roll before and were not taken, when they are safe; while the disk fails it waits.
+   * Packets go to another folder from one block on. Resolves with the segments that have ended since start() or the
+   * previous roll and were not taken, when they are safe; waits while the disk fails.
    */
   async roll(folder: string): Promise<readonly LiveStream[]> {
     assert(this.#state === 'capturing', 'roll() needs a running capture')
@@ -194,8 +197,8 @@ export class LiveCapture {
   }
 
   /**
-   * Resolves as roll() does, when everything that arrived before is safe. What a disk that fails for
-   * 5 s has not taken is counted in diskDrops.
+   * Resolves like roll(), when everything that arrived before is safe. If the disk fails for 5 s, what it has not
+   * accepted is counted in diskDrops.
    */
   async stop(): Promise<readonly LiveStream[]> {
     assert(this.#state === 'capturing', 'stop() needs a running capture')
@@ -203,7 +206,7 @@ export class LiveCapture {
     return await this.#native.stop()
   }
 
-  /** Segments of the running capture that have ended since the last call. The rest comes with roll() or stop(). */
+  /** Segments of the running capture that have ended since the last call. The rest is returned by roll() or stop(). */
   takeFinished(): readonly LiveStream[] {
     return this.#state === 'closed' ? [] : this.#native.takeFinished()
   }

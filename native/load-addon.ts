@@ -1,4 +1,7 @@
-/** Loads what native/binding builds. Only the files beside this one do; they check every argument, the binary trusts them. */
+/**
+ * Loads the output of native/binding. Only the files in this folder do so; they check every argument, the binary
+ * trusts them.
+ */
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { CapfleetError, type ErrorCode } from '../src/shared/base/error.ts'
@@ -10,7 +13,7 @@ interface Addon {
   initialize(makeError: (code: ErrorCode | 'cancelled', message: string) => Error): void
 }
 
-/** The exports of the addon, of which the caller declares those that it uses. */
+/** The exports of the addon; the caller declares those that it uses. */
 export function loadAddon<Exports>(name: AddonName): Exports {
   const path = fileURLToPath(new URL(`build/${name}.node`, import.meta.url))
   try {

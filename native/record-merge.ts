@@ -1,43 +1,43 @@
 /**
- * The engine's merge of PCAP streams, as TypeScript sees it: inputs that show the records of a stream,
- * and the order in which they go out. Nothing waits here, and all of it runs on the calling thread.
+ * TypeScript interface of the engine's merge of PCAP streams: inputs that provide the records of a stream, and the
+ * order in which they are output. Nothing waits here, and everything runs on the calling thread.
  */
 import { loadAddon } from './load-addon.ts'
 
 export interface RecordInputOptions {
   /** Whether record timestamps count nanoseconds (else microseconds) within the second. */
   readonly nanoseconds: boolean
-  /** Fractions become nanoseconds. */
+  /** Whether fractions are converted to nanoseconds. */
   readonly widens?: boolean | undefined
-  /** Byte order of the stream. Records are little-endian in any case. */
+  /** Byte order of the stream. Records are always returned little-endian. */
   readonly bigEndian?: boolean | undefined
-  /** Subtracted from every timestamp. What PCAP cannot carry becomes its first or last instant. */
+  /** Subtracted from every timestamp. A time that PCAP cannot represent becomes its first or last instant. */
   readonly alignNs?: bigint | undefined
-  /** Mark the tail also while the packets are in order. */
+  /** Whether to mark the tail even while the packets are in order. */
   readonly marksTail?: boolean | undefined
-  /** The tail is all packets. */
+  /** Whether the tail includes all packets. */
   readonly marksAll?: boolean | undefined
-  /** Packets may come late: they are held back, and sorted. REQUIRES: records in nanoseconds. */
+  /** Set if packets may be late: they are held back and sorted. REQUIRES: records in nanoseconds. */
   readonly sortWindow?: SortWindow | undefined
 }
 
 /** How long records are held back (native/engine/merge/sort_window.h). */
 export interface SortWindow {
-  /** Until a record this much later has come. */
+  /** Until a record this much later has arrived. */
   readonly ns: bigint
   /** Or until more bytes than this are held. */
   readonly bytes: number
 }
 
-/** Packets at the end of those taken: how many, and the hash of all of them in order. */
+/** Packets at the end of those consumed: how many, and the hash of all of them in order. */
 export interface RecordMark {
   readonly packets: number
-  /** Bytes of the records of these packets, their headers included. */
+  /** Bytes of the records of these packets, including their headers. */
   readonly bytes: number
   readonly hash: bigint
 }
 
-/** What was taken of an input. */
+/** What was consumed of an input. */
 export interface RecordFigures {
   readonly packets: number
   /** Bytes of those packets as records: 16-byte headers and captured bytes. */
@@ -50,13 +50,13 @@ export interface RecordFigures {
 }
 
 /**
- * What came of a stream, in its order, and by which the place behind it is found again in a new stream of the same. With
- * a sort window also what it holds; else what was taken.
+ * What has arrived of a stream, in its order, for finding the position after it in a new copy of the stream. Includes
+ * what a sort window holds; otherwise what was consumed.
  */
 export interface ArrivedRecords extends RecordFigures {
-  /** The packets of the latest timestamp: the last ones, when none was out of order. */
+  /** The packets with the latest timestamp: the last ones, if none was out of order. */
   readonly ties: RecordMark
-  /** The last packets; without any while the packets are in order, unless asked for. */
+  /** The last packets; empty while the packets are in order, unless requested. */
   readonly tail: RecordMark
 }
 
@@ -64,17 +64,15 @@ export interface RecordMergeOptions {
   /** End before the first packet that is this much or more after the first one. */
   readonly maxSpanNs?: bigint | undefined
   readonly maxPackets?: bigint | undefined
-  /** Of the records with their headers, without the file header. */
+  /** Size of the records with their headers, without the file header. */
   readonly maxBytes?: bigint | undefined
-  /** Leave out what another input had at most so long before. */
+  /** Drop packets that another input had at most this long before. */
   readonly dedupNs?: bigint | undefined
-  /** Of all inputs, as the file header has it; for dedupNs. */
+  /** Of all inputs, as in the file header; for dedupNs. */
   readonly linkType: number
-  /** So many captured bytes of each packet, at most. */
+  /** Maximum number of captured bytes per packet. */
   readonly sliceBytes?: number | undefined
-  /**
-   * Write timestamps in microseconds, truncated behind the merge. Figures and limits stay in nanoseconds.
-   */
+  /** Write timestamps in microseconds, truncated after the merge. Figures and limits stay in nanoseconds. */
   readonly toMicroseconds?: boolean
 }
 
@@ -114,12 +112,12 @@ const engine = loadAddon<{
 }>('capfleet-gateway')
 
 const LAST_INT64 = 2n ** 63n - 1n
-/** RecordMerge::State of the engine, in its order. */
+/** Must match RecordMerge::State of the engine, in its order. */
 const STATES = ['ready', 'dry', 'end'] as const
 
 /** The records of one PCAP stream, wherever its chunks end. */
 export class RecordInput {
-  /** Whether a whole record is at hand; if not, show more of the stream. */
+  /** Whether a complete record is available; if not, show more of the stream. */
   hasRecord = false
   readonly native: NativeRecordInput
 
@@ -133,54 +131,53 @@ export class RecordInput {
   }
 
   /**
-   * The next bytes of the stream, without its file header. They must stay as they are while `hasRecord`;
-   * with alignNs or bigEndian, and where they are widened, record headers in them are changed. Only while there is no
-   * record at hand.
+   * Passes the next bytes of the stream, without its file header. They must not change while `hasRecord`; with alignNs
+   * or bigEndian, and if they are widened, record headers in them are modified. Only while no record is available.
    */
   show(bytes: Uint8Array): void {
     if (this.hasRecord) throw new Error('an input is shown bytes while it has records')
     this.hasRecord = this.native.show(bytes)
   }
 
-  /** The stream has ended: what a sort window holds is at hand. Only while there is no record at hand. */
+  /** The stream has ended: what a sort window holds becomes available. Only while no record is available. */
   end(): void {
     this.hasRecord = this.native.end()
   }
 
-  /** Drops what was shown and not taken, also the beginning of a record, but for what a sort window has. */
+  /** Drops what was passed and not consumed, including the beginning of a record, except for what a sort window has. */
   breakOff(): void {
     this.hasRecord = this.native.breakOff()
   }
 
-  /** Drops what was shown and not taken, also the beginning of a record. */
+  /** Drops what was passed and not consumed, including the beginning of a record. */
   forget(): void {
     this.native.forget()
     this.hasRecord = false
   }
 
-  /** Takes up to `count` records that are at hand; returns how many it took. */
+  /** Consumes up to `count` available records; returns how many. */
   skip(count: number, options: { readonly isHashed: boolean }): number {
     const taken = this.native.skip(count, options.isHashed)
     this.hasRecord = this.native.hasRecord()
     return taken
   }
 
-  /** Of all records that were skipped hashed, as in a RecordMark. */
+  /** Hash of all records that were skipped with isHashed, as in a RecordMark. */
   get skippedHash(): bigint {
     return this.native.skippedHash()
   }
 
-  /** The captured length of a record that claims more than there may be. Nothing can follow it. */
+  /** The captured length of a record that claims more than allowed. Nothing can follow it. */
   get impossibleLength(): number | undefined {
     return this.native.impossibleLength()
   }
 
-  /** Bytes at hand of a record that is not whole. */
+  /** Available bytes of an incomplete record. */
   get partialBytes(): number {
     return this.native.partialBytes()
   }
 
-  /** A copy of what was shown and not taken. */
+  /** A copy of what was passed and not consumed. */
   untaken(): Buffer {
     return this.native.untaken()
   }
@@ -203,7 +200,7 @@ export class RecordMerge {
   readonly #native: NativeRecordMerge
   #written = 0
 
-  /** At least one input, all in nanoseconds. One that has no record at hand has ended. */
+  /** At least one input, all in nanoseconds. One without an available record has ended. */
   constructor(inputs: readonly RecordInput[], options: RecordMergeOptions) {
     if (inputs.length === 0) throw new TypeError('a merge needs at least one input')
     this.#inputs = inputs
@@ -220,9 +217,9 @@ export class RecordMerge {
   }
 
   /**
-   * Appends records to the output until it has no room for the next one ('ready'), an input has none at
-   * hand ('dry': fill the input of that number, or know that it has ended, then call refilled()), or
-   * nothing may follow ('end').
+   * Appends records to the output until it has no room for the next one ('ready'), an input has none available ('dry':
+   * fill the input of that number, or determine that it has ended, then call refilled()), or nothing may follow
+   * ('end').
    */
   advance(output: Uint8Array): 'ready' | 'dry' | 'end' {
     this.#written = this.#native.advance(output, this.#written)
@@ -232,7 +229,7 @@ export class RecordMerge {
     return state
   }
 
-  /** How many bytes are in the output. The next one is filled from its beginning. */
+  /** Number of bytes in the output. The next one is filled from its beginning. */
   takeWritten(): number {
     const written = this.#written
     this.#written = 0
@@ -247,18 +244,18 @@ export class RecordMerge {
     this.#native.refilled()
   }
 
-  /** Timestamp of the first packet that maxPackets or maxBytes left out. */
+  /** Timestamp of the first packet that maxPackets or maxBytes cut off. */
   get nextNs(): bigint | undefined {
     return this.#native.nextNs()
   }
 
-  /** What was left out of an input, by its number, as duplicates. */
+  /** What was dropped from an input, given by its number, as duplicates. */
   dropped(input: number): { readonly packets: number; readonly bytes: number } {
     return this.#native.dropped(input)
   }
 }
 
-/** Limits beyond 2^63 never hold. A negative one leaves nothing to pass. */
+/** Limits beyond 2^63 never apply. A negative one allows nothing. */
 function toInt64(value: bigint | undefined): bigint | undefined {
   if (value === undefined) return undefined
   if (value < 0n) return 0n

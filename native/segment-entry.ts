@@ -8,28 +8,28 @@ export const LOG_HEADER_BYTES = 64
 export const LOG_ENTRY_BYTES = 64
 const FLAGS_AT = 2
 
-/** What an entry says; the values are those on the disk. */
+/** The kind of an entry; the values are those on disk. */
 export const LogEntryKind = {
-  /** A segment that is finished. A later entry for the same segment replaces it. */
+  /** A finished segment. A later entry for the same segment replaces it. */
   finished: 1,
-  /** A finished segment that is no longer held. */
+  /** A finished segment that no longer exists. */
   removed: 2,
-  /** What all segments of a port held that were removed before the log was compacted. */
+  /** Totals of all segments of a port that were removed before the log was compacted. */
   removedBefore: 3,
   /** The capture has ended. */
   closed: 4,
-  /** Packets that the recording has lost so far: `packets` in the kernel's ring, `bytes` for the disk. */
+  /** Packets that the recording has lost so far: `packets` in the kernel's ring, `bytes` because of the disk. */
   drops: 5,
 } as const
 export type LogEntryKind = (typeof LogEntryKind)[keyof typeof LogEntryKind]
 
 /** Bits of LogEntry.flags. */
 export const SegmentFlag = {
-  /** The files lie directly in the port's folder, as in stores of format 1. */
+  /** The files are directly in the port's folder, as in stores of format 1. */
   flat: 1,
-  /** Packets of it are known to be lost. */
+  /** It is known to have lost packets. */
   damaged: 2,
-  /** It is being written. Never on the disk, only in what the engine is given. */
+  /** It is being written. Never on disk, only in what is passed to the engine. */
   growing: 4,
 } as const
 
@@ -44,12 +44,12 @@ export interface LogEntry {
   readonly minNs: bigint
   readonly maxNs: bigint
   readonly packets: bigint
-  /** Of the segment file, file header included. */
+  /** Size of the segment file, including the file header. */
   readonly bytes: bigint
   /** Link type word of the segment's PCAP header. */
   readonly linkType: number
   readonly snaplen: number
-  /** Of index, tallies and sieves together. */
+  /** Total size of index, tallies and sieves. */
   readonly sideBytes: number
 }
 
@@ -69,7 +69,7 @@ export function writeLogEntry(into: Buffer, at: number, entry: LogEntry): void {
   into.writeUInt32LE(0, at + 52)
 }
 
-/** Reads an entry whose checksum is known to be right. */
+/** Reads an entry whose checksum has been verified. */
 export function readLogEntry(from: Buffer, at: number): LogEntry {
   return {
     kind: from.readUInt8(at) as LogEntryKind,
@@ -86,7 +86,7 @@ export function readLogEntry(from: Buffer, at: number): LogEntry {
   }
 }
 
-/** Entries one after the other, as the engine takes them. */
+/** Concatenated entries, as passed to the engine. */
 export function packLogEntries(entries: readonly LogEntry[]): Buffer {
   const packed = Buffer.alloc(entries.length * LOG_ENTRY_BYTES)
   entries.forEach((entry, i) => {
@@ -95,7 +95,7 @@ export function packLogEntries(entries: readonly LogEntry[]): Buffer {
   return packed
 }
 
-/** How many of the entries, packed one after the other, have any of these flags. */
+/** Number of the concatenated entries that have any of these flags. */
 export function countFlagged(entries: Uint8Array, flags: number): number {
   const view = new DataView(entries.buffer, entries.byteOffset, entries.byteLength)
   let count = 0
@@ -110,15 +110,15 @@ const engine = loadAddon<{
   checkLogEntries(entries: Uint8Array, fileOffset: number): Uint8Array
 }>('capfleet')
 
-/** Writes the checksums of entries that will stand one after the other from this offset of the log on. */
+/** Writes the checksums of entries that will be stored consecutively from this offset of the log. */
 export function sealLogEntries(entries: Buffer, fileOffset: number): void {
   engine.sealLogEntries(entries, fileOffset)
 }
 
-/** The state of each entry that was read from this offset of the log on. */
+/** The state of each entry that was read from this offset of the log. */
 export function checkLogEntries(entries: Buffer, fileOffset: number): Uint8Array {
   return engine.checkLogEntries(entries, fileOffset)
 }
 
-/** What checkLogEntries() finds. */
+/** The results of checkLogEntries(). */
 export const EntryState = { damaged: 0, undamaged: 1, neverWritten: 2 } as const

@@ -1,34 +1,34 @@
 /**
- * Single segments of a store: what one that is still written holds so far, the removal of one, its sieves, and its check.
- * Paths are without ending. The work is done on the engine's threads.
+ * Single segments of a store: the present extent of one that is being written, removal, sieves, and checks. Paths are
+ * without extension. The work is done on the engine's threads.
  */
 import { loadAddon } from './load-addon.ts'
 import { type LogEntry, packLogEntries } from './segment-entry.ts'
 
-/** What the index of a segment says; only blocks that can be downloaded are counted. */
+/** The contents of a segment according to its index; only blocks that can be downloaded are counted. */
 export interface SegmentExtent {
   readonly port: number
   /** Link type word and snaplen of the segment. */
   readonly linkType: number
   readonly snaplen: number
-  /** The smallest and the largest timestamp; meaningless while there is no packet. */
+  /** The smallest and the largest timestamp; meaningless if there are no packets. */
   readonly minNs: bigint
   readonly maxNs: bigint
   readonly packets: bigint
-  /** Of the segment file, file header included. */
+  /** Size of the segment file, including the file header. */
   readonly bytes: bigint
-  /** Blocks of which only the place is known; the other figures leave them out. */
+  /** Blocks of which only the position is known; the other figures exclude them. */
   readonly damagedBlocks: bigint
-  /** Of the index, read so far. */
+  /** Bytes of the index, read so far. */
   readonly indexBytes: bigint
 }
 
-/** Something wrong with a segment. */
+/** A problem with a segment. */
 export interface SegmentFinding {
   /**
-   * index-rebuilt: index entries are damaged or missing, and can be made again. block-damaged: the packets of a block are
-   * lost. block-readable: they were marked as lost, and can be read again. tally-damaged, sieves-missing: no packet is lost, but counts or filters take longer. log-differs: the log of the
-   * capture says something else than the index.
+   * index-rebuilt: index entries are damaged or missing, and can be rebuilt. block-damaged: the packets of a block are
+   * lost. block-readable: they were marked as lost, and are readable again. tally-damaged, sieves-missing: no packet
+   * is lost, but counts or filters take longer. log-differs: the log of the capture contradicts the index.
    */
   readonly kind:
     | 'index-rebuilt'
@@ -39,13 +39,13 @@ export interface SegmentFinding {
     | 'log-differs'
   /** Path of the damaged file. */
   readonly file: string
-  /** Of the damage in the file, or of the block in the .pcap file. */
+  /** Offset of the damage in the file, or of the block in the .pcap file. */
   readonly offset: bigint
-  /** That downloads leave out because of it, as far as they are known. */
+  /** Number of packets that downloads leave out because of it, as far as known. */
   readonly packets: bigint
   /** Bytes of the blocks concerned. */
   readonly bytes: bigint
-  /** The index and the log tell of the loss already. */
+  /** Whether the index and the log record the loss already. */
   readonly isMarked: boolean
   /** What is wrong, and what a repair does. */
   readonly message: string
@@ -54,7 +54,10 @@ export interface SegmentFinding {
 export interface VerifiedSegment
   extends Pick<LogEntry, 'flags' | 'minNs' | 'maxNs' | 'packets' | 'bytes' | 'sideBytes'> {
   readonly findings: readonly SegmentFinding[]
-  /** Something was wrong and is no more, but for the log: it should say what the other members do. */
+  /**
+   * Whether something was wrong and has been repaired, except for the log, which should be changed to what the other
+   * members say.
+   */
   readonly isRepaired: boolean
 }
 
@@ -74,34 +77,33 @@ const engine = loadAddon<{
 }>('capfleet')
 
 /**
- * Brings `known`, an earlier answer for the same segment, up to date: only the new end of the index
- * is read. Damaged entries are made again from the packets, in memory. Rejects with aged-out when the segment is gone,
- * with store-unavailable, or with store-corrupt when nothing tells its link type.
+ * Updates `known`, an earlier result for the same segment: only the new end of the index is read. Damaged entries are
+ * rebuilt from the packets, in memory. Rejects with aged-out if the segment no longer exists, with store-unavailable,
+ * or with store-corrupt if its link type cannot be determined.
  */
 export function measureSegment(segment: string, known?: SegmentExtent): Promise<SegmentExtent> {
   return engine.measureSegment(segment, known)
 }
 
 /**
- * The extent of a segment that its writer has ended, where nothing but its files is left: all of the .pcap file has an
- * entry in the index, is made one again, or counts as damaged. Rejects as measureSegment().
+ * The extent of a segment that its writer has ended, if nothing but its files is left: every part of the .pcap file
+ * has an entry in the index, gets one rebuilt, or counts as damaged. Rejects like measureSegment().
  */
 export function measureFinishedSegment(segment: string): Promise<SegmentExtent> {
   return engine.measureFinishedSegment(segment)
 }
 
 /**
- * Segments in which downloads of this process met damage that neither their index nor the log tells of, since the last
- * call: the store's writer should check them.
+ * Segments in which downloads of this process found damage that neither their index nor the log records, since the
+ * last call: the store's writer should check them.
  */
 export function takeSuspects(): readonly string[] {
   return engine.takeSuspects()
 }
 
 /**
- * Removes the files of the segment and frees their space. False, and nothing is done, when somebody
- * reads it and not `evenIfRead`; such a reader then fails with aged-out. Rejects with
- * store-unavailable.
+ * Removes the files of the segment and frees their space. Returns false, without doing anything, if it is being read
+ * and not `evenIfRead`; otherwise such a reader fails with aged-out. Rejects with store-unavailable.
  */
 export function removeSegment(
   segment: string,
@@ -111,9 +113,9 @@ export function removeSegment(
 }
 
 /**
- * Writes the sieves that blocks of the finished segment lack, behind all other work of this machine;
- * says how many these were. It may be interrupted and done again. Rejects with aged-out when the
- * segment is gone, with store-full, store-unavailable, store-corrupt, or the signal's reason.
+ * Writes the missing sieves of blocks of the finished segment, at the lowest priority on this machine; returns how
+ * many. May be interrupted and repeated. Rejects with aged-out if the segment no longer exists, with store-full,
+ * store-unavailable, store-corrupt, or the signal's reason.
  */
 export async function addSieves(segment: string, signal: AbortSignal): Promise<bigint> {
   signal.throwIfAborted()
@@ -131,10 +133,10 @@ export async function addSieves(segment: string, signal: AbortSignal): Promise<b
 }
 
 /**
- * Checks every block, tally and sieve of a finished segment, and that its entry in the log agrees, with a lower priority
- * than all other work of this machine. With `repair`, index, tallies and sieves are made again and damaged blocks are
- * marked in the index; the packets themselves are never changed. It may be interrupted and done again, but not twice at
- * once for a segment. Rejects with aged-out when the segment is gone, with store-full, store-unavailable, store-corrupt,
+ * Checks every block, tally and sieve of a finished segment, and that its entry in the log agrees, at the lowest
+ * priority on this machine. With `repair`, index, tallies and sieves are rebuilt and damaged blocks are marked in the
+ * index; the packets themselves are never changed. May be interrupted and repeated, but not run twice concurrently for
+ * a segment. Rejects with aged-out if the segment no longer exists, with store-full, store-unavailable, store-corrupt,
  * or the signal's reason.
  */
 export async function verifySegment(
@@ -143,7 +145,7 @@ export async function verifySegment(
   options: {
     readonly repair: boolean
     readonly signal?: AbortSignal | undefined
-    /** Called about five times a second with the bytes of the segment that were checked so far. */
+    /** Called about five times a second with the number of bytes of the segment that have been checked so far. */
     readonly onProgress?: ((checkedBytes: bigint) => void) | undefined
   },
 ): Promise<VerifiedSegment> {

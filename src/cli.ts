@@ -1,7 +1,4 @@
-/**
- * The command line. Programs are loaded only when they are run: no command waits for the code of
- * another.
- */
+/** The command line. Programs are loaded only when they run, so no command waits for the code of another. */
 import { existsSync } from 'node:fs'
 import { Command, type CommanderError, Option } from 'commander'
 import { addClientCommands } from './client/command/client-commands.ts'
@@ -20,7 +17,7 @@ useCompileCache()
 const DEFAULT_DEMO_PORT = 8080
 const STATUS_USAGE = 2
 const LINGER_MS = 2_000
-/** The part of the engine (native/build) that commands need. */
+/** The part of the engine (native/build) that each command needs. */
 const ENGINE_OF: Readonly<Record<string, string>> = {
   gateway: 'capfleet-gateway.node',
   worker: 'capfleet-gateway.node',
@@ -55,7 +52,7 @@ const checkOption = (): Option =>
     'check the configuration and the files that it names, then exit; status 1 = something is wrong',
   )
 
-/** Of each program: with --check it only looks at its configuration. */
+/** Options of each program; with --check it only validates its configuration. */
 interface ProgramOptions {
   readonly config: string
   readonly check?: boolean
@@ -333,12 +330,14 @@ async function auditFolderOf(configPath: string): Promise<string> {
   return auditFolder(await loadGatewayConfig(configPath))
 }
 
-/** Help and version end well; all else that commander ends for is a mistake in the command line. */
+/** Help and version succeed; commander ends for everything else because of a mistake in the command line. */
 function endWith({ exitCode }: CommanderError): never {
   process.exit(exitCode === 0 ? 0 : STATUS_USAGE)
 }
 
-/** The npm package is for those who ask a gateway, and each image for some of the programs; a checkout builds the engine. */
+/**
+ * The npm package is for clients of a gateway, and each image for some of the programs; a checkout builds the engine.
+ */
 function refuseWithoutEngine(command: Command): void {
   const name = command.parent === program ? command.name() : (command.parent?.name() ?? '')
   const readsConfig = command.getOptionValue('config') !== undefined
@@ -352,17 +351,17 @@ function refuseWithoutEngine(command: Command): void {
   )
 }
 
-/** A server program: says on stdout where it answers, then runs until it is told to stop. */
+/** A server program: prints its address on stdout, then runs until it is told to stop. */
 interface RunningProgram {
   readonly address: string
-  /** How long running downloads may go on. */
+  /** How long running downloads may continue. */
   readonly drainMs: number
   close(drainMs: number): Promise<void>
 }
 
-/** `start` may fail when its signal aborts: the program is told to stop before it has begun. */
+/** `start` may fail when its signal aborts because the program is told to stop during its start. */
 function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProgram>): Promise<void> {
-  // It means that files shall be read again, and ends no program that has none, or is still at its start or its end.
+  // SIGHUP means that files should be read again; it must not end a program that has none, or is starting or ending.
   process.on('SIGHUP', () => undefined)
   return runProgram(
     async (signal) => {
@@ -375,7 +374,7 @@ function serve(name: string, start: (signal: AbortSignal) => Promise<RunningProg
       keepCompiled()
       await aborted(signal)
       await running.close(running.drainMs)
-      // What is left by then, such as a connection that is being opened, holds nobody up.
+      // Anything left by then, such as a connection that is being opened, must not delay the exit.
       setTimeout(() => process.exit(), LINGER_MS).unref()
     },
     { outlivesOutput: true },

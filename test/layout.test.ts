@@ -252,7 +252,7 @@ function missingFiles(text: string, paths: readonly string[]): string[] {
     .filter((name) => !names.has(name) && !folders.has(name))
 }
 
-test('nothing but the fixed names lies at the top level', () => {
+test('only the fixed names are at the top level', () => {
   const names = new Set(files.map((path) => path.split('/')[0] ?? ''))
   assert.deepEqual(
     [...names].filter((name) => !TOP_LEVEL.has(name) && !name.startsWith('.')),
@@ -296,7 +296,7 @@ test('the page and the client of a gateway import nothing of Node.js, by way of 
   )
 })
 
-test('no file imports itself by way of others, types included', () => {
+test('no file imports itself through others, types included', () => {
   assert.deepEqual(circles(imports), [])
 })
 

@@ -90,7 +90,7 @@ test('many files that fail, or one that is run by its name: no second run', asyn
   }
 })
 
-test('a run that is killed fails: nobody knows what the other files would have done', async () => {
+test('a run that is killed fails: the results of the other files are unknown', async () => {
   const { status, stdout } = await run({ 'b.test.mjs': FAILS_ONCE, 'c.test.mjs': KILLS })
   assert.equal(status, 1)
   assert.ok(!stdout.includes('retried, one at a time'))

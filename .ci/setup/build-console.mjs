@@ -1,10 +1,10 @@
-// The page, which the gateway serves: src/console becomes dist-console.
+// Builds the page that the gateway serves: src/console becomes dist-console.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fail, ROOT, run, say } from './console.mjs'
 import { whenChanged } from './when-changed.mjs'
 
-/** Of its own folder, what that imports of the gateway's, and the packages. */
+/** Depends on its own folder, what that imports from the gateway, and the packages. */
 export function buildConsole() {
   const inputs = [join(ROOT, 'package-lock.json'), ...withImports(filesOf(join(ROOT, 'src', 'console')))]
   whenChanged(join(ROOT, 'dist-console', '.built'), inputs, () => {
@@ -17,7 +17,7 @@ export function buildConsole() {
   })
 }
 
-/** By the Node.js of the packages: the configuration is TypeScript. */
+/** Uses the packages' Node.js, because the configuration is TypeScript. */
 function environment() {
   return { ...process.env, PATH: `${join(ROOT, 'node_modules', '.bin')}:${process.env.PATH}` }
 }
@@ -31,7 +31,7 @@ function filesOf(path) {
 
 function withImports(paths) {
   const found = new Set(paths)
-  // Whoever goes through a set comes to what is added meanwhile, too.
+  // Iterating over a set includes elements that are added meanwhile.
   for (const path of found) for (const imported of importsOf(path)) found.add(imported)
   return [...found].sort()
 }
@@ -39,6 +39,6 @@ function withImports(paths) {
 function importsOf(path) {
   if (!/\.tsx?$/.test(path)) return []
   const names = readFileSync(path, 'utf8').matchAll(/(?:from|import)\s*\(?'(\.[^']+\.tsx?)'/g)
-  // The types of the API are made later, for checks alone.
+  // The types of the API are generated later, and only for checks.
   return [...names].map(([, name]) => join(dirname(path), name)).filter((imported) => existsSync(imported))
 }

@@ -1,4 +1,4 @@
-// How the set-up talks and runs commands. Its stdout belongs to the program that follows.
+// Output and commands of the set-up. Its stdout belongs to the program that follows.
 import { spawnSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -14,14 +14,14 @@ export function fail(text) {
   process.exit(1)
 }
 
-/** Runs a command with its output on stderr; says whether it ended well. */
+/** Runs a command with its output on stderr; returns whether it succeeded. */
 export function run(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: ROOT, stdio: ['ignore', 2, 2], ...options })
   if (result.error) fail(`cannot run ${command}: ${result.error.message}`)
   return result.status === 0
 }
 
-/** What a command prints; nothing when it fails. */
+/** The output of a command, or nothing if it fails. */
 export function output(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', ...options })
   return result.status === 0 ? result.stdout : ''

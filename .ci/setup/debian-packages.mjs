@@ -1,4 +1,4 @@
-// Debian packages: which there must be, and how those that are missing come.
+// The required Debian packages, and how missing ones are installed.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,11 +14,11 @@ export const RUN_PACKAGES = [
   'libdeflate-dev',
   'zlib1g-dev',
   'libxxhash-dev',
-  // Vectorscan is Hyperscan for processors other than Intel's, with the same names.
+  // Vectorscan is Hyperscan for other than Intel CPUs, with the same names.
   process.arch === 'x64' ? 'libhyperscan-dev' : 'libvectorscan-dev',
   'redis-server',
   'netbase',
-  // The lines that the demo prints use both.
+  // Used by the commands that the demo prints.
   'curl',
   'tcpdump',
   'zstd',
@@ -48,21 +48,21 @@ export const TEST_PACKAGES = [
   'python3-venv',
   'zsh',
   'fish',
-  // systemd-analyze, which looks at the units; nothing of it runs.
+  // systemd-analyze, which checks the units; nothing of systemd runs.
   'systemd',
-  // The browser of the page's tests.
+  // The browser for the page's tests.
   'chromium',
-  // With curl, what downloads are resumed with.
+  // Besides curl, for resuming downloads in tests.
   'wget',
   'aria2',
   'busybox',
   'python3-requests',
 ]
 
-/** What `npm run bench -- profile` counts instructions and samples stacks with. */
+/** For counting instructions and sampling stacks in `npm run bench -- profile`. */
 export const PROFILE_PACKAGES = ['valgrind', 'linux-perf']
 
-/** What builds and runs images, and a node of Kubernetes. */
+/** For building and running images, and a Kubernetes node. */
 export const KUBERNETES_PACKAGES = [
   'buildah',
   'podman',
@@ -78,7 +78,7 @@ export const KUBERNETES_PACKAGES = [
   'python3-venv',
 ]
 
-/** What `npm run clients` makes and runs clients in Python and Java with. */
+/** For generating and running Python and Java clients in `npm run clients`. */
 export const CLIENT_PACKAGES = ['python3-venv', 'default-jdk-headless', 'maven']
 
 export const FUZZ_PACKAGES = ['clang-14', 'libclang-rt-14-dev']
@@ -104,7 +104,9 @@ export function installPackages(names) {
   installOr(fail, names)
 }
 
-/** Packages without which a part is left out: where they cannot be installed, that is said, and the set-up goes on. */
+/**
+ * Packages without which a part is skipped: if they cannot be installed, that is reported, and the set-up continues.
+ */
 export function installWhereAllowed(names, part) {
   installOr((message) => say(`${part} will not run here: ${message}`), names)
 }
@@ -136,14 +138,14 @@ function installOr(refuse, names) {
   if (!install()) refuse('apt-get failed; its message is above')
 }
 
-/** promtool without the package that it comes in, whose service would start. */
+/** promtool without its package, whose service would start. */
 export function unpackPromtool() {
   const tool = join(ROOT, '.tools', 'promtool')
   if (existsSync(tool)) return
   say('unpacking promtool from Debian')
   mkdirSync(join(ROOT, '.tools'), { recursive: true })
   const folder = mkdtempSync(join(ROOT, '.tools', 'prometheus-'))
-  // Without it, apt complains that its own user may not write there.
+  // Otherwise apt complains that its own user may not write there.
   const asMe = ['-o', 'APT::Sandbox::User=root']
   const downloaded = run('apt-get', ['-qq', ...asMe, 'download', 'prometheus'], { cwd: folder })
   const archive = readdirSync(folder).find((name) => name.endsWith('.deb'))

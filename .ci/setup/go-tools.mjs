@@ -1,5 +1,4 @@
-// Tools of the tests that are made of Go modules (test/tools), into .tools. Where they cannot be made, the tests that
-// need them say so.
+// Test tools built from Go modules (test/tools), in .tools. If they cannot be built, the tests that need them say so.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { output, ROOT, run, say } from './console.mjs'
@@ -7,7 +6,7 @@ import { whenChanged } from './when-changed.mjs'
 
 const TOOLS = join(ROOT, '.tools')
 
-/** Always the Go of .ci/python-lock.txt: one that the machine has may be too old, and the tools were tried with this one. */
+/** Always the Go from .ci/python-lock.txt: the machine's may be too old, and the tools were tested with this one. */
 export const GO = join(ROOT, '.venv', 'bin', 'go')
 
 export function buildS3Server() {
@@ -33,7 +32,7 @@ export function buildChartTools() {
   fromModule('chart', about, (build) => build(TOOLS, ['tool']))
 }
 
-/** The programs of a Kubernetes of one machine, and the stages of kwok, which pretends pods. */
+/** The programs of a single-machine Kubernetes, and the stages of kwok, which simulates pods. */
 export function buildKubernetes() {
   const about = { what: 'Kubernetes (ten minutes and 5 GB of Go caches)', tests: 'on Kubernetes' }
   fromModule('kube', about, (build, source) => {
@@ -55,7 +54,7 @@ export function buildKubernetes() {
   })
 }
 
-/** Without them the server calls itself v0.0.0, which no chart that asks for a version takes. */
+/** Otherwise the server reports v0.0.0, which no chart that requires a version accepts. */
 function versionFlags(version) {
   const [major, minor] = version.split('.')
   return ['k8s.io/component-base/version', 'k8s.io/client-go/pkg/version']
@@ -84,7 +83,7 @@ function keepKwokStages(source) {
   return true
 }
 
-/** Calls `make` when the module test/tools/`name` has changed, with a function that builds packages of it. */
+/** Calls `make` if the module test/tools/`name` has changed, with a function that builds packages of it. */
 function fromModule(name, about, make) {
   const source = join(ROOT, 'test', 'tools', name)
   const names = ['go.mod', 'go.sum', 'main.go', 'pause/main.go']
@@ -92,7 +91,7 @@ function fromModule(name, about, make) {
   whenChanged(join(TOOLS, `${name}.sources`), inputs, () => {
     const lost = `tests ${about.tests} are skipped`
     say(`building ${about.what}`)
-    // The sums in the repository hold, whatever the environment says about modules.
+    // The checksums in the repository apply, whatever the environment says about modules.
     const build = (target, packages, flags = '') => {
       const options = ['-mod=readonly', '-trimpath', '-buildvcs=false', `-ldflags=-s -w ${flags}`]
       return run(GO, ['build', ...options, '-o', target, ...packages], { cwd: source })

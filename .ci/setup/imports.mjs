@@ -1,4 +1,4 @@
-// What files import, directly or by another file.
+// Direct and indirect imports of files.
 import { readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { ROOT } from './console.mjs'
@@ -6,7 +6,7 @@ import { ROOT } from './console.mjs'
 const IMPORT = /(?:\bfrom|^import) '([^']+)'$/gm
 const known = new Map()
 
-/** What the file itself imports: files by their path below the root, packages by their names. */
+/** The file's own imports: files by their path below the root, packages by name. */
 function ownImports(path) {
   const found = known.get(path)
   if (found !== undefined) return found
@@ -20,11 +20,11 @@ function ownImports(path) {
   return own
 }
 
-/** The files, all files that they import at any distance, and the packages that any of these imports. */
+/** The files, all their direct and indirect imports, and the packages that any of these import. */
 export function importsOf(paths) {
   const files = new Set(paths)
   const packages = new Set()
-  // A set may grow while it is walked.
+  // A set may grow while it is iterated.
   for (const path of files) {
     const own = ownImports(path)
     for (const file of own.files) files.add(file)

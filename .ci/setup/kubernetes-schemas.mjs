@@ -1,5 +1,5 @@
-// JSON schemas for kubeconform -strict, one file for each kind, from the description of its API that Kubernetes has in
-// its sources: .tools/kubernetes-schemas/VERSION/KIND-GROUP-VERSION.json, as kubeconform spells them.
+// JSON schemas for kubeconform -strict, one file for each kind, generated from the API description in the Kubernetes
+// sources: .tools/kubernetes-schemas/VERSION/KIND-GROUP-VERSION.json, as kubeconform spells them.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,7 @@ import { output, ROOT, say } from './console.mjs'
 import { GO } from './go-tools.mjs'
 import { whenChanged } from './when-changed.mjs'
 
-/** The minor versions that the chart is for, each with the checksum that Go gives its module. */
+/** The minor versions that the chart supports, each with the checksum that Go gives its module. */
 const VERSIONS = {
   '1.34.4': 'h1:Yy6R4QB8C9kJPp25GFqEvX5XQwY5qzKeqD0Xx6oAcmk=',
   '1.35.4': 'h1:o/8dBC/pHVpYoGV4OAIytAlNPZbdYVTXJHoYvXC4qzM=',
@@ -15,7 +15,7 @@ const VERSIONS = {
   '1.37.2': 'h1:A2VDEiObzkYqFTKhSsn0ZEb0RlLEXpHWj93gi2HqEwE=',
 }
 
-/** Types that the description calls strings, and that may be numbers too. */
+/** Types that the description calls strings, but that may be numbers too. */
 const NUMBER_OR_STRING = {
   'io.k8s.apimachinery.pkg.util.intstr.IntOrString': { oneOf: [{ type: 'string' }, { type: 'integer' }] },
   'io.k8s.apimachinery.pkg.api.resource.Quantity': { oneOf: [{ type: 'string' }, { type: 'number' }] },
@@ -49,7 +49,7 @@ function writeSchemas(described, folder) {
   mkdirSync(folder, { recursive: true })
   for (const [name, definition] of Object.entries(definitions)) {
     const kinds = definition['x-kubernetes-group-version-kind'] ?? []
-    // A type of all groups, as DeleteOptions, is no manifest.
+    // A type of all groups, such as DeleteOptions, is not a manifest.
     if (!definition.properties?.kind || kinds.length !== 1) continue
     const [{ group, version, kind }] = kinds
     definition.properties.kind = { type: 'string', enum: [kind] }
@@ -64,7 +64,7 @@ function writeSchemas(described, folder) {
   writeFileSync(join(folder, '_definitions.json'), JSON.stringify({ definitions }))
 }
 
-/** The same, without fields that are not named, and with references into the file where the types are. */
+/** The same, without unknown fields, and with references into the file that contains the types. */
 function strict(value) {
   if (Array.isArray(value)) return value.map(strict)
   if (value === null || typeof value !== 'object') return value

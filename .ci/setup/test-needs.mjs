@@ -1,10 +1,10 @@
-// What test files need besides packages and the native build, by the modules that they import, at any distance.
+// What test files need besides packages and the native build, according to their direct and indirect imports.
 import { existsSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { ROOT } from './console.mjs'
 import { importsOf } from './imports.mjs'
 
-/** "python" are the tools of .ci/python-lock.txt, "engine" and "threads" the engine's tests in their two builds. */
+/** "python": the tools of .ci/python-lock.txt; "engine" and "threads": the engine's tests in their two builds. */
 export const NEEDS = {
   'test/e2e/contract-properties.night.ts': ['python'],
   'test/images/dockerfile.test.ts': ['python'],
@@ -19,7 +19,7 @@ export const NEEDS = {
 
 export const ALL_NEEDS = new Set(Object.values(NEEDS).flat())
 
-/** What is no file, as a pattern, needs everything. */
+/** Anything that is not a file, such as a pattern, needs everything. */
 export function needsOf(files) {
   const paths = files.map((file) => relative(ROOT, resolve(ROOT, file)))
   if (!paths.every((path) => existsSync(join(ROOT, path)))) return ALL_NEEDS

@@ -1,9 +1,9 @@
-// What is made of files in the repository is made again when they change, and only then.
+// Rebuilds what is generated from files in the repository if, and only if, they have changed.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 
-/** Calls `make` unless `stamp` remembers these inputs. Only when it answers true has it been made. */
+/** Calls `make` unless `stamp` records these inputs. Only if it returns true was it successful. */
 export function whenChanged(stamp, inputs, make) {
   const hash = createHash('sha256')
   for (const path of inputs) hash.update(readFileSync(path))

@@ -1,4 +1,4 @@
-/** What lies in each of some equal parts of a time range, added up. */
+/** Sums of packets and bytes in equal buckets of a time range. */
 import type { TimeSpan } from '../store/removed-spans.ts'
 
 const MILLISECOND_NS = 1_000_000n
@@ -14,10 +14,13 @@ export class ActivityBuckets {
   readonly bucketNs: bigint
   readonly packets: number[]
   readonly bytes: number[]
-  /** Whether each bucket has just the packets that lie in it. */
+  /** Whether each bucket contains exactly the packets of its time. */
   isExact = true
 
-  /** `most` parts of the range, or fewer where it has not so many nanoseconds. REQUIRES: the range is not empty. */
+  /**
+   * Divides the range into at most `most` buckets, fewer if it is not that many nanoseconds long. REQUIRES: the range
+   * is not empty.
+   */
   constructor(range: TimeSpan, most: number) {
     const lengthNs = range.endNs - range.beginNs
     this.range = range
@@ -27,7 +30,7 @@ export class ActivityBuckets {
     this.bytes = new Array<number>(count).fill(0)
   }
 
-  /** Adds what lies in the span if all of it lies in one bucket; whether it does. */
+  /** Adds the amount in the span if the span lies within one bucket; returns whether it does. */
   addToOne({ beginNs, endNs }: TimeSpan, amount: Amount): boolean {
     const { range, bucketNs } = this
     if (beginNs < range.beginNs || endNs > range.endNs) return false
@@ -38,8 +41,8 @@ export class ActivityBuckets {
   }
 
   /**
-   * Adds what lies in the span. Where an edge of a bucket is inside of it, its packets are taken as spread evenly over
-   * its time: each is in one bucket, or outside of the range, but maybe not in the one where it belongs.
+   * Adds the amount in the span. If it contains an edge of a bucket, its packets are assumed to be spread evenly over
+   * its time: each is counted in one bucket, or outside the range, but possibly not where it belongs.
    */
   add(span: TimeSpan, amount: Amount): void {
     if (amount.packets === 0 || this.addToOne(span, amount)) return
@@ -59,7 +62,7 @@ export class ActivityBuckets {
     }
   }
 
-  /** The first edge of a bucket behind the time; undefined: it lies behind all. */
+  /** The first edge of a bucket after the time, or undefined if it is after all of them. */
   edgeBehind(ns: bigint): bigint | undefined {
     const { beginNs, endNs } = this.range
     if (ns < beginNs) return beginNs
@@ -68,8 +71,8 @@ export class ActivityBuckets {
   }
 
   /**
-   * Whole milliseconds at which stored packets are to be counted, so that each bucket is told exactly save for the
-   * milliseconds that its edges lie in: these stand alone.
+   * Whole milliseconds at which stored packets are to be counted, so that each bucket is exact except for the
+   * milliseconds that contain its edges, which are separate.
    */
   get countedAtNs(): readonly bigint[] {
     const { beginNs, endNs } = this.range
@@ -92,7 +95,7 @@ export class ActivityBuckets {
   }
 }
 
-/** Of what lies in the span that which lies before `ns`: whole packets, and bytes. */
+/** The part of the span's amount before `ns`, in whole packets and bytes. */
 function upTo(ns: bigint, { beginNs, endNs }: TimeSpan, { packets, bytes }: Amount): Amount {
   const share = Number(ns - beginNs) / Number(endNs - beginNs)
   return { packets: Math.round(packets * share), bytes: Math.round(bytes * share) }

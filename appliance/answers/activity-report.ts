@@ -1,4 +1,4 @@
-/** /api/v1/activity: how much was recorded when, for a picture of a time range. */
+/** /api/v1/activity: how much was recorded when, for a chart of a time range. */
 import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../src/shared/contract/device-parameters.ts'
 import { givenParameters, takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import { readActivityRange } from '../../src/shared/query/query-range.ts'

@@ -1,14 +1,14 @@
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { RecorderClient } from '../link/recorder-client.ts'
 
-/** More than starting or stopping a capture takes: the last blocks have to reach the disk. */
+/** More than starting or stopping a capture takes, which must flush the last blocks to disk. */
 const LIMIT_MS = 20_000
-/** A question is answered from memory, at once. */
+/** A question is answered from memory, immediately. */
 export const QUESTION_LIMIT_MS = 2_000
 
 /**
- * A command on behalf of a request, or a question, which has QUESTION_LIMIT_MS. Fails with store-unavailable when the
- * recorder does not answer.
+ * Sends a command on behalf of a request, or a question, which has QUESTION_LIMIT_MS. Fails with store-unavailable if
+ * the recorder does not answer.
  */
 export async function askRecorder<Answer>(
   recorder: RecorderClient,

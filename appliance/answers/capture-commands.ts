@@ -8,8 +8,8 @@ import { toExactJson } from '../system-status/exact-json.ts'
 import { askRecorder } from './ask-recorder.ts'
 
 /**
- * Answers before a packet has come, as with a cable that is not plugged in. A device without
- * capture ports says so in `Warning`: its capture stays empty.
+ * Answers before a packet has arrived, as when no cable is plugged in. A device without capture ports says so in
+ * `Warning`: its capture stays empty.
  */
 export async function startCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
@@ -32,7 +32,7 @@ export async function startCapture(ctx: ApplianceContext, parts: ApplianceParts)
 
 const NO_PORT = 'no capture port is configured on this device: the capture will stay empty'
 
-/** `Until=next` also stops what a schedule has started, until its next start. */
+/** `Until=next` also stops a capture started by a schedule, until its next start. */
 export async function stopCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
   const { stopsScheduled } = takeParameters(ctx, STOP_PARAMETERS)

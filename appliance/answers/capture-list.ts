@@ -9,14 +9,15 @@ import { baseNameOf, type ListPart } from '../store/capture-catalogue.ts'
 import { isDamaged, type StoredCapture, validPercent } from '../store/stored-capture.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
 
-/** Names the parameters that choose captures here, so that a gateway need not guess whether a list is cut. */
+/** Lists the parameters that select captures here, so that a gateway need not guess whether a list is partial. */
 const KNOWN_PARAMETERS = Object.values(LIST_PARAMETERS)
   .map(({ name }) => name)
   .join(', ')
 
 /**
- * `Limit` and `After` (the name of the last capture of the page before) page through the list; `StreamName`, `From` and `To`
- * (epoch ns, half-open) keep captures of that name, and those that reach into that range; `Format=csv` answers a table.
+ * `Limit` and `After` (the name of the last capture of the previous page) page through the list; `StreamName`, `From`
+ * and `To` (epoch ns, half-open) select captures of that name, and those that overlap that range; `Format=csv` returns
+ * a table.
  */
 export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { after, format, ...choice } = takeParameters(ctx, LIST_PARAMETERS)
@@ -38,7 +39,7 @@ export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts)
 
 type Choice = Omit<ParameterValues<typeof LIST_PARAMETERS>, 'after' | 'format'>
 
-/** The id of an item is its place among all captures, whichever of them are chosen. */
+/** The id of an item is its index among all captures, whichever of them are selected. */
 function chosenItems(
   { before, captures }: ListPart,
   { captureName, fromNs, toNs, limit = captures.length }: Choice,
@@ -52,14 +53,14 @@ function chosenItems(
   return items
 }
 
-/** A full name means its capture alone; a name that no capture has is a base name. */
+/** A full name means that capture alone; a name that no capture has is a base name. */
 function namedBy(name: string | undefined, captures: readonly StoredCapture[]) {
   if (name === undefined) return () => true
   const isFull = captures.some((capture) => capture.name === name)
   return (capture: StoredCapture) => (isFull ? capture.name : baseNameOf(capture)) === name
 }
 
-/** A capture without packets is at no time: it is listed where no range is asked for. */
+/** A capture without packets has no time: it is only listed if no range is given. */
 function reachesInto({ startNs, endNs }: StoredCapture, fromNs?: bigint, toNs?: bigint): boolean {
   return (fromNs === undefined || endNs > fromNs) && (toNs === undefined || startNs < toNs)
 }
@@ -90,7 +91,7 @@ function listItem(capture: StoredCapture, index: number): ListItem {
   }
 }
 
-/** Damage first: whoever lists captures must see it, also of one that goes on. */
+/** Damage takes precedence: anyone who lists captures must see it, even for a running one. */
 function stateOf(capture: StoredCapture): string {
   const { state, removed } = capture
   if (isDamaged(capture)) return 'damaged'

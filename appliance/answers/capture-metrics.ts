@@ -1,4 +1,4 @@
-/** What the recorder and the store tell, for /metrics: as of the last second. */
+/** Metrics of the recorder and the store, as of the last second. */
 import type { Metrics } from '../../src/shared/base/metrics.ts'
 import { nowNs } from '../appliance-parts.ts'
 import type { CaptureReport, PortReport, RetentionReport } from '../link/capture-report.ts'
@@ -73,7 +73,7 @@ const STORE_GAUGES: readonly Row<StoredTotals>[] = [
   ],
 ]
 
-/** Without recorder there is only recorder_up 0: figures that nobody tells are absent, not 0. */
+/** Without a recorder there is only recorder_up 0: unknown values are absent, not 0. */
 export function registerCaptureMetrics(metrics: Metrics, { capture, stored }: CaptureReadings): void {
   metrics.figures('recorder_up', 'Whether the recorder answers', [], (set) =>
     set(Number(capture.value !== undefined)),

@@ -7,8 +7,8 @@ export interface Overflow {
 }
 
 /**
- * What came in and did not get onto the disk in time. Such packets are counted but not measured: each is
- * taken for as long as the mean of those that came in.
+ * Packets that arrived and were not written to disk in time. They are counted but not measured: each is assumed to
+ * have the mean length of those that were stored.
  */
 export function captureOverflow(counts: CaptureCounts | undefined): Overflow {
   if (counts === undefined || counts.diskDrops === 0n) return { bytes: 0, bytesNow: 0 }

@@ -7,7 +7,7 @@ import { nextRun, runAt, type ScheduleRow } from '../settings/schedule-rows.ts'
 
 const NANOS_PER_MS = 1_000_000n
 
-/** What a row does now: "" = it is not its time; "due" = its time has come and no recorder says more. */
+/** State of a row: "" = it is not its time; "due" = its time has come and no recorder reports more. */
 type RowState = '' | 'due' | 'running' | 'waiting' | 'skipped'
 
 export async function answerSchedule(
@@ -20,7 +20,7 @@ export async function answerSchedule(
   ctx.body = { List: config.capture.schedule.map((row) => describe(row, nowMs, sensors.capture.value)) }
 }
 
-/** Times are epoch nanoseconds: of the run that is on, or else of the next; "0" = it never stops. */
+/** Times are epoch nanoseconds, of the current run or else of the next; "0" = it never stops. */
 function describe(row: ScheduleRow, nowMs: number, report: CaptureReport | undefined) {
   const current = runAt([row], nowMs)
   const next = nextRun(row, nowMs)

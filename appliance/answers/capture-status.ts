@@ -13,7 +13,7 @@ import { askRecorder, QUESTION_LIMIT_MS } from './ask-recorder.ts'
 
 const NANOS_PER_SECOND = 1_000_000_000n
 
-/** Asks the recorder now; fails with store-unavailable when none runs or it does not answer soon. */
+/** Asks the recorder now; fails with store-unavailable if none is running or it does not answer soon. */
 export async function answerCaptureStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   takeNoParameters(ctx)
   const ask = (recorder: RecorderClient, limit: AbortSignal) => recorder.captureReport(limit)
@@ -26,7 +26,7 @@ export async function answerCaptureStatus(ctx: ApplianceContext, parts: Applianc
     Status: true,
     GUIMode: 'full',
     StreamName: report.name,
-    // A string, as existing scripts compare it with "true".
+    // A string, because existing scripts compare it with "true".
     CaptureEnable: String(isCapturing(report)),
     /** Seconds since the start. */
     CaptureTime: Number(runningNs / NANOS_PER_SECOND),

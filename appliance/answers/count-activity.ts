@@ -1,7 +1,7 @@
 /**
- * Packets and bytes of captures in each bucket of a time range, without a packet being read. Of most segments the record
- * says enough: they lie in one bucket. Of the others, few are counted by their indexes and tallies, many by what is kept
- * of them.
+ * Packets and bytes of captures in each bucket of a time range, without reading packets. For most segments the record
+ * suffices: they lie within one bucket. Of the others, a few are counted from their indexes and tallies, many from
+ * cached profiles.
  */
 import { countPackets } from '../../native/addon.ts'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
@@ -17,11 +17,11 @@ import {
   type SegmentProfiles,
 } from './segment-profiles.ts'
 
-/** The indexes of so many full segments are read in some milliseconds. */
+/** The indexes of this many full segments are read in a few milliseconds. */
 const COUNTED_MAX = 32
-/** Of so many at once it is known how they lie in time; of the others, their records have to do. */
+/** For this many at once the distribution over time is known; for the others, their records must suffice. */
 const PROFILES_MAX = 12_000
-/** Segments that are looked at for the first time, at once: enough for the engine's threads. */
+/** Segments without a profile that are examined concurrently: enough for the engine's threads. */
 const LOOKS_AT_ONCE = 8
 
 export interface ActivityStore {
@@ -30,8 +30,8 @@ export interface ActivityStore {
 }
 
 /**
- * Returns the times of segments of which packets are known to be lost, and of those whose indexes cannot be read: the packets of
- * these are taken as the log has them, spread evenly. Fails as countPackets does, save for that.
+ * Returns the times of segments that are known to have lost packets, and of those whose indexes cannot be read; the
+ * packets of the latter are taken from the log and spread evenly. Otherwise fails like countPackets.
  */
 export async function countActivity(
   buckets: ActivityBuckets,
@@ -62,7 +62,7 @@ export async function countActivity(
   return damaged
 }
 
-/** A segment with an edge of a bucket inside of its time. */
+/** A segment that contains an edge of a bucket. */
 interface CutSegment extends FinishedSegment {
   readonly bytes: bigint
   readonly isGrowing: boolean
@@ -73,8 +73,8 @@ function reachesInto({ startNs, endNs }: StoredCapture, { range }: ActivityBucke
 }
 
 /**
- * Adds the segments that lie in one bucket, and puts the others that reach into the range into `cut`. Returns the times of those
- * of which packets are known to be lost.
+ * Adds the segments that lie within one bucket, and puts the others that overlap the range into `cut`. Returns the
+ * times of those known to have lost packets.
  */
 function addWhole(
   buckets: ActivityBuckets,
@@ -99,7 +99,7 @@ function addWhole(
   return damaged
 }
 
-/** Returns the times of those that are damaged. */
+/** Returns the times of the damaged ones. */
 async function addCounted(
   buckets: ActivityBuckets,
   segments: readonly CutSegment[],
@@ -130,7 +130,7 @@ async function addCounted(
   return []
 }
 
-/** undefined: an index is damaged. */
+/** Returns undefined if an index is damaged. */
 async function unlessDamaged<Found>(finding: Promise<Found>): Promise<Found | undefined> {
   try {
     return await finding
@@ -150,14 +150,14 @@ function amountIn({ packets, bytes }: Pick<LogEntry, 'packets' | 'bytes'>): Amou
   return { packets: Number(packets), bytes: Number(bytes - BigInt(PCAP_HEADER_BYTES)) }
 }
 
-/** No packet of what is held lies outside of its times: those of a range around them are all in the range. */
+/** No packet of the segment lies outside its times, so those of a range that covers them are all in the range. */
 function within({ minNs, maxNs }: Pick<LogEntry, 'minNs' | 'maxNs'>, { beginNs, endNs }: TimeSpan): TimeSpan {
   return { beginNs: beginNs < minNs ? minNs : beginNs, endNs: endNs > maxNs ? maxNs + 1n : endNs }
 }
 
 /**
- * Parts that lie in one bucket go there together; one with an edge inside goes by itself. False, and nothing is added,
- * where nothing is known.
+ * Parts that lie within one bucket are added together, one that contains an edge separately. Returns false, without
+ * adding anything, if no profile is known.
  */
 function addKept(
   buckets: ActivityBuckets,

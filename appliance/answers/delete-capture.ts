@@ -7,7 +7,7 @@ import { refuseCrossSite } from '../../src/shared/http/cross-site.ts'
 import { ctime } from '../../src/shared/query/ctime.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 
-/** Needs the full name: a base name would mean whatever is newest at that moment. */
+/** Requires the full name: a base name would mean whichever is the newest at that moment. */
 export async function deleteCapture(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   refuseCrossSite(ctx.req)
   const { captureName: name, isForced } = takeParameters(ctx, DELETE_PARAMETERS)

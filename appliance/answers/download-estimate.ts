@@ -1,7 +1,7 @@
 /**
- * /api/v1/pcap/estimate: what a download with the same query would deliver, from the indexes and
- * without a slot; blocks are read only where the range begins or ends inside a millisecond. Every check of the download is made, its filters are compiled: it is also the
- * check of a filter.
+ * /api/v1/pcap/estimate: what a download with the same query would deliver, from the indexes and without a slot;
+ * blocks are only read where the range begins or ends inside a millisecond. Makes every check of the download and
+ * compiles its filters, so it also serves to check a filter.
  */
 import { countPackets } from '../../native/addon.ts'
 import { givenParameters } from '../../src/shared/contract/request-parameters.ts'
@@ -16,7 +16,7 @@ import { damagedSegments } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 
-/** Fails as the download would, save for the want of a slot. */
+/** Fails as the download would, except for the lack of a slot. */
 export async function estimateDownload(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   await withClientSignal(ctx, async (signal) => {
     const given = givenParameters(ctx)
@@ -52,7 +52,7 @@ interface Amount {
   readonly bytes: bigint
 }
 
-/** Whole packets of the range; with limits in the query at most as much as these allow. */
+/** Whole packets of the range; with limits in the query, at most what these allow. */
 function boundedBy(query: DownloadQuery, counted: Amount): { Packets: string; Bytes: string } {
   const packets = least(counted.packets, query.maxPackets)
   const sliced =
@@ -67,7 +67,7 @@ function least(value: bigint, limit: bigint | undefined): bigint {
   return limit !== undefined && limit < value ? limit : value
 }
 
-/** Whether the figures are what will come, before compression; otherwise it will be that much at most. */
+/** Whether the figures are exactly what will be delivered, before compression; otherwise they are maximums. */
 function isExact(query: DownloadQuery): boolean {
   return (
     !query.follow &&

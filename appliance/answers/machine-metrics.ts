@@ -1,4 +1,4 @@
-/** What the sensors of the machine tell, for /metrics: as of the last seconds. What no sensor tells has no series. */
+/** Metrics from the sensors of the machine, as of the last seconds. A value that no sensor provides has no series. */
 import type { Metrics } from '../../src/shared/base/metrics.ts'
 import type { ClockReadings } from '../machine/clock-sync-sensor.ts'
 import type { MountId, Space } from '../machine/free-space-sensor.ts'

@@ -1,14 +1,16 @@
-/** When a device recorded and when not, and what it lost: by its records of captures, and by its events. Pure. */
+/**
+ * When a device was recording and when not, and what it lost: from its records of captures, and from its events. Pure.
+ */
 import type { StoredEvent } from '../events/stored-event.ts'
 import type { HeldCaptures, TimeSpan } from '../store/removed-spans.ts'
 import { type StoredCapture, segmentsOf } from '../store/stored-capture.ts'
 
-/** What the recorder has told, as far as it is kept. */
+/** The recorder's events, as far as they are kept. */
 export type TimedEvent = StoredEvent['data']
 
 export interface RecordedTime extends HeldCaptures {
   readonly events: readonly TimedEvent[]
-  /** Full name of the capture that runs; undefined: none does, or no recorder tells. */
+  /** Full name of the running capture; undefined: none is running, or no recorder answers. */
   readonly running: string | undefined
   readonly nowNs: bigint
 }
@@ -17,12 +19,12 @@ export interface DroppedSpan extends TimeSpan {
   readonly packets: bigint
 }
 
-/** Losses are told so long after they have begun, at most. */
+/** Losses are reported at most this long after they have begun. */
 const DROPS_TOLD_NS = 1_000_000_000n
 
 /**
- * When nothing was recorded, up to now: neither what is held nor what has been removed since. Gaps inside of the range
- * that are no longer than `apartNs` are left out: of many captures there would be many.
+ * When nothing was recorded, until now: neither what is stored nor what has been removed since. Gaps inside the range
+ * that are no longer than `apartNs` are left out, since many captures would produce many.
  */
 export function gapsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime): readonly TimeSpan[] {
   const endNs = recorded.nowNs < range.endNs ? recorded.nowNs : range.endNs
@@ -43,21 +45,21 @@ export function gapsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime)
 }
 
 /**
- * Where packets were removed to make room. Others of the same time may be held. Spans that lie no further apart than
- * `apartNs` are told as one.
+ * Where packets were removed to make room. Others of the same time may still exist. Spans no further apart than
+ * `apartNs` are joined.
  */
 export function trimmedIn(range: TimeSpan, apartNs: bigint, recorded: HeldCaptures): readonly TimeSpan[] {
   return spansIn(range, apartNs, removedSpans(recorded))
 }
 
-/** What of the spans lies in the range; those that lie no further apart than `apartNs` as one. */
+/** The parts of the spans in the range; those no further apart than `apartNs` are joined. */
 export function spansIn(range: TimeSpan, apartNs: bigint, spans: readonly TimeSpan[]): readonly TimeSpan[] {
   return joined(spans, apartNs).flatMap((span) => within(range, span) ?? [])
 }
 
 /**
- * Where packets came and could not be kept. Losses that lie no further apart than `apartNs` are told as one; those that
- * no event tells of any more, as lost somewhere in their capture.
+ * Where packets arrived and could not be stored. Losses no further apart than `apartNs` are joined; those without an
+ * event any more are reported as lost somewhere in their capture.
  */
 export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime): readonly DroppedSpan[] {
   const drops: DroppedSpan[] = []
@@ -75,7 +77,7 @@ export function dropsIn(range: TimeSpan, apartNs: bigint, recorded: RecordedTime
   return drops
 }
 
-/** When the capture took packets: without the times in which no recorder ran. */
+/** When the capture accepted packets: without the times in which no recorder was running. */
 function spansOf(
   capture: StoredCapture,
   resumed: readonly TimedEvent[],
@@ -83,7 +85,7 @@ function spansOf(
 ): readonly TimeSpan[] {
   const endNs = capture.name === running && nowNs > capture.endNs ? nowNs : capture.endNs
   if (resumed.length === 0) return [{ beginNs: capture.startNs, endNs }]
-  // The clock of the events may not be that of the packets: no gap is told where packets are.
+  // The events' clock may differ from that of the packets: no gap is reported where there are packets.
   const spans: TimeSpan[] = heldSpans(capture)
   const endsNs = spans.map((span) => span.endNs).sort(ascending)
   let beginNs = capture.startNs
@@ -99,7 +101,7 @@ function heldSpans(capture: StoredCapture): TimeSpan[] {
   return Array.from(segmentsOf(capture), ({ minNs, maxNs }) => ({ beginNs: minNs, endNs: maxNs + 1n }))
 }
 
-/** The last of `timesNs`, which ascend, that is not after `ns`. */
+/** The last of `timesNs`, in ascending order, that is not after `ns`. */
 function lastUpTo(ns: bigint, timesNs: readonly bigint[]): bigint | undefined {
   let [low, high] = [0, timesNs.length]
   while (low < high) {
@@ -130,7 +132,7 @@ function untoldDrops({ captures, events }: RecordedTime): readonly DroppedSpan[]
   })
 }
 
-/** Events of a kind by the name of their capture, in their order. */
+/** Events of a kind by the name of their capture, in order. */
 function byCapture(kind: string, events: readonly TimedEvent[]): ReadonlyMap<unknown, readonly TimedEvent[]> {
   return Map.groupBy(
     events.filter(({ Kind }) => Kind === kind),
@@ -147,7 +149,7 @@ function removedSpans({ captures, agedOut }: HeldCaptures): readonly TimeSpan[] 
   return [...removed, ...agedOut].map(({ startNs, endNs }) => ({ beginNs: startNs, endNs }))
 }
 
-/** By time, those that touch, or lie no further apart, as one; without empty ones. */
+/** Sorted by time; those that touch, or are no further apart, are joined; empty ones are dropped. */
 function joined(spans: readonly TimeSpan[], apartNs: bigint): readonly TimeSpan[] {
   const result: TimeSpan[] = []
   for (const span of spans.filter(({ beginNs, endNs }) => beginNs < endNs).sort(byBegin)) {
@@ -158,7 +160,7 @@ function joined(spans: readonly TimeSpan[], apartNs: bigint): readonly TimeSpan[
   return result
 }
 
-/** undefined: no part of the span lies in the range. */
+/** Returns undefined if no part of the span lies in the range. */
 function within(range: TimeSpan, { beginNs, endNs }: TimeSpan): TimeSpan | undefined {
   const fromNs = beginNs > range.beginNs ? beginNs : range.beginNs
   const toNs = endNs < range.endNs ? endNs : range.endNs

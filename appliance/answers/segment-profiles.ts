@@ -1,26 +1,29 @@
 /**
- * How the packets of finished segments lie in time, coarsely: what a look at many segments at once needs of each. They
- * are counted once, by their tallies, and kept, for a finished segment does not change.
+ * The approximate distribution of the packets of finished segments over time: what a request that covers many segments
+ * needs from each. They are counted once, from their tallies, and cached, since a finished segment does not change.
  */
 import { LRUCache } from 'lru-cache'
 import { countPackets } from '../../native/addon.ts'
 import type { StreamFiles } from '../../native/download-options.ts'
 import type { Amount } from './activity-buckets.ts'
 
-/** So long a part of a segment's time, in milliseconds a power of two, that there are not more parts than this. */
+/**
+ * The length of a part of a segment's time is a power of two milliseconds, chosen so that there are at most this many
+ * parts.
+ */
 const PARTS_MAX = 256
 const MILLISECOND_NS = 1_000_000n
 const BYTES_PER_PART = 8
-/** Of the entry itself, with its name. */
+/** Size of the entry itself, with its name. */
 const ENTRY_BYTES = 512
-/** Some 12,000 segments, which are 12 TB where they are full. */
+/** About 12,000 segments, which are 12 TB if they are full. */
 const BYTES_MAX = 33_554_432
 
-/** A finished segment as its capture's log has it. */
+/** A finished segment as recorded in its capture's log. */
 export interface FinishedSegment {
-  /** Path without ending. */
+  /** Path without extension. */
   readonly path: string
-  /** The segment alone. */
+  /** Only this segment. */
   readonly files: StreamFiles
   readonly minNs: bigint
   readonly maxNs: bigint
@@ -45,17 +48,17 @@ export class SegmentProfiles {
     maxSize: BYTES_MAX,
     sizeCalculation: ({ profile }) => profile.packets.length * BYTES_PER_PART + ENTRY_BYTES,
   })
-  /** Several callers look at the same segments. */
+  /** Several callers may examine the same segments. */
   readonly #running = new Map<string, Promise<SegmentProfile>>()
 
-  /** What is kept of it; undefined: count() finds it out. */
+  /** The cached profile; undefined: call count(). */
   kept(segment: FinishedSegment): SegmentProfile | undefined {
     const kept = this.#kept.get(segment.path)
     // A capture of the same name may have been imported again.
     return kept !== undefined && areSame(kept.of, segment) ? kept.profile : undefined
   }
 
-  /** Fails as countPackets does. */
+  /** Fails like countPackets. */
   async count(segment: FinishedSegment): Promise<SegmentProfile> {
     const key = `${segment.path} ${segment.minNs} ${segment.maxNs} ${segment.packets}`
     const running = this.#running.get(key) ?? countSegment(segment)
@@ -74,7 +77,7 @@ function areSame(a: FinishedSegment, b: FinishedSegment): boolean {
   return a.minNs === b.minNs && a.maxNs === b.maxNs && a.packets === b.packets
 }
 
-/** What lies in the parts from `first` up to `end`. */
+/** The amount in the parts from `first` up to `end`. */
 export function amountOf({ packets, bytes }: SegmentProfile, first: number, end: number): Amount {
   const sum = { packets: 0, bytes: 0 }
   for (let index = first; index < end; index++) {

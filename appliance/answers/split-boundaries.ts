@@ -1,6 +1,6 @@
 /**
- * Where a capture is cut into splits. A split is a half-open interval; each begins where the one
- * before ends, save that intervals which no packet can lie in are left out.
+ * Where a capture is divided into splits. A split is a half-open interval; each begins where the previous one ends,
+ * except that intervals which cannot contain a packet are left out.
  */
 import { type BlockList, listBlocks } from '../../native/addon.ts'
 import { type StoredCapture, segmentsOf, streamOf } from '../store/stored-capture.ts'
@@ -15,13 +15,13 @@ export interface SplitInterval {
 export interface CutOptions {
   /** Splits that begin before this are left out. */
   readonly fromNs: bigint
-  /** One more than this many are made at most: enough to know that there are more. */
+  /** At most one more than this many are returned: enough to know that there are more. */
   readonly limit: number
 }
 
 /**
- * By time: at every multiple of `unitNs` since 1970 (UTC), so that splits of several captures lie
- * side by side; the first and the last one are cut to the capture's own.
+ * By time: at every multiple of `unitNs` since 1970 (UTC), so that splits of several captures align; the first and
+ * last are clipped to the capture.
  */
 export function cutByTime(capture: StoredCapture, unitNs: bigint, options: CutOptions): SplitInterval[] {
   const segments = [...segmentsOf(capture)].sort(byMinNs)
@@ -48,9 +48,9 @@ function clip({ startNs, stopNs }: SplitInterval, capture: StoredCapture): Split
 }
 
 /**
- * By size: before each block that would take a split over `bytes`, at the millisecond in which the
- * block begins: packets are counted by the millisecond without being read. Other blocks may reach
- * over that instant, so that a split can be some blocks larger or smaller.
+ * By size: before each block that would take a split over `bytes`, at the millisecond in which the block begins,
+ * because packets are counted per millisecond without being read. Other blocks may extend across that instant, so a
+ * split can be some blocks larger or smaller.
  */
 export async function cutBySize(
   capture: StoredCapture,
@@ -78,10 +78,10 @@ interface Block {
   readonly bytes: bigint
 }
 
-/** A GiB each as a rule: so many blocks are sorted within some milliseconds, in a few megabytes. */
+/** Usually one GiB each: that many blocks are sorted within a few milliseconds, in a few megabytes. */
 const SEGMENTS_AT_ONCE = 16
 
-/** All blocks by their first timestamp, from the indexes of some segments at a time. */
+/** All blocks by their first timestamp, from the indexes of a few segments at a time. */
 async function* blocksByTime(capture: StoredCapture, folder: string): AsyncGenerator<Block> {
   const segments = [...segmentsOf(capture)].sort(byMinNs)
   let held: Block[] = []

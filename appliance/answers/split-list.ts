@@ -1,7 +1,7 @@
 /**
- * /stream/ssize and /stream/stime: the splits of a capture by size and by time. They are half-open and side by side, so
- * that together they hold every packet once. They are cut at whole milliseconds: the indexes tell the counts, and no
- * packet is read.
+ * /stream/ssize and /stream/stime: the splits of a capture by size and by time. They are half-open and adjacent, so
+ * that together they contain every packet once. They are cut at whole milliseconds, so the indexes provide the counts,
+ * and no packet is read.
  */
 
 import { countPackets, type IntervalCount } from '../../native/addon.ts'
@@ -42,8 +42,8 @@ type AskedSplits =
   | ParameterValues<typeof TIME_SPLIT_PARAMETERS>
 
 /**
- * `Limit` asks for that many splits at most; `Next` of the answer, when there are more, is the
- * `After` of the next page: epoch ns before which no further split begins.
+ * `Limit` requests at most that many splits; if there are more, `Next` of the answer is the `After` of the next page:
+ * epoch ns before which no further split begins.
  */
 async function answerSplits(
   parts: ApplianceParts,
@@ -89,7 +89,7 @@ function tooMany(view: string): Error {
   )
 }
 
-/** One count for each interval. What lies between two intervals is counted too, and is nothing. */
+/** One count for each interval. What lies between two intervals is counted too, and is zero. */
 async function countIntervals(
   parts: ApplianceParts,
   capture: StoredCapture,
@@ -134,7 +134,7 @@ function splitItems(
       PacketCntExact: String(packets),
       Date: startNs,
       Type: capture.type,
-      // What the capture lost of this split alone is not known.
+      // What the capture lost in this split alone is unknown.
       ValidPct:
         capture.removed !== undefined && startNs < capture.removed.endNs ? validPercent(capture) : 100,
       Desc: capture.description,

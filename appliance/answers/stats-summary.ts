@@ -98,7 +98,7 @@ function addLinks(group: GroupBuilder, { sensors }: ApplianceParts): void {
 
 function addClocks(group: GroupBuilder, { sensors }: ApplianceParts): void {
   const { ntp, grandmaster } = sensors.clocks.value ?? {}
-  // The clocks in the middle are those of special capture hardware.
+  // The clocks in between are those of special capture hardware.
   addClock(group, 'clock_gm', grandmaster)
   for (const name of ['clock_sys', 'clock_isys', 'clock_pps']) addClock(group, name, undefined)
   addClock(group, 'clock_ntp', ntp)

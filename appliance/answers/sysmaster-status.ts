@@ -13,7 +13,7 @@ type Row = readonly [key: string, value: string | number | bigint | boolean]
 /** Values are padded to a column of this width. */
 const VALUE_WIDTH = 24
 
-/** `Header=1` adds a first line with the names of the columns. Without recorder the figures are 0. */
+/** `Header=1` adds a first line with the names of the columns. Without a recorder the figures are 0. */
 export async function answerSysmasterStatus(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { hasHeader } = takeParameters(ctx, SYSMASTER_STATUS_PARAMETERS)
   await parts.sensors.stored.refresh()
@@ -44,7 +44,7 @@ function totalRows({ sensors }: ApplianceParts): Row[] {
   ]
 }
 
-/** Text for people, and whole seconds beside it for scripts. */
+/** Text for people, plus whole seconds for scripts. */
 function uptimeRows(key: string, seconds: number): Row[] {
   return [
     [key, uptimeText(seconds)],

@@ -4,7 +4,7 @@ import { buildTime, productVersion } from '../../src/shared/base/product-version
 import { takeNoParameters } from '../../src/shared/contract/request-parameters.ts'
 import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 
-/** Text of 19 digits, because scripts do arithmetic on it; JSON for those that ask for it. */
+/** Text of 19 digits, because scripts do arithmetic on it; JSON on request. */
 export async function answerTime(ctx: ApplianceContext): Promise<void> {
   takeNoParameters(ctx)
   const time = String(nowNs())

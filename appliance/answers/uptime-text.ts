@@ -2,7 +2,7 @@ const MINUTE_S = 60
 const HOUR_S = 60 * MINUTE_S
 const DAY_S = 24 * HOUR_S
 
-/** As devices of this kind write how long something has been up: "0D 1H 57M". */
+/** An uptime in the format used by devices of this kind: "0D 1H 57M". */
 export function uptimeText(seconds: number): string {
   const days = Math.floor(seconds / DAY_S)
   const hours = Math.floor((seconds % DAY_S) / HOUR_S)

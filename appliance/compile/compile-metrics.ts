@@ -1,7 +1,7 @@
 import type { Metrics } from '../../src/shared/base/metrics.ts'
 import { COMPILE_RESULTS, type CompileQueue } from './compile-queue.ts'
 
-/** Shows what became of filters that were to be compiled, and how many there are now. */
+/** Metrics of the outcomes of filter compilations, and of the current ones. */
 export function registerCompileMetrics(metrics: Metrics, queue: CompileQueue): void {
   metrics.totals(
     'filter_compiles_total',

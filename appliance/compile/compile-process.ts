@@ -3,33 +3,33 @@ import { addAbortListener, once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 
-/** What a compile helper says of its input; the same at every time. */
+/** A compile helper's verdict on its input, which is always the same for the same input. */
 export type CompileOutcome = { readonly output: Buffer } | { readonly problem: string }
 
 /** A program of native/engine/filter/*_compile_main.cc: it reads stdin to its end; status 0: output, 1: one line on stderr. */
 export interface CompileHelper {
   readonly path: string
-  /** The processor time that it allows itself; the kernel kills it then. */
+  /** The CPU time limit that it sets for itself; the kernel kills it then. */
   readonly cpuLimitMs: number
 }
 
 export interface HelperLimits {
-  /** Of the clock on the wall, which runs on while a busy machine lets the helper wait. */
+  /** In wall-clock time, which continues while a busy machine makes the helper wait. */
   readonly limitMs: number
   readonly signal: AbortSignal
 }
 
 /**
- * More than any helper has to say: a database of Hyperscan has at most 8 MiB (regex_compile_main.cc), a message is a line.
- * The text may have taken the helper over, and must not fill this process's memory then.
+ * More than any helper prints: a Hyperscan database has at most 8 MiB (regex_compile_main.cc), a message is one line.
+ * The text may have compromised the helper, which must then not fill this process's memory.
  */
 const OUTPUT_BYTES_MAX = 9 * 2 ** 20
 const MESSAGE_BYTES_MAX = 64 * 2 ** 10
 
 /**
- * Runs a compile helper for a text that others wrote, in a process of its own. Fails with compiler-busy
- * when something else than the helper's own limits ended it, or with the signal's reason: that says
- * nothing about the text. Fails with internal-error when the helper writes more than it may.
+ * Runs a compile helper for untrusted text, in a process of its own. Fails with compiler-busy if something other than
+ * the helper's own limits ended it, or with the signal's reason; neither says anything about the text. Fails with
+ * internal-error if the helper writes more than allowed.
  */
 export async function runHelper(
   helper: CompileHelper,
@@ -60,7 +60,7 @@ export async function runHelper(
   }
 }
 
-/** How a helper ends by itself that has no memory left, or no stack. */
+/** How a helper ends that has run out of memory or stack. */
 const OWN_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set([
   null,
   'SIGABRT',
@@ -69,7 +69,7 @@ const OWN_SIGNALS: ReadonlySet<NodeJS.Signals | null> = new Set([
   'SIGXCPU',
 ])
 
-/** The kernel ends who used up its processor time by SIGKILL; before that time it was somebody else's. */
+/** The kernel sends SIGKILL to a process that has used up its CPU time; before that, someone else sent it. */
 function isOwnEnd(
   killedBy: NodeJS.Signals | null,
   { ranMs, cpuLimitMs }: { readonly ranMs: number; readonly cpuLimitMs: number },
@@ -86,7 +86,7 @@ function endedByOthers(ranMs: number): CapfleetError {
 }
 
 interface ChildResult {
-  /** null when a signal ended it. */
+  /** null if a signal ended it. */
   readonly status: number | null
   readonly killedBy: NodeJS.Signals | null
   readonly output: Buffer
@@ -96,7 +96,7 @@ interface ChildResult {
 async function resultOf(child: ChildProcess, input: Buffer): Promise<ChildResult> {
   const { stdin, stdout, stderr } = child
   if (stdin === null || stdout === null || stderr === null) throw new Error('the compiler has no pipes')
-  // A compiler that ends before it has read everything says why by its status.
+  // A compiler that ends before it has read everything gives the reason in its status.
   stdin.on('error', () => undefined)
   stdin.end(input)
   const [[status, killedBy], output, message] = await Promise.all([

@@ -5,17 +5,20 @@ import type { LabelledCaller } from '../request/labelled-caller.ts'
 import { type CompileHelper, type CompileOutcome, runHelper } from './compile-process.ts'
 
 export interface CompileSettings {
-  /** How many helpers run at once. */
+  /** Maximum number of concurrent helpers. */
   readonly compilers: number
-  /** How many filters wait for one. */
+  /** Maximum number of filters waiting for one. */
   readonly waitingMax: number
   /** How long each of them waits. */
   readonly waitMs: number
-  /** How long a helper may run, by the clock on the wall. */
+  /** Wall-clock time limit of a helper. */
   readonly limitMs: number
 }
 
-/** Shorter than a gateway's patience: `waitMs` is below its 3 s for a check, both together below its 15 s for a begin. */
+/**
+ * Shorter than a gateway's limits: `waitMs` is below its 3 s for a check, both together below its 15 s for the start
+ * of a download.
+ */
 export const COMPILE_DEFAULTS: CompileSettings = {
   compilers: 3,
   waitingMax: 64,
@@ -30,28 +33,30 @@ export interface CompileJob {
 
 export interface CompileRequest {
   readonly caller: LabelledCaller
-  /** Aborted when nobody waits for the outcome any more. */
+  /** Aborted when nobody is waiting for the outcome any more. */
   readonly signal: AbortSignal
 }
 
 /**
- * compiled, refused: what the helper said; late: it was killed; busy: a request was turned away;
- * left: everybody who waited for it had gone.
+ * compiled, refused: the helper's verdict; late: it was killed; busy: a request was rejected; left: everyone waiting
+ * for it had gone.
  */
 export const COMPILE_RESULTS = ['compiled', 'refused', 'late', 'busy', 'left'] as const
 export type CompileResult = (typeof COMPILE_RESULTS)[number]
 
 const REMEMBERED_OUTCOMES = 256
 const REMEMBERED_BYTES = 64 * 2 ** 20
-/** A remembered outcome's own weight, so that small ones count too. */
+/** Overhead of a cached outcome, so that small ones count too. */
 const OUTCOME_BYTES = 1024
-/** More than ever wait at the same time; who is forgotten counts as never served. */
+/** More than ever wait at the same time; a forgotten caller counts as never served. */
 const REMEMBERED_CALLERS = 4_096
-/** One caller may wait for an eighth of the places, one user (maybe a gateway with many callers) for half. */
+/**
+ * One caller may have an eighth of the waiting places, one user (possibly a gateway with many callers) half of them.
+ */
 const CALLER_SHARE = 8
 const USER_SHARE = 2
 
-/** One request that has no outcome yet. */
+/** A request that has no outcome yet. */
 interface Ticket {
   readonly key: string
   readonly job: CompileJob
@@ -59,30 +64,30 @@ interface Ticket {
   readonly settle: PromiseWithResolvers<CompileOutcome>
 }
 
-/** One helper at work. */
+/** A running helper. */
 interface Run {
   readonly caller: LabelledCaller
-  /** Those who wait for its outcome. */
+  /** The requests waiting for its outcome. */
   readonly tickets: Set<Ticket>
   readonly abort: AbortController
 }
 
 /**
- * Shares the compile helpers out among callers, so that slow filters of one cannot hold up another's. A
- * caller has one helper at a time, and a user never has all of them; whoever was served longest ago is
- * next, first among users and then among the callers of a user. Equal filters are compiled once, for all
- * who ask meanwhile, and what a helper said of its input is remembered.
+ * Distributes the compile helpers among callers, so that slow filters of one cannot delay another's. A caller has one
+ * helper at a time, and a user never has all of them; whoever was served longest ago is next, first among users and
+ * then among the callers of a user. Equal filters are compiled once for all concurrent requests, and a helper's
+ * verdict is cached.
  */
 export class CompileQueue {
   readonly #settings: CompileSettings
   readonly #runHelper: typeof runHelper
   readonly #counts: Record<CompileResult, number> = { compiled: 0, refused: 0, late: 0, busy: 0, left: 0 }
-  /** In the order of arrival. */
+  /** In order of arrival. */
   readonly #waiting = new Set<Ticket>()
   readonly #running = new Set<Run>()
-  /** Those that an equal request may join, by key. */
+  /** The runs that an equal request may join, by key. */
   readonly #joinable = new Map<string, Run>()
-  /** When users and callers were served last, in turns. */
+  /** When users and callers were last served, in turns. */
   readonly #servedAt = new LRUCache<string, number>({ max: REMEMBERED_CALLERS })
   readonly #outcomes = new LRUCache<string, CompileOutcome>({
     max: REMEMBERED_OUTCOMES,
@@ -91,7 +96,7 @@ export class CompileQueue {
   })
   #turn = 0
 
-  /** `run` is given by tests only. */
+  /** `run` is only passed by tests. */
   constructor(settings: CompileSettings = COMPILE_DEFAULTS, run: typeof runHelper = runHelper) {
     this.#settings = settings
     this.#runHelper = run
@@ -105,14 +110,14 @@ export class CompileQueue {
     return this.#waiting.size
   }
 
-  /** What became of compiles so far. */
+  /** Number of compilations so far by outcome. */
   get counts(): Readonly<Record<CompileResult, number>> {
     return this.#counts
   }
 
   /**
-   * What the helper makes of the input. Fails with compiler-busy when too many wait already, none becomes
-   * free in time or the helper is killed, or with the signal's reason.
+   * The helper's outcome for the input. Fails with compiler-busy if too many are waiting, none becomes free in time or
+   * the helper is killed, or with the signal's reason.
    */
   async compile(job: CompileJob, { caller, signal }: CompileRequest): Promise<CompileOutcome> {
     signal.throwIfAborted()
@@ -143,7 +148,7 @@ export class CompileQueue {
     throw this.#busy('too many filters are already waiting to be compiled')
   }
 
-  /** Whether the waiting ticket keeps the queue, and what its caller and user have of it, within bounds. */
+  /** Whether the waiting ticket keeps the queue, and its caller's and user's share of it, within the limits. */
   #hasRoomFor({ caller: { id, user } }: Ticket): boolean {
     const { waitingMax } = this.#settings
     const callers = [...this.#waiting].map(({ caller }) => caller)
@@ -154,7 +159,7 @@ export class CompileQueue {
     )
   }
 
-  /** Of no effect on what is being compiled: that has a limit of its own. */
+  /** Has no effect on a running compilation, which has its own time limit. */
   #giveUp(ticket: Ticket): void {
     if (this.#waiting.delete(ticket))
       ticket.settle.reject(this.#busy(`no compiler became free within ${secondsText(this.#settings.waitMs)}`))
@@ -174,7 +179,7 @@ export class CompileQueue {
     for (let next = this.#next(); next !== undefined; next = this.#next()) void this.#run(next)
   }
 
-  /** Who is served next; undefined: nobody may be now. */
+  /** The next ticket to serve, or undefined if none may be served now. */
   #next(): Ticket | undefined {
     if (this.#running.size >= this.#settings.compilers) return undefined
     let next: Ticket | undefined
@@ -185,7 +190,7 @@ export class CompileQueue {
     return next
   }
 
-  /** The last helper is kept for other users, unless there is just one. */
+  /** The last helper is reserved for other users, unless there is only one. */
   #mayRun({ id, user }: LabelledCaller): boolean {
     const callers = [...this.#running].map(({ caller }) => caller)
     if (callers.some((caller) => caller.id === id)) return false

@@ -3,13 +3,13 @@ import { CapfleetError } from '../../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
-/** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s). The helper allows itself so much. */
+/** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s). The helper limits itself to this. */
 const HELPER = { path: bpfCompilerPath, cpuLimitMs: 2_000 }
 
 export interface FilterText {
   /** tcpdump's syntax, at most 16 KiB. */
   readonly expression: string
-  /** Link type word of the packets that it will see. */
+  /** Link type word of the packets that it will be applied to. */
   readonly linkType: number
 }
 
@@ -22,8 +22,8 @@ export class FilterCompiler {
   }
 
   /**
-   * The cBPF program. Fails with bad-bpf (libpcap's message, or that it is too complex), otherwise as
-   * CompileQueue.compile does.
+   * The cBPF program. Fails with bad-bpf (libpcap's message, or that it is too complex), otherwise like
+   * CompileQueue.compile.
    */
   async compile(filter: FilterText, request: CompileRequest): Promise<Uint8Array> {
     const outcome = await this.#queue.compile({ helper: HELPER, input: inputOf(filter) }, request)
@@ -42,7 +42,7 @@ function badFilter(problem: string): CapfleetError {
 const INSTRUCTION_BYTES = 8
 const JUMP_ALWAYS = 0x05
 
-/** Only `protochain` makes a jump backwards, a loop that a packet could keep running. */
+/** Only `protochain` generates a backward jump, a loop that a packet could keep running. */
 function jumpsBackwards(program: Buffer): boolean {
   for (let offset = 0; offset + INSTRUCTION_BYTES <= program.length; offset += INSTRUCTION_BYTES) {
     if (program.readUInt16LE(offset) === JUMP_ALWAYS && program.readInt32LE(offset + 4) < 0) return true

@@ -2,7 +2,7 @@ import { regexCompilerPath } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
-/** The helper allows itself so much. */
+/** The helper limits itself to this. */
 const HELPER = { path: regexCompilerPath, cpuLimitMs: 1_000 }
 
 /** Compiles FilterRE with Hyperscan, in a helper process with limits. */
@@ -14,9 +14,9 @@ export class RegexCompiler {
   }
 
   /**
-   * The serialized database for a FilterRE of at most 1 KiB: a pattern in PCRE's syntax, without back-references and
-   * look-around, or one between slashes. Fails with bad-regex (Hyperscan's message, or that it is too complex or too slow),
-   * otherwise as CompileQueue.compile does.
+   * The serialized database for a FilterRE of at most 1 KiB: a pattern in PCRE syntax, without back-references and
+   * look-around, or one between slashes. Fails with bad-regex (Hyperscan's message, or that it is too complex or too
+   * slow), otherwise like CompileQueue.compile.
    */
   async compile(filter: string, request: CompileRequest): Promise<Uint8Array> {
     const { pattern, begin } = readFilter(filter)
@@ -34,11 +34,11 @@ export class RegexCompiler {
 
 interface RegexFilter {
   readonly pattern: string
-  /** Where in the filter the pattern begins, in characters; below 0 when the pattern has flags put before it. */
+  /** Where the pattern begins in the filter, in characters; negative if flags have been put before the pattern. */
   readonly begin: number
 }
 
-/** "/text/i" as other tools write it: between slashes, followed by flags, is "(?i)text". */
+/** Converts "/text/i" as used by other tools, between slashes and followed by flags, to "(?i)text". */
 function readFilter(filter: string): RegexFilter {
   const end = filter.lastIndexOf('/')
   const letters = filter.slice(end + 1)
@@ -47,14 +47,14 @@ function readFilter(filter: string): RegexFilter {
   return { pattern: `${flags}${filter.slice(1, end)}`, begin: 1 - flags.length }
 }
 
-/** Whether the letters are flags, each given once. */
+/** Whether the letters are flags, none of them repeated. */
 function areFlags(letters: string): boolean {
   return /^[ism]{0,3}$/.test(letters) && new Set(letters).size === letters.length
 }
 
 const BYTE_INDEX = / at index (\d+)/
 
-/** Hyperscan counts bytes; the caller sees characters. */
+/** Hyperscan counts bytes, but the caller sees characters. */
 function positionIn(pattern: string, problem: string): number | undefined {
   const index = BYTE_INDEX.exec(problem)?.[1]
   if (index === undefined) return undefined

@@ -1,10 +1,10 @@
-/** Whether the times of packets are cheap to take and right. */
+/** Checks whether packet timestamps are cheap to take and correct. */
 import { join } from 'node:path'
 import { type ClockReadings, clockReader } from '../machine/clock-sync-sensor.ts'
 import { readText } from '../machine/kernel-files.ts'
 import { type Finding, FindingList } from './finding.ts'
 
-/** Read without entering the kernel, in tens of nanoseconds; the others take microseconds for each packet. */
+/** These are read without entering the kernel, in tens of nanoseconds; others take microseconds per packet. */
 const QUICK_SOURCES = ['tsc', 'kvm-clock', 'hyperv_clocksource_tsc_page', 'arch_sys_counter']
 
 /** `sys` is the path of /sys. */

@@ -1,4 +1,4 @@
-/** Looks at everything that decides whether a device captures without loss. Changes nothing. */
+/** Checks everything that decides whether a device captures without loss. Changes nothing. */
 
 import { join } from 'node:path'
 import type { ApplianceConfig } from '../appliance-config.ts'
@@ -17,7 +17,7 @@ import { checkStore } from './store-checks.ts'
 const TOOLS_LIMIT_MS = 10_000
 const BITS_PER_MEGABIT = 1e6
 
-/** In an order to read: what captures, what it runs on, where it writes. */
+/** In reading order: what captures, what it runs on, where it writes. */
 export async function examine(
   config: ApplianceConfig,
   roots: MachineRoots = MACHINE_ROOTS,

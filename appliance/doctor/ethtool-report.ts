@@ -1,12 +1,12 @@
-/** What ethtool(8) prints of a network interface. Each parser takes what came out, which may be nothing. */
+/** Parsers for the output of ethtool(8) about a network interface, which may be empty. */
 
 export interface Feature {
   readonly isOn: boolean
-  /** The driver does not let it be changed. */
+  /** Whether the driver does not allow changing it. */
   readonly isFixed: boolean
 }
 
-/** A number that is set, and the most that it can be; undefined = the driver does not say. */
+/** The current value, and the maximum; undefined = the driver does not report it. */
 export interface Setting {
   readonly current: number | undefined
   readonly max: number | undefined
@@ -23,12 +23,12 @@ export function parseFeatures(output = ''): ReadonlyMap<string, Feature> {
   )
 }
 
-/** ethtool -g: entries of the ring for arriving packets. */
+/** ethtool -g: entries of the receive ring. */
 export function parseRxRing(output = ''): Setting {
   return twoTables(output, /^RX:\s+(\d+)$/m)
 }
 
-/** ethtool -l: queues for arriving packets; those that serve both directions are most common. */
+/** ethtool -l: receive queues; usually they serve both directions. */
 export function parseRxQueues(output = ''): Setting {
   const [own, combined] = [twoTables(output, /^RX:\s+(\d+)$/m), twoTables(output, /^Combined:\s+(\d+)$/m)]
   return {
@@ -37,13 +37,13 @@ export function parseRxQueues(output = ''): Setting {
   }
 }
 
-/** ethtool -T: whether the interface can stamp every arriving packet itself. */
+/** ethtool -T: whether the interface can timestamp every arriving packet itself. */
 export function parseHardwareStamps(output = ''): boolean {
   const filters = output.split(/^Hardware Receive Filter Modes:/m)[1] ?? ''
   return /^\s*hardware-receive\b/m.test(output) && /^\s*all\b/m.test(filters)
 }
 
-/** The table of maximums comes first, that of the present settings second. */
+/** The table of maximums comes first, then that of the current settings. */
 function twoTables(output: string, line: RegExp): Setting {
   const [maximums = '', current = ''] = output.split(/^Current hardware settings:/m)
   return { current: numberIn(current, line), max: numberIn(maximums, line) }

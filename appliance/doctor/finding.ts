@@ -1,13 +1,13 @@
-/** What the doctor found: `problem` = packets are lost or wrong, or there is no capture at all. */
+/** Severity of a finding: `problem` = packets are lost or wrong, or there is no capture at all. */
 export type FindingLevel = 'ok' | 'warning' | 'problem'
 
 export interface Finding {
-  /** What was looked at: a port, "kernel", "store" ... */
+  /** The object of the check: a port, "kernel", "store" ... */
   readonly subject: string
   readonly check: string
   readonly level: FindingLevel
   readonly detail: string
-  /** The command or setting that mends it; empty = nothing to mend. */
+  /** The command or setting that fixes it; empty = nothing to fix. */
   readonly fix: string
 }
 

@@ -1,10 +1,10 @@
-/** Memory and settings of the kernel that a capture needs. */
+/** Checks the kernel memory and settings that a capture needs. */
 import { join } from 'node:path'
 import { readNumber, readText } from '../machine/kernel-files.ts'
 import type { CaptureConfig } from '../settings/capture-config.ts'
 import { type Finding, FindingList } from './finding.ts'
 
-/** What arrives in one go at 10 Gbit/s, with room to spare; the kernel's defaults are for desktops. */
+/** What arrives in one burst at 10 Gbit/s, with room to spare; the kernel's defaults are for desktops. */
 const WANTED = [
   ['net.core.netdev_max_backlog', 10_000, 'packets that may queue for a processor'],
   ['net.core.netdev_budget', 600, 'packets that the kernel processes in one pass'],

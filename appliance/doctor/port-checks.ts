@@ -1,4 +1,4 @@
-/** A capture port: its interface as the kernel shows it, and its settings as ethtool does. */
+/** Checks a capture port: its interface as the kernel reports it, and its settings as ethtool does. */
 
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,12 +12,14 @@ import { type Finding, FindingList } from './finding.ts'
 const IFF_UP = 0x1
 const IFF_PROMISC = 0x100
 
-/** These put packets together before the capture sees them: it would store what was never on the wire. */
+/** These merge packets before the capture sees them: it would store packets that were never on the wire. */
 const MERGING_OFFLOADS = [
   ['generic-receive-offload', 'gro'],
   ['large-receive-offload', 'lro'],
 ] as const
-/** These leave packets whole that are cut only later: seen on virtual interfaces, and of what this machine sends. */
+/**
+ * These leave packets whole that are segmented only later, on virtual interfaces and for packets sent by this machine.
+ */
 const CUTTING_OFFLOADS = [
   ['generic-segmentation-offload', 'gso'],
   ['tcp-segmentation-offload', 'tso'],

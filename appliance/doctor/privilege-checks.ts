@@ -1,19 +1,19 @@
-/** Whether the recorder may capture. */
+/** Checks whether the recorder may capture. */
 import { readText } from '../machine/kernel-files.ts'
 import { runTool } from '../machine/run-tool.ts'
 import { type Capability, capabilitiesIn, hasCapability } from './capabilities.ts'
 import { type Finding, FindingList } from './finding.ts'
 
 export interface PrivilegeOptions {
-  /** Path of /proc, with a process `self`. */
+  /** Path of /proc, containing a process `self`. */
   readonly proc: string
-  /** Process id of the recorder that runs; undefined = none does. */
+  /** Process id of the running recorder, or undefined. */
   readonly recorderPid: number | undefined
-  /** The program that a recorder would be. */
+  /** The program that a recorder would run. */
   readonly execPath: string
 }
 
-/** Checks the recorder that runs, or else one that this user would start. Without ports nothing is needed. */
+/** Checks the running recorder, or else one that this user would start. Without ports no privileges are needed. */
 export async function checkPrivileges(
   { proc, recorderPid, execPath }: PrivilegeOptions,
   signal: AbortSignal,

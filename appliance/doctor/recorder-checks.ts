@@ -1,9 +1,9 @@
-/** The recorder that runs, as it says itself. */
+/** Checks the running recorder, according to its own report. */
 import type { CaptureReport } from '../link/capture-report.ts'
 import type { ClockHold } from '../store/clock-record.ts'
 import { type Finding, FindingList } from './finding.ts'
 
-/** `report` is undefined when no recorder answers. */
+/** `report` is undefined if no recorder answers. */
 export function checkRecorder(report: CaptureReport | undefined): readonly Finding[] {
   const list = new FindingList('recorder')
   if (report === undefined) {

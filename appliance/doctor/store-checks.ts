@@ -1,4 +1,4 @@
-/** The file system of the store: kind, space, speed. */
+/** Checks the file system of the store: type, space, speed. */
 import { randomBytes } from 'node:crypto'
 import { open, statfs, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,9 +6,9 @@ import { type Finding, FindingList } from './finding.ts'
 
 export interface StoreCheckOptions {
   readonly store: string
-  /** A capture runs: it must not compete with the doctor for the disk. */
+  /** While a capture is running, the doctor must not compete with it for the disk. */
   readonly isCapturing: boolean
-  /** What all ports together can bring, in bytes per second; 0 = unknown. */
+  /** What all ports together can receive, in bytes per second; 0 = unknown. */
   readonly portBytesPerSecond: number
 }
 
@@ -29,7 +29,7 @@ const FREE_MIN_BYTES = GIB
 const TEST_LIMIT_MS = 2_000
 const TEST_MAX_BYTES = GIB
 const CHUNK_BYTES = 4 * MIB
-/** As often as the recorder syncs about 64 MiB. */
+/** About 64 MiB, the interval at which the recorder syncs. */
 const CHUNKS_PER_SYNC = 16
 
 export async function checkStore(options: StoreCheckOptions): Promise<readonly Finding[]> {
@@ -104,12 +104,12 @@ async function checkSpeed(
   }
 }
 
-/** Bounded in time and space. The file has no name from the start: nothing of it stays, however this ends. */
+/** Limited in time and space. The file is unlinked from the start, so nothing of it stays, however this ends. */
 async function measureWrites(folder: string, maxBytes: number) {
   const path = join(folder, `.doctor-${process.pid}`)
   await using file = await open(path, 'wx', 0o600)
   await unlink(path)
-  // Disks that compress must not look quicker than they are.
+  // Compressing disks must not look faster than they are.
   const chunk = randomBytes(CHUNK_BYTES)
   const startedMs = performance.now()
   let longestSyncMs = 0

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import type { Chunk } from '../../native/addon.ts'
 
-/** One being sent and one ready: the socket never runs dry, and memory stays at 2 MiB. */
+/** One in transit and one ready: the socket never runs dry, and memory stays at 2 MiB. */
 const WRITES_IN_FLIGHT = 2
 
 /**
- * Hands the engine's pooled buffers to a response without copying: each goes back to its pool when
- * the socket has taken it. The caller waits while two are on their way.
+ * Passes the engine's pooled buffers to a response without copying: each returns to its pool when the socket has
+ * accepted it. The caller waits while two are in transit.
  */
 export class BodyWriter {
   readonly #res: ServerResponse
@@ -15,19 +15,19 @@ export class BodyWriter {
 
   constructor(res: ServerResponse) {
     this.#res = res
-    // When a connection is gone, no write refers to memory any more, but a write that was still
-    // queued behind an earlier answer gets no call-back.
+    // When a connection is closed, no write refers to memory any more, but a write that was still queued after an
+    // earlier answer gets no callback.
     res.once('close', () => {
       for (const chunk of this.#inFlight) this.#release(chunk)
     })
   }
 
-  /** Whether bytes are waiting for the client to take them. */
+  /** Whether bytes are waiting for the client to read them. */
   get isBusy(): boolean {
     return this.#inFlight.size > 0
   }
 
-  /** Takes over the chunk. Resolves when there is room for another one, or the connection is gone. */
+  /** Takes ownership of the chunk. Resolves when there is room for another one, or the connection is closed. */
   async write(chunk: Chunk): Promise<void> {
     this.#inFlight.add(chunk)
     if (this.#res.closed) {
@@ -38,7 +38,7 @@ export class BodyWriter {
     while (this.#inFlight.size >= WRITES_IN_FLIGHT) await this.#nextChange()
   }
 
-  /** Resolves when the socket has taken everything, or the connection is gone. */
+  /** Resolves when the socket has accepted everything, or the connection is closed. */
   async flush(): Promise<void> {
     while (this.#inFlight.size > 0) await this.#nextChange()
   }

@@ -1,6 +1,6 @@
 /**
- * Damage that downloads met: the recorder is asked to check those segments, so that from then on the list, the metrics, the
- * events and the next download's head tell of it.
+ * Damage found by downloads: the recorder is asked to check those segments, so that it appears in the list, the
+ * metrics, the events and the heads of later downloads.
  */
 import { takeSuspects } from '../../native/stored-segments.ts'
 import type { Log } from '../../src/shared/base/log.ts'
@@ -24,8 +24,8 @@ export class DamageReports {
   }
 
   /**
-   * Reports what downloads have met since the last call. Resolves when the recorder has checked it, or cannot be asked:
-   * then the next call tries again. Never rejects.
+   * Reports what downloads have found since the last call. Resolves when the recorder has checked it, or cannot be
+   * asked: the next call then tries again. Never rejects.
    */
   async send(): Promise<void> {
     for (const path of takeSuspects()) {

@@ -6,14 +6,14 @@ import { damagedSegments, type StreamSelection } from './select-streams.ts'
 export interface DownloadHead {
   readonly query: DownloadQuery
   readonly fileName: string
-  /** Retention has removed packets of the range that are older than this. */
+  /** Retention has removed packets of the range older than this. */
   readonly agedOutBeforeNs?: bigint | undefined
   readonly selection: Pick<StreamSelection, 'streams'>
 }
 
 /**
- * The headers of every download. Never Content-Encoding: the caller
- * asked for a compressed file, which nobody on the way may unpack.
+ * The headers of every download. Never Content-Encoding: the caller requested a compressed file, which no intermediary
+ * may unpack.
  */
 export function downloadHeaders(head: DownloadHead): Record<string, string> {
   const { query, fileName, agedOutBeforeNs, selection } = head
@@ -26,7 +26,7 @@ export function downloadHeaders(head: DownloadHead): Record<string, string> {
   }
   if (query.timeUnit !== undefined) headers['Capfleet-TS-Unit'] = query.timeUnit
   if (query.timeZone !== undefined) headers['Capfleet-Time-Zone'] = query.timeZone
-  // A caller that lost the connection may then go on by TSBegin without missing a packet.
+  // A caller that lost the connection may then continue with TSBegin without missing a packet.
   if (query.timeSource === 'nic') headers['Capfleet-Order'] = 'time'
   if (query.afterBytes !== undefined) headers['Capfleet-After'] = String(query.afterBytes)
   if (agedOutBeforeNs !== undefined) headers['Capfleet-Aged-Out-Before'] = String(agedOutBeforeNs)

@@ -38,12 +38,12 @@ export class DownloadMetrics {
     )
   }
 
-  /** Downloads that the store or the engine cut, since the program began. */
+  /** Number of downloads cut because of the store or the engine, since the program started. */
   get failures(): number {
     return this.#failureCount
   }
 
-  /** Damaged blocks that downloads left out, since the program began. */
+  /** Number of damaged blocks that downloads left out, since the program started. */
   get corruptBlocks(): bigint {
     return this.#corruptBlockCount
   }

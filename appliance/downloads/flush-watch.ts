@@ -4,26 +4,26 @@ import { orAborted } from '../../src/shared/base/or-aborted.ts'
 import type { CaptureReport } from '../link/capture-report.ts'
 
 export interface FlushState {
-  /** A capture with ports runs, or is about to. */
+  /** A capture with ports is running, or about to. */
   readonly isCapturing: boolean
-  /** Full name of the capture; empty between two of them. */
+  /** Full name of the capture; empty between two captures. */
   readonly name: string
   /** Every packet before this time can be downloaded. */
   readonly flushedNs: bigint
 }
 
-/** The recorder, as far as it is needed here. */
+/** The part of the recorder that is needed here. */
 export interface ReportSource {
   captureReport(signal?: AbortSignal): Promise<CaptureReport>
 }
 
-/** Seen early enough by who watches, and no load with four downloads. */
+/** Low latency for a live viewer, negligible load with four downloads. */
 const INTERVAL_MS = 200
 const ASK_LIMIT_MS = 5_000
-/** A recorder that was killed is back within a second or two. */
+/** A killed recorder is back within a second or two. */
 const AWAY_LIMIT_MS = 10_000
 
-/** Tells those who wait for packets how far the capture is flushed: one question serves them all. */
+/** Notifies waiting downloads how far the capture has been flushed: one question serves all of them. */
 export class FlushWatch {
   readonly #recorder: ReportSource
   #asking: Promise<FlushState> | undefined
@@ -34,8 +34,8 @@ export class FlushWatch {
   }
 
   /**
-   * The state now, or a moment after the state before was given. Fails with store-unavailable when
-   * the recorder stays away, or with the signal's reason.
+   * The current state, or one shortly after the previous state was returned. Fails with store-unavailable if the
+   * recorder stays unreachable, or with the signal's reason.
    */
   async next(signal: AbortSignal): Promise<FlushState> {
     signal.throwIfAborted()
@@ -62,7 +62,7 @@ export class FlushWatch {
 
 function stateOf({ name, state, ports, counts }: CaptureReport): FlushState {
   const isBetween = state === 'rolling' || state === 'starting'
-  // Without ports nothing will ever come.
+  // Without ports no packet will ever arrive.
   const isCapturing = isBetween || (name !== '' && ports.length > 0)
   return { isCapturing, name, flushedNs: counts.flushedNs }
 }

@@ -10,7 +10,7 @@ import type { PreparedDownload } from './prepare-download.ts'
 
 export interface FollowParts {
   readonly flushes: Pick<FlushWatch, 'next'>
-  /** The download of a part of the range, from what is stored now. */
+  /** Prepares the download of a part of the range, from what is stored now. */
   readonly prepare: (query: DownloadQuery) => Promise<PreparedDownload>
   readonly open: (prepared: PreparedDownload) => Promise<Download>
 }
@@ -21,11 +21,10 @@ interface Step {
 }
 
 /**
- * A download that goes on with packets as they are recorded (`Follow=1`): one engine download after
- * the other, each from where the one before ended up to what is flushed. Together they are what a
- * later download of the same range gives: every packet once, by time. It ends when everything
- * before the end of the range is flushed, or no capture runs that could add to it. Pulled like a
- * Download, and by one caller.
+ * A download that continues with packets as they are recorded (`Follow=1`): one engine download after another, each
+ * from where the previous one ended up to what is flushed. Together they return what a later download of the same
+ * range returns: every packet once, by time. It ends when everything before the end of the range is flushed, or no
+ * capture is running that could add to it. Pulled like a Download, by a single caller.
  */
 export class FollowedDownload {
   readonly #parts: FollowParts
@@ -35,9 +34,9 @@ export class FollowedDownload {
   #current: Download | undefined
   #linkType: number | undefined
   #agedOutBeforeNs: bigint | undefined
-  /** TSMax may bring it nearer. */
+  /** TSMax may bring it closer. */
   #endNs: bigint
-  /** Everything before this is in a step. */
+  /** Everything before this has been covered by a step. */
   #coveredNs: bigint
   #steps = 0
   #mayGrow = true
@@ -50,7 +49,7 @@ export class FollowedDownload {
     this.#coveredNs = query.beginNs
   }
 
-  /** Begins with what is flushed. Fails as prepareDownload, Download.open and FlushWatch do. */
+  /** Begins with what is flushed. Fails like prepareDownload, Download.open and FlushWatch. */
   static async open(query: DownloadQuery, parts: FollowParts): Promise<FollowedDownload> {
     const followed = new FollowedDownload(query, parts)
     const { selection, agedOutBeforeNs } = await followed.#openStep(await followed.#flushedNs())
@@ -59,12 +58,12 @@ export class FollowedDownload {
     return followed
   }
 
-  /** As PreparedDownload has it, of what was stored at the start. */
+  /** As in PreparedDownload, of what was stored at the start. */
   get agedOutBeforeNs(): bigint | undefined {
     return this.#agedOutBeforeNs
   }
 
-  /** As Download.next(). Rejects with aged-out when packets were removed before they could be sent. */
+  /** Like Download.next(). Rejects with aged-out if packets were removed before they could be sent. */
   async next(): Promise<Chunk | undefined> {
     while (this.#current !== undefined) {
       const chunk = await this.#current.next()
@@ -96,7 +95,7 @@ export class FollowedDownload {
     }
   }
 
-  /** Waits until there is more to read; without a current step the download is at its end. */
+  /** Waits until there is more to read; if there is no current step afterwards, the download has ended. */
   async #nextStep(): Promise<void> {
     while (this.#mayGrow && this.#coveredNs < this.#endNs) {
       const flushedNs = await this.#flushedNs()
@@ -109,17 +108,17 @@ export class FollowedDownload {
     await this.#checkNothingMissed()
   }
 
-  /** Up to when a step may read. */
+  /** The time up to which a step may read. */
   async #flushedNs(): Promise<bigint> {
     const state = await this.#parts.flushes.next(this.#closed.signal)
     const { captureName } = this.#query
     const isOver = captureName !== undefined && state.name !== '' && state.name !== captureName
-    // What was recorded is all on the disk when this is seen.
+    // By now everything that was recorded is on disk.
     if (!state.isCapturing || isOver) this.#mayGrow = false
     return !this.#mayGrow || state.flushedNs > this.#endNs ? this.#endNs : state.flushedNs
   }
 
-  /** Chooses its files only now: what was flushed may lie in a segment, or a capture, of this moment. */
+  /** Chooses its files only now: flushed packets may be in a segment, or a capture, that has just been created. */
   async #openStep(flushedNs: bigint): Promise<PreparedDownload> {
     const query = this.#stepQuery(flushedNs)
     const { prepared, download } = await onHeld<PreparedDownload, Step>(
@@ -134,7 +133,7 @@ export class FollowedDownload {
     return prepared
   }
 
-  /** What is asked of the step that ends here, with what the limits leave. */
+  /** The query of the step that ends here, with what the limits leave. */
   #stepQuery(endNs: bigint): DownloadQuery {
     const { maxPackets, maxBytes, tsMaxNs } = this.#query
     const { packets, bytes, firstNs } = this.#finished
@@ -145,12 +144,12 @@ export class FollowedDownload {
       endNs: endNs > this.#coveredNs ? endNs : this.#coveredNs,
       tsMaxNs: firstNs === undefined ? tsMaxNs : undefined,
       maxPackets: packetsLeft === 0n ? undefined : packetsLeft,
-      // A file header alone: the first packet that passes is one too many.
+      // Only a file header: the first matching packet exceeds the limit.
       maxBytes: packetsLeft === 0n ? BigInt(PCAP_HEADER_BYTES) : maxBytes && maxBytes - bytes,
     }
   }
 
-  /** The file has one already; with compression it is a member or frame of its own. */
+  /** The file has a header already; with compression it is a member or frame of its own. */
   async #skipHeader(): Promise<void> {
     const header = await this.#current?.next()
     if (header === undefined) return
@@ -166,12 +165,12 @@ export class FollowedDownload {
       throw new CapfleetError('aged-out', 'packets were removed before they could be followed')
     }
     if (selection.streams.length === 0) return
-    // An empty beginning says nothing of what comes, but its header has been sent.
+    // An empty beginning says nothing about what follows, but its header has been sent.
     if (selection.linkType === this.#linkType) return
     throw new CapfleetError('mixed-link-type', 'the capture being followed changed to another link type')
   }
 
-  /** A clock that went back leaves packets before what was sent: better no end than a silent loss. */
+  /** A clock that went back leaves packets before what was sent: an error is better than a silent loss. */
   async #checkNothingMissed(): Promise<void> {
     const { readPackets, corruptBlocks, truncated } = this.#finished
     if (this.#steps < 2 || truncated || corruptBlocks > 0n) return

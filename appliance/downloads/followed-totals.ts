@@ -18,7 +18,7 @@ export const NO_TOTALS: DownloadTotals = {
   nextNs: undefined,
 }
 
-/** The totals of a body that one download begins and another one goes on with. */
+/** The totals of a body that one download begins and another one continues. */
 export function addTotals(before: DownloadTotals, after: DownloadTotals): DownloadTotals {
   return {
     packets: before.packets + after.packets,

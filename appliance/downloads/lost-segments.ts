@@ -1,4 +1,4 @@
-/** Segments that the log names and whose files are gone: what reads them counts them as lost, and gives everything else. */
+/** Segments in the log whose files are missing: readers count them as lost, and return everything else. */
 import { stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { StreamFiles } from '../../native/download-options.ts'
@@ -13,7 +13,7 @@ import { SegmentTable } from '../store/segment-table.ts'
 import { entriesOf, pathOf, type StoredCapture } from '../store/stored-capture.ts'
 import type { PreparedDownload } from './prepare-download.ts'
 
-/** The same, with segments that have no packets on the disk marked as damaged. */
+/** The same, with segments that have no packets on disk marked as damaged. */
 export async function withoutLost(found: PreparedDownload): Promise<PreparedDownload> {
   const { selection } = found
   return {
@@ -22,7 +22,7 @@ export async function withoutLost(found: PreparedDownload): Promise<PreparedDown
   }
 }
 
-/** The same capture, whose segments without packets on the disk are damaged and hold none. `folder` is the capture's. */
+/** The same capture, with segments without packets on disk marked as damaged and empty. `folder` is the capture's. */
 export async function withLostMarked(capture: StoredCapture, folder: string): Promise<StoredCapture> {
   const table = new SegmentTable()
   for (const port of capture.table.ports) {

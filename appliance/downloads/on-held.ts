@@ -1,15 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 
-/** Where segments come and go in a burst, several looks in a row may each meet another one that goes. */
+/** If segments come and go in a burst, several attempts in a row may each find another one removed. */
 const TRIES = 20
-/** A removal is on record before the files go: a moment later the record is seen. */
+/** A removal is recorded before the files are removed, so the record is visible a moment later. */
 const PAUSE_MS = 50
 
 /**
- * Works on what was found in the store, and finds it again when a segment of it was removed in between. A segment whose
- * files stay away although the log names it is lost: `lose` marks such segments in what was found, so that the work counts them
- * and leaves nothing else out. Fails as `find` and `work` do; with store-unavailable where nothing can be marked.
+ * Works on what was found in the store, and looks it up again if one of its segments was removed in between. A segment
+ * whose files stay missing although the log lists it is lost: `lose` marks such segments in what was found, so that
+ * the work counts them and leaves nothing else out. Fails like `find` and `work`; with store-unavailable if nothing
+ * can be marked.
  */
 export async function onHeld<Found, Result>(
   find: () => Promise<Found>,

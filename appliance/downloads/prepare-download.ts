@@ -1,6 +1,6 @@
 /**
- * What a download needs before it can begin: its captures found, its filters compiled. Everything
- * that can be wrong with a request is found here, before a slot is taken.
+ * Prepares a download: finds its captures and compiles its filters. Everything that can be wrong with a request is
+ * detected here, before a slot is taken.
  */
 
 import { downloadFileName } from '../../src/shared/query/download-file-name.ts'
@@ -16,29 +16,32 @@ import { type StreamSelection, selectStreams } from './select-streams.ts'
 export interface PreparedDownload {
   readonly query: DownloadQuery
   readonly selection: StreamSelection
-  /** Retention has removed packets of the range that are older than this; undefined: none. */
+  /** Retention has removed packets of the range older than this; undefined: none. */
   readonly agedOutBeforeNs: bigint | undefined
-  /** The full name of the capture that is asked for by name. */
+  /** The full name of the capture that is requested by name. */
   readonly captureName: string | undefined
   readonly fileName: string
   /** FilterBPF, compiled for the selection's link type. */
   readonly program: Uint8Array | undefined
   /** FilterRE, as a serialized Hyperscan database. */
   readonly regex: Uint8Array | undefined
-  /** With vendorA7280_mac48: a source address whose time is further than this from the NIC's is an address. */
+  /**
+   * For vendorA7280_mac48: a source address whose time differs from the NIC's by more than this is an ordinary
+   * address.
+   */
   readonly mac48LimitNs: bigint
 }
 
 const NANOS_PER_MS = 1_000_000n
 
-/** What the text of a query means on this device, now. */
+/** The context in which a query is interpreted on this device, now. */
 export function parseContextOf({ config }: ApplianceParts): ParseContext {
   return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases, at: 'device' }
 }
 
 /**
- * Fails with unknown-capture, aged-out, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than
- * a legacy path may cross), compiler-busy, store-unavailable, or the signal's reason.
+ * Fails with unknown-capture, aged-out, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than a
+ * legacy path may cover), compiler-busy, store-unavailable, or the signal's reason.
  */
 export async function prepareDownload(
   parts: ApplianceParts,
@@ -64,7 +67,7 @@ export async function prepareDownload(
   }
 }
 
-/** Leaving the third capture out would lose packets in silence. */
+/** Leaving out the third capture would silently lose packets. */
 function checkCaptureCount({ capturesMax }: DownloadQuery, captures: readonly string[]): void {
   if (capturesMax === undefined || captures.length <= capturesMax) return
   throw badParameter(

@@ -9,13 +9,13 @@ import { linkTypeOf, portsOf, type StoredCapture, selectSegments } from '../stor
 
 export interface StreamSelection {
   /**
-   * Only segments that reach into the range, and those before it that the clock of a vendor needs;
-   * older captures first, then by port.
+   * Only segments that overlap the range, and earlier ones that a vendor's clock needs; older captures first, then by
+   * port.
    */
   readonly streams: readonly StreamFiles[]
   /**
-   * Link type word of all of them, or their type alone where they differ in the length of the frame check sequence; of
-   * an empty selection that of its newest capture, or Ethernet.
+   * Their common link type word, or only the type if they differ in the length of the frame check sequence; for an
+   * empty selection that of its newest capture, or Ethernet.
    */
   readonly linkType: number
   /** Full names of the captures that are read. */
@@ -37,8 +37,7 @@ interface Chosen {
 }
 
 /**
- * What a download of these captures (newest first) has to read. Fails with mixed-link-type where
- * one PCAP cannot hold it.
+ * What a download of these captures (newest first) must read. Fails with mixed-link-type if one PCAP cannot hold it.
  */
 export function selectStreams(captures: readonly StoredCapture[], options: SelectOptions): StreamSelection {
   const neededNs = neededFromNs(options.query)
@@ -53,7 +52,7 @@ export function selectStreams(captures: readonly StoredCapture[], options: Selec
   }
 }
 
-/** A range may reach into thousands of captures: this is where its first byte waits. */
+/** A range may cover thousands of captures; this determines the time to the first byte. */
 function chooseStreams(
   capture: StoredCapture,
   { query, folderOf, neededNs }: SelectOptions & { readonly neededNs: bigint },
@@ -73,18 +72,20 @@ function chooseStreams(
     })
 }
 
-/** Segments of the selection of which packets are known to be lost. */
+/** Number of segments of the selection that are known to have lost packets. */
 export function damagedSegments({ streams }: Pick<StreamSelection, 'streams'>): number {
   return streams.reduce((sum, { segments }) => sum + countFlagged(segments, SegmentFlag.damaged), 0)
 }
 
-/** From which time on packets must be read, so that those of the range get the time of the source. */
+/** The time from which packets must be read, so that those of the range get the time of the source. */
 function neededFromNs({ beginNs, timeSource }: SelectOptions['query']): bigint {
   const backNs = lookBackNs(timeSource)
   return backNs === 'whole-capture' ? 0n : beginNs - backNs
 }
 
-/** Whether the conditions on capture.port leave packets of this port. A vendor's clock learns from its own port alone. */
+/**
+ * Whether the conditions on capture.port allow packets of this port. A vendor's clock only learns from its own port.
+ */
 function isPortWanted(port: number, conditions: readonly FrameCondition[]): boolean {
   return conditions
     .filter(({ field }) => field === 'capture.port')
@@ -99,12 +100,12 @@ function linkTypeOfEmpty(captures: readonly StoredCapture[]): number {
   return LINK_TYPE_ETHERNET
 }
 
-/** Above the type, the word may say how long a frame check sequence is. */
+/** The bits above the type may give the length of a frame check sequence. */
 function typeOfWord(word: number): number {
   return word & 0xffff
 }
 
-/** The usual ones; others are named by number. */
+/** The common ones; others are named by number. */
 const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
   0: 'NULL',
   1: 'EN10MB',

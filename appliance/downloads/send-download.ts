@@ -6,28 +6,28 @@ import { watchSlowClient } from '../../src/shared/http/slow-client.ts'
 import { BodyWriter } from './body-writer.ts'
 import type { Reader } from './stream-limit.ts'
 
-/** What a body is pulled from. */
+/** The source that a body is pulled from. */
 export type PacketSource = Pick<Download, 'next' | 'totals' | 'close'>
 
 export interface SendOptions {
   readonly download: PacketSource
-  /** Read already, so that its failure could still become a status. */
+  /** Already read, so that a failure to read it could still become a status. */
   readonly firstChunk: Chunk | undefined
-  /** Kept up to date with the bytes handed out. */
+  /** Updated with the bytes returned. */
   readonly reader: Reader
-  /** A client that takes nothing for so long is cut off. */
+  /** A client that accepts nothing for this long is cut off. */
   readonly idleTimeoutMs: number
-  /** A client that hardly reads for so long while others wait for its slot is cut off too. */
+  /** A client that hardly reads for this long while others are waiting for its slot is cut off too. */
   readonly slowAfterMs: number
-  /** Whether others wait for the slot. */
+  /** Whether others are waiting for the slot. */
   readonly isWanted: () => boolean
-  /** Bytes that leave the body's format inside an element, for a cut. */
+  /** Bytes that leave the body's format inside an element, to mark a cut. */
   readonly partialElement: Uint8Array
-  /** Called when the device has no more work with this download; the last bytes are out. */
+  /** Called when the device has no more work with this download; only the last bytes are in transit. */
   readonly onDrained: () => void
-  /** Aborted when the client is gone. */
+  /** Aborted when the client has left. */
   readonly signal: AbortSignal
-  /** Has aborted, with an error as its reason, when the client may not have more; `download` is closed then. */
+  /** Aborts, with an error as its reason, when the client loses access; `download` is closed then. */
   readonly revoked: AbortSignal | undefined
 }
 
@@ -36,9 +36,9 @@ export type SendOutcome =
   | { readonly kind: 'failed'; readonly error: unknown }
 
 /**
- * Sends the body whose head has been written. On success the response is ended, with the
- * completion trailers; on failure it is cut inside a record, so that nobody takes it for whole.
- * The engine's buffers are all given back when this returns.
+ * Sends the body whose head has been written. On success the response is ended, with the completion trailers; on
+ * failure it is cut inside a record, so that nobody takes it for complete. All of the engine's buffers have been
+ * returned when this resolves.
  */
 export async function sendDownload(res: ServerResponse, options: SendOptions): Promise<SendOutcome> {
   const writer = new BodyWriter(res)
@@ -112,8 +112,8 @@ export const COMPLETION_TRAILER_NAMES =
   'Capfleet-Late-Packets, Capfleet-Truncated, Capfleet-Next-Ns'
 
 /**
- * Only a stream that was not cut has these. Complete is 0 when damaged blocks were left out. Bytes are those of the body
- * as sent. Truncated is 1 when MaxBytes or MaxPackets left packets out; Next-Ns is the timestamp of the first of them.
+ * Only a stream that was not cut has these. Complete is 0 if damaged blocks were left out. Bytes are those of the body
+ * as sent. Truncated is 1 if MaxBytes or MaxPackets cut off packets; Next-Ns is the timestamp of the first of them.
  */
 function completionTrailers(totals: DownloadTotals): Record<string, string> {
   return {
@@ -129,9 +129,9 @@ function completionTrailers(totals: DownloadTotals): Record<string, string> {
 }
 
 /**
- * Resets the connection when the client takes no byte for `idleTimeoutMs`. Node's socket time-out
- * counts a partly taken write as progress, also the one just begun, so that it may take twice as
- * long. Time without anything to take is the engine's.
+ * Resets the connection if the client reads no byte for `idleTimeoutMs`. Node's socket time-out counts a partial write
+ * as progress, including the one just begun, so it may take twice as long. Time without anything to read is attributed
+ * to the engine.
  */
 function watchProgress(res: ServerResponse, writer: BodyWriter, idleTimeoutMs: number) {
   const watch = {

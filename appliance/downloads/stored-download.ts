@@ -1,6 +1,6 @@
 /**
- * The downloads single, timerange and splittime. Everything that can be
- * wrong is found before a slot is taken, and the engine has begun before the status goes out.
+ * The downloads single, timerange and splittime. Everything that can be wrong is detected before a slot is taken, and
+ * the engine has begun before the status is sent.
  */
 import { addAbortListener } from 'node:events'
 import { type Chunk, Download } from '../../native/addon.ts'
@@ -84,13 +84,13 @@ async function download(
   const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
   held.use(await parts.slots.acquire(reader, { waitMs: (query.waitS ?? 0) * 1000, signal: waiting }))
   waiting.throwIfAborted()
-  // Until this has returned the engine works, also for a client that has gone, and the slot is in use.
+  // Until this returns the engine is working, even for a client that has left, and the slot is in use.
   const { engine, agedOutBeforeNs } = await openSource(parts, prepared, prepared)
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   signal.throwIfAborted()
   revoked?.throwIfAborted()
-  // From now on the slot is free as soon as the client is gone, or may have no more.
+  // From now on the slot is released as soon as the client has left, or loses access.
   const release = () => held.dispose()
   held.use(addAbortListener(signal, release))
   if (revoked !== undefined) held.use(addAbortListener(revoked, release))
@@ -129,7 +129,7 @@ function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext)
 
 interface OpenedSource<Source extends PacketSource> {
   readonly engine: Source
-  /** From when on the selection that is read is whole. */
+  /** The time from which the selection is complete. */
   readonly agedOutBeforeNs: bigint | undefined
 }
 
@@ -140,13 +140,13 @@ async function openSource(
 ): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
   if (!query.follow) return await openHeld(parts, prepared, request)
-  // A base name means another capture after a roll.
+  // A base name would mean a different capture after a roll.
   const { captureName } = prepared
   const engine = await FollowedDownload.open(
     { ...query, captureName },
     {
       flushes: parts.flushes,
-      // The expression is compiled already, by a process that a step need not wait for.
+      // The expression has been compiled already, so a step need not wait for a helper.
       prepare: async (step) => {
         const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, request)
         return { ...found, query: step, regex: prepared.regex }
@@ -157,7 +157,7 @@ async function openSource(
   return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
 }
 
-/** Prepares again when a segment was removed since, as in a long wait for a slot. */
+/** Prepares again if a segment was removed since, for instance during a long wait for a slot. */
 async function openHeld(
   parts: ApplianceParts,
   prepared: PreparedDownload,
@@ -218,7 +218,7 @@ async function firstOf(engine: PacketSource, signal: AbortSignal): Promise<Chunk
 function writeHead(ctx: ApplianceContext, headers: Record<string, string>): void {
   ctx.respond = false
   for (const [name, value] of Object.entries(headers)) ctx.res.setHeader(name, value)
-  // Node refuses to announce trailers to HTTP/1.0, which has no way to carry them.
+  // Node refuses to announce trailers to HTTP/1.0 clients, which cannot receive any.
   if (ctx.req.httpVersionMinor === 0) ctx.res.setHeader('Connection', 'close')
   else ctx.res.setHeader('Trailer', COMPLETION_TRAILER_NAMES)
   ctx.res.statusCode = 200

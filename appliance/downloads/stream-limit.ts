@@ -4,11 +4,11 @@ import { FairLimit } from '../../src/shared/base/fair-limit.ts'
 import { JoinedSignal } from '../../src/shared/base/joined-signal.ts'
 import { DOWNLOAD_SLOTS } from '../appliance-config.ts'
 
-/** Who uses a download slot; listed to those who find none free. */
+/** The user of a download slot; listed in the error when none is free. */
 export interface Reader {
   /** The kind of download, such as "timerange". */
   readonly mode: string
-  /** The line of the request; credentials travel in a header, not here. */
+  /** The request line; it contains no credentials, which are sent in a header. */
   readonly commandLine: string
   /** What is downloaded: a capture's name or a time range. */
   readonly what: string
@@ -18,13 +18,13 @@ export interface Reader {
   /** Bytes kept of each packet; undefined = all. */
   readonly sliceBytes: number | undefined
   readonly user: string
-  /** Goes on with packets as they come, without an end that anybody knows. */
+  /** Whether it continues with packets as they arrive, without a known end. */
   readonly follows: boolean
   /** RFC 3339, UTC. */
   readonly startedAt: string
-  /** Bytes of the body handed out so far. */
+  /** Bytes of the body returned so far. */
   bytes: bigint
-  /** Asks the engine for its live figures; undefined until the engine has begun. */
+  /** Returns the engine's live figures; undefined until the engine has begun. */
   totals: (() => DownloadTotals) | undefined
 }
 
@@ -34,26 +34,26 @@ export interface SlotRequest {
   readonly signal: AbortSignal
 }
 
-/** Scripts that retry should not hammer, and not sleep long either. */
+/** Scripts should neither retry too fast nor sleep too long. */
 const RETRY_AFTER_S = 2
 
-/** One slot is never given to a download that follows: it could hold it for ever. */
+/** One slot is never given to a download that follows, which could hold it forever. */
 const FOLLOWER_SLOTS = DOWNLOAD_SLOTS - 1
 
 /** The four download slots of a device. */
 export class StreamLimit {
   readonly #limit = new FairLimit({ places: DOWNLOAD_SLOTS })
   readonly #followers = new FairLimit({ places: FOLLOWER_SLOTS })
-  /** When each user was refused a slot last (performance.now()). */
+  /** When each user was last refused a slot (performance.now()). */
   readonly #refusedAtMs = new Map<string, number>()
   readonly #readers = new Map<number, Reader>()
 
-  /** Downloads that run now. */
+  /** The running downloads. */
   get readers(): ReadonlySet<Reader> {
     return new Set(this.#readers.values())
   }
 
-  /** The same by slot: 0 to 3, a download keeps its own. */
+  /** The same by slot: 0 to 3; a download keeps its slot. */
   get readersBySlot(): ReadonlyMap<number, Reader> {
     return this.#readers
   }
@@ -62,7 +62,7 @@ export class StreamLimit {
     return this.#limit.waiting + this.#followers.waiting
   }
 
-  /** Whether another user waits for what this reader holds, or was refused it in the last `withinMs`. */
+  /** Whether another user is waiting for what this reader holds, or was refused it within the last `withinMs`. */
   isWantedByOthers({ user, follows }: Reader, withinMs: number): boolean {
     if (this.#limit.isWantedByOthers(user)) return true
     if (follows && this.#followers.isWantedByOthers(user)) return true
@@ -71,8 +71,8 @@ export class StreamLimit {
   }
 
   /**
-   * A slot until dispose; of those who wait the user with the fewest is next. Fails with download-slots-exhausted when none
-   * becomes free in time, or with the signal's reason.
+   * A slot until disposed; among the waiting users, the one with the fewest slots is next. Fails with
+   * download-slots-exhausted if none becomes free in time, or with the signal's reason.
    */
   async acquire(reader: Reader, request: SlotRequest): Promise<Disposable> {
     using place = new DisposableStack()

@@ -3,26 +3,26 @@ import type { EventFeed } from './event-feed.ts'
 
 type Feed = Pick<EventFeed, 'newestId' | 'firstAfter'>
 
-/** Where a client stands in the events, and what comes next for it as server-sent events. */
+/** A client's position in the events, which returns the next ones as server-sent events. */
 export class EventCursor {
   readonly #feed: Feed
-  /** Number of the event that the client saw last. */
+  /** Number of the last event that the client has seen. */
   #seenId: number
-  /** What comes next lies behind this. */
+  /** The next event comes after this number. */
   #positionId: number
 
-  /** Without `seenId` it begins with what happens from now on; 0 = with the oldest event there is. */
+  /** Without `seenId` it begins with events from now on; 0 = with the oldest event there is. */
   constructor(feed: Feed, seenId: number = feed.newestId) {
     this.#feed = feed
     this.#seenId = seenId
-    // An id from another store's future would keep everything back.
+    // An id from another store that is in the future would hold everything back.
     this.#positionId = Math.min(seenId, feed.newestId)
   }
 
   /**
-   * The next event, undefined when there is none yet. An event names the one before it: if that is
-   * not what the client saw last, others lie between that are not there any more, and a "gap" comes
-   * first. It has no id: whoever breaks off behind it is told again.
+   * The next event, or undefined if there is none yet. An event names its predecessor: if that is not the last one the
+   * client has seen, events in between no longer exist, and a "gap" is sent first. The gap has no id: a client that
+   * disconnects after it receives it again.
    */
   next(): string | undefined {
     const event = this.#feed.firstAfter(this.#positionId)

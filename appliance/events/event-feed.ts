@@ -12,12 +12,12 @@ export interface EventFeedOptions {
   readonly onEvent: (event: StoredEvent) => void
 }
 
-/** The recorder makes the store; until then there is nothing to watch. */
+/** The recorder creates the store; until then there is nothing to watch. */
 const MISSING_STORE_RETRY_MS = 1_000
 
 /**
- * The events of a store as the recorder writes them: those that its files hold, then each new one.
- * Reads when the kernel says that the file has changed. Ends on dispose.
+ * The events of a store as the recorder writes them: those in its files, then each new one. Reads when the kernel
+ * reports a change of the file. Ends when disposed.
  */
 export class EventFeed implements Disposable {
   readonly #options: EventFeedOptions
@@ -43,7 +43,7 @@ export class EventFeed implements Disposable {
   static async open(options: EventFeedOptions): Promise<EventFeed> {
     const feed = new EventFeed(options)
     feed.#watch()
-    // Before the older file, so that a change of files in between loses nothing.
+    // Opened before the older file, so that a switch of files in between loses nothing.
     feed.#file = await openIfThere(feed.#paths.newest)
     const older = storedEvents(await readFile(feed.#paths.older).catch(() => Buffer.alloc(0))).events
     feed.#older = older.map((event) => withoutPaths(event, options.storePath))
@@ -57,18 +57,18 @@ export class EventFeed implements Disposable {
     return (this.#newest.at(-1) ?? this.#older.at(-1))?.id ?? 0
   }
 
-  /** The first event behind `id` that is still there. */
+  /** The first event after `id` that still exists. */
   firstAfter(id: number): StoredEvent | undefined {
     return firstAfter(this.#older, id) ?? firstAfter(this.#newest, id)
   }
 
-  /** All events that are still there, the oldest first. */
+  /** All existing events, oldest first. */
   *kept(): Generator<StoredEvent, void> {
     yield* this.#older
     yield* this.#newest
   }
 
-  /** Calls `listener` when there are new events, until dispose. */
+  /** Calls `listener` when there are new events, until disposed. */
   onChange(listener: () => void): Disposable {
     this.#listeners.add(listener)
     return { [Symbol.dispose]: () => void this.#listeners.delete(listener) }
@@ -125,7 +125,7 @@ export class EventFeed implements Disposable {
     this.#file = undefined
   }
 
-  /** Goes over to a new file when what the old one holds has been read: nobody writes there any more. */
+  /** Switches to a new file once the old one has been read completely: nobody writes to that any more. */
   async #readFile(): Promise<void> {
     this.#file ??= await openIfThere(this.#paths.newest)
     if (this.#file === undefined) return
@@ -155,7 +155,7 @@ export class EventFeed implements Disposable {
   }
 }
 
-/** What the recorder wrote of the disk is for the operator. */
+/** Details of the disk in the recorder's events are for the operator. */
 function withoutPaths(event: StoredEvent, storePath: string): StoredEvent {
   const shown = Object.entries(event.data).map(([name, value]) => [
     name,
@@ -164,7 +164,7 @@ function withoutPaths(event: StoredEvent, storePath: string): StoredEvent {
   return { ...event, data: Object.fromEntries(shown) as StoredEvent['data'] }
 }
 
-/** Ids ascend. */
+/** Ids are ascending. */
 function firstAfter(events: readonly StoredEvent[], id: number): StoredEvent | undefined {
   let [low, high] = [0, events.length]
   while (low < high) {
@@ -184,7 +184,7 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** Whether another file than the open one lies at the path now. */
+/** Whether the path now refers to another file than the open one. */
 async function isOther(file: FileHandle, path: string): Promise<boolean> {
   const [mine, found] = await Promise.all([file.stat(), stat(path).catch(() => undefined)])
   return found !== undefined && found.ino !== mine.ino

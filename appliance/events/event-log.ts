@@ -1,6 +1,6 @@
 /**
- * What happened to the capture, for people and programs that watch a device: JSON lines in the store.
- * The recorder alone writes them; event-feed.ts reads them.
+ * Events of the capture, for people and programs that watch a device: JSON lines in the store. Only the recorder
+ * writes them; event-feed.ts reads them.
  */
 import { constants } from 'node:fs'
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
@@ -37,38 +37,38 @@ export const EVENT_KINDS = [
 export type EventKind = (typeof EVENT_KINDS)[number]
 export type EventFields = Readonly<Record<string, string | number | boolean>>
 
-/** For those that only tell what happened. */
+/** For code that only reports events. */
 export type EventSink = Pick<EventLog, 'append'>
 
 export interface EventLogOptions {
   readonly log: Log
-  /** Size at which a file of events ends; the file before it is kept, older ones are not. */
+  /** Size at which an event file ends; the previous file is kept, older ones are not. */
   readonly fileBytes?: number
 }
 
 const FILE_BYTES = 2 * 2 ** 20
-/** Events that wait for a disk that takes nothing; beyond that the oldest go. */
+/** Maximum number of events waiting for a disk that accepts nothing; beyond that the oldest are dropped. */
 const WAITING_MAX = 1_000
 const RETRY_MS = 1_000
 
 /**
- * Appends events. Each has an id, ascending over restarts of the recorder, and names the one before
- * it: a reader sees by that what is missing. Writing goes on in the background and never fails its
- * caller: what the disk refuses is tried again. Owned by the recorder, whose store exists.
+ * Appends events. Each has an id, ascending across restarts of the recorder, and names its predecessor, so that a
+ * reader detects missing ones. Writing continues in the background and never fails its caller; it is retried if the
+ * disk refuses. Owned by the recorder, whose store exists.
  */
 export class EventLog implements AsyncDisposable {
   readonly #paths: EventPaths
   readonly #log: Log
   readonly #fileBytes: number
-  /** Bytes of whole lines; what lies behind them was left by a crash, or by a write that failed. */
+  /** Bytes of complete lines; anything after them was left by a crash, or by a failed write. */
   #length = 0
   #file: FileHandle | undefined
   #lastId = 0
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #waiting: StoredEvent['data'][] = []
-  /** Events that were given up since the last write. */
+  /** Number of events dropped since the last write. */
   #lost = 0
-  /** Events that were given up since the disk began to refuse. */
+  /** Number of events dropped since the disk began to refuse. */
   #lostWhileFailing = 0
   #writing: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
@@ -80,7 +80,7 @@ export class EventLog implements AsyncDisposable {
     this.#fileBytes = options.fileBytes ?? FILE_BYTES
   }
 
-  /** `fields` has neither TS nor Kind. */
+  /** `fields` contains neither TS nor Kind. */
   append(kind: EventKind, fields: EventFields): void {
     this.#waiting.push({ TS: String(clockNs()), Kind: kind, ...fields })
     if (this.#waiting.length > WAITING_MAX) {
@@ -91,7 +91,7 @@ export class EventLog implements AsyncDisposable {
     if (!this.#isFailing) this.#write()
   }
 
-  /** Writes what waits, if the disk takes it. */
+  /** Writes what is waiting, if the disk accepts it. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearTimeout(this.#retry)
     this.#write()
@@ -100,7 +100,7 @@ export class EventLog implements AsyncDisposable {
     await this.#file?.close()
   }
 
-  /** Begins to write what waits; one write at a time. */
+  /** Starts to write what is waiting; one write at a time. */
   #write(): void {
     if (this.#waiting.length === 0) return
     this.#writing ??= this.#writeWaiting()
@@ -126,17 +126,17 @@ export class EventLog implements AsyncDisposable {
     const [data] = this.#waiting
     if (data === undefined) return
     const after = this.#lastId
-    // By the clock, so that no id comes again when a power cut took the last lines, or the store is new.
+    // Based on the clock, so that no id is reused if a power cut lost the last lines, or the store is new.
     const id = Math.max(after + 1, Date.now())
     const event: StoredEvent = { id, after: after + this.#lost, data }
     await this.#writeLine(file, Buffer.from(`${JSON.stringify(event)}\n`))
     this.#lastId = id
     this.#lost = 0
-    // It may have been pushed out meanwhile.
+    // It may have been dropped meanwhile.
     if (this.#waiting[0] === data) this.#waiting.shift()
   }
 
-  /** At a position, so that it goes over what is left of a line whose write failed. */
+  /** At a position, so that it overwrites what is left of a line whose write failed. */
   async #writeLine(file: FileHandle, bytes: Buffer): Promise<void> {
     for (let done = 0; done < bytes.length; ) {
       const { bytesWritten } = await file.write(bytes, done, bytes.length - done, this.#length + done)
@@ -145,7 +145,7 @@ export class EventLog implements AsyncDisposable {
     this.#length += bytes.length
   }
 
-  /** The file to write to; each step of going over to the next one can be tried again. */
+  /** The file to write to; each step of switching to the next one can be retried. */
   async #openFile(): Promise<FileHandle> {
     this.#file ??= await this.#openEnd()
     if (this.#length < this.#fileBytes) return this.#file
@@ -156,7 +156,7 @@ export class EventLog implements AsyncDisposable {
     return this.#file
   }
 
-  /** Cuts what a crash left of a line. */
+  /** Cuts off an incomplete line left by a crash. */
   async #openEnd(): Promise<FileHandle> {
     const found = storedEvents(await readIfThere(this.#paths.newest))
     const older = storedEvents(await readIfThere(this.#paths.older))
@@ -167,7 +167,7 @@ export class EventLog implements AsyncDisposable {
     return file
   }
 
-  /** Says once that the disk refuses, and once that it takes events again. */
+  /** Logs once that the disk refuses, and once that it accepts events again. */
   #report(error: unknown): void {
     const isFailing = error !== undefined
     if (isFailing && !this.#isFailing) this.#log.error('events.write-failed', { err: error })

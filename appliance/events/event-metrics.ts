@@ -3,7 +3,7 @@ import type { LiveLimit } from '../../src/shared/http/live-limit.ts'
 import { EVENT_KINDS } from './event-log.ts'
 import type { StoredEvent } from './stored-event.ts'
 
-/** Counts events from the start of the program on; rolls and removals are among them. */
+/** Counts events since the program started, including rolls and removals. */
 export class EventMetrics {
   readonly #events
 

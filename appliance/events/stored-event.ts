@@ -1,14 +1,14 @@
-/** One event as a line of the log has it. */
+/** One event as a line of the log. */
 import { z } from 'zod'
 
 const NEWLINE = 0x0a
 
 const storedEventSchema = z.object({
   id: z.int(),
-  /** Id of the event before it; 0 = it is the first of its log. */
+  /** Id of the previous event; 0 = it is the first of its log. */
   after: z.int(),
   data: z.looseObject({
-    /** When: epoch nanoseconds. */
+    /** Time of the event: epoch nanoseconds. */
     TS: z.string(),
     Kind: z.string(),
   }),
@@ -16,8 +16,8 @@ const storedEventSchema = z.object({
 export type StoredEvent = z.infer<typeof storedEventSchema>
 
 /**
- * The events in whole lines, and how many bytes those take: a line without end is being written, or
- * is what a crash left. Lines that are no events are passed over.
+ * The events in complete lines, and the length of these in bytes: a line without end is being written, or was left by
+ * a crash. Lines that are not events are skipped.
  */
 export function storedEvents(bytes: Buffer): { readonly events: StoredEvent[]; readonly length: number } {
   const length = bytes.lastIndexOf(NEWLINE) + 1

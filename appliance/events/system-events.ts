@@ -1,4 +1,4 @@
-/** /api/v1/system/events: what happens on the device, as server-sent events (WHATWG HTML, 9.2). */
+/** /api/v1/system/events: events of the device, as server-sent events (WHATWG HTML, 9.2). */
 import { Bell } from '../../src/shared/base/bell.ts'
 import type { Caller } from '../../src/shared/base/caller.ts'
 import { EVENT_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
@@ -12,7 +12,7 @@ import { EventCursor } from './event-cursor.ts'
 import { telemetryLines } from './system-telemetry.ts'
 
 interface EventRequest {
-  /** Number of the event that the client saw last; undefined = it wants what happens from now on. */
+  /** Number of the last event that the client has seen; undefined = it wants events from now on. */
   readonly seenId: number | undefined
   readonly hasTelemetry: boolean
 }
@@ -30,7 +30,7 @@ export async function answerEvents(ctx: ApplianceContext, parts: ApplianceParts)
 
 function parseRequest(ctx: ApplianceContext): EventRequest {
   const { lastEventId, hasTelemetry } = takeParameters(ctx, EVENT_PARAMETERS)
-  // A browser sends the header when it comes back to an address that may still have the parameter.
+  // A browser sends the header when it reconnects to an address that may still contain the parameter.
   return { seenId: parseHeader(ctx.get('Last-Event-ID')) ?? lastEventId, hasTelemetry }
 }
 

@@ -16,7 +16,7 @@ interface TelemetryRequest {
   readonly count: number | undefined
 }
 
-/** `Count` times, every `Interval` seconds; the first lines come at once. */
+/** Sends them `Count` times, every `Interval` seconds; the first lines are sent at once. */
 export async function answerTelemetry(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { count, intervalS } = takeParameters(ctx, TELEMETRY_PARAMETERS)
   const intervalMs = intervalS === undefined ? parts.config.telemetry.intervalMs : intervalS * 1000
@@ -28,7 +28,7 @@ export async function answerTelemetry(ctx: ApplianceContext, parts: AppliancePar
   })
 }
 
-/** One line of JSON for each group, exactly as in the system status that the caller gets. */
+/** One line of JSON for each group, exactly as in the system status for that caller. */
 export function telemetryLines(parts: ApplianceParts, caller: Caller | undefined): readonly string[] {
   return Object.values(shownGroups(readStatus(parts).groups, caller)).map(toExactJson)
 }

@@ -1,4 +1,4 @@
-/** What the recorder says of its capture, over its socket. */
+/** The recorder's report about its capture, sent over its socket. */
 import { z } from 'zod'
 import { HOLD_REASONS } from '../store/clock-record.ts'
 
@@ -7,11 +7,11 @@ const count = z
   .regex(/^\d{1,20}$/)
   .transform(BigInt)
 
-/** What the capture process is doing. A roll is a short "rolling" between two names. */
+/** State of the capture process. A roll is a short "rolling" between two names. */
 const STATES = ['idle', 'starting', 'running', 'rolling', 'stopping', 'error'] as const
 export type CaptureState = (typeof STATES)[number]
 
-/** Beside packets and bytes of the capture what the engine counts since the recorder started it. */
+/** Packets and bytes of the capture, plus what the engine counts since the recorder started it. */
 const portSchema = z.object({
   port: z.int(),
   /** In the capture, bytes as PCAP records. */
@@ -40,17 +40,17 @@ const countsSchema = z.object({
   /** In the capture, bytes as PCAP records. */
   packets: count,
   bytes: count,
-  /** Packets that came but could not be kept: the sum of the next two. */
+  /** Packets that arrived but could not be stored: the sum of the next two. */
   drops: count,
   /** The kernel's ring was full. */
   ringDrops: count,
-  /** The memory before the disk was full. */
+  /** The write queue in memory was full. */
   diskDrops: count,
-  /** Left out by the capture filter. */
+  /** Dropped by the capture filter. */
   filteredPackets: count,
   /** Packets with a wrong frame check sequence. */
   fcsErrors: count,
-  /** In memory, on their way to the disk. */
+  /** In memory, waiting to be written. */
   pendingPackets: count,
   pendingBytes: count,
   /** 0 = no packet yet. */
@@ -58,9 +58,9 @@ const countsSchema = z.object({
   /** Every packet before this time can be downloaded. */
   flushedNs: count,
   diskErrors: count,
-  /** Text of the last disk error, however long ago it was. */
+  /** Text of the last disk error, however old. */
   diskMessage: z.string(),
-  /** What came in within the last second. */
+  /** Received within the last second. */
   bitsPerSecond: z.number(),
   packetsPerSecond: z.number(),
   diskDropsPerSecond: z.number(),
@@ -71,16 +71,16 @@ export type CaptureCounts = z.infer<typeof countsSchema>
 const retentionReportSchema = z.object({
   /** Bytes that stay free on the disk: the setting, or more if the capture is fast. */
   minFreeBytes: count,
-  /** Why the oldest segments cannot be removed; empty = nothing goes wrong. */
+  /** Why the oldest segments cannot be removed; empty = no problem. */
   problem: z.string(),
 })
 export type RetentionReport = z.infer<typeof retentionReportSchema>
 
 export const captureReportSchema = z.object({
   state: z.enum(STATES),
-  /** Full name; empty, like all below, when no capture runs. */
+  /** Full name; empty, like everything below, if no capture is running. */
   name: z.string(),
-  /** What it was started as. */
+  /** The name under which it was started. */
   baseName: z.string(),
   /** Row of the schedule that started it; empty = started by command. */
   scheduleName: z.string(),
@@ -88,15 +88,15 @@ export const captureReportSchema = z.object({
   /** Capture ports that are read. */
   ports: z.array(z.int()),
   counts: countsSchema,
-  /** Why the state is "error", or what goes wrong while it is "running"; else empty. */
+  /** Why the state is "error", or what is wrong while it is "running"; else empty. */
   message: z.string(),
-  /** Row whose time has come, but that waits for the end of a capture started by command; or empty. */
+  /** Row that is due but waits for the end of a capture started by command; or empty. */
   waitingRow: z.string(),
   /** Row that was stopped until its next start; or empty. */
   skippedRow: z.string(),
   /** Absent: this recorder removes nothing. */
   retention: retentionReportSchema.optional(),
-  /** Why nothing is removed by its age: see recorder-clock.ts; empty = the clock is trusted. */
+  /** Why nothing is removed by age: see recorder-clock.ts; empty = the clock is trusted. */
   clockHold: z.enum(['', ...HOLD_REASONS]),
 })
 export type CaptureReport = z.infer<typeof captureReportSchema>

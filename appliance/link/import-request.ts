@@ -1,4 +1,4 @@
-/** What an import is asked for, what it may take, and the record of the capture that it becomes. */
+/** The request for an import, its limits, and the record of the resulting capture. */
 import { basename, isAbsolute } from 'node:path'
 import { z } from 'zod'
 import type { ImportProgress, ImportResult } from '../../native/import-capture-files.ts'
@@ -7,12 +7,12 @@ import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../src/shared/query/capture-
 import { type CaptureRecord, captureRecordSchema } from '../store/capture-record.ts'
 
 export interface ImportRequest {
-  /** Full name of the capture to make. */
+  /** Full name of the capture to create. */
   readonly name: string
   /** Absolute paths, imported in this order. */
   readonly files: readonly string[]
   readonly description?: string | undefined
-  /** Whether the oldest packets of the store may go for it, if need be. Default: none may. */
+  /** Whether the oldest packets of the store may be removed for it, if necessary. Default: no. */
   readonly mayEvict?: boolean | undefined
 }
 
@@ -21,7 +21,7 @@ const count = z
   .regex(/^\d{1,20}$/)
   .transform(BigInt)
 
-/** What a finished import answers: the record of its capture, and what the capture holds. */
+/** The result of a finished import: the record of its capture, and what the capture contains. */
 export const importedCaptureSchema = captureRecordSchema.extend({
   packets: count,
   /** Bytes of the segment files. */
@@ -29,13 +29,13 @@ export const importedCaptureSchema = captureRecordSchema.extend({
 })
 export type ImportedCapture = z.infer<typeof importedCaptureSchema>
 
-/** What an import may take of the store. */
+/** The space of the store that an import may use. */
 export interface ImportRoom {
-  /** For its packets, as records of PCAP; undefined = what the disk holds. */
+  /** For its packets, as PCAP records; undefined = what the disk holds. */
   readonly maxBytes: bigint | undefined
   /**
-   * When all is written, so many bytes: nobody else takes the room before dispose. Fails with
-   * store-full when it is no longer there.
+   * Reserves this many bytes when everything is written, until disposed. Fails with store-full if they are no longer
+   * available.
    */
   hold(bytes: bigint): Promise<Disposable>
 }
@@ -43,7 +43,7 @@ export interface ImportRoom {
 export interface ImportSettings {
   /** Size at which a segment ends; absent = the engine's default. */
   readonly segmentBytes?: number | undefined
-  /** How many times its size a compressed file may become; absent = the engine's default. */
+  /** Maximum decompression ratio of a compressed file; absent = the engine's default. */
   readonly maxRatio?: number | undefined
 }
 

@@ -1,13 +1,12 @@
 import type { Socket } from 'node:net'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 
-/** More than any message; bounds what a stranger on the socket can make us keep. */
+/** More than any message; limits what an unknown client of the socket can make us buffer. */
 const LINE_MAX = 1 << 20
 
 /**
- * The lines that arrive, until the connection ends, is broken or is destroyed here. (node:readline
- * never finishes on a destroyed socket.) Leaving the loop keeps the connection.
- * Fails with bad-parameter for a line without end.
+ * The lines that arrive, until the connection ends, is broken or is destroyed here. (node:readline never finishes on a
+ * destroyed socket.) Leaving the loop keeps the connection. Fails with bad-parameter for an overlong line.
  */
 export async function* readLines(socket: Socket): AsyncGenerator<string, void> {
   let rest = ''

@@ -20,8 +20,8 @@ import {
 } from './recorder-protocol.ts'
 
 /**
- * Commands to the recorder of a store; each opens a connection of its own. All fail with
- * store-unavailable when no recorder runs or it is not for this user, and otherwise as StoreWriter says.
+ * Commands to the recorder of a store; each opens its own connection. All fail with store-unavailable if no recorder
+ * is running or this user may not use it, and otherwise like StoreWriter.
  */
 export class RecorderClient {
   readonly #storePath: string
@@ -35,8 +35,8 @@ export class RecorderClient {
   }
 
   /**
-   * Only root and the user of the recorder may import. Aborting cancels the import. Symbolic links are followed here,
-   * with the rights of this process: the recorder follows none.
+   * Only root and the recorder's user may import. Aborting cancels the import. Symbolic links are resolved here, with
+   * the rights of this process: the recorder follows none.
    */
   async importCapture(request: ImportRequest, watch: ImportWatch = {}): Promise<ImportedCapture> {
     const { name, description, mayEvict } = request
@@ -53,29 +53,29 @@ export class RecorderClient {
     return this.#command({ command: 'delete', name }, recorderResultSchemas.delete, { signal })
   }
 
-  /** Aborting ends it; what was done stays. Fails as reindexStore does. */
+  /** Aborting ends it; completed work stays. Fails like reindexStore. */
   reindex(watch: ImportWatch): Promise<z.infer<typeof recorderResultSchemas.reindex>> {
     return this.#command({ command: 'reindex' }, recorderResultSchemas.reindex, watch)
   }
 
-  /** Aborting ends it; what was repaired stays. Fails as verifyStore does. */
+  /** Aborting ends it; completed repairs stay. Fails like verifyStore. */
   verify(repair: boolean, watch: ImportWatch): Promise<VerifiedStore> {
     return this.#command({ command: 'verify', repair }, recorderResultSchemas.verify, watch)
   }
 
-  /** Has the recorder check one segment, and mark what is lost of it. Fails as verifyStore does. */
+  /** Makes the recorder check one segment, and mark what it has lost. Fails like verifyStore. */
   async checkSegment(place: StoredSegmentPlace, signal?: AbortSignal): Promise<readonly StoreFinding[]> {
     const command = { command: 'check-segment', ...place } as const
     return (await this.#command(command, recorderResultSchemas['check-segment'], { signal })).findings
   }
 
-  /** Has the recorder trust its clock as it is. Resolves to why it did not; "" = it did. */
+  /** Makes the recorder trust its clock as it is. Resolves to the reason if it did not, or "". */
   async trustClock(signal?: AbortSignal): Promise<ClockHold> {
     const command = { command: 'trust-clock' } as const
     return (await this.#command(command, recorderResultSchemas['trust-clock'], { signal })).before
   }
 
-  /** `baseName` gets the time of the start appended. Fails as CaptureControl.start does. */
+  /** The start time is appended to `baseName`. Fails like CaptureControl.start. */
   startCapture(baseName: string, signal?: AbortSignal): Promise<CaptureReport> {
     return this.#command(
       { command: 'capture-start', name: baseName },
@@ -84,7 +84,7 @@ export class RecorderClient {
     )
   }
 
-  /** Fails as CaptureControl.stop does. */
+  /** Fails like CaptureControl.stop. */
   stopCapture(stopsScheduled: boolean, signal?: AbortSignal): Promise<StoppedCapture> {
     return this.#command({ command: 'capture-stop', stopsScheduled }, recorderResultSchemas['capture-stop'], {
       signal,
@@ -141,7 +141,7 @@ function whyUnreachable(storePath: string, socketName: SocketName, cause: unknow
 }
 
 async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> {
-  // An error of the connection shows as its end: no last line.
+  // An error of the connection appears as its end: the last line is missing.
   socket.on('error', () => undefined)
   for await (const line of readLines(socket)) {
     const answer = recorderAnswerSchema.parse(JSON.parse(line))

@@ -1,7 +1,7 @@
 /**
- * The conversation over <store>/recorder.sock and recorder-owner.sock: one command per connection, JSON lines. The client
- * sends a request; the recorder answers with any number of progress lines and one last line, a
- * result or an error. Closing the connection cancels the command.
+ * The protocol of <store>/recorder.sock and recorder-owner.sock: one command per connection, JSON lines. The client
+ * sends a request; the recorder answers with any number of progress lines and one last line, a result or an error.
+ * Closing the connection cancels the command.
  */
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/shared/base/error.ts'
@@ -38,7 +38,7 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
   z.strictObject({ command: z.literal('capture-report') }),
 ])
 export type RecorderRequest = z.infer<typeof recorderRequestSchema>
-/** What a client may leave out has its default in the recorder. */
+/** The recorder applies the defaults of omitted members. */
 export type SentRequest = z.input<typeof recorderRequestSchema>
 
 const storeFindingSchema = z.object({
@@ -56,10 +56,10 @@ const storeFindingSchema = z.object({
   ]),
   /** Path of the damaged file; '' = it is named in the message. */
   file: z.string(),
-  /** Packets that downloads leave out because of it, as far as they are known. */
+  /** Packets that downloads leave out because of it, as far as known. */
   packets: count,
   bytes: count,
-  /** An earlier repair has marked the loss: it counts in no capture any more. */
+  /** Whether an earlier repair has marked the loss: it no longer counts in any capture. */
   isMarked: z.boolean(),
   /** What is wrong, and what a repair does. */
   message: z.string(),
@@ -67,7 +67,7 @@ const storeFindingSchema = z.object({
 })
 export type StoreFinding = z.infer<typeof storeFindingSchema>
 
-/** What a check of the whole store has found. */
+/** The result of checking the whole store. */
 const verifiedStoreSchema = z.object({
   captures: count,
   /** Finished segments that were checked. */
@@ -111,7 +111,7 @@ export const recorderAnswerSchema = z.union([
 ])
 export type RecorderAnswer = z.infer<typeof recorderAnswerSchema>
 
-/** What the last line says of a failure. */
+/** The last line for a failure. */
 export function formatRecorderError(error: CapfleetError): Record<string, unknown> {
   const { param, members } = error.details
   return { error: { code: error.code, message: error.message, param, members } }

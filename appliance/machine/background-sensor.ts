@@ -1,23 +1,22 @@
 export interface SensorOptions<Value> {
   readonly everyMs: number
-  /** Longer than this and the reading is given up; the signal of `read` says so. */
+  /** A reading that takes longer is abandoned; the signal of `read` aborts. */
   readonly limitMs: number
   readonly read: (signal: AbortSignal) => Promise<Value>
 }
 
-/** A reading is shown for so many periods; after that the sensor counts as absent. */
+/** A reading is shown for this many periods; after that the sensor counts as absent. */
 const PERIODS_KEPT = 3
 
 /**
- * A figure that is read in the background, again and again, so that nobody waits for it. A sensor
- * that fails or hangs has no value, and disturbs no other one. The first reading begins at once.
- * Owned by whoever made it; ends on dispose.
+ * A value that is read periodically in the background, so that nobody waits for it. A sensor that fails or hangs has
+ * no value, and does not affect others. The first reading begins at once. Owned by its creator; ends when disposed.
  */
 export class BackgroundSensor<Value> implements Disposable {
   readonly #options: SensorOptions<Value>
   readonly #timer: NodeJS.Timeout
   #isEnded = false
-  /** Stops the reading under way. */
+  /** Aborts the reading in progress. */
   #stop = new AbortController()
   #value: Value | undefined
   #readAtMs = 0
@@ -25,19 +24,19 @@ export class BackgroundSensor<Value> implements Disposable {
 
   constructor(options: SensorOptions<Value>) {
     this.#options = options
-    // A program must not live for its sensors.
+    // A program must not be kept running by its sensors.
     this.#timer = setInterval(() => void this.refresh(), options.everyMs).unref()
     void this.refresh()
   }
 
-  /** The last reading; undefined when there is none, or none in the last periods. */
+  /** The last reading, or undefined if there is none within the last periods. */
   get value(): Value | undefined {
     const { everyMs, limitMs } = this.#options
     const isOld = performance.now() - this.#readAtMs > PERIODS_KEPT * everyMs + limitMs
     return isOld ? undefined : this.#value
   }
 
-  /** Ends with a reading, good or bad, that may have begun before; within limitMs. Never rejects. */
+  /** Waits for the end of a reading, successful or not, that may have begun before; within limitMs. Never rejects. */
   refresh(): Promise<void> {
     if (this.#isEnded) return Promise.resolve()
     this.#reading ??= this.#read().finally(() => {

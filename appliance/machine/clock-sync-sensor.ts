@@ -1,11 +1,11 @@
-/** How well the clock is kept: NTP by chrony or timedatectl, PTP by linuxptp's pmc, where they run. */
+/** How well the clock is synchronized: NTP by chrony or timedatectl, PTP by linuxptp's pmc, if they are running. */
 import { runTool } from './run-tool.ts'
 
 export interface ClockSync {
   readonly isSynced: boolean
   /** Name or address of the master; empty when unknown. */
   readonly master: string
-  /** Nanoseconds that the clock is ahead of its master; undefined when the daemon does not say. */
+  /** How many nanoseconds the clock is ahead of its master; undefined if the daemon does not report it. */
   readonly offsetNs: number | undefined
   /** Typical deviation of that offset. */
   readonly deviationNs: number | undefined
@@ -21,7 +21,7 @@ export interface ClockReadings {
 
 type Found = Omit<ClockSync, 'syncedSeconds'>
 
-/** Remembers since when the clocks are synced. */
+/** Remembers since when the clocks have been synced. */
 export function clockReader(): (signal: AbortSignal) => Promise<ClockReadings> {
   const ntpUptime = syncedTimer()
   const grandmasterUptime = syncedTimer()
@@ -44,13 +44,13 @@ export function parseChrony(output = ''): Found | undefined {
   return {
     isSynced: fields[13] !== 'Not synchronised',
     master: fields[1] ?? '',
-    // chrony says how far the system clock is behind NTP time.
+    // chrony reports how far the system clock is behind NTP time.
     offsetNs: -Number(fields[4]) * NANOS_PER_SECOND,
     deviationNs: Number(fields[6]) * NANOS_PER_SECOND,
   }
 }
 
-/** Lines "name value"; without ptp4l there is only a line that says what was asked. */
+/** Lines of the form "name value"; without ptp4l there is only a line that repeats the request. */
 export function parsePmc(output = ''): Found | undefined {
   const value = (name: string): string | undefined =>
     new RegExp(`^\\s*${name}\\s+(\\S+)`, 'm').exec(output)?.[1]

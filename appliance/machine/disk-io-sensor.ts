@@ -4,9 +4,9 @@ import { type MachineRoots, readText } from './kernel-files.ts'
 
 export interface DiskIo {
   readonly atNs: bigint
-  /** Reads and writes that the disks work on at this moment. */
+  /** Reads and writes in progress at this moment. */
   readonly inFlight: number
-  /** Over the time since the reading before; undefined at first. */
+  /** Over the time since the previous reading; undefined at first. */
   readonly readGbps: number | undefined
   readonly writeGbps: number | undefined
 }
@@ -21,7 +21,7 @@ interface Counters {
   readonly inFlight: number
 }
 
-/** Reads the sum over `disks` (names in /sys/block); each call tells the rates since the last. */
+/** Reads the sum over `disks` (names in /sys/block); each call returns the rates since the last. */
 export function diskIoReader(
   roots: MachineRoots,
   disks: readonly string[],

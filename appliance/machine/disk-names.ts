@@ -1,4 +1,4 @@
-/** Which disks of the machine are which disks of the API. */
+/** Maps the disks of the machine to those of the API. */
 
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -21,10 +21,10 @@ export type DiskId = (typeof DISK_IDS)[number]
 /** API id -> name in /sys/block, such as "nvme0n1". */
 export type DiskNames = Readonly<Partial<Record<DiskId, string>>>
 
-/** Whole disks that hold data; not loop devices, RAM disks, optical drives. */
+/** Whole disks that hold data; not loop devices, RAM disks or optical drives. */
 const DISK = /^(sd[a-z]+|nvme\d+n\d+|vd[a-z]+|xvd[a-z]+|mmcblk\d+)$/
 
-/** The disk that holds / is os0; the others that cannot be removed are ssd0, ssd1 ... by name. */
+/** The disk that holds / is os0; the other non-removable ones are ssd0, ssd1 ... by name. */
 export async function detectDisks(roots: MachineRoots, signal: AbortSignal): Promise<DiskNames> {
   const folder = join(roots.sys, 'block')
   const names: string[] = []
@@ -45,7 +45,7 @@ const SSD_IDS = DISK_IDS.filter((id) => id.startsWith('ssd'))
 async function systemDisk(roots: MachineRoots): Promise<string | undefined> {
   try {
     const { dev } = await stat('/')
-    // As the kernel packs a device number into 32 bits.
+    // The kernel's encoding of a device number in 32 bits.
     const major = (dev >> 8) & 0xfff
     const minor = (dev & 0xff) | ((dev >> 12) & 0xfff00)
     const path = await realpath(join(roots.sys, 'dev/block', `${major}:${minor}`))

@@ -6,12 +6,12 @@ import { type MachineRoots, readText } from './kernel-files.ts'
 export interface DiskIdentity {
   readonly name: string
   readonly isPresent: boolean
-  /** As the kernel knows them without asking the disk; empty when it does not. */
+  /** As known to the kernel without asking the disk; empty if unknown. */
   readonly model: string
   readonly serial: string
 }
 
-/** Which of the disks are in the machine. A disk that is not configured has no entry. */
+/** Which of the disks are present. A disk that is not configured has no entry. */
 export async function readDiskPresence(
   roots: MachineRoots,
   names: DiskNames,

@@ -23,7 +23,7 @@ export async function readSpace(path: string): Promise<Space> {
   }
 }
 
-/** Space of the file systems that hold these paths; one that cannot be asked is left out. */
+/** Space of the file systems that hold these paths; one that cannot be read is left out. */
 export async function readSpaces(
   paths: Readonly<Partial<Record<MountId, string | undefined>>>,
 ): Promise<ReadonlyMap<MountId, Space>> {

@@ -1,19 +1,19 @@
-/** Memory, processors and uptime from /proc, memory errors from /sys. */
+/** Memory, CPUs and uptime from /proc, memory errors from /sys. */
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type MachineRoots, readNumber, readText } from './kernel-files.ts'
 
-/** undefined = the kernel does not tell. */
+/** undefined = the kernel does not report it. */
 export interface HostReadings {
   readonly uptimeSeconds: number | undefined
   /** Names of /proc/meminfo -> bytes. */
   readonly memoryBytes: ReadonlyMap<string, number>
-  /** Read from disks since the start of the machine. */
+  /** Read from disks since the machine was booted. */
   readonly pageInBytes: number | undefined
   readonly openFiles: number | undefined
   readonly eccErrors: number | undefined
-  /** Percent of all processors since the reading before. */
+  /** Percentage over all CPUs since the previous reading. */
   readonly cpuLoadPct: number | undefined
 }
 
@@ -22,7 +22,7 @@ interface CpuTimes {
   readonly total: number
 }
 
-/** Each call tells the load since the last. */
+/** Each call returns the load since the last. */
 export function hostReader(roots: MachineRoots): (signal: AbortSignal) => Promise<HostReadings> {
   let before: CpuTimes | undefined
   return async (signal) => {
@@ -56,7 +56,7 @@ function parseMemory(text = ''): ReadonlyMap<string, number> {
   return new Map([...rows].map(([, name = '', kib]) => [name, Number(kib) * KIB]))
 }
 
-/** user nice system idle iowait irq softirq steal: guests are part of user. */
+/** user nice system idle iowait irq softirq steal: guests are included in user. */
 function parseCpu(text = ''): CpuTimes | undefined {
   const row = /^cpu +(.*)$/m.exec(text)?.[1]
   if (row === undefined) return undefined
@@ -75,7 +75,7 @@ function firstNumber(pattern: RegExp, text = ''): number | undefined {
   return digits === undefined ? undefined : Number(digits)
 }
 
-/** Corrected and uncorrected ones of all memory controllers; undefined without ECC. */
+/** Corrected and uncorrected errors of all memory controllers; undefined without ECC. */
 async function readEccErrors(roots: MachineRoots, signal: AbortSignal): Promise<number | undefined> {
   const folder = join(roots.sys, 'devices/system/edac/mc')
   const controllers = (await readdir(folder).catch(() => [])).filter((name) => /^mc\d+$/.test(name))

@@ -1,4 +1,4 @@
-/** Temperatures, fans and powers as the kernel's hwmon drivers show them. */
+/** Temperatures, fans and power readings from the kernel's hwmon drivers. */
 
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { type MachineRoots, readNumber, readText } from './kernel-files.ts'
 export interface HwmonInput {
   /** The driver, such as "coretemp". */
   readonly chip: string
-  /** What the driver calls the input, such as "Package id 0"; may be empty. */
+  /** The driver's name for the input, such as "Package id 0"; may be empty. */
   readonly label: string
   /** Degrees Celsius, revolutions per minute, or watts. */
   readonly value: number
@@ -26,7 +26,7 @@ const KINDS = {
   powers: { file: /^power\d+_(input|average)$/, unit: 1e-6 },
 } as const
 
-/** In the order of the kernel's numbers. Empty where there is no hwmon. */
+/** In the order of the kernel's numbers. Empty if there is no hwmon. */
 export async function readHwmon(roots: MachineRoots, signal: AbortSignal): Promise<HwmonReadings> {
   const root = join(roots.sys, 'class/hwmon')
   const chips = inNumericOrder(await namesIn(root))
@@ -70,7 +70,7 @@ function inNumericOrder(names: readonly string[]): readonly string[] {
   return names.toSorted((a, b) => a.localeCompare(b, 'en', { numeric: true }))
 }
 
-/** Whether each mains supply delivers, in the order of the kernel's names. Batteries are left out. */
+/** Whether each mains power supply is online, in the order of the kernel's names. Batteries are left out. */
 export async function readPowerSupplies(
   roots: MachineRoots,
   signal: AbortSignal,

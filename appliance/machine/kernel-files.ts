@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 
-/** The text of a small file of /proc or /sys without surrounding space; undefined when it is absent. */
+/** The text of a small file of /proc or /sys without surrounding whitespace, or undefined if it does not exist. */
 export async function readText(path: string, signal: AbortSignal): Promise<string | undefined> {
   try {
     return (await readFile(path, { encoding: 'utf8', signal })).trim()
@@ -10,14 +10,14 @@ export async function readText(path: string, signal: AbortSignal): Promise<strin
   }
 }
 
-/** A number in such a file; undefined when there is none. */
+/** A number in such a file, or undefined. */
 export async function readNumber(path: string, signal: AbortSignal): Promise<number | undefined> {
   const text = await readText(path, signal)
   const value = text === undefined || text === '' ? Number.NaN : Number(text)
   return Number.isFinite(value) ? value : undefined
 }
 
-/** Where the kernel shows the machine. Tests show another one. */
+/** Where the kernel's files about the machine are. Tests use other folders. */
 export interface MachineRoots {
   readonly proc: string
   readonly sys: string

@@ -14,16 +14,16 @@ export interface Link {
   readonly isUp: boolean
   /** 0 = down. Counted from when this program first saw it up. */
   readonly upSeconds: number
-  /** undefined when the interface has no speed, as a virtual one. */
+  /** undefined if the interface has no speed, such as a virtual one. */
   readonly speedMbps: number | undefined
-  /** The kernel's counters since the interface was made. */
+  /** The kernel's counters since the interface was created. */
   readonly packets: number | undefined
   readonly bytes: number | undefined
   readonly drops: number | undefined
   readonly errors: number | undefined
 }
 
-/** Reads the interfaces; an absent one has no entry. It remembers since when each is up. */
+/** Reads the interfaces; an absent one has no entry. Remembers since when each has been up. */
 export function linkReader(
   roots: MachineRoots,
   names: LinkNames,
@@ -55,7 +55,7 @@ async function readLink(
   )
   if (!exists) return undefined
   const [carrier, speed, packets, bytes, drops, errors] = await Promise.all([
-    // An interface that is switched off refuses to say: it has no link.
+    // An interface that is down returns an error: it has no link.
     readText(join(folder, 'carrier'), signal),
     readNumber(join(folder, 'speed'), signal),
     readNumber(join(folder, 'statistics/rx_packets'), signal),

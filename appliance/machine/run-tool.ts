@@ -3,8 +3,8 @@ import { execFile } from 'node:child_process'
 const OUTPUT_MAX = 1 << 20
 
 /**
- * What a program prints, whatever its exit status; undefined when it is not installed or was
- * stopped by the signal. Its input is empty and its messages are in English.
+ * The output of a program, whatever its exit status, or undefined if it is not installed or was stopped by the signal.
+ * Its input is empty and its messages are in English.
  */
 export function runTool(
   program: string,
@@ -25,5 +25,5 @@ export function runTool(
   })
 }
 
-/** Daemons are started with a short PATH; these programs lie in the administrators' folders. */
+/** Daemons are started with a short PATH; these programs are in the administrators' folders. */
 const TOOL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

@@ -1,4 +1,4 @@
-/** What disks say of their own health, by smartctl (Debian package smartmontools). */
+/** The disks' own health reports, from smartctl (Debian package smartmontools). */
 import { z } from 'zod'
 import { runTool } from './run-tool.ts'
 
@@ -24,7 +24,7 @@ const outputSchema = z.object({
     .optional(),
 })
 
-/** Attributes of ATA disks that count sectors gone bad: reallocated, pending, uncorrectable. */
+/** ATA attributes that count bad sectors: reallocated, pending, uncorrectable. */
 const BAD_SECTOR_ATTRIBUTES = new Set([5, 197, 198])
 
 /** By disk name; disks without SMART, or all without smartctl, are absent. */
@@ -42,7 +42,7 @@ export async function readSmart(
   return found
 }
 
-/** undefined when the text is not smartctl's answer for a disk with SMART. */
+/** Returns undefined if the text is not smartctl's output for a disk with SMART. */
 export function parseSmart(output: string): DiskHealth | undefined {
   try {
     const parsed = outputSchema.parse(JSON.parse(output))

@@ -4,8 +4,8 @@ import { stat } from 'node:fs/promises'
 const DIGITS = 16
 
 /**
- * Identity of the folder that holds a store: the same after a restart, a new address or a move of its disk, and another
- * one for another store. "" where the file system does not keep when a folder was made. Fails as stat does.
+ * Identity of the folder that holds a store: the same after a restart, a new address or a move of its disk, and
+ * different for another store. "" if the file system does not record creation times. Fails like stat.
  */
 export async function storeIdentity(store: string): Promise<string> {
   const { ino, birthtimeNs } = await stat(store, { bigint: true })

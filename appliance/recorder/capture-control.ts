@@ -22,15 +22,15 @@ export interface CaptureControlOptions {
   /** IANA name: the zone of the times in capture names. */
   readonly timeZone: string
   readonly nowNs: () => bigint
-  /** Another one after each start of the machine. */
+  /** Changes with each boot of the machine. */
   readonly bootId: string
   readonly events: EventSink
   readonly log: Log
-  /** Called when the record of the running capture has got a segment more. */
+  /** Called when the record of the running capture has gained a segment. */
   readonly onSegmentFinished: () => void
-  /** Fails with store-full while no packet may be taken. */
+  /** Fails with store-full while no packet may be accepted. */
   readonly checkRoom: () => void
-  /** Aborts when the recorder is told to end while open() is still under way. */
+  /** Aborts when the recorder is told to end while open() is still in progress. */
   readonly startSignal?: AbortSignal | undefined
   /** As CaptureReport.clockHold. */
   readonly clockHold: () => ClockHold
@@ -43,10 +43,9 @@ export interface CaptureStart {
 }
 
 /**
- * The capture of a device: at most one at a time, from start to stop, over restarts of the recorder.
- * Commands are carried out one after the other, in the order of their arrival. What is in the store
- * says what is wanted: a record in state "active" is a capture that goes on when the recorder comes
- * back, and is tried again until it does. Owned by the recorder.
+ * The capture of a device: at most one at a time, from start to stop, across restarts of the recorder. Commands are
+ * executed one after another, in order of arrival. The store holds the desired state: a record in state "active" is a
+ * capture that is resumed when the recorder comes back, with retries until that succeeds. Owned by the recorder.
  */
 export class CaptureControl implements AsyncDisposable {
   readonly #writer: StoreWriter
@@ -54,7 +53,7 @@ export class CaptureControl implements AsyncDisposable {
   readonly #state: CaptureProcessState
   readonly #turn = new FairLimit({ places: 1 })
   #recording: Recording | undefined
-  /** An active capture of an earlier recorder that does not go on yet. */
+  /** An active capture of an earlier recorder that has not been resumed yet. */
   #left: StoredCapture | undefined
   /** Why the running capture is being suspended, until that is done. */
   #noRoom: unknown
@@ -65,7 +64,7 @@ export class CaptureControl implements AsyncDisposable {
     this.#state = new CaptureProcessState(options)
   }
 
-  /** Goes on with the capture that the store says is active, unless it is of a row whose time is over. */
+  /** Resumes the capture that is active according to the store, unless it belongs to a row whose time is over. */
   static async open(writer: StoreWriter, options: CaptureControlOptions): Promise<CaptureControl> {
     const control = new CaptureControl(writer, options)
     const [newest, ...older] = await writer.activeCaptures()
@@ -80,17 +79,17 @@ export class CaptureControl implements AsyncDisposable {
     return control
   }
 
-  /** An active capture of an earlier recorder does not go on yet: resume() may be tried again. */
+  /** Whether an active capture of an earlier recorder has not been resumed yet; resume() may be retried. */
   get isWaitingToResume(): boolean {
     return this.#left !== undefined
   }
 
-  /** The capture that packets go into; undefined when there is none. */
+  /** The capture that packets are written to, or undefined. */
   get recording(): Recording | undefined {
     return this.#recording
   }
 
-  /** Full name of the capture that is recorded, or is to go on; "" = none. */
+  /** Full name of the capture that is being recorded, or is to be resumed; "" = none. */
   get name(): string {
     return this.#recording?.capture.name ?? this.#left?.name ?? ''
   }
@@ -101,8 +100,8 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /**
-   * Fails with bad-parameter, capture-running, capture-unavailable, store-full; or as the store says:
-   * the state is then "error", nothing is left of the capture, and a further start may try again.
+   * Fails with bad-parameter, capture-running, capture-unavailable, store-full; or with an error of the store: the
+   * state is then "error", nothing is left of the capture, and start may be retried.
    */
   async start(start: CaptureStart, signal: AbortSignal): Promise<CaptureReport> {
     checkBaseName(start.baseName)
@@ -124,9 +123,9 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /**
-   * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row then
-   * rests until its next start. Or fails as store and driver say: the state is then "error". That of a
-   * start that failed is "idle" again.
+   * Fails with capture-not-running, and with capture-scheduled unless `stopsScheduled`: the row is then skipped until
+   * its next start. Or fails like store and driver: the state is then "error". If a start had failed, the state
+   * becomes "idle" again.
    */
   async stop(stopsScheduled: boolean, signal: AbortSignal): Promise<StoppedCapture> {
     using _turn = await this.#turn.acquire(signal)
@@ -136,20 +135,20 @@ export class CaptureControl implements AsyncDisposable {
     return await this.#stop()
   }
 
-  /** The row that started the capture has come to its end. */
+  /** Called when the row that started the capture has ended. */
   async endRun(signal: AbortSignal): Promise<void> {
     using _turn = await this.#turn.acquire(signal)
     if (this.scheduleName !== '') await this.#stop()
   }
 
-  /** Nothing shall run any more: a start that failed is no error then. */
+  /** Nothing should run any more, so a start that failed is no longer an error. */
   rest(): void {
     if (this.name === '' && this.#state.state === 'error') this.#state.enter('idle', '')
   }
 
   /**
-   * Packets go into a new capture from one moment on; none is lost or in both. A failure leaves the
-   * old one running. Fails with capture-not-running; or as store and driver say.
+   * Packets are written to a new capture from one moment on; none is lost or in both. On failure the old one
+   * continues. Fails with capture-not-running; or like store and driver.
    */
   async roll(next: CaptureStart, signal: AbortSignal): Promise<void> {
     using _turn = await this.#turn.acquire(signal)
@@ -166,7 +165,7 @@ export class CaptureControl implements AsyncDisposable {
     }
   }
 
-  /** Tries to go on with the active capture of an earlier recorder. Never rejects: the state is "error" then. */
+  /** Tries to resume the active capture of an earlier recorder. Never rejects: the state is then "error". */
   async resume(): Promise<void> {
     using _turn = await this.#turn.acquire(UNTIL_DONE)
     const record = this.#left
@@ -190,8 +189,8 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   /**
-   * Takes no packets any more once there is no room for them: the state is "error" until resume() finds some. What
-   * failed is done by the next call, also if there is room again: the driver may have ended already.
+   * Accepts no more packets if there is no room for them: the state is "error" until resume() finds some. A failed
+   * step is repeated by the next call, even if there is room again, because the driver may have ended already.
    */
   async suspendWithoutRoom(): Promise<void> {
     this.#noRoom ??= this.#roomProblem()
@@ -201,10 +200,10 @@ export class CaptureControl implements AsyncDisposable {
     this.#noRoom = undefined
   }
 
-  /** Several times a second; `monotonicMs` is of a clock that never steps. */
+  /** Called several times a second; `monotonicMs` is from a clock that never steps. */
   async upkeep(monotonicMs: number): Promise<void> {
     this.#recording?.observe(monotonicMs)
-    // Whoever has the turn changes the capture: the next time is soon.
+    // If another call is changing the capture, the next upkeep is soon enough.
     using turn = this.#turn.tryAcquire()
     if (turn === undefined || this.#recording === undefined) return
     if (await this.#recording.takeSegments(monotonicMs)) this.#options.onSegmentFinished()
@@ -229,7 +228,7 @@ export class CaptureControl implements AsyncDisposable {
     }
   }
 
-  /** Ends the recording but not the capture: the next recorder goes on with it. */
+  /** Ends the recording but not the capture: the next recorder resumes it. */
   async [Symbol.asyncDispose](): Promise<void> {
     using _turn = await this.#turn.acquire(AbortSignal.timeout(DISPOSE_LIMIT_MS))
     await this.#saveRecording()
@@ -246,7 +245,7 @@ export class CaptureControl implements AsyncDisposable {
   }
 
   async #suspend({ capture }: Recording, reason: unknown): Promise<void> {
-    // Before it ends, which takes as long as the disk does.
+    // Before the recording ends, which takes as long as the disk needs.
     this.#state.fail('error', reason, capture.name)
     await this.#saveRecording()
     this.#left = await this.#writer.captureOf(capture.name)
@@ -286,7 +285,7 @@ export class CaptureControl implements AsyncDisposable {
     }
   }
 
-  /** What failed can be tried again. */
+  /** A failed step can be retried. */
   async #close(): Promise<StoppedCapture> {
     const ended = await this.#recording?.end()
     const stopped = ended
@@ -297,7 +296,7 @@ export class CaptureControl implements AsyncDisposable {
     return stopped
   }
 
-  /** Packets go into the new capture already, so that a failure here must not disturb it. */
+  /** Packets are written to the new capture already, so a failure here must not affect it. */
   async #closeRolled({ capture, streams, drops }: EndedRecording): Promise<void> {
     const { events, nowNs } = this.#options
     try {
@@ -325,7 +324,7 @@ const UNTIL_DONE = new AbortController().signal
 const NO_DROPS = { ring: 0n, disk: 0n }
 const NO_COUNTS = CaptureTally.start(new Map(), undefined).countsOf(noPortDriver.counts(), NO_RATES)
 
-/** Of a recorder that has not opened its capture yet. */
+/** The report of a recorder that has not opened its capture yet. */
 export const STARTING_REPORT: CaptureReport = {
   state: 'starting',
   name: '',
@@ -340,7 +339,7 @@ export const STARTING_REPORT: CaptureReport = {
   clockHold: '',
 }
 
-/** Commands that have begun are let finish; a driver that hangs must not keep the recorder alive. */
+/** Commands that have begun are allowed to finish; a driver that hangs must not keep the recorder running. */
 const DISPOSE_LIMIT_MS = 10_000
 
 function captureRunning(name: string): CapfleetError {

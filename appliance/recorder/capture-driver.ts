@@ -4,35 +4,40 @@ import type { LiveCounts } from '../../native/live-capture.ts'
 export interface CaptureTarget {
   /** Full name of the capture. */
   readonly name: string
-  /** Its folder; the driver writes cap<port>/ in it and nothing else. */
+  /** Its folder; the driver only writes cap<port>/ in it. */
   readonly folder: string
   /** By port, the highest number that a segment of the capture has had. */
   readonly lastNumbers: ReadonlyMap<number, number>
 }
 
 /**
- * What puts packets of the capture ports into a capture's folder. Used by one CaptureControl, one
- * capture at a time. A capture that has begun goes on whatever happens to disk and ports: drops and
- * errors are counted.
+ * Writes packets of the capture ports to a capture's folder. Used by one CaptureControl, for one capture at a time. A
+ * started capture continues whatever happens to disk and ports: drops and errors are counted.
  */
 export interface CaptureDriver {
   /** Capture ports that it reads; none = every capture stays empty. */
   readonly ports: readonly number[]
-  /** Begins to capture, behind the segments that are there. Fails with capture-unavailable. */
+  /** Starts to capture, after the existing segments. Fails with capture-unavailable. */
   start(target: CaptureTarget): Promise<void>
-  /** Packets go to another capture from one moment on. Segments of the one before that takeFinished() did not return, on the disk. */
+  /**
+   * Packets are written to another capture from one moment on. Returns segments of the previous one that
+   * takeFinished() has not returned, flushed to disk.
+   */
   roll(target: CaptureTarget): Promise<readonly StreamSummary[]>
-  /** Ends the capture: everything is on the disk then. Returns segments as roll() does. May be called again, and answers the same. */
+  /**
+   * Ends the capture, with everything flushed to disk. Returns segments like roll(). May be called again, with the
+   * same result.
+   */
   stop(): Promise<readonly StreamSummary[]>
-  /** Segments of the running capture that have finished since the last call, and maybe earlier ones again. */
+  /** Segments of the running capture that have finished since the last call, possibly including earlier ones. */
   takeFinished(): readonly StreamSummary[]
   /** Since start(), rolls included. */
   counts(): LiveCounts
 }
 
 /**
- * The driver of a device without capture ports. A capture can be started and stopped, as with a
- * cable that is not plugged in, and stays empty; answers and records say so.
+ * The driver of a device without capture ports. A capture can be started and stopped, as when no cable is plugged in,
+ * and stays empty; answers and records say so.
  */
 export const noPortDriver: CaptureDriver = {
   ports: [],

@@ -1,4 +1,4 @@
-/** Folders of captures: made whole under a hidden name, so that a capture appears by one rename. */
+/** Folders of captures: created completely under a hidden name, so that a capture appears by one rename. */
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,14 +8,14 @@ import type { CaptureRecord } from '../store/capture-record.ts'
 import { CAPTURE_RECORD_NAME, HIDDEN_PREFIX, type StorePaths } from '../store/store-paths.ts'
 import { HeldCapture } from './held-capture.ts'
 
-/** Makes the capture appear, whole, with its record. False when the name is taken. */
+/** Makes the capture appear complete with its record. Returns false if the name is taken. */
 export async function makeCaptureFolder(paths: StorePaths, record: CaptureRecord): Promise<boolean> {
   const hidden = join(paths.captures, `${HIDDEN_PREFIX}recording-${randomUUID()}`)
   await mkdir(hidden, { mode: 0o750 })
   try {
     await HeldCapture.create(hidden, record)
     await syncTree(hidden)
-    // A folder replaces no folder that has files; every capture has its record.
+    // A folder cannot replace one that contains files, and every capture has its record.
     await rename(hidden, join(paths.captures, record.name))
   } catch (error) {
     await rm(hidden, { recursive: true, force: true })
@@ -31,12 +31,12 @@ export async function captureNames(paths: StorePaths): Promise<readonly string[]
   return (await readdir(paths.captures)).filter((name) => !name.startsWith(HIDDEN_PREFIX))
 }
 
-/** Records that are read before others may have the thread. */
+/** Number of records that are read before yielding to other work. */
 const READS_AT_ONCE = 64
 
 /**
- * Names of the captures that may be active: those whose record does not say plainly that they are closed. A look at the
- * text is enough to leave out the thousands that are, so that a recorder takes packets before it has read its store.
+ * Names of captures that may be active: those whose record does not clearly say that they are closed. Searching the
+ * text suffices to exclude thousands of closed ones, so a recorder accepts packets before it has read its store.
  */
 export async function maybeActive(paths: StorePaths): Promise<readonly string[]> {
   const names = await captureNames(paths)

@@ -23,14 +23,14 @@ export interface CaptureKeeperOptions {
 }
 
 const TICK_MS = 250
-/** A capture that cannot begin, go on or roll is tried again after so long. */
+/** A capture that cannot be started, resumed or rolled is retried after this time. */
 const RETRY_MS = 3_000
 const NANOS_PER_MS = 1_000_000n
 const SECOND_MS = 1_000
 
 /**
- * Keeps the capture as schedule and rolls say it should be, by looking at the clock again and again:
- * so it follows a clock that is set, and begins in the middle of a run.
+ * Keeps the capture as schedule and rolls require, by polling the clock: so it follows a clock that is set, and starts
+ * in the middle of a run.
  */
 export class CaptureKeeper implements AsyncDisposable {
   readonly #options: CaptureKeeperOptions
@@ -38,7 +38,7 @@ export class CaptureKeeper implements AsyncDisposable {
   #timer: NodeJS.Timeout | undefined
   #ticking: Promise<void> = Promise.resolve()
   #retryAtMs = Number.NEGATIVE_INFINITY
-  /** When the capture that runs is to be rolled. */
+  /** When the running capture is to be rolled. */
   #rolling: { readonly capture: RecordedCapture; readonly clock: RollClock } | undefined
   /** Row of the schedule that could not start its capture. */
   #failedRow: string | undefined
@@ -49,12 +49,12 @@ export class CaptureKeeper implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Looks after the capture until dispose. */
+  /** Maintains the capture until disposed. */
   begin(): void {
     this.#ticking = this.tick().finally(() => this.#scheduleTick())
   }
 
-  /** What is due now is done when it resolves. Never rejects. One call at a time. */
+  /** What is due now is done when this resolves. Never rejects. One call at a time. */
   async tick(): Promise<void> {
     const { control, monotonicMs, log } = this.#options
     await control.upkeep(monotonicMs()).then(
@@ -65,13 +65,13 @@ export class CaptureKeeper implements AsyncDisposable {
     try {
       await this.#act()
     } catch (err) {
-      // The control has told what fails; here it only has to be tried again.
+      // The control has reported the failure; here it only has to be retried.
       this.#retryAtMs = monotonicMs() + RETRY_MS
       log.debug('capture.retry', { err })
     }
   }
 
-  /** Ends a tick that is under way first. */
+  /** Waits for the end of a tick in progress first. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end.abort(new Error('the recorder is shutting down'))
     clearTimeout(this.#timer)
@@ -81,7 +81,7 @@ export class CaptureKeeper implements AsyncDisposable {
 
   #scheduleTick(): void {
     if (this.#end.signal.aborted) return
-    // Rows change at whole seconds: one tick is just behind each.
+    // Rows change at whole seconds: one tick comes just after each.
     const toSecondMs = SECOND_MS - (this.#nowMs() % SECOND_MS)
     this.#timer = setTimeout(() => this.begin(), Math.min(TICK_MS, toSecondMs))
   }
@@ -110,7 +110,7 @@ export class CaptureKeeper implements AsyncDisposable {
     this.#failedRow = undefined
   }
 
-  /** The row is over, and nobody waits for its capture any more. */
+  /** The row is over, and its capture is no longer wanted. */
   #forgetFailure(): void {
     this.#options.control.rest()
     this.#failedRow = undefined
@@ -144,8 +144,8 @@ export class CaptureKeeper implements AsyncDisposable {
   }
 
   /**
-   * The clock that dated the capture may be wrong now, or have been wrong then: both times say how old it is, and the
-   * one that is wrong says more, or less than nothing.
+   * The clock that dated the capture may be wrong now, or have been wrong then. Both clocks give an age, and the wrong
+   * one gives a larger or negative one.
    */
   #ageMs({ startNs }: RecordedCapture, nowMs: number): number {
     const startMs = Number(startNs / NANOS_PER_MS)
@@ -159,7 +159,7 @@ export class CaptureKeeper implements AsyncDisposable {
     return this.#options.control.roll(next, this.#end.signal)
   }
 
-  /** A row whose time has come takes over when the capture that was started by command is stopped. */
+  /** A row that is due takes over when the capture that was started by command is stopped. */
   #tellWaiting(row: string): void {
     if (row !== '' && row !== this.#waitingRow) {
       this.#options.events.append('schedule-waiting', { schedule: row, name: this.#options.control.name })
@@ -167,7 +167,7 @@ export class CaptureKeeper implements AsyncDisposable {
     this.#waitingRow = row
   }
 
-  /** A disk that is full for hours is one line, not one a second. */
+  /** A disk that is full for hours is logged once, not every second. */
   #noteUpkeep(error: unknown): void {
     const problem = error === undefined ? '' : String(error)
     const { control, log } = this.#options

@@ -3,7 +3,7 @@ import type { LiveCounts } from '../../native/live-capture.ts'
 export interface Rates {
   readonly bitsPerSecond: number
   readonly packetsPerSecond: number
-  /** Packets for which the disk was too slow. */
+  /** Packets dropped because the disk was too slow. */
   readonly diskDropsPerSecond: number
 }
 
@@ -19,16 +19,16 @@ const NOTHING = { packets: 0n, bytes: 0n, diskDrops: 0n }
 export const NO_RATES: Rates = { bitsPerSecond: 0, packetsPerSecond: 0, diskDropsPerSecond: 0 }
 
 /**
- * How much is captured on all ports together, over the last 5 s or a little more: what the
- * disk has taken, without what filters of ports drop.
+ * The capture rate of all ports together, over the last 5 s or slightly more: what was written to disk, without what
+ * the ports' filters drop.
  */
 export class CaptureRates {
-  /** Ascending; the first one is older than the period as soon as there is one. */
+  /** Ascending; the first is older than the period as soon as there is such a sample. */
   #samples: readonly Sample[] = []
 
-  /** Several times a second; `atMs` is of a clock that never steps. */
+  /** Called several times a second; `atMs` is from a clock that never steps. */
   sample(counts: LiveCounts, atMs: number): void {
-    // A driver counts from 0 on.
+    // A driver starts counting at 0.
     const before = this.#samples.length > 0 ? this.#samples : [{ ...NOTHING, atMs: atMs - PERIOD_MS }]
     const samples = [...before, sampleOf(counts, atMs)]
     const first = samples.findLastIndex((sample) => sample.atMs <= atMs - PERIOD_MS)
@@ -38,7 +38,7 @@ export class CaptureRates {
   get perSecond(): Rates {
     const [before, now] = [this.#samples.at(0), this.#samples.at(-1)]
     if (before === undefined || now === undefined) return NO_RATES
-    // A short time after the start would make much of little.
+    // A short time after the start would exaggerate the rate.
     const seconds = Math.max(PERIOD_MS, now.atMs - before.atMs) / 1_000
     return {
       bitsPerSecond: (Number(now.bytes - before.bytes) * 8) / seconds,

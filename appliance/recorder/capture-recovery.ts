@@ -1,4 +1,4 @@
-/** What a recorder that ended in the middle of a capture has left: made whole before anything is added. */
+/** Repairs what a recorder that ended in the middle of a capture has left, before anything is added. */
 import type { StreamSummary } from '../../native/import-capture-files.ts'
 import { recoverStream } from '../../native/live-capture.ts'
 import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
@@ -11,14 +11,14 @@ import { finishedEntries, type StoreWriter } from './store-writer.ts'
 
 export interface RecoveryParts {
   readonly writer: StoreWriter
-  /** Another one after each start of the machine. What was written before the last start may never have reached the disk. */
+  /** Changes with each boot of the machine. Data written before the last boot may never have reached the disk. */
   readonly bootId: string
   readonly events: EventSink
   /** Ends the recovery between two ports, with its reason; it can be repeated. */
   readonly startSignal?: AbortSignal | undefined
 }
 
-/** The capture, with what its ports hold after the segments that its log names. May be called again after a failure. */
+/** The capture, with what its ports hold after the segments in its log. May be repeated after a failure. */
 export async function recoverCapture(parts: RecoveryParts, capture: StoredCapture): Promise<RecordedCapture> {
   const { writer, bootId, events, startSignal } = parts
   const { name, table } = capture
@@ -47,15 +47,15 @@ export async function recoverCapture(parts: RecoveryParts, capture: StoredCaptur
   return adopted
 }
 
-/** Which of the segments have lost packets is not known here: all of the port are marked. */
+/** It is not known here which of the segments have lost packets, so all of the port are marked. */
 function entriesOf(stream: StreamSummary, isDamaged: boolean): readonly LogEntry[] {
   const flags = isDamaged ? SegmentFlag.damaged : 0
   return finishedEntries([stream]).map((entry) => ({ ...entry, flags: entry.flags | flags }))
 }
 
 /**
- * As recoverCapture, but one that is damaged is closed as its log has it, and `replace` makes the
- * capture that goes on: what comes is worth more than the name.
+ * Like recoverCapture, but a damaged capture is closed according to its log, and `replace` creates the capture that
+ * continues: new packets are worth more than the name.
  */
 export async function recoverOrReplace(
   parts: RecoveryParts,

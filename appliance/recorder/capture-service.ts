@@ -30,7 +30,7 @@ export interface CaptureServiceOptions {
   readonly startSignal?: AbortSignal | undefined
 }
 
-/** The capture of a device, kept as commands, schedule and rolls want it, until dispose. */
+/** The capture of a device, kept in the state required by commands, schedule and rolls, until disposed. */
 export class CaptureService implements AsyncDisposable {
   readonly control: CaptureControl
   readonly #owned: AsyncDisposableStack
@@ -40,7 +40,7 @@ export class CaptureService implements AsyncDisposable {
     this.#owned = owned
   }
 
-  /** What should run does, or is tried again and again. Fails with bad-config for a filter that does not compile. */
+  /** Everything that should run does, or is being retried. Fails with bad-config for a filter that does not compile. */
   static async open(writer: StoreWriter, options: CaptureServiceOptions): Promise<CaptureService> {
     await using owned = new AsyncDisposableStack()
     const { config, scheduleNs, nowNs = clockNs } = options

@@ -7,12 +7,12 @@ export interface CaptureProcessStateOptions {
   readonly log: Log
 }
 
-/** The state of the capture process, and what was said of its failures. */
+/** The state of the capture process, and its reported failures. */
 export class CaptureProcessState {
   readonly #options: CaptureProcessStateOptions
   #state: CaptureState = 'idle'
   #message = ''
-  /** The failure that was told last. */
+  /** The last failure that was reported. */
   #told = ''
 
   constructor(options: CaptureProcessStateOptions) {
@@ -23,7 +23,7 @@ export class CaptureProcessState {
     return this.#state
   }
 
-  /** Why it is as it is; "" = all is well. */
+  /** The reason for the state; "" = all is well. */
   get message(): string {
     return this.#message
   }
@@ -40,7 +40,7 @@ export class CaptureProcessState {
     this.#message = this.tell(error, name)
   }
 
-  /** By an event, unless it is what was told last: a capture that cannot begin is tried for ever. */
+  /** Reports it by an event, unless it was the last one reported: a capture that cannot start is retried forever. */
   tell(error: unknown, name: string): string {
     const message = error instanceof Error ? error.message : String(error)
     if (message !== this.#told) {

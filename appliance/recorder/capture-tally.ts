@@ -15,12 +15,12 @@ const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
 const NO_LOSSES: Losses = { ringDrops: 0n, diskDrops: 0n, filteredPackets: 0n, fcsErrors: 0n }
 
 /**
- * The figures of one capture. A driver counts from its start on, over rolls; a capture may have
- * begun under an earlier recorder, or behind a roll. What is added to the driver's counts makes up
- * for both. Exact, because the streams of a capture that has ended are.
+ * The figures of one capture. A driver counts from its start, across rolls; a capture may have begun under an earlier
+ * recorder, or after a roll. The numbers added to the driver's counts compensate for both. Exact, because the streams
+ * of an ended capture are.
  */
 export class CaptureTally {
-  /** Added to what the driver has stored, by port; below 0 behind a roll. */
+  /** Added to what the driver has stored, by port; negative after a roll. */
   readonly #stored: ReadonlyMap<number, PortTotals>
   readonly #lost: Losses
 
@@ -29,13 +29,13 @@ export class CaptureTally {
     this.#lost = lost
   }
 
-  /** The tally of a driver that starts now, behind what is there. */
+  /** The tally for a driver that starts now, after the existing segments. */
   static start(held: ReadonlyMap<number, PortTotals>, drops: Drops | undefined): CaptureTally {
     const lost = { ...NO_LOSSES, ringDrops: drops?.ring ?? 0n, diskDrops: drops?.disk ?? 0n }
     return new CaptureTally(new Map(held), lost)
   }
 
-  /** The tally of the next capture, when this one has ended with these totals and `counts` are the driver's. */
+  /** The tally of the next capture, given the totals of this one at its end and the driver's `counts`. */
   afterRoll(ended: ReadonlyMap<number, PortTotals>, counts: LiveCounts): CaptureTally {
     const stored = new Map<number, PortTotals>()
     for (const { port } of counts.ports) {
@@ -100,7 +100,7 @@ function lossesOf({ ports }: LiveCounts): Losses {
   )
 }
 
-/** A count that is read while a roll is under way may be from before it. */
+/** A count that is read during a roll may be from before it. */
 function atLeastZero(count: bigint): bigint {
   return count > 0n ? count : 0n
 }

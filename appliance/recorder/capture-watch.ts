@@ -1,11 +1,11 @@
 import type { LiveCounts } from '../../native/live-capture.ts'
 import type { EventSink } from '../events/event-log.ts'
 
-/** An error of the disk is over when none was seen for so long. */
+/** A disk error counts as over if none was seen for this long. */
 const DISK_QUIET_MS = 3_000
 const DOWN = 'captures nothing: its interface is down, has no carrier or is missing'
 
-/** Reports by events what a running capture loses, ports that are down and disks that fail, and when they work again. */
+/** Reports losses of a running capture, ports that are down and failing disks as events, and when they work again. */
 export class CaptureWatch {
   readonly #events: EventSink
   #seen: LiveCounts | undefined
@@ -18,14 +18,14 @@ export class CaptureWatch {
     this.#events = events
   }
 
-  /** What goes wrong with the disk or the ports now; "" = nothing. */
+  /** The current problem with the disk or the ports; "" = none. */
   get problem(): string {
     const disk = this.#lastErrorMs === undefined ? [] : [`disk error: ${this.#seen?.diskMessage ?? ''}`]
     const ports = [...this.#down].map((port) => `cap${port} ${DOWN}`)
     return [...disk, ...ports].join('; ')
   }
 
-  /** Every second or so; `atMs` is of a clock that never steps. */
+  /** Called about every second; `atMs` is from a clock that never steps. */
   observe(name: string, counts: LiveCounts, atMs: number): void {
     const before = this.#seen
     this.#seen = counts

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** Then it begins again: readers look at every capture once. */
+/** At this size it is restarted, and readers check every capture once. */
 const JOURNAL_BYTES_MAX = 262_144
 
 /**
- * Tells readers of the store which captures have changed (appliance/store/change-journal.ts). It belongs to the recorder, and never
- * fails a change that has been made: when the disk takes no line, the journal begins again, which says that anything may
- * have changed.
+ * Tells readers of the store which captures have changed (appliance/store/change-journal.ts). Belongs to the recorder,
+ * and never fails a change that has been made: if a line cannot be written, the journal is restarted, which means that
+ * anything may have changed.
  */
 export class ChangeJournalWriter implements AsyncDisposable {
   readonly #file: FileHandle
@@ -17,14 +17,14 @@ export class ChangeJournalWriter implements AsyncDisposable {
     this.#file = file
   }
 
-  /** Begins a new journal. Fails with what opening the file fails with. */
+  /** Starts a new journal. Fails with the error of opening the file. */
   static async open(path: string): Promise<ChangeJournalWriter> {
     const journal = new ChangeJournalWriter(await open(path, 'w', 0o640))
     await journal.#begin()
     return journal
   }
 
-  /** To be called when the change can be read. */
+  /** Call it when the change is readable. */
   async note(name: string): Promise<void> {
     const line = Buffer.from(`${name}\n`)
     try {
@@ -42,7 +42,7 @@ export class ChangeJournalWriter implements AsyncDisposable {
     await this.#file.close()
   }
 
-  /** An empty file says as much as a new generation: any capture may have changed. */
+  /** An empty file means the same as a new generation: any capture may have changed. */
   async #begin(): Promise<void> {
     this.#length = 0
     await this.#file.truncate(0)

@@ -2,7 +2,7 @@ import type { EventSink } from '../events/event-log.ts'
 
 /** Two clocks of the machine, in nanoseconds. */
 export interface Clocks {
-  /** CLOCK_REALTIME: what packets are stamped with. May step. */
+  /** CLOCK_REALTIME, which stamps packets. May step. */
   realtimeNs(): bigint
   /** CLOCK_MONOTONIC: runs at the same rate, never steps. */
   monotonicNs(): bigint
@@ -14,15 +14,15 @@ export interface ClockWatchOptions {
 }
 
 const INTERVAL_MS = 1_000
-/** Above what reading two clocks one after the other can pretend. */
+/** More than the apparent difference from reading the two clocks one after another. */
 const STEP_MIN_NS = 1_000_000n
-/** A reading during which the process had to wait longer says nothing. */
+/** A reading during which the process was suspended for longer is useless. */
 const READING_MAX_NS = 200_000n
 const READINGS = 10
 
 /**
- * Tells when the clock that stamps packets is set, forward or back: their times then jump too. A
- * clock that is only corrected in its rate is no step, because both clocks run at the same rate.
+ * Detects when the clock that stamps packets is set, forward or back, which makes their times jump. Correcting only
+ * its rate is not a step, because both clocks run at the same rate.
  */
 export class ClockWatch implements Disposable {
   readonly #options: ClockWatchOptions
@@ -57,7 +57,7 @@ export class ClockWatch implements Disposable {
     clearInterval(this.#timer)
   }
 
-  /** How far the clock is ahead of the monotonic one; undefined when the machine is too busy to tell. */
+  /** How far the clock is ahead of the monotonic one, or undefined if the machine is too busy to measure it. */
   #readOffset(): bigint | undefined {
     const { clocks } = this.#options
     for (let i = 0; i < READINGS; i++) {

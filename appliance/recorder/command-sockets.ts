@@ -2,12 +2,12 @@
  * The sockets on which the recorder takes commands. The mode of each decides who may connect, and so what a client may
  * command. This is the boundary between the recorder and everything else on the machine:
  *
- * - The group of the store (recorder.sock) has the appliance, which strangers reach over the network. It starts and stops
- *   captures and deletes them, because its API does. If the appliance is taken over, the attacker can delete every capture
+ * - The group of the store (recorder.sock) includes the appliance, which is reachable over the network. It starts, stops
+ *   and deletes captures, because its API does. If the appliance is compromised, the attacker can delete every capture
  *   of the store.
- * - The owner (recorder-owner.sock: the user of the recorder, and root) may also import. The recorder opens the files with
- *   its own rights, so only users who have these rights anyway may name them. Any other client could read capture files
- *   that are not meant for it.
+ * - The owner (recorder-owner.sock: the user of the recorder, and root) may also import. The recorder opens the files
+ *   with its own rights, so only users who have these rights anyway may name them. Any other client could use it to
+ *   read capture files that it has no access to.
  */
 import { once } from 'node:events'
 import { chmodSync, rmSync } from 'node:fs'
@@ -23,7 +23,7 @@ export type CommandRights = 'group' | 'owner'
 
 export interface CommandSocketsOptions {
   readonly storePath: string
-  /** Gives up space when the disk is too full for a socket. */
+  /** Releases space if the disk is too full for a socket. */
   readonly reserve: StoreReserve
   readonly log: Log
   readonly onConnection: (socket: Socket, rights: CommandRights) => void
@@ -37,8 +37,8 @@ const SOCKETS = [
 const RETRY_MS = 1_000
 
 /**
- * Takes connections until dispose; the running ones are ended by their owner. If the disk is too full for a socket, this is
- * retried until there is room: the capture has to run in the meantime, and retention makes the room.
+ * Accepts connections until disposed; their owner ends the running ones. If the disk is too full for a socket, this is
+ * retried until there is room: the capture must run in the meantime, and retention makes the room.
  */
 export async function openCommandSockets({
   storePath,

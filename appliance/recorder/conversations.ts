@@ -31,15 +31,15 @@ export interface ConversationParts {
   readonly log: Log
 }
 
-/** What most commands need, and takes a while at the start of the recorder. */
+/** Parts that most commands need, and that take a while to open when the recorder starts. */
 export interface OpenedParts {
-  /** undefined: this recorder starts and stops no capture. */
+  /** undefined: this recorder does not start or stop captures. */
   readonly capture: CaptureControl | undefined
   /** undefined: this recorder removes nothing to make room. */
   readonly retention: Retention | undefined
 }
 
-/** The commands over the recorder's socket that are being carried out. Until open() most of them wait. */
+/** The commands in progress on the recorder's socket. Until open() is called most of them wait. */
 export class Conversations implements AsyncDisposable {
   readonly #writer: StoreWriter
   readonly #clock: RecorderClock
@@ -58,7 +58,7 @@ export class Conversations implements AsyncDisposable {
     this.#log = log
   }
 
-  /** Lets the commands that wait continue. */
+  /** Lets waiting commands continue. */
   open(parts: OpenedParts): void {
     this.#opened = parts
     this.#opening.resolve()
@@ -84,7 +84,7 @@ export class Conversations implements AsyncDisposable {
     )
     const line = await firstLine(socket)
     if (line === undefined) return
-    // Reading on is how the end of the connection is noticed.
+    // The end of the connection is only noticed while reading.
     socket.resume()
     const send = (answer: Record<string, unknown>): void => {
       if (socket.writable) socket.write(`${toJson(answer)}\n`)
@@ -93,7 +93,7 @@ export class Conversations implements AsyncDisposable {
       const request = parseRequest(line)
       refuseWithoutRights(request, rights)
       const result = await this.#execute(request, gone.signal, send)
-      // The state of the capture is asked for every second.
+      // The state of the capture is requested every second.
       const level = request.command === 'capture-report' ? 'debug' : 'info'
       this.#log[level]('recorder.command', { command: request.command, name: nameOf(request) })
       send({ result })
@@ -173,7 +173,7 @@ export class Conversations implements AsyncDisposable {
         },
       )
     } finally {
-      // What a failed import has left free, a capture may be waiting for.
+      // A capture may be waiting for the space that a failed import has freed.
       this.#retention?.check()
     }
   }
@@ -214,7 +214,7 @@ export class Conversations implements AsyncDisposable {
       })
     }
     const deleted = await this.#writer.deleteCapture(name)
-    // Whoever starts a capture next shall find the room.
+    // The next capture to start should find the room.
     await this.#retention?.makeRoom(0n)
     return deleted
   }
@@ -228,7 +228,7 @@ export class Conversations implements AsyncDisposable {
   }
 }
 
-/** undefined when the client says nothing. */
+/** Returns undefined if the client sends nothing. */
 async function firstLine(socket: Socket): Promise<string | undefined> {
   for await (const line of readLines(socket)) return line
   return undefined
@@ -242,7 +242,7 @@ function parseRequest(line: string): RecorderRequest {
   }
 }
 
-/** Only `import` needs more rights than those of the group; command-sockets.ts says why. */
+/** Only `import` requires more rights than those of the group; command-sockets.ts explains why. */
 function refuseWithoutRights(request: RecorderRequest, rights: CommandRights): void {
   if (request.command !== 'import' || rights === 'owner') return
   throw new CapfleetError(
@@ -252,7 +252,7 @@ function refuseWithoutRights(request: RecorderRequest, rights: CommandRights): v
   )
 }
 
-/** Bytes of all files together; one that is not there takes nothing. */
+/** Total bytes of all files; a missing one counts as empty. */
 async function sizeOf(files: readonly string[]): Promise<bigint> {
   const found = await Promise.all(files.map((file) => stat(file, { bigint: true }).catch(() => undefined)))
   return found.reduce((sum, entry) => sum + (entry?.size ?? 0n), 0n)

@@ -1,6 +1,6 @@
 /**
- * A capture as the recorder holds it: in memory, and on the disk after each change. The only code that changes the record
- * and the log of a capture. Owned by StoreWriter, which lets one change happen after the other.
+ * A capture as the recorder holds it: in memory, and on disk after each change. The only code that changes the record
+ * and the log of a capture. Owned by StoreWriter, which serializes changes.
  */
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -47,7 +47,10 @@ export class HeldCapture {
     this.#log = log
   }
 
-  /** Writes a new capture into a folder that exists, and syncs nothing: the caller does, before it gives it its name. */
+  /**
+   * Writes a new capture into an existing folder without syncing; the caller syncs before it gives the folder its
+   * name.
+   */
   static async create(
     folder: string,
     record: CaptureRecord,
@@ -65,8 +68,8 @@ export class HeldCapture {
   }
 
   /**
-   * Takes up what is in the folder; undefined: it is no capture. Changes nothing on the disk: that is mend()'s, for what
-   * `isSound` and `format` of the capture that was read say. Fails as readCapture().
+   * Reads the folder; returns undefined if it is not a capture. Changes nothing on disk: mend() does that, according
+   * to `isSound` and `format` of the capture that was read. Fails like readCapture().
    */
   static async read(folder: string, name: string): Promise<HeldCapture | undefined> {
     const read = await readCapture(folder, name, { isWritten: false })
@@ -90,14 +93,15 @@ export class HeldCapture {
     return storedCapture(this.#record, this.table, this)
   }
 
-  /** Whether it is of a store of format 1. */
+  /** Whether it is from a store of format 1. */
   get isOld(): boolean {
     return this.#wants.upgrade
   }
 
   /**
-   * Brings the files to what is held: a capture of format 1 to today's, damaged copies and logs to sound ones. It may
-   * be interrupted at any point, and is done again then. False when there was nothing to do. Fails as the disk does.
+   * Brings the files in line with what is in memory: converts a capture of format 1, and repairs damaged copies and
+   * logs. May be interrupted at any point, and is then repeated. Returns false if there was nothing to do. Fails with
+   * disk errors.
    */
   async mend(): Promise<boolean> {
     const isRewritten = this.#wants.upgrade || this.#wants.mending
@@ -105,7 +109,7 @@ export class HeldCapture {
     if (this.#wants.upgrade) {
       await this.#measureSides()
       await this.#log.rewrite(this.table)
-      // As long as capture.json is of format 1, nothing else of the folder counts.
+      // While capture.json is of format 1, nothing else in the folder counts.
       await this.#writeRecord(this.#record)
     } else if (this.#wants.mending) {
       await this.#log.rewrite(this.table)
@@ -117,7 +121,7 @@ export class HeldCapture {
     return true
   }
 
-  /** What record, copy and log on the disk have that is not as it was written. Fails as readCapture(). */
+  /** Deviations of record, copy and log on disk from what was written. Fails like readCapture(). */
   async check(): Promise<readonly string[]> {
     const read = await readCapture(this.folder, this.#record.name, { isWritten: false })
     if (read === undefined) return [`${this.folder} has no record, no copy and no log`]
@@ -125,13 +129,13 @@ export class HeldCapture {
     return [`${join(this.folder, SEGMENT_LOG_NAME)} has been truncated`]
   }
 
-  /** Writes record, copy and log again, with what is held. Fails as the disk does. */
+  /** Writes record, copy and log again, from memory. Fails with disk errors. */
   async rewrite(): Promise<void> {
     this.#wants = { ...this.#wants, mending: true }
     await this.mend()
   }
 
-  /** Fails as the disk does. Then the change counts as not made, and may be there all the same after a restart. */
+  /** Fails with disk errors; the change then counts as not made, but may still be there after a restart. */
   async changeRecord(change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
     const record = change(this.#record)
     await this.#writeRecord(record)
@@ -140,7 +144,7 @@ export class HeldCapture {
     }
   }
 
-  /** Finished segments, or what is new of some; with the losses so far. Fails as the disk does; then nothing has changed. */
+  /** Adds finished segments, or updates of some, with the losses so far. Fails with disk errors, changing nothing. */
   async addSegments(segments: readonly LogEntry[], drops?: Drops): Promise<void> {
     const before = this.table.drops
     const isSame = drops === undefined || (before?.ring === drops.ring && before.disk === drops.disk)
@@ -151,7 +155,7 @@ export class HeldCapture {
     if (entries.length > 0) await this.#log.append(entries, this.table)
   }
 
-  /** Takes segments out, durably; their files are the caller's to remove then. Fails as the disk does. */
+  /** Removes segments durably; the caller then removes their files. Fails with disk errors. */
   async dropSegments(segments: readonly LogEntry[]): Promise<void> {
     await this.#log.append(
       segments.map((segment) => ({ ...segment, kind: LogEntryKind.removed })),
@@ -159,7 +163,7 @@ export class HeldCapture {
     )
   }
 
-  /** The copy first: the newer revision counts, so that one of them is whole at any moment. */
+  /** The copy first: the newer revision counts, so that one of them is complete at any moment. */
   async #writeRecord(record: CaptureRecord): Promise<void> {
     const revised = { ...record, revision: this.#revision + 1 }
     await replaceRecord(this.folder, RECORD_COPY_NAME, revised)
@@ -168,7 +172,7 @@ export class HeldCapture {
     this.#record = record
   }
 
-  /** Records of format 1 do not say what the other files of a segment take. */
+  /** Records of format 1 do not contain the sizes of a segment's other files. */
   async #measureSides(): Promise<void> {
     for (const port of this.table.ports) {
       const segments = [...entriesOf(port)]
@@ -185,7 +189,7 @@ export class HeldCapture {
   }
 }
 
-/** Of the files of segments, while a store of format 1 is upgraded. */
+/** Concurrent stats of segment files while a store of format 1 is upgraded. */
 const MEASURED_AT_ONCE = 256
 
 function closedEntry(): LogEntry {

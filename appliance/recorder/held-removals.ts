@@ -7,12 +7,12 @@ import { type RemovableCapture, RemovalQueue } from './removal-queue.ts'
 import type { UnnamedFiles } from './segment-remover.ts'
 import type { StoreWriter } from './store-writer.ts'
 
-/** Feeds a removal queue from what the recorder holds of its captures: a change costs the same in a store of any size. */
+/** Feeds a removal queue from the recorder's captures in memory: a change costs the same in a store of any size. */
 export class HeldRemovals implements Disposable {
   readonly queue = new RemovalQueue<LogEntry>()
   readonly #writer: StoreWriter
   readonly #unwatch: () => void
-  /** Captures that are being recorded, and those of which no segment is left. */
+  /** Captures that are being recorded, and those without remaining segments. */
   readonly #active = new Set<HeldCapture>()
   readonly #emptied = new Map<string, HeldCapture>()
 
@@ -22,12 +22,12 @@ export class HeldRemovals implements Disposable {
     for (const [name, capture] of writer.captures) this.#update(name, capture)
   }
 
-  /** Resolves when every capture of the store is in the queue. Fails when the store cannot be read. */
+  /** Resolves when every capture of the store is in the queue. Fails if the store cannot be read. */
   async refresh(): Promise<void> {
     await this.#writer.load()
   }
 
-  /** Closed captures that hold no segment. */
+  /** Closed captures without segments. */
   get emptied(): readonly StoredCapture[] {
     return Array.from(this.#emptied.values(), ({ stored }) => stored)
   }
@@ -43,7 +43,7 @@ export class HeldRemovals implements Disposable {
     return bytes
   }
 
-  /** Files whose removal was in the log when a recorder ended before it. */
+  /** Files whose removal had been logged when an earlier recorder ended before removing them. */
   async *leftovers(): AsyncGenerator<UnnamedFiles> {
     for (const { record, folder, table } of [...this.#writer.captures.values()]) {
       for (const port of table.removed === undefined ? [] : table.ports) {

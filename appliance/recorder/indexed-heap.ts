@@ -4,17 +4,17 @@ export class IndexedHeap<Item> {
   readonly #items: Item[] = []
   readonly #places = new Map<Item, number>()
 
-  /** `comesBefore` has to be a strict total order of the items that are held at the same time. */
+  /** `comesBefore` must be a strict total order of the items that are held at the same time. */
   constructor(comesBefore: (a: Item, b: Item) => boolean) {
     this.#comesBefore = comesBefore
   }
 
-  /** The first item in order, undefined if there is none. */
+  /** The first item in order, or undefined. */
   get first(): Item | undefined {
     return this.#items[0]
   }
 
-  /** Adds the item, or moves it to its new place if what decides about its order has changed. */
+  /** Adds the item, or moves it to its new place if its order has changed. */
   put(item: Item): void {
     const place = this.#places.get(item) ?? this.#items.length
     this.#items[place] = item
@@ -45,7 +45,7 @@ export class IndexedHeap<Item> {
     }
   }
 
-  /** False if there is no item at `a`. */
+  /** Returns false if there is no item at `a`. */
   #isBefore(a: number, b: number): boolean {
     const [itemA, itemB] = [this.#items[a], this.#items[b]]
     return itemA !== undefined && itemB !== undefined && this.#comesBefore(itemA, itemB)

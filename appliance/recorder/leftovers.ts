@@ -2,8 +2,8 @@ import { opendir, rmdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Files and folders that no capture names: of imports and removals that were interrupted. Removing them may take
- * long; dispose ends it between two files.
+ * Files and folders that belong to no capture: left by interrupted imports and removals. Removing them may take long;
+ * disposing ends it between two files.
  */
 export class Leftovers implements AsyncDisposable {
   readonly #end = new AbortController()
@@ -14,12 +14,12 @@ export class Leftovers implements AsyncDisposable {
     this.#paths = paths
   }
 
-  /** Aborts at dispose. */
+  /** Aborts when disposed. */
   get signal(): AbortSignal {
     return this.#end.signal
   }
 
-  /** Removes what is left, unless dispose ends it. Fails with the system's error, and may be called again then. */
+  /** Removes the leftovers, unless disposed. Fails with the system's error, and may then be called again. */
   remove(): Promise<void> {
     this.#removing ??= this.#remove().finally(() => {
       this.#removing = undefined
@@ -27,7 +27,7 @@ export class Leftovers implements AsyncDisposable {
     return this.#removing
   }
 
-  /** Removes this one now if it is one of them: its name is wanted. */
+  /** Removes this one now if it is a leftover, because its name is needed. */
   async removeFirst(path: string): Promise<void> {
     if (!this.#paths.includes(path)) return
     await removeTree(path, this.signal)
@@ -49,7 +49,7 @@ export class Leftovers implements AsyncDisposable {
 }
 
 /**
- * Removes a file, or a folder with everything in it; what is not there is removed. Stops between two files when the
+ * Removes a file, or a folder with everything in it; succeeds if it does not exist. Stops between two files when the
  * signal aborts. Fails with the system's error, or with the signal's reason.
  */
 export async function removeTree(path: string, signal: AbortSignal): Promise<void> {
@@ -59,7 +59,7 @@ export async function removeTree(path: string, signal: AbortSignal): Promise<voi
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT') return
-    // Linux says EISDIR, POSIX EPERM.
+    // Linux returns EISDIR, POSIX EPERM.
     if (code !== 'EISDIR' && code !== 'EPERM') throw error
     for await (const entry of await opendir(path)) await removeTree(join(path, entry.name), signal)
     await rmdir(path)

@@ -6,7 +6,7 @@ import type { CapturePortConfig } from '../settings/capture-config.ts'
 
 const ETHERNET = 1
 
-/** The configured ports as the engine takes them. Fails with bad-config when a filter does not compile. */
+/** The configured ports in the form for the engine. Fails with bad-config if a filter does not compile. */
 export async function livePorts(configs: readonly CapturePortConfig[]): Promise<readonly LivePort[]> {
   const compiler = new FilterCompiler(new CompileQueue())
   const ports: LivePort[] = []
@@ -18,7 +18,7 @@ export async function livePorts(configs: readonly CapturePortConfig[]): Promise<
   return ports
 }
 
-/** Nobody else asks the recorder for a compiler. */
+/** The recorder's compiler has no other users. */
 const RECORDER = { user: 'recorder', id: 'recorder' }
 
 async function compile(compiler: FilterCompiler, expression: string, setting: string): Promise<Uint8Array> {

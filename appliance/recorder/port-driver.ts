@@ -2,7 +2,7 @@ import type { StreamSummary } from '../../native/import-capture-files.ts'
 import { LiveCapture, type LiveCaptureOptions, type LiveCounts } from '../../native/live-capture.ts'
 import { type CaptureDriver, type CaptureTarget, noPortDriver } from './capture-driver.ts'
 
-/** What it needs of LiveCapture. */
+/** The part of LiveCapture that is needed. */
 export type CaptureEngine = Pick<LiveCapture, 'start' | 'roll' | 'stop' | 'takeFinished' | 'counts' | 'close'>
 
 export interface PortDriverOptions extends LiveCaptureOptions {
@@ -11,14 +11,14 @@ export interface PortDriverOptions extends LiveCaptureOptions {
 }
 
 /**
- * The capture ports of this machine. They are opened by a start and closed by a stop, so that a
- * device that captures nothing spends no memory on rings and leaves its interfaces alone.
+ * The capture ports of this machine. They are opened by a start and closed by a stop, so that a device that captures
+ * nothing uses no memory for rings and leaves its interfaces alone.
  */
 export class PortDriver implements CaptureDriver {
   readonly ports: readonly number[]
   readonly #options: PortDriverOptions
   #engine: CaptureEngine | undefined
-  /** Segments of the capture that was stopped last, as its end returned them. */
+  /** Segments returned at the end of the capture that was stopped last. */
   #streams: readonly StreamSummary[] = []
   #counts: LiveCounts = noPortDriver.counts()
 

@@ -28,21 +28,21 @@ export interface PortTotals {
 
 const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
 
-/** A capture of the store that is being recorded, and the upkeep of its log. One call at a time. */
+/** A capture of the store that is being recorded, and the maintenance of its log. One call at a time. */
 export class RecordedCapture {
-  /** As it was found or made. */
+  /** As found or created. */
   readonly record: CaptureRecord
   readonly name: string
   readonly baseName: string
   /** Empty = started by command. */
   readonly scheduleName: string
   readonly startNs: bigint
-  /** What it lost under earlier recorders. */
+  /** Losses under earlier recorders. */
   readonly earlierDrops: Drops | undefined
   readonly #writer: StoreWriter
-  /** Of every finished segment that this recorder has seen, also of those that the store has removed since. */
+  /** Of every finished segment that this recorder has seen, including those that the store has removed since. */
   readonly #totals = new Map<number, PortTotals>()
-  /** By port, the number of the last segment that is in the totals. */
+  /** By port, the number of the last segment in the totals. */
   readonly #lastNumbers = new Map<number, number>()
   /** Finished segments that are not in the log yet. */
   #unlogged: LogEntry[] = []
@@ -55,12 +55,12 @@ export class RecordedCapture {
     this.name = record.name
     this.baseName = record.baseName ?? record.name
     this.scheduleName = record.scheduleName ?? ''
-    // The range of the record may begin earlier, with a packet of a clock that was set back.
+    // The range of the record may begin earlier, with a packet from before the clock was set.
     this.startNs = larger(record.startNs, BigInt(Date.parse(record.createdAt)) * 1_000_000n)
     this.earlierDrops = earlierDrops
   }
 
-  /** Makes it appear in the store, under the first name that is free. */
+  /** Makes it appear in the store, under the first free name. */
   static async make(writer: StoreWriter, options: NewCapture): Promise<RecordedCapture> {
     for (const name of fullCaptureNames(options.baseName, options.startNs, options.timeZone)) {
       const record = newRecord(name, options)
@@ -69,7 +69,7 @@ export class RecordedCapture {
     throw new Error('the names do not end')
   }
 
-  /** Resumes one that an earlier recorder left; `recovered` are the segments that its log does not name yet. */
+  /** Resumes one that an earlier recorder left; `recovered` are the segments that are not in its log yet. */
   static async adopt(
     writer: StoreWriter,
     left: {
@@ -95,12 +95,12 @@ export class RecordedCapture {
     return { name: this.name, folder, lastNumbers: this.#lastNumbers }
   }
 
-  /** What its finished segments hold, by port. */
+  /** The totals of its finished segments, by port. */
   get totals(): ReadonlyMap<number, PortTotals> {
     return this.#totals
   }
 
-  /** Notes segments that have been finished. Those that are known already change nothing. */
+  /** Records finished segments. Those already known change nothing. */
   note(streams: readonly StreamSummary[]): void {
     for (const segment of finishedEntries(streams)) {
       if (segment.number <= (this.#lastNumbers.get(segment.port) ?? 0)) continue
@@ -110,7 +110,7 @@ export class RecordedCapture {
     }
   }
 
-  /** Takes segments that have been finished into the log. Whether there were new ones. After a failure it can be tried again. */
+  /** Adds finished segments to the log. Returns whether there were new ones. May be retried after a failure. */
   async add(streams: readonly StreamSummary[], drops: Drops): Promise<boolean> {
     this.note(streams)
     if (this.#unlogged.length === 0) return false
@@ -119,7 +119,7 @@ export class RecordedCapture {
     return true
   }
 
-  /** Ends it with its last segments. After a failure it can be tried again. */
+  /** Ends it with its last segments. May be retried after a failure. */
   async close(streams: readonly StreamSummary[], drops: Drops, nowNs: bigint): Promise<StoppedCapture> {
     this.note(streams)
     await this.#writer.addSegments(this.name, this.#unlogged, drops)

@@ -1,27 +1,31 @@
 /**
- * Which time the recorder may act on. Packets are stamped by CLOCK_REALTIME, which anyone may set; what is removed by its
- * age, and what schedules start and stop, must not depend on a clock that was set by mistake.
+ * The time that the recorder may act on. Packets are stamped by CLOCK_REALTIME, which anyone may set; removal by age,
+ * and schedules, must not depend on a clock that was set by mistake.
  *
- * Ages count by a reference: a time that was right once, continued by CLOCK_MONOTONIC. They count only while
- * CLOCK_REALTIME agrees with it within a minute. Otherwise removal by age waits, and the recorder reports it
- * (`clock-distrusted`, `ClockHold` of capture_status, capfleet_recorder_clock_trusted); removal for room continues. It
- * ends (`clock-trusted`) when
+ * Ages are computed with a reference: a time that was right once, extrapolated with CLOCK_MONOTONIC, and only while
+ * CLOCK_REALTIME agrees with it within a minute. Otherwise removal by age is suspended, and the recorder reports it
+ * (`clock-distrusted`, `ClockHold` of capture_status, capfleet_recorder_clock_trusted); removal for room continues.
+ * The suspension ends (`clock-trusted`) when
  *
  *   - the clock agrees with the reference again ("returned"),
- *   - the kernel reports that NTP or PTP keeps the clock, and it has not stepped for a minute ("synchronised"), or
+ *   - the kernel reports that the clock is synchronized by NTP or PTP, and it has not stepped for a minute
+ *     ("synchronised"), or
  *   - an operator confirms it, by `capfleet store trust-clock` ("operator").
  *
- * The reference outlives the recorder in clock.json. In the same boot of the machine it continues. In another boot, or
- * without the file, the last known time is compared: the clock is trusted when it is no earlier (but for a minute) and at
- * most 15 minutes later, which is what a restart takes. A longer time could be a downtime or a wrong clock: one of the
- * three above must decide. A store without packets has nothing to lose, and trusts the clock that it finds. What a store
- * without the file holds is learned in the background: reading a large one takes long, and packets come meanwhile.
+ * The reference outlives the recorder in clock.json. Within the same boot of the machine it continues. After a reboot,
+ * or without the file, the clock is compared with the last known time: it is trusted if it is no earlier (except for a
+ * minute) and at most 15 minutes later, which covers a reboot. A longer time could be a downtime or a wrong clock: one
+ * of the three conditions above must decide. A store without packets has nothing to lose, and trusts the present
+ * clock. What a store without the file holds is determined in the background, because reading a large one takes long
+ * while packets arrive.
  *
- * A reference that proves wrong makes nothing older: what was stored under it keeps its age (stamp-corrections.ts), and so
- * does what was stored while the clock was late. Stamps from the future are taken as they are: such packets stay longer.
+ * If a reference turns out to be wrong, nothing becomes older: what was stored under it keeps its age
+ * (stamp-corrections.ts), and so does what was stored while the clock was behind. Stamps from the future are used
+ * unchanged: such packets stay longer.
  *
- * Schedules and rolls follow CLOCK_REALTIME as it is, but for a step of more than a minute: they follow that when it has
- * lasted ten minutes, or the clock is trusted before. A clock that is wrong for 30 s neither ends nor starts a capture.
+ * Schedules and rolls follow CLOCK_REALTIME, except for a step of more than a minute: they follow that once it has
+ * lasted ten minutes, or earlier if the clock is trusted. A clock that is wrong for 30 s neither ends nor starts a
+ * capture.
  */
 import type { Log } from '../../src/shared/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
@@ -32,9 +36,9 @@ import { lateness, shifted, withLate } from './stamp-corrections.ts'
 
 export interface RecorderClockOptions {
   readonly clocks: Clocks
-  /** Another one after each start of the machine; "" when the kernel does not say. */
+  /** Changes with each boot of the machine; "" if the kernel does not report it. */
   readonly bootId: string
-  /** Whether a daemon of NTP or PTP keeps CLOCK_REALTIME. */
+  /** Whether an NTP or PTP daemon synchronizes CLOCK_REALTIME. */
   readonly isSynced: () => boolean
   readonly paths: StorePaths
   readonly events: EventSink
@@ -43,19 +47,19 @@ export interface RecorderClockOptions {
 
 const SECOND_NS = 1_000_000_000n
 const MINUTE_NS = 60n * SECOND_NS
-/** By how much the clock may differ from the reference: more than small corrections, less than any age that matters. */
+/** How far the clock may differ from the reference: more than small corrections, less than any age that matters. */
 const TOLERANCE_NS = MINUTE_NS
-/** What a restart of the machine takes. A clock that is ahead by less after it is not noticed. */
+/** Maximum duration of a reboot. A clock that is ahead by less after one is not noticed. */
 const DOWN_MAX_NS = 15n * MINUTE_NS
 const SYNCED_FOR_NS = MINUTE_NS
 const FOLLOWED_AFTER_NS = 10n * MINUTE_NS
 const SAVED_EVERY_NS = MINUTE_NS
 const INTERVAL_MS = 1_000
 const NANOS_PER_MS = 1_000_000n
-/** A clock that is set again and again. */
+/** Limit for a clock that is set repeatedly. */
 const STRETCHES_MAX = 100
 
-/** As long ago as can be: no clock follows on it by itself. */
+/** As long ago as possible: no clock is a plausible continuation of it. */
 export const NEVER_NS = 0n
 
 interface Reading {
@@ -77,8 +81,8 @@ export class RecorderClock implements AsyncDisposable {
   #isSaveFailing = false
   #timer: NodeJS.Timeout | undefined
   /**
-   * Until learn() says what a store without clock.json holds: the clock at the start, then the first and the last reading
-   * of each stretch without a step. They are judged when it does, as they would have been.
+   * Until learn() reports what a store without clock.json holds: the clock at the start, then the first and last
+   * reading of each stretch without a step. They are judged then, as they would have been.
    */
   #unlearned: SeenReading[] | undefined
 
@@ -89,7 +93,7 @@ export class RecorderClock implements AsyncDisposable {
     this.#checkedNs = record.monotonicNs
   }
 
-  /** Compares the clock with what is known of it. Where that is nothing, it is not trusted before learn(). */
+  /** Compares the clock with what is known about it. If nothing is known, it is not trusted before learn(). */
   static async open(options: RecorderClockOptions): Promise<RecorderClock> {
     const { bootId, clocks, paths } = options
     const known = await readClockRecord(paths)
@@ -104,24 +108,24 @@ export class RecorderClock implements AsyncDisposable {
     return clock
   }
 
-  /** As open, and checks the clock until dispose. */
+  /** Like open, and checks the clock until disposed. */
   static async start(options: RecorderClockOptions): Promise<RecorderClock> {
     const clock = await RecorderClock.open(options)
     clock.#timer = setInterval(() => clock.check(), INTERVAL_MS).unref()
     return clock
   }
 
-  /** Why the clock is not trusted; "" when it is. */
+  /** Why the clock is not trusted, or "" if it is. */
   get hold(): ClockHold {
     return this.#unlearned === undefined ? (this.#record.hold ?? '') : 'clock-unconfirmed'
   }
 
-  /** There is no clock.json: learn() is waited for. */
+  /** Whether there is no clock.json, so that learn() is awaited. */
   get isUnlearned(): boolean {
     return this.#unlearned !== undefined
   }
 
-  /** When anything was stored last before this recorder started; undefined: the store held nothing. */
+  /** When anything was last stored before this recorder started; undefined: the store was empty. */
   learn(lastNs: bigint | undefined): void {
     const [start, ...later] = this.#unlearned ?? []
     if (start === undefined) return
@@ -146,7 +150,7 @@ export class RecorderClock implements AsyncDisposable {
     return isNear(offsetNs, scheduleOffsetNs) ? wallNs : monotonicNs + scheduleOffsetNs
   }
 
-  /** An operator has found that the clock is right. */
+  /** An operator has confirmed that the clock is right. */
   confirm(): void {
     this.learn(NEVER_NS)
     const now = this.check()
@@ -172,7 +176,7 @@ export class RecorderClock implements AsyncDisposable {
       this.#unlearned = undefined
       return
     }
-    // What was stored at a wrong time must be known as that.
+    // What was stored at a wrong time must be recorded as such.
     this.learn(NEVER_NS)
     this.#savedNs = undefined
     await this.#saving
@@ -184,7 +188,7 @@ export class RecorderClock implements AsyncDisposable {
     const { hold } = this.#record
     for (const seen of later) this.#judge(seen, () => seen.isSynced)
     this.check()
-    // One that began just now has been told.
+    // One that has just begun has been reported already.
     if (hold !== undefined && this.hold !== '') this.#tellHold(this.hold, start)
   }
 
@@ -224,7 +228,7 @@ export class RecorderClock implements AsyncDisposable {
       this.#record = { ...this.#record, scheduleOffsetNs: now.offsetNs }
   }
 
-  /** The present stretch has this reading too, unless the clock has stepped since the last one. */
+  /** Extends the current stretch by this reading, unless the clock has stepped since the last one. */
   #continueStretch(now: Reading): void {
     const { stretches } = this.#record
     const present = stretches.at(-1)
@@ -247,7 +251,7 @@ export class RecorderClock implements AsyncDisposable {
   #trust(now: Reading, by: 'returned' | 'synchronised' | 'operator'): void {
     const { hold, stretches, corrections, referenceNs, monotonicNs } = this.#record
     const isReturned = by === 'returned' && hold === 'clock-stepped'
-    // A step within the reference is none: the reference goes on.
+    // A step within the tolerance of the reference does not count: the reference continues.
     const offsetNs = isReturned ? referenceNs - monotonicNs : now.offsetNs
     const heldNs = this.#referenceNs(stretches[0]?.sinceNs ?? now.monotonicNs)
     const aheadNs = offsetNs - (referenceNs - monotonicNs)
@@ -276,7 +280,7 @@ export class RecorderClock implements AsyncDisposable {
     return this.#record.referenceNs + monotonicNs - this.#record.monotonicNs
   }
 
-  /** In the background, one at a time; what is to be saved meanwhile is saved after it. */
+  /** In the background, one at a time; later changes are saved after it. */
   #save(now: Reading): void {
     if (this.#saving !== undefined) return
     const { monotonicNs } = now
@@ -302,11 +306,11 @@ export class RecorderClock implements AsyncDisposable {
 interface BootFacts {
   readonly known: ClockRecord | undefined
   readonly now: Reading
-  /** The last time that is known to have passed. */
+  /** The latest time that is known to have passed. */
   readonly lastNs: bigint | undefined
 }
 
-/** For a boot of which nothing is known. */
+/** For a boot about which nothing is known. */
 function recordOfBoot(
   { bootId }: RecorderClockOptions,
   { known, now, lastNs = now.wallNs }: BootFacts,
@@ -324,7 +328,7 @@ function recordOfBoot(
     stretches: isPlausible
       ? []
       : [{ offsetNs, sinceNs: monotonicNs, firstNs: wallNs, lastNs: wallNs + SECOND_NS }],
-    // Their distance from CLOCK_MONOTONIC means nothing any more: they are late as seen from the reference of their boot.
+    // Their offset from CLOCK_MONOTONIC means nothing any more: they are late relative to the reference of their boot.
     corrections: known
       ? [...withLate(known.corrections, known.stretches, known.referenceNs - known.monotonicNs)]
       : [],

@@ -2,8 +2,8 @@ import { constants, setPriority } from 'node:os'
 import type { Log } from '../../src/shared/base/log.ts'
 
 /**
- * Before everything else on this machine, as far as this process may: threads that it starts later
- * inherit it, and the kernel derives the priority at the disk from it.
+ * Takes precedence over everything else on this machine, as far as this process is allowed to: threads started later
+ * inherit it, and the kernel derives the disk priority from it.
  */
 export function raisePriority(log: Log): void {
   try {

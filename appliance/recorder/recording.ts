@@ -8,17 +8,17 @@ import { CaptureTally } from './capture-tally.ts'
 import { CaptureWatch } from './capture-watch.ts'
 import type { RecordedCapture } from './recorded-capture.ts'
 
-/** What a driver says of a capture that gets no more packets. */
+/** A driver's result for a capture that gets no more packets. */
 export interface EndedRecording {
   readonly capture: RecordedCapture
   readonly streams: readonly StreamSummary[]
   readonly drops: Drops
 }
 
-/** A call to the disk for all segments that end within this time. */
+/** Segments that end within this time share one write to the log. */
 const SEGMENTS_EVERY_MS = 1_000
 
-/** A driver that runs, the capture that its packets go into, and its figures. One call at a time. */
+/** A running driver, the capture that its packets are written to, and its figures. One call at a time. */
 export class Recording {
   readonly #driver: CaptureDriver
   readonly #rates = new CaptureRates()
@@ -34,7 +34,7 @@ export class Recording {
     this.#tally = CaptureTally.start(capture.totals, capture.earlierDrops)
   }
 
-  /** Fails as the driver's start does. */
+  /** Fails like the driver's start. */
   static async begin(driver: CaptureDriver, capture: RecordedCapture, events: EventSink): Promise<Recording> {
     await driver.start(capture.target)
     return new Recording(driver, capture, events)
@@ -48,19 +48,19 @@ export class Recording {
     return this.#tally.countsOf(this.#driver.counts(), this.#rates.perSecond)
   }
 
-  /** What goes wrong with the disk or the ports now; "" = nothing. */
+  /** The current problem with the disk or the ports; "" = none. */
   get problem(): string {
     return this.#watch.problem
   }
 
-  /** Rates, and events of drops, of the ports and of the disk. Also while another call is under way. */
+  /** Updates rates, and reports events of drops, the ports and the disk. May run during another call. */
   observe(monotonicMs: number): void {
     const counts = this.#driver.counts()
     this.#rates.sample(counts, monotonicMs)
     this.#watch.observe(this.#capture.name, counts, monotonicMs)
   }
 
-  /** Finished segments come into the log, every second or so. Whether there were any. */
+  /** Adds finished segments to the log, about every second. Returns whether there were any. */
   async takeSegments(monotonicMs: number): Promise<boolean> {
     if (monotonicMs - this.#askedMs < SEGMENTS_EVERY_MS) return false
     const drops = this.#tally.dropsOf(this.#driver.counts())
@@ -69,7 +69,7 @@ export class Recording {
     return isNew
   }
 
-  /** Packets go into `next` from one moment on. A failure leaves everything as it was. */
+  /** Packets are written to `next` from one moment on. On failure everything stays as it was. */
   async rollTo(next: RecordedCapture): Promise<EndedRecording> {
     const ended = this.#endedWith(await this.#driver.roll(next.target))
     ended.capture.note(ended.streams)
@@ -78,7 +78,7 @@ export class Recording {
     return ended
   }
 
-  /** Ends it; may be tried again. */
+  /** Ends it; may be retried. */
   async end(): Promise<EndedRecording> {
     return this.#endedWith(await this.#driver.stop())
   }

@@ -5,24 +5,23 @@ import { sideBytesOf } from '../store/segments-on-disk.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
 import type { StoreWriter } from './store-writer.ts'
 
-/** What a reindex has found and done. */
+/** The result of a reindex. */
 export interface Reindexed {
   /** Finished segments of the store. */
   readonly segments: bigint
-  /** Blocks that had no sieve and have one now. */
+  /** Blocks that lacked a sieve and have one now. */
   readonly blocks: bigint
-  /** Why segments were left as they are: each message names its segment. */
+  /** Why segments were left unchanged: each message names its segment. */
   readonly damages: readonly string[]
 }
 
 const NEVER = new AbortController().signal
 
 /**
- * Gives each finished segment of the store the sieves that it lacks, one segment after the other and
- * behind all other work of the machine; those that are being written get theirs as they grow. What
- * was done stays done when it is ended before. One at a time may work on a store. It asks for no
- * room, because sieves are less than a hundredth of the packets: retention makes up for them behind
- * it. Fails with store-full, store-unavailable, or the signal's reason.
+ * Adds the missing sieves to each finished segment of the store, one segment after another and at the lowest priority;
+ * segments being written get theirs as they grow. Completed work stays if it is ended early. Only one may run on a
+ * store. It reserves no space, because sieves are less than a hundredth of the packets: retention compensates
+ * afterwards. Fails with store-full, store-unavailable, or the signal's reason.
  */
 export async function reindexStore(
   writer: StoreWriter,
@@ -47,7 +46,7 @@ export async function reindexStore(
   return { segments: BigInt(found.length), blocks, damages }
 }
 
-/** What is wrong with this segment alone keeps the others from nothing. */
+/** A problem of this segment alone does not affect the others. */
 async function addSievesWherePossible(
   path: string,
   { signal, damages }: { readonly signal: AbortSignal; readonly damages: string[] },

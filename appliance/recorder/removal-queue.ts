@@ -1,35 +1,38 @@
 /**
- * Which segment goes first: the finished segments of all captures as one queue. It holds a node per capture and
+ * Which segment is removed next: the finished segments of all captures as one queue. It holds one node per capture and
  * asks the captures' own tables for segments, so that 100,000 segments cost no memory here.
  */
 import { IndexedHeap } from './indexed-heap.ts'
 
-/** What the queue and its user need to know of a finished segment. */
+/** What the queue and its user need to know about a finished segment. */
 export interface FinishedSegment {
   readonly number: number
   /** The largest timestamp, inclusive. */
   readonly maxNs: bigint
 }
 
-/** The finished segments of one port of a capture that are still held, in recording order. */
+/** The remaining finished segments of one port of a capture, in recording order. */
 export interface FinishedSegments<Segment extends FinishedSegment> {
   readonly port: number
   /** Number of the newest one, or 0 if there is none. */
   readonly newest: number
-  /** The oldest one with a higher number, undefined if there is none. */
+  /** The oldest one with a higher number, or undefined. */
   after(number: number): Segment | undefined
 }
 
-/** A capture as the queue sees it. Its members may change; RemovalQueue.update() has to be called then. */
+/** A capture as seen by the queue. If its members change, RemovalQueue.update() must be called. */
 export interface RemovableCapture<Segment extends FinishedSegment> {
   readonly name: string
   readonly createdNs: bigint
-  /** Its packets are as old as the import: their own times may lie years back. */
+  /** Whether its packets are as old as the import: their own times may be years ago. */
   readonly isImport: boolean
-  /** It is being recorded: the last finished segment of each port stays, the next one gets its number by it. */
+  /**
+   * Whether it is being recorded: the last finished segment of each port then stays, because the next one's number
+   * depends on it.
+   */
   readonly isActive: boolean
   readonly ports: Iterable<FinishedSegments<Segment>>
-  /** Bytes of all its finished segments that are held, with indexes, tallies and sieves. */
+  /** Total bytes of its remaining finished segments, with indexes, tallies and sieves. */
   readonly heldBytes: bigint
 }
 
@@ -39,19 +42,19 @@ export interface Removal<Segment extends FinishedSegment> {
   readonly name: string
   readonly port: number
   readonly segment: Segment
-  /** When its newest packet was recorded, or it was imported. */
+  /** When its newest packet was recorded, or when it was imported. */
   readonly storedNs: bigint
 }
 
 /**
- * By "creation" the segments of the oldest capture go first: for room. By "storing" that goes first which was stored
- * first, of the next segments of all captures: for age.
+ * "creation": the segments of the oldest capture first, for making room. "storing": among the next segments of all
+ * captures, the one that was stored first, for removal by age.
  */
 export type RemovalOrder = 'creation' | 'storing'
 
 interface Node<Segment extends FinishedSegment> {
   readonly capture: RemovableCapture<Segment>
-  /** What this capture counts for in the sum. */
+  /** What this capture contributes to the sum. */
   readonly heldBytes: bigint
   /** By port, the number of the last segment that was taken. */
   readonly taken: Map<number, number>
@@ -61,9 +64,9 @@ interface Node<Segment extends FinishedSegment> {
 type WithNext<Segment extends FinishedSegment> = Node<Segment> & { readonly next: Removal<Segment> }
 
 /**
- * The older capture first (by its creation, then by its name), in it the segment that was stored earlier, then the
- * lower port; the segments of a port always in the order of their numbers. Each change costs O(log n) of the captures
- * and O(n) of the capture's ports. Not for more than one user at a time.
+ * Order: the older capture first (by creation, then by name), within it the segment that was stored earlier, then the
+ * lower port; the segments of a port always in order of their numbers. Each change costs O(log n) in the captures and
+ * O(n) in the capture's ports. For a single user at a time.
  */
 export class RemovalQueue<Segment extends FinishedSegment> {
   readonly #nodes = new Map<string, Node<Segment>>()
@@ -75,14 +78,14 @@ export class RemovalQueue<Segment extends FinishedSegment> {
   readonly #setAside = new Set<string>()
   #heldBytes = 0n
 
-  /** Bytes of the finished segments of all captures, taken ones included until their capture is updated. */
+  /** Bytes of the finished segments of all captures, including taken ones until their capture is updated. */
   get heldBytes(): bigint {
     return this.#heldBytes
   }
 
   /**
-   * Adds a capture, or notes that it has changed: a segment was finished or removed, or the capture has ended.
-   * Segments that were taken stay taken, also while they are still in the capture's table.
+   * Adds a capture, or applies its changes: a segment was finished or removed, or the capture has ended. Taken
+   * segments stay taken, even while they are still in the capture's table.
    */
   update(capture: RemovableCapture<Segment>): void {
     const before = this.#nodes.get(capture.name)
@@ -94,7 +97,7 @@ export class RemovalQueue<Segment extends FinishedSegment> {
     this.#link(node)
   }
 
-  /** The capture has gone as a whole. Does nothing if it is not held. */
+  /** Removes the capture as a whole. Does nothing if it is not held. */
   delete(name: string): void {
     const node = this.#nodes.get(name)
     if (node === undefined) return
@@ -104,12 +107,12 @@ export class RemovalQueue<Segment extends FinishedSegment> {
     this.#heldBytes -= node.heldBytes
   }
 
-  /** The segment that goes first, undefined if none may be removed. */
+  /** The segment to remove next, or undefined if none may be removed. */
   peek(order: RemovalOrder = 'creation'): Removal<Segment> | undefined {
     return this.#heaps[order].first?.next
   }
 
-  /** Takes what peek() returns out of the queue. The caller removes the segment, then updates the capture. */
+  /** Takes the result of peek() out of the queue. The caller removes the segment, then updates the capture. */
   take(order: RemovalOrder = 'creation'): Removal<Segment> | undefined {
     const node = this.#heaps[order].first
     if (node === undefined) return undefined
@@ -122,14 +125,14 @@ export class RemovalQueue<Segment extends FinishedSegment> {
     return next
   }
 
-  /** Leaves the capture out until returnAll(): its segments cannot be removed now. */
+  /** Leaves the capture out until returnAll(), because its segments cannot be removed now. */
   setAside(name: string): void {
     this.#setAside.add(name)
     const node = this.#nodes.get(name)
     if (node !== undefined) this.#unlink(node)
   }
 
-  /** Captures that were set aside are in the queue again. */
+  /** Returns captures that were set aside to the queue. */
   returnAll(): void {
     const names = [...this.#setAside]
     this.#setAside.clear()
@@ -139,7 +142,7 @@ export class RemovalQueue<Segment extends FinishedSegment> {
     }
   }
 
-  /** What was taken of this capture and is still in its table is in the queue again. */
+  /** Returns what was taken of this capture and is still in its table to the queue. */
   forgetTaken(name: string): void {
     const node = this.#nodes.get(name)
     if (node === undefined) return
@@ -165,7 +168,7 @@ function hasNext<Segment extends FinishedSegment>(node: Node<Segment>): node is 
 
 /**
  * Of each port only the oldest segment is compared. This merges the ports as if every segment were as late as the
- * latest one before it in its port, so that a clock that went back changes nothing.
+ * latest one before it in its port, so that a clock that went back makes no difference.
  */
 function nextOf<Segment extends FinishedSegment>(
   capture: RemovableCapture<Segment>,

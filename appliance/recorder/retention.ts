@@ -30,30 +30,29 @@ export interface RetentionOptions {
   readonly paths: StorePaths
   readonly settings: RetentionSettings
   readonly events: EventSink
-  /** Says what is older than `retention.maxAgeMs`. */
+  /** Decides what is older than `retention.maxAgeMs`. */
   readonly ages: Pick<RecorderClock, 'isAged'>
-  /** What the running capture writes, as measured over the last seconds. */
+  /** The write rate of the running capture, measured over the last seconds. */
   readonly bytesPerSecond: () => number
   readonly log: Log
 }
 
-/** A fast capture fills a gigabyte within a second or so. */
+/** A fast capture fills a gigabyte within about a second. */
 const INTERVAL_MS = 1_000
-/** Segments of one capture that leave its record by one change. */
+/** Segments of one capture that are removed from its record in one change. */
 const BATCH_MAX = 64
 const NEVER = new AbortController().signal
 
-/** The room of one import, until dispose. */
+/** Space reserved for one import, until disposed. */
 export interface GivenRoom extends ImportRoom, Disposable {
-  /** Aborts with store-full when the import has to give way. */
+  /** Aborts with store-full if the import has to give way. */
   readonly signal: AbortSignal
 }
 
 /**
- * Keeps the store within its limits: removes the oldest finished segments, looking every second and after each
- * finished segment. A look that fails is repeated at the next second, and reported by an event, once, and by
- * report(); a capture whose segments cannot be removed does not hold up the others. Owned by the recorder; one at a
- * time works on a store.
+ * Keeps the store within its limits: removes the oldest finished segments, checking every second and after each
+ * finished segment. A failed check is repeated a second later, and reported by one event and by report(); a capture
+ * whose segments cannot be removed does not hold up the others. Owned by the recorder; only one may work on a store.
  */
 export class Retention implements AsyncDisposable {
   readonly #options: RetentionOptions
@@ -63,7 +62,7 @@ export class Retention implements AsyncDisposable {
   readonly #turn = new FairLimit({ places: 1 })
   readonly #end = new AbortController()
   readonly #firstLook = Promise.withResolvers<void>()
-  /** Imports that run and may remove nothing. */
+  /** Running imports that may not remove anything. */
   readonly #guests = new Set<AbortController>()
   #knowsLeftovers = false
   #isFull = false
@@ -78,7 +77,7 @@ export class Retention implements AsyncDisposable {
     this.#remover = new SegmentRemover({ writer, events, pinMs: settings.pinMs, signal: this.#end.signal })
   }
 
-  /** Begins to watch. The first look is already under way when this returns. */
+  /** Starts watching. The first check is already in progress when this returns. */
   static begin(options: RetentionOptions): Retention {
     const retention = new Retention(options)
     retention.check()
@@ -87,14 +86,14 @@ export class Retention implements AsyncDisposable {
   }
 
   /**
-   * Resolves when it is known whether the store has room: at once, unless `onFull` is "stop" and the first look is
-   * still under way.
+   * Resolves when it is known whether the store has room: at once, unless `onFull` is "stop" and the first check is
+   * still in progress.
    */
   async knowsRoom(): Promise<void> {
     if (this.#options.settings.onFull === 'stop') await this.#firstLook.promise
   }
 
-  /** Fails with store-full when there was no room at the last look, and nothing may be removed for more. */
+  /** Fails with store-full if the last check found no room, and nothing may be removed to make more. */
   checkRoom(): void {
     if (!this.#isFull || this.#options.settings.onFull === 'roll') return
     throw new CapfleetError(
@@ -107,20 +106,20 @@ export class Retention implements AsyncDisposable {
     return { minFreeBytes: this.#room.minFreeBytes, problem: this.#problem }
   }
 
-  /** A segment was finished, or time has passed. Nobody waits for it. */
+  /** Called when a segment was finished, or time has passed. Not awaited. */
   check(): void {
-    // Who works now will see the same.
+    // A check in progress will see the same.
     if (this.#turn.used === 0) void this.makeRoom(0n)
   }
 
-  /** Makes room on the disk for so many bytes more, as far as anything may be removed. Never rejects. */
+  /** Makes room for this many more bytes on the disk, as far as anything may be removed. Never rejects. */
   async makeRoom(bytes: bigint): Promise<void> {
     await this.#inTurn(() => this.#look({ stored: 0n, disk: bytes }))
   }
 
   /**
-   * Room for an import of files of so many bytes. Unless it `mayEvict`, nothing is ever removed for
-   * it: it gets what is free now, for as long as nobody else needs that. Fails with store-full.
+   * Reserves space for an import of files with this many bytes. Unless it `mayEvict`, nothing is ever removed for it:
+   * it gets what is free now, while nobody else needs it. Fails with store-full.
    */
   async giveRoom(inputBytes: bigint, mayEvict: boolean): Promise<GivenRoom> {
     const { maxBytes, onFull } = this.#options.settings
@@ -134,7 +133,7 @@ export class Retention implements AsyncDisposable {
     }
   }
 
-  /** What its caller may do about an import for which there is no room. */
+  /** What its caller can do about an import for which there is no room. */
   wayOut(mayEvict: boolean): string {
     if (this.#options.settings.onFull === 'stop') return 'delete captures: retention.onFull is "stop"'
     if (mayEvict) return 'delete captures, or raise retention.maxBytes'
@@ -163,7 +162,7 @@ export class Retention implements AsyncDisposable {
     }
   }
 
-  /** Nobody else removes anything or gets room before dispose. `findLack` returns what is missing. */
+  /** Until disposed, nobody else removes anything or gets space. `findLack` returns what is missing. */
   async #hold(findLack: () => Promise<Lack | undefined>): Promise<Disposable> {
     const turn = await this.#turn.acquire(NEVER)
     try {
@@ -185,13 +184,13 @@ export class Retention implements AsyncDisposable {
     return await work()
   }
 
-  /** Removes what has to go. Returns what is still missing, or undefined if that could not be found out. */
+  /** Removes what has to be removed. Returns what is still missing, or undefined if that could not be determined. */
   async #look(need: Need): Promise<Lack | undefined> {
     try {
       const { reserve } = this.#options.writer
       const wasWhole = await reserve.isWhole()
       let lack = await this.#collect(need)
-      // It was given up for the removal, and has to be there for the next one.
+      // It was released for the removal, and must be available for the next one.
       if (wasWhole && !(await reserve.isWhole())) lack = await this.#collect(need)
       this.#noteProblem(this.#remover.problem)
       return lack
@@ -208,7 +207,7 @@ export class Retention implements AsyncDisposable {
     await this.#remover.retry()
     const missing = await this.#measure(need)
     if (!this.#knowsLeftovers) await this.#findLeftovers()
-    // What they have written will be gone at the next look, and is no reason to remove anything now.
+    // What they have written will be gone at the next check, and is no reason to remove anything now.
     if (isLacking(missing) && this.#stopGuests() && need.stored === 0n) return missing
     queue.returnAll()
     for (const name of this.#remover.failing) queue.setAside(name)
@@ -225,7 +224,7 @@ export class Retention implements AsyncDisposable {
     return lack
   }
 
-  /** What is missing now; leaves everything as it is. */
+  /** Measures what is missing now, without changing anything. */
   async #measure(need: Need): Promise<Lack> {
     await this.#removals.refresh()
     const { queue } = this.#removals
@@ -234,7 +233,7 @@ export class Retention implements AsyncDisposable {
     return await this.#room.lack(queue.heldBytes + this.#remover.waitingBytes + openBytes, need)
   }
 
-  /** Removes the first segments as long as they are `due`. Returns what of `lack` is left. */
+  /** Removes the next segments while they are `due`. Returns what is left of `lack`. */
   async #removeWhile(
     reason: RemovalReason,
     lack: Lack,
@@ -275,7 +274,7 @@ export class Retention implements AsyncDisposable {
     return batch
   }
 
-  /** False when no import has to give way. */
+  /** Returns false if no import has to give way. */
   #stopGuests(): boolean {
     const reason = new CapfleetError('store-full', 'the space reserved for the import is needed by others')
     for (const guest of this.#guests) guest.abort(reason)
@@ -287,7 +286,7 @@ export class Retention implements AsyncDisposable {
     return settings.maxAgeMs > 0 && ages.isAged(storedNs, settings.maxAgeMs)
   }
 
-  /** Removes captures of which no segment and no file is left. */
+  /** Removes captures without remaining segments and files. */
   async #ageOutEmptied(): Promise<void> {
     await this.#removals.refresh()
     for (const capture of this.#removals.emptied) {
@@ -297,7 +296,7 @@ export class Retention implements AsyncDisposable {
     }
   }
 
-  /** A failure is reported; the next look tries again. */
+  /** A failure is reported; the next check tries again. */
   async #ageOut(capture: StoredCapture): Promise<void> {
     const { name, startNs, endNs } = capture
     try {
@@ -313,12 +312,12 @@ export class Retention implements AsyncDisposable {
     })
   }
 
-  /** A capture that never held a packet goes by its age alone. */
+  /** A capture that never held a packet is removed by its age alone. */
   #isOver(capture: StoredCapture): boolean {
     return capture.removed !== undefined || this.#isAged(later(createdNs(capture), capture.endNs))
   }
 
-  /** There is room for it; if that is gone meanwhile, the next look tries again. */
+  /** There is room for it; if that has gone meanwhile, the next check tries again. */
   async #fillReserve(): Promise<void> {
     const { writer, log } = this.#options
     try {
@@ -339,7 +338,7 @@ export class Retention implements AsyncDisposable {
     this.#isFull = isFull
   }
 
-  /** '' = nothing goes wrong. Reported when that changes. */
+  /** '' = no problem. Reported on changes. */
   #noteProblem(problem: string): void {
     const { events, log } = this.#options
     if (problem !== '' && this.#problem === '') {
@@ -352,7 +351,7 @@ export class Retention implements AsyncDisposable {
     this.#problem = problem
   }
 
-  /** Files whose removal was on record when a recorder ended before it. */
+  /** Files whose removal had been logged when an earlier recorder ended before removing them. */
   async #findLeftovers(): Promise<void> {
     for await (const files of this.#removals.leftovers()) this.#remover.addLeftovers(files)
     this.#knowsLeftovers = true

@@ -5,17 +5,17 @@ export interface RollClockOptions {
   readonly roll: RollConfig
   /** IANA name: the zone of `at`. */
   readonly timeZone: string
-  /** The age of the capture: how long it has run. */
+  /** The age of the capture: how long it has been running. */
   readonly ageMs: number
   readonly nowMs: number
-  /** What a clock shows that never steps. */
+  /** Reading of a clock that never steps. */
   readonly monotonicMs: number
 }
 
-/** When a capture is to be rolled: whichever of its settings comes first. */
+/** When a capture is to be rolled: at the earliest of its settings. */
 export class RollClock {
   readonly #roll: RollConfig
-  /** By the clock on the wall. A clock that is set back makes no second roll of the same day. */
+  /** By the wall clock. A clock that is set back causes no second roll on the same day. */
   readonly #atMs: number
   /** By the clock that never steps. */
   readonly #ageEndMs: number

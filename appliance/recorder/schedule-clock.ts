@@ -2,14 +2,14 @@ import { ctime } from '../../src/shared/query/ctime.ts'
 import { nextRun, runAt, type ScheduleRow, type ScheduleRun } from '../settings/schedule-rows.ts'
 import type { SkippedRun } from './skipped-run.ts'
 
-/** The run of a schedule's row that is due now, for answers and for who carries it out. */
+/** The run of a schedule's row that is due now, for answers and for carrying it out. */
 export interface ScheduledRun {
   readonly name: string
   /** When the row stops it, in words; undefined: the row runs all the time. */
   readonly until: string | undefined
 }
 
-/** Where a run that was stopped by command is kept. */
+/** Where a run that was stopped by command is stored. */
 export interface SkippedRunStore {
   skippedRun(): Promise<SkippedRun | undefined>
   keepSkippedRun(run: SkippedRun): Promise<void>
@@ -28,7 +28,7 @@ const MS_PER_SECOND = 1_000
 export class ScheduleClock {
   readonly #options: ScheduleClockOptions
   #skipped: SkippedRun | undefined
-  /** Rows change at whole seconds only, and looking into them takes a millisecond. */
+  /** Rows only change at whole seconds, and evaluating them takes a millisecond. */
   #cached: { readonly second: number; readonly run: ScheduleRun | undefined } | undefined
 
   private constructor(options: ScheduleClockOptions, skipped: SkippedRun | undefined) {
@@ -48,13 +48,13 @@ export class ScheduleClock {
     return { name: run.row.name, until }
   }
 
-  /** Name of the row that would run now, had it not been stopped; or "". */
+  /** Name of the row that would be running now, had it not been stopped; or "". */
   get skippedRow(): string {
     const run = this.#runNow()
     return run !== undefined && this.#isSkipped(run) ? run.row.name : ''
   }
 
-  /** The run that is due now is left out, until the row's next start. */
+  /** Skips the run that is due now, until the row's next start. */
   async skip(): Promise<void> {
     const run = this.#runNow()
     if (run === undefined) return
@@ -79,7 +79,7 @@ export class ScheduleClock {
   }
 }
 
-/** The next start of the row: within its run when that is longer than a day. */
+/** The next start of the row, which is within its run if that is longer than a day. */
 function skipEnd(run: ScheduleRun, nowMs: number): number {
   const nextStartMs = nextRun(run.row, nowMs)?.startMs ?? run.endMs
   return Math.min(nextStartMs, run.endMs)

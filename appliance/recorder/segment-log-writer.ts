@@ -1,4 +1,4 @@
-/** Writing segments.log (native/FORMAT.md): entries are appended, durably, into room that was made before. */
+/** Writes segments.log (native/FORMAT.md): entries are appended durably into preallocated space. */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import {
@@ -14,18 +14,20 @@ import { logHeader } from '../store/segment-log.ts'
 import type { SegmentTable } from '../store/segment-table.ts'
 import { entriesOf } from '../store/stored-capture.ts'
 
-/** The log grows by whole pages of zeros, so that an entry never needs a new block of the disk. */
+/** The log grows by whole pages of zeros, so that an entry never needs a new disk block. */
 const PAGE_BYTES = 4_096
-/** Room that is made before it is needed: an entry for each segment that one pass of retention may remove. */
+/** Space allocated in advance: an entry for each segment that one pass of retention may remove. */
 const ROOM_BYTES = 1_024
-/** A log with more entries than this, and than twice those that are needed, is written again. */
+/** A log with more entries than this, and more than twice the necessary ones, is rewritten. */
 const ENTRIES_MAX = 4_096
 
-/** Where the next entry goes. Owned by the recorder, one call at a time. */
+/** Appends entries at the end of the log. Owned by the recorder, one call at a time. */
 export class SegmentLogWriter {
   readonly #path: string
   #end: number
-  /** Of the file; undefined = the log must be written again, because it may hold what was never promised. */
+  /**
+   * Size of the file; undefined = the log must be rewritten, because it may contain entries that were never confirmed.
+   */
   #size: number | undefined
 
   private constructor(path: string, end: number, size: number | undefined) {
@@ -34,7 +36,7 @@ export class SegmentLogWriter {
     this.#size = size
   }
 
-  /** Makes the log of a new capture, in a folder that the caller syncs. Fails as the disk does. */
+  /** Creates the log of a new capture, in a folder that the caller syncs. Fails with disk errors. */
   static async create(path: string, table: SegmentTable): Promise<SegmentLogWriter> {
     const { bytes, end } = contentOf(table, [])
     await using file = await open(path, 'w', 0o640)
@@ -50,13 +52,13 @@ export class SegmentLogWriter {
     if (mustRewrite) return new SegmentLogWriter(path, end, undefined)
     await using file = await open(path, 'r')
     const { size } = await file.stat()
-    // A write that was interrupted may have left bytes where the next entries go: they are overwritten.
+    // An interrupted write may have left bytes where the next entries go; they are overwritten.
     return new SegmentLogWriter(path, end, size)
   }
 
   /**
-   * Appends the entries durably, then applies them to the table, which holds what the log says. After a failure nothing
-   * is applied, and the call can be repeated with the same or other entries.
+   * Appends the entries durably, then applies them to the table, which reflects the log. After a failure nothing is
+   * applied, and the call can be repeated with the same or other entries.
    */
   async append(entries: readonly LogEntry[], table: SegmentTable): Promise<void> {
     if (this.#size === undefined || this.#hasMany(table)) await this.rewrite(table, entries)
@@ -64,7 +66,7 @@ export class SegmentLogWriter {
     for (const entry of entries) table.apply(entry)
   }
 
-  /** Replaces the log by one that says what the table and then these entries say. */
+  /** Replaces the log by one with the contents of the table plus these entries. */
   async rewrite(table: SegmentTable, entries: readonly LogEntry[] = []): Promise<void> {
     const { bytes, end } = contentOf(table, entries)
     const next = `${this.#path}.next`
@@ -94,7 +96,7 @@ export class SegmentLogWriter {
     await using file = await open(this.#path, 'r+')
     const made = await makeRoom(file, { end, size })
     this.#size = undefined
-    // A reader may see the entries before they are safe: if they are not, it must see another file.
+    // A reader may see the entries before they are durable: if they fail to become so, it must find a different file.
     await writeAll(file, bytes, this.#end)
     await file.datasync()
     this.#size = made
@@ -102,7 +104,7 @@ export class SegmentLogWriter {
   }
 }
 
-/** Makes the file long enough, with some more room where the disk has it. The new size. Fails when it cannot be. */
+/** Makes the file long enough, with some extra room if the disk has it. Returns the new size, or fails. */
 async function makeRoom(
   file: FileHandle,
   { end, size }: { readonly end: number; readonly size: number },
@@ -113,7 +115,7 @@ async function makeRoom(
     await writeAll(file, Buffer.alloc(wanted - size), size)
     return wanted
   } catch (error) {
-    // What was made is zeros, which are no entries.
+    // Allocated space is zeros, which are not entries.
     if (end <= size) return size
     throw error
   }
@@ -130,7 +132,7 @@ function pagesOf(bytes: number): number {
   return Math.ceil(bytes / PAGE_BYTES) * PAGE_BYTES
 }
 
-/** A whole log: its header, an entry for each thing that is known, the `entries`, and room. */
+/** A complete log: its header, an entry for each known fact, the `entries`, and room. */
 function contentOf(
   table: SegmentTable,
   entries: readonly LogEntry[],
@@ -152,7 +154,8 @@ function* knownEntries(table: SegmentTable): Generator<LogEntry> {
   let sum: Pick<LogEntry, 'packets' | 'bytes'> | undefined = removed
   for (const { port, lastNumber: number } of removed === undefined ? [] : table.ports) {
     const { startNs: minNs, endNs } = removed ?? NOTHING_REMOVED
-    // The sum of all ports is said once; each port says how far it goes, for its next segment gets the next number.
+    // The sum of all ports is written once; each port records its last number, from which its next segment gets its
+    // own.
     const { packets, bytes } = sum ?? NOTHING_REMOVED
     sum = undefined
     const span = { minNs, maxNs: endNs - 1n }

@@ -8,7 +8,7 @@ import type { StoreWriter } from './store-writer.ts'
 
 export type RemovalReason = 'age' | 'space'
 
-/** Files of a segment that no log names any more. */
+/** Files of a segment that is in no log any more. */
 export interface UnnamedFiles {
   /** Full name of the capture. */
   readonly name: string
@@ -26,58 +26,58 @@ interface WaitingFiles extends UnnamedFiles {
 export interface SegmentRemoverOptions {
   readonly writer: StoreWriter
   readonly events: EventSink
-  /** How long a segment that is read keeps its files. */
+  /** How long a segment that is being read keeps its files. */
   readonly pinMs: number
-  /** Aborts when the recorder ends: what is left then, the next one removes. */
+  /** Aborts when the recorder ends: the next one removes what is left. */
   readonly signal: AbortSignal
 }
 
-/** What a removed segment gives back: its file, index, tally and sieves. */
+/** The files of a removed segment: its packets, index, tally and sieves. */
 const FILES_PER_SEGMENT = 4n
 /**
- * A disk that takes entries of logs and removes no file must not cost all segments: after this many failures no further
- * segments go.
+ * If the disk accepts log entries but removes no files, not all segments must be lost: after this many failures no
+ * further ones are removed.
  */
 const FAILED_MAX = 16
 
 /**
- * Removes segments: first from their capture's log, durably, then their files, so that a crash leaves files
- * that no log names and never the reverse. Files that a reader has open, or that the disk does not remove, are
- * tried again at each retry(). One call at a time.
+ * Removes segments: first from their capture's log, durably, then their files, so that a crash leaves files that are
+ * in no log and never the reverse. Files that a reader has open, or that the disk does not remove, are retried at each
+ * retry(). One call at a time.
  */
 export class SegmentRemover {
   readonly #options: SegmentRemoverOptions
   #waiting: WaitingFiles[] = []
-  /** Since the last retry(): how often something failed, and what the first time. */
+  /** Number of failures since the last retry(), and the first of them. */
   #failures = 0
   #failure = ''
   /** Whether remove() was called since the last retry(). */
   #hasBegun = false
-  /** Why a record could not be changed when room was made the last time; '' = all could. */
+  /** Why a record could not be changed when room was last made; '' = all could. */
   #refusal = ''
 
   constructor(options: SegmentRemoverOptions) {
     this.#options = options
   }
 
-  /** Bytes of files that no log names any more, and that are still there. */
+  /** Bytes of files that are in no log any more, and still exist. */
   get waitingBytes(): bigint {
     return this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0n)
   }
 
-  /** What goes wrong now; '' = nothing. A record that could not be changed counts until room is made again. */
+  /** The current problem; '' = none. A record that could not be changed counts until room is made again. */
   get problem(): string {
     const undeleted = this.#waiting.find(({ failure }) => failure !== '')
     return this.#failure || (undeleted?.failure ?? this.#refusal)
   }
 
-  /** Whether further segments may go. */
+  /** Whether further segments may be removed. */
   get isAble(): boolean {
     const undeleted = this.#waiting.filter(({ failure }) => failure !== '').length
     return !this.#options.signal.aborted && undeleted + this.#failures < FAILED_MAX
   }
 
-  /** Whether files of a removed segment of this capture are still there. */
+  /** Whether files of a removed segment of this capture still exist. */
   hasFilesOf(capture: string): boolean {
     return this.#waiting.some(({ name }) => name === capture)
   }
@@ -87,18 +87,18 @@ export class SegmentRemover {
     return new Set(this.#waiting.flatMap(({ name, failure }) => (failure === '' ? [] : [name])))
   }
 
-  /** Files that an earlier recorder could not remove any more. */
+  /** Adds files that an earlier recorder did not get to remove. */
   addLeftovers(files: UnnamedFiles): void {
     this.#waiting.push({ ...files, sinceMs: performance.now(), failure: '' })
   }
 
-  /** Something else of the removal has failed; reported until the next retry(). */
+  /** Another step of the removal has failed; reported until the next retry(). */
   noteFailure(error: unknown): void {
     this.#failures += 1
     this.#failure ||= describe(error)
   }
 
-  /** Tries again to remove the files that are left. */
+  /** Tries again to remove the remaining files. */
   async retry(): Promise<void> {
     this.#failures = 0
     this.#failure = ''
@@ -115,8 +115,8 @@ export class SegmentRemover {
   }
 
   /**
-   * Removes these segments of one capture with one change of its log. Returns what this frees now, or undefined
-   * if the log could not be changed: nothing has been done then.
+   * Removes these segments of one capture with one change of its log. Returns what this frees now, or undefined if the
+   * log could not be changed, in which case nothing has been done.
    */
   async remove(
     name: string,
@@ -174,7 +174,7 @@ export class SegmentRemover {
   }
 }
 
-/** What the removal of this segment gives back. */
+/** What the removal of this segment frees. */
 export function freedBy(segment: LogEntry): Lack {
   const bytes = sizeOf(segment)
   return { stored: bytes, disk: bytes, files: FILES_PER_SEGMENT }

@@ -1,4 +1,4 @@
-/** Which run of the schedule was stopped by command, so that a recorder that restarts does not start it again. */
+/** The run of the schedule that was stopped by command, so that a restarted recorder does not start it again. */
 import { open, readFile, rename } from 'node:fs/promises'
 import { z } from 'zod'
 import { syncPath } from '../../src/shared/base/durable-files.ts'
@@ -7,13 +7,13 @@ import type { StorePaths } from '../store/store-paths.ts'
 const skippedRunSchema = z.object({
   /** Name of the schedule's row. */
   name: z.string(),
-  /** [startMs, untilMs), epoch milliseconds: the row does not run in it. */
+  /** [startMs, untilMs), epoch milliseconds: the row does not run in this interval. */
   startMs: z.number(),
   untilMs: z.number(),
 })
 export type SkippedRun = z.infer<typeof skippedRunSchema>
 
-/** undefined when there is none, or none that can be read: the schedule then holds. */
+/** Returns undefined if there is none, or an unreadable one: the schedule then applies. */
 export async function readSkippedRun(paths: StorePaths): Promise<SkippedRun | undefined> {
   try {
     return skippedRunSchema.parse(JSON.parse(await readFile(paths.skippedRun, 'utf8')))

@@ -1,12 +1,15 @@
-/** Which stamps of packets a late clock made, and how much younger those packets are. Pure. */
+/** Which packet stamps come from a clock that was behind, and how much younger those packets are. Pure. */
 import type { Correction, Stretch } from '../store/clock-record.ts'
 
-/** Beyond that the two oldest become one that covers both: a packet may then seem younger than it is, never older. */
+/**
+ * Beyond this number the two oldest are merged into one that covers both: a packet may then appear younger than it is,
+ * never older.
+ */
 const CORRECTIONS_MAX = 100
 /** Ages are counted in hours at least. */
 const LATE_MIN_NS = 1_000_000_000n
 
-/** How much later than its stamp says a packet may have been stored; 0 when its stamp is right. */
+/** How much later than its stamp a packet may have been stored; 0 if its stamp is right. */
 export function lateness(corrections: readonly Correction[], stampNs: bigint): bigint {
   let mostNs = 0n
   for (const { fromNs, toNs, addNs } of corrections)
@@ -15,8 +18,8 @@ export function lateness(corrections: readonly Correction[], stampNs: bigint): b
 }
 
 /**
- * The clock is set right, `aheadNs` from where a clock that was trusted until `untilNs` would be now: what was stored by
- * then is not older, or younger, for that.
+ * Applies that the clock is set right, `aheadNs` from where a clock that was trusted until `untilNs` would be now:
+ * what was stored by then must not become older or younger because of it.
  */
 export function shifted(
   corrections: readonly Correction[],
@@ -29,7 +32,9 @@ export function shifted(
   return aheadNs > 0n ? bounded([...moved, { fromNs: 0n, toNs: untilNs, addNs: aheadNs }]) : moved
 }
 
-/** The clock was late during these stretches, as seen from a clock that is `offsetNs` ahead of CLOCK_MONOTONIC. */
+/**
+ * Adds stretches during which the clock was behind, relative to a clock that is `offsetNs` ahead of CLOCK_MONOTONIC.
+ */
 export function withLate(
   corrections: readonly Correction[],
   stretches: readonly Stretch[],

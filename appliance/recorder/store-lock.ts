@@ -4,8 +4,8 @@ import { lockFile } from '../../src/shared/base/file-lock.ts'
 import type { StorePaths } from '../store/store-paths.ts'
 
 /**
- * Makes this process the store's only writer until dispose or the end of the process, however it ends.
- * Fails with store-unavailable when another process is the writer.
+ * Makes this process the store's only writer until disposed or the end of the process, however it ends. Fails with
+ * store-unavailable if another process is the writer.
  */
 export async function lockStore(paths: StorePaths): Promise<Disposable> {
   const lock = await lockFile(paths.lock).catch((cause: Error) => {

@@ -4,19 +4,19 @@ import { join } from 'node:path'
 import { isFullDisk } from '../../src/shared/base/full-disk.ts'
 
 /**
- * Disk space and files that are given up when the disk is full, so that the few small files that have to be written
- * before anything can be removed find room: folder `reserve` of the store.
+ * Disk space and files that are released when the disk is full, so that there is room for the few small files that
+ * must be written before anything can be removed: folder `reserve` of the store.
  */
 export class StoreReserve {
   readonly #folder: string
-  /** undefined: what an earlier recorder left is not known yet. */
+  /** undefined: it is not known yet what an earlier recorder left. */
   #isWhole: boolean | undefined
 
   constructor(folder: string) {
     this.#folder = folder
   }
 
-  /** Does the work; if the disk is too full for it, gives the reserve up and does it a second time. */
+  /** Does the work; if the disk is too full for it, releases the reserve and tries once more. */
   async use<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work()
@@ -26,13 +26,13 @@ export class StoreReserve {
     }
   }
 
-  /** Whether all of it is there. Fails with the system's error. */
+  /** Whether it is complete. Fails with the system's error. */
   async isWhole(): Promise<boolean> {
     this.#isWhole ??= await this.#isThere()
     return this.#isWhole
   }
 
-  /** Makes what is missing. The caller has checked that there is room. Fails with the system's error. */
+  /** Creates what is missing. The caller has checked that there is room. Fails with the system's error. */
   async fill(): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o750 })
     for (const name of NAMES) {
@@ -47,7 +47,7 @@ export class StoreReserve {
     return sizes.every((size) => size === FILE_BYTES)
   }
 
-  /** Whether there was anything to give. */
+  /** Returns whether there was anything to release. */
   async #giveUp(): Promise<boolean> {
     const names = await readdir(this.#folder).catch(() => [])
     for (const name of names) await rm(join(this.#folder, name), { force: true })
@@ -56,14 +56,14 @@ export class StoreReserve {
   }
 }
 
-/** Several files, because each gives back an inode too. */
+/** Several files, because each also frees an inode. */
 const FILES = 8
 const FILE_BYTES = 256 * 1024
-/** What fill() takes at most, folder included. */
+/** Maximum space used by fill(), including the folder. */
 export const RESERVE = { stored: 0n, disk: BigInt(FILES * FILE_BYTES), files: BigInt(FILES + 1) } as const
 const NAMES = Array.from({ length: FILES }, (_, i) => String(i + 1))
 
-/** Random bytes: a hole, or zeros on a file system that compresses, would reserve nothing. */
+/** Random bytes: a hole, or zeros on a compressing file system, would reserve nothing. */
 async function writeWhole(path: string): Promise<void> {
   try {
     await using file = await open(path, 'w', 0o640)

@@ -1,17 +1,17 @@
-/** How much room the store has, compared with what it has to keep free. */
+/** The store's free space compared with what must stay free. */
 import type { RetentionSettings } from '../appliance-config.ts'
 import { readSpace } from '../machine/free-space-sensor.ts'
 
-/** Bytes that are needed beyond what is held. */
+/** Bytes needed in addition to what is stored. */
 export interface Need {
-  /** In segments of captures: what `maxBytes` limits. */
+  /** In segments of captures, limited by `maxBytes`. */
   readonly stored: bigint
-  /** On the disk: what `minFreeBytes` limits. */
+  /** On the disk, limited by `minFreeBytes`. */
   readonly disk: bigint
 }
 export const NOTHING: Need = { stored: 0n, disk: 0n }
 
-/** How much has to be removed. A number that is not positive is room that is left. */
+/** How much must be removed. A number that is not positive is remaining space. */
 export interface Lack {
   /** Bytes of segments, because of `maxBytes`. */
   readonly stored: bigint
@@ -25,7 +25,7 @@ export function isLacking({ stored, disk, files }: Lack): boolean {
   return stored > 0n || disk > 0n || files > 0n
 }
 
-/** Bytes that are missing, whatever limits them. */
+/** Missing bytes, whichever limit applies. */
 export function missingBytes({ stored, disk }: Lack): bigint {
   return stored > disk ? stored : disk
 }
@@ -42,13 +42,13 @@ export interface StoreRoomOptions {
   /** A folder on the file system of the store. */
   readonly folder: string
   readonly settings: Pick<RetentionSettings, 'maxBytes' | 'minFreeBytes'>
-  /** What the running capture writes, as measured over the last seconds. */
+  /** The write rate of the running capture, measured over the last seconds. */
   readonly bytesPerSecond: () => number
 }
 
-/** A look for room comes every second; a capture must not fill the disk between two of them. */
+/** Space is checked every second; a capture must not fill the disk between two checks. */
 const SECONDS_AHEAD = 2
-/** A full disk takes no packets, so that the measured rate is 0: the capture could not continue without some room. */
+/** A full disk accepts no packets, so the measured rate is 0: the capture could not continue without some room. */
 const MIN_FREE_BYTES = 4 * 1024 * 1024
 /** A segment has four files. A file system of fewer than 100,000 inodes keeps 1 % of them free. */
 const MIN_FREE_FILES = 1_000n
@@ -69,7 +69,7 @@ export class StoreRoom {
     )
   }
 
-  /** `heldBytes` is what all segments take now. Fails with the system's error. */
+  /** `heldBytes` is the current size of all segments. Fails with the system's error. */
   async lack(heldBytes: bigint, need: Need): Promise<Lack> {
     const { folder, settings } = this.#options
     const { freeBytes, freeFiles, totalFiles } = await readSpace(folder)

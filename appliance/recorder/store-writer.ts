@@ -41,9 +41,9 @@ const OLD_FORMAT = JSON.stringify({ format: 1 })
 /** For turns that are short and always end. */
 const UNTIL_DONE = new AbortController().signal
 
-/** Called after each change: the capture as it is now, undefined when it has gone. */
+/** Called after each change: with the capture as it is now, or undefined if it was removed. */
 export type CaptureWatcher = (name: string, capture: HeldCapture | undefined) => void
-/** Called for a capture whose files were damaged, and have been mended as far as they could be. */
+/** Called for a capture whose files were damaged, and have been repaired as far as possible. */
 export type DamageWatcher = (name: string, problems: readonly string[]) => void
 
 interface WriterParts {
@@ -54,8 +54,8 @@ interface WriterParts {
 }
 
 /**
- * The only code that changes a store. A capture appears and disappears whole, by one rename. What captures hold is in
- * memory once it has been read: a change costs the same in a store of any size.
+ * The only code that changes a store. A capture appears and disappears as a whole, by one rename. The contents of
+ * captures stay in memory once read: a change costs the same in a store of any size.
  */
 export class StoreWriter implements AsyncDisposable {
   readonly #paths: StorePaths
@@ -68,10 +68,10 @@ export class StoreWriter implements AsyncDisposable {
   readonly #held = new Map<string, HeldCapture>()
   readonly #watchers = new Set<CaptureWatcher>()
   readonly #damageWatchers = new Set<DamageWatcher>()
-  /** Captures are read and changed by one at a time. */
+  /** Captures are read and changed one at a time. */
   readonly #turn = new FairLimit({ places: 1 })
   #isEnding = false
-  /** Of what the store held when it was opened, as far as it has been read. */
+  /** For what the store held when it was opened, as far as it has been read. */
   #lastStoredNs: bigint | undefined
   #loading: Promise<void> | undefined
 
@@ -89,8 +89,8 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /**
-   * Makes the store when it is missing, locks it and begins to remove what an interrupted writer left.
-   * Fails with store-unavailable when the folder cannot be used or has another writer.
+   * Creates the store if missing, locks it and starts to remove what an interrupted writer left. Fails with
+   * store-unavailable if the folder cannot be used or has another writer.
    */
   static async open(root: string, imports: ImportSettings = {}): Promise<StoreWriter> {
     const paths = storePaths(root)
@@ -116,22 +116,22 @@ export class StoreWriter implements AsyncDisposable {
     }
   }
 
-  /** Tells of every change until the returned function is called. */
+  /** Reports every change until the returned function is called. */
   watch(watcher: CaptureWatcher): () => void {
     this.#watchers.add(watcher)
     return () => void this.#watchers.delete(watcher)
   }
 
-  /** Tells of damage that was found, until the returned function is called. */
+  /** Reports damage that was found, until the returned function is called. */
   watchDamage(watcher: DamageWatcher): () => void {
     this.#damageWatchers.add(watcher)
     return () => void this.#damageWatchers.delete(watcher)
   }
 
   /**
-   * Reads every capture of the store, upgrades those of format 1 and mends damaged ones; done once, in the background of
-   * everything else. One that cannot be read is left out and told to those who watch for damage. Rejects only when the
-   * folder of all captures cannot be read; a further call tries again.
+   * Reads every capture of the store, upgrades those of format 1 and repairs damaged ones; done once, in the
+   * background. One that cannot be read is left out and reported to damage watchers. Rejects only if the folder of all
+   * captures cannot be read; another call tries again.
    */
   load(): Promise<void> {
     this.#loading ??= this.#loadAll().catch((error: unknown) => {
@@ -142,28 +142,28 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /**
-   * When anything was stored last before the store was opened; undefined: it held nothing. What was recorded
-   * or imported since does not count. Reads the store, and fails, as load().
+   * When anything was last stored before the store was opened; undefined: it was empty. What was recorded or imported
+   * since does not count. Reads the store, and fails, like load().
    */
   async lastStoredAtStart(): Promise<bigint | undefined> {
     await this.load()
     return this.#lastStoredNs
   }
 
-  /** All captures that have been read: every one of the store after load(). */
+  /** All captures that have been read: after load(), every one of the store. */
   get captures(): ReadonlyMap<string, HeldCapture> {
     return this.#held
   }
 
-  /** Removes what an interrupted writer left; it is removed when this resolves. Fails with the system's error. */
+  /** Removes what an interrupted writer left, before it resolves. Fails with the system's error. */
   removeLeftovers(): Promise<void> {
     return this.#leftovers.remove()
   }
 
   /**
-   * Makes one capture of the files; those of which nothing could be imported are named in its damages.
-   * Fails with capture-exists, bad-parameter, bad-capture-file (none of the files could be),
-   * store-full, store-unavailable; or with the signal's reason. Nothing remains of a failed import.
+   * Imports the files into one capture; those of which nothing could be imported are listed in its damages. Fails with
+   * capture-exists, bad-parameter, bad-capture-file (none of the files could be), store-full, store-unavailable; or
+   * with the signal's reason. A failed import leaves nothing behind.
    */
   async importCapture(
     request: ImportRequest,
@@ -189,7 +189,7 @@ export class StoreWriter implements AsyncDisposable {
       using _held = await room?.hold(await sizeOfTree(hidden))
       await HeldCapture.create(hidden, recordOfImport(request, result), finishedEntries(result.streams))
       await syncTree(hidden)
-      // In one turn, as makeCapture. Its room is held until the capture itself counts.
+      // In one turn, like makeCapture. Its space stays reserved until the capture itself counts.
       const held = await this.#inTurn(async () => {
         await rename(hidden, folder)
         await syncPath(this.#paths.captures)
@@ -220,9 +220,9 @@ export class StoreWriter implements AsyncDisposable {
     return { bytesFreed }
   }
 
-  /** Makes a capture to record into; false when its name is taken. */
+  /** Creates a capture to record into; returns false if its name is taken. */
   async makeCapture(record: CaptureRecord): Promise<boolean> {
-    // In one turn with its reading: it is not of what the store held before.
+    // In the same turn as reading it, so that it does not count as part of the store before.
     return await this.#inTurn(async () => {
       if (!(await this.reserve.use(() => makeCaptureFolder(this.#paths, record)))) return false
       await this.#readAgain(record.name)
@@ -230,19 +230,22 @@ export class StoreWriter implements AsyncDisposable {
     })
   }
 
-  /** Replaces the record of a capture by what `change` makes of it. Fails with unknown-capture, or as the disk does. */
+  /** Replaces the record of a capture by the result of `change`. Fails with unknown-capture, or with disk errors. */
   async changeRecord(name: string, change: (record: CaptureRecord) => CaptureRecord): Promise<void> {
     await this.#change(name, (capture) => capture.changeRecord(change))
   }
 
-  /** Adds finished segments to the log of a capture, with its losses so far. Fails with unknown-capture, or as the disk does. */
+  /**
+   * Adds finished segments to the log of a capture, with its losses so far. Fails with unknown-capture, or with disk
+   * errors.
+   */
   async addSegments(name: string, segments: readonly LogEntry[], drops?: Drops): Promise<void> {
     await this.#change(name, (capture) => capture.addSegments(segments, drops))
   }
 
   /**
-   * Replaces what the log says of a finished segment; where that is that packets are lost, `reasons` are told as damage. One
-   * that was removed meanwhile stays removed.
+   * Replaces the log's statement about a finished segment; if it says that packets are lost, `reasons` are reported as
+   * damage. One that was removed meanwhile stays removed.
    */
   async correctSegment(name: string, segment: LogEntry, reasons: readonly string[]): Promise<void> {
     await this.#inTurn(async () => {
@@ -258,8 +261,8 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /**
-   * What record, copy and log of a capture have on the disk that is not as it was written; with `repair` they are written
-   * again, with what is held in memory. Fails as the disk does.
+   * Deviations of a capture's record, copy and log on disk from what was written; with `repair` they are written again
+   * from memory. Fails with disk errors.
    */
   async checkRecord(name: string, { repair }: { readonly repair: boolean }): Promise<readonly string[]> {
     return await this.#inTurn(async () => {
@@ -274,25 +277,25 @@ export class StoreWriter implements AsyncDisposable {
   }
 
   /**
-   * Takes finished segments out of a capture, durably; their files are the caller's to remove then. It needs no new
-   * space on the disk. Fails with unknown-capture when the capture is gone, or as the disk does.
+   * Removes finished segments from a capture, durably; the caller then removes their files. Needs no new space on the
+   * disk. Fails with unknown-capture if the capture no longer exists, or with disk errors.
    */
   async dropSegments(name: string, segments: readonly LogEntry[]): Promise<void> {
     await this.#change(name, (capture) => capture.dropSegments(segments))
   }
 
-  /** Removes a capture of which nothing is left, and remembers its name. Fails as deleteCapture. */
+  /** Removes a capture of which nothing is left, and remembers its name. Fails like deleteCapture. */
   async ageOut({ name, startNs, endNs }: Pick<StoredCapture, 'name' | 'startNs' | 'endNs'>): Promise<void> {
     await this.reserve.use(() => addAgedOut(this.#paths, { name, startNs, endNs }))
     await this.deleteCapture(name)
   }
 
-  /** undefined when there is no such capture. */
+  /** Returns undefined if the capture does not exist. */
   async captureOf(name: string): Promise<StoredCapture | undefined> {
     return (await this.#inTurn(() => this.#heldOrRead(name)))?.stored
   }
 
-  /** The run of a schedule that was stopped by command; undefined when there is none. */
+  /** The run of a schedule that was stopped by command, or undefined. */
   skippedRun(): Promise<SkippedRun | undefined> {
     return readSkippedRun(this.#paths)
   }
@@ -311,7 +314,7 @@ export class StoreWriter implements AsyncDisposable {
     return active.toSorted((a, b) => (a.startNs > b.startNs ? -1 : 1))
   }
 
-  /** The folder of a capture that exists. */
+  /** The folder of an existing capture. */
   folderOf(name: string): string {
     return join(this.#paths.captures, name)
   }
@@ -340,7 +343,7 @@ export class StoreWriter implements AsyncDisposable {
       try {
         await this.reserve.use(() => change(held))
       } finally {
-        // Also after a failure, which may have left something.
+        // Even after a failure, which may have left something.
         await this.#tell(name)
       }
     })
@@ -356,7 +359,7 @@ export class StoreWriter implements AsyncDisposable {
     return held
   }
 
-  /** As the disk has it, upgraded and mended. */
+  /** As on disk, upgraded and repaired. */
   async #readAgain(name: string): Promise<HeldCapture | undefined> {
     const held = await HeldCapture.read(this.folderOf(name), name)
     if (held === undefined) return undefined
@@ -385,7 +388,7 @@ export class StoreWriter implements AsyncDisposable {
   }
 }
 
-/** What the log says of segments that the engine has finished. */
+/** Log entries for segments that the engine has finished. */
 export function finishedEntries(streams: ImportResult['streams']): readonly LogEntry[] {
   return streams.flatMap(({ port, linkType, snaplen, segments }) =>
     segments.map(({ isFlat, ...segment }) => ({
@@ -399,7 +402,7 @@ export function finishedEntries(streams: ImportResult['streams']): readonly LogE
   )
 }
 
-/** The folder is there before store.json is: a store without it has lost it, or it is not mounted. */
+/** The folder exists before store.json does: a store without it has lost it, or it is not mounted. */
 async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Promise<void> {
   const text = (await readFile(format, 'utf8').catch(() => '')).trim()
   if ((text !== STORE_FORMAT && text !== OLD_FORMAT) || (await exists(captures))) return
@@ -419,7 +422,8 @@ async function checkFormat(paths: StorePaths): Promise<void> {
       `${paths.format} does not contain ${STORE_FORMAT}: this is not a store, or is one of a newer capfleet`,
     )
   }
-  // Before anything is written that an older capfleet would take for damage. In place: it is as long as the old one.
+  // Before anything is written that an older capfleet would take for damage. In place, because it is as long as the
+  // old one.
   await writeFile(paths.format, `${STORE_FORMAT}\n`, { flag: text === undefined ? 'w' : 'r+' })
   await syncPath(paths.format)
   await syncPath(paths.root)
@@ -436,10 +440,10 @@ async function hasCapturesOfToday(paths: StorePaths): Promise<boolean> {
   return false
 }
 
-/** Captures that are looked at where store.json is damaged. */
+/** Number of captures that are tried if store.json is damaged. */
 const FORMAT_TRIES = 16
 
-/** undefined for a store that is being made; a format that cannot be read is no reason to write a new one. */
+/** Returns undefined for a store that is being created; an unreadable format is no reason to write a new one. */
 async function readUnlessNew(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')

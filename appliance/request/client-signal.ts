@@ -4,8 +4,8 @@ import type { ApplianceContext } from '../appliance-parts.ts'
 class ClientGone extends Error {}
 
 /**
- * Runs `answer` with a signal that aborts when the client is gone. Its failing for that reason is
- * no error: nobody is left to answer.
+ * Runs `answer` with a signal that aborts when the client has left. Failing for that reason is not an error: there is
+ * nobody left to answer.
  */
 export async function withClientSignal(
   ctx: ApplianceContext,

@@ -1,20 +1,19 @@
 /**
- * Texts that leave the device name files of the store as seen from the store: where it lies on the
- * machine is the operator's business.
+ * Texts that leave the device name files relative to the store: where it is on the machine concerns only the operator.
  */
 import type { Middleware } from 'koa'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { Log } from '../../src/shared/base/log.ts'
 import type { RequestState } from '../../src/shared/http/http-app.ts'
 
-/** The text with the paths of the store's files as seen from the store. `storePath` is absolute. */
+/** The text with paths of the store's files made relative to the store. `storePath` is absolute. */
 export function withoutStorePath(text: string, storePath: string): string {
   return text.replaceAll(new RegExp(`${RegExp.escape(storePath)}(?:/|(?![^\\s/'":;,)]))`, 'g'), (found) =>
     found.endsWith('/') ? '' : '(its path is in the log)',
   )
 }
 
-/** Errors of requests say nothing of where the store lies; the log has them as they were. */
+/** Errors of requests do not reveal where the store is; the log contains them unchanged. */
 export function hideStorePath(storePath: string, log: Log): Middleware<RequestState> {
   return async (ctx, next) => {
     try {

@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http'
 import type { RequestState } from '../../src/shared/http/http-app.ts'
 import { badParameter, quote } from '../../src/shared/query/query-parameters.ts'
 
-/** Who asks. What one caller could take away from others is shared out by this. */
+/** The caller. Resources that callers compete for are shared by this. */
 export interface LabelledCaller {
-  /** Whose credentials came with the request; empty: nobody's. */
+  /** The user whose credentials came with the request; empty: none. */
   readonly user: string
   /**
-   * The same for all requests of one caller. A gateway asks for many callers with one user's credentials
-   * and tells them apart by a label; a user who makes labels up gets no more than the share of a user.
+   * The same for all requests of one caller. A gateway makes requests for many callers with one user's credentials and
+   * distinguishes them by a label; a user who invents labels gets no more than the share of one user.
    */
   readonly id: string
 }
@@ -16,7 +16,7 @@ export interface LabelledCaller {
 /** Visible ASCII: a gateway sends a hash, so that no device learns the names of its users. */
 const LABEL = /^[!-~]{1,64}$/
 
-/** From the credentials and Capfleet-Caller. Fails with bad-parameter when that header is no label. */
+/** From the credentials and Capfleet-Caller. Fails with bad-parameter if that header is not a valid label. */
 export function callerOf({
   state,
   headers,

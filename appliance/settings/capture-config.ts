@@ -6,11 +6,11 @@ import { CAPTURE_DAYS, overlappingRows } from './schedule-rows.ts'
 
 const MIB = 2 ** 20
 const DAY_S = 86_400
-/** Ports of a device, cap0 to cap7: stated by the API. */
+/** Ports of a device, cap0 to cap7: fixed by the API. */
 export const CAPTURE_PORTS = 8
 
 const THREADS_MAX = 16
-/** The engine's least, for each capture thread. */
+/** The engine's minimum for each capture thread. */
 const QUEUE_BYTES_PER_THREAD = MIB
 
 const baseNameSchema = z.string().regex(BASE_NAME, `must be ${BASE_NAME_RULE}`)
@@ -20,7 +20,7 @@ const portSchema = z.strictObject({
     .int()
     .min(0)
     .max(CAPTURE_PORTS - 1),
-  // What the kernel takes: up to 15 bytes, no slash, no space.
+  // Names that the kernel accepts: up to 15 bytes, no slash, no space.
   interface: z.string().regex(/^[^\s/]{1,15}$/, 'must be the name of a network interface'),
   threads: z.int().min(1).max(THREADS_MAX).default(1),
   ringBytes: z
@@ -64,7 +64,7 @@ const scheduleRowSchema = z.strictObject({
   zone: zoneNameSchema,
 })
 
-/** Each check of two rows looks at a year of days: with more of them a start would take its time. */
+/** Comparing two rows takes a year of days: with more of them the start would be slow. */
 const SCHEDULE_ROWS_MAX = 32
 
 const settingsSchema = z.strictObject({

@@ -1,10 +1,10 @@
 /**
  * When the rows of a schedule run: pure arithmetic of calendars and zones.
  *
- * A row starts on each of its days at `start` and stops at the next `stop` on the clock of its zone:
- * over midnight when that is not later in the day, after a whole day when both are the same. A time
- * that the clock shows twice means the first one; a time that it skips means the moment of the skip.
- * Days that follow each other without a gap are one run: from 00:00:00 to 24:00:00 on all days is for ever.
+ * A row starts on each of its days at `start` and stops at the next `stop` on the clock of its zone: past midnight if
+ * that is not later in the day, after a whole day if both are equal. A time that the clock shows twice means the first
+ * occurrence; a time that it skips means the moment of the skip. Consecutive days without a gap are one run: from
+ * 00:00:00 to 24:00:00 on all days means forever.
  */
 import { instantsOf, type LocalTime, localTimeAt } from '../../src/shared/query/local-time.ts'
 
@@ -12,7 +12,7 @@ import { instantsOf, type LocalTime, localTimeAt } from '../../src/shared/query/
 export const CAPTURE_DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 
 export interface ScheduleRow {
-  /** What its captures are started as. */
+  /** The name under which its captures are started. */
   readonly name: string
   /** "HH:MM:SS" */
   readonly start: string
@@ -33,13 +33,13 @@ export interface ScheduleRun {
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
-/** A run of more days than a week has goes on for ever. */
+/** A run of more days than a week has never ends. */
 const ENDLESS_DAYS = 8
 const WEEK_DAYS = 7
-/** How far ahead rows are compared: a year has every change of a clock. */
+/** How far ahead rows are compared: a year includes every clock change. */
 const COMPARED_WEEKS = 54
 
-/** The run that `nowMs` lies in; rows do not overlap. */
+/** The run that contains `nowMs`; rows do not overlap. */
 export function runAt(rows: readonly ScheduleRow[], nowMs: number): ScheduleRun | undefined {
   for (const row of rows) {
     const day = daysAround(row, nowMs, -2, 1).find(({ startMs, endMs }) => startMs <= nowMs && nowMs < endMs)
@@ -54,7 +54,7 @@ export function nextRun(row: ScheduleRow, nowMs: number): ScheduleRun | undefine
   return day && wholeRun(row, day)
 }
 
-/** Two rows that run at the same time within a year from `fromMs`; undefined when there are none. */
+/** Two rows that run at the same time within a year from `fromMs`, or undefined. */
 export function overlappingRows<Row extends ScheduleRow>(
   rows: readonly Row[],
   fromMs: number,
@@ -74,12 +74,12 @@ export function overlappingRows<Row extends ScheduleRow>(
   return undefined
 }
 
-/** Begins of weeks, at least one for each way in which the clocks of the rows' zones go in this year. */
+/** Starts of weeks, at least one for each combination of clock offsets of the rows' zones in this year. */
 function differentWeeks(rows: readonly ScheduleRow[], fromMs: number): number[] {
   const zones = [...new Set(rows.map(({ zone }) => zone))]
   const weeks = Array.from({ length: COMPARED_WEEKS }, (_, week) => fromMs + week * WEEK_DAYS * DAY_MS)
   const clocks = weeks.map((ms) => zones.map((zone) => timeOfDayText(ms, zone)).join())
-  // The week before a change of a clock has it, and the week after it is the first of the new kind.
+  // The week before a clock change contains it, and the week after it is the first of the new kind.
   return weeks.filter((_, week) => clocks[week] !== clocks[week - 1] || clocks[week] !== clocks[week + 1])
 }
 
@@ -88,20 +88,20 @@ function timeOfDayText(ms: number, zone: string): string {
   return `${hour}:${minute}:${second}`
 }
 
-/** The instant of a time of day ("HH:MM:SS") in `zone`, the first one after `afterMs`. */
+/** The first instant after `afterMs` with this time of day ("HH:MM:SS") in `zone`. */
 export function nextTimeOfDay(time: string, zone: string, afterMs: number): number {
   const today = dateAt(afterMs, zone)
   const instants = [-1, 0, 1, 2].map((days) => instantOf(addDays(today, days), time, zone))
   return instants.find((ms) => ms > afterMs) ?? Number.POSITIVE_INFINITY
 }
 
-/** A stretch of a row that begins on one day. */
+/** The part of a row that begins on one day. */
 interface Day {
   readonly startMs: number
   readonly endMs: number
 }
 
-/** Ascending; those that a change of the clock swallows are left out. */
+/** Ascending; those that a clock change swallows are left out. */
 function daysAround(row: ScheduleRow, nowMs: number, from: number, to: number): Day[] {
   const today = dateAt(nowMs, row.zone)
   const days: Day[] = []
@@ -125,7 +125,7 @@ function wholeRun(row: ScheduleRow, { startMs, endMs }: Day): ScheduleRun {
   return { row, startMs, endMs: isEndless ? Number.POSITIVE_INFINITY : lastMs }
 }
 
-/** A date in a calendar: its midnight, as if in UTC. */
+/** A calendar date: its midnight, as if in UTC. */
 type DateMs = number
 
 function dateAt(ms: number, zone: string): DateMs {
@@ -146,7 +146,7 @@ function instantOf(date: DateMs, time: string, zone: string): number {
   const readingMs = date + ((hours * 60 + minutes) * 60 + seconds) * 1_000
   const [first] = instantsOf(readingOf(readingMs), zone)
   if (first !== undefined) return first
-  // Clocks are put forward at whole minutes, by a day at most.
+  // Clocks are set forward at whole minutes, by a day at most.
   let laterMs = Math.ceil(readingMs / MINUTE_MS) * MINUTE_MS
   for (; laterMs <= readingMs + DAY_MS; laterMs += MINUTE_MS) {
     const [instantMs] = instantsOf(readingOf(laterMs), zone)

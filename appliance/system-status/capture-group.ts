@@ -12,11 +12,11 @@ export interface StoredTotals {
   readonly oldestNs: bigint
 }
 
-const PORTS = 8 // stated by the API
+const PORTS = 8 // fixed by the API
 const BITS_PER_GB = 1e9
 const PACKETS_PER_MEGA = 1e6
 
-/** `report` is undefined when no recorder runs; `stored` when the store cannot be read. */
+/** `report` is undefined if no recorder is running; `stored` if the store cannot be read. */
 export function captureGroup(
   report: CaptureReport | undefined,
   stored: StoredTotals | undefined,
@@ -48,7 +48,7 @@ export function captureGroup(
   return group.build()
 }
 
-/** Whether packets are kept, or will be in a moment. */
+/** Whether packets are being stored, or will be in a moment. */
 export function isCapturing({ state }: CaptureReport): boolean {
   return state === 'starting' || state === 'running' || state === 'rolling'
 }

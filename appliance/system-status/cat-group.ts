@@ -11,14 +11,14 @@ export interface CatReadings {
   readonly figuresOf: (reader: Reader) => ReaderFigures
 }
 
-const READERS = 8 // members stated by the API; the device has four slots
-/** A range can cross thousands of captures. */
+const READERS = 8 // number of members, fixed by the API; the device has four slots
+/** A range may cover thousands of captures. */
 const NAMES_SHOWN = 8
 const BITS_PER_BYTE = 8
 const GIGA = 1e9
 const MEGA = 1e6
 
-/** Members that only special capture hardware has a figure for. */
+/** Members that only special capture hardware has values for. */
 const HARDWARE_ONLY = ['CPUMain', 'CPUIdle', 'CPUFetch', 'CPUProcess', 'CPUSend', 'IOPriority', 'ChunkID']
 
 export function catGroup({ readersBySlot, figuresOf }: CatReadings): StatusGroup {
@@ -117,7 +117,7 @@ function readerMembers(reader: Reader | undefined, figures: ReaderFigures | unde
     CmdLine: reader?.commandLine ?? '',
     StreamName: reader?.captures.slice(0, NAMES_SHOWN).join(' ') ?? '',
     FilterBPF: reader?.filter ?? '',
-    /** Timestamp of the packet handed out last. */
+    /** Timestamp of the last packet returned. */
     TSPCAP: totals?.lastNs ?? 0n,
     PendingByte: pending,
     PktDiscard: figures?.perSecond.discardedPackets ?? 0n,

@@ -35,7 +35,7 @@ export function diskGroup({ spaces, disks, health }: DiskReadings): StatusGroup 
   return group.build()
 }
 
-/** 0 = healthy: what the disk counts as bad, and 1 for its own verdict "failing". */
+/** 0 = healthy: the number of bad sectors and similar, plus 1 for its own verdict "failing". */
 export function smartProblems({ isHealthy, errors }: DiskHealth): number {
   return errors + (isHealthy ? 0 : 1)
 }

@@ -1,7 +1,6 @@
 /**
- * JSON for members that the API shows as numbers and that can pass 2^53. A bigint is written with
- * all its digits; where a double could not hold it, an exact string `<name>Exact` stands beside it,
- * because most JSON readers round.
+ * JSON for members that the API shows as numbers and that can exceed 2^53. A bigint is written with all its digits; if
+ * a double could not hold it, it is accompanied by an exact string `<name>Exact`, because most JSON readers round.
  */
 export function toExactJson(value: unknown): string {
   return JSON.stringify(value, (_key, member: unknown) => {
@@ -27,7 +26,7 @@ function isSafe(value: bigint): boolean {
   return value <= BigInt(Number.MAX_SAFE_INTEGER) && value >= BigInt(Number.MIN_SAFE_INTEGER)
 }
 
-/** ECMAScript's JSON.rawJSON; the type declarations do not have it yet. */
+/** ECMAScript's JSON.rawJSON, which the type declarations lack so far. */
 interface RawJson {
   rawJSON(text: string): object
   isRawJSON(value: unknown): boolean

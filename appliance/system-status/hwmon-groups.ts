@@ -6,12 +6,12 @@ interface Place {
   readonly member: string
   readonly chip: RegExp
   readonly label: RegExp
-  /** Which of those that match; default the first. */
+  /** Which of the matching ones; default: the first. */
   readonly index?: number
 }
 
 const CPU_CHIP = /^(coretemp|k10temp|zenpower|cpu_thermal)$/
-/** One input for a whole processor, not one for each core. */
+/** One input for a whole CPU, not one per core. */
 const CPU_LABEL = /^(Package id \d+|Tctl|)$/
 const NIC_CHIP = /^(mlx|ixgbe|i40e|ice|igb|i350|bnxt|nfp|sfc|cxgb|enp|eth)/
 
@@ -40,7 +40,7 @@ function find(inputs: readonly HwmonInput[], { chip, label, index = 0 }: Place):
   return inputs.filter((input) => chip.test(input.chip) && label.test(input.label))[index]?.value
 }
 
-const FANS = 8 // stated by the API
+const FANS = 8 // fixed by the API
 
 /** Revolutions per minute. */
 export function fanGroup(hwmon: HwmonReadings | undefined): StatusGroup {
@@ -49,7 +49,7 @@ export function fanGroup(hwmon: HwmonReadings | undefined): StatusGroup {
   return group.build()
 }
 
-/** Drivers that tell what the whole machine draws; others tell of a part of it. */
+/** Drivers that report the power of the whole machine; others report a part of it. */
 const WHOLE_MACHINE = /^(power_meter|pmbus|dps|psu|ibmpowernv)/
 
 export function powerGroup(

@@ -7,7 +7,7 @@ export interface PortCounters {
   readonly errors: number
 }
 
-/** What the kernel counts on all capture ports; undefined without such a port. */
+/** The kernel's counters of all capture ports, or undefined without such a port. */
 export function sumPortCounters(links: ReadonlyMap<LinkId, Link> | undefined): PortCounters | undefined {
   const ports = CAPTURE_LINK_IDS.flatMap((id) => links?.get(id) ?? [])
   if (ports.length === 0) return undefined
@@ -18,7 +18,7 @@ export function sumPortCounters(links: ReadonlyMap<LinkId, Link> | undefined): P
   }
 }
 
-/** By the running capture when the device has capture ports; else as the kernel counts them. */
+/** From the running capture if the device has capture ports; else from the kernel's counters. */
 export function droppedPackets(
   report: CaptureReport | undefined,
   counters: PortCounters | undefined,

@@ -11,8 +11,8 @@ import { describePorts } from './link-group.ts'
 type Counters = readonly (readonly [name: string, value: bigint | number | undefined])[]
 
 /**
- * `unavailable` names what is no reading, as "cap0.Pkt_64". `accounting` has the ports of the running
- * capture, for which Seen is the sum of the others.
+ * `unavailable` lists what is not a reading, as "cap0.Pkt_64". `accounting` has the ports of the running capture, for
+ * which Seen is the sum of the others.
  */
 export async function answerPortStatistics(
   ctx: ApplianceContext,
@@ -48,7 +48,7 @@ function captureCounters({ seenPackets, seenBytes, sizeClasses }: PortReport): C
   ]
 }
 
-/** What became of the packets that the kernel offered. */
+/** What happened to the packets that the kernel delivered. */
 function accountOf(figures: PortReport): Readonly<Record<string, bigint>> {
   return {
     Seen: figures.seenPackets,
@@ -60,7 +60,7 @@ function accountOf(figures: PortReport): Readonly<Record<string, bigint>> {
   }
 }
 
-/** A port that nobody captures: what the kernel counts, which is not by size. */
+/** For a port that is not captured: the kernel's counters, which are not by size. */
 function linkCounters(link: Link | undefined): Counters {
   return [
     ['Pkt', link?.packets],

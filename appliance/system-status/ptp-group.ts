@@ -2,7 +2,7 @@
 import type { ClockReadings } from '../machine/clock-sync-sensor.ts'
 import { type Absent, GroupBuilder, type StatusGroup } from './status-group.ts'
 
-/** The clocks of special capture hardware: a network card shows nothing of the kind. */
+/** The clocks of special capture hardware, which a network card does not have. */
 const HARDWARE_ONLY: readonly (readonly [name: string, absent: Absent])[] = [
   ['SysOffset', 0],
   ['SysSync', false],
@@ -24,7 +24,7 @@ const HARDWARE_ONLY: readonly (readonly [name: string, absent: Absent])[] = [
   ['Clk322Offset', 0],
 ]
 
-/** `nowNs`: packets are stamped by the system's clock, so that both times are the same. */
+/** `nowNs`: packets are stamped by the system's clock, so both times are the same. */
 export function ptpGroup(clocks: ClockReadings | undefined, nowNs: bigint): StatusGroup {
   const { ntp, grandmaster } = clocks ?? {}
   const group = new GroupBuilder()

@@ -1,6 +1,6 @@
 import type { Reader } from '../downloads/stream-limit.ts'
 
-/** What a download has read from the store and handed out. */
+/** What a download has read from the store and returned. */
 export interface ReaderTotals {
   readonly readPackets: bigint
   readonly readBytes: bigint
@@ -12,7 +12,7 @@ export interface ReaderTotals {
 
 export interface ReaderFigures {
   readonly totals: ReaderTotals
-  /** Over the last seconds; a download younger than that is taken as one second old. */
+  /** Over the last seconds; a younger download counts as one second old. */
   readonly perSecond: ReaderTotals
 }
 
@@ -30,11 +30,11 @@ const NOTHING: ReaderTotals = {
   discardedPackets: 0n,
 }
 
-/** Rates of the running downloads, from samples taken every second. Ends on dispose. */
+/** Rates of the running downloads, from samples taken every second. Ends when disposed. */
 export class ReaderRates implements Disposable {
   readonly #readers: () => Iterable<Reader>
   readonly #timer: NodeJS.Timeout
-  /** The last two samples of each, the older first. */
+  /** The last two samples of each, older first. */
   #samples = new Map<Reader, readonly Sample[]>()
 
   constructor(readers: () => Iterable<Reader>) {
@@ -77,7 +77,7 @@ function sampleOf(reader: Reader): Sample {
 }
 
 function ratesBetween(before: Sample, now: Sample): ReaderTotals {
-  // A sample of just now would make much of little.
+  // A very recent sample would exaggerate the rate.
   const elapsedMs = BigInt(Math.round(Math.max(PERIOD_MS, now.atMs - before.atMs)))
   const rate = (key: keyof ReaderTotals): bigint => {
     const grown = now.totals[key] - before.totals[key]

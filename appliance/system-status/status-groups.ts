@@ -1,4 +1,4 @@
-/** The groups of the system status, which are the telemetry too. */
+/** The groups of the system status, which are also used for telemetry. */
 
 import type { Caller } from '../../src/shared/base/caller.ts'
 import { productVersion } from '../../src/shared/base/product-version.ts'
@@ -17,11 +17,11 @@ export interface StatusReading {
   /** Epoch seconds. */
   readonly timestamp: number
   readonly ver: string
-  /** By name, in the order of the API, each with the members that all groups have. */
+  /** By name, in the order of the API, each with the members common to all groups. */
   readonly groups: Readonly<Record<string, StatusGroup>>
 }
 
-/** Built from readings in memory, it waits for nothing. */
+/** Built from readings in memory, without waiting. */
 export function readStatus(parts: ApplianceParts): StatusReading {
   const timestamp = Math.floor(Date.now() / 1000)
   const ver = productVersion()
@@ -32,14 +32,14 @@ export function readStatus(parts: ApplianceParts): StatusReading {
   return { timestamp, ver, groups: Object.fromEntries(groups) }
 }
 
-/** Queries of users, and how far each is: all of a running download but that there is one, and its kind. */
+/** Users' queries and their progress: everything about a running download except that there is one, and its kind. */
 const QUERY_MEMBERS = /^cat_\d_(?!Enable$|Mode$)/
 /** Names given by users. */
 const NAME_MEMBERS = /^(CaptureName|CaptureMessage)$/
 
 /**
- * The groups as the caller may see them; `undefined` is an anonymous caller. Members keep their types: without the scope
- * audit:read queries are empty, and for anonymous callers so are names.
+ * The groups as the caller may see them; `undefined` is an anonymous caller. Members keep their types: without the
+ * scope audit:read queries are empty, and for anonymous callers names are too.
  */
 export function shownGroups(
   groups: StatusReading['groups'],

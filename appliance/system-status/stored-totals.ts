@@ -3,8 +3,8 @@ import { isDamaged, oldestHeldNs, type StoredCapture } from '../store/stored-cap
 import type { StoredTotals } from './capture-group.ts'
 
 /**
- * Reads what the store holds, from its catalogue; summed up anew only when that has changed.
- * Fails with store-unavailable.
+ * Reads the totals of the store from its catalogue; summed up again only if that has changed. Fails with
+ * store-unavailable.
  */
 export function storedTotalsReader(catalogue: CaptureCatalogue): () => Promise<StoredTotals> {
   let summed: readonly StoredCapture[] | undefined

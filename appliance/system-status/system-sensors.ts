@@ -32,10 +32,10 @@ const FAST = { everyMs: SECOND_MS, limitMs: SECOND_MS } as const
 const CALM = { everyMs: 5 * SECOND_MS, limitMs: 4 * SECOND_MS } as const
 /** These start programs. */
 const CLOCKS = { everyMs: 10 * SECOND_MS, limitMs: 8 * SECOND_MS } as const
-/** Asking wakes a sleeping disk. */
+/** Querying wakes a sleeping disk. */
 const SMART = { everyMs: 300 * SECOND_MS, limitMs: 60 * SECOND_MS } as const
 
-/** All sensors of a device, read in the background; each has a value or none. Ends on dispose. */
+/** All sensors of a device, read in the background; each has a value or none. Ends when disposed. */
 export class SystemSensors implements Disposable {
   readonly host: BackgroundSensor<HostReadings>
   readonly hwmon: BackgroundSensor<HwmonReadings>
@@ -70,7 +70,7 @@ export class SystemSensors implements Disposable {
     this.rates = this.#owned.use(new ReaderRates(() => slots.readers))
   }
 
-  /** Finds out what the machine has where the configuration does not say it, and begins to read. */
+  /** Detects what the machine has where the configuration does not specify it, and starts reading. */
   static async start(parts: SensorParts): Promise<SystemSensors> {
     const { system, capture } = parts.config
     const { disks, interfaces } = system
@@ -87,9 +87,9 @@ export class SystemSensors implements Disposable {
     return sensors
   }
 
-  /** After a command: what the status shows of the capture is from after this moment. */
+  /** Called after a command: the status then shows the capture as of after this moment. */
   async captureChanged(): Promise<void> {
-    // A reading that is under way may be from before.
+    // A reading in progress may be from before.
     await this.capture.refresh()
     await Promise.all([this.capture.refresh(), this.stored.refresh()])
   }
@@ -98,7 +98,7 @@ export class SystemSensors implements Disposable {
     this.#owned.dispose()
   }
 
-  /** So that the first status is whole; slow sensors come in later. */
+  /** So that the first status is complete; slow sensors are added later. */
   async #firstReadings(): Promise<void> {
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(late.resolve, FIRST_READINGS_LIMIT_MS)

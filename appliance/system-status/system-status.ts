@@ -12,7 +12,7 @@ export async function answerStatus(ctx: ApplianceContext, parts: ApplianceParts)
   ctx.type = 'json'
 }
 
-/** Some thousand members take two milliseconds: who asks at the same time is told the same. */
+/** Serializing some thousand members takes two milliseconds: requests in the same turn get the same text. */
 const OF_THIS_TURN = new WeakMap<ApplianceParts, Map<string, Buffer>>()
 
 function statusFor(caller: Caller | undefined, parts: ApplianceParts): Buffer {
@@ -21,7 +21,7 @@ function statusFor(caller: Caller | undefined, parts: ApplianceParts): Buffer {
     OF_THIS_TURN.set(parts, texts)
     setImmediate(() => OF_THIS_TURN.delete(parts))
   }
-  // As shownGroups() tells callers apart.
+  // As shownGroups() distinguishes callers.
   const kind = caller === undefined ? 'anonymous' : caller.scopes.has('audit:read') ? 'auditor' : 'user'
   const text = texts.get(kind) ?? Buffer.from(toExactJson(statusOf(caller, parts)))
   texts.set(kind, text)

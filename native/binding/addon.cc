@@ -1,5 +1,5 @@
-// The list of what the addon of the appliance and the recorder exports. The files of native/
-// that load it declare it for TypeScript.
+// The exports of the addon for the appliance and the recorder. The files of native/ that load it
+// declare them for TypeScript.
 #include <napi.h>
 
 #include "addon_data.h"
@@ -63,7 +63,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
 }  // namespace capfleet::binding
 
 namespace {
-// The macro takes a plain name only.
+// The macro only accepts a plain name.
 Napi::Object start(Napi::Env env, Napi::Object exports) {
   return capfleet::binding::defineExports(env, exports);
 }

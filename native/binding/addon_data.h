@@ -1,4 +1,4 @@
-// What the addon keeps per Node environment.
+// The addon's data per Node environment.
 #pragma once
 
 #include <napi.h>
@@ -24,7 +24,7 @@ class AddonData {
   const std::shared_ptr<BufferPool>& slabs() const { return slabs_; }
   const std::shared_ptr<CheckedBlocks>& checkedBlocks() const { return checkedBlocks_; }
 
-  SlabBuffers buffers;                ///< of slabs()
+  SlabBuffers buffers;                ///< buffers of slabs()
   Napi::FunctionReference makeError;  ///< (code, message) => Error
   Napi::FunctionReference downloadConstructor;
   Napi::FunctionReference liveCaptureConstructor;

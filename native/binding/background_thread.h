@@ -1,4 +1,4 @@
-// Work that may take minutes and must not delay any other.
+// For work that may take minutes and must not delay any other.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The machine's clock, exact to the nanosecond: JavaScript's own stops at milliseconds.
+// The machine's clock with nanosecond resolution: JavaScript's own has milliseconds.
 #pragma once
 
 #include <napi.h>
@@ -8,9 +8,9 @@ namespace capfleet::binding {
 /// clockNs(): CLOCK_REALTIME in nanoseconds since 1970, as a bigint.
 Napi::Value clockNs(const Napi::CallbackInfo& info);
 
-/// isClockSynced(): whether the kernel says that a daemon of NTP or PTP keeps CLOCK_REALTIME.
-/// Whatever sets the clock (not: corrects its rate) clears this, until the daemon has checked the
-/// clock again.
+/// isClockSynced(): whether the kernel reports that an NTP or PTP daemon synchronizes
+/// CLOCK_REALTIME. Setting the clock (unlike correcting its rate) clears this, until the daemon has
+/// checked the clock again.
 Napi::Value isClockSynced(const Napi::CallbackInfo& info);
 
 }  // namespace capfleet::binding

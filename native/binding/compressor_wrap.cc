@@ -21,7 +21,7 @@ Napi::Function CompressorWrap::define(Napi::Env env) {
        InstanceMethod<&CompressorWrap::close>("close")});
 }
 
-/// The slabs are its own, so that all of them are free when it ends.
+/// It has its own slabs, so that all of them are freed when it ends.
 CompressorWrap::CompressorWrap(const Napi::CallbackInfo& info)
     : ObjectWrap(info),
       mainThread_(AddonData::of(info.Env())->mainThread()),
@@ -45,7 +45,7 @@ void CompressorWrap::end(const Napi::CallbackInfo&) { compressor_->end(); }
 
 Napi::Value CompressorWrap::next(const Napi::CallbackInfo& info) {
   const auto deferred = Napi::Promise::Deferred::New(info.Env());
-  // Until the answer this object must stay, and so must the process.
+  // This object, and the process, must stay alive until the answer.
   mainThread_->beginOperation();
   Ref();
   compressor_->next([this, mainThread = mainThread_, deferred](StreamCompressor::Answer answer) {
@@ -71,7 +71,7 @@ void CompressorWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
 
 void CompressorWrap::close(const Napi::CallbackInfo&) {
   compressor_->close();
-  // Its memory must not wait for the collector to find this object.
+  // Its memory must not wait for the garbage collector to find this object.
   compressor_.reset();
   buffers_.forgetAll();
 }

@@ -1,4 +1,4 @@
-// The engine's StreamCompressor as an object of JavaScript. compressor.ts checks the arguments.
+// The engine's StreamCompressor as a JavaScript object. compressor.ts checks the arguments.
 #pragma once
 
 #include <napi.h>

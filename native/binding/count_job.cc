@@ -12,7 +12,7 @@
 namespace capfleet::binding {
 namespace {
 
-/// Shared by the steps, the answer and the handle of JavaScript.
+/// Shared by the steps, the answer and the JavaScript handle.
 struct CountJob {
   PacketCount count;
   WorkerPool::Queue queue;
@@ -45,7 +45,7 @@ void finish(const std::shared_ptr<CountJob>& job, Status status) {
       [job, status = std::move(status)](Napi::Env env) { settle(env, *job, status); });
 }
 
-/// One step, on a worker thread; the next one waits for its turn.
+/// One step, on a worker thread; the next one is queued.
 void run(const std::shared_ptr<CountJob>& job) {
   if (job->isCancelled) {
     finish(job, Error{Code::kCancelled, "the count was cancelled"});

@@ -1,4 +1,4 @@
-// The engine's exact counts as a call of JavaScript. addon.ts checks the arguments.
+// The engine's exact counts as a JavaScript function. addon.ts checks the arguments.
 #pragma once
 
 #include <napi.h>

@@ -51,7 +51,7 @@ std::span<const uint8_t> bytesOf(const Napi::Value& value) {
   return {bytes.Data(), bytes.ByteLength()};
 }
 
-/// Fails only because of the compiled filters.
+/// Only fails because of the compiled filters.
 Status readFilters(const Napi::Object& from, DownloadOptions& options) {
   options.frameFilter = readFrameFilter(from.Get("frameFilter").As<Napi::Array>());
   options.filterDecap = from.Get("filterDecap").As<Napi::Boolean>();
@@ -69,7 +69,7 @@ Status readFilters(const Napi::Object& from, DownloadOptions& options) {
   return ok();
 }
 
-/// Fails only because of the compiled filters.
+/// Only fails because of the compiled filters.
 Result<DownloadOptions> readOptions(const Napi::Object& from) {
   const auto number = [&](const char* name) { return from.Get(name).As<Napi::Number>(); };
   DownloadOptions options;
@@ -94,7 +94,7 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   return options;
 }
 
-/// Shared by the steps, the answer and the handle of JavaScript.
+/// Shared by the steps, the answer and the JavaScript handle.
 struct OpenJob {
   DownloadOpening opening;
   WorkerPool::Queue queue;
@@ -121,7 +121,7 @@ void finishOpening(const std::shared_ptr<OpenJob>& job, OpenResult result) {
                            Napi::Env env) { settleOpen(env, *job, *opened); });
 }
 
-/// One step, on a worker thread; the next one waits for its turn.
+/// One step, on a worker thread; the next one is queued.
 void runOpening(const std::shared_ptr<OpenJob>& job) {
   if (job->isCancelled) {
     finishOpening(job, Error{Code::kCancelled, "the download was cancelled"});
@@ -135,8 +135,8 @@ void runOpening(const std::shared_ptr<OpenJob>& job) {
   }
 }
 
-/// Tells the collector of JavaScript of memory that it cannot see. While an environment shuts down
-/// it does not want to know.
+/// Reports memory that JavaScript's garbage collector cannot see. Not while an environment shuts
+/// down.
 void tellHeldBytes(Napi::Env env, int64_t change) {
   int64_t sum = 0;
   napi_adjust_external_memory(env, change, &sum);
@@ -180,7 +180,7 @@ Napi::Value DownloadWrap::open(const Napi::CallbackInfo& info) {
   return handle;
 }
 
-// Only settleOpen() can reach this constructor.
+// Only settleOpen() can call this constructor.
 DownloadWrap::DownloadWrap(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<DownloadWrap>(info),
       data_(AddonData::of(info.Env())),
@@ -197,8 +197,8 @@ DownloadWrap::~DownloadWrap() {
   tellHeldBytes(Env(), -heldBytes_);
 }
 
-/// Lets go of what the download holds once nothing of it can be asked for, without waiting for the
-/// collector of JavaScript.
+/// Frees what the download holds once nothing of it can be requested any more, without waiting for
+/// the garbage collector.
 void DownloadWrap::dropWhenDone() {
   if (!isClosed_ || isWaiting_ || !download_ || !parts_.empty()) return;
   closedTotals_ = download_->totals();
@@ -215,7 +215,7 @@ Napi::Value DownloadWrap::next(const Napi::CallbackInfo& info) {
     return deferred.Promise();
   }
   const std::shared_ptr<MainThread> mainThread = data_->mainThread();
-  // Until the answer this object must stay, and so must the process.
+  // This object, and the process, must stay alive until the answer.
   mainThread->beginOperation();
   isWaiting_ = true;
   Ref();
@@ -238,7 +238,7 @@ void DownloadWrap::settle(Napi::Env env, Napi::Promise::Deferred deferred,
   } else {
     deferred.Resolve(handOut(env, *answer));
   }
-  // It may have been closed since: an answer that was under way comes all the same.
+  // It may have been closed since: an answer that was in progress still arrives.
   dropWhenDone();
   Unref();
 }

@@ -1,4 +1,4 @@
-// The engine's Download as an object of JavaScript. addon.ts checks the arguments.
+// The engine's Download as a JavaScript object. addon.ts checks the arguments.
 #pragma once
 
 #include <napi.h>
@@ -19,10 +19,10 @@ namespace capfleet::binding {
 ///   linkType, snaplen: number
 class DownloadWrap : public Napi::ObjectWrap<DownloadWrap> {
  public:
-  /// Makes the class known to the environment.
+  /// Defines the class in the environment.
   static void define(Napi::Env env);
   /// openDownload(options): {opened: Promise<DownloadWrap>, cancel(): void}. Indexes are read on
-  /// worker threads; cancel() stops that soon, and has an effect only before the promise is
+  /// worker threads; cancel() stops that soon, and only has an effect before the promise is
   /// settled.
   static Napi::Value open(const Napi::CallbackInfo& info);
 
@@ -41,15 +41,15 @@ class DownloadWrap : public Napi::ObjectWrap<DownloadWrap> {
   Napi::Value handOut(Napi::Env env, const SlabPtr& slab);
 
   const std::shared_ptr<AddonData> data_;
-  /// Null once it is closed and has all its parts back.
+  /// Null once it is closed and all its parts have been returned.
   std::shared_ptr<Download> download_;
   const uint32_t linkTypeWord_;
   const uint32_t snaplen_;
   bool isClosed_ = false;
   bool isWaiting_ = false;  ///< for the answer of next()
   DownloadTotals closedTotals_;
-  int64_t heldBytes_ = 0;                        ///< told to the collector of JavaScript
-  std::unordered_map<uint32_t, SlabPtr> parts_;  ///< with JavaScript, by id
+  int64_t heldBytes_ = 0;                        ///< reported to the JavaScript garbage collector
+  std::unordered_map<uint32_t, SlabPtr> parts_;  ///< handed to JavaScript, by id
   uint32_t nextId_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The list of what the gateway's addon exports. The files of native/ that load it declare it for
+// The exports of the gateway's addon. The files of native/ that load it declare them for
 // TypeScript.
 #include <napi.h>
 

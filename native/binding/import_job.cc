@@ -102,7 +102,7 @@ Napi::Value startImport(const Napi::CallbackInfo& info) {
   job->options.maxRatio = from.Get("maxRatio").As<Napi::Number>().Uint32Value();
   job->mainThread = AddonData::of(env)->mainThread();
   job->onProgress = Napi::Persistent(info[1].As<Napi::Function>());
-  // settle() drops it. Should the process end before, another thread must not.
+  // settle() releases it. If the process ends first, another thread must not.
   job->onProgress.SuppressDestruct();
 
   const auto deferred = Napi::Promise::Deferred::New(env);

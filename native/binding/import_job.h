@@ -1,5 +1,4 @@
-// The engine's import as a call of JavaScript. import-capture-files.ts checks the
-// arguments.
+// The engine's import as a JavaScript function. import-capture-files.ts checks the arguments.
 #pragma once
 
 #include <napi.h>
@@ -7,8 +6,8 @@
 namespace capfleet::binding {
 
 /// startImport({files, directory, segmentBytes, maxBytes, maxRatio}, onProgress): {finished:
-/// Promise<ImportResult>, cancel(): void}; maxBytes may be undefined. The import runs on a thread
-/// of its own, because it blocks for long.
+/// Promise<ImportResult>, cancel(): void}; maxBytes may be undefined. The import runs on its own
+/// thread, because it blocks for a long time.
 Napi::Value startImport(const Napi::CallbackInfo& info);
 
 }  // namespace capfleet::binding

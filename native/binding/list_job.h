@@ -1,4 +1,4 @@
-// The engine's list of blocks as a call of JavaScript. addon.ts checks the arguments.
+// The engine's list of blocks as a JavaScript function. addon.ts checks the arguments.
 #pragma once
 
 #include <napi.h>

@@ -13,7 +13,7 @@ namespace {
 
 using OpenResult = Result<std::unique_ptr<LiveCapture>>;
 
-/// Fails only because of the compiled filter.
+/// Only fails because of the compiled filter.
 Result<LivePort> readPort(const Napi::Object& from) {
   LivePort port;
   port.port = from.Get("port").As<Napi::Number>();
@@ -107,7 +107,7 @@ void settleOpen(Napi::Env env, Napi::Promise::Deferred deferred, OpenResult& ope
   deferred.Resolve(data.liveCaptureConstructor.New({holder}));
 }
 
-/// What settles the promise of a recording's end, from the writer's thread.
+/// Settles the promise of a recording's end, from the writer's thread.
 LiveCapture::OnEnded settleStreams(const std::shared_ptr<MainThread>& mainThread,
                                    Napi::Promise::Deferred deferred) {
   mainThread->beginOperation();
@@ -143,7 +143,7 @@ Napi::Value LiveCaptureWrap::open(const Napi::CallbackInfo& info) {
   }
   const std::shared_ptr<MainThread>& mainThread = AddonData::of(env)->mainThread();
   mainThread->beginOperation();
-  // Tasks are copied; options are not copied for that.
+  // Tasks are copied; shared, so that the options are not copied along.
   const auto wanted = std::make_shared<LiveCaptureOptions>(std::move(*options));
   WorkerPool::shared().makeQueue().post([mainThread, deferred, wanted] {
     auto opened = std::make_shared<OpenResult>(LiveCapture::open(std::move(*wanted)));
@@ -154,7 +154,7 @@ Napi::Value LiveCaptureWrap::open(const Napi::CallbackInfo& info) {
 
 LiveCaptureWrap::LiveCaptureWrap(const Napi::CallbackInfo& info)
     : Napi::ObjectWrap<LiveCaptureWrap>(info), data_(AddonData::of(info.Env())) {
-  // Only settleOpen() can reach this constructor.
+  // Only settleOpen() can call this constructor.
   capture_ = std::move(**info[0].As<Napi::External<OpenResult>>().Data());
 }
 
@@ -205,7 +205,7 @@ void LiveCaptureWrap::close(const Napi::CallbackInfo&) {
   const std::shared_ptr<MainThread> mainThread = data_->mainThread();
   mainThread->beginOperation();
   const BlockedSignals blocked;
-  // Its end waits for the disk.
+  // Its destructor waits for the disk.
   std::thread([mainThread, capture = std::move(capture_)]() mutable {
     capture.reset();
     mainThread->run([mainThread](Napi::Env) { mainThread->endOperation(); });

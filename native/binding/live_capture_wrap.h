@@ -1,4 +1,4 @@
-// The engine's LiveCapture as an object of JavaScript. live-capture.ts checks the arguments.
+// The engine's LiveCapture as a JavaScript object. live-capture.ts checks the arguments.
 #pragma once
 
 #include <napi.h>
@@ -18,7 +18,7 @@ namespace capfleet::binding {
 ///   close(): void
 class LiveCaptureWrap : public Napi::ObjectWrap<LiveCaptureWrap> {
  public:
-  /// Makes the class known to the environment.
+  /// Defines the class in the environment.
   static void define(Napi::Env env);
   /// openLiveCapture(options): Promise<LiveCaptureWrap>.
   static Napi::Value open(const Napi::CallbackInfo& info);

@@ -1,4 +1,4 @@
-// The way back from the engine's threads to the thread that runs JavaScript.
+// Calls from the engine's threads to the thread that runs JavaScript.
 #pragma once
 
 #include <napi.h>
@@ -10,15 +10,15 @@
 
 namespace capfleet::binding {
 
-/// One per Node environment. Thread-safe where it says so.
+/// One per Node environment. Thread-safe where stated.
 class MainThread {
  public:
   using Task = std::function<void(Napi::Env)>;
 
   static std::shared_ptr<MainThread> create(Napi::Env env);
 
-  /// Runs the task on the JavaScript thread: at once when called there, else soon. Drops it when
-  /// the environment is shutting down. Thread-safe.
+  /// Runs the task on the JavaScript thread: at once if called there, else soon. Drops it if the
+  /// environment is shutting down. Thread-safe.
   void run(Task task);
 
   /// Between these two calls the process waits for the result of an operation instead of exiting.

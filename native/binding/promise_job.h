@@ -1,4 +1,4 @@
-// Work of other threads, as a promise of JavaScript.
+// Work on other threads, as a JavaScript promise.
 #pragma once
 
 #include <napi.h>
@@ -12,8 +12,8 @@
 
 namespace capfleet::binding {
 
-/// Has `start` do the work, which returns a Result, on another thread. Settles the promise with
-/// what `toValue(env, result)` makes of it, or with its error.
+/// Lets `start` do the work, which returns a Result, on another thread. Settles the promise with
+/// `toValue(env, result)`, or with the error.
 template <typename Work, typename ToValue, typename Start>
 Napi::Value promiseOf(Napi::Env env, Work work, ToValue toValue, Start start) {
   const auto deferred = Napi::Promise::Deferred::New(env);

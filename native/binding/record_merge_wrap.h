@@ -1,5 +1,5 @@
-// The engine's RecordInput and RecordMerge as objects of JavaScript, on whose thread all of it
-// runs. record-merge.ts checks the arguments.
+// The engine's RecordInput and RecordMerge as JavaScript objects, which run entirely on the
+// JavaScript thread. record-merge.ts checks the arguments.
 #pragma once
 
 #include <napi.h>
@@ -34,7 +34,7 @@ class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
   static Napi::Function define(Napi::Env env);
   explicit RecordInputWrap(const Napi::CallbackInfo& info);
 
-  /// What a merge takes.
+  /// The input that a merge uses.
   RecordInput& input() { return window_ ? window_->records() : stream_; }
 
  private:

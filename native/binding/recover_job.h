@@ -1,4 +1,4 @@
-// The engine's repair of segments as a call of JavaScript. live-capture.ts checks the arguments.
+// The engine's repair of segments as a JavaScript function. live-capture.ts checks the arguments.
 #pragma once
 
 #include <napi.h>

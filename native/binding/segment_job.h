@@ -1,4 +1,4 @@
-// What a growing segment holds, and the removal of a segment, as calls of JavaScript.
+// The extent of a growing segment, and the removal of a segment, as JavaScript functions.
 // stored-segments.ts checks the arguments.
 #pragma once
 
@@ -13,7 +13,7 @@ Napi::Value measureFinishedSegmentOf(const Napi::CallbackInfo& info);
 /// takeSuspects(): string[] of stored-segments.ts.
 Napi::Value takeSuspects(const Napi::CallbackInfo& info);
 
-/// removeSegment(segment, evenIfRead): Promise<boolean>, false when it is being read.
+/// removeSegment(segment, evenIfRead): Promise<boolean>, false if it is being read.
 Napi::Value removeSegmentOf(const Napi::CallbackInfo& info);
 
 }  // namespace capfleet::binding

@@ -1,4 +1,4 @@
-// What segments hold, as JavaScript objects.
+// Contents of segments as JavaScript objects.
 #pragma once
 
 #include <napi.h>

@@ -1,4 +1,4 @@
-// The memory of slabs as JavaScript sees it.
+// The memory of slabs as JavaScript Buffers.
 #pragma once
 
 #include <napi.h>
@@ -9,13 +9,13 @@
 
 namespace capfleet::binding {
 
-/// Remembers the Buffer of each slab, because making one costs more than filling it. A Buffer
-/// shares the ownership of the memory, and so can outlive everything else. JavaScript thread only.
+/// Keeps the Buffer of each slab, because creating one costs more than filling it. A Buffer shares
+/// ownership of the memory, and so can outlive everything else. JavaScript thread only.
 class SlabBuffers {
  public:
   /// {slab, length}: the Buffer over the slab's whole memory, and how much of it is in use.
   Napi::Object partOf(Napi::Env env, const SlabPtr& slab);
-  /// Leaves the slab's memory to whoever still refers to its Buffer.
+  /// Leaves the slab's memory to the remaining references to its Buffer.
   void forget(const Slab* slab) { buffers_.erase(slab); }
   void forgetAll() { buffers_.clear(); }
 

@@ -1,4 +1,4 @@
-// The segments of a call of JavaScript.
+// The segments passed to a JavaScript function.
 #pragma once
 
 #include <napi.h>

@@ -40,7 +40,7 @@ Napi::Value toVerified(Napi::Env env, const VerifiedSegment& from) {
   return verified;
 }
 
-/// Shared by the work and the handle of JavaScript.
+/// Shared by the work and the JavaScript handle.
 struct Progress {
   std::atomic<bool> isCancelled = false;
   std::atomic<uint64_t> checkedBytes = 0;

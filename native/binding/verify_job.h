@@ -1,4 +1,4 @@
-// The check of a segment, as a call of JavaScript. stored-segments.ts checks the arguments.
+// The check of a segment, as a JavaScript function. stored-segments.ts checks the arguments.
 #pragma once
 
 #include <napi.h>

@@ -1,10 +1,10 @@
 import { ERROR_KINDS } from '../shared/base/error.ts'
 
-/** What went wrong, by what its caller can do about it. */
+/** Kinds of failures, by what the caller can do about them. */
 export type FailureKind = 'usage' | 'access' | 'not-found' | 'busy' | 'device' | 'incomplete' | 'disk-full'
 
 interface FailureFacts {
-  /** A stable word: of the gateway's problem, or one of the client's own. */
+  /** A stable code: that of the gateway's problem, or one of the client's own. */
   readonly code: string
   /** The parameter at fault. */
   readonly param?: string | undefined
@@ -12,14 +12,14 @@ interface FailureFacts {
   readonly retryAfterS?: number | undefined
   /** Whether the same request can succeed later. */
   readonly canRetry?: boolean
-  /** Nobody has taken the request, and somebody may in a moment: a gateway is being replaced. */
+  /** Whether no gateway has accepted the request and one may do so in a moment: a gateway is being replaced. */
   readonly isUntaken?: boolean
-  /** The place in the queue when the wait for it was over. */
+  /** The position in the queue when the wait ended. */
   readonly position?: number | undefined
   readonly cause?: unknown
 }
 
-/** A failure that its caller can see: told by the gateway, or met on the way to it. */
+/** A failure to show to the caller: reported by the gateway, or met on the way to it. */
 export class ClientFailure extends Error {
   readonly kind: FailureKind
   readonly facts: FailureFacts
@@ -40,7 +40,7 @@ export class ClientFailure extends Error {
   }
 }
 
-/** A mistake in the question itself, seen before a gateway was asked. */
+/** A mistake in the request itself, detected before a gateway was asked. */
 export function usageFailure(message: string): ClientFailure {
   return new ClientFailure('usage', message, { code: 'usage' })
 }
@@ -52,7 +52,7 @@ const BUSY_CODES: ReadonlySet<string> = new Set([
   'compiler-busy',
 ])
 
-/** The kind of an error that was answered with this status. */
+/** The kind of an error with this status. */
 export function failureKindOf(status: number, code: string): FailureKind {
   if (status === 401 || status === 403 || ACCESS_CODES.has(code)) return 'access'
   if (status === 404 || status === 410) return 'not-found'
@@ -60,10 +60,10 @@ export function failureKindOf(status: number, code: string): FailureKind {
   return status >= 500 ? 'device' : 'usage'
 }
 
-/** http-503: of a proxy that knows no gateway which is ready. */
+/** http-503: from a proxy for which no gateway is ready. */
 const UNTAKEN_CODES: ReadonlySet<string> = new Set(['draining', 'http-503'])
 
-/** The failure that an answer other than 2xx tells of. `text` is its body, which a proxy may have written. */
+/** The failure described by an answer other than 2xx. `text` is its body, which may come from a proxy. */
 export function problemFailure(status: number, headers: Headers, text: string): ClientFailure {
   const problem = parseProblem(text)
   const code = typeof problem.code === 'string' ? problem.code : `http-${status}`
@@ -86,7 +86,7 @@ function detailOf(problem: Record<string, unknown>, status: number, headers: Hea
   return `the server at this address is not a capfleet gateway, or is not working (status ${status})`
 }
 
-/** A gateway that is newer than this program may know other codes. */
+/** A gateway that is newer than this program may use other codes. */
 function canRetry(status: number, code: string): boolean {
   return code in ERROR_KINDS ? ERROR_KINDS[code as keyof typeof ERROR_KINDS].retry : status >= 502
 }
@@ -96,7 +96,7 @@ function parseProblem(text: string): Record<string, unknown> {
     const problem: unknown = JSON.parse(text)
     return typeof problem === 'object' && problem !== null ? (problem as Record<string, unknown>) : {}
   } catch {
-    // A proxy answers in words of its own.
+    // A proxy's answer has a format of its own.
     return {}
   }
 }

@@ -1,4 +1,4 @@
-/** Where a download is asked for: a capture, a part of one, or a time range of many devices. */
+/** The path of a download: for a capture, a part of one, or a time range of many devices. */
 import { usageFailure } from './client-failure.ts'
 import type { QueryPairs } from './gateway-client.ts'
 
@@ -13,16 +13,16 @@ const PATHS = {
   timerange: '/api/v1/pcap/timerange',
 } as const
 
-/** Parameters that say which time is wanted. */
+/** Parameters that select the time. */
 const RANGE_NAMES: readonly string[] = ['TSBegin', 'TSEnd']
 const PART_NAMES: readonly string[] = ['Start', 'Stop']
 
-/** Fails with a ClientFailure where the parameters name no download, or two. */
+/** Fails with a ClientFailure if the parameters specify no download, or two. */
 export function downloadTarget(captureName: string | undefined, query: QueryPairs): DownloadTarget {
   return { path: PATHS[downloadKind(captureName, query)], query: downloadQuery(captureName, query) }
 }
 
-/** The parameters of a download where the path does not tell of which kind it is: in an estimate, an export. */
+/** The parameters of a download if the path does not determine its kind: in an estimate, an export. */
 export function downloadQuery(captureName: string | undefined, query: QueryPairs): QueryPairs {
   downloadKind(captureName, query)
   return captureName === undefined ? query : [['StreamName', captureName], ...query]

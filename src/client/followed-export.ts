@@ -1,4 +1,4 @@
-/** How an export goes on, as its gateway tells it, over broken connections too. */
+/** The progress of an export as reported by its gateway, across broken connections. */
 import { createParser, type EventSourceMessage } from 'eventsource-parser'
 import type { z } from 'zod'
 import type { EXPORT } from '../shared/contract/export-answers.ts'
@@ -9,18 +9,20 @@ export type Export = z.infer<typeof EXPORT>
 
 const ENDED: ReadonlySet<Export['state']> = new Set(['complete', 'partial', 'failed', 'cancelled'])
 
-/** Whether nothing more will happen to it by itself. */
+/** Whether nothing more will happen to it on its own. */
 export function hasEnded({ state }: Pick<Export, 'state'>): boolean {
   return ENDED.has(state)
 }
 
 export interface WatchOptions {
   readonly signal: AbortSignal
-  /** Hears what was wrong before the gateway is asked again, and waits. */
+  /** Called with the failure before the gateway is asked again; waits. */
   readonly pause: (failure: ClientFailure) => Promise<void>
 }
 
-/** Every state of the export that comes, until it has ended. Fails with a ClientFailure that trying again does not mend. */
+/**
+ * Yields every received state of the export until it has ended. Fails with a ClientFailure if retrying is pointless.
+ */
 export async function* watchExport(
   client: GatewayClient,
   id: string,

@@ -1,4 +1,4 @@
-/** Asks a gateway, as one user. */
+/** Client for a gateway, as one user. */
 import { ClientFailure, problemFailure } from './client-failure.ts'
 import type { Received, Send, SentRequest } from './transport.ts'
 
@@ -8,7 +8,7 @@ export type Credentials = { readonly user: string; readonly password: string } |
 export interface GatewayAccess {
   /** May end with a path, below which the gateway answers. */
   readonly url: string
-  /** Left out: only what needs none is answered. */
+  /** Absent: only requests that need none succeed. */
   readonly credentials?: Credentials | undefined
 }
 
@@ -22,17 +22,17 @@ export interface AskOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** An answer of JSON, also as it came: reading it would change integers beyond 2^53. */
+/** A JSON answer, parsed and as text, because parsing changes integers beyond 2^53. */
 export interface JsonAnswer<Value> {
   readonly value: Value
   readonly text: string
   readonly headers: Headers
 }
 
-/** A replica behind a load balancer is replaced in that time; an address that is wrong is told not much later. */
+/** Long enough for a replica behind a load balancer to be replaced, short enough to report a wrong address soon. */
 const UNTAKEN_PAUSES_MS = [250, 500, 1_000, 1_500]
 
-/** Longer texts of an error are not one of ours. */
+/** Longer error bodies are not from our programs. */
 const PROBLEM_BYTES_MAX = 65_536
 
 export class GatewayClient {
@@ -45,8 +45,8 @@ export class GatewayClient {
   }
 
   /**
-   * An answer of status 2xx, its body unread; any other one is thrown as a ClientFailure. What nobody has taken is asked
-   * again for some seconds.
+   * An answer of status 2xx with its body unread; any other is thrown as a ClientFailure. A request that no gateway
+   * accepted is retried for some seconds.
    */
   async open(path: string, options: AskOptions = {}): Promise<Received> {
     for (const pauseMs of UNTAKEN_PAUSES_MS) {
@@ -87,7 +87,7 @@ export class GatewayClient {
     return { value: JSON.parse(text) as Value, text, headers }
   }
 
-  /** The whole address of a path of the API. */
+  /** The full address of an API path. */
   addressOf(path: string, query: QueryPairs = []): URL {
     const { url } = this.access
     const address = new URL(path.slice(1), url.endsWith('/') ? url : `${url}/`)

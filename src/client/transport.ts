@@ -1,4 +1,4 @@
-/** How requests reach a gateway: by node:http from the command line, by fetch() from a page. */
+/** How requests reach a gateway: with node:http on the command line, with fetch() on a page. */
 export interface SentRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   readonly url: URL
@@ -6,13 +6,13 @@ export interface SentRequest {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Dispose closes the connection, where the body has not been read to its end. */
+/** Dispose closes the connection if the body has not been read to its end. */
 export interface Received extends Disposable {
   readonly status: number
   readonly headers: Headers
-  /** Throws a ClientFailure when the body is cut; comes no faster than it is read. */
+  /** Throws a ClientFailure if the body is cut; arrives no faster than it is read. */
   readonly body: AsyncIterable<Uint8Array>
 }
 
-/** Fails with a ClientFailure when nobody answers, or with the signal's reason. */
+/** Fails with a ClientFailure if there is no answer, or with the signal's reason. */
 export type Send = (request: SentRequest) => Promise<Received>

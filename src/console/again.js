@@ -1,7 +1,7 @@
 /**
- * Loads the page again when one of its files is missing. They are named by what is in them: while gateways are replaced,
- * the one that has sent the page may name a file that the one that is asked for it does not have. This file is in each
- * of them by the same name.
+ * Reloads the page if one of its files is missing. They are named by the hash of their contents: while gateways are
+ * being replaced, the page may come from one gateway and name a file that the next one does not have. This file has
+ * the same name in all of them.
  */
 const KEY = 'capfleet-missing'
 const TRIES_MAX = 60

@@ -1,4 +1,4 @@
-/** The page: who is signed in, the way between its views, and the view that the address names. */
+/** The page: who is signed in, the navigation between its views, and the view that the address names. */
 import { render } from 'preact'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { AccessPage } from './access/access-page.tsx'
@@ -26,7 +26,7 @@ import { SignIn } from './sign-in.tsx'
 import { TEXTS } from './texts.ts'
 import { TimelinePage } from './timeline/timeline-page.tsx'
 
-/** What a view needs; who may not use it does not see it. */
+/** The scope that a view needs; users without it do not see the view. */
 const SCOPES: Readonly<Record<View, Session['scopes'][number] | undefined>> = {
   fleet: 'device:read',
   timeline: 'device:read',
@@ -74,7 +74,7 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {
     document.title = `${TEXTS.views[view]} · capfleet`
-    // On a phone not all of them are in sight.
+    // On a phone not all of them are visible.
     nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
   }, [view])
   const Shown = PAGES[view]
@@ -134,7 +134,7 @@ function isFor(session: Session, view: View): boolean {
   return (scope === undefined || may(session, scope)) && (view !== 'exports' || session.exports)
 }
 
-/** The selection goes along between the views that show it. */
+/** The selection is kept between the views that show it. */
 function linkTo(view: View, { values }: PageState): string {
   return formatPageState({ view, values })
 }

@@ -1,4 +1,4 @@
-/** The first page: who are you? */
+/** The sign-in page. */
 import { useState } from 'preact/hooks'
 import { useAction } from './base/asked.ts'
 import type { SignedIn } from './base/session.ts'

@@ -1,4 +1,4 @@
-/** What the page says, in one place. What a parameter does is told by its row in src/shared/query. */
+/** The page's texts, in one place. Descriptions of parameters are in their rows in src/shared/query. */
 export const TEXTS = {
   /** What screen readers call the links between the views. */
   way: 'Views',

@@ -1,10 +1,10 @@
 /**
- * Says which theme somebody has chosen in this browser (base/preferences.ts) before anything is drawn: the page's own
- * script comes later, and its first picture would be of the other theme. What the browser is set to, the style sheet knows.
+ * Applies the theme chosen in this browser (base/preferences.ts) before anything is drawn: the page's own script runs
+ * later, and the first frame would have the other theme. The style sheet handles the browser's own setting.
  */
 try {
   const theme = localStorage.getItem('capfleet-theme')
   if (theme !== null) document.documentElement.dataset.theme = theme
 } catch {
-  // A browser that forbids to keep anything has nothing kept.
+  // If the browser does not allow storage, nothing is stored.
 }

@@ -1,11 +1,11 @@
-/** How the page is built: into dist-console, for the gateway to serve below whatever path it is reached. */
+/** How the page is built: into dist-console, for the gateway to serve below any path. */
 import { defineConfig, type Plugin } from 'vite'
 import { withoutEval } from './without-eval.ts'
 
-/** Names with the same hash hold the same bytes: gateways let browsers keep them for ever. */
+/** Names with a hash never change their contents: browsers may cache them forever. */
 const ASSET_NAME = 'assets/[name]-[hash][extname]'
 
-/** What the page loads before all else has no hash in its name: each gateway has it, whatever the page that names it. */
+/** What the page loads first has no hash in its name: each gateway has it, whichever version the page is from. */
 const FIRST = ['again.js', 'theme.js']
 
 function withFirst(): Plugin {
@@ -32,13 +32,13 @@ export default defineConfig({
     outDir: '../../dist-console',
     emptyOutDir: true,
     target: 'es2022',
-    // As data: addresses they would need a wider policy.
+    // As data: addresses they would need a more permissive policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rollupOptions: { output: { assetFileNames: ASSET_NAME } },
     chunkSizeWarningLimit: 1_500,
   },
-  // While developing: the demo's gateway answers what is not the page.
+  // For development: the demo's gateway answers everything except the page.
   server: {
     proxy: Object.fromEntries(
       ['/v1', '/api', '/devices', '/stream', '/sysmaster', '/pcap'].map((path) => [

@@ -1,6 +1,7 @@
 /**
- * zstd-codec under the page's policy, which allows no code that is made of text: where its JavaScript makes functions by
- * new Function(), the build puts closures that do the same. (Its WebAssembly would need the word wasm-unsafe-eval.)
+ * Makes zstd-codec comply with the page's policy, which does not allow code generated from text: where its JavaScript
+ * creates functions with new Function(), the build substitutes equivalent closures. (Its WebAssembly would need
+ * wasm-unsafe-eval.)
  */
 import type { Plugin } from 'vite'
 
@@ -17,7 +18,7 @@ export function withoutEval(): Plugin {
   }
 }
 
-/** What it makes of text at run time, and the same as closures. Comes one of them to be missing, the build fails. */
+/** The code it evaluates at run time, and the equivalent closures. If one of them is not found, the build fails. */
 const REPLACEMENTS: readonly (readonly [evaluated: RegExp, closure: string])[] = [
   [
     /return new Function\("body","return function ".*?\)\(body\)/s,
@@ -62,6 +63,6 @@ const REPLACEMENTS: readonly (readonly [evaluated: RegExp, closure: string])[] =
       return __emval_register(Reflect.construct(constructor,read))
     }`,
   ],
-  // Without Node's Buffer it copies none of its initial memory: the loop counts another variable than it looks at.
+  // Without Node's Buffer it copies none of its initial memory: the loop counts a different variable than it tests.
   [/za=atob\(s\);for\(var Aa=0;/, 'za=atob(s);for(var Ba=0;'],
 ]

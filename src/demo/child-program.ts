@@ -10,19 +10,19 @@ import { CapfleetError } from '../shared/base/error.ts'
 const CLI = fileURLToPath(new URL('../cli.ts', import.meta.url))
 
 /**
- * What Node is started with: at most 3 x 16 MiB of young objects. On a large machine Node takes several times
- * as much, and a gateway that reads long lists comes to use it. It cannot be said to a Node that runs; the
- * launcher `src/capfleet` says the same.
+ * Node options: at most 3 x 16 MiB of young generation. On a large machine Node reserves several times as much, and a
+ * gateway that reads long lists ends up using it. A running Node cannot change it; the launcher `src/capfleet` sets
+ * the same.
  */
 export const NODE_OPTIONS: readonly string[] = ['--max-semi-space-size=16']
 
-/** Node cannot set its own limits. `src/capfleet` says the same. */
+/** Node cannot set its own limits. `src/capfleet` does the same. */
 const WITHOUT_CORE_DUMPS: readonly string[] = ['-c', 'ulimit -c 0; exec "$@"', 'sh']
 
 export interface ChildProgram {
   readonly name: string
   readonly pid: number
-  /** What its ready line says after "ready": an address. */
+  /** The address in its ready line. */
   readonly address: string
   /** Resolves when the process has ended, for whatever reason. */
   readonly ended: Promise<void>
@@ -31,10 +31,9 @@ export interface ChildProgram {
 }
 
 /**
- * Starts `capfleet <args>` and waits for its line "capfleet <program> ready <address>". Its own
- * process group keeps Ctrl-C from reaching it before its parent decides the order of stopping; the
- * IPC channel tells it when the parent dies. stderr goes to `logPath`, which is new unless
- * `appends` says that an earlier run has begun it.
+ * Starts `capfleet <args>` and waits for its line "capfleet <program> ready <address>". Its own process group keeps
+ * Ctrl-C from reaching it before its parent decides the order of stopping; the IPC channel notifies it when the parent
+ * dies. stderr goes to `logPath`, which is truncated unless `appends` says that an earlier run has started it.
  */
 export async function startChildProgram(
   name: string,
@@ -60,13 +59,13 @@ export async function startChildProgram(
 
 const COMPLAINT_BYTES_MAX = 4_096
 
-/** The line by which a program says why it ends; undefined where there is none. */
+/** The line in which a program says why it ended, or undefined. */
 async function lastComplaint(logPath: string): Promise<string | undefined> {
   const end = (await readFile(logPath, 'utf8')).slice(-COMPLAINT_BYTES_MAX)
   return [...end.matchAll(/^capfleet: (.+)$/gm)].at(-1)?.[1]
 }
 
-/** The address of the ready line; undefined when stdout ends without one. */
+/** The address of the ready line, or undefined if stdout ends without one. */
 async function readyAddress(child: ChildProcess): Promise<string | undefined> {
   if (child.stdout === null) return undefined
   for await (const line of createInterface({ input: child.stdout })) {

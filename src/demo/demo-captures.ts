@@ -20,10 +20,10 @@ const TRAFFIC_DURATION_S = 300
 const TRAFFIC_PACKETS = 110_000
 const TRAFFIC_SEED = 1
 const TRAFFIC_CAPTURE = 'demo_20261102_0900'
-/** Raise it when the generator changes: stores with older traffic are filled anew. */
+/** Increase it when the generator changes: stores with older traffic are then refilled. */
 const TRAFFIC_VERSION = '1'
 
-/** Each device gets its site's traffic, once; a later start finds it. REQUIRES: recorders run. */
+/** Imports each site's traffic into its device, once; a later start finds it there. REQUIRES: recorders are running. */
 export async function loadGeneratedTraffic(home: DemoHome, signal: AbortSignal): Promise<CaptureRange> {
   for (const [site, device] of home.devices.entries()) {
     if (signal.aborted) break
@@ -84,8 +84,8 @@ export interface LoadedFiles {
 }
 
 /**
- * The user's files, spread over the devices, each a capture named after its file. A bad file costs the
- * others nothing. Fails with bad-capture-file when no packet could be imported.
+ * The user's files, distributed over the devices, each a capture named after its file. A bad file does not affect the
+ * others. Fails with bad-capture-file if no packet could be imported.
  */
 export async function loadImportedFiles(
   devices: readonly DemoDevice[],
@@ -124,7 +124,7 @@ function widened(
   return { ...range, beginNs, endNs: endNs > range.endNs ? endNs : range.endNs }
 }
 
-/** Two files of one name from different folders stay two captures. */
+/** Two files of the same name from different folders stay two captures. */
 function unusedName(name: string, used: Set<string>): string {
   let candidate = name
   for (let number = 2; used.has(candidate); number += 1) candidate = `${name.slice(0, 60)}-${number}`

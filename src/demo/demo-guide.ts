@@ -16,10 +16,10 @@ const EXAMPLE_NS = 10_000_000_000n
 
 export interface DemoFacts {
   readonly gatewayUrl: string
-  /** The credentials: a password on a command line is in the shell's history, and in `ps` for everybody. */
+  /** The credentials: a password on a command line would be in the shell's history, and visible in `ps`. */
   readonly netrcPath: string
   readonly range: CaptureRange
-  /** undefined = no packets are captured now. */
+  /** undefined = no packets are being captured. */
   readonly live: LiveCapture | undefined
 }
 
@@ -43,7 +43,7 @@ ${at.live === undefined ? '' : liveGuide(at.live, `${curl} -N "${gatewayUrl}`)}
 `
 }
 
-/** `curl` must not hold back what comes (-N). */
+/** `curl` must not buffer its output (-N). */
 function liveGuide({ device, captureName }: LiveCapture, curl: string): string {
   return `
   # live packets of ${device}, and the state of its capture

@@ -6,7 +6,7 @@ import { stringify } from 'yaml'
 import { putUser } from '../shared/auth/edit-users-file.ts'
 
 export const DEMO_USER = 'demo'
-/** The name under which the gateway logs in to the devices. */
+/** The user name with which the gateway logs in to the devices. */
 const DEVICE_USER = 'gateway'
 export const DEMO_SITES = [
   { name: 'nyc1', site: 'us' },
@@ -23,7 +23,7 @@ export interface DemoDevice {
   readonly configPath: string
 }
 
-/** The part of an appliance's setting `capture.ports` that is not the default. */
+/** The part of an appliance's setting `capture.ports` that differs from the default. */
 export type PortSetting = Readonly<Record<string, unknown>>
 
 export interface DemoHome {
@@ -34,9 +34,9 @@ export interface DemoHome {
 }
 
 /**
- * Makes what is missing below `home` and keeps what is there, so that a second start is quick and
- * passwords stay. `fleet` names the set of stores: the generated traffic and the user's own files
- * lie side by side. The first device captures on these ports.
+ * Creates what is missing below `home` and keeps what exists, so that a second start is quick and passwords stay.
+ * `fleet` names the set of stores: the generated traffic and the user's own files are kept side by side. The first
+ * device captures on these ports.
  */
 export async function prepareDemoHome(
   home: string,
@@ -54,7 +54,7 @@ export async function prepareDemoHome(
   return { folder, password, devices, gatewayUsersPath }
 }
 
-/** Forgets the captures of an earlier run with other files. */
+/** Removes the captures of an earlier run with other files. */
 export async function clearStores(home: DemoHome): Promise<void> {
   for (const device of home.devices) await rm(device.store, { recursive: true, force: true })
 }
@@ -78,7 +78,7 @@ async function prepareDevice(
     timeZone: 'UTC',
     auth: { users: usersPath },
     capture: { ports },
-    // A disk that is nearly full is no reason to throw the demo's captures away.
+    // A nearly full disk is no reason to remove the demo's captures.
     retention: { minFreeBytes: 0 },
   }
   await writeFile(configPath, stringify(config))

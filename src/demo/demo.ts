@@ -25,12 +25,12 @@ export interface DemoOptions {
   readonly importFiles: readonly string[]
 }
 
-/** Running streams of the demo get this long when it is stopped. */
+/** How long running streams of the demo may continue when it is stopped. */
 const STOP_GRACE_MS = 5_000
 
 /**
- * Runs until `signal` aborts or the gateway ends; no child outlives it. Fails with bad-capture-file at
- * the end when a file could not be imported whole: the others are served until then.
+ * Runs until `signal` aborts or the gateway ends; no child outlives it. Fails with bad-capture-file at the end if a
+ * file could not be imported completely; the others are served until then.
  */
 export async function runDemo(options: DemoOptions, signal: AbortSignal): Promise<void> {
   await using children = new AsyncDisposableStack()
@@ -79,13 +79,13 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   failOnLosses(losses)
 }
 
-/** When one fails, all the others have started or failed too: whoever ends what has started misses none. */
+/** If one fails, waits until all others have started or failed too, so that cleaning up misses none. */
 async function allStarted<T>(starts: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(starts)
   return await Promise.all(starts)
 }
 
-/** As systemd or Kubernetes would: a recorder or a worker that dies is started again and goes on where it was. */
+/** Like systemd or Kubernetes: a recorder or worker that dies is restarted and continues. */
 function startSupervised(name: string, args: readonly string[], logPath: string): Promise<SupervisedProgram> {
   return SupervisedProgram.start({
     start: (appends) => startChildProgram(name, args, { logPath, appends }),
@@ -95,7 +95,7 @@ function startSupervised(name: string, args: readonly string[], logPath: string)
   })
 }
 
-/** A device that dies stays dead: the demo is for seeing what the gateway makes of it. */
+/** A device that dies stays dead: the demo shows how the gateway handles that. */
 async function announceEnd(child: ChildProgram, signal: AbortSignal): Promise<void> {
   await child.ended
   if (!signal.aborted) process.stderr.write(`capfleet: device ${child.name} (process ${child.pid}) ended\n`)
@@ -125,7 +125,7 @@ async function writeGatewayConfig(
   return path
 }
 
-/** demo.json for scripts, bearer for `curl -H @`, netrc for `curl --netrc-file`, whose path this gives. */
+/** demo.json for scripts, bearer for `curl -H @`, netrc for `curl --netrc-file`; returns the path of the last. */
 async function writeDemoFiles(
   folder: string,
   home: DemoHome,
@@ -155,7 +155,7 @@ async function writeDemoFiles(
   return netrcPath
 }
 
-/** Of what the demo's user may do. */
+/** A token with the rights of the demo's user. */
 async function demoToken(gatewayUrl: string, password: string): Promise<string> {
   const access = { url: gatewayUrl, credentials: { user: DEMO_USER, password } }
   const client = new GatewayClient(access, nodeTransport())

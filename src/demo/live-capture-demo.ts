@@ -1,4 +1,4 @@
-/** The capture of the demo that is under way while it runs. */
+/** The demo's live capture. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { RecorderClient } from '../../appliance/link/recorder-client.ts'
@@ -14,13 +14,13 @@ export interface LiveCapture {
 }
 
 /**
- * Begins a new capture on the device, in the place of those of earlier runs. What fails is said and
- * leaves the demo with its stored captures. REQUIRES: its recorder runs and has a capture port.
+ * Starts a new capture on the device, replacing those of earlier runs. A failure is reported and leaves the demo with
+ * its stored captures. REQUIRES: its recorder is running and has a capture port.
  */
 export async function startLiveCapture(device: DemoDevice): Promise<LiveCapture | undefined> {
   const recorder = new RecorderClient(device.store)
   try {
-    // The recorder goes on with a capture that an earlier run did not live to stop.
+    // The recorder continues a capture that an earlier run did not get to stop.
     if ((await recorder.captureReport()).name !== '') await recorder.stopCapture(true)
     for (const name of await readdir(join(device.store, 'captures')))
       if (name.startsWith(`${LIVE_NAME}_`)) await recorder.deleteCapture(name)

@@ -9,7 +9,7 @@ const BURST = 10
 const BURST_INTERVAL_MS = 100
 const PAYLOAD_MAX_BYTES = 400
 
-/** Sends from `open` to dispose. */
+/** Sends from `open` until disposed. */
 export class LiveTraffic implements AsyncDisposable {
   readonly #socket: Socket
   readonly #timer: NodeJS.Timeout
@@ -28,8 +28,8 @@ export class LiveTraffic implements AsyncDisposable {
   }
 
   /**
-   * The setting of a capture port that sees these datagrams and nothing else: with the demo's own
-   * connections, whoever follows the capture would be captured following it.
+   * The setting of a capture port that sees exactly these datagrams: if it also saw the demo's own connections,
+   * following the capture would itself be captured.
    */
   get portSetting(): { readonly port: number; readonly interface: string; readonly filter: string } {
     return { port: 0, interface: 'lo', filter: `udp port ${this.#socket.address().port}` }
@@ -51,7 +51,7 @@ export class LiveTraffic implements AsyncDisposable {
   }
 }
 
-/** Whether a recorder of this process's user may capture. */
+/** Whether a recorder run by this process's user may capture. */
 export async function mayCapture(): Promise<boolean> {
   const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
   return hasCapability(capabilitiesIn(status), 'CAP_NET_RAW')

@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ChildProgram } from './child-program.ts'
 
-/** A program that dies sooner than this after its start is given a while before the next one. */
+/** A program that dies sooner than this is restarted only after a delay. */
 const SHORT_LIFE_MS = 5_000
 const PAUSE_MS = 1_000
 
 export interface SupervisedProgramOptions {
-  /** The first start, and each one after it. */
+  /** Starts the program, the first time or again. */
   readonly start: (isRestart: boolean) => Promise<ChildProgram>
   readonly onRestart: (ended: ChildProgram) => void
   readonly stopGraceMs: number
 }
 
-/** A program that is started again whenever it ends, at once, until dispose. */
+/** A program that is restarted immediately whenever it ends, until disposed. */
 export class SupervisedProgram implements AsyncDisposable {
   readonly #options: SupervisedProgramOptions
   readonly #stop = new AbortController()
@@ -25,7 +25,7 @@ export class SupervisedProgram implements AsyncDisposable {
     this.#watching = this.#watch()
   }
 
-  /** Fails when the first start does. */
+  /** Fails if the first start does. */
   static async start(options: SupervisedProgramOptions): Promise<SupervisedProgram> {
     return new SupervisedProgram(options, await options.start(false))
   }
@@ -38,7 +38,7 @@ export class SupervisedProgram implements AsyncDisposable {
     this.#stop.abort()
     await this.#program.stop(this.#options.stopGraceMs)
     await this.#watching
-    // One that was just being started.
+    // It may just have been restarted.
     await this.#program.stop(this.#options.stopGraceMs)
   }
 
@@ -52,7 +52,7 @@ export class SupervisedProgram implements AsyncDisposable {
       const isShort = performance.now() - startedMs < SHORT_LIFE_MS
       if (isShort) await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined)
       if (signal.aborted) return
-      // One that does not start is as good as one that has ended at once.
+      // A failed start counts as a program that ended at once.
       this.#program = await this.#options.start(true).catch(() => this.#program)
     }
   }

@@ -20,10 +20,10 @@ import { exportTargetsSchema } from './export/target/export-targets.ts'
 import { deviceSchema, discoverySchema, refuseUrlTwice } from './fleet/roster/device-settings.ts'
 import { redisSchema } from './redis/redis-settings.ts'
 
-/** A device serves four downloads at once; a smaller number leaves some to others. */
+/** A device serves four downloads at once; a smaller number leaves some of them to other clients. */
 const STREAMS_PER_DEVICE_MAX = 4
 
-/** As device paths are spelled: no empty, dotted or escaped part, no query. */
+/** As device paths are spelled: no empty, dotted or escaped segment, no query. */
 const READABLE_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
 const READABLE_PATH_RULE = 'must be the path of a device, such as /api/v1/system/fans, without a query'
 
@@ -185,7 +185,7 @@ export const gatewayConfigSchema = z
 
 export type GatewayConfig = z.infer<typeof gatewayConfigSchema>
 
-/** Reads and checks the file; its paths become absolute, relative to its folder. */
+/** Reads and checks the file; relative paths in it become absolute, resolved against its folder. */
 export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   const config = await loadConfig(path, gatewayConfigSchema)
   const folder = dirname(resolve(path))
@@ -211,7 +211,7 @@ export async function loadGatewayConfig(path: string): Promise<GatewayConfig> {
   }
 }
 
-/** The host name, as far as it may be in the name of a file. */
+/** The host name, restricted to characters allowed in a file name. */
 function machineName(): string {
   return (
     hostname()

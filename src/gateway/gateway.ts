@@ -1,4 +1,4 @@
-/** The gateway program: start, and an orderly end. */
+/** The gateway program: start, and an orderly shutdown. */
 import { resolve } from 'node:path'
 import { ConfigWatch } from '../shared/base/config-watch.ts'
 import { CapfleetError } from '../shared/base/error.ts'
@@ -14,11 +14,11 @@ import { routesWith } from './routes/routes.ts'
 import { startingApp } from './starting-app.ts'
 
 export interface RunningGateway {
-  /** Without a final slash. */
+  /** Without a trailing slash. */
   readonly url: string
   /**
-   * Takes nothing that may last long, hands waiters back, ends event streams, lets running downloads end for `drainMs`,
-   * cuts the rest, gives all leases back, ends its Redis last. Calling it again waits for the same end.
+   * Accepts nothing long-running any more, rejects waiters, ends event streams, lets running downloads finish for
+   * `drainMs`, cuts the rest, returns all leases, and ends its Redis last. Further calls wait for the same shutdown.
    */
   close(drainMs: number): Promise<void>
   /** As OwnedParts.reload. */
@@ -32,16 +32,16 @@ export interface RunningGateway {
 }
 
 export interface GatewayOptions {
-  /** Secrets' files are relative to its folder. */
+  /** Relative paths of secret files are resolved against its folder. */
   readonly configPath: string
   readonly log?: Log
-  /** Ends a start that waits for Redis; it fails with the signal's reason then. */
+  /** Cancels a start that waits for Redis, which then fails with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Takes requests when it resolves. Until Redis has answered it only tells that it lives. Fails with bad-config or
- * scheduler-unavailable.
+ * Accepts requests when it resolves. Until Redis has answered it only answers liveness probes. Fails with bad-config
+ * or scheduler-unavailable.
  */
 export async function startGateway(config: GatewayConfig, options: GatewayOptions): Promise<RunningGateway> {
   const { configPath, log = createLog('gateway', config.logLevel), signal = NEVER } = options
@@ -97,13 +97,13 @@ export async function startGatewayFromFile(path: string, signal?: AbortSignal) {
   const close = async (drainMs: number) => {
     await document.close()
     await gateway.close(drainMs)
-    // Until here: who is removed while their download is waited for is cut all the same.
+    // Watched until here: the download of a user who is removed during the drain is still cut.
     await Promise.all(files.map((watch) => watch.close()))
   }
   return { address: gateway.url, drainMs: config.drainS * 1_000, close }
 }
 
-/** Downloads have ended or were cut by then; answers such as lists have so long at least. */
+/** Downloads have ended or been cut by then; other answers, such as lists, get at least this long. */
 const LAST_ANSWERS_MS = 2_000
 
 const CUT_AT_SHUTDOWN = new CapfleetError('draining', 'the gateway was shut down before the download ended')

@@ -1,4 +1,4 @@
-/** The audit of a program, as the gateway's configuration has it. */
+/** Opens the audit of a program, according to the gateway's configuration. */
 import { join } from 'node:path'
 import { AuditLog, type AuditProgram } from './audit/audit-log.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -7,7 +7,7 @@ export function auditFolder({ audit, home }: GatewayConfig): string {
   return audit.folder ?? join(home, 'audit')
 }
 
-/** `owner` ends it. Fails with bad-config. */
+/** Ends when `owner` is disposed. Fails with bad-config. */
 export async function openAudit(
   config: GatewayConfig,
   program: AuditProgram,

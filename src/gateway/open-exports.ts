@@ -1,4 +1,4 @@
-/** What gateway and worker share of exports: where they are kept, told of and queued. */
+/** The parts of exports that gateway and worker share: targets, store and queue. */
 import { join } from 'node:path'
 import type { Log } from '../shared/base/log.ts'
 import type { SharedTime } from '../shared/base/shared-time.ts'
@@ -16,15 +16,15 @@ export type SharedExports = Pick<
   'store' | 'schedules' | 'clock' | 'jobs' | 'spool' | 'targets' | 'limits'
 >
 
-/** Where exports go when the configuration does not say. */
+/** Target of exports if the configuration names none. */
 const OWN_TARGET = 'local'
 
-/** How much a worker that dies may have fetched for nothing. */
+/** How many bytes may have to be fetched again if a worker dies. */
 const CHECKPOINT_BYTES = 32 * 1_048_576
 const LEASE_WAIT_MS = 20_000
 const FULL_PAUSE_MS = 5_000
 
-/** `owner` ends what is opened. Fails with bad-config. */
+/** What is opened ends when `owner` is disposed. Fails with bad-config. */
 export async function openExports(
   config: GatewayConfig,
   configPath: string,

@@ -1,4 +1,4 @@
-/** The fleet as the configuration wants it, at the start and after each change of the file. */
+/** Applies the configuration to the fleet, at the start and after each change of the file. */
 import { dirname, resolve } from 'node:path'
 import type { Log } from '../shared/base/log.ts'
 import type { Metrics } from '../shared/base/metrics.ts'
@@ -9,7 +9,7 @@ import type { DiscoverySettings } from './fleet/roster/device-settings.ts'
 import type { RosterPlan } from './fleet/roster/fleet-roster.ts'
 import type { GatewayConfig } from './gateway-config.ts'
 
-/** Without devices as yet. */
+/** The fleet has no devices yet. */
 export function openFleet(config: GatewayConfig, metrics: Metrics, log: Log): Fleet {
   const { connectTimeoutMs, timeoutMs, probeTimeoutMs, largeAnswersMax } = config.control
   const { listBytesMax, listEntriesMax } = config.control
@@ -28,7 +28,7 @@ export function openFleet(config: GatewayConfig, metrics: Metrics, log: Log): Fl
   return fleet
 }
 
-/** Reads all secrets. Fails with bad-config; nothing has changed then. */
+/** Reads all secrets. Fails with bad-config without changing anything. */
 export async function planRoster(config: GatewayConfig, configPath: string): Promise<RosterPlan> {
   const { devices, deviceDiscovery } = config
   return {

@@ -1,4 +1,4 @@
-/** The Redis that gateways and workers share: the configured one, which is waited for, or the gateway's private one. */
+/** The Redis shared by gateways and workers: the configured one, for which this waits, or the gateway's private one. */
 import { mkdir } from 'node:fs/promises'
 import type { Log } from '../shared/base/log.ts'
 import type { GatewayConfig } from './gateway-config.ts'
@@ -8,14 +8,17 @@ import { findPrivateRedis, startPrivateRedis } from './redis/redis-server.ts'
 import { readRedisTarget } from './redis/redis-settings.ts'
 
 export interface OpenRedisContext {
-  /** Secrets' files are relative to its folder. */
+  /** Relative paths of secret files are resolved against its folder. */
   readonly configPath: string
   readonly log: Log
-  /** Ends the wait for a Redis that is away. */
+  /** Ends the wait for an unreachable Redis. */
   readonly signal: AbortSignal
 }
 
-/** The gateway's, which answers when this resolves. `owner` ends a private one. Fails with bad-config. */
+/**
+ * The gateway's Redis, which answers when this resolves. A private one ends when `owner` is disposed. Fails with
+ * bad-config.
+ */
 export async function openGatewayRedis(
   config: GatewayConfig,
   context: OpenRedisContext,
@@ -34,7 +37,10 @@ export async function openGatewayRedis(
   return own
 }
 
-/** A worker's, which answers when this resolves: its gateway may start at the same time. `owner` ends its address. Fails with bad-config. */
+/**
+ * A worker's Redis, which answers when this resolves: its gateway may start at the same time. Its address ends when
+ * `owner` is disposed. Fails with bad-config.
+ */
 export async function openWorkerRedis(
   config: GatewayConfig,
   context: OpenRedisContext,

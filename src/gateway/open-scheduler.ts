@@ -1,4 +1,4 @@
-/** Joins what the programs on one Redis share: the streams of the devices, and which devices there are. */
+/** Joins what the programs on one Redis share: the streams of the devices, and the list of devices. */
 import type { Log } from '../shared/base/log.ts'
 import type { Metrics } from '../shared/base/metrics.ts'
 import type { Fleet } from './fleet/fleet.ts'
@@ -15,7 +15,7 @@ export interface SchedulerParts {
   readonly fleet: Fleet
   readonly metrics: Metrics
   readonly log: Log
-  /** No other gateway uses this Redis. */
+  /** Whether no other gateway uses this Redis. */
   readonly sole: boolean
 }
 
@@ -32,7 +32,7 @@ export async function joinScheduler(
   return leases
 }
 
-/** Looks after what the programs on one Redis share, until `owner` ends it. */
+/** Watches what the programs on one Redis share, until `owner` is disposed. */
 export function watchShared(
   { redis: { keyPrefix } }: GatewayConfig,
   { redis, fleet, metrics, log }: Pick<SchedulerParts, 'redis' | 'fleet' | 'metrics' | 'log'>,

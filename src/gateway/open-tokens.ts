@@ -1,4 +1,4 @@
-/** Makes what the gateway issues and verifies tokens with. */
+/** Creates the parts with which the gateway issues and verifies tokens. */
 import { join } from 'node:path'
 import type { UsersFile } from '../shared/auth/users-file.ts'
 import type { Log } from '../shared/base/log.ts'
@@ -34,12 +34,12 @@ export interface OpenedTokens {
   readonly tickets: Tickets
 }
 
-/** The folder of our own keys. */
+/** The folder of capfleet's own keys. */
 export function tokenKeysFolder({ home, auth: { tokens } }: GatewayConfig): string {
   return tokens.keys ?? join(home, 'token-keys')
 }
 
-/** `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
+/** What is opened ends when `owner` is disposed. Fails with bad-config or scheduler-unavailable. */
 export async function openTokens(
   config: GatewayConfig,
   { users, redis, clock, metrics, log }: OpenTokensParts,

@@ -1,4 +1,4 @@
-/** Makes the gateway's parts from its configuration, once, and ends them in the right order. */
+/** Creates the gateway's parts from its configuration, once, and ends them in the right order. */
 import { fileURLToPath } from 'node:url'
 import { LoginGate } from '../shared/auth/login-gate.ts'
 import { UsersFile } from '../shared/auth/users-file.ts'
@@ -39,11 +39,11 @@ import type { GatewayLimits } from './routes/request/request-parts.ts'
 
 export interface OwnedParts extends AsyncDisposable {
   readonly parts: GatewayParts
-  /** Refuses what may last long from now on, and ends what waits or would never end by itself. */
+  /** Rejects new long-running requests from now on, and ends those that wait or would never end on their own. */
   drain(): void
   /**
-   * Takes over those parts of a changed configuration that can change while the gateway runs, and
-   * logs the names of the others. Fails with bad-config; nothing has changed then.
+   * Applies the parts of a changed configuration that can change at run time, and logs the names of the others. Fails
+   * with bad-config without changing anything.
    */
   reload(changed: GatewayConfig): Promise<void>
   /** As TokenKeys.reload. */
@@ -51,15 +51,15 @@ export interface OwnedParts extends AsyncDisposable {
 }
 
 export interface BuildContext {
-  /** Secrets' files are relative to its folder. */
+  /** Relative paths of secret files are resolved against its folder. */
   readonly configPath: string
   readonly log: Log
   readonly metrics: Metrics
-  /** Ends the wait for a Redis that is away. */
+  /** Ends the wait for an unreachable Redis. */
   readonly signal: AbortSignal
 }
 
-/** Waits for Redis. Fails with bad-config or scheduler-unavailable; nothing is left running then. */
+/** Waits for Redis. Fails with bad-config or scheduler-unavailable, leaving nothing running. */
 export async function buildParts(config: GatewayConfig, context: BuildContext): Promise<OwnedParts> {
   const { configPath, log, metrics, signal } = context
   await using building = new AsyncDisposableStack()
@@ -78,7 +78,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const leases = await joinScheduler(config, { redis, fleet, metrics, log, sole })
   building.defer(() => leases.close())
   publishDeviceUse(leases, () => fleet.devices.map(({ name }) => name), metrics)
-  // After the leases, so that it ends before them: no place is given back under an open stream.
+  // Created after the leases, so that it ends before them: no lease is returned while its stream is open.
   building.use(fleet)
   const busyOf = (names: readonly string[]) => devicesInUse(leases, names)
   const owner = building.use(new FleetRoster({ fleet, busyOf, log }))
@@ -125,7 +125,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   return { parts, drain, reload, reloadTokenKeys, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** undefined: no collector is configured. Fails with bad-config. */
+/** Returns undefined if no collector is configured. Fails with bad-config. */
 async function openTracing(
   { tracing }: GatewayConfig,
   configPath: string,
@@ -138,10 +138,10 @@ async function openTracing(
   return owner.use(new SpanExporter({ endpoint, token, ratio, version: productVersion(), log, metrics }))
 }
 
-/** Where the set-up builds the page. */
+/** Where the build puts the page. */
 const PAGE_FOLDER = fileURLToPath(new URL('../../dist-console', import.meta.url))
 
-/** The rest of the configuration is read at the start only. */
+/** All other settings are only read at the start. */
 const LIVE_KEYS: ReadonlySet<string> = new Set(['devices', 'deviceDiscovery'])
 
 function keysForRestart(running: GatewayConfig, changed: GatewayConfig): readonly string[] {

@@ -1,6 +1,6 @@
 /**
- * What a program answers before it can work, while it waits for Redis: it lives, and is not ready. Probes must not end
- * a program for an outage that its end does not mend.
+ * The answers of a program that is still waiting for Redis: it is alive, but not ready. A liveness probe must not
+ * restart a program because of an outage that a restart does not fix.
  */
 import type { RequestListener } from 'node:http'
 import { CapfleetError } from '../shared/base/error.ts'
@@ -17,7 +17,7 @@ export interface StartingProgram {
 const RETRY_AFTER_S = 5
 
 export function startingApp({ log, listen }: StartingProgram): RequestListener {
-  // The program counts its requests when it works.
+  // Uses separate metrics: the program counts requests once it is ready.
   const app = createHttpApp({ log, metrics: new Metrics() })
   app.use(async (ctx) => {
     if (ctx.path === '/livez') {

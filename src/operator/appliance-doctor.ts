@@ -3,8 +3,8 @@ import { examine } from '../../appliance/doctor/doctor.ts'
 import type { Finding } from '../../appliance/doctor/finding.ts'
 
 /**
- * `capfleet appliance doctor`: prints what it finds, as a table or as JSON. Whether there is no
- * problem. Fails with bad-config.
+ * `capfleet appliance doctor`: prints its findings, as a table or as JSON. Returns whether there is no problem. Fails
+ * with bad-config.
  */
 export async function runDoctor(configPath: string, { json }: { readonly json: boolean }): Promise<boolean> {
   const findings = await examine(await loadApplianceConfig(configPath))
@@ -13,7 +13,7 @@ export async function runDoctor(configPath: string, { json }: { readonly json: b
   return findings.every(({ level }) => level !== 'problem')
 }
 
-/** A line per finding, below it what to change; a count at the end. */
+/** One line per finding, followed by what to change; a count at the end. */
 export function formatFindings(findings: readonly Finding[]): string {
   const width = (of: (finding: Finding) => string): number =>
     Math.max(0, ...findings.map((finding) => of(finding).length))

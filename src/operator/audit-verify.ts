@@ -4,8 +4,8 @@ import { type AuditVerdict, type ChainVerdict, verifyAudit } from '../gateway/au
 import { CapfleetError } from '../shared/base/error.ts'
 
 /**
- * `capfleet audit verify`: looks at all files of an audit and prints what it finds. Whether there is an audit, and nothing is wrong.
- * `expected` are ends that an earlier run has printed, as CHAIN:LINE:HASH. Fails with bad-parameter.
+ * `capfleet audit verify`: checks all files of an audit and prints its findings. Returns whether there is an audit
+ * without problems. `expected` are chain ends printed by an earlier run, as CHAIN:LINE:HASH. Fails with bad-parameter.
  */
 export async function runAuditVerify(folder: string, expected: readonly string[]): Promise<boolean> {
   const ends = new Map(expected.map(parseEnd))
@@ -43,7 +43,7 @@ function parseEnd(text: string): readonly [string, ChainEnd] {
   return [chain, { seq: Number(seq), hash }]
 }
 
-/** A line per problem, and one per chain with its end, which is worth noting elsewhere. */
+/** One line per problem, and one per chain with its end, which is worth recording elsewhere. */
 export function formatVerdict({ chains, isWhole }: AuditVerdict): string {
   const lines = chains.flatMap((chain) => [...problemLines(chain), chainLine(chain)])
   const last =

@@ -1,6 +1,6 @@
 /**
- * `--check`: whether a program would start with this configuration and the files that it names. Nothing is asked,
- * made or changed. Each check fails with bad-config, whose message names the setting.
+ * `--check`: whether a program would start with this configuration and the files that it names. Contacts nothing and
+ * changes nothing. Each check fails with bad-config, whose message names the setting.
  */
 import { resolve } from 'node:path'
 import { type ApplianceConfig, loadApplianceConfig } from '../../appliance/appliance-config.ts'
@@ -18,7 +18,7 @@ import type { Log } from '../shared/base/log.ts'
 import { Metrics } from '../shared/base/metrics.ts'
 import { readServerCertificate } from '../shared/http/server-certificate.ts'
 
-/** Of gateways and workers, which share it. */
+/** For gateways and workers, which share it. */
 export async function checkGatewayConfig(path: string): Promise<void> {
   const config = await loadGatewayConfig(path)
   const configPath = resolve(path)
@@ -60,7 +60,7 @@ async function checkCertificate(
   if (tls !== undefined) await naming(setting, () => readServerCertificate(tls))
 }
 
-/** A gateway goes on without a key that it cannot use, and logs it; here it is a mistake. */
+/** A gateway logs a key that it cannot use and continues without it; here it is an error. */
 async function checkTokenKeys({ auth: { tokens } }: GatewayConfig): Promise<void> {
   const { keys: folder } = tokens
   if (folder === undefined) return
@@ -82,7 +82,7 @@ async function checkProviders({ auth: { providers } }: GatewayConfig, configPath
   }
 }
 
-/** Has a failure begin with the setting that it is about. */
+/** Prefixes a failure with the setting that it is about. */
 async function naming<Result>(setting: string, check: () => Promise<Result>): Promise<Result> {
   try {
     return await check()

@@ -1,6 +1,6 @@
 /**
- * `capfleet device check`: asks a device for everything that the gateway needs of it, and says what works, what does
- * not, and what that means for downloads. It takes one stream at most, and changes nothing.
+ * `capfleet device check`: asks a device for everything that the gateway needs from it, and reports what works, what
+ * does not, and the consequences for downloads. It takes at most one stream, and changes nothing.
  */
 import { resolve } from 'node:path'
 import { z } from 'zod'
@@ -26,7 +26,7 @@ import { CapfleetError } from '../shared/base/error.ts'
 import { Secret } from '../shared/base/secret.ts'
 import { formatFindings } from './appliance-doctor.ts'
 
-/** Either the name of a device of the configuration, or where one is that is in none. */
+/** Either the name of a configured device, or the address of one that is not configured. */
 export interface CheckedDevice {
   readonly name?: string | undefined
   readonly config?: string | undefined
@@ -35,7 +35,10 @@ export interface CheckedDevice {
   readonly ca?: string | undefined
 }
 
-/** Prints what it finds, as a table or as JSON. Whether there is no problem. Fails with bad-config or bad-parameter. */
+/**
+ * Prints its findings, as a table or as JSON. Returns whether there is no problem. Fails with bad-config or
+ * bad-parameter.
+ */
 export async function runDeviceCheck(
   asked: CheckedDevice,
   { json, signal }: { readonly json: boolean; readonly signal: AbortSignal },
@@ -85,7 +88,7 @@ async function askedDevice({ name, config, url, user = 'gateway', ca }: CheckedD
 
 const TIMEOUT_MS = 30_000
 const LIST_LIMITS = { bytesMax: 64 * 1_048_576, entriesMax: 1_000_000 }
-/** How much of a second of packets is read at most. */
+/** Maximum bytes read from a second of packets. */
 const STREAM_BYTES_MAX = 64 * 1_048_576
 const NS_PER_S = 1_000_000_000n
 const SKEWED_NS = 60n * NS_PER_S
@@ -99,8 +102,8 @@ interface Check {
 }
 
 /**
- * In the order in which a gateway needs it; a device that does not answer at all, or refuses us, is asked no more. `tell` is
- * called with each question before its answer is there.
+ * Runs the checks in the order in which a gateway needs them; a device that does not answer at all, or rejects our
+ * credentials, is not asked further. `tell` is called with each question before its answer arrives.
  */
 export async function checkDevice(
   device: Device,
@@ -210,7 +213,7 @@ async function checkFilters({ client, name, findings, signal }: Check): Promise<
   }
 }
 
-/** Whether downloads with a filter get what passes it. One stream at a time. */
+/** Whether downloads with a filter return what matches it. One stream at a time. */
 async function checkHeeded(
   { client, name: device, findings, signal }: Check,
   { name, startNs }: CaptureEntry,
@@ -241,7 +244,7 @@ async function checkEstimates({ client, findings, signal }: Check): Promise<void
   findings.warn('estimates', { detail: answer.message, fix })
 }
 
-/** The newest capture whose begin is known. */
+/** The newest capture with a known start time. */
 async function checkList({
   client,
   name,
@@ -301,7 +304,7 @@ async function readStream(
   const { encoding, body, headers } = source
   const chunks = encoding === 'none' ? body : decode({ device: name, encoding, chunks: body })
   const isVouched = readClaims(headers).order === 'time'
-  // As a merge does.
+  // As in a merge.
   const sortWindow = isForeign(kind) && !isVouched ? SORT_WINDOW : undefined
   const input = await PcapInput.open(name, chunks, { sortWindow })
   let isWhole = true
@@ -339,7 +342,7 @@ function checkOrder(
   findings: FindingList,
   found: {
     readonly outOfOrder: number
-    /** Those that a merge cannot sort either. */
+    /** Packets that a merge cannot sort either. */
     readonly unsorted: number
     readonly packets: number
     readonly isVouched: boolean
@@ -356,7 +359,7 @@ function checkOrder(
   else findings.ok('order', 'packets were in time order')
 }
 
-/** What it resolves to, or why it failed. Fails with the signal's reason, and with defects. */
+/** The result, or why it failed. Throws the signal's reason, and internal errors. */
 async function attempt<Result>(
   work: () => Promise<Result>,
   signal: AbortSignal,

@@ -10,13 +10,13 @@ export interface ImportCommandOptions {
   readonly store: string
   readonly name?: string | undefined
   readonly description?: string | undefined
-  /** Whether the oldest packets of the store may go, if there is no room. */
+  /** Whether the oldest packets of the store may be removed if there is no room. */
   readonly evict?: boolean | undefined
-  /** Whether the store may be made. */
+  /** Whether the store may be created. */
   readonly create?: boolean | undefined
 }
 
-/** One capture to make. */
+/** One capture to create. */
 export interface ImportJob {
   readonly name: string
   /** Absolute paths. */
@@ -26,9 +26,9 @@ export interface ImportJob {
 }
 
 /**
- * `capfleet import`: through the store's recorder when one runs, else as its writer meanwhile. One
- * bad file among many costs the others nothing. Fails with bad-capture-file after the last file when
- * anything of any was not imported; stderr has named it by then.
+ * `capfleet import`: through the store's recorder if one is running, else as the store's writer meanwhile. One bad
+ * file among many does not affect the others. Fails with bad-capture-file after the last file if anything was not
+ * imported; stderr has named it by then.
  */
 export async function importFiles(
   files: readonly string[],
@@ -67,8 +67,8 @@ export interface ImportOutcome {
 }
 
 /**
- * As importAsCapture, but says on stderr why nothing was imported, also when no job could be made.
- * Fails only when other files would fare no better: with store-unavailable, or when the signal aborts.
+ * Like importAsCapture, but reports on stderr why nothing was imported, even if no job could be created. Only fails if
+ * other files would fail too: with store-unavailable, or when the signal aborts.
  */
 export async function importUnlessBad(
   recorder: RecorderClient,
@@ -86,7 +86,7 @@ export async function importUnlessBad(
   }
 }
 
-/** Fails with bad-capture-file, so that a script sees by the status that something is missing. */
+/** Fails with bad-capture-file, so that the exit status tells a script that something is missing. */
 export function failOnLosses(losses: number): void {
   if (losses === 0) return
   throw new CapfleetError(
@@ -95,7 +95,7 @@ export function failOnLosses(losses: number): void {
   )
 }
 
-/** Imports with a progress bar on stderr, and says there what of the files could not be imported. */
+/** Imports with a progress bar on stderr, and reports there what could not be imported. */
 export async function importAsCapture(
   recorder: RecorderClient,
   job: ImportJob,
@@ -125,7 +125,7 @@ function describeDamage({ file, offset, compressed, message }: ImportedCapture['
   return `${file} is damaged at ${where}: ${message}; the packets before that were imported`
 }
 
-/** "dump.2026.pcapng.gz" -> "dump.2026"; characters that a capture name cannot have become "_". */
+/** "dump.2026.pcapng.gz" -> "dump.2026"; characters not allowed in a capture name become "_". */
 export function captureNameOf(path: string): string {
   const stem = basename(path)
     .replace(/\.(gz|zst|zstd)$/i, '')

@@ -5,10 +5,9 @@ import { createProgressBar } from '../client/command/common/progress-bar.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 
 /**
- * `capfleet store reindex`: through the store's recorder when one runs, else as its writer meanwhile.
- * Ctrl-C ends it; what was done by then stays. Fails with bad-parameter, store-full or
- * store-unavailable, and after the last segment with store-corrupt when any could not be read; stderr
- * has named it by then.
+ * `capfleet store reindex`: through the store's recorder if one is running, else as the store's writer meanwhile.
+ * Ctrl-C ends it; work done by then stays. Fails with bad-parameter, store-full or store-unavailable, and after the
+ * last segment with store-corrupt if any could not be read; stderr has named it by then.
  */
 export async function reindex({ store }: { readonly store: string }, signal: AbortSignal): Promise<void> {
   const path = resolve(store)
@@ -33,9 +32,10 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
 }
 
 /**
- * `capfleet store verify`: checks every segment, and prints what it finds, a line for each damage, on stdout. Through the store's
- * recorder when one runs, else as its writer meanwhile. Ctrl-C ends it; what was repaired by then stays. Fails with bad-parameter,
- * store-full or store-unavailable, and after the last segment with store-corrupt when damage is left.
+ * `capfleet store verify`: checks every segment, and prints its findings, one line per damage, on stdout. Through the
+ * store's recorder if one is running, else as the store's writer meanwhile. Ctrl-C ends it; repairs made by then stay.
+ * Fails with bad-parameter, store-full or store-unavailable, and after the last segment with store-corrupt if damage
+ * is left.
  */
 export async function verify(
   { store, repair = false }: { readonly store: string; readonly repair?: boolean | undefined },
@@ -75,7 +75,7 @@ function findingLine({ capture, kind, packets, message, isMarked, isRepaired }: 
 }
 
 /**
- * `capfleet store trust-clock`: has the recorder of a store count ages by the clock as it is now. Fails with
+ * `capfleet store trust-clock`: makes the recorder of a store compute ages with the clock as it is now. Fails with
  * bad-parameter or store-unavailable.
  */
 export async function trustClock({ store }: { readonly store: string }, signal: AbortSignal): Promise<void> {

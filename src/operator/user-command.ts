@@ -1,4 +1,4 @@
-/** `capfleet user`: the users file of a gateway or an appliance. Programs that run read it again when it changes. */
+/** `capfleet user`: the users file of a gateway or an appliance. Running programs read it again when it changes. */
 import { readFile } from 'node:fs/promises'
 import { type Column, type FormatOptions, printListing } from '../client/command/common/list-output.ts'
 import { readNewPassword } from '../client/command/common/password-prompt.ts'
@@ -19,7 +19,7 @@ export interface AddOptions extends FileOptions {
 export async function addUser(name: string, { file, role, saltFile }: AddOptions): Promise<void> {
   const salt = saltFile === undefined ? undefined : await readSalt(saltFile)
   const password = await readNewPassword(name)
-  // With a salt of its own the file is made again and again, for the same users.
+  // If a salt is given, the file is generated repeatedly, for the same users.
   const since = salt === undefined ? new Date() : undefined
   const outcome = await putUser(file, { name, role, since }, password, salt)
   tell(`${outcome} user ${name} (${role}) in ${file}; running programs apply it automatically`)
@@ -53,7 +53,7 @@ export async function setPassword(name: string, { file }: FileOptions): Promise<
   )
 }
 
-/** The most that a hash in the users file can name as its salt is 64 bytes. */
+/** A hash in the users file can contain a salt of at most 64 bytes. */
 const SALT = /^[A-Za-z0-9+/=]{16,64}$/
 
 async function readSalt(path: string): Promise<Buffer> {

@@ -1,4 +1,4 @@
-/** Takes the jobs of exports from their queues and runs them, many at a time; any number of workers share the queues. */
+/** Takes jobs of exports from their queues and runs them, many at a time; any number of workers share the queues. */
 import { randomUUID } from 'node:crypto'
 import type { Job } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -30,19 +30,19 @@ export interface ExportWorkerOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
   readonly metrics: Metrics
-  /** How many spans are fetched, or wait for a stream, at the same time. */
+  /** Maximum number of spans that are being fetched, or wait for a stream. */
   readonly fetches: number
-  /** How many exports are written at the same time. */
+  /** Maximum number of exports that are being written. */
   readonly writes: number
   readonly timings: WorkerTimings
-  /** Runs a job in a process of its own, as runIsolated does. */
+  /** Runs a job in a process of its own, like runIsolated. */
   readonly isolate: (request: IsolatedRequest, stopping: AbortSignal) => Promise<IsolatedAnswer | undefined>
 }
 
-/** BullMQ would park a job that stalls more often; here it is decided by how far the job got. */
+/** BullMQ would fail a job that stalls more often; here that depends on its progress. */
 const STALLED_MAX = 1_000_000
 
-/** A process takes as much memory as a worker, and as long to start: where all workers die often, many jobs want one. */
+/** A process takes as much memory as a worker, and as long to start; if all workers die often, many jobs need one. */
 const ISOLATED_MAX = 2
 const ISOLATED_PAUSE_MS = 1_000
 
@@ -55,7 +55,7 @@ export class ExportWorker implements AsyncDisposable {
   readonly #queues: readonly Pick<WorkingQueue, 'start' | 'close'>[]
   readonly #sweeps: Sweeps
   readonly #canary: WorkerCanary
-  /** Jobs that run in processes of their own now. */
+  /** Number of jobs running in processes of their own. */
   #isolated = 0
 
   constructor(parts: ExportParts, options: ExportWorkerOptions) {
@@ -95,7 +95,7 @@ export class ExportWorker implements AsyncDisposable {
     await this.#canary.start()
   }
 
-  /** Takes no job any more, and lets others have those that run: they go on where these stop. */
+  /** Takes no more jobs, and hands the running ones to other workers, which continue where these stop. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort(new Error('the worker is stopping'))
     await this.#sweeps[Symbol.asyncDispose]()
@@ -160,7 +160,7 @@ export class ExportWorker implements AsyncDisposable {
     return { attempt: randomUUID(), stopping: this.#stopping.signal, onWork }
   }
 
-  /** A job that was there when workers died does no harm where it is alone. */
+  /** A job that was active when workers died does no harm when isolated. */
   async #isolate(job: Job<WriteJob>, request: IsolatedRequest): Promise<WriterTurn> {
     const { exportId } = job.data
     if (this.#isolated >= ISOLATED_MAX) throw new Later(ISOLATED_PAUSE_MS)
@@ -181,7 +181,7 @@ export class ExportWorker implements AsyncDisposable {
     return answer.turn
   }
 
-  /** Runs the job, or ends its export when it has met a defect for the last time. */
+  /** Runs the job, or fails its export if it has hit an internal error for the last time. */
   async #orPark<Result>(job: Job<WriteJob>, run: () => Promise<Result>): Promise<Result | undefined> {
     try {
       return await run()

@@ -1,4 +1,4 @@
-/** A job in a process of its own: what is asked of it, what it answers, and what its end without an answer means. */
+/** A job in a process of its own: its request, its answer, and what its end without an answer means. */
 import type { ChildProcess } from 'node:child_process'
 import { addAbortListener, once } from 'node:events'
 import type { SpanJob, WriteJob, WritingJob } from '../gateway/export/export-jobs.ts'
@@ -8,15 +8,15 @@ export type IsolatedRequest =
   | { readonly kind: 'span'; readonly job: SpanJob }
   | { readonly kind: 'write'; readonly job: WritingJob }
 
-/** laterMs: to be run again then, without fault. defect: what the log of the process describes. */
+/** laterMs: run again after this time, no error. defect: an internal error, described in the log of the process. */
 export type IsolatedAnswer =
   | { readonly turn: 'done' | 'waits-for-spans' }
   | { readonly laterMs: number }
   | { readonly defect: string }
 
 /**
- * Has the process run the job. undefined: it died before it answered. When `stopping` aborts, the process is told so,
- * and lets others have the job.
+ * Runs the job in the process. Returns undefined if it died before it answered. When `stopping` aborts, the process is
+ * told to release the job to other workers.
  */
 export async function runIsolated(
   child: ChildProcess,
@@ -35,7 +35,7 @@ export async function runIsolated(
   return answer
 }
 
-/** What the job that writes an export is for its children, as plain JSON. */
+/** What its children need of the job that writes an export, as plain JSON. */
 export function writingJob({ id, data, priority, queueQualifiedName }: WritingJob): WritingJob {
   const { exportId }: WriteJob = data
   return { ...(id === undefined ? {} : { id }), data: { exportId }, priority, queueQualifiedName }

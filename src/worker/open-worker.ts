@@ -1,4 +1,4 @@
-/** Makes a worker's parts from the gateway's configuration: for the worker program, and for a job by itself. */
+/** Creates a worker's parts from the gateway's configuration: for the worker program, and for an isolated job. */
 import { Quotas } from '../gateway/auth/quotas.ts'
 import { publishRoom } from '../gateway/export/export-metrics.ts'
 import { ExportOutcomes } from '../gateway/export/export-outcomes.ts'
@@ -23,15 +23,15 @@ export interface WorkerParts {
 }
 
 export interface WorkerContext {
-  /** Secrets' files are relative to its folder. */
+  /** Relative paths of secret files are resolved against its folder. */
   readonly configPath: string
   readonly log: Log
   readonly metrics: Metrics
-  /** Ends the wait for a Redis that is away. */
+  /** Ends the wait for an unreachable Redis. */
   readonly signal: AbortSignal
 }
 
-/** Waits for Redis. `owner` ends what is opened. Fails with bad-config or scheduler-unavailable. */
+/** Waits for Redis. What is opened ends when `owner` is disposed. Fails with bad-config or scheduler-unavailable. */
 export async function openWorker(
   config: GatewayConfig,
   { configPath, log, metrics, signal }: WorkerContext,
@@ -73,7 +73,7 @@ export async function openWorker(
   return { parts, redis, roster }
 }
 
-/** Fails with bad-config when this worker would look for packets elsewhere than others put them. */
+/** Fails with bad-config if this worker's spool is not the one the others use. */
 async function checkSpool({ spool, store }: SharedExports): Promise<void> {
   try {
     await spool.prepare()

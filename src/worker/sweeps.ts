@@ -1,6 +1,6 @@
 /**
- * Has one of all workers sweep again and again. Each looks, by a clock of its own that never steps, whether any has swept
- * since it looked last: BullMQ would write down when the next sweep is due, by the clock of whatever host asks.
+ * Lets one of all workers sweep periodically. Each checks, by a clock of its own that never steps, whether any has
+ * swept since it last checked: BullMQ would store when the next sweep is due, by the clock of whichever host asks.
  */
 import type { ExportJobs } from '../gateway/export/export-jobs.ts'
 import type { ExportStore } from '../gateway/export/export-store.ts'
@@ -15,7 +15,7 @@ export interface SweepsOptions {
 
 export class Sweeps implements AsyncDisposable {
   readonly #options: SweepsOptions
-  /** How often workers had swept at the last look. */
+  /** The number of sweeps at the last check. */
   #seen: number | undefined
   #timer: NodeJS.Timeout | undefined
   #looking: Promise<void> | undefined
@@ -31,7 +31,7 @@ export class Sweeps implements AsyncDisposable {
     this.#timer = setInterval(() => this.#lookOnce(), this.#options.everyMs).unref()
   }
 
-  /** Orders a sweep if there was none since the last look. Fails with scheduler-unavailable. */
+  /** Queues a sweep if there was none since the last check. Fails with scheduler-unavailable. */
   async look(): Promise<void> {
     const { store, jobs } = this.#options
     const sweeps = await store.sweeps()

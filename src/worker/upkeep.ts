@@ -1,4 +1,4 @@
-/** The jobs that keep order: what is left of an export is removed, lost work is found, schedules are kept, files expire. */
+/** Housekeeping jobs: remove what is left of an export, find lost work, maintain schedules, expire files. */
 
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,9 +15,9 @@ import { workFolder } from './run/publish-export.ts'
 import { runDueSchedules, runSchedule } from './run/run-schedule.ts'
 import type { JobTurn } from './working-queue.ts'
 
-/** How long a job that is not wanted any more may take to notice. */
+/** How long a job that is no longer wanted may take to notice. */
 const NOTICE_MS = 500
-/** An export that has ended badly is told of for so long. */
+/** How long a failed export stays listed. */
 const ENDED_KEPT_MS = 86_400_000
 
 export async function runUpkeep(parts: ExportParts, job: Job<UpkeepJob>): Promise<JobTurn> {
@@ -34,8 +34,8 @@ export async function runUpkeep(parts: ExportParts, job: Job<UpkeepJob>): Promis
 }
 
 /**
- * Removes what an export that has ended has left in the spool and in the queues; of one without files, those that were
- * made too. Throws Later while a job of it still runs.
+ * Removes what an ended export has left in the spool and in the queues; for one without files, also the finished ones.
+ * Throws Later while one of its jobs is still running.
  */
 async function clean(parts: ExportParts, exportId: string): Promise<void> {
   const record = await parts.store.find(exportId)
@@ -48,11 +48,11 @@ async function clean(parts: ExportParts, exportId: string): Promise<void> {
   await rm(workFolder(parts, record.order), { recursive: true, force: true })
   const hasFiles = record.state === 'complete' || record.state === 'partial'
   if (!hasFiles) await targetOf(parts, record.order).remove(exportId)
-  // The sweep finds by it what a worker that dies here leaves.
+  // Last, so that the sweep finds what a worker that dies here leaves behind.
   await parts.spool.remove(exportId)
 }
 
-/** What a worker that was stopped for long has written of an export that has been removed meanwhile. */
+/** Removes what a suspended worker has written for an export that has been removed meanwhile. */
 async function removeUnknown({ targets, spool }: ExportParts, exportId: string): Promise<void> {
   for (const target of targets.values()) {
     if (target.workFolder !== undefined)
@@ -68,7 +68,10 @@ function spanJobsOf({ order, checkpoint }: ExportRecord): readonly string[] {
   )
 }
 
-/** Exports without a job get one again; runs of schedules that were missed are ordered; exports that have expired go; the spool keeps nothing of exports that are gone. */
+/**
+ * Queues exports without a job again, orders missed runs of schedules, removes expired exports, and removes what the
+ * spool has of exports that no longer exist.
+ */
 async function sweep(parts: ExportParts): Promise<void> {
   for (const id of await parts.store.live()) await restart(parts, id)
   if (isTrusted(parts.clock)) await runDueSchedules(parts, parts.clock.nowMs())
@@ -78,12 +81,15 @@ async function sweep(parts: ExportParts): Promise<void> {
     const record = await parts.store.find(id)
     if (record !== undefined && ENDED_STATES.includes(record.state))
       await orLater(parts, id, () => clean(parts, id))
-    // The spool is ours alone; others may keep files in the same target.
+    // Only the spool is ours alone; others may keep files in the same target.
     if (record === undefined) await parts.spool.remove(id)
   }
 }
 
-/** One of which a job still runs, or whose target is gone or away, has its turn later; the others have nothing to do with it. */
+/**
+ * An export with a running job, or whose target is missing or unreachable, is handled later, without affecting the
+ * others.
+ */
 async function orLater({ log }: ExportParts, exportId: string, act: () => Promise<void>): Promise<void> {
   try {
     await act()
@@ -94,15 +100,15 @@ async function orLater({ log }: ExportParts, exportId: string, act: () => Promis
   }
 }
 
-/** Ids of those that have a folder where files are made. */
+/** Ids of the exports with a folder where files are written. */
 async function exportsInWork({ targets }: ExportParts): Promise<readonly string[]> {
   const folders = [...targets.values()].flatMap(({ workFolder: folder }) => folder ?? [])
-  // A disk that is not mounted has nothing to tell.
+  // A disk that is not mounted lists nothing.
   const names = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
   return names.flat()
 }
 
-/** Redis may have lost the job of an export, with its last second. */
+/** Redis may have lost the job of an export with its last second. */
 async function restart({ store, jobs }: ExportParts, id: string): Promise<void> {
   if (await jobs.isThere(id)) return
   const record = await store.find(id)
@@ -110,7 +116,7 @@ async function restart({ store, jobs }: ExportParts, id: string): Promise<void> 
 }
 
 async function expire(parts: ExportParts): Promise<void> {
-  // For lack of room also those go that may not go for their age now.
+  // To free space, even exports may be removed whose age cannot be trusted now.
   const nowMs = isTrusted(parts.clock) ? parts.clock.nowMs() : Number.NEGATIVE_INFINITY
   let keptBytes = 0
   for await (const record of allExports(parts)) {
@@ -127,7 +133,7 @@ function isTrusted({ distrust }: SharedTime): boolean {
   return distrust === undefined
 }
 
-/** The newest first. */
+/** Newest first. */
 async function* allExports({ store }: ExportParts): AsyncGenerator<ExportRecord> {
   let after: string | undefined
   do {
@@ -139,7 +145,7 @@ async function* allExports({ store }: ExportParts): AsyncGenerator<ExportRecord>
 
 const PAGE = 500
 
-/** The export and its files are gone. REQUIRES: it has ended. */
+/** Removes the export and its files. REQUIRES: it has ended. */
 async function removeExport(parts: ExportParts, order: ExportOrder): Promise<void> {
   parts.log.info('export.expired', { exportId: order.id, user: order.user })
   await rm(workFolder(parts, order), { recursive: true, force: true })

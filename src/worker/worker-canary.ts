@@ -1,7 +1,7 @@
 /**
- * Proves that a worker still takes jobs. A worker of BullMQ may go silent for ever when its Redis fails over, and all
- * looks well then. So each worker sends canaries into each queue, jobs that do nothing; a queue that has room and took
- * nothing for long gets another worker.
+ * Verifies that a worker still takes jobs. A BullMQ worker may go silent permanently when its Redis fails over, while
+ * everything looks normal. So each worker sends canaries, jobs that do nothing, into each queue; a queue that has room
+ * but took nothing for long gets a new BullMQ worker.
  */
 import type { Queue } from 'bullmq'
 import type { ExportStore } from '../gateway/export/export-store.ts'
@@ -18,7 +18,7 @@ export interface CanaryOptions {
   readonly name: string
   readonly timings: Pick<WorkerTimings, 'canaryMs' | 'silentMs'>
   readonly watched: readonly WatchedQueue[]
-  /** Puts what all workers rely on into Redis again at each beat, because Redis may come back empty. Fails as Redis does. */
+  /** Restores what all workers depend on in Redis at each beat, because Redis may come back empty. Fails like Redis. */
   readonly restore: () => Promise<void>
 }
 
@@ -68,7 +68,7 @@ export class WorkerCanary implements AsyncDisposable {
     try {
       await store.seeWorker(name, SEEN_FOR * timings.canaryMs)
       await restore()
-      // One of each worker at most is in a queue.
+      // At most one per worker is in a queue.
       const options = { jobId: `${CANARY}-${name}`, priority: 1, removeOnComplete: true, removeOnFail: true }
       await Promise.all(watched.map(({ queue }) => queue.add(CANARY, {}, options)))
     } catch (error) {
@@ -77,5 +77,5 @@ export class WorkerCanary implements AsyncDisposable {
   }
 }
 
-/** So many turns without a word, and nobody counts on the worker any more. */
+/** After this many turns without a sign of life, the worker no longer counts. */
 const SEEN_FOR = 3

@@ -1,18 +1,18 @@
 /**
- * A job that ends its worker takes all others away that run there. Nobody can tell such a job from those that were only
- * there when a worker died: so a job that was there more than once runs in a process of its own from then on, and is
- * given up when that process dies while its worker lives. A worker's death costs no job more than that.
+ * A job that kills its worker takes down all other jobs running there. It cannot be distinguished from jobs that were
+ * merely running when a worker died, so a job that was running more than once is isolated in a process of its own from
+ * then on, and is given up if that process dies while its worker lives. That is all that a worker's death costs a job.
  */
 import type { Job } from 'bullmq'
 import type { Deaths, WriteJob } from '../gateway/export/export-jobs.ts'
 import { Later } from '../gateway/export/export-parts.ts'
 
-/** What a worker's death counts for a job that was at work, and for one that waited, for a stream or a device. */
+/** Weight of a worker's death for a job that was at work, and for one that was waiting for a stream or a device. */
 const DEATH_AT_WORK = 5
 const DEATH_WHILE_WAITING = 1
-/** From so much on, at the same place of the job, it runs by itself. */
+/** From this total, at the same point of the job, it is isolated. */
 const SUSPECT_FROM = 10
-/** So many deaths of a process that it had for itself, and it is given up. */
+/** After this many deaths of its own process, the job is given up. */
 const CRASHES_MAX = 3
 const PAUSE_MS = 1_000
 
@@ -20,7 +20,7 @@ const NONE: Deaths = { seen: 0, marker: '', count: 0, isAtWork: false, crashes: 
 
 type CountedJob = Pick<Job<WriteJob>, 'data' | 'stalledCounter' | 'updateData'>
 
-/** Whether the job is to run in a process of its own. To be asked before each turn. `marker`: how far the job is. */
+/** Whether the job must run in a process of its own. Call it before each turn. `marker`: the job's progress. */
 export async function isSuspect(job: CountedJob, marker: string): Promise<boolean> {
   const known = job.data.deaths ?? NONE
   const seen = job.stalledCounter
@@ -32,15 +32,15 @@ export async function isSuspect(job: CountedJob, marker: string): Promise<boolea
   return count >= SUSPECT_FROM
 }
 
-/** The job does more than wait from now on. */
+/** Records that the job is doing more than waiting from now on. */
 export async function beginWork(job: CountedJob, marker: string): Promise<void> {
   const known = job.data.deaths ?? { ...NONE, seen: job.stalledCounter }
   if (known.isAtWork) return
-  // Nothing is lost when Redis is away: a death counts less then.
+  // If Redis is unreachable nothing is lost: a death just counts less.
   await keep(job, { ...known, marker, isAtWork: true }).catch(() => undefined)
 }
 
-/** The process that the job had for itself has died. Whether the job is to be given up; throws Later otherwise. */
+/** Called when the job's own process has died. Returns whether the job is to be given up; otherwise throws Later. */
 export async function isPoison(job: CountedJob): Promise<boolean> {
   const known = job.data.deaths ?? NONE
   const crashes = known.crashes + 1

@@ -1,6 +1,6 @@
 /**
- * A job of a worker, in a process of its own: one that was there when workers died may end this one without harm to
- * others. The worker sends what is to be done, and hears what came of it; it renews the hold on the job meanwhile.
+ * A worker's job in a process of its own: one that was running when workers died may end this process without harm to
+ * others. The worker sends the request and receives the result; it renews the lock on the job meanwhile.
  */
 import { randomUUID } from 'node:crypto'
 import type { GatewayConfig } from '../gateway/gateway-config.ts'
@@ -13,7 +13,7 @@ import { runExport } from './run/run-export.ts'
 import { runSpan } from './run/run-span.ts'
 import { pauseAfter } from './working-queue.ts'
 
-/** What the worker sends. */
+/** The worker's message. */
 interface Message {
   readonly config: GatewayConfig
   readonly configPath: string
@@ -22,11 +22,11 @@ interface Message {
 
 pulseThreadPool()
 const stopping = new AbortController()
-// A terminal and a supervisor may tell the job as well as its worker does.
+// A terminal and a supervisor may signal this process as well as its worker does.
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.on(signal, () => stopping.abort(new Error('the worker is stopping')))
 }
-// Without its worker the job is somebody else's.
+// Without its worker, the job belongs to another one.
 process.once('disconnect', () => process.exit(1))
 process.once('message', (message) => void answer(message as Message))
 

@@ -1,13 +1,13 @@
 export interface WorkerTimings {
-  /** A worker that does not renew its hold on a job for so long has lost it. */
+  /** A worker that does not renew its lock on a job for this long has lost it. */
   readonly lockMs: number
-  /** How often jobs of workers that died are looked for. */
+  /** How often to look for jobs of workers that died. */
   readonly stalledMs: number
-  /** How often lost work and expired files are looked for. */
+  /** How often to look for lost work and expired files. */
   readonly upkeepMs: number
   /** How often a canary is sent. */
   readonly canaryMs: number
-  /** A worker that has room and takes no job for so long has gone silent. */
+  /** A worker that has room and takes no job for this long has gone silent. */
   readonly silentMs: number
 }
 

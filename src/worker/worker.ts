@@ -1,4 +1,4 @@
-/** The worker program: runs exports. It reads the gateway's configuration, and shares its Redis and its devices. */
+/** The worker program: runs exports. It uses the gateway's configuration, Redis and devices. */
 import { fork } from 'node:child_process'
 import { constants, setPriority } from 'node:os'
 import { resolve } from 'node:path'
@@ -19,29 +19,32 @@ import { openWorker } from './open-worker.ts'
 import { WORKER_TIMINGS, type WorkerTimings } from './worker-timings.ts'
 
 export interface RunningWorker {
-  /** Where it tells of itself: /livez, /readyz, /metrics. */
+  /** Address of /livez, /readyz and /metrics. */
   readonly url: string
-  /** Takes no job any more; those that run go on elsewhere. */
+  /** Takes no more jobs; running ones continue on other workers. */
   close(): Promise<void>
   /** As RunningServer.reloadCertificate. */
   reloadCertificate(): Promise<void>
-  /** Takes over the devices of a changed configuration. */
+  /** Applies the devices of a changed configuration. */
   reload(changed: GatewayConfig): Promise<void>
 }
 
 export interface WorkerOptions {
-  /** Secrets' files are relative to its folder. */
+  /** Relative paths of secret files are resolved against its folder. */
   readonly configPath: string
   readonly log?: Log
   readonly timings?: WorkerTimings
-  /** Ends a start that waits for Redis; it fails with the signal's reason then. */
+  /** Cancels a start that waits for Redis, which then fails with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
-/** Runs a job that may have ended its worker. */
+/** Runs a job that may have killed its worker. */
 const JOB_PROGRAM = fileURLToPath(new URL('worker-job.ts', import.meta.url))
 
-/** Takes jobs when it resolves. Until Redis has answered it only tells that it lives. Fails with bad-config or scheduler-unavailable. */
+/**
+ * Takes jobs when it resolves. Until Redis has answered it only answers liveness probes. Fails with bad-config or
+ * scheduler-unavailable.
+ */
 export async function startWorker(config: GatewayConfig, options: WorkerOptions): Promise<RunningWorker> {
   const { configPath, timings = WORKER_TIMINGS, signal = NEVER } = options
   const log = options.log ?? createLog('worker', config.logLevel)
@@ -87,7 +90,7 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
 
 /** For the command line: `address` is printed when ready. */
 export async function startWorkerFromFile(path: string, signal?: AbortSignal) {
-  // Nobody waits at a screen for an export; where it shares processors with downloads, they go first.
+  // Nobody waits interactively for an export; downloads that share the processors go first.
   setPriority(constants.priority.PRIORITY_LOW)
   const config = await loadGatewayConfig(path)
   const configPath = resolve(path)
@@ -108,7 +111,7 @@ export async function startWorkerFromFile(path: string, signal?: AbortSignal) {
 
 const NEVER = new AbortController().signal
 
-/** For whoever runs it. What it tells is no secret, and it listens on this machine alone unless told otherwise. */
+/** For operators. Nothing here is secret, and by default it listens on this machine only. */
 function tellOfItself(options: HttpAppOptions, draining: AbortSignal) {
   const { metrics } = options
   const app = createHttpApp(options)

@@ -1,4 +1,4 @@
-/** A queue from which jobs are taken, by a BullMQ worker that may be replaced by another one while jobs run. */
+/** A queue from which jobs are taken, by a BullMQ worker that may be replaced by another one while jobs are running. */
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   DelayedError,
@@ -13,23 +13,23 @@ import { CapfleetError } from '../shared/base/error.ts'
 import type { Log } from '../shared/base/log.ts'
 import type { SharedTime } from '../shared/base/shared-time.ts'
 
-/** What a turn of a job ends with: nothing is left to do, or it goes on when its children have ended. */
+/** How a job's turn ends: nothing is left to do, or it continues when its children have ended. */
 export type JobTurn = 'done' | 'waits-for-children'
 
 export interface WorkingQueueOptions<Data> {
   readonly queue: string
   readonly worker: WorkerOptions & { readonly concurrency: number }
-  /** Throws Later when the job is to be run again without fault. */
+  /** Throws Later if the job should be run again without being at fault. */
   readonly run: (job: Job<Data>) => Promise<JobTurn>
   readonly clock: SharedTime
   readonly log: Log
 }
 
 const CLOSE_LIMIT_MS = 8_000
-/** A job that is put off for some seconds may come that much later, or earlier. */
+/** A job that is postponed by some seconds may be run later or earlier by this much. */
 const CLOCKS_DIFFER_MS = 60_000
 
-/** A job that does nothing, and shows that jobs are taken. */
+/** A job that does nothing, and shows that jobs are being taken. */
 export const CANARY = 'canary'
 
 export class WorkingQueue<Data = unknown> {
@@ -47,7 +47,7 @@ export class WorkingQueue<Data = unknown> {
     this.#worker = this.#open()
   }
 
-  /** Jobs that run now. */
+  /** Number of running jobs. */
   get running(): number {
     return this.#running
   }
@@ -58,11 +58,11 @@ export class WorkingQueue<Data = unknown> {
   }
 
   start(): void {
-    // What ends it is told by its "error" events.
+    // Whatever ends it is reported by its "error" events.
     void this.#worker.run().catch(() => undefined)
   }
 
-  /** Another worker takes the jobs from now on; those that run end where they run. */
+  /** Another BullMQ worker takes the jobs from now on; running ones end where they are. */
   replace(): void {
     const old = this.#worker
     this.#tookMs = performance.now()
@@ -71,7 +71,7 @@ export class WorkingQueue<Data = unknown> {
     void old.close().catch(() => undefined)
   }
 
-  /** Waits for the jobs that run, but not for a Redis that is away: what it was not told, other workers find out. */
+  /** Waits for the running jobs, but not for an unreachable Redis: other workers detect what it was not told. */
   async close(): Promise<void> {
     this.#closing.abort()
     const closed = this.#worker.close().then(
@@ -82,7 +82,7 @@ export class WorkingQueue<Data = unknown> {
     const isLate = delay(CLOSE_LIMIT_MS, false, { signal: late.signal }).catch(() => true)
     const isClosed = await Promise.race([closed, isLate])
     late.abort()
-    // It would wait for ever, and so would who waits for it: only its connection is ended.
+    // close() would wait forever, so only its connection is ended.
     if (!isClosed) void this.#worker.disconnect().catch(() => undefined)
   }
 
@@ -97,7 +97,7 @@ export class WorkingQueue<Data = unknown> {
     return worker
   }
 
-  /** BullMQ counts by the clock of this host, which others may not share: then the job waits here. */
+  /** BullMQ uses the clock of this host, which may differ from the others': then the job waits here. */
   async #putOff(job: Job<Data>, token: string, delayMs: number): Promise<never> {
     if (Math.abs(Date.now() - this.#options.clock.nowMs()) <= CLOCKS_DIFFER_MS) {
       await job.moveToDelayed(Date.now() + delayMs, token)
@@ -129,7 +129,7 @@ export class WorkingQueue<Data = unknown> {
   }
 }
 
-/** How long a job waits before it is run again without fault; undefined: it met a defect. */
+/** How long a job waits before it is run again without being at fault; undefined: it hit an internal error. */
 export function pauseAfter(error: unknown): number | undefined {
   if (error instanceof Later) return error.delayMs
   return error instanceof CapfleetError && PASSING.has(error.code) ? PASSING_PAUSE_MS : undefined

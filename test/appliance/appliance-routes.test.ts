@@ -100,7 +100,7 @@ describe('who may do what', () => {
     assert.equal(answer.status, 200)
   })
 
-  test('wrong logins make their sender pause, and nobody else', async () => {
+  test('wrong logins delay their sender, and no one else', async () => {
     const users = join(appliance.folder, 'users.yaml')
     await using wary = await startTempAppliance({ config: { auth: { users, logins: { wrongMax: 2 } } } })
     const statusOf = async (user: string, localAddress: string) =>
@@ -114,7 +114,7 @@ describe('who may do what', () => {
   })
 })
 
-test('unknown paths, methods and captures are told apart', async () => {
+test('unknown paths, methods and captures are distinguished', async () => {
   const cases = [
     ['GET', '/nothing', 404, 'not-found'],
     ['POST', '/stream/list', 405, 'method-not-allowed'],
@@ -157,7 +157,7 @@ describe('system', () => {
   })
 })
 
-test('parameters that nobody knows come back cut, however long they are and however many', async () => {
+test('unknown parameters are reported truncated, however long and however many', async () => {
   const long = `${'x'.repeat(17_000)}=1`
   const many = Array.from({ length: 60 }, (_, i) => `%C3%BC${'y'.repeat(60)}${i}=1`).join('&')
   for (const path of ['/stream/list?', '/api/v1/system/version?', `${SINGLE}?StreamName=big&MaxPackets=1&`]) {

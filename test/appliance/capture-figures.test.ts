@@ -58,7 +58,7 @@ const csv = async (): Promise<ReadonlyMap<string, string>> =>
       .map((line) => /^([a-z_0-9]+), *(.*)$/.exec(line)?.slice(1) as [string, string]),
   )
 
-test('drops are told by cause, and everything else beside them', async () => {
+test('drops are reported by cause, next to all other counts', async () => {
   await appliance.get(START)
   engine.count(
     0,

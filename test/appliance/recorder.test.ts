@@ -72,7 +72,7 @@ test('an import becomes a capture with its record', async () => {
   assert.equal(segment?.bytes, BigInt(size))
 })
 
-test('refuses what it cannot import, and leaves nothing behind', async () => {
+test('refuses what it cannot import, and leaves nothing over', async () => {
   await using here = await recorderHere()
   const bad = join(here.store, '..', 'bad.pcap')
   await writeFile(bad, 'this is no capture file')
@@ -207,7 +207,7 @@ const KEEPS_ALL = { maxBytes: 0, minFreeBytes: 0, maxAgeMs: 0, onFull: 'stop', p
 /** 100 packets of 10,000 bytes, a millisecond apart. */
 const BIG_PACKETS = Array.from({ length: 100 }, (_, i) => makePacket(BigInt(i) * 1_000_000n, `${i}`, 10_000))
 
-test('onFull "stop" ends a running capture in order at the limit, and lets it go on when there is room', async () => {
+test('onFull "stop" ends a running capture properly at the limit, and continues it when there is room', async () => {
   await using folder = await tempFolder()
   const store = join(folder.path, 'store')
   await using driver = await ScriptedDriver.make([BIG_PACKETS], 100_000)
@@ -397,7 +397,7 @@ test('a FIFO, a device and a folder are refused by the recorder at once, with th
   assert.deepEqual(await capturesOf(here.store), [])
 })
 
-test('nonsense on the socket is answered and harms nobody', async () => {
+test('invalid input on the socket is answered and does no harm', async () => {
   await using here = await recorderHere()
   for (const line of ['', 'hello', '{}', '{"command":"format"}', '{"command":"delete"}', '[]']) {
     using connection = new DisposableStack()
@@ -454,7 +454,7 @@ test('commands are taken before the capture is open, and those that need it wait
   assert.equal((await client.captureReport()).state, 'idle')
 })
 
-test('a recorder that is told to end while it starts leaves the capture as it was', async () => {
+test('a recorder that is stopped while starting leaves the capture as it was', async () => {
   await using folder = await tempFolder()
   const store = join(folder.path, 'store')
   const client = new RecorderClient(store)

@@ -121,7 +121,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     line.isDown = false
   })
 
-  test('a tab that was opened behind others asks when somebody looks', async () => {
+  test('a tab opened in the background loads when it is shown', async () => {
     await using own = await stand.browser.open('about:blank')
     await hideFromBegin(own.page)
     await own.page.goto(`${stand.url}#/inside?${WHOLE_RANGE}`)
@@ -131,7 +131,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     await own.page.locator('.packets tbody tr').first().waitFor()
   })
 
-  test('a tab that nobody looks at holds no connection, and hears then what it has missed', async () => {
+  test('a hidden tab holds no connection, and catches up when it is shown', async () => {
     await using own = await signedIn()
     await show(own.page, '#/live')
     await own.page.getByText('Listening.').waitFor()
@@ -144,7 +144,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     await own.page.getByText('Listening.').waitFor()
   })
 
-  test('a gateway that does not answer signs nobody out', async () => {
+  test('a gateway that does not answer signs no one out', async () => {
     await using own = await signedIn()
     await own.page.route('**/v1/session', (route) => route.abort())
     await own.page.getByRole('button', { name: /^Sign out/ }).click()
@@ -187,7 +187,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     await own.page.unrouteAll({ behavior: 'wait' })
   })
 
-  test('who signs in again in another tab goes on in the first one', async () => {
+  test('after signing in again in another tab the first one continues', async () => {
     await using own = await signedIn()
     await show(own.page, '#/access')
     await own.page.getByText('New token').click()
@@ -222,7 +222,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     assert.ok(await hasFocus(own.page, 'Copied'))
   })
 
-  test('a question that was left tells no device any more', async () => {
+  test('an abandoned request reaches no further device', async () => {
     await using own = await signedIn()
     await own.page.route('**/sysmaster/capture_stop**', () => undefined)
     await show(own.page, '#/fleet')
@@ -246,7 +246,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     assert.equal(await own.page.evaluate(() => sessionStorage.getItem('capfleet-missing')), '0')
   })
 
-  test('a decoder that fails is said, and made anew', async () => {
+  test('a decoder that fails is reported, and recreated', async () => {
     await using own = await signedIn()
     const broken = { status: 200, contentType: 'text/javascript', body: 'throw new Error("broken")' }
     await own.page.route('**/assets/decoder-worker*', (route) => route.fulfill(broken))

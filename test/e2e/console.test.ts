@@ -45,7 +45,7 @@ describe('the page', { skip: missingForConsole() }, () => {
   })
   after(() => stand[Symbol.asyncDispose]())
 
-  test('lets nobody in with a wrong password, says so, and lets them in with the right one', async () => {
+  test('rejects a wrong password, says so, and accepts the right one', async () => {
     await page.getByLabel('User').fill('full')
     await page.getByLabel('Password').fill('wrong')
     assert.deepEqual(await hindrances(page), [])

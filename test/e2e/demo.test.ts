@@ -98,7 +98,7 @@ describe('the demo fleet', () => {
     assert.equal(filtered.stdout, oracle.stdout)
   })
 
-  test('prints lines that work as they are, and no password stands on any command line', async () => {
+  test('prints lines that work as they are, and no password is on any command line', async () => {
     const line = await demo.said(/^ {2}curl .*timerange/)
     assert.match(line, /--netrc-file /)
     const { codes } = await shellPipeline(`${line.trim()} >/dev/null 2>&1`)
@@ -165,7 +165,7 @@ describe('the demo fleet', () => {
     assert.ok(performance.now() - startedMs < 15_000)
   })
 
-  test('Ctrl-C leaves no process behind, and a second start finds its captures', async () => {
+  test('Ctrl-C leaves no process running, and a second start finds its captures', async () => {
     assert.ok((await processesNaming(home.path)).length >= 6)
     assert.equal(await demo.stop('SIGINT'), 0, await demo.saidAll)
     assert.match(await demo.saidAll, /generating traffic for nyc1/)
@@ -176,7 +176,7 @@ describe('the demo fleet', () => {
     await start()
   })
 
-  test('of 500 files to import the third is none: it is named, the others are served, status 1 at the end', async () => {
+  test('of 500 files to import the third is invalid: it is named, the others are served, status 1 at the end', async () => {
     await using files = await temporaryHome()
     await using others = await temporaryHome()
     const paths = Array.from({ length: 500 }, (_, i) => join(files.path, `f${i + 1}.pcap`))
@@ -203,7 +203,7 @@ describe('the demo fleet', () => {
     assert.equal(await own.stop('SIGINT'), 1)
   })
 
-  test('a demo that is killed leaves no process behind either', async () => {
+  test('a demo that is killed leaves no process running either', async () => {
     await demo.stop('SIGKILL')
     // They are not our children: nothing tells us of their end.
     await eventually(async () => (await processesNaming(home.path)).length === 0, {

@@ -154,7 +154,7 @@ const PCAP = fleetPcap(0, 400)
 const DELIVERED = 250
 const INSIDE_A_RECORD = 20
 
-test('it broke off: go on, in the same file', async () => {
+test('it broke off: continue, in the same file', async () => {
   await using folder = await tempFolder()
   await using redis = await TempRedis.create()
   await using device = await FakeDevice.start('d0', PCAP)
@@ -196,7 +196,7 @@ describe('a fleet of your own', () => {
     throw new Error(`${command} did not start`)
   }
 
-  test('works as it stands there', async () => {
+  test('works as printed', async () => {
     const folder = parts.use(await tempFolder()).path
     const lines = blockBehind('`appliance.yaml`, on each capture machine', 'sh')
       .replaceAll('src/capfleet', join(REPOSITORY_ROOT, 'src/capfleet'))

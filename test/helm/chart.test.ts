@@ -48,7 +48,7 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
     assert.match(await conform(newest(), { chart: chart.path, values: [DEFAULT] }), /servicename/)
   })
 
-  test('of a template that renders, but not what it shall', async () => {
+  test('of a template that renders, but not as it should', async () => {
     await using chart = await plantInChart(
       'templates/gateway/deployment.yaml',
       'maxUnavailable: 0',

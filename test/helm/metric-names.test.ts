@@ -156,7 +156,7 @@ before(async () => {
   told = toldBy([gateway, worker, appliance])
 })
 
-test('rules ask for what programs tell', () => {
+test('rules use metrics that programs export', () => {
   assert.ok(asked.length > 30)
   assert.deepEqual(
     asked.flatMap((one) => mistakesIn(one, told, recorded)),
@@ -182,7 +182,7 @@ test('a mistake in a question is found', () => {
 
 for (const { file, board } of dashboards) {
   describe(file, () => {
-    test('asks for what programs tell', () => {
+    test('uses metrics that programs export', () => {
       const questions = askedBy({ file, board })
       assert.ok(questions.length > 10)
       assert.deepEqual(
@@ -220,7 +220,7 @@ for (const { file, board } of dashboards) {
   })
 }
 
-test('each dashboard has an id and a title of its own', () => {
+test('each dashboard has its own id and title', () => {
   for (const member of ['uid', 'title'] as const)
     assert.equal(new Set(dashboards.map(({ board }) => board[member])).size, dashboards.length)
 })

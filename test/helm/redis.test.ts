@@ -24,7 +24,7 @@ interface StatefulSet extends Manifest {
 /** What the shell would take for its own, and redis.conf, too. */
 const PASSWORD = 'a"b\\c d$e\'f#g'
 
-test('Redis starts with the password of its Secret, and keeps what it is told', {
+test('Redis starts with the password of its Secret, and keeps its data', {
   skip: WITHOUT_HELM,
 }, async () => {
   await using folder = await tempFolder()

@@ -97,7 +97,7 @@ for (const file of FILES) {
     }
   })
 
-  test(`each alert of ${file} is tested to fire, with the labels that it tells of, and to be quiet`, () => {
+  test(`each alert of ${file} is tested to fire, with the labels that it uses, and to stay quiet`, () => {
     for (const { alert = '', annotations = {} } of rules.filter((rule) => rule.alert !== undefined)) {
       const expected = expectationsOf(file, alert)
       const firing = expected.flatMap(({ exp_samples: samples = [] }) => samples)

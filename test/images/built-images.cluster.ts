@@ -212,7 +212,7 @@ describe('containers of the images', () => {
     assert.ok(!(await recorder.isHealthy()), 'the recorder answers nobody by HTTP')
   })
 
-  test('end by themselves when they are told to', async () => {
+  test('end when asked to', async () => {
     assert.deepEqual(await Promise.all([gateway, appliance, recorder].map((one) => one.stop())), [0, 0, 0])
   })
 })

@@ -59,7 +59,7 @@ describe('each of the chart’s files of values', () => {
       await dryRun({ values: [path] })
     })
 
-    test(`${name}: is installed, ready, and leaves only claims behind`, async () => {
+    test(`${name}: is installed, ready, and leaves only claims`, async () => {
       const namespace = `case-${name}`
       if (name === 'ingress') await apply([existingClaim(namespace)])
       await chart('install', name, CHART, '-n', namespace, ...own, ...WAIT)
@@ -104,7 +104,7 @@ describe('the life of a release', () => {
 
   before(() => chart('install', 'fleet', CHART, '-n', NAMESPACE, ...SET, ...WAIT))
 
-  test('three gateways are on three nodes, and one of them may be taken away', async () => {
+  test('three gateways are on three nodes, and one of them may be removed', async () => {
     const pods = (await inFleet(...PODS)).items
     assert.equal(new Set(pods.map(({ spec }: { spec: { nodeName: string } }) => spec.nodeName)).size, 3)
     const { status } = await inFleet('pdb', 'fleet-capfleet-gateway')
@@ -118,7 +118,7 @@ describe('the life of a release', () => {
     assert.deepEqual(found, ['node-0', 'node-1', 'node-2'])
   })
 
-  test('the gateway may read nothing else', async () => {
+  test('the gateway may read nothing more', async () => {
     const account = ['--as', `system:serviceaccount:${NAMESPACE}:fleet-capfleet-gateway`]
     const may = (...what: string[]) =>
       ask('auth', 'can-i', ...what, ...account).then(

@@ -134,7 +134,7 @@ test('standard tools accept every compression', async () => {
   }
 })
 
-test('the file header is a piece of its own and comes first', async () => {
+test('the file header is a separate chunk and comes first', async () => {
   await using root = await tempFolder()
   await writeFile(join(root.path, 'a.pcap'), makePcap([makePacket(5n, 'x')], { linkType: 113, snaplen: 900 }))
   const streams = await importStreams(root.path, [join(root.path, 'a.pcap')])
@@ -216,7 +216,7 @@ test('an opening stops when its signal says so', async () => {
   await assert.rejects(opening, reason)
 })
 
-test('a closed download tells its totals, takes its chunks back and gives no more', async () => {
+test('a closed download reports its totals, takes its chunks back and returns no more', async () => {
   await using root = await tempFolder()
   await writeBigCapture(join(root.path, 'big.pcap'), 3_000)
   const streams = await importStreams(root.path, [join(root.path, 'big.pcap')])
@@ -314,7 +314,7 @@ test('a regular expression selects by the bytes of a packet', async () => {
   assert.deepEqual(textsOf(both.body), ['p1 n7'])
 })
 
-test('maxPackets and maxBytes end a download between packets and say where to go on', async () => {
+test('maxPackets and maxBytes end a download between packets and report where to continue', async () => {
   await using root = await tempFolder()
   const streams = await importTwoPorts(root.path)
   const whole = await download(streams)

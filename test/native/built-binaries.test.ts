@@ -21,7 +21,7 @@ for (const binary of [...ADDONS, ...PROGRAMS]) {
     assert.match(readelf(binary, '--dyn-syms'), /UND __stack_chk_fail@/)
   })
 
-  test(`${binary} has the addresses of foreign functions in memory that nobody can write`, () => {
+  test(`${binary} has the addresses of foreign functions in read-only memory`, () => {
     assert.match(readelf(binary, '--dynamic'), /FLAGS_1.*\bNOW\b/)
     assert.match(readelf(binary, '--program-headers'), /GNU_RELRO/)
   })
@@ -39,7 +39,7 @@ for (const binary of ['capfleet.node', ...PROGRAMS]) {
 }
 
 for (const program of PROGRAMS) {
-  test(`${program} runs at an address that nobody knows before`, () => {
+  test(`${program} runs at an unpredictable address`, () => {
     assert.match(readelf(program, '--dynamic'), /FLAGS_1.*\bPIE\b/)
   })
 }

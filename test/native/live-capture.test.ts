@@ -248,7 +248,7 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
     capture.close()
   })
 
-  test('goes on when the interface was down, and when it was removed and came back', async () => {
+  test('continues when the interface was down, and when it was removed and came back', async () => {
     await using root = await tempFolder()
     const { near, far } = await makeVethPair()
     const sent = await fileOf(root.path, MIXED)
@@ -281,7 +281,7 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
     capture.close()
   })
 
-  test('counts what a full disk cannot take, and goes on when there is room again', async () => {
+  test('counts what a full disk cannot take, and continues when there is room again', async () => {
     await using root = await tempFolder()
     await runCommand('mount', '-t', 'tmpfs', '-o', 'size=3m', 'none', root.path)
     const { near, far } = await makeVethPair()
@@ -305,7 +305,7 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
     await runCommand('umount', root.path)
   })
 
-  test('a capture that was killed is whole again after recovery, and goes on behind it', async () => {
+  test('a killed capture is whole again after recovery, and continues after it', async () => {
     await using root = await tempFolder()
     const { near, far } = await makeVethPair()
     const sent = await fileOf(root.path, MIXED)

@@ -68,7 +68,7 @@ test('a download of another process pins its segment, until kill -9', async () =
   assert.deepEqual(await readdir(dirname(dirname(segment))), [], 'the folder of the group went too')
 })
 
-test('finds a damaged block, marks it when told to, and keeps its bytes', async () => {
+test('finds a damaged block, marks it on request, and keeps its bytes', async () => {
   await using folder = await tempFolder()
   const { segment } = await bigSegment(folder.path)
   const extent = await measureSegment(segment)

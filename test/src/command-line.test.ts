@@ -50,7 +50,7 @@ test('the help of a subcommand names what it needs', async () => {
   assert.match(stdout, /--config <file>/)
 })
 
-test('an import into a store that is not there makes none, unless it is told to', async () => {
+test('an import into a missing store creates none, unless asked to', async () => {
   await using folder = await tempFolder()
   const refused = await run(CAPFLEET, ['import', '/dev/null', '--store', join(folder.path, 'misspelt')])
   assert.equal(refused.status, 1)

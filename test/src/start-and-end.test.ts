@@ -76,7 +76,7 @@ async function readyLine(child: ChildProcess): Promise<void> {
 
 const statusOf = async (url: string) => (await httpGet(url).catch(() => undefined))?.status
 
-describe('Redis is away', { concurrency: true }, () => {
+describe('Redis is unreachable', { concurrency: true }, () => {
   for (const program of ['gateway', 'worker'] as const) {
     test(`at the start: a ${program} lives, is not ready, and begins when Redis is there`, async () => {
       await using folder = await tempFolder()
@@ -97,7 +97,7 @@ describe('Redis is away', { concurrency: true }, () => {
       assert.equal(await started.end(), 0)
     })
 
-    test(`at the start: a ${program} that is told to end meanwhile ends well, and by nothing else`, async () => {
+    test(`at the start: a ${program} that is asked to end meanwhile exits cleanly, and for no other reason`, async () => {
       await using folder = await tempFolder()
       await using started = await start(folder, program, '/nonexistent/redis.sock')
       started.ready.catch(() => undefined)
@@ -142,7 +142,7 @@ describe('Redis is away', { concurrency: true }, () => {
   })
 })
 
-test('a recorder, which reads no file again, goes on when it is told to', async () => {
+test('a recorder, which re-reads no file, continues after a reload signal', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'appliance.yaml')
   await writeFile(path, 'store: store\nauth: { users: users.yaml }\nlogLevel: silent\n')

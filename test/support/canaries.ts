@@ -1,4 +1,4 @@
-/** Secrets that are made up, so that every trace of one is a leak. */
+/** Made-up secrets, so that every occurrence of one is a leak. */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -7,12 +7,12 @@ import { join } from 'node:path'
 export class Canaries {
   readonly #texts = new Map<string, readonly string[]>()
 
-  /** A new one; `slot` says where it is used, for the message of a failure. */
+  /** Returns a new secret; `slot` says where it is used, for failure messages. */
   make(slot: string): string {
     return this.add(slot, `c4n4ry-${randomBytes(12).toString('hex')}`)
   }
 
-  /** A secret that somebody else has made. */
+  /** Adds a secret that was made elsewhere. */
   add(slot: string, text: string): string {
     this.#texts.set(slot, [text, ...insideBase64(text)])
     return text
@@ -30,12 +30,15 @@ export class Canaries {
     return [...this.#texts.values()].some(([secret]) => secret === text)
   }
 
-  /** Fails when a secret is in `bytes`. */
+  /** Fails if a secret is in `bytes`. */
   refuseIn(what: string, bytes: Buffer | string): void {
     assert.deepEqual(this.in(Buffer.from(bytes)), [], `in ${what}`)
   }
 
-  /** Fails when a secret is in a file below `folder` that `isSearched`; returns how many bytes were looked at. */
+  /**
+   * Fails if a secret is in a file below `folder` for which `isSearched` is true; returns the number of bytes
+   * searched.
+   */
   async refuseBelow(folder: string, isSearched: (file: FoundFile) => boolean = () => true): Promise<number> {
     let bytes = 0
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
@@ -60,8 +63,8 @@ export interface FoundFile {
 }
 
 /**
- * How the text looks inside of something longer in base64, such as "user:password" of HTTP Basic: one form for each of
- * the three places where it may begin within three bytes, without the characters that also tell of what is around it.
+ * How the text appears within a longer base64 text, such as "user:password" of HTTP Basic: one form for each of its
+ * three possible offsets within three bytes, without the characters that also depend on the surrounding bytes.
  */
 function insideBase64(text: string): readonly string[] {
   const { length } = Buffer.from(text)

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
 /**
- * Asks until `question` is true; fails with `message` when it is not within WAIT_LIMIT_MS. `limitMs` is for what needs
- * longer on an idle machine: a shorter limit is not used, because it would be a test of the machine.
+ * Repeats `question` until it is true; fails with `message` if that takes longer than WAIT_LIMIT_MS. `limitMs` is for
+ * what needs longer on an idle machine: a shorter limit has no effect, because it would test the machine.
  */
 export async function eventually(
   question: () => boolean | Promise<boolean>,

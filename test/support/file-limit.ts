@@ -1,13 +1,13 @@
 /**
- * Loaded by .ci/run-tests.mjs before each test file: Node limits the time of a test, and not that of a file whose
- * tests have ended while something that they opened keeps it alive. Such a file fails here, and says what it has. And no test
- * hangs on a file operation that glibc forgot.
+ * Loaded by .ci/run-tests.mjs before each test file: Node limits the time of a test, but not of a file whose tests
+ * have ended while something they opened keeps it alive. Such a file fails here, and lists what keeps it alive. It
+ * also keeps tests from hanging on a file operation whose completion glibc lost.
  */
 import { after } from 'node:test'
 import { pulseThreadPool } from '../../src/shared/base/thread-pool-pulse.ts'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
-/** For what the hooks of the file itself still close. */
+/** For what the file's own hooks still close. */
 const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? WAIT_LIMIT_MS)
 
 pulseThreadPool()

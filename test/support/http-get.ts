@@ -1,4 +1,4 @@
-/** A plain HTTP client for tests: whole answers with trailers, or an answer that is left unread. */
+/** A plain HTTP client for tests: whole answers with trailers, or an answer whose body is not read. */
 import { once } from 'node:events'
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { request as requestOverTls } from 'node:https'
@@ -19,13 +19,13 @@ export interface HttpGetOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** "name:password" of Basic authentication. */
   readonly user?: string | undefined
-  /** The address to ask from; default: the machine's choice. */
+  /** Local address to connect from; default: chosen by the system. */
   readonly localAddress?: string
-  /** Of an https address: who vouches for the server, and the client's own certificate. */
+  /** For https: the CA of the server, and the client's own certificate. */
   readonly tls?: SecureContextOptions
 }
 
-/** Rejects when the answer is cut. */
+/** Rejects if the answer is cut. */
 export async function httpGet(url: string, options: HttpGetOptions = {}): Promise<HttpAnswer> {
   const { response } = await httpOpen(url, options)
   const body = await buffer(response)
@@ -38,7 +38,7 @@ export async function httpGet(url: string, options: HttpGetOptions = {}): Promis
   }
 }
 
-/** An answer of which the head has come; nothing of the body is read until the caller does. */
+/** An answer whose head has arrived; its body is only read by the caller. */
 export interface OpenAnswer extends Disposable {
   readonly response: IncomingMessage
   readonly request: ClientRequest
@@ -57,7 +57,7 @@ export async function httpOpen(url: string, options: HttpGetOptions = {}): Promi
   })
   sent.end()
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
-  // A broken connection is an expected end of an answer that is left unread.
+  // A broken connection is an expected end of an unread answer.
   response.on('error', () => undefined)
   sent.on('error', () => undefined)
   return {

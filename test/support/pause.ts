@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 /**
- * Lets time pass. Tests wait for events (`eventually`); where the time itself is what a test needs, it says why: `because` is for
- * who reads the test. A slow machine may make a pause longer, so nothing may be concluded from one that is too long.
+ * Lets time pass. Tests wait for events (`eventually`); if a test needs the time itself, `because` tells its readers
+ * why. A slow machine may make a pause longer, so nothing may be concluded from one that is too long.
  */
 export async function pause(
   ms: number,

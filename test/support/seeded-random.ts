@@ -1,4 +1,4 @@
-/** Random numbers that can be repeated: a test prints its seed, SEED=<n> runs it again. */
+/** Reproducible random numbers: a test prints its seed, SEED=<n> repeats the run. */
 
 export interface SeededRandom {
   readonly seed: number

@@ -1,6 +1,6 @@
 /**
- * For the `skip` of a test that needs a tool which set-up brings: false where it is there, else the reason. In continuous
- * integration (CI=true) no such test is skipped: it fails.
+ * Skip reason for a test that needs a tool installed by the set-up: false if it is there. In continuous integration
+ * (CI=true) no such test is skipped: it fails.
  */
 export function skipWithout(isThere: boolean, reason: string): string | false {
   return isThere || process.env.CI === 'true' ? false : reason

@@ -1,6 +1,6 @@
 /**
- * The passwords of the suite's own users and devices. They are made up, so that every trace of one is a leak: whatever
- * the suite starts is searched for them when it ends, its files, its log, its metrics, its Redis and its command line.
+ * The passwords of the suite's own users and devices. They are made up, so that every occurrence of one is a leak:
+ * when anything started by the suite ends, its files, log, metrics, Redis and command line are searched for them.
  */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
@@ -10,37 +10,37 @@ import { Canaries, type FoundFile } from './canaries.ts'
 
 const SECRETS = new Canaries()
 
-/** Of the users of gateways, such as "user" and "full". */
+/** Password of gateway users such as "user" and "full". */
 export const USER_PASSWORD = SECRETS.add('auth.users of the gateway', 'c4n4ry suite user 5f1d')
-/** Of the users of our appliances. */
+/** Password of users of our appliances. */
 export const APPLIANCE_PASSWORD = SECRETS.add('auth.users of the appliance', 'c4n4ry suite appliance 9a37')
-/** With which gateways log in to devices that tests play. */
+/** Password with which gateways log in to devices simulated by tests. */
 export const DEVICE_PASSWORD = SECRETS.add('devices[].password', 'c4n4ry-suite-device-c2e8')
 
-/** Packets cannot hold them, and would take long to search. */
+/** Packet files cannot contain them, and would take long to search. */
 const PACKETS = /\.(pcap|pcapng|zst|gz)$/
 const LARGE_BYTES = 16_777_216
-/** Where clients keep what they log in with. */
+/** Files in which clients keep their credentials. */
 const OF_CLIENTS: ReadonlySet<string> = new Set(['netrc', 'config.yaml'])
 
-/** Fails when a secret is in a file below `folder` that is not there to hold one. */
+/** Fails if a secret is in a file below `folder` that is not meant to contain one. */
 export async function refuseSecretsBelow(folder: string): Promise<number> {
   return await SECRETS.refuseBelow(folder, isSearched)
 }
 
-/** Fails when a secret is in the metrics that a program tells at `url`, if it tells them to everybody. */
+/** Fails if a secret is in the metrics of a program at `url`, if these are public. */
 export async function refuseSecretsInMetrics(url: string): Promise<void> {
   const answer = await fetch(`${url}/metrics`).catch(() => undefined)
   SECRETS.refuseIn(`the metrics of ${url}`, (await answer?.text().catch(() => '')) ?? '')
 }
 
-/** Fails when a secret is on the command line of a process that runs. */
+/** Fails if a secret is on the command line of a running process. */
 export async function refuseSecretsOnCommandLine(pid: number): Promise<void> {
   const commandLine = await readFile(`/proc/${pid}/cmdline`).catch(() => '')
   SECRETS.refuseIn(`the command line of process ${pid}`, commandLine)
 }
 
-/** Fails when a secret is in `text`. */
+/** Fails if a secret is in `text`. */
 export function refuseSecretsIn(what: string, text: string): void {
   SECRETS.refuseIn(what, text)
 }
@@ -51,13 +51,13 @@ export interface LoggedLine {
 }
 
 export interface SearchedLog extends Log {
-  /** What was logged so far, oldest first. */
+  /** Logged lines so far, oldest first. */
   readonly lines: readonly LoggedLine[]
-  /** Fails when a secret is in a line as it would have been written. */
+  /** Fails if a secret is in a line as it would have been written. */
   refuseSecrets(): void
 }
 
-/** Keeps what is logged instead of writing it. */
+/** Keeps log lines instead of writing them. */
 export function searchedLog(): SearchedLog {
   const lines: LoggedLine[] = []
   const keep = (event: string, fields: LoggedLine['fields'] = {}) => {

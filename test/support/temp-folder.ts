@@ -7,7 +7,7 @@ export interface TempFolder extends AsyncDisposable {
   readonly path: string
 }
 
-/** An empty folder that goes with everything in it on dispose, when nothing has left a secret there. */
+/** An empty folder that is removed with its content on dispose, which fails if anything has left a secret there. */
 export async function tempFolder(): Promise<TempFolder> {
   const path = await mkdtemp(join(tmpdir(), 'capfleet-test-'))
   return {

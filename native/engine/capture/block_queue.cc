@@ -7,7 +7,7 @@ namespace capfleet {
 
 BlockQueue::BlockQueue(uint64_t budgetBytes) : maxBlocks_(budgetBytes / kMaxBlockBytes) {
   assert(maxBlocks_ > 0);
-  // So that a thread with the mutex need not wait for memory.
+  // A thread that holds the mutex need not wait for an allocation.
   free_.reserve(maxBlocks_);
   items_.reserve(maxBlocks_);
 }

@@ -14,25 +14,25 @@
 
 namespace capfleet {
 
-/// What a capture thread tells the writer, in the order of its packets.
+/// A message from a capture thread to the writer, in the order of its packets.
 struct QueueItem {
   uint32_t thread = 0;
-  /// The recording that the thread is in from here on; `block` is still of the one before.
+  /// The thread's recording from here; `block` still belongs to the previous one.
   uint32_t recording = 0;
-  std::unique_ptr<CaptureBlock> block;  ///< may be none
+  std::unique_ptr<CaptureBlock> block;  ///< may be null
   /// Every packet of this thread that arrived before this is in blocks up to this one.
   std::optional<Instant> covered;
 };
 
-/// Thread-safe. No call waits for anything but another call.
+/// Thread-safe. No call waits for anything except another call.
 class BlockQueue {
  public:
   /// REQUIRES: budgetBytes >= kMaxBlockBytes.
   explicit BlockQueue(uint64_t budgetBytes);
 
-  /// An empty block, or none while the budget is in use.
+  /// An empty block, or null while the budget is used up.
   std::unique_ptr<CaptureBlock> takeBlock();
-  /// The block's memory is free again.
+  /// Frees the block's memory.
   void giveBack(std::unique_ptr<CaptureBlock> block);
 
   void push(QueueItem item);

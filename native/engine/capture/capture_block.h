@@ -1,4 +1,4 @@
-// A block of a segment while it is in memory: laid out as the file will have it.
+// A block of a segment in memory, in the layout of the file.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ class CaptureBlock {
   void clear() { counter_.reset(); }
 
   bool isEmpty() const { return counter_.isEmpty(); }
-  /// As BlockCounter::hasRoom().
+  /// See BlockCounter::hasRoom().
   bool hasRoom(uint32_t recordBytes) const { return counter_.hasRoom(recordBytes); }
-  /// Where the next record goes. What is written there counts only after add().
+  /// Where the next record goes. Bytes written there only count after add().
   uint8_t* end() { return bytes_.get() + entry().bytes; }
-  /// Takes the record that lies at end().
+  /// Adds the record at end().
   void add(int64_t timestampNs, uint32_t recordBytes) { counter_.add(timestampNs, recordBytes); }
 
   /// Offset, checksum and place of the tally are still to be set.
   const BlockEntry& entry() const { return counter_.entry(); }
   std::span<const uint8_t> bytes() const { return {bytes_.get(), entry().bytes}; }
-  /// The block is not added to after this.
+  /// Nothing may be added to the block after this.
   std::span<const TallyRow> tallyRows() { return counter_.tallyRows(); }
 
  private:

@@ -15,7 +15,7 @@ inline int64_t readClockNs(clockid_t clock) {
 inline int64_t wallNs() { return readClockNs(CLOCK_REALTIME); }
 inline int64_t steadyNs() { return readClockNs(CLOCK_MONOTONIC); }
 
-/// One instant by both.
+/// One instant on both clocks.
 struct Instant {
   int64_t wallNs = 0;  ///< since 1970
   int64_t steadyNs = 0;

@@ -26,16 +26,16 @@ namespace capfleet {
 
 namespace {
 
-/// Large blocks make few wake-ups; one holds the largest packet.
+/// Large blocks cause few wake-ups; one holds the largest packet.
 constexpr uint32_t kRingBlockBytes = uint32_t{1} << 20;
 static_assert(kRingBlockBytes > 2 * kMaxCapturedLength);
 constexpr uint64_t kMinRingBlocks = 2;
 constexpr uint64_t kMaxRingBlocks = 4095;  // the kernel's sizes are 32 bit
-/// TPACKET_V3 packs packets densely; the kernel only wants it to divide the block.
+/// TPACKET_V3 packs packets densely; the kernel only requires that this divides the block size.
 constexpr uint32_t kRingFrameBytes = 2048;
-/// The kernel hands a block over that is not full after one to two retire times. Few packets then
-/// take a whole block each time: a ring of many blocks would be full of them as soon as a small
-/// one, if the recorder stands still.
+/// The kernel passes on a block that is not full after one to two retire times. A few packets then
+/// occupy a whole block each time: if the recorder stalls, a ring of many blocks fills up as soon
+/// as a small one.
 constexpr uint64_t kRingLastsMs = 60'000;
 constexpr uint64_t kMinRetireMs = 20;
 constexpr uint64_t kMaxRetireMs = 100;
@@ -57,7 +57,7 @@ bool setOption(int descriptor, int name, const T& value) {
   return ::setsockopt(descriptor, SOL_PACKET, name, &value, sizeof value) == 0;
 }
 
-/// A filter that lets nothing in.
+/// A filter that accepts nothing.
 bool attachClosedGate(int descriptor) {
   sock_filter rejectAll = {BPF_RET | BPF_K, 0, 0, 0};
   const sock_fprog program = {1, &rejectAll};
@@ -113,7 +113,7 @@ CaptureSocket::~CaptureSocket() {
 Status CaptureSocket::setUp(const CaptureSocketOptions& options) {
   if (auto status = findInterface(); !status) return status;
   if (!attachClosedGate(descriptor_)) return failure("install the closed filter on", errno);
-  // On the loopback every packet passes twice, going out and coming in.
+  // On the loopback every packet is seen twice, going out and coming in.
   if (isLoopback_ && !setOption(descriptor_, PACKET_IGNORE_OUTGOING, int{1})) {
     return failure("ignore outgoing packets on", errno);
   }
@@ -202,7 +202,7 @@ const RingPacket* CaptureSocket::front() {
 void CaptureSocket::enterBlock() {
   auto* block = reinterpret_cast<tpacket_block_desc*>(ring_ + size_t{block_} * kRingBlockBytes);
   tpacket_hdr_v1& info = block->hdr.bh1;
-  // Nothing of the block is read before its status says that the kernel has let go of it.
+  // Read nothing else of the block before its status says that the kernel has released it.
   if ((__atomic_load_n(&info.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER) == 0) return;
   packetsLeft_ = info.num_pkts;
   header_ = reinterpret_cast<const uint8_t*>(block) + info.offset_to_first_pkt;

@@ -16,7 +16,7 @@ struct CaptureSocketOptions {
   std::string interfaceName;
   uint64_t ringBytes = 0;  ///< rounded to whole MiB, at least 2
   bool isPromiscuous = true;
-  FanoutGroup* fanout = nullptr;  ///< of the port's sockets; nullptr = this is the only one
+  FanoutGroup* fanout = nullptr;  ///< group of the port's sockets; nullptr = only one socket
 };
 
 struct SocketCounts {
@@ -34,22 +34,22 @@ class CaptureSocket {
   ~CaptureSocket();
 
   Status openGate();
-  /// No new packet comes; those in the ring stay.
+  /// No new packets arrive; those in the ring stay.
   void closeGate();
 
-  /// The oldest packet that the kernel has handed over; its bytes are valid until drop() has passed
-  /// the last packet of its ring block. The kernel hands blocks of 1 MiB over when they are full or
-  /// after 20 to 40 ms. Nothing = none is there now.
+  /// The oldest packet that the kernel has passed on; its bytes are valid until drop() has passed
+  /// the last packet of its ring block. The kernel passes on blocks of 1 MiB when they are full or
+  /// after 20 to 40 ms. Null = there is none now.
   const RingPacket* front();
-  /// Is done with the front packet. REQUIRES: front() gave one.
+  /// Finishes with the front packet. REQUIRES: front() returned one.
   void drop();
 
   /// Counts since the last call.
   SocketCounts takeCounts();
-  /// Whether an error was reported since the last call, as when the interface goes down. While it
-  /// is not taken, waiting for the socket returns at once.
+  /// Whether an error was reported since the last call, for instance because the interface went
+  /// down. Until it is taken, waiting for the socket returns at once.
   bool takeError();
-  /// Whether the interface that it was opened for is gone for good (one that is down is not).
+  /// Whether the interface that it was opened for no longer exists (one that is down does).
   bool isGone() const;
   bool hasNicTimestamps() const { return hasNicTimestamps_; }
   int descriptor() const { return descriptor_; }
@@ -72,9 +72,9 @@ class CaptureSocket {
   bool hasNicTimestamps_ = false;
   uint8_t* ring_ = nullptr;
   uint32_t ringBlocks_ = 0;
-  uint32_t block_ = 0;               ///< the next one to be handed over, or being read
-  uint32_t packetsLeft_ = 0;         ///< of the block being read, `packet_` included; 0 = none is
-  const uint8_t* header_ = nullptr;  ///< of `packet_`
+  uint32_t block_ = 0;        ///< the next one to be handed over, or being read
+  uint32_t packetsLeft_ = 0;  ///< left in the block being read, including `packet_`; 0 = no block
+  const uint8_t* header_ = nullptr;  ///< header of `packet_`
   RingPacket packet_;
 };
 

@@ -8,15 +8,15 @@ namespace capfleet {
 
 namespace {
 
-/// The kernel may hand a packet over that it stamped up to so long before: stamping comes first.
+/// The kernel may pass on a packet this long after it was stamped.
 constexpr int64_t kStampLagNs = 20'000'000;
 /// Packets and goals wake the thread; only its clock does not.
 constexpr int kIdleWaitMs = 50;
 constexpr int kStallWaitMs = 2;
-/// Packets that are taken before commands and clocks are looked at.
+/// Packets that are consumed before commands and clocks are checked.
 constexpr int kPacketsPerTurn = 4096;
 constexpr int64_t kWatchIntervalNs = 200'000'000;
-/// The kernel hands over a block of its ring after 40 ms; more is a kernel that does not.
+/// The kernel passes on a block of its ring after 40 ms; if not by then, it will not.
 constexpr int64_t kDrainLimitNs = 1'000'000'000;
 
 }  // namespace
@@ -97,7 +97,7 @@ void CaptureThread::reach(CaptureGoal goal) {
   }
   const bool isSame = goal.recording == reached_.recording;
   reached_ = goal;
-  // The block still belongs to the recording before.
+  // The block still belongs to the previous recording.
   if (!isSame && !goal.isEnding) handOver(std::nullopt);
 }
 
@@ -109,7 +109,7 @@ void CaptureThread::beginCapture() {
   if (!socket_->openGate()) socket_.reset();
 }
 
-/// What came between the closing of the gate and its counting is of no recording.
+/// Packets that arrive between closing the gate and counting belong to no recording.
 void CaptureThread::discardRing() {
   const SocketCounts counts = socket_->takeCounts();
   acceptedPackets_ += counts.offeredPackets - counts.droppedPackets;
@@ -140,7 +140,7 @@ void CaptureThread::endCapture() {
   mark_.reset();
 }
 
-/// Moves packets from the ring to blocks; false when none is left, or no block is free.
+/// Moves packets from the ring to blocks; false if none is left, or no block is free.
 bool CaptureThread::consume() {
   if (!socket_) return false;
   for (int i = 0; i < kPacketsPerTurn; ++i) {
@@ -162,22 +162,23 @@ bool CaptureThread::takeFront(const RingPacket& packet) {
   }
 }
 
-/// While no block is free, packets wait in the ring, so that its memory helps too.
+/// While no block is free, packets wait in the ring, so that its memory is used too.
 void CaptureThread::takeBlock() {
   block_ = queue_.takeBlock();
   if (isStalled_ == !block_) return;
-  // Drops before this are for want of time, those while stalled for want of memory.
+  // Drops before this are caused by a lack of CPU time, those while stalled by a lack of memory.
   readSocketCounts();
   isStalled_ = !block_;
 }
 
-/// Ends the block and says up to when packets are handed over, every flushInterval. What the kernel
-/// counts by an instant tells when all packets before it have come, on a busy and on an idle wire.
+/// Ends the block and reports up to when packets have been passed on, every flushInterval. The
+/// kernel's packet count at an instant shows when all packets before it have arrived, on a busy and
+/// on an idle wire.
 void CaptureThread::keepTime() {
   if (!reached_.isCapturing) return;
   if (steadyNs() >= nextMarkNs_) {
     nextMarkNs_ = steadyNs() + options_.flushIntervalNs;
-    // While a mark waits for the ring to be emptied, drops are to be seen all the same.
+    // While a mark waits for the ring to be emptied, drops must still be counted.
     if (mark_) {
       readSocketCounts();
     } else {
@@ -204,13 +205,13 @@ void CaptureThread::readSocketCounts() {
 }
 
 void CaptureThread::handOver(std::optional<Instant> covered) {
-  // The writer must not have written what is not counted yet.
+  // The writer must not have written packets that are not counted yet.
   publish();
   if (block_ && block_->isEmpty()) queue_.giveBack(std::move(block_));
   queue_.push({options_.thread, reached_.recording, std::move(block_), covered});
 }
 
-/// An interface that is down comes back by itself; one that was removed needs a new socket.
+/// An interface that is down comes back on its own; one that was removed needs a new socket.
 void CaptureThread::watchInterface() {
   if (socket_ && socket_->takeError()) nextWatchNs_ = 0;
   if (steadyNs() < nextWatchNs_) return;
@@ -218,7 +219,7 @@ void CaptureThread::watchInterface() {
   if (!socket_) return reopenSocket();
   if (!socket_->isGone()) return;
   readSocketCounts();
-  // The rest of its ring comes first.
+  // Consume the rest of its ring first.
   if (takenPackets_ == acceptedPackets_ || !reached_.isCapturing) socket_.reset();
 }
 

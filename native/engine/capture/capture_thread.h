@@ -1,4 +1,4 @@
-// One thread that empties one packet socket into blocks, and hands these to the writer.
+// A thread that empties one packet socket into blocks, and passes these to the writer.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct CaptureThreadOptions {
   int64_t flushIntervalNs = 0;
 };
 
-/// Counts since the thread began.
+/// Counts since the thread started.
 struct ThreadCounts {
   IntakeCounts intake;
   uint64_t ringDrops = 0;  ///< the kernel's ring was full, while this thread was slow
@@ -33,7 +33,7 @@ struct ThreadCounts {
   bool hasNicTimestamps = false;
 };
 
-/// What the thread shall do. Recordings are numbered upwards; with each its packets go to new
+/// The thread's target state. Recording numbers ascend; with each new one its packets go to new
 /// blocks.
 struct CaptureGoal {
   uint32_t recording = 0;
@@ -44,21 +44,21 @@ struct CaptureGoal {
 /// Thread-safe.
 class CaptureThread {
  public:
-  /// `queue` must outlive it. `socket` is what `options.socket` opens; the thread opens another
-  /// when the interface is removed and comes back.
+  /// `queue` must outlive it. `socket` is the result of opening `options.socket`; the thread opens
+  /// another one if the interface is removed and comes back.
   CaptureThread(CaptureThreadOptions options, CaptureSocket socket, BlockQueue& queue);
-  /// Ends the thread; packets that are not handed over are lost.
+  /// Ends the thread; packets that have not been passed on are lost.
   ~CaptureThread();
 
-  /// Returns at once; reached when awaitGoal() returns. A capture that is stopped is reached when
-  /// every packet before that is handed over: while no block is free, the thread waits.
+  /// Returns at once; the goal is reached when awaitGoal() returns. Stopping is complete when every
+  /// earlier packet has been passed on; the thread waits while no block is free.
   void pursue(CaptureGoal goal);
   void awaitGoal();
 
   ThreadCounts counts() const;
 
  private:
-  /// An instant whose packets are known to be handed over when so many have left the ring.
+  /// An instant whose packets have all been passed on once this many have left the ring.
   struct Mark {
     Instant instant;
     uint64_t ringPackets;
@@ -84,13 +84,13 @@ class CaptureThread {
   BlockQueue& queue_;
   Wakeup wakeup_;
 
-  std::optional<CaptureSocket> socket_;  ///< none while the interface is gone
+  std::optional<CaptureSocket> socket_;  ///< empty while the interface is gone
   PacketIntake intake_;
   std::unique_ptr<CaptureBlock> block_;
   CaptureGoal reached_;
   bool isStalled_ = false;        ///< no block is free
-  uint64_t acceptedPackets_ = 0;  ///< by the kernel into this socket's ring
-  uint64_t takenPackets_ = 0;     ///< from it
+  uint64_t acceptedPackets_ = 0;  ///< accepted by the kernel into this socket's ring
+  uint64_t takenPackets_ = 0;     ///< taken from the ring
   std::optional<Mark> mark_;
   int64_t nextMarkNs_ = 0;  ///< steady
   int64_t nextWatchNs_ = 0;

@@ -55,7 +55,7 @@ void CaptureWriter::end(uint32_t number, bool isLast, OnEnded onEnded) {
     const std::lock_guard lock(mutex_);
     requests_.push_back([this, number, isLast, onEnded = std::move(onEnded)] {
       recordingOf(number).onEnded = onEnded;
-      // An earlier one is written first: it must not hold up the last one either.
+      // An earlier one is written first, and must not delay the last one either.
       if (!isLast) return;
       for (Recording& recording : recordings_) recording.giveUpNs = steadyNs() + kGiveUpNs;
     });
@@ -75,7 +75,7 @@ std::vector<RecordedStream> CaptureWriter::takeFinished() {
 }
 
 void CaptureWriter::run() {
-  // A queue that nobody empties loses packets as surely as a ring does.
+  // An unemptied queue loses packets as surely as a ring does.
   preferThread();
   bool goesOn = true;
   while (goesOn) {
@@ -87,7 +87,7 @@ void CaptureWriter::run() {
     publish();
     endRecordings();
   }
-  // Nobody writes any more: whoever waits learns what is safe.
+  // Nothing is written any more: report what is safe to all waiting callers.
   for (const Recording& recording : recordings_) {
     if (recording.onEnded) recording.onEnded(takeUntaken(recording.number));
   }
@@ -99,7 +99,7 @@ int CaptureWriter::waitMs() const {
   return static_cast<int>(std::max<int64_t>(0, waitNs / kNanosPerMs + 1));
 }
 
-/// Takes what was handed over and asked for; false when the writer shall end.
+/// Collects queued blocks and requests; false when the writer must end.
 bool CaptureWriter::takeWork() {
   // In this order: a recording is announced before its blocks.
   std::vector<QueueItem> items = queue_.popAll();
@@ -156,7 +156,7 @@ void CaptureWriter::work() {
   mustCommit_ = true;
 }
 
-/// The first failure; the other streams go on.
+/// Returns the first failure; the other streams continue.
 Status CaptureWriter::forEachStream(Status (StreamWriter::*action)()) {
   Status first = ok();
   for (Recording& recording : recordings_) {
@@ -225,7 +225,7 @@ void CaptureWriter::endRecordings() {
       if (stream.hasHeld()) return;
     }
     for (StreamWriter& stream : recording.streams) {
-      // Nothing is held, so that nothing is left to fail.
+      // Nothing is held, so nothing is left that could fail.
       [[maybe_unused]] const Status closed = stream.close();
       assert(closed);
     }
@@ -247,7 +247,7 @@ void CaptureWriter::addUntaken(uint32_t number, const WriterPort& port,
   stream->segments.insert(stream->segments.end(), ended.begin(), ended.end());
 }
 
-/// What is left of the ended segments of a recording that ends.
+/// The remaining ended segments of a recording that ends.
 std::vector<RecordedStream> CaptureWriter::takeUntaken(uint32_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = untaken_.find(number);

@@ -1,4 +1,4 @@
-// The one thread that writes what all capture threads hand over.
+// The single thread that writes what all capture threads pass on.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace capfleet {
 
-/// The segments of one port that a recording made.
+/// The segments of one port created by a recording.
 struct RecordedStream {
   uint32_t port = 0;
   PcapFileHeader header;
@@ -27,7 +27,7 @@ struct WriterPort {
   PcapFileHeader header;
 };
 
-/// The highest number that a segment of each port has had; ports without one are left out.
+/// The highest number that a segment of each port has had; ports without one are omitted.
 using LastNumbers = std::map<uint32_t, uint32_t>;
 
 struct CaptureWriterOptions {
@@ -35,27 +35,27 @@ struct CaptureWriterOptions {
   std::vector<size_t> portOfThread;  ///< index in `ports` of each capture thread
   uint64_t segmentBytes = 0;
   int64_t commitIntervalNs = 0;
-  /// At the latest when so many bytes are held, they are committed.
+  /// Commits at the latest when this many bytes are held.
   uint64_t commitBytes = 0;
 };
 
-/// Counts since the writer began.
+/// Counts since the writer started.
 struct WrittenCounts {
   uint64_t packets = 0;      ///< safe on the disk
-  uint64_t bytes = 0;        ///< of these, as PCAP records
+  uint64_t bytes = 0;        ///< size of these packets as PCAP records
   uint64_t lostPackets = 0;  ///< given up because the disk failed
   uint64_t lostBytes = 0;
 };
 
 struct WriterCounts {
   std::vector<WrittenCounts> ports;
-  /// Every packet before this is safe; the least of all capture threads.
+  /// Every packet before this is safe; the minimum over all capture threads.
   Instant flushed;
   uint64_t diskErrors = 0;
-  std::string diskMessage;  ///< of the newest error
+  std::string diskMessage;  ///< message of the newest error
 };
 
-/// Thread-safe. A disk that fails is tried again for as long as a recording goes on.
+/// Thread-safe. A failing disk is retried for as long as a recording continues.
 class CaptureWriter {
  public:
   using OnEnded = std::function<void(std::vector<RecordedStream>)>;
@@ -64,17 +64,17 @@ class CaptureWriter {
   /// Tries once more to write what it has. The capture threads must have ended.
   ~CaptureWriter();
 
-  /// Begins a recording, whose packets go to cap<port>/ in `folder`. To be called before any of its
-  /// blocks is handed over.
+  /// Starts a recording, whose packets go to cap<port>/ in `folder`. Must be called before any of
+  /// its blocks is passed on.
   void begin(uint32_t number, std::string folder, const LastNumbers& lastNumbers = {});
-  /// Calls back on the writer's thread, when every capture thread has left the recording and all is
-  /// safe; oldest recording first. With `isLast`, a disk that fails for 5 s from then on loses what
-  /// it has not taken.
+  /// Calls back on the writer's thread, when every capture thread has left the recording and
+  /// everything is safe; oldest recording first. With `isLast`, if the disk then fails for 5 s, the
+  /// data it has not accepted is lost.
   void end(uint32_t number, bool isLast, OnEnded onEnded);
 
   WriterCounts counts() const;
-  /// Segments of the newest recording that have ended since the last call. Those that are not taken
-  /// come with the recording's end.
+  /// Segments of the newest recording that have ended since the last call. Those not taken are
+  /// returned at the recording's end.
   std::vector<RecordedStream> takeFinished();
 
  private:
@@ -107,14 +107,14 @@ class CaptureWriter {
   mutable std::mutex mutex_;
   std::vector<std::function<void()>> requests_;  ///< to run on the writer's thread
   WriterCounts published_;
-  /// Ended segments of each recording that nobody has taken, by its number.
+  /// Ended segments of each recording that have not been taken, by its number.
   std::map<uint32_t, std::vector<RecordedStream>> untaken_;
   bool isEnding_ = false;
 
   // The writer's thread only.
   std::deque<Recording> recordings_;  ///< oldest first
   std::vector<uint32_t> recordingOfThread_;
-  std::vector<Instant> covered_;  ///< of each thread, by the blocks that were taken
+  std::vector<Instant> covered_;  ///< per thread: time covered by the blocks taken so far
   WriterCounts counts_;
   uint64_t heldBytes_ = 0;
   bool isFailing_ = false;

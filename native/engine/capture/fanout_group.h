@@ -10,9 +10,9 @@ namespace capfleet {
 /// One per port with several threads. Thread-safe.
 class FanoutGroup {
  public:
-  /// Adds a bound socket; 0 or an errno. A new interface index (the interface was removed and came
-  /// back) begins a new group. The sockets' own wish to leave out what is sent does not count in a
-  /// group.
+  /// Adds a bound socket; returns 0 or an errno. A new interface index (the interface was removed
+  /// and came back) starts a new group. In a group, the sockets' own setting to ignore outgoing
+  /// packets has no effect.
   int join(int socket, int interfaceIndex, bool ignoresOutgoing);
 
  private:

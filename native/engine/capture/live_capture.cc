@@ -8,7 +8,7 @@ namespace capfleet {
 namespace {
 
 constexpr uint64_t kMinQueueBytesPerThread = uint64_t{1} << 20;
-/// The disk is several times faster when it is synced in large pieces.
+/// The disk is several times faster if it is synced in large pieces.
 constexpr uint64_t kMaxCommitBytes = uint64_t{64} << 20;
 
 CaptureSocketOptions socketOptions(const LivePort& port, FanoutGroup& fanout) {
@@ -30,7 +30,7 @@ void addThread(LivePortCounts& port, const ThreadCounts& thread) {
   for (size_t i = 0; i < kSizeClasses; ++i) port.sizes[i] += intake.sizes[i];
 }
 
-/// The class 1024_2047 holds 1024_1518 too; the threads count the rest of it.
+/// The class 1024_2047 includes 1024_1518; the threads count only the rest of it.
 void joinOverlap(LivePortCounts& port) { port.sizes[7] += port.sizes[6]; }
 
 void addWritten(LivePortCounts& port, const WrittenCounts& written) {
@@ -50,12 +50,12 @@ void subtract(LivePortCounts& port, const LivePortCounts& before) {
   port.filteredPackets -= before.filteredPackets;
   port.ringDrops -= before.ringDrops;
   port.diskDrops -= before.diskDrops;
-  // Counters of drivers may begin again when the interface does.
+  // Drivers may reset their counters when the interface is reset.
   port.fcsErrors -= std::min(port.fcsErrors, before.fcsErrors);
   for (size_t i = 0; i < kSizeClasses; ++i) port.sizes[i] -= before.sizes[i];
 }
 
-/// What the wall clock says now is less than it should by the steady clock, when it was set back.
+/// How far the wall clock is behind the value expected from the steady clock, if it was set back.
 int64_t setBackNs(const Instant& since) {
   const Instant now = Instant::now();
   const int64_t expectedNs = since.wallNs + (now.steadyNs - since.steadyNs);
@@ -81,7 +81,7 @@ Result<std::unique_ptr<LiveCapture>> LiveCapture::open(LiveCaptureOptions option
 LiveCapture::~LiveCapture() = default;
 
 Status LiveCapture::openThreads() {
-  // Every socket is open before the first thread runs.
+  // Every socket is open before the first thread starts.
   std::vector<CaptureSocket> sockets;
   CaptureWriterOptions writer;
   std::vector<std::string> interfaceNames;
@@ -98,7 +98,7 @@ Status LiveCapture::openThreads() {
   }
   writer.portOfThread = portOfThread_;
   writer.segmentBytes = options_.segmentBytes;
-  // A packet waits for its block, then for the commit, then for the disk: together one interval.
+  // A packet waits for its block, then for the commit, then for the disk: one interval in total.
   writer.commitIntervalNs = options_.syncIntervalNs / 2;
   writer.commitBytes = std::min(kMaxCommitBytes, options_.queueBytes / 4);
   writer_ = std::make_unique<CaptureWriter>(std::move(writer), queue_);
@@ -120,7 +120,7 @@ Status LiveCapture::openThreads() {
 
 void LiveCapture::start(const std::string& folder, const LastNumbers& lastNumbers) {
   {
-    // Nothing is counted between two captures.
+    // Between two captures nothing is counted.
     LiveCounts now = countAll();
     const std::lock_guard lock(mutex_);
     before_ = std::move(now);
@@ -160,7 +160,7 @@ LiveCounts LiveCapture::counts() const {
 }
 
 LiveCounts LiveCapture::countAll() const {
-  // The writer's first: what it has written, the threads have counted before.
+  // The writer's counts first: the threads have counted what it has written before.
   WriterCounts written = writer_->counts();
   const std::vector<PortState> states = watch_->states();
   LiveCounts counts;

@@ -18,7 +18,7 @@ struct LivePort {
   uint32_t port = 0;  ///< capN
   std::string interfaceName;
   uint32_t threads = 1;
-  uint64_t ringBytes = 0;  ///< of each thread, in the kernel
+  uint64_t ringBytes = 0;  ///< ring size of each thread, in the kernel
   uint32_t snaplen = kMaxCapturedLength;
   bool isPromiscuous = true;
   std::optional<BpfProgram> filter;  ///< for Ethernet, with VLAN tags
@@ -38,7 +38,7 @@ struct LivePortCounts {
   uint32_t port = 0;
   uint64_t seenPackets = 0;
   uint64_t storedPackets = 0;  ///< safe on the disk, with their index entry
-  uint64_t storedBytes = 0;    ///< of these, as PCAP records
+  uint64_t storedBytes = 0;    ///< size of these packets as PCAP records
   uint64_t seenBytes = 0;      ///< original lengths of what reached this program
   uint64_t filteredPackets = 0;
   uint64_t ringDrops = 0;  ///< the capture thread was too slow for the kernel's ring
@@ -55,12 +55,12 @@ struct LivePortCounts {
 
 struct LiveCounts {
   std::vector<LivePortCounts> ports;
-  /// Every packet that arrived when the wall clock showed less is safe. When the clock was set
-  /// back, this goes back as far: new packets then carry times that have been before. Two opposite
-  /// steps within one sync interval are not seen. 0 = nothing is known yet.
+  /// Every packet that arrived when the wall clock showed less is safe. If the clock was set back,
+  /// this goes back by the same amount: new packets then have times that have occurred before. Two
+  /// opposite steps within one sync interval are not detected. 0 = not known yet.
   int64_t flushedNs = 0;
   uint64_t diskErrors = 0;
-  std::string diskMessage;  ///< of the newest one
+  std::string diskMessage;  ///< message of the newest error
 };
 
 /// One capture at a time; its methods may be called from any thread, but not two commands (start,
@@ -73,19 +73,19 @@ class LiveCapture {
   static Result<std::unique_ptr<LiveCapture>> open(LiveCaptureOptions options);
   ~LiveCapture();
 
-  /// Captures into cap<port>/ of an existing folder. Segments are numbered after those that are
-  /// there and after `lastNumbers`. Every packet that arrives after it has returned is seen.
+  /// Captures into cap<port>/ of an existing folder. Segment numbers continue after those that
+  /// exist and after `lastNumbers`. Every packet that arrives after it has returned is seen.
   void start(const std::string& folder, const LastNumbers& lastNumbers = {});
-  /// Packets go to another folder from one block on. Calls back when those before are safe, with
-  /// the segments that have ended since start() or the roll before and were not taken.
+  /// Packets go to another folder from one block on. Calls back when earlier ones are safe, with
+  /// the segments that have ended since start() or the previous roll and were not taken.
   void roll(const std::string& folder, OnEnded onEnded);
-  /// Calls back, likewise, when everything that arrived before is safe, or was given up because the
-  /// disk failed for 5 s.
+  /// Calls back in the same way when everything that arrived before is safe, or was given up
+  /// because the disk failed for 5 s.
   void stop(OnEnded onEnded);
 
   LiveCounts counts() const;
-  /// Segments of the running recording that have ended since the last call. The rest comes with the
-  /// recording's end.
+  /// Segments of the running recording that have ended since the last call. The rest is returned at
+  /// the recording's end.
   std::vector<RecordedStream> takeFinished() { return writer_->takeFinished(); }
 
  private:
@@ -95,10 +95,10 @@ class LiveCapture {
   LiveCounts countAll() const;
 
   const LiveCaptureOptions options_;
-  std::vector<std::unique_ptr<FanoutGroup>> fanouts_;  ///< of each port
+  std::vector<std::unique_ptr<FanoutGroup>> fanouts_;  ///< fanout group of each port
   BlockQueue queue_;
   std::vector<size_t> portOfThread_;
-  // In this order: threads end before the writer, all before what they use.
+  // In this order: threads end before the writer, and everything before what it uses.
   std::unique_ptr<CaptureWriter> writer_;
   std::vector<std::unique_ptr<CaptureThread>> threads_;
   std::unique_ptr<PortWatch> watch_;

@@ -20,7 +20,7 @@ namespace capfleet {
 
 namespace {
 
-/// A clock that is further off is not set at all, or counts TAI.
+/// A clock that is further off has not been set at all, or counts TAI.
 constexpr int64_t kMaxOffsetNs = 1'000'000'000;
 
 ifreq requestFor(const std::string& interfaceName, void* data) {
@@ -30,7 +30,7 @@ ifreq requestFor(const std::string& interfaceName, void* data) {
   return request;
 }
 
-/// The number of the card's clock when it can stamp all packets, else -1.
+/// The number of the card's clock if it can stamp all packets, else -1.
 int stampingClockOf(int socket, const std::string& interfaceName) {
   ethtool_ts_info info{};
   info.cmd = ETHTOOL_GET_TS_INFO;
@@ -45,7 +45,7 @@ bool showsWallTime(int clockNumber) {
   const std::string path = "/dev/ptp" + std::to_string(clockNumber);
   const int device = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (device < 0) return false;
-  // How the kernel numbers the clock of a descriptor: FD_TO_CLOCKID of clock_getres(2).
+  // The kernel's clock id for a descriptor: FD_TO_CLOCKID of clock_getres(2).
   const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(device) << 3 | 3u);
   timespec now{};
   const bool isRead = ::clock_gettime(clock, &now) == 0;

@@ -11,11 +11,11 @@ namespace capfleet {
 namespace {
 
 constexpr uint32_t kTagBytes = 4;
-/// The tag stands behind the two addresses.
+/// The tag follows the two addresses.
 constexpr uint32_t kTagOffset = 12;
 constexpr uint32_t kFcsBytes = 4;
 
-/// The first size of each class but the first; 1024_2047 begins here where 1024_1518 ends.
+/// The first size of each class except the first; 1024_2047 begins here where 1024_1518 ends.
 constexpr std::array<uint32_t, kSizeClasses - 1> kClassBegins = {64,   65,   128,  256,  512, 1024,
                                                                  1519, 2048, 4096, 8192, 9217};
 
@@ -35,13 +35,13 @@ void copyTagged(uint8_t* out, const RingPacket& packet, uint32_t length) {
 }  // namespace
 
 bool PacketIntake::take(const RingPacket& packet, CaptureBlock& block) {
-  // Whatever is shorter than two addresses has no place for a tag.
+  // A packet that is shorter than two addresses has no place for a tag.
   const bool isTagged = packet.hasVlanTag && packet.capturedLength >= kTagOffset;
   const uint32_t tagBytes = isTagged ? kTagBytes : 0;
   const uint32_t originalLength = packet.originalLength + tagBytes;
   const uint32_t wholeLength = std::min(packet.capturedLength + tagBytes, kMaxCapturedLength);
   const uint32_t capturedLength = std::min(wholeLength, snaplen_);
-  // The filter reads a tagged packet where its record will be, and reads all of it.
+  // The filter reads a tagged packet, completely, at the place where its record will be.
   const uint32_t neededLength = isTagged && filter_ ? wholeLength : capturedLength;
   if (!block.hasRoom(kRecordHeaderBytes + neededLength)) return false;
 

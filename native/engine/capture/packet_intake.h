@@ -1,5 +1,4 @@
-// From a packet as the kernel hands it over to a record in a block: VLAN tag, snaplen, filter,
-// counts.
+// Turns a packet from the kernel into a record in a block: VLAN tag, snaplen, filter, counts.
 #pragma once
 
 #include <array>
@@ -11,11 +10,11 @@
 
 namespace capfleet {
 
-/// RMON size classes, by bytes on the wire: the FCS, which the kernel does not
-/// show, counts as four. Classes 1024_1518 and 1024_2047 overlap, as their names say.
+/// RMON size classes, by bytes on the wire: the FCS, which the kernel does not provide, counts as
+/// four. Classes 1024_1518 and 1024_2047 overlap, as their names say.
 inline constexpr size_t kSizeClasses = 12;
 
-/// A packet in the kernel's ring. The kernel takes the VLAN tag out; it is beside the bytes.
+/// A packet in the kernel's ring. The kernel removes the VLAN tag and provides it separately.
 struct RingPacket {
   const uint8_t* bytes = nullptr;
   uint32_t capturedLength = 0;
@@ -26,10 +25,10 @@ struct RingPacket {
   uint16_t vlanTag = 0;
 };
 
-/// Counts since the intake was made.
+/// Counts since the intake was created.
 struct IntakeCounts {
   uint64_t packets = 0;        ///< taken: stored and filtered
-  uint64_t originalBytes = 0;  ///< of these
+  uint64_t originalBytes = 0;  ///< original bytes of these packets
   uint64_t filteredPackets = 0;
   uint64_t recordBytes = 0;  ///< written to blocks
   int64_t lastPacketNs = 0;
@@ -44,8 +43,8 @@ class PacketIntake {
   PacketIntake(uint32_t snaplen, std::optional<BpfEvaluator> filter)
       : snaplen_(snaplen), filter_(std::move(filter)) {}
 
-  /// Writes the packet's record to the end of the block, unless the filter rejects it. False when
-  /// the block has no room: the packet is untouched then, and must be offered with another block.
+  /// Writes the packet's record to the end of the block, unless the filter rejects it. False if the
+  /// block has no room: the packet must then be passed again with another block.
   bool take(const RingPacket& packet, CaptureBlock& block);
 
   const IntakeCounts& counts() const { return counts_; }

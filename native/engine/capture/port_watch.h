@@ -1,4 +1,4 @@
-// What the interfaces say of themselves.
+// The state that the interfaces report.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,13 @@ struct PortState {
   uint64_t fcsErrors = 0;  ///< received frames with a wrong frame check sequence, since boot
 };
 
-/// Asks several times a second on a thread of its own, because drivers may take their time.
-/// Thread-safe.
+/// Polls several times a second on its own thread, because drivers may be slow. Thread-safe.
 class PortWatch {
  public:
   explicit PortWatch(std::vector<std::string> interfaceNames);
   ~PortWatch();
 
-  /// The state of each interface, in the order in which they were given.
+  /// The state of each interface, in the order in which they were passed.
   std::vector<PortState> states() const;
 
  private:

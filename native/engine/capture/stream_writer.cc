@@ -31,7 +31,7 @@ Status StreamWriter::writeHeld() {
     BlockEntry entry = block.entry();
     if (auto status = makeRoom(entry.bytes); !status) return status;
     if (auto status = segment_->write(block.bytes()); !status) return status;
-    // The bytes are in the cache now, and were not touched for longer before.
+    // The bytes are in the cache now; they have not been used for longer before.
     entry.checksum = blockChecksum(block.bytes());
     segment_->addBlock(entry, block.tallyRows(), block.bytes());
     written_ += 1;
@@ -111,7 +111,7 @@ Status StreamWriter::leaveDamaged() {
     }
     segment_.reset();
   }
-  // What a segment without committed blocks has left, whole or half made. Nobody else's: the number
+  // Remains of a segment without committed blocks. They belong to nobody else, because the number
   // was free.
   if (hasFolder_) {
     const std::string folder = portFolder(options_.captureFolder, options_.port);
@@ -126,7 +126,7 @@ Status StreamWriter::leaveDamaged() {
 CaptureBlocks StreamWriter::takeSafe() { return std::exchange(safe_, {}); }
 
 CaptureBlocks StreamWriter::giveUp() {
-  // When the disk refuses even this, its entries may describe blocks that count as lost.
+  // If the disk refuses even this, its entries may describe blocks that count as lost.
   if (!leaveDamaged() && segment_ && segment_->committed().packets > 0) {
     finished_.push_back(segment_->committed());
   }

@@ -27,35 +27,36 @@ struct StreamWriterOptions {
 
 using CaptureBlocks = std::vector<std::unique_ptr<CaptureBlock>>;
 
-/// Not thread-safe. Blocks stay in memory until they are safe on the disk. After any failure
-/// (kStoreFull, kStoreUnavailable) the segment is cut at its last committed block and ends there;
-/// what was written behind it is never trusted, but written again to the next segment.
+/// Not thread-safe. Blocks stay in memory until they are safe on disk. After any failure
+/// (kStoreFull, kStoreUnavailable) the segment is truncated after its last committed block and ends
+/// there; anything written after it is not trusted, but written again to the next segment.
 class StreamWriter {
  public:
   explicit StreamWriter(StreamWriterOptions options) : options_(std::move(options)) {}
 
-  /// Takes a block that is not empty.
+  /// Adds a block that is not empty.
   void add(std::unique_ptr<CaptureBlock> block);
 
-  /// Hands all blocks to the kernel. After a failure: tries again from the last committed block on.
+  /// Passes all blocks to the kernel. After a failure: retries from the last committed block.
   Status write();
 
-  /// Writes, then makes everything durable. The blocks that this made safe are in takeSafe().
+  /// Writes, then makes everything durable. Blocks that have become safe are returned by
+  /// takeSafe().
   Status commit();
 
   /// Commits and ends the segment.
   Status close();
 
-  /// Blocks that are on the disk for good, since the last call.
+  /// Blocks that have become durable since the last call.
   CaptureBlocks takeSafe();
-  /// Gives up what is not on the disk; commit() then succeeds.
+  /// Drops what is not on disk; commit() then succeeds.
   CaptureBlocks giveUp();
 
-  /// Bytes of the blocks that are held in memory because they are not safe on the disk.
+  /// Bytes of the blocks held in memory because they are not safe on disk.
   uint64_t heldBytes() const { return heldBytes_; }
   bool hasHeld() const { return !held_.empty(); }
-  /// The segments that have ended and were not taken, oldest first. They follow those that were
-  /// there before.
+  /// The segments that have ended and were not taken, oldest first. They follow those that existed
+  /// before.
   const std::vector<SegmentSummary>& finished() const { return finished_; }
   std::vector<SegmentSummary> takeFinished() { return std::exchange(finished_, {}); }
 
@@ -66,7 +67,7 @@ class StreamWriter {
   Status openFolder(const std::string& folder);
   Status openSegment();
   Status endSegment();
-  /// Leaves a segment whose end is not to be trusted.
+  /// Leaves a segment whose end cannot be trusted.
   Status leaveDamaged();
 
   const StreamWriterOptions options_;
@@ -77,7 +78,7 @@ class StreamWriter {
 
   std::optional<SegmentFiles> segment_;
   bool isDamaged_ = false;
-  uint32_t lastNumber_ = 0;  ///< of the newest segment
+  uint32_t lastNumber_ = 0;  ///< number of the newest segment
   bool hasFolder_ = false;
   std::vector<SegmentSummary> finished_;
 };

@@ -15,8 +15,8 @@ struct CompressionStage::Job {
 
   State state = State::kWaiting;
   std::vector<SlabPtr> raw;
-  std::vector<SlabPtr> out;  ///< in order; without those that stayed empty, once done
-  BodyPart summary;          ///< of all packets, without a slab
+  std::vector<SlabPtr> out;  ///< in order; once done, without empty ones
+  BodyPart summary;          ///< totals of all packets, without a slab
   std::optional<Error> error;
 };
 
@@ -60,7 +60,7 @@ void CompressionStage::submit(std::vector<PacketBatch> group) {
   for (SlabPtr& slab : job->raw) callbacks_.giveRaw(std::move(slab));
 }
 
-/// Starts waiting jobs in order, as long as slabs for their results are free. Called with the lock.
+/// Starts waiting jobs in order, while slabs for their results are free. Called with the lock held.
 void CompressionStage::startJobs() {
   for (const auto& job : jobs_) {
     if (job->state != Job::State::kWaiting) continue;
@@ -85,7 +85,7 @@ void CompressionStage::run(const std::shared_ptr<Job>& job) {
   job->raw.clear();
   {
     const std::lock_guard lock(mutex_);
-    // The tables of the slow ones are large, and made in no time compared with a group.
+    // The tables of slow ones are large, and creating them takes little time compared with a group.
     if (!isSlow(compression_)) idleCompressors_.push_back(std::move(compressor));
     finish(*job, status);
   }
@@ -104,7 +104,7 @@ std::unique_ptr<SlabCompressor> CompressionStage::takeCompressor() {
   return makeCompressor(compression_);
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 void CompressionStage::finish(Job& job, const Status& status) {
   job.state = Job::State::kDone;
   if (isCancelled_ || !status) {
@@ -142,7 +142,7 @@ void CompressionStage::give(SlabPtr slab) {
   if (!isCancelled_) startJobs();
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 void CompressionStage::dropSlabs(std::vector<SlabPtr>& slabs) {
   for (SlabPtr& slab : slabs) pool_->give(std::move(slab));
   slabsInUse_ -= static_cast<uint32_t>(slabs.size());

@@ -1,4 +1,4 @@
-// Compresses groups of packets on worker threads and hands out the results in order.
+// Compresses groups of packets on worker threads and returns the results in order.
 #pragma once
 
 #include <atomic>
@@ -15,20 +15,20 @@
 
 namespace capfleet {
 
-/// A part of a download's body. The packets whose last byte is in it are counted with it.
+/// A part of a download's body. Packets whose last byte is in it are counted with it.
 struct BodyPart {
   SlabPtr slab;
   uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< of those packets, as PCAP records before compression
+  uint64_t bytes = 0;  ///< size of these packets as PCAP records before compression
   int64_t firstNs = 0;
   int64_t lastNs = 0;
   uint64_t excluded = 0;  ///< packets that were read before the last of those, and left out
 
-  /// The part that holds this batch as it is.
+  /// The part that contains this batch unchanged.
   static BodyPart of(PacketBatch batch);
 };
 
-/// A consumer holds the last part and the one before it, which may be on its way to the network.
+/// A consumer holds the last part and the previous one, which may be in transit to the network.
 inline constexpr uint32_t kHeldParts = 2;
 
 /// Thread-safe. Owned by shared_ptr, because running tasks hold it. A group is compressed as soon
@@ -40,21 +40,21 @@ class CompressionStage : public std::enable_shared_from_this<CompressionStage> {
     std::function<void()> onChange;        ///< called without a lock after each group
   };
 
-  /// The compressed slabs, those with the consumer too, are as many as the groups at once may
-  /// need, and two.
+  /// The number of compressed slabs, including those held by the consumer, is what the concurrent
+  /// groups may need plus two.
   CompressionStage(Compression compression, GroupLimits limits, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, Callbacks callbacks);
 
-  /// Groups come out in the order of these calls. REQUIRES: 1 to limits.slabs batches.
+  /// Groups are returned in the order of these calls. REQUIRES: 1 to limits.slabs batches.
   void submit(std::vector<PacketBatch> group);
-  /// The next part in order, or nullopt when none is ready now. Its slab goes back by give().
+  /// The next part in order, or nullopt if none is ready now. Return its slab with give().
   std::optional<BodyPart> take();
   void give(SlabPtr slab);
-  /// Nothing waits to be compressed or taken.
+  /// Whether nothing is waiting to be compressed or taken.
   bool isIdle() const;
   /// Why a group could not be compressed; known once everything before it has been taken.
   std::optional<Error> error() const;
-  /// Forgets all groups. Slabs in use by a running task go back when it ends.
+  /// Drops all groups. Slabs in use by a running task are returned when it ends.
   void cancel();
 
  private:

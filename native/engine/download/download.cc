@@ -9,7 +9,7 @@ namespace {
 
 /// A batch with less room than this is not kept open for more packets.
 constexpr size_t kNearlyFullBytes = kSlabBytes / 4;
-/// A waiting consumer gets what there is after this long, so that rare hits are seen early.
+/// A waiting consumer gets what there is after this time, so that rare hits are seen early.
 constexpr auto kPatience = std::chrono::milliseconds(100);
 
 /// How many of the records in the slab end within its first `bytes` bytes.
@@ -24,7 +24,7 @@ uint64_t recordsWithin(const Slab& slab, uint64_t bytes) {
   return records;
 }
 
-/// Takes up to `bytes` bytes off the front of the slab. Returns how many.
+/// Removes up to `bytes` bytes from the front of the slab. Returns how many.
 size_t dropFront(Slab& slab, uint64_t bytes) {
   const size_t dropped = std::min<uint64_t>(bytes, slab.size);
   if (dropped == 0) return 0;
@@ -52,7 +52,7 @@ Download::~Download() {
   for (SlabPtr& slab : handedOut_) pool_->abandon(std::move(slab));
 }
 
-/// Counts what is passed over as if it had been handed out.
+/// Counts what is skipped as if it had been returned.
 void Download::skip(const SkippedSlices& skipped) {
   limit_.skip(skipped.packets, skipped.bytes);
   bytesToSkip_ -= skipped.bytes;
@@ -66,7 +66,7 @@ void Download::skip(const SkippedSlices& skipped) {
 
 void Download::start(std::unique_ptr<ScanContext> context, PlannedSlices planned,
                      OrderedScanOptions options) {
-  // Weak: the stages call this object, it owns them.
+  // Weak: the stages call this object, which owns them.
   const auto onChange = [self = weak_from_this()] {
     if (const auto download = self.lock()) download->pump();
   };
@@ -81,7 +81,7 @@ void Download::start(std::unique_ptr<ScanContext> context, PlannedSlices planned
   scan_->start();
 }
 
-/// The header is a part of its own, and a member or frame of its own, so that it goes out at once.
+/// The header is a separate part, and a separate member or frame, so that it is sent at once.
 Status Download::pushFileHeader(const DownloadOptions& options) {
   BodyPart part;
   part.slab = pool_->take();
@@ -124,7 +124,7 @@ void Download::next(Callback done) {
   }
 }
 
-/// Moves packets on as far as they go. Any thread may call this; one at a time does the work.
+/// Moves packets on as far as possible. Any thread may call this; only one at a time does the work.
 void Download::pump() {
   {
     const std::lock_guard lock(mutex_);
@@ -146,7 +146,7 @@ void Download::pump() {
   answerPending();
 }
 
-/// Takes what the scan has ready into groups, and passes groups on.
+/// Collects the scan's finished packets into groups, and passes groups on.
 void Download::collect() {
   if (isClosed()) {
     dropCollected();
@@ -162,7 +162,7 @@ void Download::collect() {
   totals_.nextNs = limit_.nextNs();
 }
 
-/// After close(), which may come while another thread collects: that thread ends up here.
+/// For a close() while another thread is collecting: that thread calls this.
 void Download::dropCollected() {
   for (PacketBatch& batch : group_) scan_->give(std::move(batch.slab));
   group_.clear();
@@ -189,8 +189,8 @@ void Download::takeBatches() {
   scan_->cancel();
 }
 
-/// What is left out behind all packets so far counts with the last of them, where that is being
-/// collected; else at once, as nothing else would tell of a scan that finds nothing.
+/// What is left out after all packets so far counts with the last of them if that is being
+/// collected; else at once, because nothing else would report a scan that finds nothing.
 void Download::takeExcluded() {
   const uint64_t excluded = scan_->takeExcluded();
   if (!group_.empty()) {
@@ -201,7 +201,7 @@ void Download::takeExcluded() {
   totals_.excludedPackets += excluded;
 }
 
-/// Leaves out what is not wanted of the batch. In the totals it is as if it had been handed out.
+/// Drops the unwanted part of the batch. In the totals it counts as returned.
 void Download::skipFront(PacketBatch& batch) {
   if (bytesToSkip_ == 0) return;
   const uint64_t skippedPackets = recordsWithin(*batch.slab, bytesToSkip_);
@@ -215,7 +215,7 @@ void Download::skipFront(PacketBatch& batch) {
          isSkipped ? batch.excluded : 0});
 }
 
-/// Adds a batch to the open group. Small ones are copied together, large ones kept as they are.
+/// Adds a batch to the open group. Small ones are copied together, large ones kept unchanged.
 void Download::append(PacketBatch batch) {
   const size_t bytes = batch.slab->size;
   if (!group_.empty() && group_.back().room() >= bytes) {
@@ -245,8 +245,8 @@ void Download::closeGroup() {
   for (PacketBatch& batch : group) ready_.push_back(BodyPart::of(std::move(batch)));
 }
 
-/// Whether the open group must go out though it is not full: the consumer has waited long enough,
-/// or the scan cannot go on before the consumer gets and releases it.
+/// Whether the open group must be sent although it is not full: the consumer has waited long
+/// enough, or the scan cannot continue before the consumer gets and releases it.
 bool Download::shouldFlush() const {
   if (stage_ && !stage_->isIdle()) return false;
   const bool isStalled = scan_->isStalled();
@@ -269,7 +269,7 @@ void Download::answerPending() {
   done(std::move(*answer));
 }
 
-/// What next() can say now. Called with the lock.
+/// The current answer for next(), if any. Called with the lock held.
 std::optional<Download::Answer> Download::findAnswer() {
   if (isClosed_) return Error{Code::kCancelled, "the download was closed"};
   if (!ready_.empty()) {
@@ -287,7 +287,7 @@ std::optional<Download::Answer> Download::findAnswer() {
   return SlabPtr{};
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 SlabPtr Download::handOut(BodyPart part) {
   totals_.outputBytes += part.slab->size;
   count(part);
@@ -295,7 +295,7 @@ SlabPtr Download::handOut(BodyPart part) {
   return part.slab;
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 void Download::count(const BodyPart& part) {
   totals_.bytes += part.bytes;
   totals_.excludedPackets += part.excluded;

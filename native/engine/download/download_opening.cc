@@ -14,7 +14,7 @@ uint32_t rawSlabs(const Compression& compression, unsigned threads) {
   return kScanSlabs + groupsAtOnce(compression, threads) * slabsPerGroup(compression);
 }
 
-/// Adds a segment's header to what is known of the others.
+/// Merges a segment's header into that of the others.
 Status mergeHeader(std::optional<PcapFileHeader>& header, const SegmentEntry& other) {
   const uint32_t snaplen = other.snaplen == 0 ? kMaxCapturedLength : other.snaplen;
   if (!header) {
@@ -28,13 +28,13 @@ Status mergeHeader(std::optional<PcapFileHeader>& header, const SegmentEntry& ot
                                            std::to_string(mine) + " and " + std::to_string(theirs) +
                                            ", but a PCAP file can have only one"};
   }
-  // Where the length of the frame check sequence differs, the file cannot state it.
+  // If the length of the frame check sequence differs, the file cannot state it.
   if (header->linkTypeWord != other.linkTypeWord) header->linkTypeWord = mine;
   header->snaplen = std::max(header->snaplen, snaplen);
   return ok();
 }
 
-/// The file header of all segments.
+/// The file header for all segments.
 Result<PcapFileHeader> headerOf(const DownloadOptions& options) {
   std::optional<PcapFileHeader> header;
   for (const StreamSegments& stream : options.streams) {
@@ -64,7 +64,7 @@ PacketTransform transformOf(const DownloadOptions& options) {
   return transform;
 }
 
-/// Nothing where the filter sees other bytes than the stored ones, or every packet must be read.
+/// Null if the filter sees other bytes than the stored ones, or every packet must be read.
 std::optional<AddressCondition> conditionOf(const DownloadOptions& options) {
   if (!options.filter || options.filterDecap || options.readsAllBlocks || hasVendorTime(options)) {
     return std::nullopt;
@@ -83,9 +83,9 @@ WindowOptions windowsOf(const DownloadOptions& options) {
   return windows;
 }
 
-/// What lies before `afterBytes` and `limits` is passed over unread, where the indexes can say what
-/// that is. Where a filter, `sliceBytes` or a vendor's time decides it, or `tsMaxNs` needs the
-/// first packet, all is scanned and thrown away.
+/// What lies before `afterBytes` and `limits` is skipped unread, if the indexes determine what that
+/// is. If it depends on a filter, `sliceBytes` or a vendor's time, or `tsMaxNs` needs the first
+/// packet, everything is scanned and dropped.
 std::optional<SkipLimits> skipLimitsOf(const DownloadOptions& options, const ScanContext& context) {
   if (!context.transform.keepsSizes() || options.tsMaxNs) return std::nullopt;
   const uint64_t endBytes =
@@ -131,7 +131,7 @@ Status DownloadOpening::begin() {
   return ok();
 }
 
-/// One step. True when it is known where the scan begins.
+/// One step. True once it is known where the scan begins.
 Result<bool> DownloadOpening::plan() {
   Result<WindowPlanner::Step> step = planned_.rest->step();
   if (!step) return step.error();
@@ -160,7 +160,7 @@ Result<std::shared_ptr<Download>> DownloadOpening::finish() {
   scanOptions.slicesAtOnce = std::min(workers_.tasksAtOnce() + 2, 6u);
   scanOptions.maxSpanNs = options_.tsMaxNs;
   if (context_->vendorTimes) {
-    // The stage takes the packets of one slice after the other, and measures in their new times.
+    // The stage takes the packets of the slices in order, and measures by their new times.
     scanOptions.slicesAtOnce = 1;
     scanOptions.maxSpanNs.reset();
   }

@@ -10,12 +10,12 @@
 namespace capfleet {
 
 /// The work before the first byte, in steps: plans the first window of time, and with `afterBytes`
-/// as many as are passed over. What was removed from the store since the caller looked is mostly
-/// found here, while it can still look again. Not thread-safe, but step() may be called by another
-/// thread each time.
+/// as many as are skipped. Removal of segments since the caller looked them up is mostly detected
+/// here, while the caller can still look again. Not thread-safe, but each step() may be called by a
+/// different thread.
 class DownloadOpening {
  public:
-  /// `workers` must outlive all that it is given to do.
+  /// `workers` must outlive all tasks passed to it.
   DownloadOpening(DownloadOptions options, WorkerPool& workers, std::shared_ptr<BufferPool> slabs);
   ~DownloadOpening();
 
@@ -37,10 +37,11 @@ class DownloadOpening {
   PlannedSlices planned_;
   std::optional<SliceSkip> skip_;
   uint64_t corruptBlocks_ = 0;
-  uint64_t heldBytes_ = uint64_t{1} << 20;  ///< of the download: indexes and plans, then entries
+  uint64_t heldBytes_ = uint64_t{1}
+                        << 20;  ///< memory of the download: indexes and plans, then entries
 };
 
-/// Does all steps of an opening.
+/// Runs all steps of an opening.
 Result<std::shared_ptr<Download>> openDownload(DownloadOptions options, WorkerPool& workers,
                                                std::shared_ptr<BufferPool> slabs);
 

@@ -13,8 +13,9 @@ constexpr size_t kOutputBytes = kSlabBytes + kSlabHeadroomBytes;
 
 Error outOfMemory() { return {Code::kStoreUnavailable, "not enough memory to compress"}; }
 
-/// Always at ISA-L's level 2, which reaches the size of `gzip -1`. Its level 1 does not for all
-/// traffic and is hardly faster; its level 3 is larger for some, and slower than it is worth.
+/// Always at ISA-L's level 2, whose output is as small as that of `gzip -1`. That of level 1 is
+/// larger for some traffic, and it is hardly faster; level 3 is larger for some, and not worth its
+/// time.
 class IsalCompressor final : public SlabCompressor {
  public:
   Status compress(std::span<const SlabPtr> raw, std::span<const SlabPtr> out,

@@ -1,5 +1,5 @@
-// gzip: the fast level by ISA-L, which compresses several times faster than zlib at the same size,
-// and thorough ones by libdeflate.
+// gzip: the fast level with ISA-L, which is several times faster than zlib at the same size, and
+// thorough ones with libdeflate.
 #pragma once
 
 #include <memory>

@@ -7,19 +7,19 @@
 
 namespace capfleet {
 
-/// A slice between its first step and the taking of its last packets. Either a task for it is
-/// posted or running, or it waits, or it is done.
+/// A slice between its first step and the taking of its last packets. It either has a task that is
+/// posted or running, or it is waiting, or it is done.
 struct OrderedScan::ActiveSlice {
   std::shared_ptr<const SlicePlan> plan;
-  Slice slice;  ///< of the plan; from its first step on without the blocks that are passed over
+  Slice slice;  ///< from the plan; skipped blocks are removed in the first step
   size_t inputs = 0;
-  int64_t endNs = 0;  ///< as for SliceScan, and so is maxSpanNs
+  int64_t endNs = 0;  ///< same as for SliceScan, like maxSpanNs
   std::optional<int64_t> maxSpanNs;
   std::optional<SliceScan> scan;   ///< made by its first step
   PacketBatch batch;               ///< being filled; without a slab between batches
   std::deque<PacketBatch> filled;  ///< not yet taken
   uint64_t passed = 0;             ///< packets of the blocks that are passed over
-  uint64_t excluded = 0;           ///< behind the last batch, once done
+  uint64_t excluded = 0;           ///< excluded after the last batch, once done
   bool isWaiting = false;          ///< for a slab
   bool isDone = false;
   std::optional<Error> error;
@@ -47,10 +47,10 @@ void OrderedScan::start() {
   startSlices();
 }
 
-/// Starts as many slices as may run at once. Called with the lock.
+/// Starts as many slices as may run at once. Called with the lock held.
 void OrderedScan::startSlices() {
   while (!context_->isCancelled && findNextSlice()) {
-    // Until the first packet is known nobody knows how far to scan: one slice at a time.
+    // Before the first packet is known it is unknown how far to scan: one slice at a time.
     if (options_.maxSpanNs && !limitNs_ && !active_.empty()) break;
     const Slice& slice = plans_.front()->slices[nextSlice_];
     if (isBehindLimit(slice)) {
@@ -64,16 +64,17 @@ void OrderedScan::startSlices() {
   if (!context_->isCancelled) planAhead();
 }
 
-/// Makes `nextSlice_` one of the first plan. False when no slice is planned that has not begun.
+/// Makes `nextSlice_` refer to the first plan. False if no slice is planned that has not begun.
 bool OrderedScan::findNextSlice() {
-  // In a vendor's time slices come one by one, and the last one may have seen the end.
+  // In a vendor's time slices run one by one, and the last one may have seen the end.
   if (active_.empty() && context_->vendorTimes && context_->vendorTimes->hasEnded()) endPlanning();
   while (!plans_.empty() && nextSlice_ == plans_.front()->slices.size()) {
     plans_.pop_front();
     nextSlice_ = 0;
   }
   if (plans_.empty() && planError_) {
-    // As of a slice that fails at once, it is known when all before it is done.
+    // Like that of a slice that fails at once, the failure is reported when all earlier ones are
+    // done.
     auto failed = std::make_unique<ActiveSlice>();
     failed->error = std::exchange(planError_, std::nullopt);
     failed->isDone = true;
@@ -100,7 +101,7 @@ void OrderedScan::start(const Slice& slice) {
   post(*active_.back());
 }
 
-/// Has the next window planned, unless enough slices are. Called with the lock.
+/// Plans the next window, unless enough slices are planned. Called with the lock held.
 void OrderedScan::planAhead() {
   if (!planner_ || isPlanning_) return;
   size_t waiting = 0;
@@ -137,7 +138,7 @@ void OrderedScan::planStep() {
   onChange_();
 }
 
-/// Leaves out all slices that have not begun. Called with the lock.
+/// Drops all slices that have not begun. Called with the lock held.
 void OrderedScan::endPlanning() {
   plans_.clear();
   nextSlice_ = 0;
@@ -146,7 +147,7 @@ void OrderedScan::endPlanning() {
   isPlanning_ = false;  // what a step finds out now is thrown away
 }
 
-/// Whether the slice may run beside the active ones: every open input holds a block.
+/// Whether the slice may run concurrently with the active ones: every open input holds a block.
 bool OrderedScan::hasRoomFor(const Slice& slice) const {
   constexpr size_t kManyInputs = 16;
   size_t inputs = slice.inputs.size();
@@ -157,8 +158,8 @@ bool OrderedScan::hasRoomFor(const Slice& slice) const {
   return active_.size() < most;
 }
 
-/// Whether all blocks of the slice are known to be passed over: then it needs no task. Called with
-/// the lock, so nothing may be read for it.
+/// Whether all blocks of the slice are known to be skipped: then it needs no task. Called with the
+/// lock held, so nothing may be read for it.
 bool OrderedScan::passOver(const Slice& slice) {
   const SlicePlan& plan = *plans_.front();
   if (!context_->passed.passWhole(plan, slice)) return false;
@@ -168,7 +169,7 @@ bool OrderedScan::passOver(const Slice& slice) {
   return true;
 }
 
-/// Whether this slice, and so all later ones, hold nothing before the limit.
+/// Whether this slice, and so all later ones, contain nothing before the limit.
 bool OrderedScan::isBehindLimit(const Slice& slice) const {
   if (!limitNs_) return false;
   for (const SliceInput& input : slice.inputs) {
@@ -184,7 +185,7 @@ void OrderedScan::post(ActiveSlice& slice) {
 
 /// One step of a slice, on a worker thread.
 void OrderedScan::run(ActiveSlice& slice) {
-  // Once it waits, another thread may go on with the slice: nothing of it may be touched then.
+  // Once it waits, another thread may continue the slice: it must not be accessed then.
   if (claimSlab(slice)) {
     ScanCounts counts;
     const Result<ScanStep> step = advance(slice, counts);
@@ -195,7 +196,7 @@ void OrderedScan::run(ActiveSlice& slice) {
   onChange_();
 }
 
-/// Begins the slice, if that is to be done, and goes on with it.
+/// Starts the slice if necessary, and continues it.
 Result<ScanStep> OrderedScan::advance(ActiveSlice& slice, ScanCounts& counts) {
   if (!slice.scan) {
     PassedBlocks::Rest rest = context_->passed.leaveOut(*slice.plan, slice.slice);
@@ -208,7 +209,7 @@ Result<ScanStep> OrderedScan::advance(ActiveSlice& slice, ScanCounts& counts) {
   return slice.scan->fill(slice.batch, counts);
 }
 
-/// Gives the slice a slab if it has none. False when it has to wait for one or is cancelled.
+/// Gives the slice a slab if it has none. False if it must wait for one or is cancelled.
 bool OrderedScan::claimSlab(ActiveSlice& slice) {
   const std::lock_guard lock(mutex_);
   if (slice.batch.slab) return true;
@@ -225,7 +226,7 @@ bool OrderedScan::mayTakeSlab(const ActiveSlice& slice) const {
   return slabsInUse_ + (isHead ? 0 : kReservedSlabs) < options_.slabs;
 }
 
-/// Decides what follows a step. Called with the lock.
+/// Decides what follows a step. Called with the lock held.
 void OrderedScan::settle(ActiveSlice& slice, const Result<ScanStep>& step) {
   if (context_->isCancelled) {
     finish(slice);
@@ -239,7 +240,7 @@ void OrderedScan::settle(ActiveSlice& slice, const Result<ScanStep>& step) {
     return;
   }
   const bool isHead = active_.front().get() == &slice;
-  // The head's packets could go out now, should somebody wait for them.
+  // The head's packets could be returned now, if someone is waiting for them.
   if (*step != ScanStep::kPause || isHead) deliver(slice);
   if (*step == ScanStep::kDone) {
     finish(slice);
@@ -255,7 +256,7 @@ void OrderedScan::noteFirstPacket(const ActiveSlice& slice) {
   startSlices();
 }
 
-/// Makes the packets of the open batch takeable, if there are any.
+/// Makes the packets of the open batch available, if there are any.
 void OrderedScan::deliver(ActiveSlice& slice) {
   if (slice.batch.packets == 0) return;
   slice.filled.push_back(std::move(slice.batch));
@@ -264,7 +265,7 @@ void OrderedScan::deliver(ActiveSlice& slice) {
 
 void OrderedScan::finish(ActiveSlice& slice) {
   if (slice.batch.slab) dropSlab(std::move(slice.batch.slab));
-  // Where passed blocks lie among the packets is not looked at: they count behind the last one.
+  // Where skipped blocks lie among the packets is ignored: they count after the last one.
   slice.excluded += slice.batch.excluded + slice.passed;
   slice.batch = {};
   slice.isDone = true;
@@ -304,14 +305,14 @@ void OrderedScan::give(SlabPtr slab) {
   dropSlab(std::move(slab));
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 void OrderedScan::dropSlab(SlabPtr slab) {
   pool_->give(std::move(slab));
   slabsInUse_--;
   wake();
 }
 
-/// Lets waiting slices try again, the earliest first. Called with the lock.
+/// Lets waiting slices try again, the earliest first. Called with the lock held.
 void OrderedScan::wake() {
   for (const auto& slice : active_) {
     if (!slice->isWaiting) continue;

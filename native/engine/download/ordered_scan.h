@@ -1,4 +1,4 @@
-// Runs the slices of a download on worker threads and hands out their packets in the slices' order.
+// Runs the slices of a download on worker threads and returns their packets in the slices' order.
 #pragma once
 
 #include <deque>
@@ -20,43 +20,43 @@ struct OrderedScanOptions {
   std::optional<int64_t> maxSpanNs;  ///< end this long after the first packet that passes
 };
 
-/// What a scan reads, in the order of time.
+/// What a scan reads, in time order.
 struct PlannedSlices {
   std::shared_ptr<const SlicePlan> first;  ///< may be null
-  size_t firstSlice = 0;                   ///< of it; those before it are passed over
-  /// Has the plans that follow; null: none does.
+  size_t firstSlice = 0;                   ///< first slice of it; those before it are skipped
+  /// Produces the plans that follow; null: there are none.
   std::unique_ptr<WindowPlanner> rest;
 };
 
-/// Slabs that only the first unfinished slice may take. Without them the later slices could hold
-/// all slabs, and the one whose packets come next could never go on: two that the consumer may hold
-/// while it waits for the next one, and that one.
+/// Slabs reserved for the first unfinished slice. Otherwise later slices could hold all slabs, and
+/// the one whose packets are next could never continue: two that the consumer may hold while it
+/// waits for the next one, and that one.
 inline constexpr uint32_t kReservedSlabs = 3;
 
 /// Thread-safe. Owned by shared_ptr, because running tasks hold it. At most `slabs` slabs are in
-/// use; a slice that finds none free gives up its thread and goes on when give() is called.
+/// use; a slice that finds none free gives up its thread and continues when give() is called.
 class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
  public:
-  /// `onChange` is called without a lock, on a worker thread, after every step of a slice.
+  /// `onChange` is called without the lock, on a worker thread, after every step of a slice.
   OrderedScan(std::unique_ptr<ScanContext> context, PlannedSlices planned,
               OrderedScanOptions options, WorkerPool::Queue queue,
               std::shared_ptr<BufferPool> slabs, std::function<void()> onChange);
   ~OrderedScan();
   void start();
 
-  /// The next packets in order, or nullopt when none are ready now. The slab goes back by give().
+  /// The next packets in order, or nullopt if none are ready now. Return the slab with give().
   std::optional<PacketBatch> take();
-  /// How many packets were read and left out, behind the last one taken, by slices that are done.
-  /// Each is told once: here, or as `excluded` of the batch taken next.
+  /// Number of packets that were read and left out after the last one taken, by slices that are
+  /// done. Each is reported once: here, or as `excluded` of the batch taken next.
   uint64_t takeExcluded();
   void give(SlabPtr slab);
-  /// All packets have been taken, or the scan has failed.
+  /// Whether all packets have been taken, or the scan has failed.
   bool isFinished() const;
   /// Why the scan failed; known once everything before the failure has been taken.
   std::optional<Error> error() const;
-  /// The slice that comes next waits for a slab.
+  /// Whether the next slice is waiting for a slab.
   bool isStalled() const;
-  /// Stops the scan soon. Slabs that it holds go back to the pool by themselves.
+  /// Stops the scan soon. Slabs that it holds return to the pool automatically.
   void cancel();
   ScanCounts counts() const;
 
@@ -92,10 +92,10 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
 
   mutable std::mutex mutex_;
   std::deque<std::unique_ptr<ActiveSlice>> active_;  ///< in order; the first is the head
-  /// Plans of which slices are not begun, in order; `nextSlice_` is the first of them.
+  /// Plans with slices that have not begun, in order; `nextSlice_` is the first of them.
   std::deque<std::shared_ptr<const SlicePlan>> plans_;
   size_t nextSlice_;
-  /// Belongs to the task that plans while one does. Null once all is planned.
+  /// Belongs to the planning task while one is running. Null once everything is planned.
   std::unique_ptr<WindowPlanner> planner_;
   bool isPlanning_ = false;
   std::optional<Error> planError_;  ///< comes after the slices of `plans_`
@@ -103,7 +103,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   uint32_t slabsInUse_ = 0;
   std::optional<int64_t> limitNs_;  ///< known once maxSpanNs has a first packet
   std::optional<Error> error_;
-  uint64_t excluded_ = 0;  ///< by slices that are done, behind the last batch taken
+  uint64_t excluded_ = 0;  ///< excluded by finished slices after the last batch taken
   ScanCounts counts_;
 };
 

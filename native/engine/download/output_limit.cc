@@ -12,7 +12,7 @@ bool OutputLimit::cut(PacketBatch& batch) {
   uint64_t packets = 0;
   size_t end = 0;
   for (;;) {
-    // The batch as a whole did not fit, so a record that does not is found before its end.
+    // The batch as a whole did not fit, so a record that does not fit is found before its end.
     const uint8_t* const record = slab.bytes.get() + end;
     const size_t bytes = size_t{kRecordHeaderBytes} + loadLe32(record + 8);
     if (!fits(packets + 1, end + bytes)) {

@@ -1,4 +1,4 @@
-// Where a download ends although more packets would follow: MaxBytes and MaxPackets.
+// Ends a download although more packets would follow: MaxBytes and MaxPackets.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace capfleet {
 
-/// Sees all batches of a download in order. Not thread-safe.
+/// Processes all batches of a download in order. Not thread-safe.
 class OutputLimit {
  public:
   struct Limits {
-    std::optional<uint64_t> bytes;  ///< of the PCAP before compression, its file header included
+    std::optional<uint64_t> bytes;  ///< PCAP bytes before compression, including the file header
     std::optional<uint64_t> packets;
   };
 
@@ -20,12 +20,12 @@ class OutputLimit {
   OutputLimit(Limits limits, bool toMicroseconds)
       : limits_(limits), toMicroseconds_(toMicroseconds) {}
 
-  /// Takes the records off the batch that pass a limit. True when there were any: then nothing may
-  /// follow. At the limit itself it is still open whether the download is whole.
+  /// Removes the records of the batch that exceed a limit. True if there were any: nothing may
+  /// follow then. At the limit itself it is still open whether the download is complete.
   bool cut(PacketBatch& batch);
-  /// Counts packets that were passed over. REQUIRES: they pass no limit, no batch was seen.
+  /// Counts packets that were skipped. REQUIRES: they exceed no limit, no batch was processed.
   void skip(uint64_t packets, uint64_t bytes);
-  /// The timestamp that the first record taken off bears; after cut() has returned true.
+  /// Timestamp of the first record that was removed; only after cut() has returned true.
   std::optional<int64_t> nextNs() const { return nextNs_; }
 
  private:

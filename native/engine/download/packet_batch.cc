@@ -6,8 +6,8 @@
 namespace capfleet {
 namespace {
 
-/// A regular expression is looked for in neighbouring packets at once, which is much faster where
-/// few match. Those that may match are searched a second time: where there are many, and in short
+/// A regular expression is searched for in neighbouring packets at once, which is much faster if
+/// few match. Those that may match are searched a second time, so with many matches, and in short
 /// runs, one by one is faster.
 constexpr uint32_t kLooksThroughRun = 16;
 
@@ -28,8 +28,8 @@ uint32_t appendRun(const LoadedBlock& block, uint32_t first, uint32_t last, Pack
   return end;
 }
 
-/// Copies records one by one, each cut and with the fraction of the second that the transform asks
-/// for, as many as fit. Returns the first that did not.
+/// Copies records one by one, each sliced and with its fraction converted as the transform
+/// specifies, as many as fit. Returns the first that did not.
 uint32_t appendChanged(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketBatch& batch) {
   Slab& slab = *batch.slab;
@@ -52,7 +52,7 @@ uint32_t appendChanged(const LoadedBlock& block, uint32_t first, uint32_t last,
   return record;
 }
 
-/// Appends neighbouring records that have passed, as many as fit. Returns the first that did not.
+/// Appends neighbouring records that have matched, as many as fit. Returns the first that did not.
 uint32_t appendPassed(const LoadedBlock& block, uint32_t first, uint32_t last,
                       const PacketTransform& transform, PacketBatch& batch) {
   if (transform.changesRecords()) return appendChanged(block, first, last, transform, batch);

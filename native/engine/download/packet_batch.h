@@ -1,4 +1,4 @@
-// Packets on their way out: selected, cut and rewritten from blocks into a slab of whole PCAP
+// Packets to be returned: selected, sliced and rewritten from blocks into a slab of whole PCAP
 // records.
 #pragma once
 
@@ -17,7 +17,7 @@ struct PacketBatch {
   uint64_t packets = 0;
   int64_t firstNs = 0;  ///< timestamps of the first and last packet, when there are any
   int64_t lastNs = 0;
-  /// Packets that were read since the batch before and are left out: not of the range, or by a
+  /// Packets that were read since the previous batch and left out: outside the range, or by a
   /// filter.
   uint64_t excluded = 0;
 
@@ -26,9 +26,9 @@ struct PacketBatch {
   void count(uint64_t newPackets, int64_t newFirstNs, int64_t newLastNs);
 };
 
-/// Appends those of the records [first, last) of a block that pass the filter, which is the
-/// transform's, to the batch, changed as the transform says but for their time; the others count as
-/// excluded. Returns the first record that found no room, or `last`.
+/// Appends those of the records [first, last) of a block that match the transform's filter to the
+/// batch, changed as the transform specifies except for their time; the others count as excluded.
+/// Returns the first record that did not fit, or `last`.
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
 

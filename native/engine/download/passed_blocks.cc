@@ -7,7 +7,8 @@
 namespace capfleet {
 namespace {
 
-/// The sieves of a segment are read only where so many times as many bytes are to be read without.
+/// The sieves of a segment are only read if without them this many times as many bytes would be
+/// read.
 constexpr uint64_t kWorthwhile = 8;
 
 }  // namespace
@@ -54,7 +55,7 @@ PassedBlocks::Rest PassedBlocks::leaveOut(const SlicePlan& plan, const Slice& sl
   return rest;
 }
 
-/// Finds out which blocks of the segment are passed over, unless that is known.
+/// Determines which blocks of the segment are skipped, unless that is known.
 void PassedBlocks::readSegment(IndexedSegment& segment) const {
   PassedOfSegment& passed = segment.passed;
   if (passed.isKnown) return;
@@ -82,7 +83,7 @@ uint64_t PassedBlocks::bytesInRange(const IndexedSegment& segment) const {
   return bytes;
 }
 
-/// The checksum proves that the sieve was that of the block in the plan.
+/// The checksum proves that the sieve belongs to the block in the plan.
 bool PassedBlocks::isPassed(const IndexedSegment& segment, const PlannedBlock& block) const {
   const std::vector<uint64_t>& checksums = segment.passed.checksums;
   const BlockEntry& entry = block.entry;

@@ -1,5 +1,5 @@
-// Which blocks a download passes over unread: their sieves say that the filter accepts no
-// packet of them.
+// The blocks that a download skips unread, because their sieves say that none of their packets
+// match the filter.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,22 @@
 
 namespace capfleet {
 
-/// Thread-safe. The sieves of a segment are read when its first slice is, so that the size of a
-/// store does not delay the first byte.
+/// Thread-safe. The sieves of a segment are read with its first slice, so that the size of a store
+/// does not delay the first byte.
 class PassedBlocks {
  public:
-  /// None is passed over without a condition, or with one that is not useful. Blocks that are not
-  /// wholly in [beginNs, endNs) are always read.
+  /// Nothing is skipped without a condition, or with one that is not useful. Blocks that are not
+  /// completely in [beginNs, endNs) are always read.
   PassedBlocks(std::optional<AddressCondition> condition, int64_t beginNs, int64_t endNs);
 
-  /// Whether all blocks of the slice are known to be passed over. Does not read from the disk.
+  /// Whether all blocks of the slice are known to be skipped. Does not read from disk.
   bool passWhole(const SlicePlan& plan, const Slice& slice) const;
 
   struct Rest {
     Slice slice;        ///< without the blocks that are passed over
-    ScanCounts passed;  ///< what they hold: it counts as looked at, as if it had been read
+    ScanCounts passed;  ///< their content, which counts as if it had been read
   };
-  /// What is left to read of the slice. Packets that two slices share count with the first.
+  /// The rest of the slice that must be read. Packets shared by two slices count with the first.
   Rest leaveOut(const SlicePlan& plan, const Slice& slice);
 
  private:

@@ -23,11 +23,11 @@ bool ReorderWindow::hasRoomFor(int64_t nicNs, size_t recordBytes) const {
   size_t offset = 0;
   if (!findPlace(recordBytes, offset)) return false;
   if (empty()) return true;
-  // A clock that steps back makes the same distance: then nothing is gained by waiting either.
+  // A clock that steps back makes the same distance: then waiting gains nothing either.
   return end_ - oldest_ < limits_.packets && std::abs(nicNs - held(oldest_).nicNs) <= limits_.nicNs;
 }
 
-/// Where a record fits in one piece: behind the newest, or else at the front of the ring.
+/// Where a record fits in one piece: after the newest, or else at the front of the ring.
 bool ReorderWindow::findPlace(size_t recordBytes, size_t& offset) const {
   offset = 0;
   if (oldest_ == end_) return recordBytes <= limits_.bytes;

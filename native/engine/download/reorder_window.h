@@ -1,5 +1,5 @@
 // Sorts records by their rewritten time within a bounded window, so that a download in a vendor's
-// time is ordered although its packets come in the order of the NIC.
+// time is ordered although its packets arrive in NIC time order.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace capfleet {
 /// Holds whole output records; allocates once. Not thread-safe.
 ///
 /// Use: before each add(), take records out while hasRoomFor() is false; at the end, take out all
-/// that is left. Records come out by time, those of the same time in the order of add().
+/// that are left. Records are returned by time; for equal times in the order of add().
 class ReorderWindow {
  public:
   struct Limits {
@@ -30,32 +30,32 @@ class ReorderWindow {
   /// REQUIRES: limits.packets > 0.
   explicit ReorderWindow(const Limits& limits);
 
-  /// Whether a record may be added without passing a limit. Always true for an empty window and
+  /// Whether a record may be added without exceeding a limit. Always true for an empty window and
   /// records of up to limits.bytes.
   bool hasRoomFor(int64_t nicNs, size_t recordBytes) const;
-  /// Returns the place of the record's bytes, which are to be written before the next call.
-  /// REQUIRES: hasRoomFor() says so, recordBytes <= limits.bytes.
+  /// Returns the place for the record's bytes, which must be written before the next call.
+  /// REQUIRES: hasRoomFor() is true, recordBytes <= limits.bytes.
   uint8_t* add(int64_t timeNs, int64_t nicNs, size_t recordBytes);
 
   bool empty() const { return oldest_ == end_; }
-  /// The record that comes out next. REQUIRES: !empty().
+  /// The next record. REQUIRES: !empty().
   Record next() const;
-  /// Takes next() out; its bytes stay valid until the next add(). REQUIRES: !empty().
+  /// Removes next(); its bytes stay valid until the next add(). REQUIRES: !empty().
   void pop();
 
-  /// Records that came out after one with a later time: the window was too small for them.
+  /// Records that were returned after one with a later time: the window was too small for them.
   uint64_t latePackets() const { return latePackets_; }
 
  private:
   struct Held {
     int64_t nicNs;
-    size_t offset;  ///< in bytes_
+    size_t offset;  ///< offset in bytes_
     size_t length;
     bool isInside;
   };
   struct Entry {
     int64_t timeNs;
-    uint64_t number;  ///< of add(): records with the same time keep their order
+    uint64_t number;  ///< call number of add(): records with equal times keep their order
   };
   static bool isAfter(const Entry& a, const Entry& b);
 
@@ -67,15 +67,15 @@ class ReorderWindow {
   bool isNextInRun() const;
 
   Limits limits_;
-  const uint64_t ringMask_;           ///< of held_ and run_, whose sizes are a power of two
+  const uint64_t ringMask_;           ///< mask for held_ and run_, whose sizes are a power of two
   std::unique_ptr<uint8_t[]> bytes_;  ///< a ring; each record is in one piece
   std::unique_ptr<Held[]> held_;      ///< a ring of records oldest_ to end_
-  /// Most records come in order: a ring of entries, each not before the one in front of it.
+  /// Most records arrive in order: a ring of entries, each not before its predecessor.
   std::unique_ptr<Entry[]> run_;
   uint64_t runBegin_ = 0;
   uint64_t runEnd_ = 0;
   std::vector<Entry> heap_;  ///< the others
-  uint64_t oldest_ = 0;      ///< number of the oldest record inside; end_ when there is none
+  uint64_t oldest_ = 0;      ///< number of the oldest record inside; end_ if empty
   uint64_t end_ = 0;         ///< number of the next record
   int64_t latestNs_;         ///< the latest time that came out so far
   uint64_t latePackets_ = 0;

@@ -1,4 +1,4 @@
-// What a scan did, apart from the packets it delivered.
+// What a scan did, apart from the packets it returned.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@ namespace capfleet {
 
 struct ScanCounts {
   uint64_t packets = 0;       ///< looked at: in the range, before any filter
-  uint64_t bytes = 0;         ///< of those, as PCAP records
-  uint64_t passedBlocks = 0;  ///< not read, because their sieves said that no packet is accepted
+  uint64_t bytes = 0;         ///< size of these packets as PCAP records
+  uint64_t passedBlocks = 0;  ///< not read, because their sieves rule out every packet
   uint64_t corruptBlocks = 0;
   uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time
   uint64_t latePackets = 0;          ///< delivered after one with a later time
 
-  /// A block that was passed over: its packets were looked at by its sieve.
+  /// A skipped block: its packets were excluded by its sieve.
   void addPassed(uint32_t blockPackets, uint32_t blockBytes) {
     packets += blockPackets;
     bytes += blockBytes;

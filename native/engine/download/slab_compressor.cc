@@ -20,14 +20,14 @@ bool isSlow(const Compression& compression) {
   return compression.level >= (compression.codec == Codec::kGzip ? kSlowGzipLevel : kSlowZstdLevel);
 }
 
-/// Larger frames of zstd are smaller and made faster, since a frame begins without a window. But
-/// the tables of its slow levels grow with them, to 140 MiB for each thread.
+/// Larger zstd frames are smaller and faster overall, because a frame starts with an empty window.
+/// But the tables of its slow levels grow with them, to 140 MiB per thread.
 uint32_t slabsPerGroup(const Compression& compression) {
   if (compression.codec != Codec::kZstd) return 1;
   return isSlow(compression) ? 4 : 8;
 }
 
-/// The bounds are for the memory. Four threads of zstd already give more than 10 Gbit/s take.
+/// The limits are for memory. Four zstd threads already produce more than 10 Gbit/s can carry.
 uint32_t groupsAtOnce(const Compression& compression, unsigned threads) {
   return std::clamp(threads, 2u, compression.codec == Codec::kZstd ? 4u : 16u);
 }
@@ -38,8 +38,8 @@ GroupLimits usualGroups(const Compression& compression, unsigned threads) {
 
 uint32_t compressedSlabs(Codec codec, size_t rawSlabs) {
   if (codec == Codec::kNone) return 0;
-  // gzip: incompressible bytes grow by less than the headroom of the one slab. zstd: they grow by
-  // less than a slab.
+  // gzip: incompressible bytes grow by less than the headroom of the one slab. zstd: by less than a
+  // slab.
   return static_cast<uint32_t>(codec == Codec::kGzip ? rawSlabs : rawSlabs + 1);
 }
 

@@ -1,5 +1,5 @@
-// Compresses groups of slabs, each group into one gzip member or zstd frame that stands alone, so
-// that groups can be compressed at the same time and the results put one after the other.
+// Compresses groups of slabs, each into one independent gzip member or zstd frame, so that groups
+// can be compressed concurrently and the results concatenated.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,15 @@
 
 namespace capfleet {
 
-/// Not thread-safe: one thread at a time. Keep it for the next group, its tables are large.
+/// Not thread-safe: one thread at a time. Reuse it for the next group, because its tables are
+/// large.
 class SlabCompressor {
  public:
   virtual ~SlabCompressor() = default;
 
   /// Compresses the bytes of `raw` into `out`, filling slab after slab; unused slabs keep size 0.
-  /// REQUIRES: out.size() == compressedSlabs(...) for these bytes, all empty.
-  /// Fails with kStoreUnavailable when memory is short, with kCancelled once `isCancelled`.
+  /// REQUIRES: out.size() == compressedSlabs(...) for these bytes, all empty. Fails with
+  /// kStoreUnavailable if memory is short, with kCancelled once `isCancelled`.
   virtual Status compress(std::span<const SlabPtr> raw, std::span<const SlabPtr> out,
                           const std::atomic<bool>& isCancelled) = 0;
 };
@@ -34,21 +35,21 @@ bool isSlow(const Compression& compression);
 /// How many slabs make one group.
 uint32_t slabsPerGroup(const Compression& compression);
 
-/// How many groups of one stream are compressed at the same time by so many threads.
+/// How many groups of one stream are compressed concurrently by this many threads.
 uint32_t groupsAtOnce(const Compression& compression, unsigned threads);
 
-/// How a stream is cut into groups.
+/// How a stream is divided into groups.
 struct GroupLimits {
-  uint32_t slabs;   ///< A group has so many slabs at most.
-  uint32_t atOnce;  ///< So many groups are compressed at the same time.
+  uint32_t slabs;   ///< maximum slabs in a group
+  uint32_t atOnce;  ///< number of groups compressed concurrently
 };
 
-/// Gives the limits by which one stream is compressed as small and as fast as can be.
+/// The limits with which one stream is compressed as small and fast as possible.
 GroupLimits usualGroups(const Compression& compression, unsigned threads);
-/// These limits take as little memory as can be: they are for many streams at a time.
+/// These limits use as little memory as possible: for many concurrent streams.
 inline constexpr GroupLimits kSmallGroups = {.slabs = 1, .atOnce = 1};
 
-/// Slabs that the compressed form of a group of so many slabs may need.
+/// Number of slabs that the compressed form of a group of `rawSlabs` slabs may need.
 uint32_t compressedSlabs(Codec codec, size_t rawSlabs);
 
 }  // namespace capfleet

@@ -7,7 +7,7 @@ namespace capfleet {
 namespace {
 
 /// Blocks at a time cut are read by both slices, one per run. Slices that grow with the number of
-/// runs keep that share small, up to this many times the wanted size.
+/// runs keep that share small, up to this many times the target size.
 constexpr uint64_t kMostGrowth = 256;
 
 int64_t firstNsOf(const Run& run) { return run.blocks.front().entry.minNs; }
@@ -33,7 +33,7 @@ void addRuns(const IndexedStream& stream, PlanRange range, SlicePlan& plan) {
   }
 }
 
-/// Runs that overlap in time, directly or through others. Whole clusters follow each other.
+/// Runs that overlap in time, directly or through others. Clusters do not overlap.
 using Cluster = std::vector<uint32_t>;
 
 std::vector<Cluster> findClusters(const SlicePlan& plan) {
@@ -71,7 +71,7 @@ void addBlockSlices(uint32_t run, PlanRange range, uint64_t sliceBytes, SlicePla
   }
 }
 
-/// How many runs lie side by side, on average over the cluster's time, rounded up.
+/// How many runs overlap, on average over the cluster's time, rounded up.
 uint64_t overlapOf(const Cluster& cluster, const SlicePlan& plan) {
   double sumNs = 0;
   int64_t firstNs = std::numeric_limits<int64_t>::max();
@@ -84,7 +84,7 @@ uint64_t overlapOf(const Cluster& cluster, const SlicePlan& plan) {
   return static_cast<uint64_t>(sumNs / static_cast<double>(lastNs - firstNs + 1)) + 1;
 }
 
-/// Instants at which to cut, so that a slice holds about the wanted bytes. First and last are the
+/// Instants at which to cut, so that a slice has about the target size. First and last are the
 /// range's ends.
 std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, PlanRange range,
                               uint64_t sliceBytes) {
@@ -110,14 +110,14 @@ std::vector<int64_t> findCuts(const Cluster& cluster, const SlicePlan& plan, Pla
   return cuts;
 }
 
-/// A run while the slices of its cluster are cut, from the earliest on.
+/// A run while the slices of its cluster are being cut, from the earliest on.
 struct OpenRun {
   uint32_t run;
   uint32_t firstBlock = 0;
   uint32_t endBlock = 0;
 };
 
-/// Moves the open run on to [beginNs, endNs) and says what the slice reads of it.
+/// Advances the open run to [beginNs, endNs) and returns what the slice reads of it.
 SliceInput inputFor(OpenRun& open, const Run& run, int64_t beginNs, int64_t endNs) {
   const auto& blocks = run.blocks;
   const uint32_t endBefore = open.endBlock;

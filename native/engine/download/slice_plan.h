@@ -1,5 +1,5 @@
-// What a download will read of a stretch of time, decided from the indexes alone: which blocks, in
-// which order, cut into slices that threads can scan at the same time.
+// What a download will read for a stretch of time, determined from the indexes alone: which blocks,
+// in which order, divided into slices that threads can scan concurrently.
 #pragma once
 
 #include <atomic>
@@ -20,10 +20,10 @@ namespace capfleet {
 struct PlannedBlock {
   BlockEntry entry;
   uint32_t segment;  ///< index into SlicePlan::segments
-  uint32_t number;   ///< in the segment's index
+  uint32_t number;   ///< number in the segment's index
 };
 
-/// Consecutive blocks of one stream, each starting no earlier than the one before ends. A stream
+/// Consecutive blocks of one stream, each starting no earlier than the previous one ends. A stream
 /// whose clock never stepped back is one run.
 struct Run {
   std::vector<PlannedBlock> blocks;
@@ -38,21 +38,21 @@ struct SliceInput {
 };
 
 /// All packets of the inputs with beginNs <= timestamp < endNs. Slices do not overlap in what they
-/// deliver, and their results one after the other are the download.
+/// return, and their concatenated results are the download.
 struct Slice {
   int64_t beginNs;
   int64_t endNs;
   std::vector<SliceInput> inputs;  ///< by ascending run
-  /// The last slice of a download in a vendor's time, without inputs: delivers what still waits to
-  /// be sorted.
+  /// The last slice of a download in a vendor's time, without inputs: returns what is still waiting
+  /// to be sorted.
   bool isFinal = false;
 };
 
-/// Which blocks of a segment a download passes over, once its sieves have been read.
+/// The blocks of a segment that a download skips, once its sieves have been read.
 struct PassedOfSegment {
   std::atomic<bool> isKnown = false;
   std::mutex mutex;
-  /// By number: the checksum of a block that can be passed over, or 0.
+  /// By number: the checksum of a block that can be skipped, or 0.
   std::vector<uint64_t> checksums;
 };
 
@@ -61,7 +61,7 @@ struct IndexedSegment {
   const std::string path;  ///< without ending
   const PacketOrigin origin;
   const SegmentIndex index;
-  /// What is known of its blocks, and what a scan finds; never null.
+  /// What is known about its blocks, extended by a scan; never null.
   const std::shared_ptr<SegmentChecks> checks;
   SharedSegmentFile file;
   PassedOfSegment passed;
@@ -81,8 +81,8 @@ using IndexedStream = std::vector<std::shared_ptr<IndexedSegment>>;
 struct PlanRange {
   int64_t beginNs = 0;
   int64_t endNs = 0;
-  /// The download reads what lies before beginNs too, by an earlier plan: blocks that reach over
-  /// beginNs are read by both.
+  /// The download also reads what lies before beginNs, with an earlier plan: blocks that extend
+  /// across beginNs are read by both.
   bool isContinued = false;
 };
 
@@ -93,21 +93,21 @@ struct SlicePlan {
   std::vector<Slice> slices;
   PlanRange range;
 
-  /// Whether an earlier plan reads the first block of the run too. It reads no other one: the
+  /// Whether an earlier plan also reads the first block of the run. It reads no other one: the
   /// second begins no earlier than the first ends, and so not before the range.
   bool isBegunBefore(const Run& run) const {
     return range.isContinued && run.blocks.front().entry.minNs < range.beginNs;
   }
 };
 
-/// Enough for one thread to be worth the hand-over.
+/// Enough work for one thread to be worth the overhead.
 inline constexpr uint64_t kSliceBytes = uint64_t{4} << 20;
 
 /// A plan with one slice, or none.
 SlicePlan planOneSlice(const std::vector<IndexedStream>& streams, PlanRange range);
 
 /// Plans the download of the range of these streams. Slices hold about `sliceBytes` of the store,
-/// more where several runs overlap or many packets share a timestamp.
+/// more if several runs overlap or many packets share a timestamp.
 SlicePlan planSlices(const std::vector<IndexedStream>& streams, PlanRange range,
                      uint64_t sliceBytes = kSliceBytes);
 

@@ -9,14 +9,15 @@
 namespace capfleet {
 namespace {
 
-/// After this much a scan lets others have the thread.
+/// After this much a scan yields the thread.
 constexpr uint64_t kPauseBytes = uint64_t{4} << 20;
-/// With more inputs at a time their files are opened for each block: a process may be allowed 1,024
-/// open files, and each of a device's four downloads scans two slices with many inputs at a time.
+/// With more concurrent inputs their files are opened for each block: a process may be limited to
+/// 1,024 open files, and each of a device's four downloads scans two slices with many inputs at a
+/// time.
 constexpr size_t kMostOpenFiles = 64;
 
-/// The bytes of its block that an input may hold, with their tables. A block is checked as a whole,
-/// so that it is read again for each piece: the fewer inputs there are, the larger these are.
+/// How many bytes of its block, including tables, an input may hold. A block is checked as a whole,
+/// so it is read again for each piece: the fewer inputs there are, the larger these are.
 std::optional<size_t> pieceBytesOf(size_t inputs) {
   constexpr size_t kBytesOfAll = size_t{64} << 20;
   constexpr size_t kLeastBytes = size_t{16} << 10;
@@ -24,7 +25,7 @@ std::optional<size_t> pieceBytesOf(size_t inputs) {
   return std::max(kBytesOfAll / inputs, kLeastBytes);
 }
 
-/// The records from `first` on, as many as take `bytes` bytes with their tables, and at least one.
+/// The records from `first` on that fit into `bytes` bytes with their tables, and at least one.
 std::unique_ptr<LoadedBlock> pieceOf(const LoadedBlock& block, uint32_t first, size_t bytes) {
   constexpr size_t kTableBytes = sizeof(uint32_t) + sizeof(int64_t);
   const uint32_t beginByte = block.offsets[first];
@@ -42,8 +43,8 @@ std::unique_ptr<LoadedBlock> pieceOf(const LoadedBlock& block, uint32_t first, s
   return piece;
 }
 
-/// Takes a block's bytes, which lie in the slab at or behind its end, into the batch. Behind the
-/// end means that a corrupt block was left out before it.
+/// Adds a block's bytes, which are in the slab at or after its end, to the batch. After the end
+/// means that a corrupt block before it was left out.
 void appendWhole(const uint8_t* from, const BlockEntry& entry, PacketBatch& batch) {
   Slab& slab = *batch.slab;
   uint8_t* const to = slab.bytes.get() + slab.size;
@@ -141,7 +142,7 @@ Status SliceScan::openFile(Input& input) {
   return ok();
 }
 
-/// Whether the block needs no look at its packets: nothing to merge with, filter or change.
+/// Whether the block's packets need not be examined: nothing to merge with, filter or change.
 bool SliceScan::canCopyWhole(const Input& input, uint32_t block) const {
   const BlockEntry& entry = input.run->blocks[block].entry;
   const bool isAlone = tree_.winnerStaysBelow() == MergeTree::kEnded;
@@ -165,7 +166,7 @@ SliceScan::BlockGroup SliceScan::nextGroup(Input& input, size_t room) const {
   return group;
 }
 
-/// Reads as many whole blocks as fit straight into the slab. False when none fits.
+/// Reads as many whole blocks as fit straight into the slab. False if none fits.
 Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCounts& counts) {
   const BlockGroup group = nextGroup(input, batch.room());
   if (group.bytes == 0) return false;
@@ -194,7 +195,7 @@ Result<bool> SliceScan::copyWholeBlocks(Input& input, PacketBatch& batch, ScanCo
   return true;
 }
 
-/// Loads the next block, or what comes of it behind the piece that was loaded last.
+/// Loads the next block, or its next piece after the one that was loaded last.
 Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts) {
   const PlannedBlock& planned = input.run->blocks[input.nextBlock];
   auto loaded = context_.reader.load(*input.file, planned.entry);
@@ -218,7 +219,7 @@ Status SliceScan::loadBlock(Input& input, PacketBatch& batch, ScanCounts& counts
   return ok();
 }
 
-/// Counts the packets of a block just loaded, and goes to its first one of the slice.
+/// Counts the packets of a block just loaded, and advances to its first one of the slice.
 void SliceScan::beginBlock(Input& input, const LoadedBlock& block, PacketBatch& batch,
                            ScanCounts& counts) {
   const auto begin = block.timestampsNs.begin();
@@ -233,8 +234,8 @@ void SliceScan::beginBlock(Input& input, const LoadedBlock& block, PacketBatch& 
   batch.excluded += countBesideRange(input, block);
 }
 
-/// Packets of the block just loaded that are not of the download's range. Of a block that two
-/// slices read the first counts them.
+/// Packets of the block just loaded that are outside the download's range. If two slices read a
+/// block, the first counts them.
 uint64_t SliceScan::countBesideRange(const Input& input, const LoadedBlock& block) const {
   if (input.nextBlock == input.sharedBlock) return 0;
   const std::vector<int64_t>& timestampsNs = block.timestampsNs;
@@ -243,7 +244,7 @@ uint64_t SliceScan::countBesideRange(const Input& input, const LoadedBlock& bloc
   return timestampsNs.size() - static_cast<uint64_t>(last - first);
 }
 
-/// Makes the records of the block from `nextRecord` on the input's, or as many as it may hold.
+/// Makes the records of the block from `nextRecord` the input's, or as many as it may hold.
 void SliceScan::hold(Input& input, std::unique_ptr<LoadedBlock> block) {
   const uint32_t first = input.nextRecord;
   const uint32_t packets = block->packets();
@@ -266,8 +267,8 @@ void SliceScan::hold(Input& input, std::unique_ptr<LoadedBlock> block) {
   rekey(input);
 }
 
-/// Appends records as they are, of whichever input is next, until a block is needed or the slice
-/// ends. False when the batch is full.
+/// Appends unchanged records, from whichever input is next, until a block is needed or the slice
+/// ends. False if the batch is full.
 bool SliceScan::mergeRecords(PacketBatch& batch, ScanCounts& counts) {
   Slab& slab = *batch.slab;
   WinStreak streak;
@@ -296,7 +297,7 @@ bool SliceScan::mergeRecords(PacketBatch& batch, ScanCounts& counts) {
   return true;
 }
 
-/// Appends from the winning input until another is next. False when the batch is full.
+/// Appends from the winning input until another is next. False if the batch is full.
 bool SliceScan::appendFromWinner(PacketBatch& batch, ScanCounts& counts) {
   Input& input = inputs_[tree_.winner()];
   const uint32_t last = maxSpanNs_ ? input.position + 1 : runEnd(input);
@@ -318,8 +319,8 @@ bool SliceScan::appendFromWinner(PacketBatch& batch, ScanCounts& counts) {
   return isWhole || (vendorTimes_ && vendorTimes_->hasEnded());
 }
 
-/// The first record of the winning input that is not next: another input's comes before it, or the
-/// slice ends. Searched in growing steps, because inputs mostly alternate after few packets.
+/// The first record of the winning input that is not next: another input's precedes it, or the
+/// slice ends. Searched in growing steps, because inputs usually alternate after a few packets.
 uint32_t SliceScan::runEnd(const Input& input) const {
   const int64_t boundNs = std::min(endNs_, tree_.winnerStaysBelow());
   const std::vector<int64_t>& timestampsNs = input.block->timestampsNs;
@@ -337,7 +338,7 @@ uint32_t SliceScan::runEnd(const Input& input) const {
   return static_cast<uint32_t>(found - begin);
 }
 
-/// Drops the loaded block, or the piece of it, and makes what follows it next.
+/// Drops the loaded block, or piece of it, and makes what follows it next.
 void SliceScan::finishLoaded(Input& input) {
   release(std::move(input.block));
   if (input.nextRecord < input.run->blocks[input.nextBlock].entry.packets) {
@@ -347,7 +348,7 @@ void SliceScan::finishLoaded(Input& input) {
   }
 }
 
-/// Only whole blocks are kept for others: pieces would grow to blocks then.
+/// Only whole blocks are kept for reuse: otherwise pieces would grow to blocks.
 void SliceScan::release(std::unique_ptr<LoadedBlock> block) {
   if (!pieceBytes_) context_.reader.give(std::move(block));
 }
@@ -358,7 +359,7 @@ void SliceScan::nextBlock(Input& input) {
   rekey(input);
 }
 
-/// Nothing that the input has next is earlier.
+/// The input has nothing earlier left.
 int64_t SliceScan::keyOf(const Input& input) const {
   if (input.block) return input.block->timestampsNs[input.position];
   if (input.nextRecord > 0) return input.nextRecordNs;
@@ -366,15 +367,14 @@ int64_t SliceScan::keyOf(const Input& input) const {
   return std::max(input.run->blocks[input.nextBlock].entry.minNs, beginNs_);
 }
 
-/// After the winning input has moved on.
+/// Called after the winning input has advanced.
 void SliceScan::rekey(Input& input) {
   const int64_t key = keyOf(input);
   if (key == MergeTree::kEnded) input.file.reset();
   tree_.replaceWinner(key);
 }
 
-/// Remembers whether a block that was read is intact. One that two slices read is counted by the
-/// first.
+/// Records whether a block that was read is intact. If two slices read it, the first counts it.
 void SliceScan::noteCheck(const Input& input, uint32_t block, bool isIntact, ScanCounts& counts) {
   const PlannedBlock& planned = input.run->blocks[block];
   SegmentChecks& checks = *plan_.segments[planned.segment]->checks;

@@ -1,5 +1,5 @@
-// Scans one slice: merges its inputs by time and fills one slab after the other, so that a slice of
-// any size needs a bounded memory and can wait between slabs without holding a thread.
+// Scans one slice: merges its inputs by time and fills one slab after another, so that a slice of
+// any size needs bounded memory and can wait between slabs without holding a thread.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@
 
 namespace capfleet {
 
-/// With more inputs than this a slice is to be scanned alone, and holds pieces of their blocks.
+/// A slice with more inputs than this must be scanned alone, and holds pieces of their blocks.
 inline constexpr size_t kMostWholeBlocks = 256;
 
 /// What all slices of a download share.
@@ -29,7 +29,7 @@ struct ScanContext {
   int64_t endNs;
   PassedBlocks passed;
   BlockReader reader;
-  /// Takes the packets of all slices, one after the other; null in NIC time.
+  /// Takes the packets of all slices in order; null in NIC time.
   std::unique_ptr<VendorTimeStage> vendorTimes;
   std::atomic<bool> isCancelled = false;
 
@@ -47,20 +47,20 @@ enum class ScanStep {
   kDone,   ///< the slice is finished, or the download is cancelled
 };
 
-/// Not thread-safe, but fill() may be called by another thread each time. Of each input it holds a
-/// block and its tables; of more than kMostWholeBlocks inputs 64 MiB in all, or of each input what
-/// fits into 16 KiB, and one packet at least.
+/// Not thread-safe, but each fill() may be called by a different thread. Of each input it holds a
+/// block and its tables; with more than kMostWholeBlocks inputs 64 MiB in total, or of each input
+/// what fits into 16 KiB, and at least one packet.
 class SliceScan {
  public:
-  /// `context` and `plan`, which the slice is of, must outlive the scan. `endNs` may end the slice
-  /// earlier than planned. With `maxSpanNs` the scan ends before the first packet that is this much
-  /// or more after the first one that it delivers; in a vendor's time the stage does that.
-  /// With a vendor's time, REQUIRES: slices are scanned one after the other, the final one last.
+  /// `context` and `plan`, which contains the slice, must outlive the scan. `endNs` may end the
+  /// slice earlier than planned. With `maxSpanNs` the scan ends before the first packet that is
+  /// this much or more after the first one that it returns; in a vendor's time the stage does that.
+  /// With a vendor's time, REQUIRES: slices are scanned one after another, the final one last.
   SliceScan(ScanContext& context, const SlicePlan& plan, const Slice& slice, int64_t endNs,
             std::optional<int64_t> maxSpanNs);
   ~SliceScan();
 
-  /// Appends packets to the batch. Fails when the disk does; the scan is then finished.
+  /// Appends packets to the batch. Fails if the disk does; the scan is then finished.
   Result<ScanStep> fill(PacketBatch& batch, ScanCounts& counts);
 
  private:
@@ -70,12 +70,12 @@ class SliceScan {
     const Run* run;
     uint32_t nextBlock;  ///< the one loaded, or the next to load
     uint32_t endBlock;
-    uint32_t sharedBlock;  ///< the slice before reads this one too; kNoBlock if there is none
+    uint32_t sharedBlock;  ///< also read by the previous slice; kNoBlock if there is none
     std::shared_ptr<SegmentFile> file;
     uint32_t fileSegment = 0;
     std::unique_ptr<LoadedBlock> block;  ///< or a piece of it
     uint32_t position = 0;               ///< next record of `block`
-    uint32_t nextRecord = 0;   ///< of the next block: the first behind what was loaded of it
+    uint32_t nextRecord = 0;   ///< in the next block: the first record after what was loaded
     int64_t nextRecordNs = 0;  ///< its timestamp, where it is neither the first nor the end
   };
 
@@ -116,7 +116,7 @@ class SliceScan {
   PacketFilter filter_;
   VendorTimeStage* const vendorTimes_;  ///< null in NIC time
   std::vector<Input> inputs_;
-  const std::optional<size_t> pieceBytes_;  ///< what an input may hold; none: a whole block
+  const std::optional<size_t> pieceBytes_;  ///< maximum an input may hold; empty: a whole block
   MergeTree tree_;
   uint64_t bytesSincePause_ = 0;
 };

@@ -48,7 +48,7 @@ size_t StreamCompressor::write(std::span<const uint8_t> bytes) {
   return written;
 }
 
-/// Whether the group's last slab can take a byte, which may be a new one.
+/// Whether the group's last slab, possibly a new one, has room for a byte.
 bool StreamCompressor::hasRoom() {
   if (!group_.empty() && group_.back().room() > 0) return true;
   // One group is filled while others are compressed.
@@ -105,7 +105,7 @@ void StreamCompressor::answerPending() {
   done(std::move(*answer));
 }
 
-/// What next() can say now. Called with the lock.
+/// The current answer for next(), if any. Called with the lock held.
 std::optional<StreamCompressor::Answer> StreamCompressor::findAnswer() {
   if (isClosed_) return Error{Code::kCancelled, "the compressor was closed"};
   if (std::optional<BodyPart> part = stage_->take()) {

@@ -1,5 +1,5 @@
-// Compresses any stream of bytes as the body of a download is compressed: the gateway's merges go
-// through here.
+// Compresses any byte stream as the body of a download is compressed; used for the gateway's
+// merges.
 #pragma once
 
 #include <atomic>
@@ -16,20 +16,20 @@
 
 namespace capfleet {
 
-/// Bytes go in by write(), parts of the compressed stream come out by next(). Owned by shared_ptr,
-/// because running tasks call it. All methods belong to one thread; the answers of next() may come
-/// on any. Its slabs are bounded whatever the data: with two threads 7 with gzip, 44 with zstd;
-/// with sixteen 35 and 78; with small groups 5 and 6 in any case.
-/// Beside them each thread that compresses a group has its tables and its window (9 MiB with zstd,
-/// 70 at its highest level).
+/// Bytes are passed to write(), parts of the compressed stream are returned by next(). Owned by
+/// shared_ptr, because running tasks call it. All methods belong to one thread; the answers of
+/// next() may arrive on any. Its slabs are bounded whatever the data: with two threads 7 with gzip,
+/// 44 with zstd; with sixteen 35 and 78; with small groups 5 and 6 in any case. In addition each
+/// thread that compresses a group has its tables and its window (9 MiB with zstd, 70 at its highest
+/// level).
 class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
  public:
   /// The next part of the compressed stream, or null at its end.
   using Answer = Result<SlabPtr>;
   using Callback = std::function<void(Answer)>;
 
-  /// `workers` must outlive all that it is given to do. With `hasSmallGroups`
-  /// it compresses by kSmallGroups. REQUIRES: the codec is not kNone.
+  /// `workers` must outlive all tasks passed to it. With `hasSmallGroups` it uses kSmallGroups.
+  /// REQUIRES: the codec is not kNone.
   static std::shared_ptr<StreamCompressor> create(Compression compression, WorkerPool& workers,
                                                   std::shared_ptr<BufferPool> slabs,
                                                   bool hasSmallGroups = false);
@@ -38,20 +38,22 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   StreamCompressor(const StreamCompressor&) = delete;
   StreamCompressor& operator=(const StreamCompressor&) = delete;
 
-  /// Copies as many of the bytes as there is room for, and returns how many. When these are not
-  /// all, next() has a part to give, or will have one, and there is room again behind it.
-  /// REQUIRES: neither ended nor closed.
+  /// Copies as many of the bytes as there is room for, and returns how many. If that is not all,
+  /// next() has a part or will have one, and there is room again after it. REQUIRES: neither ended
+  /// nor closed.
   size_t write(std::span<const uint8_t> bytes);
-  /// Lets what was written go out although its group is not full, unless something goes out anyhow.
+  /// Lets what was written be returned although its group is not full, unless something is pending
+  /// anyway.
   void flush();
-  /// Nothing more is written. A stream without any byte is one empty member or frame.
+  /// No more bytes follow. A stream without any byte is one empty member or frame.
   void end();
   /// Calls `done` exactly once: before returning, or later on any thread. The part is valid until
-  /// the second call of next() after this one, also when closed. Fails with kStoreUnavailable when
-  /// memory is short, with kCancelled once closed. REQUIRES: no other call waits for its answer.
+  /// the second call of next() after this one, even when closed. Fails with kStoreUnavailable if
+  /// memory is short, with kCancelled once closed. REQUIRES: no other call is waiting for its
+  /// answer.
   void next(Callback done);
-  /// Stops the work at once; a waiting next() is answered with kCancelled. The memory of the parts
-  /// that are still valid is left to whoever shares it. May be called again.
+  /// Stops the work at once; a waiting next() fails with kCancelled. The memory of parts that are
+  /// still valid is left to their other owners. May be called again.
   void close();
 
  private:
@@ -66,7 +68,7 @@ class StreamCompressor : public std::enable_shared_from_this<StreamCompressor> {
   std::shared_ptr<CompressionStage> stage_;
   std::vector<PacketBatch> group_;  ///< being filled
   bool hasSubmitted_ = false;
-  std::atomic<uint32_t> rawSlabs_ = 0;  ///< in group_ and in the stage
+  std::atomic<uint32_t> rawSlabs_ = 0;  ///< raw slabs in group_ and in the stage
 
   std::mutex mutex_;
   std::deque<SlabPtr> valid_;  ///< the parts that the consumer may look at

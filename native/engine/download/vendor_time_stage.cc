@@ -16,7 +16,7 @@ uint32_t VendorTimeStage::take(const LoadedBlock& block, uint32_t first, uint32_
                                PacketFilter& filter, Output output) {
   for (uint32_t record = first; record < last; record++) {
     const PacketView packet = block.packet(record);
-    // The clock must see each packet once, also when the batch is full and this one comes again.
+    // The clock must see each packet once, even if the batch is full and this one is passed again.
     if (!timeNs_ && !findTime(packet, filter, output)) continue;
     const size_t bytes = recordBytes(packet, transform_);
     while (!window_.hasRoomFor(packet.nicNs, bytes)) {
@@ -35,7 +35,7 @@ bool VendorTimeStage::finish(Output output) {
   return true;
 }
 
-/// Shows the packet to the clock. False when it is not to be delivered.
+/// Passes the packet to the clock. False if it is not to be returned.
 bool VendorTimeStage::findTime(const PacketView& packet, PacketFilter& filter, Output output) {
   const std::optional<int64_t> vendorNs = clock_.timeOf(packet);
   if (packet.nicNs < deliverFromNs_) return false;
@@ -48,7 +48,7 @@ bool VendorTimeStage::findTime(const PacketView& packet, PacketFilter& filter, O
   return true;
 }
 
-/// Moves the first record of the window to the batch. False when it does not fit, or may not come.
+/// Moves the first record of the window to the batch. False if it does not fit, or is not allowed.
 bool VendorTimeStage::appendNext(Output output) {
   const ReorderWindow::Record next = window_.next();
   const int64_t spanNs = next.timeNs - firstNs_.value_or(next.timeNs);

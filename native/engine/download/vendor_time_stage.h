@@ -1,5 +1,5 @@
-// The end of a sequential scan whose packets get the times of a vendor: filters, rewrites and sorts
-// them.
+// The last stage of a sequential scan whose packets get a vendor's times: filters, rewrites and
+// sorts them.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace capfleet {
 
-/// Takes every packet of a scan in the order of NIC time, from the look-back on, so that the time
-/// of a packet depends neither on the range nor on a filter. Not thread-safe.
+/// Takes every packet of a scan in NIC time order, starting with the look-back, so that the time of
+/// a packet depends neither on the range nor on a filter. Not thread-safe.
 class VendorTimeStage {
  public:
   /// Where packets and figures go.
@@ -31,12 +31,12 @@ class VendorTimeStage {
 
   /// Takes the records [first, last) of a block; `filter` is the transform's. Returns the first
   /// that it could not take because the batch is full or the output has ended, or `last`. The next
-  /// call must go on with that record.
+  /// call must continue with that record.
   uint32_t take(const LoadedBlock& block, uint32_t first, uint32_t last, PacketFilter& filter,
                 Output output);
-  /// After the last record: appends what still waits to be sorted. False when the batch is full.
+  /// After the last record: appends what is still waiting to be sorted. False if the batch is full.
   bool finish(Output output);
-  /// The output has reached `maxSpanNs`: nothing more comes.
+  /// Whether the output has reached `maxSpanNs`: nothing more follows.
   bool hasEnded() const { return hasEnded_; }
 
  private:
@@ -48,7 +48,7 @@ class VendorTimeStage {
   const std::optional<int64_t> maxSpanNs_;
   VendorClock clock_;
   ReorderWindow window_;
-  std::optional<int64_t> timeNs_;  ///< of the record that comes next, once the clock has seen it
+  std::optional<int64_t> timeNs_;  ///< time of the next record, once the clock has seen it
   std::optional<int64_t> firstNs_;
   bool hasEnded_ = false;
 };

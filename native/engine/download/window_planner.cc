@@ -9,20 +9,20 @@
 namespace capfleet {
 namespace {
 
-/// What one step reads of indexes, with what it takes to open each: more would delay other users of
-/// the thread.
+/// Bytes of indexes, including the overhead of opening each, that one step reads: more would delay
+/// other users of the thread.
 constexpr uint64_t kStepBytes = uint64_t{512} << 10;
 constexpr uint64_t kOpenBytes = uint64_t{8} << 10;
 
-/// A window with this many segments that begin in it may end, however small they are, where few
-/// others reach over its end: their blocks there are read for both windows.
+/// A window in which this many segments begin may end, however small they are, if few others extend
+/// across its end: their blocks there are read for both windows.
 constexpr size_t kSmallSegments = 64;
 constexpr size_t kFewRunning = kSmallSegments / 16;
 
-/// As slices do, windows grow with the number of segments side by side, for the same reason.
+/// Like slices, windows grow with the number of concurrent segments, for the same reason.
 constexpr uint64_t kMostGrowth = 256;
 
-/// How many bytes the segments of a window hold up to an instant, when they are filled evenly.
+/// How many bytes the segments of a window hold up to an instant, assuming they are filled evenly.
 class Filling {
  public:
   explicit Filling(int64_t beginNs) : atNs_(beginNs) {}
@@ -62,13 +62,13 @@ class Filling {
   int64_t atNs_;
 };
 
-/// The blocks of a segment of which not even the index is known.
+/// The number of blocks of a segment whose index is not even known.
 uint64_t blocksOf(const SegmentEntry& entry) {
   return std::max<uint64_t>(1, (entry.bytes + kBlockTargetBytes - 1) / kBlockTargetBytes);
 }
 
-/// Whether a finished segment has another index than its log entry tells. A segment that has just
-/// been removed looks like a lost one.
+/// Whether a finished segment has a different index than its log entry says. A segment that has
+/// just been removed looks like a lost one.
 bool isSuspect(const SegmentEntry& entry, const Result<std::optional<SegmentIndex>>& found) {
   if (entry.isGrowing()) return false;
   if (!found)
@@ -113,7 +113,7 @@ Result<WindowPlanner::Step> WindowPlanner::step() {
   return step;
 }
 
-/// Reads the index of a segment that is being written: it may hold more than the log said of it.
+/// Reads the index of a segment that is being written, which may hold more than the log says.
 Result<WindowPlanner::Step> WindowPlanner::readGrowing() {
   const Place place = growing_.back();
   growing_.pop_back();
@@ -133,7 +133,7 @@ Result<WindowPlanner::Step> WindowPlanner::readGrowing() {
   return step;
 }
 
-/// Finds the segments that are to be read, by smallest timestamp.
+/// Finds the segments to read, by smallest timestamp.
 void WindowPlanner::order() {
   std::vector<Place>& order = order_.emplace();
   if (options_.beginNs >= options_.endNs) return;
@@ -158,8 +158,8 @@ void WindowPlanner::order() {
   }
 }
 
-/// Decides where the next window ends: where a segment begins, so that those which follow each
-/// other have no block in two windows. False when nothing is left.
+/// Decides where the next window ends: where a segment begins, so that successive segments have no
+/// block in two windows. False if nothing is left.
 bool WindowPlanner::chooseWindow() {
   if (open_.empty() && next_ == order_->size()) return false;
   Filling filling(windowBeginNs_);
@@ -206,7 +206,7 @@ Status WindowPlanner::openNext(Step& step, uint64_t& readBytes) {
   return ok();
 }
 
-/// Null when the segment is lost: then all its blocks are counted.
+/// Null if the segment is lost: then all its blocks are counted.
 Result<std::shared_ptr<IndexedSegment>> WindowPlanner::readSegment(Place place, Step& step) {
   const SegmentEntry& entry = entryAt(place);
   std::string path = streams_[place.stream].pathOf(entry);
@@ -228,8 +228,7 @@ Result<std::shared_ptr<IndexedSegment>> WindowPlanner::readSegment(Place place, 
                                           std::move(checks));
 }
 
-/// Packets before the window would come too late: windows that have been planned should have had
-/// them.
+/// Packets before the window would be too late: earlier windows should have included them.
 Status WindowPlanner::checkTimes(const IndexedSegment& segment) {
   if (windowBeginNs_ == readFromNs_) return ok();
   for (const BlockEntry& block : segment.index.blocks) {
@@ -240,7 +239,7 @@ Status WindowPlanner::checkTimes(const IndexedSegment& segment) {
   return ok();
 }
 
-/// Null when no block reaches into the window.
+/// Null if no block overlaps the window.
 std::shared_ptr<const SlicePlan> WindowPlanner::planWindow() {
   std::sort(open_.begin(), open_.end(),
             [](const OpenSegment& a, const OpenSegment& b) { return a.place < b.place; });

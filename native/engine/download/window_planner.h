@@ -1,5 +1,5 @@
-// Plans a download while it runs, one stretch of its time after the other: so that neither its
-// first byte nor its memory depends on how long its range is.
+// Plans a download while it runs, one stretch of time after another, so that neither its first byte
+// nor its memory depends on the length of its range.
 #pragma once
 
 #include <cstdint>
@@ -12,39 +12,39 @@
 
 namespace capfleet {
 
-/// What about as many bytes of the store hold is planned at a time.
+/// About this many bytes of the store are planned at a time.
 inline constexpr uint64_t kWindowBytes = 16 * kSliceBytes;
 
 struct WindowOptions {
   int64_t beginNs = 0;  ///< beginNs <= NIC timestamp < endNs; not negative
   int64_t endNs = 0;
-  /// From this long before the range on, packets are read for a vendor's clock: each plan is one
-  /// slice then. Nothing: NIC time.
+  /// How long before the range packets are read for a vendor's clock: each plan then is one slice.
+  /// Nullopt: NIC time.
   std::optional<int64_t> lookBackNs;
   uint64_t sliceBytes = kSliceBytes;
   uint64_t windowBytes = kWindowBytes;
-  /// What is known of the store's blocks; may be null.
+  /// What is known about the store's blocks; may be null.
   std::shared_ptr<CheckedBlocks> checkedBlocks;
 };
 
-/// Cuts the range into windows of time, from what the log says of the segments, and plans each from
-/// the indexes of the segments that reach into it. An index is read when the first window needs it,
-/// and dropped after the last one. As packets come by time, the plans one after the other deliver
-/// what one plan of the whole range would. Not thread-safe, but step() may be called by another
-/// thread each time.
+/// Divides the range into windows of time, according to the log's data about the segments, and
+/// plans each from the indexes of the segments that overlap it. An index is read when the first
+/// window needs it, and dropped after the last one. Since packets are in time order, the successive
+/// plans return what one plan of the whole range would. Not thread-safe, but each step() may be
+/// called by a different thread.
 class WindowPlanner {
  public:
   WindowPlanner(std::vector<StreamSegments> streams, WindowOptions options);
 
   struct Step {
-    std::shared_ptr<const SlicePlan> plan;  ///< of the next window; null: it is not done yet
-    /// Blocks that are lost because their index is damaged, of the segments that this step read.
+    std::shared_ptr<const SlicePlan> plan;  ///< plan of the next window; null = not finished yet
+    /// Blocks that are lost because their index is damaged, in the segments that this step read.
     uint64_t corruptBlocks = 0;
     bool isFinished = false;  ///< no further plan comes, after the one of this step
   };
-  /// Does some milliseconds of work, a part of which is to read a few indexes. REQUIRES: no step
-  /// was the last one. Fails with kAgedOut and kStoreUnavailable, and with kStoreCorrupt where an
-  /// index contradicts what the log says; planning has then ended.
+  /// Does some milliseconds of work, part of which is reading a few indexes. REQUIRES: no step was
+  /// the last one. Fails with kAgedOut and kStoreUnavailable, and with kStoreCorrupt if an index
+  /// contradicts the log; planning has then ended.
   Result<Step> step();
 
  private:
@@ -78,10 +78,10 @@ class WindowPlanner {
   std::vector<Place> growing_;               ///< whose indexes are still to be read
   std::vector<OpenSegment> grown_;           ///< whose indexes have been
   std::optional<std::vector<Place>> order_;  ///< all that reach into the range, by smallest time
-  size_t next_ = 0;                          ///< of `order_`: the first that no window has reached
+  size_t next_ = 0;  ///< index in `order_`: the first that no window has reached
   int64_t windowBeginNs_;
   std::optional<int64_t> windowEndNs_;  ///< chosen; its segments are being opened
-  size_t windowEnd_ = 0;                ///< of `order_`: behind the last segment of the window
+  size_t windowEnd_ = 0;                ///< index in `order_`: after the last segment of the window
   std::vector<OpenSegment> open_;       ///< by place
 };
 

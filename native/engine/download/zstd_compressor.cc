@@ -8,10 +8,10 @@
 namespace capfleet {
 namespace {
 
-/// A window of 8 MiB, which holds the largest group whole: a smaller one would be a ring, and to
-/// search a ring in two pieces takes an eighth of the time. Every decoder of zstd takes 8 MiB.
+/// A window of 8 MiB, which holds the largest group completely: a smaller one would be a ring, and
+/// searching a ring in two pieces takes an eighth of the time. Every zstd decoder supports 8 MiB.
 constexpr int kWindowLog = 23;
-/// Input between two looks at the cancel flag: level 22 takes about 60 ms for this.
+/// Input between two checks of the cancel flag: level 22 takes about 60 ms for this.
 constexpr size_t kStepBytes = 128 * 1024;
 
 class ZstdCompressor final : public SlabCompressor {
@@ -30,7 +30,7 @@ class ZstdCompressor final : public SlabCompressor {
     size_t total = 0;
     for (const SlabPtr& slab : raw) total += slab->size;
     assert(total <= size_t{1} << kWindowLog);
-    // Known beforehand, the size also bounds the window, and with it the memory of both sides.
+    // If known beforehand, the size also limits the window, and with it the memory of both sides.
     ZSTD_CCtx_setPledgedSrcSize(context_.get(), total);
     out_ = out;
     ZSTD_outBuffer output = outputOf(0);
@@ -63,7 +63,7 @@ class ZstdCompressor final : public SlabCompressor {
     return {out_[slab]->bytes.get(), kSlabBytes, 0};
   }
 
-  /// Compresses all of the input, moving on to the next slab when one is full.
+  /// Compresses all of the input, advancing to the next slab when one is full.
   Status feed(ZSTD_inBuffer& input, ZSTD_outBuffer& output, ZSTD_EndDirective directive) {
     for (;;) {
       const size_t left = ZSTD_compressStream2(context_.get(), &output, &input, directive);
@@ -76,8 +76,8 @@ class ZstdCompressor final : public SlabCompressor {
   }
 
   const std::unique_ptr<ZSTD_CCtx, Free> context_;
-  std::span<const SlabPtr> out_;  ///< of the call in progress
-  size_t slab_ = 0;               ///< of those, the one being filled
+  std::span<const SlabPtr> out_;  ///< output of the call in progress
+  size_t slab_ = 0;               ///< index of the slab being filled
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// An abstract run of the program over all packets at once: for each instruction it is known what
-// every packet that comes there has in common. Jumps only go forward, so one pass in program order
-// meets each instruction after all that lead to it.
+// Executes the program abstractly, for all packets at once: for each instruction, what all packets
+// that reach it have in common. Jumps only go forward, so one pass in program order processes each
+// instruction after all of its predecessors.
 #include "filter/address_condition.h"
 
 #include <algorithm>
@@ -11,27 +11,27 @@
 namespace capfleet {
 namespace {
 
-/// A longer program is taken to accept packets of every block, so that asking stays cheap.
+/// A longer program is assumed to accept packets of every block, so that the check stays cheap.
 constexpr size_t kMostInstructions = 4096;
-/// With more EtherTypes at one place, these are no longer told apart.
+/// With more EtherTypes in one place, they are no longer distinguished.
 constexpr size_t kMostTypes = 8;
 
-/// What the accumulator holds: a word of an address, the half-word that is at this offset, or
-/// something unknown.
+/// Contents of the accumulator: a word of an address, the half-word at this offset, or something
+/// unknown.
 struct Loaded {
   std::optional<AddressPart> part;
   std::optional<uint32_t> halfAt;
   bool operator==(const Loaded&) const = default;
 };
 
-/// The values that a half-word may have; nullopt = any.
+/// The possible values of a half-word; nullopt = any.
 using Values = std::optional<std::vector<uint32_t>>;
 
-/// What is known of every packet that comes to an instruction.
+/// What is known about every packet that reaches an instruction.
 struct Knowledge {
   bool isReached = false;
   Loaded accumulator;
-  /// By the number of VLAN tags before it: the EtherType there, if there were so many tags.
+  /// By the number of VLAN tags before it: the EtherType there, if there are that many tags.
   std::array<Values, kMostAddressTags + 1> etherTypes;
 };
 
@@ -39,7 +39,7 @@ bool contains(const std::vector<uint32_t>& values, uint32_t value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// What is known where two ways meet.
+/// What is known where two paths meet.
 void join(Values& values, const Values& others) {
   if (!values || !others) {
     values.reset();
@@ -62,7 +62,7 @@ void join(Knowledge& known, const Knowledge& other) {
   }
 }
 
-/// The part of an address that all frames with one of these EtherTypes bear at this offset.
+/// The part of an address that all frames with one of these EtherTypes have at this offset.
 std::optional<AddressPart> partAt(const std::vector<uint32_t>& etherTypes, uint32_t offset) {
   std::optional<AddressPart> part;
   for (const uint32_t etherType : etherTypes) {
@@ -75,7 +75,7 @@ std::optional<AddressPart> partAt(const std::vector<uint32_t>& etherTypes, uint3
   return part;
 }
 
-/// As forEachAddressWord(): which part of an address lies at this offset of every such packet.
+/// As in forEachAddressWord(): which part of an address is at this offset in every such packet.
 std::optional<AddressPart> partAt(const Knowledge& known, uint32_t offset) {
   uint32_t typeOffset = kEtherTypeOffset;
   for (const Values& etherTypes : known.etherTypes) {
@@ -93,7 +93,7 @@ std::optional<AddressPart> partAt(const Knowledge& known, uint32_t offset) {
   return std::nullopt;
 }
 
-/// The values of the half-word in the accumulator, when it is an EtherType; else null.
+/// The values of the half-word in the accumulator if it is an EtherType; else null.
 Values* typesIn(Knowledge& known) {
   for (uint32_t tags = 0; tags <= kMostAddressTags; tags++) {
     if (known.accumulator.halfAt == kEtherTypeOffset + tags * kVlanTagBytes) {
@@ -154,7 +154,7 @@ class ConditionFinder {
     }
   }
 
-  /// What the accumulator holds after an instruction that does not jump.
+  /// Contents of the accumulator after an instruction that does not jump.
   static Loaded loadedBy(const BpfInstruction& in, const Knowledge& before) {
     switch (static_cast<BpfOpcode>(in.code)) {
       case BpfOpcode::kLoadWord:

@@ -1,6 +1,6 @@
-// What a filter asks of the addresses in a block, found in the program that the filter runs: for a
-// packet to be accepted, the program must be walked from its start to an accepting return, and
-// some of its jumps are only taken where an address of the packet equals a constant.
+// What a filter requires of the addresses in a block, derived from the filter's program: for a
+// packet to be accepted, execution must get from the program's start to an accepting return, and
+// some of its jumps are only taken if an address of the packet equals a constant.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@
 
 namespace capfleet {
 
-/// Necessary for a program to accept some packet of a block, seldom sufficient. Whatever of the
-/// program it does not understand, it takes for possible. Immutable.
+/// Necessary for a program to accept some packet of a block, seldom sufficient. Anything in the
+/// program that it does not understand is assumed to be possible. Immutable.
 class AddressCondition {
  public:
   explicit AddressCondition(const BpfProgram& program);
 
-  /// Whether there are blocks, seen by their addresses alone, of which no packet is accepted.
+  /// Whether there can be blocks of which, judging by their addresses alone, no packet is accepted.
   bool isUseful() const {
     return !mayAccept([](AddressWord) { return false; });
   }
 
-  /// False only when the program accepts no packet of a block, all of whose address words (as
-  /// forEachAddressWord() finds them) are among those for which `mayHold(word)` is true.
+  /// False only if the program accepts no packet of a block whose address words (as found by
+  /// forEachAddressWord()) are all among those for which `mayHold(word)` is true.
   template <typename MayHold>
   bool mayAccept(MayHold mayHold) const {
     std::vector<bool> isReached(steps_.size() + 1);
@@ -40,12 +40,12 @@ class AddressCondition {
   }
 
  private:
-  /// An instruction of the program: where it may go on.
+  /// An instruction of the program, and its possible successors.
   struct Step {
     bool accepts = false;
     uint32_t onTrue;  ///< steps_.size() when it cannot
     uint32_t onFalse;
-    std::optional<AddressWord> onTrueOnly;  ///< what a packet must bear to go on there
+    std::optional<AddressWord> onTrueOnly;  ///< what a packet must contain to continue there
   };
   friend class ConditionFinder;
 

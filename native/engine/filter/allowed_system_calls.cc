@@ -31,8 +31,8 @@ constexpr uint32_t lowHalfOf(uint32_t argument) {
   return static_cast<uint32_t>(offsetof(seccomp_data, args)) + argument * uint32_t{8};
 }
 
-/// A seccomp filter that denies what nobody has allowed. Jumps lead over what allows one call, to
-/// the rule for the next one.
+/// A seccomp filter that denies what is not allowed. Jumps skip the rest of a rule, to the one for
+/// the next call.
 class SystemCallFilter {
  public:
   SystemCallFilter() {
@@ -79,8 +79,8 @@ class SystemCallFilter {
   std::vector<sock_filter> code_;
 };
 
-/// What the C libraries of today and of tomorrow may use for the same thing stands together.
-/// Neither fstat() nor ioctl() is here: without them standard streams are buffered all the same.
+/// Alternatives that present and future C libraries may use for the same purpose are grouped.
+/// Neither fstat() nor ioctl() is included: standard streams are buffered without them, too.
 constexpr uint32_t kHarmless[] = {
     // Input and output.
     SYS_read,
@@ -89,7 +89,7 @@ constexpr uint32_t kHarmless[] = {
     SYS_writev,
     SYS_lseek,
     SYS_close,
-    // Memory, but for mmap and mprotect.
+    // Memory, except mmap and mprotect.
     SYS_brk,
     SYS_munmap,
     SYS_mremap,
@@ -102,7 +102,7 @@ constexpr uint32_t kHarmless[] = {
 #ifdef SYS_time
     SYS_time,
 #endif
-    // To go on after SIGSTOP, to end, and to end by abort().
+    // For continuing after SIGSTOP, exiting, and abort().
     SYS_restart_syscall,
     SYS_rt_sigreturn,
     SYS_rt_sigprocmask,

@@ -37,14 +37,14 @@ int fail(std::string message) {
   return 1;
 }
 
-/// Reads all of stdin, but no more than one byte above what is allowed.
+/// Reads all of stdin, but at most one byte more than allowed.
 std::string readInput() {
   std::string input(kPrefixBytes + kMaxExpressionBytes + 1, '\0');
   input.resize(std::fread(input.data(), 1, input.size(), stdin));
   return input;
 }
 
-/// A handle as tcpdump -r would get it: libpcap maps the link type word of a file header itself.
+/// A handle like that of tcpdump -r: libpcap maps the link type word of a file header itself.
 pcap_t* openHeaderOnly(uint32_t linkTypeWord, uint32_t snaplen, char* message) {
   static uint8_t header[kPcapFileHeaderBytes];
   storePcapFileHeader(header, {linkTypeWord, snaplen}, true);
@@ -53,11 +53,11 @@ pcap_t* openHeaderOnly(uint32_t linkTypeWord, uint32_t snaplen, char* message) {
   return pcap_fopen_offline(file, message);
 }
 
-/// Instructions as stdout carries them, or nothing: the handle has libpcap's message then.
+/// The instructions in the format for stdout, or nullopt, with libpcap's message in the handle.
 std::optional<std::vector<uint8_t>> compiled(pcap_t* handle, const std::string& expression,
                                              bool isOptimized) {
   bpf_program program{};
-  // Netmask 0, as tcpdump -r has it.
+  // Netmask 0, as in tcpdump -r.
   if (pcap_compile(handle, &program, expression.c_str(), isOptimized ? 1 : 0, 0) != 0) return {};
   std::vector<uint8_t> bytes(size_t{program.bf_len} * kBpfInstructionBytes);
   for (size_t i = 0; i < program.bf_len; i++) {
@@ -72,15 +72,15 @@ std::optional<std::vector<uint8_t>> compiled(pcap_t* handle, const std::string& 
   return bytes;
 }
 
-/// The program that tcpdump -r runs is the optimizer's: results must be the same. But of a filter
-/// with five calculations or more the optimizer may remove what writes a memory slot and keep what
-/// reads it. tcpdump then selects by what its stack held before; the program from before the
-/// optimizer selects what the filter says.
+/// The program that tcpdump -r runs comes from the optimizer, and results must be the same. But in
+/// a filter with five or more calculations the optimizer may remove what writes a memory slot and
+/// keep what reads it. tcpdump then selects by previous contents of its stack; the unoptimized
+/// program selects what the filter says.
 std::optional<std::vector<uint8_t>> compiledSoundly(pcap_t* handle, const std::string& expression) {
   auto optimized = compiled(handle, expression, true);
   if (!optimized || BpfProgram::parse(*optimized)) return optimized;
   auto plain = compiled(handle, expression, false);
-  // What is wrong with both is the expression's; who reads the program says what.
+  // If both are invalid, the expression is at fault; whoever parses the program reports why.
   return plain && BpfProgram::parse(*plain) ? plain : optimized;
 }
 

@@ -25,7 +25,7 @@ std::map<std::string, int>& protocols() {
   return byName;
 }
 
-/// The port as text, or nothing for a name that is unknown.
+/// The port as text, or "" for an unknown name.
 std::string portOf(const std::string& service, int protocol) {
   const auto found = services().find({service, protocol == IPPROTO_UDP ? "udp" : "tcp"});
   return found == services().end() ? "" : std::to_string(found->second);
@@ -69,7 +69,7 @@ const char* refusedNameHint() {
 
 }  // namespace capfleet
 
-// The linker must see these in the program's dynamic symbols, before the C library's.
+// The linker must see these among the program's dynamic symbols, before the C library's.
 #define CAPFLEET_INTERPOSE extern "C" __attribute__((visibility("default")))
 
 CAPFLEET_INTERPOSE int getaddrinfo(const char* node, const char* service, const addrinfo* hints,

@@ -1,5 +1,5 @@
-// Threaded code: each handler jumps straight to the next one. A `switch` in a loop would have one
-// shared indirect branch, which processors predict worse.
+// Threaded code: each handler jumps directly to the next one. A `switch` in a loop would share one
+// indirect branch, which CPUs predict worse.
 #include "filter/bpf_evaluator.h"
 
 #include "filter/bpf_opcode.h"
@@ -11,7 +11,7 @@
 namespace capfleet {
 namespace {
 
-/// Positions in the list of opcodes: what a step's `handler` means.
+/// Indexes into the list of opcodes, as used in a step's `handler`.
 enum HandlerIndex : uint32_t {
 #define CAPFLEET_INDEX(name, code) k##name##Index,
   CAPFLEET_BPF_OPCODES(CAPFLEET_INDEX)
@@ -55,7 +55,7 @@ BpfEvaluator::BpfEvaluator(const BpfProgram& program) {
 #define NEXT() do { ++step; DISPATCH(); } while (false)
 #define BRANCH(condition) \
   do { step = steps + ((condition) ? step->onTrue : step->onFalse); DISPATCH(); } while (false)
-// Offsets are summed in 64 bits, so that a load past 2^32 is outside and does not wrap around.
+// Offsets are added in 64 bits, so that a load past 2^32 is out of bounds and does not wrap around.
 #define LOAD(offset, bytes, load) \
   do { \
     const uint64_t at = (offset); \
@@ -63,7 +63,7 @@ BpfEvaluator::BpfEvaluator(const BpfProgram& program) {
     a = load(packet + at); \
   } while (false); NEXT()
 
-/// One function, long on purpose: a computed jump cannot leave its function.
+/// One function, deliberately long: a computed goto cannot leave its function.
 bool BpfEvaluator::accepts(const uint8_t* packet, uint32_t capturedLength,
                            uint32_t originalLength) const {
   static const void* const kHandlers[] = {

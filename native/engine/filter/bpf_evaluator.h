@@ -18,7 +18,7 @@ class BpfEvaluator {
   bool accepts(const uint8_t* captured, uint32_t capturedLength, uint32_t originalLength) const;
 
  private:
-  /// An instruction with its handler looked up and its jumps made absolute.
+  /// An instruction with its handler resolved and its jumps made absolute.
   struct Step {
     uint32_t handler;  ///< an index into the table of handlers
     uint32_t k;

@@ -1,4 +1,4 @@
-// The BPF filter of a download: machine code where there can be any, else the evaluator.
+// The BPF filter of a download: machine code if available, else the evaluator.
 #pragma once
 
 #include <memory>

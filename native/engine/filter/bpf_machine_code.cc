@@ -1,7 +1,7 @@
 // The code keeps A in eax, X in ecx, the packet in rdi, its captured length in rsi (64 bits), its
 // original length in r8d and M in the 64 bytes below the stack pointer, which no signal touches.
-// edx, r9 and r10 are free. Every load is behind a comparison with the captured length, and every
-// jump goes forward to an instruction of the program, so the code ends and stays inside of the
+// edx, r9 and r10 are free. Every load follows a comparison with the captured length, and every
+// jump goes forward to an instruction of the program, so the code terminates and stays inside the
 // packet whatever the program is.
 #include "filter/bpf_machine_code.h"
 
@@ -19,7 +19,7 @@
 namespace capfleet {
 namespace {
 
-/// Conditions of jumps, as processors number them; the opposite of one differs in the last bit.
+/// Jump conditions in the CPU's encoding; opposites differ in the last bit.
 enum Condition : uint8_t {
   kBelow = 2,
   kNotBelow = 3,
@@ -53,7 +53,7 @@ class Emitter {
  private:
   static constexpr uint32_t kReject = UINT32_MAX;
 
-  /// A distance to be written once its target's place is known.
+  /// A jump distance to be written once its target's address is known.
   struct Jump {
     size_t at;
     uint32_t target;  ///< an instruction of the program, or kReject
@@ -68,7 +68,7 @@ class Emitter {
     add(bytes);
     add32(operand);
   }
-  /// The place of a memory slot below the stack pointer, as an instruction's last byte.
+  /// The offset of a memory slot below the stack pointer, as an instruction's last byte.
   static uint8_t placeOf(uint32_t slot) { return static_cast<uint8_t>(4 * slot - 64); }
 
   void begin() {
@@ -111,7 +111,8 @@ class Emitter {
     branch(i, condition);
   }
 
-  /// Goes on when the packet has `bytes` captured bytes at K. False when no packet can have them.
+  /// Continues only if the packet has `bytes` captured bytes at K. False if no packet can have
+  /// them.
   bool requireAt(uint32_t k, uint32_t bytes) {
     if (uint64_t{k} + bytes > kMaxCapturedLength) {
       jump(kReject);
@@ -164,7 +165,7 @@ class Emitter {
     divide(wantsRemainder);
   }
 
-  /// `direction` is the byte by which the instruction says left or right.
+  /// `direction` is the byte in which the instruction encodes left or right.
   void shiftByK(uint32_t k, uint8_t direction) {
     if (k < 32) {
       add({0xC1, direction, static_cast<uint8_t>(k)});
@@ -183,12 +184,12 @@ class Emitter {
 
   const std::span<const BpfInstruction> program_;
   std::vector<uint8_t> code_;
-  std::vector<size_t> starts_;  ///< of each instruction's code
+  std::vector<size_t> starts_;  ///< start offset of each instruction's code
   std::vector<Jump> jumps_;
 };
 
 // clang-format off
-/// This is a table, which is why it is long.
+/// Long, because it is a table.
 void Emitter::emitInstruction(uint32_t i) {
   constexpr uint8_t kLeft = 0xE0;
   constexpr uint8_t kRight = 0xE8;

@@ -1,5 +1,5 @@
-// A BPF program as machine code of x86-64. Results equal BpfEvaluator's, which takes several times
-// as long per packet.
+// A BPF program as x86-64 machine code. Results equal those of BpfEvaluator, which takes several
+// times as long per packet.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace capfleet {
 /// writable and executable at the same time.
 class BpfMachineCode {
  public:
-  /// Null on other processors, and where the system gives no memory that may be executed.
+  /// Null on other CPUs, and if the system provides no executable memory.
   static std::unique_ptr<const BpfMachineCode> make(const BpfProgram& program);
-  /// Whether there is any on this machine, which is tried.
+  /// Whether it works on this machine, determined by trying.
   static bool isAvailable();
   ~BpfMachineCode();
   BpfMachineCode(const BpfMachineCode&) = delete;

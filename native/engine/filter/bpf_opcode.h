@@ -1,5 +1,5 @@
-// The opcodes of classic BPF that libpcap's compiler can emit. One list, from which the enum, the
-// check and the evaluator's table of handlers are made, so that they cannot disagree.
+// The opcodes of classic BPF that libpcap's compiler can emit. A single list, from which the enum,
+// the check and the evaluator's table of handlers are generated, so that they cannot disagree.
 //
 // A is the accumulator, X the index register, M the memory slots, P the captured bytes (big-endian
 // loads), K the constant of the instruction, L the original length.

@@ -39,14 +39,16 @@ bool dividesByZero(const BpfInstruction& instruction) {
   return (opcode == BpfOpcode::kDivK || opcode == BpfOpcode::kModK) && instruction.k == 0;
 }
 
-/// Which memory slots every way to an instruction has written, as the kernel finds it out: jumps go
-/// forward only, so that one pass over the program knows all ways to each instruction before it.
+/// The memory slots that every path to an instruction has written, determined as in the kernel:
+/// jumps only go forward, so one pass over the program sees all paths to each instruction before
+/// it.
 class WrittenSlots {
  public:
   explicit WrittenSlots(size_t instructions) : atTargets_(instructions, kAll) {}
 
-  /// Notes what instruction `i` writes, and for whom. False when it reads a slot that may not have
-  /// been written. REQUIRES: called for each instruction in turn; it jumps inside of the program.
+  /// Records what instruction `i` writes, and for which successors. False if it reads a slot that
+  /// may not have been written. REQUIRES: called for each instruction in turn; its jumps stay
+  /// inside the program.
   bool pass(size_t i, const BpfInstruction& instruction) {
     written_ &= atTargets_[i];
     switch (static_cast<BpfOpcode>(instruction.code)) {
@@ -76,7 +78,7 @@ class WrittenSlots {
   static uint16_t bitOf(const BpfInstruction& instruction) {
     return static_cast<uint16_t>(1u << instruction.k);
   }
-  /// Execution goes on at the targets alone; what comes next is reached by jumps, or not at all.
+  /// Execution only continues at the targets; what follows is reached by jumps, or not at all.
   void leave(std::initializer_list<size_t> targets) {
     for (const size_t target : targets) atTargets_[target] &= written_;
     written_ = kAll;

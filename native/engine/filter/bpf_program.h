@@ -1,7 +1,7 @@
 // A classic BPF program that is known to be safe to run: every opcode is known, every jump goes
 // forward and stays inside, memory slots exist and are written before they are read, no constant
-// divisor is zero, the last instruction returns. Whatever passes here ends after at most size()
-// steps and touches nothing but the packet.
+// divisor is zero, the last instruction returns. A program that passes these checks ends after at
+// most size() steps and accesses nothing but the packet.
 #pragma once
 
 #include <cstdint>

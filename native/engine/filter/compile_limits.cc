@@ -20,8 +20,8 @@ namespace {
 constexpr rlim_t kMemoryBytes = rlim_t{256} << 20;
 /// Standard streams, and what a sanitizer opens.
 constexpr rlim_t kDescriptors = 8;
-/// Wall time, should the caller forget to kill this process. Far beyond what any caller waits: on a
-/// busy machine the processor time may take so long to come.
+/// Wall time, in case the caller fails to kill this process. Far more than any caller waits,
+/// because on a busy machine the CPU time may take that long to accumulate.
 constexpr unsigned kAlarmSeconds = 60;
 
 void limit(__rlimit_resource resource, rlim_t value) {
@@ -29,7 +29,8 @@ void limit(__rlimit_resource resource, rlim_t value) {
   setrlimit(resource, &both);
 }
 
-/// Address space in use now: shared libraries and, in a sanitized build, terabytes of shadow.
+/// Address space in use now: shared libraries and, in a sanitizer build, terabytes of shadow
+/// memory.
 rlim_t addressSpaceInUse() {
   unsigned long pages = 0;
   FILE* file = std::fopen("/proc/self/statm", "r");
@@ -39,7 +40,7 @@ rlim_t addressSpaceInUse() {
   return rlim_t{pages} * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// A helper that cannot be confined must not read what strangers wrote.
+/// A helper that cannot be confined must not read untrusted input.
 void confine() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (allowFewSystemCalls()) return;

@@ -16,7 +16,7 @@ constexpr size_t kEthernetBytes = 14;
 constexpr int kMaxLayers = 16;
 constexpr int kMaxLabels = 16;
 constexpr int kMaxExtensionHeaders = 8;
-/// Type fields up to here are the length of an 802.3 frame.
+/// Values of the type field up to this are the length of an 802.3 frame.
 constexpr uint16_t kMaxFrameLength = 1500;
 
 enum EtherType : uint16_t {
@@ -55,7 +55,7 @@ enum MoreIpProtocol : uint8_t { kFragment = 44, kGre = 47, kAuthentication = 51,
 /// Its header is as long as that of UDP and has the same ports. CAPWAP prefers it over IPv6.
 constexpr uint8_t kUdpLite = 136;
 
-/// Whether an Ethernet frame inside MPLS without control word is known by this type.
+/// Whether an Ethernet frame inside MPLS without control word is recognized by this type.
 bool isCommonType(uint16_t type) {
   switch (type) {
     case kIpv4Type:
@@ -73,11 +73,11 @@ bool isCommonType(uint16_t type) {
   }
 }
 
-/// Walks from header to header. Each method reads one header at offset_, and either says what
-/// follows (next_, offset_, and frame_ when that is a frame to filter) or leaves next_ at kEnd.
+/// Walks from header to header. Each method reads one header at offset_, and either sets what
+/// follows (next_, offset_, and frame_ if that is a frame to filter) or leaves next_ at kEnd.
 class Peeler {
  public:
-  /// A frame: the addresses of an Ethernet header, a type, and what the type is about.
+  /// A frame: the addresses of an Ethernet header, a type, and what the type refers to.
   struct Frame {
     size_t addresses;
     uint16_t type;
@@ -165,7 +165,7 @@ class Peeler {
     reachType(wordAt(offset + kAddressBytes), offset + kEthernetBytes);
   }
 
-  /// An IP packet inside a tunnel: its header is checked before anything is peeled for it.
+  /// An IP packet inside a tunnel: its header is checked before anything is stripped for it.
   void reachIp(unsigned version, size_t offset) {
     const bool isIpv4 = version == 4;
     if (!has(offset, isIpv4 ? 20 : 40) || byteAt(offset) >> 4 != version) return;
@@ -175,7 +175,7 @@ class Peeler {
     goTo(isIpv4 ? Next::kIpv4 : Next::kIpv6, offset);
   }
 
-  /// IPv4 or IPv6, as the first four bits say; MPLS and GTP-U do not tell otherwise.
+  /// IPv4 or IPv6, according to the first four bits; MPLS and GTP-U do not say.
   void reachAnyIp(size_t offset) {
     if (!has(offset, 1)) return;
     const unsigned version = byteAt(offset) >> 4;
@@ -267,7 +267,7 @@ class Peeler {
     if (!has(at, 20) || byteAt(at) >> 4 != 4) return;
     const size_t headerBytes = size_t{4} * (byteAt(at) & 15);
     if (headerBytes < 20 || !has(at, headerBytes)) return;
-    // A total length of 0 stands for a packet above 64 KiB that the NIC has not cut yet.
+    // A total length of 0 means a packet above 64 KiB that the NIC has not segmented yet.
     const size_t totalLength = wordAt(at + 2);
     if (totalLength >= headerBytes) end_ = std::min(end_, at + totalLength);
     const bool isLaterFragment = (wordAt(at + 6) & 0x1fff) != 0;
@@ -325,7 +325,7 @@ class Peeler {
     }
     if (type == kErspan3Type) return readErspan3(inner);
     if (type != kErspanType) return reachTunnelled(type, inner);
-    // Type I has no header of its own, and GRE then no sequence number.
+    // Type I has no header of its own, and then GRE has no sequence number.
     if ((flags & kSequence) == 0) return reachEthernet(inner);
     if (has(inner, 8) && byteAt(inner) >> 4 == 1) reachEthernet(inner + 8);
   }
@@ -455,7 +455,7 @@ class Peeler {
   }
 
   const uint8_t* bytes_;
-  size_t end_;  ///< of the captured bytes, or of the innermost IP packet if that ends before
+  size_t end_;  ///< end of the captured bytes, or of the innermost IP packet if that is earlier
   Next next_ = Next::kEnd;
   size_t offset_ = 0;
   Frame frame_{};
@@ -465,13 +465,13 @@ class Peeler {
 
 FilterView decapsulate(const PacketView& packet, DecapScratch& scratch) {
   const std::span<const uint8_t> captured = packet.captured;
-  // The upper bits of the word say how long a captured FCS is.
+  // The upper bits of the word give the length of a captured FCS.
   const bool isEthernet = (packet.linkTypeWord & 0xffff) == kEthernetLinkType;
   if (!isEthernet || captured.size() < kEthernetBytes) return {captured, packet.originalLength};
 
   const Peeler::Frame frame = Peeler(captured).innermost();
   const auto removed = static_cast<uint32_t>(frame.payload - kEthernetBytes);
-  // A file may state an original length below the captured one.
+  // A file may contain an original length below the captured one.
   const uint32_t originalLength = packet.originalLength - std::min(packet.originalLength, removed);
   const bool isWhole = frame.payload == frame.addresses + kEthernetBytes &&
                        frame.type == loadBe16(captured.data() + frame.addresses + kAddressBytes);

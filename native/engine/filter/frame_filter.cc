@@ -9,7 +9,7 @@
 namespace capfleet {
 namespace {
 
-/// What the trailers of one packet say.
+/// The trailers of one packet.
 struct Trailers {
   std::optional<A7130Trailer> a7130;
   std::optional<C3550Trailer> c3550;

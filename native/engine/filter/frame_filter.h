@@ -1,5 +1,5 @@
-// FilterFrame: conditions on what the capture hardware and the switches in front of it say of a
-// packet, not on the packet itself.
+// FilterFrame: conditions on what the capture hardware and the switches in front of it report about
+// a packet, not on the packet itself.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace capfleet {
 /// The values are those of FRAME_FIELDS in download-options.ts.
 enum class FrameField : uint8_t {
   kCapturePort,
-  kA7130Device,        ///< of the last switch in the chain
+  kA7130Device,        ///< device of the last switch in the chain
   kA7130SourceDevice,  ///< of the first
   kA7130SourcePort,    ///< of the first
   kC3550SourcePort,
@@ -25,17 +25,17 @@ struct FrameCondition {
   std::vector<uint32_t> values;
 };
 
-/// All of its conditions must hold; without any, every packet passes. Trailers are looked for only
-/// when a condition names them. A packet without a valid A7130 trailer has 0 in those fields; one
-/// without a valid C3550 trailer has no value there, which an exclusion accepts and nothing else.
-/// Immutable, so any number of threads may share one.
+/// All of its conditions must be met; without any, every packet passes. Trailers are only searched
+/// if a condition names them. A packet without a valid A7130 trailer has 0 in those fields; one
+/// without a valid C3550 trailer has no value there, which only an exclusion accepts. Immutable, so
+/// any number of threads may share one.
 class FrameFilter {
  public:
   FrameFilter() = default;
   explicit FrameFilter(std::vector<FrameCondition> conditions);
 
   bool isEmpty() const { return conditions_.empty(); }
-  /// The packet as stored: trailers stand at its end.
+  /// The packet as stored: trailers are at its end.
   bool accepts(const PacketView& packet) const;
 
  private:

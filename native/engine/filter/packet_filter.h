@@ -1,4 +1,4 @@
-// Decides which packets a scan delivers.
+// Decides which packets a scan returns.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ class PacketFilter {
   /// `transform` must outlive the filter.
   explicit PacketFilter(const PacketTransform& transform) : transform_(transform) {}
 
-  /// Must have succeeded before the first accepts(). Fails with kBadRegex when there is no memory
-  /// to search with.
+  /// Must have succeeded before the first accepts(). Fails with kBadRegex if there is no memory to
+  /// search with.
   Status prepare();
   /// FrameFilter, BPF and regular expression, in this order.
   bool accepts(const PacketView& packet) {
@@ -25,7 +25,7 @@ class PacketFilter {
     return transform.regex == nullptr || matchesRegex(packet);
   }
 
-  /// Whether firstCandidateByte() may be asked: the regular expression alone decides, wherever it
+  /// Whether firstCandidateByte() may be called: the regular expression alone decides, wherever it
   /// matches.
   bool looksThroughRecords() const {
     const PacketTransform& transform = transform_;
@@ -33,7 +33,7 @@ class PacketFilter {
            transform.frameFilter.isEmpty() && transform.regex->matchesAnywhere();
   }
   /// An offset into `records`, which are neighbours: accepts() is false for those that end before
-  /// that byte, and for all when it is nullopt. REQUIRES: as accepts(), and looksThroughRecords().
+  /// that byte, and for all if it is nullopt. REQUIRES: as accepts(), and looksThroughRecords().
   std::optional<size_t> firstCandidateByte(std::span<const uint8_t> records);
 
  private:

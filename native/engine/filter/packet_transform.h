@@ -11,7 +11,7 @@
 
 namespace capfleet {
 
-/// Packets must pass all filters; each sees the packet as stored, whatever the output changes.
+/// Packets must match all filters; each sees the packet as stored, whatever the output changes.
 /// Immutable, so any number of threads may share one.
 struct PacketTransform {
   FrameFilter frameFilter;
@@ -23,11 +23,11 @@ struct PacketTransform {
   bool toMicroseconds = false;
 
   bool filters() const { return !frameFilter.isEmpty() || bpf != nullptr || regex != nullptr; }
-  /// Delivered records differ from stored ones in more than their time.
+  /// Whether returned records differ from stored ones in more than their time.
   bool changesRecords() const { return sliceBytes < kMaxCapturedLength || toMicroseconds; }
-  /// Timestamps are rewritten, for which a scan must see every packet in order.
+  /// Whether timestamps are rewritten, for which a scan must see every packet in order.
   bool hasVendorTime() const { return clock.source != TimeSource::kNic; }
-  /// Every packet is delivered, by its stored time and as long as it is stored.
+  /// Whether every packet is returned, by its stored time and with its stored length.
   bool keepsSizes() const {
     return !filters() && sliceBytes >= kMaxCapturedLength && !hasVendorTime();
   }

@@ -30,11 +30,11 @@ namespace {
 constexpr uint32_t kCpuSeconds = 1;
 constexpr size_t kMaxPatternBytes = 1024;
 constexpr size_t kMaxDatabaseBytes = size_t{8} << 20;
-/// Usual patterns reach twice as much, also on a machine that has other things to do.
+/// Typical patterns reach twice as much, even on a busy machine.
 constexpr double kLeastBytesPerSecond = 100e6;
 
-/// One match is enough, a line feed is a byte like any other, and a pattern that can match nothing
-/// at all matches every packet, as with grep.
+/// One match suffices, a line feed is an ordinary byte, and a pattern that can match the empty text
+/// matches every packet, as with grep.
 constexpr unsigned kFlags = HS_FLAG_DOTALL | HS_FLAG_SINGLEMATCH | HS_FLAG_ALLOWEMPTY;
 
 struct Free {
@@ -52,16 +52,17 @@ int fail(std::string message) {
   return 1;
 }
 
-/// Reads all of stdin, but no more than one byte above what is allowed.
+/// Reads all of stdin, but at most one byte more than allowed.
 std::string readPattern() {
   std::string pattern(kMaxPatternBytes + 1, '\0');
   pattern.resize(std::fread(pattern.data(), 1, pattern.size(), stdin));
   return pattern;
 }
 
-/// Where a match may lie. For any place the pattern must be free of all that looks at the text
-/// around a match, and its matches must come in order, so that the first one found ends first. What
-/// may be an assertion counts as one: a caret in a class is not told from an anchor.
+/// Where a match may lie. For kRegexOfAnyPlace the pattern must contain nothing that depends on the
+/// text around a match, and its matches must be found in order, so that the first one found ends
+/// first. Anything that may be an assertion counts as one: a caret in a class is not distinguished
+/// from an anchor.
 char placeOf(const std::string& pattern) {
   hs_expr_info_t* info = nullptr;
   hs_compile_error_t* error = nullptr;

@@ -10,7 +10,7 @@
 namespace capfleet {
 namespace {
 
-/// Ends the scan and remembers where: in other matches nobody is interested.
+/// Ends the scan and records where: further matches are irrelevant.
 int stopAtMatch(unsigned, unsigned long long, unsigned long long end, unsigned, void* matchEnd) {
   *static_cast<size_t*>(matchEnd) = end;
   return 1;
@@ -59,7 +59,7 @@ std::optional<size_t> RegexMatcher::firstMatchEnd(std::span<const uint8_t> text,
 
 std::optional<size_t> RegexMatcher::search(std::span<const uint8_t> text,
                                            RegexScratch& scratch) const {
-  // Hyperscan takes no null pointer, not even for an empty text.
+  // Hyperscan does not accept a null pointer, not even for an empty text.
   const char* bytes = text.empty() ? "" : reinterpret_cast<const char*>(text.data());
   size_t matchEnd = 0;
   const hs_error_t status = hs_scan(database_, bytes, static_cast<unsigned>(text.size()), 0,

@@ -11,7 +11,7 @@
 
 namespace capfleet {
 
-/// What CaptureFileReader::next() found.
+/// The result of CaptureFileReader::next().
 enum class ReadStep {
   kInterface,       ///< packets of interfaceIndex have linkTypeWord from here on
   kPacket,          ///< a packet of an interface that was announced before
@@ -20,7 +20,7 @@ enum class ReadStep {
   kEnd,             ///< the end of the file, after a whole record; final
 };
 
-/// What a step brings; each field belongs to the steps that its comment names.
+/// The result of a step; each field belongs to the steps that its comment names.
 struct CaptureRecord {
   uint32_t interfaceIndex = 0;        ///< kInterface, kPacket: below kMaxInterfaces
   uint32_t linkTypeWord = 0;          ///< kInterface
@@ -30,22 +30,22 @@ struct CaptureRecord {
 };
 
 struct ReadDamage {
-  uint64_t offset = 0;  ///< where the first record begins that could not be read
+  uint64_t offset = 0;  ///< offset of the first unreadable record
   std::string message;
 };
 
 /// Not thread-safe. Never reads outside its buffer, whatever the bytes are; memory is bounded.
 class CaptureFileReader {
  public:
-  /// A section may describe this many interfaces: as many as a capture can have ports.
+  /// A section may describe at most this many interfaces: as many as a capture can have ports.
   static constexpr uint32_t kMaxInterfaces = 256;
-  /// The least buffer of a stream: the largest PCAP record of any variant. A pcapng block that is
-  /// larger than the buffer is damage, so streams of pcapng need room for options too.
+  /// Minimum buffer of a stream: the largest PCAP record of any variant. A pcapng block that is
+  /// larger than the buffer counts as damage, so streams of pcapng need room for options too.
   static constexpr size_t kMinBufferBytes = size_t{264} * 1024;
 
-  /// Reads the file header from `stream`, which must begin at offset 0 and have a
-  /// buffer of kMinBufferBytes. Fails with kBadCaptureFile when these are not the bytes of a
-  /// capture file; the message continues "<path> ...".
+  /// Reads the file header from `stream`, which must be at offset 0 and have a buffer of
+  /// kMinBufferBytes. Fails with kBadCaptureFile if these are not the bytes of a capture file; the
+  /// message continues "<path> ...".
   static Result<std::unique_ptr<CaptureFileReader>> open(InputStream stream);
 
   virtual ~CaptureFileReader() = default;
@@ -61,7 +61,7 @@ class CaptureFileReader {
   explicit CaptureFileReader(InputStream stream) : stream_(std::move(stream)) {}
 
   ReadStep fail(uint64_t offset, std::string message);
-  /// Fails because the bytes of the record at `offset` are not all there, and says why.
+  /// Fails because the record at `offset` is truncated, and says why.
   ReadStep failShort(uint64_t offset, const char* what);
 
   InputStream stream_;

@@ -7,14 +7,14 @@
 
 namespace capfleet {
 
-/// Decodes gzip, one member or many. read() fails with kBadCaptureFile on damaged data, on a wrong
-/// checksum, and when the input ends inside a member; what was decoded before is delivered first.
+/// Decodes gzip, one member or more. read() fails with kBadCaptureFile on damaged data, on a wrong
+/// checksum, and if the input ends inside a member; data decoded before that is returned first.
 /// Zeros after the last member are padding, other bytes there are damage.
 std::unique_ptr<ByteSource> decodeGzip(std::unique_ptr<ByteSource> input);
 
-/// Decodes zstd, one frame or many, and skips skippable frames. Accepts windows up to 128 MiB
-/// (windowLog 27) and then uses that memory. read() fails with kBadCaptureFile on damaged data and
-/// when the input ends inside a frame; what was decoded before is delivered first.
+/// Decodes zstd, one frame or more, and skips skippable frames. Accepts windows up to 128 MiB
+/// (windowLog 27) and then uses that much memory. read() fails with kBadCaptureFile on damaged data
+/// and if the input ends inside a frame; data decoded before that is returned first.
 std::unique_ptr<ByteSource> decodeZstd(std::unique_ptr<ByteSource> input);
 
 }  // namespace capfleet

@@ -62,7 +62,7 @@ Status GzipSource::refill() {
   return ok();
 }
 
-/// Moves past padding to the next member. False at the end of the input.
+/// Skips padding up to the next member. False at the end of the input.
 Result<bool> GzipSource::findNextMember() {
   for (;;) {
     if (auto status = refill(); !status) return status.error();

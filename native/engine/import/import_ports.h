@@ -1,4 +1,4 @@
-// Which capture port the packets of an input's interface go to.
+// Assigns the interfaces of inputs to capture ports.
 #pragma once
 
 #include <array>
@@ -14,12 +14,11 @@ class ImportPorts {
  public:
   static constexpr uint32_t kMaxPorts = 256;
 
-  /// The port of the interface's index; where that port has another link type already, the next
-  /// free one, and the same one each time. nullopt when all ports are taken.
-  /// REQUIRES: interfaceIndex < kMaxPorts.
+  /// The port with the interface's index; if that port has another link type already, the next free
+  /// one, consistently. nullopt if all ports are taken. REQUIRES: interfaceIndex < kMaxPorts.
   std::optional<uint32_t> assign(uint32_t interfaceIndex, uint32_t linkTypeWord);
 
-  /// The link type word of a port, or nullopt when no interface has it.
+  /// The link type word of a port, or nullopt if no interface uses it.
   std::optional<uint32_t> linkTypeWord(uint32_t port) const { return linkTypeWords_[port]; }
 
  private:

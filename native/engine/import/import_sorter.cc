@@ -9,9 +9,9 @@ namespace capfleet {
 
 namespace {
 
-/// Bounds the entries' own memory when packets are tiny.
+/// Limits the entries' own memory if packets are tiny.
 constexpr size_t kMaxEntries = size_t{1} << 19;
-/// From this many ports on, idle ones do not keep their write buffer (1 MiB each).
+/// With this many ports or more, idle ones do not keep their write buffer (1 MiB each).
 constexpr uint32_t kMaxBuffers = 16;
 
 }  // namespace
@@ -91,7 +91,7 @@ Status ImportSorter::writeFirst(Port& port, size_t count) {
   return ok();
 }
 
-/// Moves the records that wait on to the front of the arena, in their order there.
+/// Moves the remaining records to the front of the arena, in their order there.
 void ImportSorter::compact() {
   std::vector<Entry*> entries;
   entries.reserve(entryCount_);

@@ -25,26 +25,26 @@ struct ImportSorterOptions {
 };
 
 /// Packets wait in memory; when it is full the oldest three quarters of each port are written and
-/// the newest wait on, so that disorder over a short distance never reaches the disk. What comes
-/// too late for that begins a new run (PortRuns). Stable: ties keep the order of add().
-/// Not thread-safe. Every failure is final.
+/// the newest stay, so that disorder over a short distance never reaches the disk. Packets that are
+/// too late for that begin a new run (PortRuns). Stable: ties keep the order of add(). Not
+/// thread-safe. Every failure is final.
 class ImportSorter {
  public:
   explicit ImportSorter(ImportSorterOptions options);
 
-  /// Copies the packet. `header` is the port's, the same each time.
+  /// Copies the packet. `header` is the port's, and must be the same each time.
   Status add(uint32_t port, const PcapFileHeader& header, const CaptureRecord& packet);
 
-  /// Called once, after all packets. `goesOn` as in mergeRuns().
+  /// Must be called once, after all packets. `goesOn` as in mergeRuns().
   Status finish(const std::function<bool()>& goesOn);
 
-  /// After finish(): the segments of a port, none when it had no packet.
+  /// After finish(): the segments of a port; empty if it had no packets.
   const std::vector<SegmentSummary>& segments(uint32_t port) const { return segments_[port]; }
 
  private:
   struct Entry {
     int64_t timestampNs;
-    uint32_t offset;  ///< of the record in arena_; grows with the input, so it breaks ties
+    uint32_t offset;  ///< offset of the record in arena_; grows with the input, so it breaks ties
     bool operator<(const Entry& other) const {
       return timestampNs != other.timestampNs ? timestampNs < other.timestampNs
                                               : offset < other.offset;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 constexpr uint32_t kPacketsPerClockLook = 1024;
-/// Entries are found by a 32-bit offset; far above what makes sense.
+/// Entries have a 32-bit offset; far more than is reasonable.
 constexpr uint64_t kMaxSortBytes = uint64_t{1} << 30;
 constexpr const char* kScratchName = "/.sort";
 
@@ -42,10 +42,10 @@ Result<std::unique_ptr<CaptureFileReader>> openCaptureFile(const std::string& pa
   return reader;
 }
 
-/// One try of an import, from the first file to the result.
+/// One attempt of an import, from the first file to the result.
 class Import {
  public:
-  /// Imports `files` in place of those of the options.
+  /// Imports `files` instead of those in the options.
   Import(const ImportOptions& options, const std::vector<std::string>& files,
          const std::function<bool(const ImportProgress&)>& onProgress)
       : options_(options),
@@ -70,7 +70,8 @@ class Import {
     return std::move(result_);
   }
 
-  /// After a failed run(): the file that has to be left out for the next try, if that was why.
+  /// After a failed run(): the file that must be left out of the next attempt, if that was the
+  /// reason.
   const std::optional<LeftOut>& leftOut() const { return leftOut_; }
 
  private:
@@ -137,7 +138,7 @@ class Import {
     return ok();
   }
 
-  /// The snaplen is the format's limit, whatever the input says: libpcap cuts packets that are
+  /// The snaplen is the format's limit, whatever the input says: libpcap truncates packets that are
   /// longer than it, and inputs with different ones share a port.
   PcapFileHeader headerOf(uint32_t port) const {
     return {.linkTypeWord = ports_.linkTypeWord(port).value_or(0), .snaplen = kMaxCapturedLength};
@@ -150,7 +151,7 @@ class Import {
                                .message = std::move(damage.message)});
   }
 
-  /// Its packets are among those of other files by now: nothing of this try can be kept.
+  /// Its packets are mixed with those of other files by now: nothing of this attempt can be kept.
   Status refuseBomb(const std::string& path) {
     return leaveOut(
         path, path + " was rejected: " + reader_->stream().failure()->message +
@@ -163,7 +164,7 @@ class Import {
     return Error{Code::kBadCaptureFile, std::move(why)};
   }
 
-  /// Calls onProgress when it is time. False when the caller wants to stop.
+  /// Calls onProgress when due. False if the caller wants to stop.
   bool reportProgress() {
     const auto now = std::chrono::steady_clock::now();
     if (now < nextProgress_) return true;
@@ -254,7 +255,7 @@ Error noFileLeft(const std::vector<LeftOut>& leftOut) {
   return {Code::kBadCaptureFile, message};
 }
 
-/// After a failure. Best effort: the failure itself is what the caller must hear of.
+/// For use after a failure. Best effort: the failure itself is what must be reported.
 void emptyDirectory(const std::string& path) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {

@@ -1,4 +1,5 @@
-// Turns capture files (PCAP, pcapng; gzip or zstd around them) into the segments of one capture.
+// Turns capture files (PCAP, pcapng; optionally compressed with gzip or zstd) into the segments of
+// one capture.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +16,19 @@
 namespace capfleet {
 
 struct ImportOptions {
-  /// Regular files, imported one after the other. Packets of equal port and timestamp keep this
-  /// order.
+  /// Regular files, imported in order. Packets with equal port and timestamp keep this order.
   std::vector<std::string> files;
-  /// An existing empty folder; cap0/, cap1/ ... are made in it. A hidden folder in it holds sort
+  /// An existing empty folder; cap0/, cap1/ ... are created in it. A hidden folder in it holds sort
   /// runs while unsorted input is imported. Empty again after an error.
   std::string directory;
   uint64_t segmentBytes = uint64_t{1} << 30;
-  /// Memory for packets that wait to be sorted. Input whose disorder reaches further than this is
-  /// sorted on disk. At least one largest record; tests make it small.
+  /// Memory for packets that wait to be sorted. Input whose disorder exceeds this is sorted on
+  /// disk. At least one largest record; tests make it small.
   uint64_t sortBytes = uint64_t{16} << 20;
-  /// The packets of all files together may take this, as records of PCAP. Sort runs come on top
-  /// while unsorted input is imported: as much again for a while.
+  /// Limit for the packets of all files together, as PCAP records. Sort runs temporarily need the
+  /// same amount in addition while unsorted input is imported.
   uint64_t maxBytes = std::numeric_limits<uint64_t>::max();
-  /// How many times its size a compressed file may become (InputStream::open()); at least 1.
+  /// Maximum decompression ratio of a file (InputStream::open()); at least 1.
   uint32_t maxRatio = InputStream::kDefaultMaxRatio;
 };
 
@@ -47,7 +47,7 @@ struct ImportedStream {
 /// A part of an input that could not be imported. Everything before `offset` was, nothing after.
 struct ImportDamage {
   std::string file;
-  /// In the file, or in the decompressed stream when `compressed`; 0 = the whole file is left out.
+  /// In the file, or in the decompressed stream if `compressed`; 0 = the whole file is left out.
   uint64_t offset = 0;
   bool compressed = false;  ///< the file is gzip or zstd
   std::string message;
@@ -61,16 +61,16 @@ struct ImportResult {
   std::vector<ImportDamage> damages;
 };
 
-/// Imports all files into one capture. Each stream is ordered by timestamp, ties in input order.
-/// A pcapng interface becomes the capture port of its index; where that port already has another
-/// link type, the next free port. Blocks for the whole import; uses one thread and at most 64 MiB
-/// (a zstd input made with a long window takes that window, up to 128 MiB, on top).
-/// A file that cannot be opened, is a symbolic link or no capture file, or becomes too large when
-/// it is decompressed is left out whole and named in `damages`; the capture is made of the others.
-/// `onProgress` (may be empty) is called on this thread about five times a second, and once at the
-/// end; returning false cancels. Progress begins anew when a file turns out to be left out.
-/// Fails with kBadParameter (no files, folder not empty), kBadCaptureFile (every file is left out),
-/// kStoreFull (the disk, or maxBytes), kStoreUnavailable, kCancelled.
+/// Imports all files into one capture. Each stream is ordered by timestamp, ties in input order. A
+/// pcapng interface becomes the capture port with its index; if that port already has another link
+/// type, the next free port. Blocks for the whole import; uses one thread and at most 64 MiB (plus
+/// up to 128 MiB for a zstd input that was compressed with a long window). A file that cannot be
+/// opened, is a symbolic link or not a capture file, or becomes too large when decompressed is left
+/// out completely and listed in `damages`; the capture consists of the others. `onProgress` (may be
+/// empty) is called on this thread about five times a second, and once at the end; returning false
+/// cancels. Progress restarts if a file turns out to be left out. Fails with kBadParameter (no
+/// files, folder not empty), kBadCaptureFile (every file is left out), kStoreFull (the disk, or
+/// maxBytes), kStoreUnavailable, kCancelled.
 Result<ImportResult> importCaptureFiles(
     const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress);
 

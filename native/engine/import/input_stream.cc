@@ -14,10 +14,10 @@ namespace {
 
 constexpr uint16_t kGzipMagic = 0x8B1F;
 constexpr uint32_t kZstdMagic = 0xFD2FB528;
-/// pzstd begins its files with a skippable frame: 0x184D2A50 to 0x184D2A5F.
+/// pzstd starts its files with a skippable frame: 0x184D2A50 to 0x184D2A5F.
 constexpr uint32_t kSkippableMagic = 0x184D2A50;
 constexpr uint32_t kSkippableMask = 0xFFFFFFF0;
-/// What any file may become: the start of a capture says little about the rest of it.
+/// Decompressed size allowed for any file: the start of a capture says little about the rest of it.
 constexpr uint64_t kUncheckedBytes = uint64_t{64} << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A window that moves over the bytes of an input, decompressed when they are gzip or zstd.
+// A sliding window over the bytes of an input, decompressed if they are gzip or zstd.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@ namespace capfleet {
 class InputStream {
  public:
   static constexpr size_t kDefaultBufferBytes = size_t{1} << 20;
-  /// Packets that carry nothing but zeros reach 113 in frames of 1,500 bytes and 580 in jumbo
-  /// frames; what is made to fill a disk reaches 1,000 as gzip and 32,000 as zstd.
+  /// Packets that contain nothing but zeros reach 113 in frames of 1,500 bytes and 580 in jumbo
+  /// frames; files made to fill a disk reach 1,000 as gzip and 32,000 as zstd.
   static constexpr uint32_t kDefaultMaxRatio = 200;
 
-  /// Opens a regular file; compression is told by its first bytes. From the 64 MiB on that any file
-  /// may become, a file that becomes more than `maxRatio` times its size ends with failure() and
-  /// isBomb(). Fails with kBadCaptureFile.
+  /// Opens a regular file; compression is detected from its first bytes. Beyond the 64 MiB that any
+  /// file may become, a file that becomes more than `maxRatio` times its size ends with failure()
+  /// and isBomb(). Fails with kBadCaptureFile.
   static Result<InputStream> open(const std::string& path, size_t bufferBytes = kDefaultBufferBytes,
                                   uint32_t maxRatio = kDefaultMaxRatio);
 
   InputStream(std::unique_ptr<ByteSource> source, bool isCompressed,
               size_t bufferBytes = kDefaultBufferBytes, uint32_t maxRatio = kDefaultMaxRatio);
 
-  /// The next bytes, at least `bytes` of them; fewer only at the end of the input or when
-  /// failure() is set. Valid until the next peek(). REQUIRES: bytes <= bufferBytes().
+  /// The next bytes, at least `bytes` of them; fewer only at the end of the input or if failure()
+  /// is set. Valid until the next peek(). REQUIRES: bytes <= bufferBytes().
   std::span<const uint8_t> peek(size_t bytes) {
     if (end_ - begin_ < bytes) fill(bytes);
     return {buffer_.get() + begin_, end_ - begin_};
   }
 
-  /// Moves past bytes that peek() returned. They stay valid until the next peek().
+  /// Advances past bytes that peek() returned. They stay valid until the next peek().
   void consume(size_t bytes) {
     begin_ += bytes;
     offset_ += bytes;
@@ -46,10 +46,10 @@ class InputStream {
   const std::optional<Error>& failure() const { return failure_; }
   /// Bytes consumed, after decompression.
   uint64_t offset() const { return offset_; }
-  /// Bytes taken from the file on disk so far.
+  /// Bytes read from the file on disk so far.
   uint64_t inputBytes() const { return source_->inputBytes(); }
   bool isCompressed() const { return isCompressed_; }
-  /// The bytes end because they are too many for the size of the file.
+  /// Whether the bytes end because there are too many for the size of the file.
   bool isBomb() const { return isBomb_; }
   size_t bufferBytes() const { return bufferBytes_; }
 

@@ -10,7 +10,7 @@ namespace capfleet {
 namespace {
 
 constexpr uint32_t kPcapMagicModified = 0xA1B2CD34;
-/// The modified format has interface index, protocol and packet type behind the usual fields.
+/// The modified format has interface index, protocol and packet type after the usual fields.
 constexpr uint32_t kModifiedRecordHeaderBytes = 24;
 constexpr int64_t kNanosPerMicro = 1000;
 
@@ -76,7 +76,7 @@ ReadStep PcapFileReader::next(CaptureRecord& record) {
     return failShort(offset, "a record header");
   }
   const uint8_t* p = header.data();
-  // The fraction may pass one second; it is carried, so that no nanosecond is lost.
+  // The fraction may exceed one second; it is carried over, so that no nanosecond is lost.
   record.timestampNs = int64_t{load32(p)} * kNanosPerSecond +
                        int64_t{load32(p + 4)} * (format_.isNanos ? 1 : kNanosPerMicro);
   uint32_t capturedLength = load32(p + 8);

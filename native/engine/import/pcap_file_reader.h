@@ -1,5 +1,5 @@
-// Reads classic PCAP: microseconds or nanoseconds, either byte order, also the modified format of
-// some Linux tools (magic a1b2cd34, 24-byte record headers).
+// Reads classic PCAP: microseconds or nanoseconds, either byte order, including the modified format
+// of some Linux tools (magic a1b2cd34, 24-byte record headers).
 #pragma once
 
 #include "import/capture_file_reader.h"
@@ -10,10 +10,11 @@ class PcapFileReader final : public CaptureFileReader {
  public:
   /// Whether the first 4 bytes of a file are those of this format.
   static bool accepts(std::span<const uint8_t> start);
-  /// Fails with kBadCaptureFile as CaptureFileReader::open() does. REQUIRES: accepts().
+  /// Fails with kBadCaptureFile like CaptureFileReader::open(). REQUIRES: accepts().
   static Result<std::unique_ptr<CaptureFileReader>> open(InputStream stream);
 
-  /// The one interface has index 0. A record that claims more than kMaxCapturedLength is damage.
+  /// The only interface has index 0. A record that claims more than kMaxCapturedLength counts as
+  /// damage.
   ReadStep next(CaptureRecord& record) override;
 
  private:
@@ -21,8 +22,8 @@ class PcapFileReader final : public CaptureFileReader {
     bool isBigEndian;
     bool isNanos;
     uint32_t recordHeaderBytes;
-    /// The second number of the version. Before 2.3 the two lengths of a record stand in the other
-    /// order; in files of 2.3 in either one.
+    /// The second number of the version. Before 2.3 the two lengths of a record are swapped; in
+    /// files of 2.3 they are in either order.
     uint16_t minorVersion;
   };
 

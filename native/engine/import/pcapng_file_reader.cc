@@ -35,7 +35,7 @@ constexpr size_t padded(size_t bytes) { return (bytes + 3) & ~size_t{3}; }
 }  // namespace
 
 bool PcapngFileReader::accepts(std::span<const uint8_t> start) {
-  // The type of a section header reads the same in both byte orders.
+  // The type of a section header is the same in both byte orders.
   return start.size() >= 4 && loadLe32(start.data()) == kSectionHeader;
 }
 

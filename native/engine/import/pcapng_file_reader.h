@@ -1,5 +1,5 @@
-// Reads pcapng: any number of sections in either byte order, Enhanced, Simple and (obsolete)
-// Packet Blocks. Blocks that carry no packets are skipped.
+// Reads pcapng: any number of sections in either byte order, Enhanced, Simple and (obsolete) Packet
+// Blocks. Blocks without packets are skipped.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ class PcapngFileReader final : public CaptureFileReader {
  public:
   /// Whether the first 4 bytes of a file are those of this format.
   static bool accepts(std::span<const uint8_t> start);
-  /// Fails with kBadCaptureFile as CaptureFileReader::open() does. REQUIRES: accepts().
+  /// Fails with kBadCaptureFile like CaptureFileReader::open(). REQUIRES: accepts().
   static Result<std::unique_ptr<CaptureFileReader>> open(InputStream stream);
 
-  /// Interface indexes are those of the section; each section announces its own anew.
-  /// A Simple Packet has no time of its own: its timestamp is 0, as tcpdump and Wireshark show it.
+  /// Interface indexes are relative to the section, each of which describes its own interfaces. A
+  /// Simple Packet has no time: its timestamp is 0, as tcpdump and Wireshark show it.
   ReadStep next(CaptureRecord& record) override;
 
  private:
@@ -26,7 +26,7 @@ class PcapngFileReader final : public CaptureFileReader {
     uint32_t snaplen = 0;
     PcapngTimestamp timestamp;
   };
-  /// Where a packet block keeps its packet.
+  /// Where a packet block has its packet.
   struct PacketFields {
     uint32_t interfaceIndex;
     std::optional<uint64_t> ticks;
@@ -34,7 +34,7 @@ class PcapngFileReader final : public CaptureFileReader {
     uint32_t originalLength;
     std::span<const uint8_t> bytes;  ///< from the packet's first byte to the end of the block
   };
-  /// nullopt: the block is read and brings nothing.
+  /// nullopt: the block was read and contains nothing to return.
   using BlockStep = std::optional<ReadStep>;
 
   explicit PcapngFileReader(InputStream stream) : CaptureFileReader(std::move(stream)) {}

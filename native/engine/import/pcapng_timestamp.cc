@@ -11,7 +11,7 @@ __extension__ typedef unsigned __int128 Uint128;
 
 constexpr uint8_t kPowerOfTwo = 0x80;
 constexpr uint8_t kNanoExponent = 9;
-/// 10^19 is the largest power of ten in 64 bits; dividing 64 bits by more leaves nothing.
+/// 10^19 is the largest power of ten in 64 bits; dividing 64 bits by more yields zero.
 constexpr uint8_t kMaxDivisorExponent = 19;
 
 uint64_t powerOfTen(unsigned exponent) {

@@ -8,11 +8,11 @@ namespace capfleet {
 
 class PcapngTimestamp {
  public:
-  /// `resolution` is the byte of if_tsresol: a negative power of ten, or of two when its top bit
-  /// is set. `offsetSeconds` is if_tsoffset.
+  /// `resolution` is the byte of if_tsresol: a negative power of ten, or of two if its top bit is
+  /// set. `offsetSeconds` is if_tsoffset.
   explicit PcapngTimestamp(uint8_t resolution = 6, int64_t offsetSeconds = 0);
 
-  /// Nanoseconds since 1970, parts of one cut off; nullopt when PCAP cannot carry the instant.
+  /// Nanoseconds since 1970, fractions truncated; nullopt if PCAP cannot represent the instant.
   std::optional<int64_t> toNanos(uint64_t ticks) const;
 
  private:

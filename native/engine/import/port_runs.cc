@@ -13,10 +13,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs merged at once: each takes an open file and a buffer of 256 KiB.
+/// Number of runs merged at once: each takes an open file and a buffer of 256 KiB.
 constexpr size_t kMaxMergedRuns = 64;
 
-/// With the folders above it.
+/// Creates missing parent folders too.
 Status makeTree(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -100,7 +100,7 @@ Result<std::vector<SegmentSummary>> PortRuns::mergeAll(const std::function<bool(
   return segments;
 }
 
-/// One pass: neighbouring runs become one, which keeps ties in input order.
+/// One pass: neighbouring runs are merged, which keeps ties in input order.
 Status PortRuns::mergeOnce(const std::function<bool()>& goesOn) {
   std::vector<SortedRun> longer;
   for (size_t begin = 0; begin < runs_.size(); begin += kMaxMergedRuns) {

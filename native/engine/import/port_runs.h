@@ -18,13 +18,13 @@ struct PortRunsOptions {
   std::string scratchDirectory;  ///< made when the first run does not reach; removed at the end
 };
 
-/// The first run is written where the stream shall be, so that sorted input is written once. Not
-/// thread-safe. Every failure is final.
+/// The first run is written to the final place of the stream, so that sorted input is written once.
+/// Not thread-safe. Every failure is final.
 class PortRuns {
  public:
   explicit PortRuns(PortRunsOptions options) : options_(std::move(options)) {}
 
-  /// Appends a packet. One that is older than the packet before it begins a new run.
+  /// Appends a packet. One that is older than the previous packet begins a new run.
   Status append(int64_t timestampNs, uint32_t originalLength, std::span<const uint8_t> captured);
 
   /// Frees memory until the next append().
@@ -45,7 +45,7 @@ class PortRuns {
   std::vector<SortedRun> runs_;  ///< in input order
   uint32_t scratchRuns_ = 0;
   std::optional<SegmentWriter> writer_;
-  std::vector<SegmentSummary> segments_;  ///< of the run that ended last
+  std::vector<SegmentSummary> segments_;  ///< segments of the run that ended last
   int64_t lastNs_ = 0;
 };
 

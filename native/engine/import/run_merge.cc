@@ -31,15 +31,15 @@ class Merge {
   }
 
  private:
-  /// Moves to the run's next packet; returns its key.
+  /// Advances to the run's next packet; returns its key.
   static Result<int64_t> advance(RunReader& reader) {
     const auto found = reader.advance();
     if (!found) return found.error();
     return *found ? reader.packet().timestampNs : MergeTree::kEnded;
   }
 
-  /// Takes packets from the first run as long as no other comes before it: runs of neighbouring
-  /// packets are common, and then cost one comparison each.
+  /// Takes packets from the first run while no other precedes them: runs of neighbouring packets
+  /// are common, and then cost one comparison each.
   Status drainWinner(MergeTree& tree) {
     RunReader& reader = readers_[tree.winner()];
     const int64_t bound = tree.winnerStaysBelow();

@@ -10,10 +10,10 @@
 
 namespace capfleet {
 
-/// Writes the packets of all runs in the order of their timestamps; of equal ones, those of the
-/// earlier run in the list come first. Memory and open files grow with the number of runs: callers
-/// keep it small. `goesOn` is asked every few thousand packets; false ends with kCancelled.
-/// Fails as SegmentWriter and RunReader do.
+/// Writes the packets of all runs in timestamp order; for equal timestamps, those of the earlier
+/// run in the list come first. Memory and open files grow with the number of runs, so callers must
+/// keep it small. `goesOn` is called every few thousand packets; returning false ends with
+/// kCancelled. Fails like SegmentWriter and RunReader.
 Result<std::vector<SegmentSummary>> mergeRuns(const std::vector<SortedRun>& runs,
                                               SegmentWriterOptions output,
                                               const std::function<bool()>& goesOn);

@@ -22,7 +22,7 @@ class RunReader {
  public:
   explicit RunReader(SortedRun run) : run_(std::move(run)) {}
 
-  /// Moves to the next packet; false at the end. Fails with kStoreUnavailable or kStoreCorrupt.
+  /// Advances to the next packet; false at the end. Fails with kStoreUnavailable or kStoreCorrupt.
   Result<bool> advance();
 
   /// The packet of the last advance(); its bytes are valid until the next.

@@ -39,8 +39,8 @@ bool DuplicateWindow::hasSeen(const Packet& packet) {
 void DuplicateWindow::add(const Packet& packet) {
   const auto bytes = static_cast<uint32_t>(packet.record.size());
   uint64_t& newest = newest_[hash_ % kRemembered];
-  // A packet that one input has again and again stands in its chain once: the newest is remembered
-  // longest, and with all of them the chain would be walked to its end every time.
+  // A packet that one input repeats is in its chain once: the newest is remembered longest, and if
+  // all of them were in the chain, it would be walked to its end every time.
   const Seen& last = seen_[newest % kRemembered];
   const bool isAgain =
       newest != 0 && last.hash == hash_ && last.bytes == bytes && last.input == packet.input;

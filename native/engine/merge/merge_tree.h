@@ -1,4 +1,4 @@
-// Chooses the next of several inputs: the one with the smallest key, the first of equal ones.
+// Selects the next of several inputs: the one with the smallest key, the first of equal ones.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 
 namespace capfleet {
 
-/// A tournament in which each inner node remembers who lost there, so that a key that grows costs
-/// log2(n) comparisons, and no branch on who wins: among many inputs a core would guess it wrong
-/// every other time, which costs more than all the rest. Not thread-safe.
+/// A tournament tree in which each inner node stores its loser, so that an increased key costs
+/// log2(n) comparisons, and no branch on who wins: with many inputs a CPU would mispredict it every
+/// other time, which costs more than everything else. Not thread-safe.
 class MergeTree {
  public:
-  /// The key of an input that has ended. No other may have it.
+  /// The key of an input that has ended. No other input may have it.
   static constexpr int64_t kEnded = std::numeric_limits<int64_t>::max();
 
-  /// REQUIRES: at least one key, and fewer than 2^31; all greater than the least that there is.
+  /// REQUIRES: at least one key, and fewer than 2^31; all greater than the minimum of the type.
   explicit MergeTree(std::vector<int64_t> keys) {
     assert(!keys.empty());
-    // With a whole tree, inputs of a left branch stand before those of the right one.
+    // In a complete tree, the inputs of a left branch precede those of the right one.
     keys.resize(std::bit_ceil(keys.size()), kEnded);
     size_ = static_cast<uint32_t>(keys.size());
     losers_.resize(size_);
@@ -32,13 +32,13 @@ class MergeTree {
   int64_t winnerKey() const { return winner_.key; }
   bool hasEnded() const { return winner_.key == kEnded; }
 
-  /// Gives the winner a new key, which is not smaller.
+  /// Gives the winner a new key, which must not be smaller.
   void replaceWinner(int64_t key) {
     uint32_t input = winner_.input;
     for (uint32_t at = input + size_; at > 1; at /= 2) {
       Player& loser = losers_[at / 2];
       const int64_t isRight = at % 2;
-      // All bits set where they change places. Written so that no compiler makes it a jump.
+      // All bits set if they change places. Written so that no compiler turns it into a jump.
       const int64_t change = -int64_t{loser.key - isRight < key};
       const int64_t keys = (loser.key ^ key) & change;
       const uint32_t inputs = (loser.input ^ input) & static_cast<uint32_t>(change);
@@ -50,7 +50,7 @@ class MergeTree {
     winner_ = {key, input};
   }
 
-  /// The winner stays the winner as long as its next key is below this one.
+  /// The winner stays the winner while its next key is below this one.
   int64_t winnerStaysBelow() const {
     int64_t bound = kEnded;
     for (uint32_t at = winner_.input + size_; at > 1; at /= 2) {
@@ -78,15 +78,15 @@ class MergeTree {
 
   uint32_t size_;
   Player winner_{};
-  std::vector<Player> losers_;  ///< by node; the first is not used
+  std::vector<Player> losers_;  ///< by node; the first is unused
 };
 
-/// Says when it pays to ask winnerStaysBelow() and to take several records of the winner at once:
-/// mostly inputs alternate after few records, and only one that has won several times in a row is
-/// likely to go on.
+/// Decides when it pays to call winnerStaysBelow() and take several records of the winner at once:
+/// usually inputs alternate after a few records, and only one that has won several times in a row
+/// is likely to continue.
 class WinStreak {
  public:
-  /// Notes who has the next record. Whether that one has won often enough.
+  /// Records who has the next record. Returns whether it has won often enough.
   bool isLongWith(uint32_t winner) {
     wins_ = winner == last_ ? wins_ + 1 : 1;
     last_ = winner;

@@ -1,4 +1,4 @@
-// Moves single records about: for so few bytes a call costs as much as the copy.
+// Copies single records: for so few bytes a call would cost as much as the copy.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline void copyRecord(uint8_t* to, const uint8_t* from, size_t bytes) {
   std::memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
-/// Has the processor fetch the bytes of a record that is read later, of a large one those in front.
+/// Prefetches the bytes of a record that is read later; of a large one the beginning.
 inline void prefetchBytes(const uint8_t* from, const uint8_t* to) {
   constexpr ptrdiff_t kMostBytes = 2048;
   if (to - from > kMostBytes) to = from + kMostBytes;

@@ -13,7 +13,7 @@ constexpr size_t kTimestampBytes = 8;
 }
 
 uint64_t hashBytes(std::span<const uint8_t> bytes, uint64_t seed) {
-  // On x86 the header above makes this name mean the choosing function.
+  // On x86 the header above makes this name refer to the dispatching function.
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 

@@ -6,8 +6,8 @@
 
 namespace capfleet {
 
-/// XXH3 of the bytes, seeded: to hash several pieces in a row give the hash of those before. Quick,
-/// and not made to withstand somebody who looks for collisions.
+/// XXH3 of the bytes, seeded: to hash several pieces in a row pass the previous hash. Fast, and not
+/// resistant to deliberate collisions.
 uint64_t hashBytes(std::span<const uint8_t> bytes, uint64_t seed);
 
 /// hashBytes() of a PCAP record without its timestamp, which may have been rewritten.

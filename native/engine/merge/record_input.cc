@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kTailPackets = 64;
 constexpr size_t kCapturedLengthAt = 8;
 
-/// Of the little-endian record that begins there, of which the header is whole.
+/// Size of the little-endian record that begins there; its header must be complete.
 size_t claimedBytes(const uint8_t* record) {
   return size_t{kRecordHeaderBytes} + loadLe32(record + kCapturedLengthAt);
 }
@@ -22,7 +22,7 @@ int64_t timeOf(const uint8_t* record, int64_t unitsPerSecond) {
   return loadLe32(record) * unitsPerSecond + loadLe32(record + 4);
 }
 
-/// The mark of those before with the records from `from` to `to`, all of them whole.
+/// The mark extended by the records from `from` to `to`, all of them complete.
 RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) {
   for (; from < to; mark.packets++) {
     const size_t bytes = claimedBytes(from);
@@ -34,7 +34,7 @@ RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) {
   return mark;
 }
 
-/// Changes the byte order of a record's header, whichever it is in.
+/// Swaps the byte order of a record's header.
 void swapHeader(uint8_t* record) {
   for (size_t at = 0; at < kRecordHeaderBytes; at += 4)
     storeLe32(record + at, loadBe32(record + at));
@@ -74,7 +74,7 @@ void RecordInput::show(std::span<uint8_t> bytes) {
   enterSegment(joined_);
 }
 
-/// Appends to the partial record what it lacks; returns the bytes behind that.
+/// Appends the missing bytes to the partial record; returns the bytes after that.
 std::span<uint8_t> RecordInput::completePartial(std::span<uint8_t> bytes) {
   bytes = extendPartial(kRecordHeaderBytes, bytes);
   if (partial_.size() < kRecordHeaderBytes) return bytes;
@@ -102,7 +102,7 @@ void RecordInput::enterSegment(std::span<uint8_t> segment) {
   look();
 }
 
-/// At the end of a segment's whole records.
+/// At the end of a segment's complete records.
 void RecordInput::leaveSegment() {
   commit();
   recordBytes_ = 0;
@@ -137,7 +137,7 @@ std::vector<uint8_t> RecordInput::untaken() const {
   std::vector<uint8_t> bytes(partial_);
   bytes.insert(bytes.end(), next_, segmentEnd_);
   if (bigEndian_) {
-    // Partial bytes were not swapped, and there are none where there are records.
+    // Partial bytes were not swapped, and there are none if there are records.
     for (const uint8_t* record = next_; record < end_; record += claimedBytes(record)) {
       swapHeader(bytes.data() + (record - next_));
     }
@@ -157,14 +157,14 @@ RecordFigures RecordInput::figures() {
           .tail = tail_};
 }
 
-/// The captured length of a record as it was shown, of which the header is whole.
+/// The captured length of a record as it was passed; its header must be complete.
 uint32_t RecordInput::shownLength(const uint8_t* record) const {
   const uint8_t* const length = record + kCapturedLengthAt;
   return bigEndian_ ? loadBe32(length) : loadLe32(length);
 }
 
-/// Rewrites the whole records at the beginning of a segment, and returns how many bytes they have.
-/// What follows stays as it was shown: its rest has not come.
+/// Rewrites the complete records at the beginning of a segment, and returns how many bytes they
+/// have. What follows stays unchanged, because its rest has not arrived.
 size_t RecordInput::rewriteRecords(std::span<uint8_t> segment) const {
   size_t at = 0;
   while (segment.size() - at >= kRecordHeaderBytes) {
@@ -179,7 +179,7 @@ size_t RecordInput::rewriteRecords(std::span<uint8_t> segment) const {
   return at;
 }
 
-/// What PCAP cannot carry becomes the first or last instant that it can.
+/// A time that PCAP cannot represent becomes the first or last instant that it can.
 void RecordInput::rewriteTime(uint8_t* record) const {
   const int64_t ns =
       int64_t{loadLe32(record)} * kNanosPerSecond + int64_t{loadLe32(record + 4)} * shownUnitNs_;
@@ -188,8 +188,8 @@ void RecordInput::rewriteTime(uint8_t* record) const {
   storeLe32(record + 4, static_cast<uint32_t>(alignedNs % kNanosPerSecond / unitNs_));
 }
 
-/// Takes the taken bytes of the segment into the figures, while they are there: their hashes cost
-/// little in one piece.
+/// Adds the consumed bytes of the segment to the figures while they are available: their hashes
+/// cost little in one piece.
 void RecordInput::commit() {
   if (next_ == segmentBegin_) return;
   if (bytes_ == 0) firstTime_ = timeOf(segmentBegin_, unitsPerSecond_);

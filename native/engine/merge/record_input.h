@@ -1,4 +1,4 @@
-// One PCAP stream as an input of a merge: whole records in the bytes that have arrived.
+// One PCAP stream as an input of a merge: complete records in the bytes that have arrived.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace capfleet {
 
 struct RecordInputOptions {
-  bool nanoseconds = true;  ///< what the fraction of a timestamp counts, else microseconds
+  bool nanoseconds = true;  ///< unit of timestamp fractions; false = microseconds
   bool widens = false;      ///< fractions become nanoseconds
   bool bigEndian = false;   ///< byte order of the stream; records are little-endian in any case
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
@@ -22,73 +22,72 @@ struct RecordInputOptions {
   bool marksAll = false;    ///< the tail is all packets
 };
 
-/// Packets at the end of those taken: how many, and the hash of all of them in order.
+/// Packets at the end of those consumed: how many, and the hash of all of them in order.
 struct RecordMark {
   uint64_t packets = 0;
-  uint64_t bytes = 0;  ///< of their records
+  uint64_t bytes = 0;  ///< bytes of their records
   uint64_t hash = 0;
 };
 
-/// What was taken of an input. Times are in the unit of its fractions, since the epoch.
+/// What was consumed of an input. Times are in the unit of its fractions, since the epoch.
 struct RecordFigures {
   uint64_t packets = 0;
-  uint64_t bytes = 0;       ///< of records: 16-byte headers and captured bytes
+  uint64_t bytes = 0;       ///< record bytes: 16-byte headers and captured bytes
   uint64_t outOfOrder = 0;  ///< packets with an earlier timestamp than one before them
   int64_t firstTime = 0;
   int64_t lastTime = 0;  ///< the latest
-  RecordMark ties;       ///< the packets of the latest timestamp, when none was out of order
+  RecordMark ties;       ///< packets with the latest timestamp, if none was out of order
   RecordMark tail;       ///< the last packets; of 64 or more in one piece the last 64, or all
 };
 
-/// Shows the records of a stream one after the other, wherever the bytes of its pieces end. A
-/// fraction of a second or more, seen in the wild, counts as the later instant that it adds up to.
-/// Not thread-safe.
+/// Provides the records of a stream one after another, wherever the bytes of its pieces end. A
+/// fraction of a second or more, which occurs in practice, counts as the later instant that it adds
+/// up to. Not thread-safe.
 class RecordInput {
  public:
   explicit RecordInput(const RecordInputOptions& options);
   RecordInput(const RecordInput&) = delete;
   RecordInput& operator=(const RecordInput&) = delete;
 
-  /// The next bytes of the stream, without its file header. They must stay until all their records
-  /// are taken (hasRecord() is false again), or forget(). With alignNs or bigEndian, and where
-  /// microseconds are widened, record headers in them change.
-  /// REQUIRES: no record at hand.
+  /// Passes the next bytes of the stream, without its file header. They must stay valid until all
+  /// their records have been consumed (hasRecord() is false again), or forget(). With alignNs or
+  /// bigEndian, and if microseconds are widened, record headers in them are modified. REQUIRES: no
+  /// record is available.
   void show(std::span<uint8_t> bytes);
-  /// Drops what was shown and not taken, also the beginning of a record.
+  /// Drops what was passed and not consumed, including the beginning of a record.
   void forget();
 
-  /// Whether a whole record is at hand.
+  /// Whether a complete record is available.
   bool hasRecord() const { return recordBytes_ != 0; }
-  /// The record; valid until it is taken. REQUIRES: hasRecord().
+  /// The record; valid until it is consumed. REQUIRES: hasRecord().
   std::span<const uint8_t> record() const { return {next_, recordBytes_}; }
   /// Its timestamp, in the unit of the fraction. REQUIRES: hasRecord().
   int64_t time() const { return time_; }
   /// The running maximum of the timestamps up to that record. REQUIRES: hasRecord().
   int64_t key() const { return time_ > lastTime_ ? time_ : lastTime_; }
-  /// Moves on to the next record. REQUIRES: hasRecord().
+  /// Advances to the next record. REQUIRES: hasRecord().
   void take() {
     count();
     next_ += recordBytes_;
     look();
   }
-  /// Takes up to `count` records and returns how many it took; with `hash` goes on with it over
+  /// Consumes up to `count` records and returns how many; if `hash` is given, it is continued over
   /// them.
   uint64_t skip(uint64_t count, uint64_t* hash);
 
-  /// The captured length of a record that claims more than there may be: nothing follows any more.
+  /// The captured length of a record that claims more than allowed: nothing follows any more.
   std::optional<uint32_t> impossibleLength() const { return impossibleLength_; }
-  /// Bytes of a record that is not whole yet.
+  /// Bytes of an incomplete record.
   size_t partialBytes() const { return partial_.size(); }
-  /// A copy of what was shown and not taken, in the byte order of the stream. REQUIRES: timestamps
-  /// stay, no impossible length.
+  /// A copy of what was passed and not consumed, in the byte order of the stream. REQUIRES:
+  /// timestamps are unchanged, no impossible length.
   std::vector<uint8_t> untaken() const;
   RecordFigures figures();
 
   int64_t unitNs() const { return unitNs_; }
 
  private:
-  /// Finds the record at next_, and has the processor fetch it: with many inputs it is read much
-  /// later.
+  /// Finds the record at next_, and prefetches it: with many inputs it is read much later.
   void look() {
     const auto room = static_cast<size_t>(end_ - next_);
     if (room >= kRecordHeaderBytes) [[likely]] {
@@ -123,10 +122,10 @@ class RecordInput {
   void commit();
   void commitTail();
 
-  // In one cache line what a merge touches for every record.
+  // Everything that a merge accesses for every record is in one cache line.
   alignas(kCacheLine) const uint8_t* next_ = nullptr;
   const uint8_t* end_ = nullptr;
-  uint32_t recordBytes_ = 0;  ///< of the whole record at next_; 0 = there is none
+  uint32_t recordBytes_ = 0;  ///< size of the whole record at next_, or 0
   uint32_t unitsPerSecond_;
   int64_t time_ = 0;
   int64_t lastTime_ = -1;
@@ -136,9 +135,10 @@ class RecordInput {
 
   uint64_t outOfOrder_ = 0;
   const uint8_t* segmentBegin_ = nullptr;  ///< taken bytes before it are in the figures already
-  /// Of what was shown. Behind end_ there may be the beginning of a record that was not rewritten.
+  /// End of what was passed. After end_ there may be the beginning of a record that was not
+  /// rewritten.
   const uint8_t* segmentEnd_ = nullptr;
-  std::vector<uint8_t> partial_;  ///< of a record whose rest has not arrived
+  std::vector<uint8_t> partial_;  ///< start of a record whose rest has not arrived
   std::vector<uint8_t> joined_;   ///< a record that was partial, as a segment
   std::span<uint8_t> after_;      ///< the segment that follows joined_
   std::optional<uint32_t> impossibleLength_;
@@ -146,8 +146,8 @@ class RecordInput {
   int64_t firstTime_ = 0;
   RecordMark ties_;
   RecordMark tail_;
-  int64_t shownUnitNs_;  ///< of what is shown
-  int64_t unitNs_;       ///< of records
+  int64_t shownUnitNs_;  ///< unit of the shown records' timestamps
+  int64_t unitNs_;       ///< unit of the input's timestamps
   int64_t alignNs_;
   bool bigEndian_;
   bool rewritesTimes_;

@@ -26,13 +26,13 @@ std::vector<int64_t> keysOf(const std::vector<RecordInput*>& inputs) {
   return keys;
 }
 
-/// `add` is not negative. Never kEnded's place or behind it.
+/// `add` must not be negative. The result is always below kEnded.
 int64_t saturatingSum(int64_t key, int64_t add) {
   constexpr int64_t kLast = MergeTree::kEnded - 1;
   return key > kLast - add ? kLast : key + add;
 }
 
-/// Whole records with fractions in nanoseconds get them in microseconds.
+/// Converts the fractions of complete records from nanoseconds to microseconds.
 void truncateTimes(std::span<uint8_t> records) {
   while (!records.empty()) {
     uint8_t* const fraction = records.data() + 4;
@@ -61,7 +61,7 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
   }
 }
 
-/// Why the winner's record cannot go out, if so.
+/// Why the winner's record cannot be output, if so.
 [[gnu::always_inline]] inline std::optional<RecordMerge::State> RecordMerge::stateBefore(
     size_t room) const {
   if (tree_.winnerKey() >= stop_) return State::kEnd;
@@ -71,7 +71,7 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
   return std::nullopt;
 }
 
-/// After the winner's records were taken. One that is dry stays the winner until refilled().
+/// Called after the winner's records were consumed. A dry input stays the winner until refilled().
 [[gnu::always_inline]] inline void RecordMerge::rekey() {
   const RecordInput& input = winner();
   if (input.hasRecord()) tree_.replaceWinner(input.key());
@@ -134,7 +134,7 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
   }
 }
 
-/// The winner's record and those right behind it that come before the next of any other input.
+/// The winner's record and those right after it that precede the next of any other input.
 std::span<const uint8_t> RecordMerge::takeRun(size_t room) {
   RecordInput& from = winner();
   const int64_t bound = std::min(tree_.winnerStaysBelow(), stop_);
@@ -152,7 +152,7 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
   return kRecordHeaderBytes + std::min<size_t>(record.size() - kRecordHeaderBytes, sliceBytes_);
 }
 
-/// Of a record as it would be written: two devices of which one slices have the same packets.
+/// For a record as it would be written: if one of two devices slices, they have the same packets.
 RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
   const DuplicateWindow::Packet packet{record, tree_.winner(), tree_.winnerKey()};
   if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;

@@ -16,18 +16,18 @@ namespace capfleet {
 struct RecordMergeOptions {
   std::optional<int64_t> maxSpanNs;  ///< end before the first packet this much after the first one
   std::optional<uint64_t> maxPackets;
-  std::optional<uint64_t> maxBytes;    ///< of the records with their headers, as they are written
+  std::optional<uint64_t> maxBytes;    ///< limit of the written records, including headers
   std::optional<int64_t> dedupNs;      ///< leave out what another input had at most so long before
-  uint32_t linkTypeWord = 0;           ///< of all inputs; for dedupNs
+  uint32_t linkTypeWord = 0;           ///< link type word of all inputs; for dedupNs
   std::optional<uint32_t> sliceBytes;  ///< captured bytes of each packet that are written, at most
-  /// Write timestamps in microseconds: truncated behind the merge, so that packets of one
+  /// Write timestamps in microseconds: truncated after the merge, so that packets of one
   /// microsecond stay in the order of their nanoseconds.
   bool toMicroseconds = false;
 };
 
 /// The part of a merge that never waits: moves runs of records from its inputs into an output.
 /// Order: (key, position in the list of inputs, arrival). The key is the running maximum of the
-/// timestamps of that input, so a late record is neither dropped nor held. Not thread-safe.
+/// timestamps of that input, so a late record is neither dropped nor delayed. Not thread-safe.
 class RecordMerge {
  public:
   enum class State {
@@ -41,18 +41,19 @@ class RecordMerge {
     uint64_t bytes = 0;    ///< theirs, and what slices cut off others
   };
 
-  /// Inputs in nanoseconds, at least one, which outlive the merge. One without a record has ended.
+  /// Inputs in nanoseconds, at least one, which must outlive the merge. One without a record has
+  /// ended.
   RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options);
 
-  /// Appends records to `output`, of which `written` bytes are there already and are counted on.
-  /// REQUIRES: an empty output has room for the largest record.
+  /// Appends records to `output`, which already contains `written` bytes; updates that. REQUIRES:
+  /// an empty output has room for the largest record.
   State advance(std::span<uint8_t> output, size_t& written);
 
   uint32_t dryInput() const { return tree_.winner(); }
-  /// The dry input has a record at hand now, or has ended.
+  /// The dry input has a record available now, or has ended.
   void refilled();
 
-  /// Timestamp of the first packet that maxPackets or maxBytes left out.
+  /// Timestamp of the first packet that maxPackets or maxBytes cut off.
   std::optional<int64_t> nextNs() const { return nextNs_; }
   /// What an input had and the output has not.
   const Dropped& dropped(uint32_t input) const { return dropped_[input]; }

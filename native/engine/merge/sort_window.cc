@@ -9,10 +9,10 @@ namespace capfleet {
 
 namespace {
 
-/// An allocation and its entry cost about as much beside the bytes of a record: small packets must
-/// not take many times the memory that the limit says.
+/// An allocation and its entry cost about this much in addition to the bytes of a record: small
+/// packets must not take many times the memory that the limit says.
 constexpr size_t kHoldingBytes = 64;
-/// Of the memory of released records. More is needed once, where a stream jumps ahead or ends.
+/// Memory of released records that is kept. More is needed only where a stream jumps ahead or ends.
 constexpr size_t kKeptBytes = size_t{1} << 20;
 
 }  // namespace
@@ -71,12 +71,12 @@ bool SortWindow::isFirstInRun() const {
   return heap_.empty() || isAfter(heap_.front(), run_.front());
 }
 
-/// REQUIRES: something is held.
+/// REQUIRES: records are held.
 int64_t SortWindow::firstTimeNs() const {
   return isFirstInRun() ? run_.front().timeNs : heap_.front().timeNs;
 }
 
-/// REQUIRES: something is held.
+/// REQUIRES: records are held.
 void SortWindow::releaseFirst() {
   Held first;
   if (isFirstInRun()) {

@@ -1,4 +1,4 @@
-// Sorts the packets of a device that does not vouch for their order, before a merge takes them.
+// Sorts the packets of a device that does not guarantee their order, before a merge takes them.
 #pragma once
 
 #include <cstddef>
@@ -12,38 +12,38 @@
 
 namespace capfleet {
 
-/// Holds each record back until a record that is `ns` later has come, or until more than `bytes`
-/// are held. Records come out by time, those of the same time as they came: packets that are at
-/// most `ns` late are sorted. A packet that is later still comes out at once, and the figures of
-/// records() count it as out of order. What comes out depends on the records alone, not on the
-/// pieces in which they arrive.
+/// Holds each record back until a record that is `ns` later has arrived, or until more than `bytes`
+/// are held. Records are released by time, for equal times in order of arrival: packets that are at
+/// most `ns` late are sorted. An even later packet is released at once, and the figures of
+/// records() count it as out of order. The output depends on the records alone, not on the pieces
+/// in which they arrive.
 ///
-/// If the device falls silent, the packets of its last second stay here until its next packet comes
-/// or its stream ends. A merge has to wait for that next packet anyway. No timer releases them: the
-/// packets after it could not be sorted any more, and the order would depend on the network.
-/// Streams that are followed have no window: devices that need one are not asked to follow.
+/// If the device falls silent, the packets of its last second stay here until its next packet
+/// arrives or its stream ends. A merge has to wait for that next packet anyway. No timer releases
+/// them: later packets could then not be sorted any more, and the order would depend on the
+/// network. Followed streams have no window: devices that need one are not asked to follow.
 ///
-/// If the stream breaks off, held records stay. The place where the device continues is found by
-/// the marks of the stream, whose order is the device's, and not by those of records(). Not
+/// If the stream breaks off, held records stay. The place where the device continues is found with
+/// the marks of the stream, which are in the device's order, and not with those of records(). Not
 /// thread-safe.
 class SortWindow {
  public:
   struct Limits {
     int64_t ns = kNanosPerSecond;
-    size_t bytes = size_t{4} << 20;  ///< of held records and what it takes to hold them
+    size_t bytes = size_t{4} << 20;  ///< limit of held records, including overhead
   };
 
   explicit SortWindow(const Limits& limits);
 
-  /// Takes all records at hand of the stream; the bytes in which they came are free then. REQUIRES:
-  /// nanoseconds, records() has none at hand.
+  /// Takes all available records of the stream, after which their bytes may be reused. REQUIRES:
+  /// nanoseconds, records() has none available.
   void takeAll(RecordInput& stream);
-  /// The stream has ended: all that is held comes out.
+  /// The stream has ended: everything held is released.
   void end();
-  /// Drops all that did not go on to a merge.
+  /// Drops everything that was not passed on to a merge.
   void forget();
 
-  /// What comes out, as an input of a merge.
+  /// The output, as an input of a merge.
   RecordInput& records() { return records_; }
 
  private:
@@ -62,13 +62,13 @@ class SortWindow {
   void releaseFirst();
 
   const Limits limits_;
-  /// Most records come in order: each not before the one in front of it.
+  /// Most records arrive in order: each not before its predecessor.
   std::deque<Held> run_;
   std::vector<Held> heap_;  ///< the others
   uint64_t taken_ = 0;
   size_t heldBytes_ = 0;
   int64_t latestNs_ = 0;
-  std::vector<uint8_t> released_;  ///< what records_ shows
+  std::vector<uint8_t> released_;  ///< bytes that records_ refers to
   RecordInput records_;
 };
 

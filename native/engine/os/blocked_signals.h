@@ -1,4 +1,4 @@
-// Signals belong to the program, so its own threads get them, and those of the engine none.
+// Signals are for the program's own threads; those of the engine get none.
 #pragma once
 
 #include <pthread.h>
@@ -7,8 +7,8 @@
 
 namespace capfleet {
 
-/// While it lives, the calling thread blocks all signals. Threads that it starts meanwhile block
-/// them for good.
+/// Blocks all signals for the calling thread during its lifetime. Threads started meanwhile keep
+/// them blocked.
 class BlockedSignals {
  public:
   BlockedSignals() {

@@ -8,20 +8,20 @@
 namespace capfleet {
 namespace {
 
-/// Of the whole pages in it.
+/// Applies to the whole pages in it.
 void giveMemoryBack(const Slab& slab) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uintptr_t>(slab.bytes.get());
   const uintptr_t from = (begin + page - 1) / page * page;
   const uintptr_t to = (begin + kSlabBytes + kSlabHeadroomBytes) / page * page;
-  // Only advice: whether it is taken changes nothing but the memory in use.
+  // Only advice: whether it is followed only affects the memory in use.
   madvise(reinterpret_cast<void*>(from), to - from, MADV_DONTNEED);
 }
 
 }  // namespace
 
 BufferPool::~BufferPool() {
-  // The allocator would keep most of it, for its next use.
+  // The allocator would keep most of it for reuse.
   for (const SlabPtr& slab : free_) giveMemoryBack(*slab);
 }
 

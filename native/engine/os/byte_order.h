@@ -1,4 +1,4 @@
-// Explicit loads and stores: no struct is ever cast onto bytes of a file.
+// Explicit loads and stores: structs are never cast onto the bytes of a file.
 #pragma once
 
 #include <bit>

@@ -1,4 +1,4 @@
-// Where an input's bytes come from: a file, or a decoder over another source.
+// A source of an input's bytes: a file, or a decoder for another source.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class ByteSource {
   /// is final.
   virtual Result<size_t> read(std::span<uint8_t> out) = 0;
 
-  /// Bytes taken from the file on disk so far, for progress.
+  /// Bytes read from the file on disk so far, for progress.
   virtual uint64_t inputBytes() const = 0;
 };
 

@@ -25,7 +25,7 @@ int openRetrying(const char* path, int flags) {
   return descriptor;
 }
 
-/// The Error for a segment's file that does not open.
+/// The Error for a segment file that cannot be opened.
 Error notOpened(const std::string& path, int errorNumber) {
   if (errorNumber != ENOENT) return storeError("open", path, errorNumber);
   return {Code::kAgedOut, path + " has been removed to make room"};
@@ -41,7 +41,7 @@ Error storeError(const char* action, const std::string& path, int errorNumber) {
 }
 
 Result<File> File::openForRead(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer. It changes nothing for regular files.
+  // O_NONBLOCK: opening a FIFO must not wait for its writer. It has no effect on regular files.
   const int descriptor = openRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (descriptor < 0) return storeError("open", path, errno);
   return File(descriptor, path);
@@ -172,7 +172,8 @@ Status File::resize(uint64_t bytes) {
 }
 
 Status File::sync() {
-  // After a failed sync the kernel may have dropped the pages: never retried as if good.
+  // After a failed sync the kernel may have dropped the pages, so it is never retried as if it
+  // could succeed.
   if (::fdatasync(descriptor_) != 0) return storeError("sync", path_, errno);
   return ok();
 }

@@ -7,8 +7,8 @@
 
 namespace capfleet {
 
-/// Whoever holds it runs at the priority of whoever waits for it, so that a capture thread is never
-/// held up by a thread that the scheduler keeps from running. For std::lock_guard.
+/// Its holder runs at the priority of the threads waiting for it, so that a capture thread is never
+/// delayed by a thread that the scheduler keeps from running. For std::lock_guard.
 class InheritingMutex {
  public:
   InheritingMutex() {

@@ -1,5 +1,5 @@
-// Results instead of exceptions: what can fail because of input, disk or memory limits returns a
-// Result; an impossible state is an assert. No exception leaves engine/.
+// Results instead of exceptions: anything that can fail because of input, disk or memory limits
+// returns a Result; an impossible state is an assert. No exception leaves engine/.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace capfleet {
 
-/// The kinds of failure the engine reports. binding/ turns each into the error code of the same
-/// name in src/shared/base/error.ts (kBadBpf -> "bad-bpf").
+/// The kinds of failure the engine reports. binding/ maps each to the error code of the same name
+/// in src/shared/base/error.ts (kBadBpf -> "bad-bpf").
 enum class Code {
   kBadParameter,        ///< an argument is outside its documented range
   kBadBpf,              ///< the filter program or expression is not acceptable
@@ -47,7 +47,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-/// The result of an operation that yields nothing but may fail.
+/// The result of an operation that returns nothing but may fail.
 using Status = Result<std::monostate>;
 inline Status ok() { return std::monostate{}; }
 

@@ -13,7 +13,7 @@ constexpr int kWorstNice = 19;
 
 void raiseThreadPriority() {
   const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_FIFO)};
-  // For Linux the process number of a thread names that thread alone.
+  // For Linux a thread's id used as process id refers to that thread alone.
   if (sched_setscheduler(gettid(), SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0) preferThread();
 }
 
@@ -24,7 +24,8 @@ void preferThread() {
 }
 
 void lowerThreadPriority() {
-  // The kernel derives the priority at the disk from it. Whoever may not has a low one already.
+  // The kernel derives the disk priority from it. A process without permission has a low one
+  // already.
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kWorstNice));
 }
 

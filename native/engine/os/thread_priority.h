@@ -1,17 +1,17 @@
-// Threads that must not wait for the processor, and threads that may.
+// Threads that must not wait for a CPU, and threads that may.
 #pragma once
 
 namespace capfleet {
 
-/// Puts the calling thread before others as far as this process may: real time at its lowest
-/// priority, else the best nice value, else as it was.
+/// Gives the calling thread precedence as far as this process is allowed to: real time at its
+/// lowest priority, else the best nice value, else unchanged.
 void raiseThreadPriority();
 
-/// Puts the calling thread before those of ordinary programs, and behind those in real time: the
-/// best nice value that this process may have, else as it was.
+/// Gives the calling thread precedence over ordinary programs, but not over real-time threads: the
+/// best nice value that this process may have, else unchanged.
 void preferThread();
 
-/// Puts the calling thread behind all others, of the processor and of the disk.
+/// Gives all other threads precedence over the calling one, for CPU and disk.
 void lowerThreadPriority();
 
 }  // namespace capfleet

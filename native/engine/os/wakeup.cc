@@ -15,7 +15,7 @@ Wakeup::Wakeup() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 Wakeup::~Wakeup() { ::close(descriptor_); }
 
 void Wakeup::signal() {
-  // Fails only when 2^64 - 2 signals wait already.
+  // Only fails if 2^64 - 2 signals are pending already.
   static_cast<void>(::eventfd_write(descriptor_, 1));
 }
 

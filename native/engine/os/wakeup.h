@@ -5,7 +5,7 @@
 
 namespace capfleet {
 
-/// signal() may be called by any thread and never waits; the rest is for the one that sleeps.
+/// signal() may be called by any thread and never waits; the rest is for the waiting thread.
 class Wakeup {
  public:
   Wakeup();

@@ -45,13 +45,13 @@ WorkerPool& WorkerPool::shared() {
   return *pool;
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 bool WorkerPool::mayStart(bool isSlow) const {
   if (running_ < tasksAtOnce_) return true;
   return !isSlow && slowRunning_ == tasksAtOnce_ && running_ == tasksAtOnce_;
 }
 
-/// The first queue whose next task may start. Called with the lock.
+/// The first queue whose next task may start. Called with the lock held.
 std::deque<WorkerPool::QueueState>::iterator WorkerPool::nextTurn() {
   return std::find_if(turns_.begin(), turns_.end(), [this](const QueueState& queue) {
     return mayStart(queue->tasks.front().isSlow);
@@ -64,7 +64,8 @@ void WorkerPool::run() {
     auto turn = nextTurn();
     while (turn == turns_.end()) {
       if (isEnding_ && turns_.empty()) return;
-      // Until version 2.41, glibc may lose a wake-up (bug 25847): then it is late, and not lost.
+      // Until version 2.41, glibc may lose a wake-up (bug 25847): with this it is late instead of
+      // lost.
       hasWork_.wait_for(lock, kLongestSleep);
       turn = nextTurn();
     }
@@ -75,7 +76,7 @@ void WorkerPool::run() {
     if (!queue->tasks.empty()) turns_.push_back(queue);
     running_++;
     if (task.isSlow) slowRunning_++;
-    // It may have been the one that gives the thread more something to do.
+    // It may have been the task that allows one more thread to work.
     if (task.isSlow && !turns_.empty()) hasWork_.notify_one();
     lock.unlock();
     task.run();
@@ -83,7 +84,7 @@ void WorkerPool::run() {
     lock.lock();
     running_--;
     if (task.isSlow) slowRunning_--;
-    // Those that wait for tasks that may start must not wait for ever.
+    // Threads that wait for tasks which may start must not wait forever.
     if (isEnding_) hasWork_.notify_all();
   }
 }

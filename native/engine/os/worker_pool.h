@@ -1,4 +1,4 @@
-// The engine's threads, shared fairly by everybody who has work.
+// The engine's threads, shared fairly among everyone who has work.
 #pragma once
 
 #include <condition_variable>
@@ -12,18 +12,18 @@
 namespace capfleet {
 
 /// Threads that take tasks from any number of queues in turn, one task per queue and turn: a
-/// download with much work does not hold up one with little. Tasks of one queue start in order and
-/// may run at the same time. Slow tasks never have all threads: when they run on as many as there
-/// are processors, one thread more takes the others, and the kernel shares the processors out.
-/// Thread-safe.
+/// download with much work does not delay one with little. Tasks of one queue start in order and
+/// may run concurrently. Slow tasks never occupy all threads: if as many are running as there are
+/// CPUs, one extra thread takes the others, and the kernel shares the CPUs. Thread-safe.
 class WorkerPool {
  public:
   using Task = std::function<void()>;
 
-  /// Tasks of one client. Copies are the same queue. It may outlive its users, not the pool.
+  /// Tasks of one client. Copies refer to the same queue. It may outlive its users, but not the
+  /// pool.
   class Queue {
    public:
-    /// The task should run for milliseconds at most, or it delays other queues.
+    /// The task should run for at most milliseconds, or it delays other queues.
     void post(Task task) { post(std::move(task), false); }
     /// A task that may run for seconds.
     void postSlow(Task task) { post(std::move(task), true); }
@@ -52,8 +52,8 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// The pool of the process: as many tasks at once as processors, at least two. It is never
-  /// destroyed, because the process may exit while a task runs.
+  /// The pool of the process: as many concurrent tasks as CPUs, at least two. It is never
+  /// destroyed, because the process may exit while a task is running.
   static WorkerPool& shared();
 
   Queue makeQueue() { return Queue(*this); }

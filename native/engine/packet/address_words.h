@@ -1,5 +1,5 @@
-// Where an Ethernet frame bears network addresses, in words of 32 bits. Blocks are described and
-// filters understood by this one table, so that they cannot disagree.
+// Where an Ethernet frame has network addresses, in words of 32 bits. Blocks are described and
+// filters interpreted with this one table, so that they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace capfleet {
 
-/// What a word is a part of. An IPv4 address is one word, whether of IPv4, ARP or RARP.
+/// What a word is part of. An IPv4 address is one word, whether in IPv4, ARP or RARP.
 enum class AddressPart : uint8_t { kIpv4 = 1, kIpv6First, kIpv6Second, kIpv6Third, kIpv6Fourth };
 
 struct AddressWord {
@@ -18,7 +18,7 @@ struct AddressWord {
   uint32_t value;  ///< the first byte of the address is the highest
 };
 
-/// A word behind an EtherType: the offset counts from the EtherType on.
+/// A word after an EtherType: the offset is relative to the EtherType.
 struct AddressField {
   uint32_t offset;
   AddressPart part;
@@ -26,7 +26,7 @@ struct AddressField {
 
 inline constexpr uint32_t kEtherTypeOffset = 12;
 inline constexpr uint32_t kVlanTagBytes = 4;
-/// Addresses behind more VLAN tags are not looked for.
+/// Addresses after more VLAN tags are ignored.
 inline constexpr uint32_t kMostAddressTags = 2;
 
 /// The address words of a frame with this EtherType, source first.
@@ -50,7 +50,7 @@ inline std::span<const AddressField> addressFields(uint32_t etherType) {
   }
 }
 
-/// Calls `visit(AddressWord)` for each word of the frame that its captured bytes hold whole.
+/// Calls `visit(AddressWord)` for each word of the frame that was captured completely.
 template <typename Visit>
 void forEachAddressWord(std::span<const uint8_t> frame, Visit visit) {
   for (uint32_t at = kEtherTypeOffset; at + 2 <= frame.size(); at += kVlanTagBytes) {

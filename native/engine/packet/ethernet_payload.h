@@ -1,4 +1,4 @@
-// What an Ethernet frame carries, behind its VLAN tags.
+// The payload of an Ethernet frame, after its VLAN tags.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline bool isVlanTag(uint16_t etherType) {
   return etherType == 0x8100 || etherType == 0x88A8 || etherType == 0x9100 || etherType == 0x9200;
 }
 
-/// The payload, whose bytes are those of `frame`; nullopt when that ends early or has over 16 tags.
+/// The payload, as a view into `frame`; nullopt if that ends early or has over 16 tags.
 inline std::optional<EthernetPayload> ethernetPayload(std::span<const uint8_t> frame) {
   constexpr size_t kAddressBytes = 12;
   constexpr size_t kMostTags = 16;

@@ -13,16 +13,16 @@ inline constexpr uint32_t kPcapMagicMicros = 0xA1B2C3D4;
 inline constexpr uint32_t kPcapMagicNanos = 0xA1B23C4D;
 inline constexpr uint32_t kPcapFileHeaderBytes = 24;
 inline constexpr uint32_t kRecordHeaderBytes = 16;
-/// libpcap's and Wireshark's limit; a record that claims more is damage, not a packet.
+/// The limit of libpcap and Wireshark; a record that claims more is damage, not a packet.
 inline constexpr uint32_t kMaxCapturedLength = 262144;
 inline constexpr int64_t kNanosPerSecond = 1'000'000'000;
-/// The first instant that PCAP's unsigned 32-bit seconds cannot carry (2106-02-07T06:28:16Z).
+/// The first instant that PCAP's unsigned 32-bit seconds cannot represent (2106-02-07T06:28:16Z).
 inline constexpr int64_t kTimestampEndNs = (int64_t{1} << 32) * kNanosPerSecond;
 
-/// LINKTYPE_ETHERNET, as what linkTypeOf() gives.
+/// LINKTYPE_ETHERNET, as returned by linkTypeOf().
 inline constexpr uint32_t kLinkTypeEthernet = 1;
 
-/// What the file header says beside magic and version.
+/// The fields of the file header other than magic and version.
 struct PcapFileHeader {
   /// The whole `LinkType and additional information` word: link type in the low 16 bits, FCS
   /// length bits above. Use linkTypeOf() to compare.

@@ -21,13 +21,13 @@ struct Hop {
   int64_t timeNs;
   uint16_t device;
   uint8_t port;
-  /// Offset of its first byte, where a trailer of the hop before ends. Nullopt: the extensions
-  /// make no sense, so only the fixed bytes are known.
+  /// Offset of its first byte, where a trailer of the previous hop ends. Nullopt: the extensions
+  /// are invalid, so only the fixed bytes are known.
   std::optional<size_t> begin;
 };
 
 /// Steps backwards over the extensions that end at `end`. Each ends in a word that says how many
-/// words stand before it, and whether it is the last.
+/// words precede it, and whether it is the last.
 std::optional<size_t> beginOfExtensions(std::span<const uint8_t> frame, size_t end) {
   constexpr uint32_t kLongForm = 0x1F;
   constexpr uint32_t kIsLast = 0x20;
@@ -70,7 +70,7 @@ std::optional<A7130Trailer> readA7130Trailer(const PacketView& packet) {
     if (!last) return std::nullopt;
     Hop first = *last;
     while (first.begin) {
-      // The FCS behind the trailer of the hop before is the first field of this one.
+      // The FCS after the trailer of the previous hop is the first field of this one.
       const auto before = readHop(frame.first(*first.begin), packet.nicNs);
       if (!before) break;
       first = *before;

@@ -9,7 +9,7 @@
 
 namespace capfleet {
 
-/// A frame that passed several devices carries a trailer of each: the first hop's is innermost.
+/// A frame that passed several devices has a trailer of each: the first hop's is innermost.
 struct A7130Trailer {
   int64_t timeNs;  ///< written by the first hop, nanoseconds since 1970
   uint16_t firstHopDevice;
@@ -17,9 +17,8 @@ struct A7130Trailer {
   uint16_t lastHopDevice;
 };
 
-/// Nullopt when the frame is cut, is not Ethernet or has no trailer with a time within 30 days of
-/// the NIC's. The captured FCS, if there is one, is found by itself. Thread-safe, allocates
-/// nothing.
+/// Nullopt if the frame is truncated, is not Ethernet or has no trailer with a time within 30 days
+/// of the NIC's. A captured FCS is detected automatically. Thread-safe, allocates nothing.
 std::optional<A7130Trailer> readA7130Trailer(const PacketView& packet);
 
 }  // namespace capfleet

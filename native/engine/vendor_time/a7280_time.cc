@@ -10,7 +10,7 @@ namespace capfleet {
 
 namespace {
 
-/// The instant nearest to the NIC's with these low 16 bits of its seconds.
+/// The instant closest to the NIC's with these low 16 bits of its seconds.
 int64_t nearestTo(int64_t nicNs, uint16_t lowSeconds, uint32_t nanoseconds) {
   const int64_t nicSeconds = nicNs / kNanosPerSecond;
   const auto difference =

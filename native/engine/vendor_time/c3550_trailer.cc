@@ -15,7 +15,8 @@ constexpr size_t kTrailerBytes = 16;
 constexpr int64_t kFarthestNs = int64_t{7} * 24 * 3600 * kNanosPerSecond;
 
 /// Nanoseconds of a 40-bit fraction of a second, rounded down. The whole product needs 70 bits, so
-/// it is made of the upper 32 bits and the lower 8: floor(floor(x / 2^8) / 2^32) = floor(x / 2^40).
+/// it is computed from the upper 32 bits and the lower 8: floor(floor(x / 2^8) / 2^32) = floor(x /
+/// 2^40).
 int64_t nanosOfFraction(const uint8_t* fraction) {
   const uint64_t high = loadBe32(fraction);
   const uint64_t low = fraction[4];

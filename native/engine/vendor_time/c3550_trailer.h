@@ -15,9 +15,8 @@ struct C3550Trailer {
   uint8_t port;  ///< ingress port, as the device numbers them
 };
 
-/// Nullopt when the frame is cut, is not Ethernet or has no trailer with a time within 7 days of
-/// the NIC's. The captured FCS, if there is one, is found by itself. Thread-safe, allocates
-/// nothing.
+/// Nullopt if the frame is truncated, is not Ethernet or has no trailer with a time within 7 days
+/// of the NIC's. A captured FCS is detected automatically. Thread-safe, allocates nothing.
 std::optional<C3550Trailer> readC3550Trailer(const PacketView& packet);
 
 }  // namespace capfleet

@@ -4,7 +4,7 @@ namespace capfleet {
 
 namespace {
 
-// Ticks times numerator of an hour-long distance pass 64 bits.
+// Ticks times numerator of an hour-long distance exceed 64 bits.
 __extension__ typedef __int128 Int128;
 
 Int128 floorDivide(Int128 dividend, Int128 divisor) {

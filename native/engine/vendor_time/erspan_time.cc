@@ -17,13 +17,13 @@ namespace {
 constexpr int64_t kFarthestAbsoluteNs = int64_t{7} * 24 * 3600 * kNanosPerSecond;
 constexpr int64_t kFarthestCounterNs = kNanosPerSecond;
 constexpr unsigned kCounterBits = 32;
-/// An attacker can make up sessions; those beyond this many keep their NIC time.
+/// An attacker can invent sessions; those beyond this many keep their NIC time.
 constexpr size_t kMaxSessions = 65'536;
 constexpr uint8_t kIpProtocolGre = 47;
 
 enum Granularity : uint8_t { k100Micros, k100Nanos, kIeee1588, kVendor };
 
-/// What the packet carries behind its outer IP header, and that header's source.
+/// The payload after the packet's outer IP header, and that header's source.
 struct OuterPayload {
   std::array<uint8_t, 16> source{};
   uint8_t ipVersion;
@@ -107,8 +107,8 @@ int64_t nearestSecond(int64_t nicNs, int64_t nanoseconds) {
   return sameSecond;
 }
 
-/// Vendors' units differ. The two that are known, 1 ns and 2.4 ns, are told apart by the counter's
-/// distance since the session's first packet; in less than a millisecond that is not safe.
+/// Vendors' units differ. The two known ones, 1 ns and 2.4 ns, are distinguished by the counter's
+/// distance since the session's first packet; within less than a millisecond that is unreliable.
 std::optional<TickLength> vendorTick(uint32_t ticks, int64_t nicDistanceNs) {
   constexpr TickLength kOneNano{1, 1};
   constexpr TickLength kSlow{12, 5};
@@ -191,7 +191,7 @@ std::optional<int64_t> ErspanClock::freeRunningTime(const Header& header, int64_
   return timeNs;
 }
 
-/// The packet's session, which begins here if it is new; null when there are too many.
+/// The packet's session, created here if it is new; null if there are too many.
 ErspanClock::Session* ErspanClock::findSession(const Header& header, int64_t nicNs) {
   const auto found = sessions_.find(header.key);
   if (found != sessions_.end()) return &found->second;

@@ -14,20 +14,20 @@ namespace capfleet {
 /// The clock of one stream. Not thread-safe; allocates once for each session.
 ///
 /// Some devices send a free-running counter instead of a time. It is anchored at the first packet
-/// of its session in the capture: the times are the NIC's there, and the counter's distances. Where
-/// the granularity leaves the tick to the vendor, the first packet at least 1 ms after the anchor
-/// shows it; packets before keep the NIC's time. At most 65,536 sessions have a clock, the first
+/// of its session in the capture: times are the NIC's there plus the counter's distances. If the
+/// granularity leaves the tick to the vendor, the first packet at least 1 ms after the anchor
+/// reveals it; earlier packets keep the NIC's time. At most 65,536 sessions have a clock, the first
 /// ones of the stream.
 class ErspanClock {
  public:
-  /// The packet's time in nanoseconds since 1970; nullopt when it has no ERSPAN III header, or its
-  /// time does not fit the NIC's. REQUIRES: all packets of the stream in stored order, from the
-  /// capture's first on.
+  /// The packet's time in nanoseconds since 1970; nullopt if it has no ERSPAN III header, or its
+  /// time is inconsistent with the NIC's. REQUIRES: all packets of the stream in stored order,
+  /// starting with the capture's first.
   std::optional<int64_t> timeOf(const PacketView& packet);
 
  private:
-  /// Outer source address (IPv4 in the last 4 bytes), IP version, session and granularity: the
-  /// counters of each are apart.
+  /// Outer source address (IPv4 in the last 4 bytes), IP version, session and granularity: each
+  /// combination has its own counter.
   struct SessionKey {
     std::array<uint8_t, 16> source;
     uint8_t ipVersion;
@@ -36,7 +36,7 @@ class ErspanClock {
     auto operator<=>(const SessionKey&) const = default;
   };
   struct Session {
-    int64_t nicNs;  ///< of the first packet
+    int64_t nicNs;  ///< NIC time of the first packet
     uint32_t counter;
     std::optional<TickLength> tick;  ///< nullopt: too early to tell
   };

@@ -1,5 +1,5 @@
-// The Ethernet frame check sequence at the end of a captured frame. Some captures have it, some do
-// not; the trailers and tick counters of switches stand in front of it, or in its place.
+// The Ethernet frame check sequence at the end of a captured frame. Some captures include it, some
+// do not; the trailers and tick counters of switches are before it, or in its place.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@ namespace capfleet {
 
 inline constexpr size_t kFcsBytes = 4;
 
-/// What ends in a trailer or an FCS at all: an Ethernet frame whose end was captured.
+/// Whether the packet can end in a trailer or an FCS at all: an Ethernet frame whose end was
+/// captured.
 inline bool isWholeEthernetFrame(const PacketView& packet) {
   return linkTypeOf(packet.linkTypeWord) == kLinkTypeEthernet &&
          packet.captured.size() >= packet.originalLength;
 }
 
-/// The bytes of FCS that the file header promises; nullopt when it does not say. They stand in bits
-/// 28 to 31, in units of 2 bytes, if bit 26 is set (draft-ietf-opsawg-pcap).
+/// The number of FCS bytes that the file header states; nullopt if it does not. They are in bits 28
+/// to 31, in units of 2 bytes, if bit 26 is set (draft-ietf-opsawg-pcap).
 inline std::optional<size_t> declaredFcsBytes(uint32_t linkTypeWord) {
   if ((linkTypeWord & (uint32_t{1} << 26)) == 0) return std::nullopt;
   return size_t{linkTypeWord >> 28} * 2;

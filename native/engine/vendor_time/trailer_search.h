@@ -1,4 +1,4 @@
-// Finds a trailer at the end of a frame, in front of the FCS if that was captured.
+// Finds a trailer at the end of a frame, before the FCS if that was captured.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace capfleet {
 
-/// `read` gets the frame without FCS and returns an optional trailer. The answer depends on nothing
-/// but this packet. When the file header does not tell about the FCS and both layouts give a valid
-/// trailer, which is an accident of about one frame in thousands, the FCS itself decides.
+/// `read` gets the frame without FCS and returns an optional trailer. The result depends only on
+/// this packet. If the file header does not state the FCS and both layouts yield a valid trailer,
+/// which happens by chance in about one frame in thousands, the FCS itself decides.
 template <typename Read>
 auto findTrailer(const PacketView& packet, Read read) -> decltype(read(packet.captured)) {
   if (!isWholeEthernetFrame(packet)) return std::nullopt;

@@ -9,7 +9,7 @@ namespace capfleet {
 
 namespace {
 
-/// The clock of a stream, made when its first packet comes.
+/// The clock of a stream, created with its first packet.
 template <typename Clock>
 Clock& clockOf(std::vector<Clock>& clocks, uint32_t stream) {
   if (stream >= clocks.size()) clocks.resize(size_t{stream} + 1);

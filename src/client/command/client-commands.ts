@@ -1,9 +1,9 @@
-/** The commands that ask a gateway. Each is defined when it is needed: none waits for the code of another. */
+/** The commands that use a gateway. Each is defined on demand, so none waits for the code of another. */
 import type { Command } from 'commander'
 
 interface ClientCommand {
   readonly says: string
-  /** Adds its arguments, flags, subcommands and what it does. */
+  /** Adds its arguments, flags, subcommands and action. */
   readonly define: () => Promise<(command: Command) => void>
 }
 
@@ -70,10 +70,10 @@ export const CLIENT_COMMANDS = {
   },
 } as const satisfies Record<string, ClientCommand>
 
-/** What the scripts of `completion` ask; nobody types it. */
+/** Used by the scripts of `completion`; not typed by users. */
 const HIDDEN_COMMAND = '__complete'
 
-/** Adds all of them by name, and of those whose names are among `words` all there is. */
+/** Adds all of them by name, and the full definitions of those whose names are among `words`. */
 export async function addClientCommands(program: Command, words: readonly string[]): Promise<void> {
   for (const [name, { says, define }] of Object.entries(CLIENT_COMMANDS)) {
     const command = program.command(name).description(says)

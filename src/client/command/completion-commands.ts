@@ -1,6 +1,6 @@
 /**
- * Completion of the command line. The script of a shell asks `capfleet __complete <words>` for what may stand in the
- * place of the last word, so that it is never older than the program.
+ * Completion of the command line. A shell's script asks `capfleet __complete <words>` for possible values of the last
+ * word, so it is never older than the program.
  */
 import type { Command, Option } from 'commander'
 import type { z } from 'zod'
@@ -37,10 +37,10 @@ complete -c capfleet -a '(__capfleet_complete)'
 `,
 } as const
 
-/** What stands on a command line as it is: nobody's capture may be called after a command. */
+/** Words that need no quoting: a capture name must not be interpreted by the shell as a command. */
 const SAFE_WORD = /^[\w.,:@%+/=-]+$/
 
-/** Somebody waits with a finger on the key. */
+/** A user is waiting at the keyboard. */
 const ANSWER_MS = 2_000
 
 const HELP = `
@@ -78,7 +78,7 @@ async function candidates(program: Command | null, words: readonly string[]): Pr
   return all.filter((text) => text.startsWith(current) && SAFE_WORD.test(text))
 }
 
-/** The command that the words lead to. REQUIRES: those that they name are defined. */
+/** The command that the words lead to. REQUIRES: the commands that they name are defined. */
 function commandAt(program: Command, words: readonly string[]): Command {
   return words.reduce(
     (command, word) => command.commands.find((one) => one.name() === word) ?? command,

@@ -1,4 +1,7 @@
-/** Whether a program runs: what the health check of a container asks. Nothing but Redis or a device being away is no illness. */
+/**
+ * Whether a program is running, for the health check of a container. An unreachable Redis or device does not make it
+ * unhealthy.
+ */
 import type { Command } from 'commander'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import { runProgram } from '../../shared/base/program.ts'
@@ -7,7 +10,7 @@ import { gatewayUrl, readTls, type TlsPaths } from './access/connect.ts'
 import { nodeTransport } from './access/node-transport.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
-/** A program whose event loop stands still for so long is not well. */
+/** A program whose event loop is blocked for this long is unhealthy. */
 const ANSWER_LIMIT_MS = 5_000
 
 export function defineHealth(command: Command): void {
@@ -29,7 +32,7 @@ export function defineHealth(command: Command): void {
     )
 }
 
-/** Fails with a ClientFailure when the program does not say in time that it runs. */
+/** Fails with a ClientFailure if the program does not confirm in time that it is running. */
 async function askHealth(text: string, files: TlsPaths, signal: AbortSignal): Promise<void> {
   const url = new URL(`${gatewayUrl(text).replace(/\/$/, '')}/livez`)
   using limit = new JoinedSignal([signal], ANSWER_LIMIT_MS)

@@ -1,4 +1,4 @@
-/** What there is: devices, captures, who streams and who waits. */
+/** Lists: devices, captures, streams and waiting requests. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import type { FLEET_CAPTURE_LIST } from '../../shared/contract/capture-answers.ts'

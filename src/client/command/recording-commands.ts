@@ -1,4 +1,4 @@
-/** What the devices capture now: status, start, stop. */
+/** What the devices are capturing: status, start, stop. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { STOP_PARAMETERS } from '../../shared/contract/device-parameters.ts'
@@ -16,7 +16,7 @@ type ReplyOptions = ConnectOptions & FormatOptions & GivenOptions
 type Replies = z.infer<typeof FLEET_REPLIES>
 type Reply = Replies['Devices'][number]
 
-/** Of the answers of devices, those parts that are shown; an older device may lack some. */
+/** The parts of devices' answers that are shown; an older device may lack some. */
 interface Told {
   readonly State?: string
   readonly StreamName?: string
@@ -97,7 +97,7 @@ function defineCall(command: Command, { method, path, rows, columns }: FleetCall
   })
 }
 
-/** The list tells what went wrong; so must the exit status. */
+/** The list shows the failures; the exit status must reflect them too. */
 function refuseFailures({ Devices }: Replies): void {
   const failed = Devices.flatMap((reply) => ('error' in reply ? [reply] : []))
   const [first] = failed

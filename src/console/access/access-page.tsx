@@ -1,4 +1,4 @@
-/** Who is signed in and may do what, their tokens, and for those who may: the audit. */
+/** Who is signed in and with which rights, their tokens and, if permitted, the audit. */
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { TEXTS } from '../texts.ts'

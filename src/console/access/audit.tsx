@@ -1,4 +1,4 @@
-/** Who did what, the newest lines first. */
+/** The audit log, newest lines first. */
 import { useState } from 'preact/hooks'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
@@ -13,7 +13,7 @@ type Entry = Schemas['AuditPage']['entries'][number]
 const LINES = 50
 const TYPED_MS = 300
 
-/** What stands in columns of its own, or proves the line. */
+/** Members that have their own columns, or prove the line. */
 const OWN_COLUMNS: ReadonlySet<string> = new Set([
   'chain',
   'seq',

@@ -1,4 +1,4 @@
-/** Tokens: those that there are, and new ones of what one may do or of less. */
+/** Tokens: existing ones, and new ones with the user's rights or fewer. */
 import { useState } from 'preact/hooks'
 import { orderedToken, TOKEN_PARAMETERS, USUAL_SCOPES } from '../../shared/contract/token-parameters.ts'
 import type { Parameter } from '../../shared/query/query-parameters.ts'

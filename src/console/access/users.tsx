@@ -1,4 +1,4 @@
-/** The users of the users file, for who administers them. */
+/** The users of the users file, for administrators. */
 import { answered, gateway } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { DataTable } from '../parts/data-table.tsx'

@@ -1,4 +1,4 @@
-/** Counts, sizes and rates as people read them; the exact value stands beside them or in the title. */
+/** Counts, sizes and rates in readable form; the exact value is shown next to them or in the title. */
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 const BIT_UNITS = ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] as const

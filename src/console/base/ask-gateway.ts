@@ -1,22 +1,22 @@
-/** Asks the gateway that served the page, as its openapi.json says, under the cookie of the session. */
+/** Requests to the gateway that served the page, typed by its openapi.json, with the session's cookie. */
 import createClient from 'openapi-fetch'
 import type { components, paths } from '../api-types.ts'
 import { TEXTS } from '../texts.ts'
 
 export type Schemas = components['schemas']
 
-/** Where the gateway is reached: the folder of the page, which may lie below the prefix of a proxy. */
+/** Base address of the gateway: the folder of the page, which may be below the prefix of a proxy. */
 export const BASE = new URL('.', location.href).href.replace(/[?#].*$/, '')
 
-/** An answer that is no 2xx, or none at all. */
+/** An answer other than 2xx, or no answer at all. */
 export class Problem extends Error {
   readonly code: string
   readonly status: number
   readonly param: string | undefined
   readonly position: number | undefined
-  /** By which the gateway's log and audit know the request. */
+  /** The request's id in the gateway's log and audit. */
   readonly requestId: string | undefined
-  /** Those that a download cannot be had from. */
+  /** Devices that prevent a download. */
   readonly devices: readonly string[]
 
   constructor({ code, status, detail, param, position, requestId, devices = [] }: ProblemFacts) {
@@ -41,7 +41,7 @@ interface ProblemFacts {
   readonly devices?: readonly string[]
 }
 
-/** Sent with every request: whoever asks with it never gets the browser's own dialog for a password. */
+/** Sent with every request: requests with it never trigger the browser's own password dialog. */
 let formToken = '-'
 let onSessionDoubt: () => void = () => undefined
 
@@ -49,7 +49,7 @@ export function useFormToken(token: string | null): void {
   formToken = token ?? '-'
 }
 
-/** Called when an answer says that nobody is signed in any more, or that the form token is one of another session. */
+/** Called if an answer says that nobody is signed in any more, or that the form token belongs to another session. */
 export function whenSessionIsDoubtful(listener: () => void): void {
   onSessionDoubt = listener
 }
@@ -65,7 +65,7 @@ export async function answered<Data>(
   throw problemOf(response, error)
 }
 
-/** A request that the types do not know, such as one for packets. */
+/** A request without generated types, such as one for packets. */
 export async function openAnswer(path: string, init: RequestInit = {}): Promise<Response> {
   const response = await askedFetch(new Request(new URL(path, BASE), init))
   if (response.ok) return response
@@ -100,7 +100,7 @@ function problemOf({ status, url }: Response, body: unknown): Problem {
   })
 }
 
-/** Text of whatever was thrown. */
+/** Message of whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,21 +1,21 @@
-/** Answers as state of a component: asked once, or again and again while the page is looked at. */
+/** Answers as component state: requested once, or periodically while the page is visible. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { untilSeen } from './seen.ts'
 
 export interface Asked<Value> {
   readonly value: Value | undefined
-  /** Of the last time; the value before it stays. */
+  /** Failure of the last request; the previous value stays. */
   readonly failure: unknown
   readonly isAsking: boolean
   readonly again: () => void
 }
 
 export interface AskOptions {
-  /** Asks anew when it changes; undefined asks nothing. */
+  /** Triggers a new request when it changes; undefined: no request. */
   readonly key: string | undefined
   /** 0: once. */
   readonly everyMs?: number
-  /** Waits for so long before it asks: what is typed or zoomed is not asked for letter by letter. */
+  /** Delay before the request, so that typing and zooming do not cause one for each step. */
   readonly delayMs?: number
 }
 
@@ -41,7 +41,7 @@ export function useAsked<Value>(
   return { ...state, again: () => setRound((before) => before + 1) }
 }
 
-/** Whether it has been so for longer than somebody overlooks: what comes at once needs no word, which would flicker. */
+/** Whether it has been so for long enough to be noticed: showing a brief wait would only flicker. */
 export function useLasting(isSo: boolean): boolean {
   const [isLasting, setLasting] = useState(false)
   useEffect(() => {
@@ -84,7 +84,7 @@ async function askAgain<Value>(
   }
 }
 
-/** Ends early, without an error, when the signal aborts. */
+/** Resolves early if the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (ms === 0 || signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
@@ -96,7 +96,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** One action at a time, with what became of it. */
+/** One action at a time, with its outcome. */
 export function useAction(): {
   readonly isBusy: boolean
   readonly failure: unknown

@@ -1,6 +1,6 @@
 /**
- * What happens on the devices, as the gateway tells it in one stream: the live view lists what the timeline marks. It is
- * heard while one of the two is shown and can be seen, and what the gateway has kept from before comes first.
+ * Events on the devices, which the gateway sends in one stream: the live view lists what the timeline marks. The
+ * stream is open while one of the two is shown and visible; events that the gateway has retained come first.
  */
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { useEffect, useState } from 'preact/hooks'
@@ -12,7 +12,7 @@ import { untilSeen, whileSeen } from './seen.ts'
 
 export interface FleetEvent {
   readonly key: string
-  /** undefined: of no single device. */
+  /** undefined: not about a single device. */
   readonly device: string | undefined
   readonly kind: string
   readonly atNs: bigint
@@ -20,7 +20,7 @@ export interface FleetEvent {
 }
 
 export interface HeardEvents {
-  /** The newest first. */
+  /** Newest first. */
   readonly events: readonly FleetEvent[]
   readonly isConnected: boolean
   /** Why the last connection ended. */
@@ -28,9 +28,9 @@ export interface HeardEvents {
   readonly fleet: FleetState | undefined
 }
 
-/** As the gateway says it when somebody begins to listen. */
+/** The fleet's state that the gateway sends to a new listener. */
 export interface FleetState {
-  /** Those whose own events are not heard. */
+  /** Devices whose own events are not being received. */
   readonly silent: readonly { readonly device: string; readonly code: string }[]
 }
 
@@ -39,7 +39,7 @@ interface Happened {
   readonly source: 'device' | 'gateway'
   readonly kind: string
   readonly atNs: string
-  /** The device's own; null: the gateway's. */
+  /** The device's own number; null: an event of the gateway. */
   readonly number: string | null
   readonly told: Readonly<Record<string, unknown>>
 }
@@ -49,13 +49,13 @@ interface Gap {
   readonly missed: number | null
 }
 
-/** Of the row that says that some are missing. */
+/** Kind of the row that says that some events are missing. */
 export const GAP = 'gap'
 
-/** The oldest ones go. The gateway keeps no more than half of it. */
+/** The oldest are dropped. The gateway keeps no more than half of this. */
 const KEPT_MAX = 4_000
 const AGAIN_MS = 2_000
-/** Many come at once in the beginning, and the page is drawn anew with each change. */
+/** Many events arrive at once at the start, and the page is redrawn with each change. */
 const SHOWN_EVERY_MS = 100
 
 export class FleetEvents {
@@ -67,7 +67,7 @@ export class FleetEvents {
   readonly #isFiltered: boolean
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `isFiltered`: events count packets, and this session may have those only that pass a filter. */
+  /** `isFiltered`: events count packets, and this session may only have those that pass a filter. */
   constructor({ isFiltered }: { readonly isFiltered: boolean }) {
     this.#isFiltered = isFiltered
     if (isFiltered)
@@ -81,7 +81,7 @@ export class FleetEvents {
     return this.#heard
   }
 
-  /** Listens until the returned function is called; there is one connection, whoever else listens. */
+  /** Listens until the returned function is called; all listeners share one connection. */
   listen(listener: (heard: HeardEvents) => void): () => void {
     this.#listeners.add(listener)
     if (this.#connection === undefined && !this.#isFiltered) {
@@ -107,7 +107,8 @@ export class FleetEvents {
         failure = error
       }
       if (signal.aborted) return
-      // A browser has few connections for all its tabs. What happens meanwhile comes when somebody looks again.
+      // A browser has few connections for all its tabs. Events that happen meanwhile are received when the page is
+      // visible again.
       if (document.hidden) failure = undefined
       this.#show({ isConnected: false, failure })
       if (!document.hidden) await pause(AGAIN_MS, signal)
@@ -167,14 +168,14 @@ export class FleetEvents {
   }
 }
 
-/** What is heard, for as long as the component is in the page. */
+/** The received events, while the component is mounted. */
 export function useHeardEvents(events: FleetEvents): HeardEvents {
   const [heard, setHeard] = useState(events.heard)
   useEffect(() => events.listen(setHeard), [events])
   return heard
 }
 
-/** Whether a device is heard is an event too. */
+/** Whether a device's events are received is an event too. */
 function changedBy(
   { device, source, kind, told }: Happened,
   fleet: FleetState | undefined,

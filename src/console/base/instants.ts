@@ -1,4 +1,4 @@
-/** Instants as epoch nanoseconds: how they are written for people, in UTC or in the zone of the browser. */
+/** Instants as epoch nanoseconds, and how they are written for people, in UTC or the browser's zone. */
 import { isRelativeTime, parseQueryTime } from '../../shared/query/query-time.ts'
 
 export const NS_PER_MS = 1_000_000n
@@ -15,7 +15,7 @@ export function nowNs(): bigint {
   return BigInt(Date.now()) * NS_PER_MS
 }
 
-/** "2026-11-02 09:01:00.123456789", with as many digits as asked for. */
+/** "2026-11-02 09:01:00.123456789", with the requested number of digits. */
 export function instantText(ns: bigint, zone: Zone, digits = 9): string {
   const seconds = floorDivide(ns, NS_PER_S)
   const fraction = String(ns - seconds * NS_PER_S)
@@ -24,22 +24,22 @@ export function instantText(ns: bigint, zone: Zone, digits = 9): string {
   return `${dateTimeText(Number(seconds) * 1_000, zone)}${digits === 0 ? '' : `.${fraction}`}`
 }
 
-/** The time of the day alone. */
+/** Only the time of day. */
 export function clockText(ns: bigint, zone: Zone, digits = 9): string {
   return instantText(ns, zone, digits).slice(11)
 }
 
-/** "2026-11-02T09:01:00.123456789Z": it means the same everywhere, and the API takes it. */
+/** "2026-11-02T09:01:00.123456789Z": unambiguous, and accepted by the API. */
 export function isoText(ns: bigint): string {
   return `${instantText(ns, 'UTC').replace(' ', 'T')}Z`
 }
 
-/** "UTC", or "Europe/Berlin (UTC+01:00)" as it holds at the instant. */
+/** "UTC", or "Europe/Berlin (UTC+01:00)" as of the instant. */
 export function zoneText(zone: Zone, ns: bigint): string {
   return zone === 'UTC' ? 'UTC' : `${zone} (${offsetText(zone, ns)})`
 }
 
-/** "UTC", or "UTC+01:00" as it holds at the instant. */
+/** "UTC", or "UTC+01:00" as of the instant. */
 export function offsetText(zone: Zone, ns: bigint): string {
   if (zone === 'UTC') return 'UTC'
   const parts = formatOf(zone, 'longOffset').formatToParts(Number(ns / NS_PER_MS))
@@ -55,8 +55,8 @@ export function zoneOffsetNs(zone: Zone, ns: bigint): bigint {
 }
 
 /**
- * What somebody typed, as epoch nanoseconds: whatever the API takes, where a time without zone is one of the given zone. A
- * relative time stays, because it means another instant each time; so does what is no time, for the gateway to refuse.
+ * Converts typed text to epoch nanoseconds: anything that the API accepts, where a time without zone is in the given
+ * zone. A relative time is kept, because its meaning changes; so is an invalid one, which the gateway will reject.
  */
 export function typedInstant(text: string, zone: Zone): string {
   const typed = text.trim()
@@ -70,27 +70,27 @@ export function typedInstant(text: string, zone: Zone): string {
   }
 }
 
-/** "now" is no matter where no relative time is read. */
+/** "now" is irrelevant if no relative time is parsed. */
 const AS_BEGIN = { parameter: '', unit: undefined, nowNs: 0n, isEnd: false } as const
 
-/** "2026-11-02 09:01", with seconds and fraction or without, or "20261102_090100". */
+/** "2026-11-02 09:01", with or without seconds and fraction, or "20261102_090100". */
 const LOCAL_TIME = /^(\d{4})(-?)(\d{2})\2(\d{2})[T _](\d{2}):?(\d{2})(?::?(\d{2}))?(\.\d{1,9})?$/
 
 function localInstant(text: string, zone: Zone): bigint | undefined {
   const [, year, , month, day, hour, minute, second = '00', fraction = ''] = LOCAL_TIME.exec(text) ?? []
   const asUtc = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`
   const utcMs = Date.parse(asUtc)
-  // There is no 30 February, although Date takes it.
+  // Date accepts 30 February, which does not exist.
   if (Number.isNaN(utcMs) || new Date(utcMs).toISOString() !== asUtc) return undefined
   return BigInt(instantOfLocal(utcMs, zone)) * NS_PER_MS + BigInt(fraction.slice(1).padEnd(9, '0'))
 }
 
-/** Of RFC 3339, to the millisecond, as the gateway writes it. */
+/** RFC 3339 to the millisecond, as the gateway writes it. */
 export function instantOfIso(text: string): bigint {
   return BigInt(Date.parse(text)) * NS_PER_MS
 }
 
-/** "1 h 20 min", "12.5 ms", "1 ns": two figures are enough to judge by. */
+/** "1 h 20 min", "12.5 ms", "1 ns": rounded for reading. */
 export function durationText(ns: bigint): string {
   if (ns < 0n) return `-${durationText(-ns)}`
   if (ns < 1_000n) return `${ns} ns`
@@ -110,7 +110,7 @@ export function durationText(ns: bigint): string {
 
 const SECONDS = { s: 1n, min: 60n, h: 3_600n, d: 86_400n } as const
 
-/** Four figures, without zeros at the end. */
+/** Four digits, without trailing zeros. */
 function decimal(value: bigint, unit: bigint): string {
   return String(Number((Number(value) / Number(unit)).toPrecision(4)))
 }

@@ -1,6 +1,6 @@
 /**
- * The whole state of the page stands behind the # of its address, so that a link is what somebody sees. There a filter
- * with addresses in it reaches no server's log.
+ * The page's entire state is in the fragment of its address (after #), so that a link reproduces what someone sees. A
+ * filter with addresses in the fragment reaches no server log.
  */
 import { useEffect, useState } from 'preact/hooks'
 import { typedInstant, type Zone } from './instants.ts'
@@ -34,8 +34,8 @@ export function changed({ view, values }: PageState, changes: Changes): PageStat
 }
 
 /**
- * The ends of the range as all views take them: an integer is in nanoseconds, a local time of a link becomes one in the
- * given zone, a relative time stays.
+ * The ends of the range in the form that all views use: integers are nanoseconds, a local time in a link is converted
+ * using the given zone, a relative time stays.
  */
 export function withInstants(state: PageState, zone: Zone): PageState {
   const ends = (['TSBegin', 'TSEnd'] as const).flatMap((name) => {
@@ -45,12 +45,14 @@ export function withInstants(state: PageState, zone: Zone): PageState {
   return changed(state, Object.fromEntries(ends))
 }
 
-/** Of an end of the range, whatever its length: the API takes a short integer for another unit, unless it is told. */
+/**
+ * For an end of the range, whatever its length: the API takes a short integer for another unit unless told otherwise.
+ */
 export function isNanoseconds(text: string): boolean {
   return /^\d{1,20}$/.test(text)
 }
 
-/** Rewrites each address that comes from outside, before any component reads it: a link, "back", or what somebody typed. */
+/** Rewrites each address that comes from outside, before any component reads it: a link, "back", or typed text. */
 export function settleAddresses(zone: () => Zone): void {
   const settle = (): void => {
     const state = currentState()
@@ -63,7 +65,7 @@ export function settleAddresses(zone: () => Zone): void {
 
 const OUTSIDE_EVENTS = ['popstate', 'hashchange'] as const
 
-/** What changes while somebody drags or types is no step that the button "back" should know. */
+/** Changes made while dragging or typing are not separate steps for the "back" button. */
 export function showState(state: PageState, { isStep = false } = {}): void {
   const url = formatPageState(state)
   if (url === formatPageState(currentState())) return
@@ -82,7 +84,7 @@ export function usePageState(): PageState {
     const read = (): void => setState(currentState())
     const events = ['page-state', ...OUTSIDE_EVENTS]
     for (const name of events) window.addEventListener(name, read)
-    // The address may have changed since the first drawing, when nobody listened yet.
+    // The address may have changed since the first rendering, before the listener was added.
     read()
     return () => {
       for (const name of events) window.removeEventListener(name, read)

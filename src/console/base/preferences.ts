@@ -1,4 +1,4 @@
-/** What somebody prefers in this browser: theme and zone. A link does not carry it. */
+/** Preferences stored in this browser: theme and zone. They are not part of a link. */
 import { useEffect, useState } from 'preact/hooks'
 import { browserZone, type Zone } from './instants.ts'
 
@@ -22,7 +22,7 @@ export function usePreferences(): Preferences {
     toggleTheme: () => {
       const next = keep('theme', theme === 'dark' ? 'light' : 'dark')
       setChosen(next)
-      // Of a page that is loaded, theme.js says it.
+      // On page load, theme.js sets it.
       document.documentElement.dataset.theme = next
     },
     toggleZone: () => setUtc(keep('zone', isUtc ? 'local' : 'UTC') === 'UTC'),
@@ -49,7 +49,7 @@ function useSystemTheme(): Theme {
   return isLight ? 'light' : 'dark'
 }
 
-/** What a browser forbids to keep holds until the page is left. */
+/** Used if the browser does not allow storage: valid until the page is left. */
 const unkept = new Map<string, string>()
 
 function kept(name: string): string | undefined {

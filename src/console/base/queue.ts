@@ -1,4 +1,4 @@
-/** Who streams and who waits, over all gateways. */
+/** Streams and waiting requests, across all gateways. */
 import { answered, gateway, type Schemas } from './ask-gateway.ts'
 import { type Asked, useAsked } from './asked.ts'
 

@@ -1,7 +1,7 @@
-/** Whether somebody looks at the page: in a tab behind others nothing is asked, and no connection is held. */
+/** Page visibility: a hidden tab makes no requests and holds no connection. */
 import { useEffect, useState } from 'preact/hooks'
 
-/** Waits until the page can be seen. Ends early, without an error, when the signal aborts. */
+/** Waits until the page is visible. Resolves early if the signal aborts. */
 export function untilSeen(signal: AbortSignal): Promise<void> {
   if (!document.hidden || signal.aborted) return Promise.resolve()
   return new Promise((resolve) => {
@@ -15,7 +15,7 @@ export function untilSeen(signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Does what takes a signal, which aborts when the given one does, or when the page can be seen no more. */
+/** Calls a function with a signal that aborts when the given one does, or when the page is no longer visible. */
 export async function whileSeen(
   signal: AbortSignal,
   action: (seen: AbortSignal) => Promise<void>,

@@ -1,4 +1,4 @@
-/** Who is signed in, and what they may do. */
+/** Who is signed in, and their rights. */
 import { useEffect, useState } from 'preact/hooks'
 import { TEXTS } from '../texts.ts'
 import {
@@ -17,14 +17,14 @@ export type Credentials = { readonly user: string; readonly password: string } |
 export interface SignedIn {
   /** undefined: not known yet; null: nobody. */
   readonly session: Session | null | undefined
-  /** Why it is not known. */
+  /** Why it is unknown. */
   readonly failure: unknown
   readonly lookAgain: () => void
   readonly signIn: (credentials: Credentials) => Promise<void>
   readonly signOut: () => Promise<void>
 }
 
-/** A session goes on when it is asked for in time: when half of its time is over, as far as this clock tells. */
+/** A session is renewed by requesting it in time: when half of its lifetime is over, according to this clock. */
 const RENEW_MIN_MS = 20_000
 const RENEW_MAX_MS = 300_000
 
@@ -36,7 +36,7 @@ export function useSession(): SignedIn {
     setFailure(undefined)
     setSession(next)
   }
-  /** Where it fails, a session that is known stays: a gateway that does not answer has signed nobody out. */
+  /** On failure a known session is kept: a gateway that does not answer has signed nobody out. */
   const look = (): void => void readSession().then(show, setFailure)
   useEffect(() => {
     whenSessionIsDoubtful(look)
@@ -100,7 +100,7 @@ async function openSession(credentials: Credentials): Promise<Session> {
       headers: { authorization: authorizationOf(credentials) },
     }),
   )
-  // Asked anew, because a browser drops the cookie of an address that is neither https nor this machine.
+  // Requested again, because a browser drops the cookie of an address that is neither https nor this machine.
   const session = await readSession()
   if (session !== null) return session
   throw new Problem({

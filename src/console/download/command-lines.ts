@@ -1,4 +1,4 @@
-/** The same download as lines for a shell. */
+/** The same download as shell commands. */
 import { BASE } from '../base/ask-gateway.ts'
 import type { Session } from '../base/session.ts'
 import { type Pairs, queryText } from './parameter-groups.ts'
@@ -23,14 +23,14 @@ export function wiresharkLine(pairs: Pairs, user: SignedInUser): string {
 }
 
 /**
- * curl asks for the password, and the shell has the token: in a line they would be in its history. Those who have signed
- * in by a token may have no password here.
+ * curl asks for the password, and a token comes from a shell variable: on the command line they would end up in the
+ * history. Users who have signed in with a token may not have a password here.
  */
 function credentialFlag({ user, origin }: SignedInUser): string {
   return origin === 'token' ? '-H "Authorization: Bearer $CAPFLEET_TOKEN"' : `-u ${quoted(user)}`
 }
 
-/** Flags of `capfleet get` that are not the name of the parameter with hyphens. */
+/** Flags of `capfleet get` that are not the parameter's name with hyphens. */
 const FLAGS: Readonly<Record<string, string>> = {
   Device: '--device',
   TSBegin: '--begin',
@@ -40,13 +40,13 @@ const FLAGS: Readonly<Record<string, string>> = {
   FilterRE: '--regex',
 }
 
-/** A true one of these is said by its flag alone. */
+/** For these, the flag alone means true. */
 const SWITCHES: ReadonlySet<string> = new Set(['FilterBPFDecap', 'Follow', 'Align'])
 
-/** What the command does by itself. */
+/** Set by the command itself. */
 const OWN: ReadonlySet<string> = new Set(['Digest'])
 
-/** The gateway names the file, by how it is compressed. */
+/** The gateway names the file, depending on compression. */
 export function capfleetLine(pairs: Pairs): string {
   const flags = pairs
     .filter(([name]) => !OWN.has(name))
@@ -58,7 +58,7 @@ export function capfleetLine(pairs: Pairs): string {
   return `CAPFLEET_URL=${quoted(BASE)} capfleet get ${flags.join(' ')}`
 }
 
-/** "MaxPackets" is "--max-packets". */
+/** "MaxPackets" becomes "--max-packets". */
 function longFlag(name: string): string {
   const words = name.replace(/([a-z\d])([A-Z])/g, '$1-$2').replace(/([A-Z]+)([A-Z][a-z])/g, '$1-$2')
   return `--${words.toLowerCase()}`

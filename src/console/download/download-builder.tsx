@@ -1,4 +1,4 @@
-/** The selection as a download: every parameter of the API, what it would deliver, and the ways to have it. */
+/** The selection as a download: every parameter of the API, an estimate, and the ways to get it. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
@@ -36,7 +36,7 @@ import { QueuePlaces } from './queue-places.tsx'
 import { Receipts } from './receipts.tsx'
 import { startDownload } from './start-download.ts'
 
-/** A filter is asked about when somebody stops typing. */
+/** A filter is checked when the user stops typing. */
 const TYPED_MS = 250
 
 const DOWNLOAD_GROUPS: readonly GroupName[] = ['filters', 'limits', 'times', 'merge', 'file', 'more']
@@ -96,7 +96,7 @@ function Group({ name, values, problem }: GroupProps) {
   return <ShownGroup name={name} rows={rows} values={values} problem={problem} />
 }
 
-/** Opens by itself for what is given in it or wrong in it, and closes for nobody but who closes it. */
+/** Opens automatically if it contains given values or errors, and is only closed by the user. */
 function ShownGroup({ name, rows, values, problem }: GroupProps & { readonly rows: readonly Parameter[] }) {
   const given = rows.filter((row) => (values[row.name] ?? '') !== '').length
   const isWanted = given > 0 || rows.some((row) => row.name === problem?.param)
@@ -158,10 +158,10 @@ interface TimeFieldProps {
   readonly problem: Problem | undefined
 }
 
-/** Shows the exact instant in the zone of the page; takes what the API takes, local times as of that zone. */
+/** Shows the exact instant in the page's zone; accepts what the API accepts, local times being in that zone. */
 function TimeField({ name, label, values, problem }: TimeFieldProps) {
   const { zone } = useSurroundings()
-  // What is not typed to its end must outlast that the page is drawn again meanwhile.
+  // Incomplete input must survive re-rendering.
   const [typed, setTyped] = useState<string | undefined>()
   const value = values[name] ?? ''
   const shown = isNanoseconds(value) ? instantText(BigInt(value), zone) : value
@@ -205,7 +205,7 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
   const download = useAction()
   const query = queryText(pairs)
   const [started, setStarted] = useState(query)
-  // Of a selection that has changed since, it says nothing.
+  // It does not apply once the selection has changed.
   const failure = started === query ? download.failure : undefined
   const start = async (): Promise<void> => {
     setStarted(query)
@@ -241,7 +241,7 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
   )
 }
 
-/** The same download elsewhere. */
+/** Other ways to run the same download. */
 function Copies({ pairs }: { readonly pairs: Pairs }) {
   const { download: texts } = TEXTS
   const { session } = useSurroundings()
@@ -255,7 +255,7 @@ function Copies({ pairs }: { readonly pairs: Pairs }) {
   )
 }
 
-/** What a relative time meant when the button was pressed: a ticket and a receipt are for that. */
+/** Resolves relative times when the button is pressed, which a ticket and a receipt require. */
 function absolute(values: Values, pairs: Pairs): Pairs {
   const selection = readSelection(values)
   if (selection === undefined || values.Follow !== undefined) return pairs

@@ -1,4 +1,4 @@
-/** What the download would deliver, as the devices count it while somebody types. */
+/** What the download would deliver, as counted by the devices while the user types. */
 import { bytesText, countText } from '../base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
@@ -82,7 +82,7 @@ function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
   )
 }
 
-/** What is wrong stands at the field, which may be far below. */
+/** The error is shown at the field, which may be far below. */
 function WrongField({ name }: { readonly name: string }) {
   return (
     <p class="estimate">

@@ -1,15 +1,15 @@
-/** Devices that do not answer make a download of all fail: how to have that of the others. */
+/** Devices that do not answer make a download from all devices fail: offers one from the others. */
 import type { Schemas } from '../base/ask-gateway.ts'
 import { type Changes, changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { TEXTS } from '../texts.ts'
 
 interface MissingDevicesProps {
   readonly missing: readonly string[]
-  /** Of the selection, as the estimate names them; none where there is no estimate. */
+  /** Of the selection, as in the estimate; empty if there is no estimate. */
   readonly devices: Schemas['FleetEstimate']['devices']
 }
 
-/** So many a selection can name. */
+/** Maximum number of names in a selection. */
 const NAMES_MAX = 64
 
 export function MissingDevices({ missing, devices }: MissingDevicesProps) {

@@ -1,9 +1,9 @@
-/** Where in what was typed a mistake is. */
+/** Position of a mistake in typed text. */
 import type { Problem } from '../base/ask-gateway.ts'
 
 /**
- * As the device tells it; libpcap tells no place, but quotes the word that it does not know, which is told by itself
- * where it stands once. Of an error of syntax it says nothing, and so does the page.
+ * As reported by the device. libpcap reports no position, but quotes an unknown word, which is located if it occurs
+ * only once. For a syntax error it reports nothing, and neither does the page.
  */
 export function placeOfMistake(
   typed: string,

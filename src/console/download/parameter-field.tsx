@@ -1,4 +1,4 @@
-/** A parameter as a field: its values, its default, what it does, and what the gateway thinks of what was typed. */
+/** A parameter as a field: its values, default and description, and the gateway's verdict on what was typed. */
 import { useRef } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
@@ -9,7 +9,7 @@ interface ParameterFieldProps {
   readonly parameter: Parameter
   readonly value: string
   readonly problem: Problem | undefined
-  /** It has no placeholder: a restriction must not look as if it were there. */
+  /** No placeholder is shown: a restriction must not appear to be set. */
   readonly isRestriction?: boolean
   readonly isRequired?: boolean
   readonly onChange: (value: string) => void
@@ -78,12 +78,12 @@ function Control({ parameter, value, problem, isRestriction, isRequired, onChang
   )
 }
 
-/** Whether it is off by itself and can be on. */
+/** Whether its default is off and it can be turned on. */
 function isSwitch({ default: value }: Parameter): boolean {
   return value === false
 }
 
-/** A link may have another word for it than the box writes, or one that nobody knows. */
+/** A link may contain a different word than the box writes, or an unknown one. */
 function isOn({ name, type }: Parameter, value: string): boolean {
   try {
     return value !== '' && type.read(value, name, {}) === true
@@ -98,7 +98,7 @@ interface FieldProblemProps {
   readonly problem: Problem | undefined
 }
 
-/** The text again, with a mark below the character at fault, for as long as it is the text that the problem is about. */
+/** Repeats the text with a mark below the character at fault, while it is still the text that the problem refers to. */
 export function FieldProblem({ id, value, problem }: FieldProblemProps) {
   const about = useRef({ problem, value })
   if (about.current.problem !== problem) about.current = { problem, value }

@@ -1,4 +1,7 @@
-/** Which parameters the builder shows, and under which heading: those of the API's own rows, so that none can be missing. */
+/**
+ * The parameters that the builder shows, and their headings: taken from the API's own rows, so that none can be
+ * missing.
+ */
 import { EXPORT_PARAMETERS, SCHEDULE_PARAMETERS } from '../../shared/query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
 import type { Parameter, ParameterRows } from '../../shared/query/query-parameters.ts'
@@ -30,8 +33,8 @@ const PLACES: Readonly<Record<string, GroupName>> = {
 }
 
 /**
- * What the page says in another way: the range in nanoseconds, devices by the lanes, a job by its button, and going on
- * with a download by its receipt.
+ * Parameters that the page expresses in another way: the range in nanoseconds, devices by the lanes, a job by its
+ * button, and resuming a download by its receipt.
  */
 const SAID_ELSEWHERE: ReadonlySet<string> = new Set([
   'Device',
@@ -67,18 +70,18 @@ export type Pairs = readonly (readonly [name: string, value: string])[]
 /** The range and the devices come first, as people write them. */
 const RANGE_NAMES = ['Device', 'TSBegin', 'TSEnd']
 
-/** What a download is asked with. */
+/** The parameters of the download request. */
 export function downloadPairs(values: Values): Pairs {
   return pairsOf(values, [...RANGE_NAMES, ...DOWNLOAD_ROWS.map(({ name }) => name)])
 }
 
-/** What stands in the page's address for a download that was asked with this; undefined for what it did not have. */
+/** The page state for a download with these parameters; undefined for absent ones. */
 export function downloadValues(query: URLSearchParams): Readonly<Record<string, string | undefined>> {
   const names = [...RANGE_NAMES, ...DOWNLOAD_ROWS.map(({ name }) => name)]
   return Object.fromEntries(names.map((name) => [name, query.get(name) ?? undefined]))
 }
 
-/** An export has no use for what is about waiting; what it has beside, it takes. */
+/** An export ignores parameters about waiting; it accepts additional ones. */
 export function exportPairs(values: Values, isScheduled: boolean): Pairs {
   const table = DOWNLOAD_TABLES[isScheduled ? 'schedule' : 'export']
   return pairsOf(values, [...RANGE_NAMES, ...rowsOf(table).map(({ name }) => name)])
@@ -92,7 +95,7 @@ function pairsOf(values: Values, names: readonly string[]): Pairs {
   return isInNanoseconds(values) ? [...pairs, ['TSUnit', 'nanos'] as const] : pairs
 }
 
-/** Whether a unit has to be told, and spoils no message about what is no time. */
+/** Whether a unit must be given, and would not distort the error message for an invalid time. */
 function isInNanoseconds({ TSBegin = '', TSEnd = '' }: Values): boolean {
   const ends = [TSBegin, TSEnd]
   return ends.some(isNanoseconds) && ends.every((end) => isNanoseconds(end) || isRelativeTime(end))
@@ -106,7 +109,7 @@ function rowsOf(tables: readonly ParameterRows[]): readonly Parameter[] {
 
 type QueryOf<Name extends keyof operations> = NonNullable<operations[Name]['parameters']['query']>
 
-/** As the client of the API takes them: the pairs are of the same rows as its types. */
+/** Typed for the API client: the pairs come from the same rows as its types. */
 export function queryOf<Name extends keyof operations>(pairs: Pairs): QueryOf<Name> {
   return Object.fromEntries(pairs) as QueryOf<Name>
 }

@@ -1,10 +1,10 @@
-/** Of all requests of the fleet, those that stand before a download from some devices. */
+/** Of all requests of the fleet, those that are ahead of a download from some devices. */
 import type { QueuePlace } from '../base/queue.ts'
 
 export interface QueueCounts {
   readonly waiting: number
   readonly streaming: number
-  /** Their gateway is silent: nobody knows whether they still stream. */
+  /** Their gateway is silent: it is unknown whether they are still streaming. */
   readonly suspect: number
 }
 

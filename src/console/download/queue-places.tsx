@@ -1,4 +1,4 @@
-/** Who streams from and waits for the chosen devices: what a download started now has before it. */
+/** Streams and waiting requests on the selected devices, which a download started now would have to wait for. */
 import { messageOf } from '../base/ask-gateway.ts'
 import { useQueue } from '../base/queue.ts'
 import { TEXTS } from '../texts.ts'

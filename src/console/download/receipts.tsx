@@ -1,4 +1,4 @@
-/** My downloads, with what became of them. */
+/** The user's downloads with their outcomes. */
 
 import { useState } from 'preact/hooks'
 import { bytesText, countText } from '../base/amounts.ts'
@@ -18,12 +18,12 @@ import { startDownload } from './start-download.ts'
 
 const EVERY_MS = 2_000
 const SHOWN_MAX = 10
-/** Looks inside are among them. */
+/** Downloads made by the packet view are among them. */
 const ASKED_MAX = 60
 
 type Receipt = Schemas['Receipt']
 
-/** `started` counts the downloads of this page: the list is asked for anew with each. */
+/** `started` counts the downloads of this page: the list is requested again with each. */
 export function Receipts({ started, onStart }: { readonly started: number; readonly onStart: () => void }) {
   const { download: texts } = TEXTS
   const list = useAsked(askReceipts, { key: String(started), everyMs: EVERY_MS })
@@ -70,10 +70,10 @@ interface ContinuingProps {
   readonly onStart: () => void
 }
 
-/** How much a client has got that broke off by itself, or was reset, is known by that client alone. */
+/** If a client left or was reset, only that client knows how much it received. */
 const UNKNOWN_END: ReadonlySet<string> = new Set(['replica-lost', 'client-timeout', 'draining'])
 
-/** The way to the rest, where there is one. */
+/** How to get the rest, if possible. */
 function Continuing({ receipt, onStart }: ContinuingProps) {
   const rest = restOf(receipt)
   if (rest !== undefined) return <RestLink rest={rest} />

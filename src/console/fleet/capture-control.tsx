@@ -1,4 +1,4 @@
-/** Start and stop of captures, behind a question that names the devices; then what each of them did. */
+/** Starts and stops captures, after a confirmation that names the devices; then shows the result for each. */
 import { useEffect, useState } from 'preact/hooks'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
@@ -10,7 +10,7 @@ export interface ControlRequest {
   readonly devices: readonly string[]
 }
 
-/** Names of 64 letters fit into what a selection of devices may have (4,096 bytes). */
+/** Names of 64 characters fit into the maximum length of a device selection (4,096 bytes). */
 const DEVICES_PER_CALL = 60
 
 interface CaptureControlProps {
@@ -75,8 +75,8 @@ export function CaptureControl({ request, onClose }: CaptureControlProps) {
 type Reply = Schemas['FleetReplies']['Devices'][number]
 
 /**
- * Each device answers for itself; what fails for all of a call alike fails for each of them. Those that were not told yet
- * when the signal aborts are told nothing.
+ * Each device has its own result; a failure of a whole call counts for each of its devices. Devices that were not
+ * called when the signal aborts are left alone.
  */
 async function* tellDevices(
   { action, devices }: ControlRequest,
@@ -128,7 +128,7 @@ function Told({ reply, isStart }: { readonly reply: Reply | undefined; readonly 
   )
 }
 
-/** The full name, which has the time of the start behind the given one. */
+/** The full name, which has the start time after the given one. */
 function captureName(body: unknown): string {
   const name = (body as { readonly StreamName?: unknown } | null)?.StreamName
   return typeof name === 'string' ? name : ''

@@ -1,4 +1,4 @@
-/** The devices that somebody ticks to start or stop captures on all of them. */
+/** The devices that the user ticks to start or stop captures on all of them. */
 import { useMemo, useState } from 'preact/hooks'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
@@ -10,7 +10,7 @@ export interface DeviceChoice {
   readonly choose: (names: readonly string[], isChosen: boolean) => void
 }
 
-/** undefined for somebody who may not control captures. */
+/** undefined for a user who may not control captures. */
 export function useDeviceChoice(): DeviceChoice | undefined {
   const { session } = useSurroundings()
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
@@ -28,7 +28,7 @@ export function useDeviceChoice(): DeviceChoice | undefined {
 interface ChoiceBoxProps {
   readonly choice: DeviceChoice | undefined
   readonly label: string
-  /** One device, or all of a site. */
+  /** One device, or all devices of a site. */
   readonly names: readonly string[]
 }
 
@@ -50,7 +50,7 @@ export function ChoiceBox({ choice, label, names }: ChoiceBoxProps) {
 
 interface ChoiceBarProps {
   readonly choice: DeviceChoice
-  /** The devices that the search finds. */
+  /** The devices that match the search. */
   readonly shown: readonly string[]
   readonly onControl: (request: ControlRequest) => void
 }

@@ -1,4 +1,4 @@
-/** All that is known of one device, beside the list. */
+/** Everything known about one device, next to the list. */
 import { useEffect, useRef } from 'preact/hooks'
 import { bitRateText, bytesText, countText } from '../base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
@@ -20,9 +20,9 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
   const { session, zone } = useSurroundings()
   const { name } = device
   const element = useRef<HTMLElement>(null)
-  // Who opens it by a key reads on in it; a click leaves the focus in the list.
+  // Opening it by keyboard moves the focus into it; a click leaves the focus in the list.
   useEffect(() => {
-    // On a phone it stands above the list.
+    // On a phone it is above the list.
     element.current?.scrollIntoView({ block: 'nearest' })
     if (document.activeElement?.matches('.fleet-table a:focus-visible')) element.current?.focus()
   }, [name])

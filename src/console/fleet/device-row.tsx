@@ -13,7 +13,7 @@ interface DeviceRowProps {
   readonly rowIndex: number
   /** Whether its details are open. */
   readonly isOpened: boolean
-  /** undefined: whoever looks may not control captures. */
+  /** undefined: the user may not control captures. */
   readonly choice: DeviceChoice | undefined
 }
 
@@ -76,12 +76,12 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
   )
 }
 
-/** A line for each path that the device lacks. */
+/** One line for each path that the device lacks. */
 export function lacksText({ lacks }: DeviceReport): string | undefined {
   return lacks.length === 0 ? undefined : lacks.map(({ detail }) => detail).join('\n')
 }
 
-/** Told by a word beside the colour. */
+/** The state in words, not only as a colour. */
 export function Health({ device }: { readonly device: DeviceReport }) {
   const { reachable, error } = device
   const colour = reachable === null ? 'quiet' : reachable ? 'good' : 'bad'

@@ -1,4 +1,4 @@
-/** All devices by site: of a thousand only the rows in sight are in the page. */
+/** All devices by site: of a thousand, only the visible rows are in the DOM. */
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { type DeviceReport, useDevices } from '../base/devices.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
@@ -12,13 +12,13 @@ import { DeviceDetails } from './device-details.tsx'
 import { DeviceRow, healthWord } from './device-row.tsx'
 
 const DEVICES_EVERY_MS = 2_000
-/** As --row of the tokens. */
+/** Same as --row of the tokens. */
 const ROW_PX = 30
-/** As --card of the tokens: on a phone a row is a card. */
+/** Same as --card of the tokens: on a phone a row is a card. */
 const CARD_PX = 64
 const PHONE = '(max-width: 640px)'
 
-/** From "Rate" on. */
+/** Starting at "Rate". */
 const NUMBERS = TEXTS.fleet.columns.flatMap((_name, index) => (index < 3 ? [] : [index]))
 
 type Row =
@@ -154,7 +154,7 @@ function DeviceTable({ rows, choice, opened }: DeviceTableProps) {
   )
 }
 
-/** As high as the rows that are not in the page. */
+/** As high as the rows that are not in the DOM. */
 function Spacer({ heightPx }: { readonly heightPx: number }) {
   if (heightPx <= 0) return null
   return (
@@ -170,7 +170,7 @@ function rowsOf(devices: readonly DeviceReport[], search: string, isDownFirst: b
     .split(/\s+/)
     .filter((word) => word !== '')
   const found = devices.filter((device) => words.every((word) => searchText(device).includes(word)))
-  // A sort leaves those that are alike as they were, and a site stands where its first device does.
+  // The sort is stable, and a site is placed where its first device is.
   const sorted = isDownFirst
     ? bySiteName(found).toSorted((a, b) => healthRank(a) - healthRank(b))
     : bySiteName(found)

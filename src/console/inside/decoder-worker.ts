@@ -1,16 +1,16 @@
 /**
- * Decodes zstd beside the page. The WebAssembly of zstd-codec would need a policy that allows evaluation: this is its
- * plain JavaScript, which the build has freed of what makes code of text.
+ * Decodes zstd in a worker. The WebAssembly of zstd-codec would need a policy that allows evaluation; this is its
+ * plain JavaScript, from which the build has removed code generated from text.
  */
 import startBinding from 'zstd-codec/lib/zstd-codec-binding.js'
 
-/** Posted to the worker. */
+/** Message to the worker. */
 export interface DecodeOrder {
   readonly id: number
   readonly compressed: Uint8Array
 }
 
-/** Posted back; no bytes: what came is no zstd, or the codec failed. */
+/** Message from the worker; without bytes: the input is not zstd, or the codec failed. */
 export interface Decoded {
   readonly id: number
   readonly bytes: Uint8Array | undefined
@@ -18,7 +18,7 @@ export interface Decoded {
 
 type Binding = ReturnType<typeof startBinding>
 
-/** Not the binding itself: it has a method `then` that calls back with itself, for which a promise would wait for ever. */
+/** Not the binding itself: it has a method `then` that calls back with itself, so a promise would never resolve. */
 const ready = new Promise<Binding['ZstdDecompressStreamBinding']>((resolve) => {
   const binding: Partial<Binding> = {}
   binding.onRuntimeInitialized = () => {
@@ -44,7 +44,7 @@ async function decode({ id, compressed }: DecodeOrder): Promise<Decoded> {
     const isWell = stream.begin() && stream.transform(compressed, keep) && stream.end(keep)
     return { id, bytes: isWell ? joined(pieces) : undefined }
   } finally {
-    // The codec's memory does not grow: what is not given back is missing next time.
+    // The codec's memory does not grow: what is not freed is missing next time.
     stream.delete()
   }
 }

@@ -1,4 +1,4 @@
-/** What a look inside asks: which devices have packets of the selection, and for the first of them. */
+/** The requests of the packet view: which devices have packets of the selection, and the first of these packets. */
 import { answered, gateway, openAnswer, Problem } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
@@ -7,7 +7,7 @@ import { LOOK_PAIRS, PACKETS_MAX } from './look-parameters.ts'
 import { firstOfAll, type Packet, readPackets } from './pcap-packets.ts'
 import { decodeZstd } from './zstd-decoder.ts'
 
-/** What the page sets itself. */
+/** Parameters that the page sets itself. */
 const OWN: ReadonlySet<string> = new Set([
   'Device',
   'MaxPackets',
@@ -24,13 +24,13 @@ const OWN: ReadonlySet<string> = new Set([
 /** A device that has packets of the selection. */
 export interface Holder {
   readonly device: string
-  /** null: it is not told, and may be none. */
+  /** null: unknown, possibly none. */
   readonly packets: string | null
 }
 
 export interface Estimated {
   readonly holders: readonly Holder[]
-  /** Devices of which it is not known. */
+  /** Devices for which it is unknown. */
   readonly failures: DeviceFailures
 }
 
@@ -49,11 +49,13 @@ export async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<Est
 
 export interface FirstPackets {
   readonly packets: readonly Packet[]
-  /** Of devices that broke off: none of their packets is among them. */
+  /** Devices that broke off; none of their packets are included. */
   readonly failures: DeviceFailures
 }
 
-/** One download for each device, because a merged file does not say which packet came from where. Fails when all do. */
+/**
+ * One download for each device, because a merged file does not show which packet came from where. Fails if all fail.
+ */
 export async function askPackets(
   pairs: Pairs,
   devices: readonly string[],
@@ -79,6 +81,6 @@ async function askDevice(device: string, query: string, signal: AbortSignal): Pr
 
 function failureOf(error: unknown): { code: string; detail: string } {
   if (error instanceof Problem) return { code: error.code, detail: error.message }
-  // Of an answer that is cut, a browser tells no more than that.
+  // A browser gives no details about an answer that was cut off.
   return { code: 'cut', detail: TEXTS.inside.answerCut }
 }

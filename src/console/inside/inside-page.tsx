@@ -85,7 +85,7 @@ function Silent({ text, failures = new Map(), again }: SilentProps) {
   )
 }
 
-/** Those that are chosen, or the first ones. */
+/** The selected ones, or the first ones. */
 function shownDevices(chosen: string | undefined, holders: readonly Holder[]): readonly string[] {
   const names = holders.map(({ device }) => device)
   return (chosen?.split(',') ?? names).filter((name) => names.includes(name)).slice(0, DEVICES_MAX)
@@ -96,14 +96,14 @@ interface HolderChoiceProps {
   readonly devices: readonly string[]
 }
 
-/** More devices than are shown at a time: which ones? */
+/** Selects devices if there are more than can be shown at a time. */
 function HolderChoice({ holders, devices }: HolderChoiceProps) {
   const { inside: texts } = TEXTS
   if (holders.length < 2) return null
   const toggle = (name: string): void => {
     const next = devices.includes(name) ? devices.filter((other) => other !== name) : [...devices, name]
     if (next.length === 0) return
-    // The one that was chosen first makes room.
+    // The one selected first is dropped.
     showState(changed(currentState(), { 'inside-devices': next.slice(-DEVICES_MAX).join(',') }))
   }
   return (

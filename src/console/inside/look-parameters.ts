@@ -1,4 +1,7 @@
-/** How a look inside asks for packets; by that its receipts are known, which nobody takes for their downloads. */
+/**
+ * The parameters of the packet view's requests, which also identify its receipts, so that they are not listed as the
+ * user's downloads.
+ */
 
 export const PACKETS_MAX = 200
 

@@ -1,4 +1,7 @@
-/** From where to where a packet goes, and by what: enough to see whether these are the right ones. Wireshark does the rest. */
+/**
+ * Source, destination and protocol of a packet: enough to see whether these are the right ones. Wireshark does the
+ * rest.
+ */
 import { TEXTS } from '../texts.ts'
 import type { Packet } from './pcap-packets.ts'
 
@@ -89,7 +92,7 @@ interface Ends {
   readonly source: string
   readonly destination: string
   readonly number: number
-  /** Of the transport's header; undefined in later fragments. */
+  /** Offset of the transport header; undefined in later fragments. */
   readonly at: number | undefined
   readonly isV6: boolean
 }

@@ -6,16 +6,16 @@ import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 export interface Packet {
   readonly ns: bigint
   readonly device: string
-  /** What the file has of it. */
+  /** The captured bytes. */
   readonly bytes: Uint8Array
-  /** How long the packet was on the wire. */
+  /** The packet's length on the wire. */
   readonly length: number
   readonly linkType: number
 }
 
 const MAGIC_NS = 0xa1b23c4d
 
-/** A last record that is not whole is left out. */
+/** An incomplete last record is ignored. */
 export function readPackets(file: Uint8Array, device: string): readonly Packet[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
   if (file.length < PCAP_HEADER_BYTES || view.getUint32(0, true) !== MAGIC_NS) return []
@@ -30,7 +30,7 @@ export function readPackets(file: Uint8Array, device: string): readonly Packet[]
   return packets
 }
 
-/** The first of all in the order of time; at the same time in the order of the devices, as the gateway merges. */
+/** The first packets of all lists in time order; for equal times in the order of the devices, as the gateway merges. */
 export function firstOfAll(lists: readonly (readonly Packet[])[], count: number): readonly Packet[] {
   return lists
     .flat()

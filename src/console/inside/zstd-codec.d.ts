@@ -1,4 +1,4 @@
-/** zstd-codec has no types: this is what the page uses of it. */
+/** zstd-codec has no types; these cover what the page uses. */
 declare module 'zstd-codec/lib/zstd-codec-binding.js' {
   interface DecompressStream {
     begin(): boolean

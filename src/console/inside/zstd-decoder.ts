@@ -1,4 +1,4 @@
-/** The page's side of the decoder, which is loaded when somebody looks inside for the first time. */
+/** The page's interface to the decoder, which is loaded when the packet view is first used. */
 import { Problem } from '../base/ask-gateway.ts'
 import { TEXTS } from '../texts.ts'
 import type { Decoded, DecodeOrder } from './decoder-worker.ts'

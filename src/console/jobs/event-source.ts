@@ -1,4 +1,4 @@
-/** Server-sent events as a hook, for as long as somebody looks; the browser connects again by itself. */
+/** Server-sent events as a hook, while the page is visible; the browser reconnects automatically. */
 import { useEffect, useRef } from 'preact/hooks'
 import { BASE } from '../base/ask-gateway.ts'
 import { useSeen } from '../base/seen.ts'

@@ -1,4 +1,4 @@
-/** An export: how it goes on as it does, its files, and what may be done with it. */
+/** An export: its live progress, its files, and the possible actions. */
 import { bytesText, countText, percentText } from '../base/amounts.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
@@ -23,7 +23,7 @@ export const ENDED: ReadonlySet<Export['state']> = new Set<Export['state']>([
 interface ExportRowProps {
   readonly order: Export
   readonly isMarked: boolean
-  /** Whether its progress comes as it happens, and not with the next list alone. */
+  /** Whether its progress is streamed, instead of only coming with the next list. */
   readonly isFollowed: boolean
   readonly onChange: (next: Export) => void
   readonly onGone: () => void
@@ -144,7 +144,7 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
   )
 }
 
-/** The range in words, all else as it was asked. */
+/** The range in words, everything else as requested. */
 export function QueryText({ query }: { readonly query: string }) {
   const { zone } = useSurroundings()
   const pairs = [...new URLSearchParams(query)]

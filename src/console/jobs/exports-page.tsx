@@ -11,7 +11,7 @@ import { Schedules } from './schedules.tsx'
 
 const EVERY_MS = 5_000
 const SHOWN_MAX = 100
-/** A browser holds six connections to a gateway that speaks HTTP/1.1, and needs some for other questions. */
+/** A browser opens at most six connections to a gateway that speaks HTTP/1.1, and needs some for other requests. */
 const FOLLOWED_MAX = 3
 
 export function ExportsPage() {
@@ -29,7 +29,7 @@ export function ExportsPage() {
   const running = rows.filter(({ state }) => !ENDED.has(state))
   const followed = new Set(running.slice(0, FOLLOWED_MAX).map(({ id }) => id))
   const [changes, setChanges] = useState<ReadonlyMap<string, Schemas['Export']>>(new Map())
-  // What was told before the list was asked for is old, and a stream that broke tells nothing more.
+  // Updates from before the list was requested are outdated, and a broken stream sends no more.
   useEffect(() => setChanges(new Map()), [list.value])
   return (
     <section aria-labelledby="exports-title">

@@ -1,4 +1,4 @@
-/** What happens on the devices, as it happens. */
+/** Events on the devices, live. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { countText } from '../base/amounts.ts'
 import { messageOf } from '../base/ask-gateway.ts'
@@ -15,7 +15,7 @@ import { TEXTS } from '../texts.ts'
 const DEVICES_EVERY_MS = 30_000
 const ROWS_MAX = 300
 const NAMED_MAX = 6
-/** Who hears the page instead of seeing it is told no more often. */
+/** Minimum interval between announcements to screen readers. */
 const SAID_EVERY_MS = 10_000
 
 export function LivePage() {
@@ -127,7 +127,9 @@ function Connection({ heard: { isConnected, failure, fleet } }: { readonly heard
   )
 }
 
-/** Said, not shown: what came last, because to read out each row of a list that grows leaves no time to read. */
+/**
+ * Announced, not shown: only the latest event, because reading out each row of a growing list leaves no time to read.
+ */
 function Latest({ event, count }: { readonly event: FleetEvent | undefined; readonly count: number }) {
   const [said, setSaid] = useState('')
   const latest = useRef('')

@@ -1,4 +1,4 @@
-/** Who streams and who waits, over all gateways. */
+/** Streams and waiting requests, across all gateways. */
 import { instantOfIso, instantText } from '../base/instants.ts'
 import { useQueue } from '../base/queue.ts'
 import { useSurroundings } from '../parts/context.ts'

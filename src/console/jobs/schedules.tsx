@@ -1,4 +1,4 @@
-/** Exports that are ordered again and again. */
+/** Exports that are ordered repeatedly. */
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'

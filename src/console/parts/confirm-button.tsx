@@ -1,4 +1,4 @@
-/** A button whose action has to be confirmed, and where something may have to be filled in for it. */
+/** A button whose action must be confirmed, and may require some input. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { useAction } from '../base/asked.ts'
@@ -6,7 +6,7 @@ import { Dialog } from './dialog.tsx'
 
 interface ConfirmButtonProps {
   readonly label: string
-  /** What it is about, beside the label in the question's title. */
+  /** The object of the action, shown next to the label in the dialog's title. */
   readonly subject?: string
   readonly isDangerous?: boolean
   readonly action: () => Promise<void>

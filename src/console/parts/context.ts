@@ -1,4 +1,4 @@
-/** What all parts of the page know: who is signed in, how times are shown, what happens. */
+/** State shared by all parts of the page: the session, how times are shown, events. */
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { FleetEvents } from '../base/heard-events.ts'

@@ -1,14 +1,14 @@
-/** A value that a click, or Enter, copies. */
+/** A value that is copied by a click, or Enter. */
 import { useState } from 'preact/hooks'
 import { TEXTS } from '../texts.ts'
 
-/** How long the button says that it did it. */
+/** How long the button confirms the copy. */
 const SAID_MS = 1_500
 
 interface ValueProps {
   readonly text: string
   readonly shown?: string
-  /** Whether a sign says that it can be copied: for what people carry elsewhere. */
+  /** Whether a symbol shows that it can be copied, for values that people use elsewhere. */
   readonly hasSign?: boolean
 }
 
@@ -23,7 +23,7 @@ export function Value({ text, shown = text, hasSign = false }: ValueProps) {
   )
 }
 
-/** Beside a name that is a link, or a title. */
+/** For use next to a name that is a link, or a title. */
 export function CopyBeside({ text }: { readonly text: string }) {
   const [said, copy] = useCopy()
   const label = `${TEXTS.copy} ${text}`
@@ -69,7 +69,7 @@ function useCopy(): readonly [said: string | undefined, copy: (text: string) => 
   return [said, copy]
 }
 
-/** Whether it could. Without https, or where the browser refuses it, there is no clipboard but the old way. */
+/** Returns whether it succeeded. Without https, or if the browser refuses, only the old method is available. */
 async function writeText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text)
@@ -83,7 +83,7 @@ function writeBySelection(text: string): boolean {
   const focused = document.activeElement
   const field = document.createElement('textarea')
   field.value = text
-  // Beside an open dialog nothing can be selected.
+  // While a dialog is open, nothing outside it can be selected.
   const place = focused?.closest('dialog') ?? document.body
   place.append(field)
   field.select()

@@ -1,12 +1,12 @@
-/** A table in a frame of its own, which scrolls by keys where it is wider than the window. */
+/** A table in a frame of its own, which scrolls by keyboard if it is wider than the window. */
 import type { ComponentChildren } from 'preact'
 import { TEXTS } from '../texts.ts'
 
 interface DataTableProps {
   readonly label: string
-  /** An empty one stands above buttons. */
+  /** An empty one is above buttons. */
   readonly columns: readonly string[]
-  /** Places of the columns whose cells are numbers, from 0. */
+  /** Indexes of the columns whose cells are numbers, from 0. */
   readonly numbers?: readonly number[]
   readonly frameClass?: string
   readonly onKeyDown?: (event: KeyboardEvent) => void
@@ -37,12 +37,12 @@ export function DataTable({
   )
 }
 
-/** Not that of the section around it. */
+/** Must differ from that of the section around it. */
 export function tableLabel(label: string): string {
   return `${label}: ${TEXTS.table}`
 }
 
-/** For phones, where each row is a card and the name of its column stands beside each cell. */
+/** For phones, where each row is a card and each cell is labelled with the name of its column. */
 function cardLabels(columns: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(columns.map((name, index) => [`--column-${index + 1}`, JSON.stringify(name)]))
 }

@@ -1,4 +1,4 @@
-/** A question that stands before the page until it is answered. Escape and the browser's "back" mean no. */
+/** A modal question. Escape and the browser's "back" mean no. */
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { TEXTS } from '../texts.ts'
@@ -27,11 +27,11 @@ export function Dialog({
   children,
 }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
-  // An effect would be taken back when the dialog is gone already.
+  // A normal effect would be cleaned up only after the dialog is gone.
   useLayoutEffect(() => {
     const dialog = element.current
     dialog?.showModal()
-    // However it is left, the focus goes back to where it was.
+    // However it is closed, the focus returns to where it was.
     return () => dialog?.close()
   }, [])
   return (

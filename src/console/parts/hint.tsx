@@ -1,4 +1,4 @@
-/** A word of help that opens where it stands: a finger cannot point at something without touching it. */
+/** A short help text that opens in place: on a touch screen there is no hovering. */
 import { TEXTS } from '../texts.ts'
 
 export function Hint({ about, text }: { readonly about: string; readonly text: string }) {

@@ -1,4 +1,4 @@
-/** What the page says instead of a value: that it waits, that something failed, that there is nothing. */
+/** Shown instead of a value: loading, a failure, or that there is nothing. */
 import type { ComponentChildren } from 'preact'
 import { messageOf, Problem } from '../base/ask-gateway.ts'
 import { TEXTS } from '../texts.ts'

@@ -1,8 +1,8 @@
-/** Of a long list only the rows that can be seen are in the page. */
+/** Of a long list, only the visible rows are in the DOM. */
 import type { RefObject } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
-/** Rows beside those that can be seen: a quick scroll and the Tab key find them there. */
+/** Rows rendered beyond the visible ones, for quick scrolling and the Tab key. */
 const SPARE_ROWS = 6
 
 export interface SeenRows {
@@ -14,7 +14,7 @@ export interface SeenRows {
   readonly widthPx: number
 }
 
-/** `rowPxOf` tells how high a row is in a scroller that is so high. */
+/** `rowPxOf` returns the height of a row in a scroller of a given height. */
 export function useSeenRows(
   scroller: RefObject<HTMLElement | null>,
   rowPxOf: (heightPx: number) => number,

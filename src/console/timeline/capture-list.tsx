@@ -1,4 +1,4 @@
-/** The captures in the time that is shown: the way to those that are too short to be seen. */
+/** The captures in the visible time range, including those that are too short to be seen. */
 import { bytesText, countText } from '../base/amounts.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'

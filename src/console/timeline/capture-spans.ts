@@ -1,4 +1,4 @@
-/** Captures of a list as spans of time. */
+/** Captures of a list as time spans. */
 import type { Schemas } from '../base/ask-gateway.ts'
 
 export interface CaptureSpan {
@@ -7,12 +7,12 @@ export interface CaptureSpan {
   readonly fromNs: bigint
   readonly toNs: bigint
   readonly isActive: boolean
-  /** Null: its device does not tell. */
+  /** Null: its device does not report it. */
   readonly packets: string | null
   readonly bytes: string | null
 }
 
-/** Members of a list that a third-party device may leave out. */
+/** Members of a list that a third-party device may omit. */
 type Listed = Pick<Schemas['FleetCapture'], 'Device' | 'StreamName'> &
   Partial<Pick<Schemas['FleetCapture'], 'StartTS' | 'EndTS' | 'IsActive' | 'PacketCnt' | 'ByteCnt'>>
 

@@ -1,19 +1,19 @@
-/** The captures of devices, as the fleet's list has them, for the lanes that can be seen. */
+/** The captures of devices, from the fleet's list, for the visible lanes. */
 import { openAnswer, type Schemas } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { type CaptureSpan, spansOf } from './capture-spans.ts'
 import type { TimeView } from './time-view.ts'
 
 export interface FoundCaptures {
-  /** The newest first. */
+  /** Newest first. */
   readonly captures: readonly CaptureSpan[]
   /** Whether older ones are left out. */
   readonly isCut: boolean
-  /** Devices whose captures are not among them. */
+  /** Devices whose captures are not included. */
   readonly failures: DeviceFailures
 }
 
-/** More would not be read by anybody: who looks for one names devices, or less time. */
+/** Nobody would read more: to find one, select devices or a shorter time. */
 const CAPTURES_MAX = 200
 
 export async function askCaptures(

@@ -1,4 +1,4 @@
-/** Draws the axis: a row of dates and zones, below it the marks. */
+/** Draws the axis: a row of dates and zones, with the marks below. */
 import type { Zone } from '../base/instants.ts'
 import type { Look } from './lane-look.ts'
 import type { TickDate, TimeAxis } from './time-axis.ts'
@@ -10,7 +10,7 @@ const TICK_PX = 110
 const TICKS_MIN = 3
 const MARK_PX = 5
 const BESIDE_PX = 4
-/** Between two texts. */
+/** Gap between two texts. */
 const APART_PX = 10
 
 export interface DrawnAxis {
@@ -19,12 +19,12 @@ export interface DrawnAxis {
   readonly widthPx: number
 }
 
-/** How many marks have room; on a phone they are closer, because of two none might be within the view. */
+/** How many marks fit; on a phone they are closer, because with two of them none might be within the view. */
 export function tickCount(widthPx: number): number {
   return Math.max(TICKS_MIN, widthPx / TICK_PX)
 }
 
-/** Lines below the marks, through the lanes. */
+/** Lines below the marks, across the lanes. */
 export function drawGrid(
   context: CanvasRenderingContext2D,
   { ticks }: TimeAxis,
@@ -54,7 +54,7 @@ export function drawAxis(
     context.fillRect(xPx, topPx, 1, AXIS_PX - topPx)
     context.fillStyle = isMajor ? look.text : look.quiet
     const textPx = context.measureText(label).width
-    // At the right edge it would be cut.
+    // At the right edge it would be cut off.
     if (xPx + BESIDE_PX + textPx <= widthPx)
       context.fillText(label, xPx + BESIDE_PX, (DATES_PX + AXIS_PX) / 2)
   }
@@ -71,7 +71,7 @@ interface Room {
   readonly widthPx: number
 }
 
-/** Those that have room until the next one begins; each with its zone, unless the one before it has the same. */
+/** Those that fit before the next one begins; each with its zone, unless the previous one has the same. */
 export function placedDates(
   dates: readonly TickDate[],
   { xOf, widthOf, widthPx }: Room,

@@ -1,7 +1,7 @@
 /**
- * Draws the lanes: for each device what it captured as an area, its captures as bars, holes and losses as marks. One
- * canvas holds those of a thousand that can be seen; a library for charts would take one for each lane, and numbers for
- * its axis, which do not hold nanoseconds.
+ * Draws the lanes: for each device the captured traffic as an area, its captures as bars, gaps and losses as marks.
+ * One canvas draws the visible lanes of a thousand; a chart library would need one canvas per lane, and numbers for
+ * its axis, which cannot hold nanoseconds.
  */
 import type { Zone } from '../base/instants.ts'
 import { TEXTS } from '../texts.ts'
@@ -18,7 +18,7 @@ const BAR_PX = 3
 const GAP_PX = 1
 const MARK_PX = 5
 const HATCH_PX = 10
-/** How much of the ground covers what is not selected. */
+/** Opacity of the background colour over what is not selected. */
 const UNSELECTED = 0.5
 
 export interface Lane {
@@ -27,10 +27,10 @@ export interface Lane {
   readonly events: readonly { readonly atNs: bigint; readonly kind: string }[]
 }
 
-/** Where the pointer is, or the cursor of the keyboard. */
+/** Position of the pointer, or of the keyboard cursor. */
 export interface Cursor {
   readonly ns: bigint
-  /** Of a lane; undefined: on the axis, or below the lanes. */
+  /** Index of the lane; undefined: on the axis, or below the lanes. */
   readonly lane: number | undefined
   readonly isByKeys: boolean
 }
@@ -40,7 +40,7 @@ export interface Scene {
   readonly zone: Zone
   readonly lanes: readonly Lane[]
   readonly activity: ReadonlyMap<string, LaneActivity>
-  /** The devices that did not answer: an empty lane would say that nothing was captured. */
+  /** The devices that did not answer: an empty lane would mean that nothing was captured. */
   readonly silent: ReadonlySet<string>
   readonly selection: TimeView | undefined
   readonly cursor: Cursor | undefined
@@ -48,17 +48,17 @@ export interface Scene {
   readonly widthPx: number
   readonly heightPx: number
   readonly lanePx: number
-  /** Of the lanes that are scrolled away. */
+  /** Height of the lanes that are scrolled out of view. */
   readonly scrolledPx: number
 }
 
-/** Few lanes share the room that there is. */
+/** A few lanes share the available height. */
 export function lanePxOf(heightPx: number, count: number): number {
   const shared = Math.floor((heightPx - AXIS_PX) / Math.max(1, count))
   return Math.min(LANE_MAX_PX, Math.max(LANE_MIN_PX, shared))
 }
 
-/** The lanes that can be seen, the first and the one behind the last. */
+/** The visible lanes: index of the first, and of the one after the last. */
 export function visibleLanes(
   { scrolledPx, heightPx, lanePx }: Pick<Scene, 'scrolledPx' | 'heightPx' | 'lanePx'>,
   count: number,
@@ -82,7 +82,7 @@ export function drawScene(context: CanvasRenderingContext2D, scene: Scene, look:
   for (const lane of shown) drawLane(context, scene, lane)
   drawNow(context, scene, look)
   drawSelection(context, scene, look)
-  // It is said of the whole lane, whatever is selected.
+  // Applies to the whole lane, whatever is selected.
   for (const drawing of shown) if (scene.silent.has(drawing.lane.device)) drawSilence(context, scene, drawing)
   drawCursor(context, scene, look)
   context.restore()
@@ -152,7 +152,7 @@ function drawSilence(
   context.restore()
 }
 
-/** The root of the rate: a lane of few packets beside a burst is still seen. */
+/** Square root of the rate: a lane with few packets is still visible next to a burst. */
 function drawArea(
   context: CanvasRenderingContext2D,
   { view, widthPx, lanePx }: Scene,
@@ -165,7 +165,7 @@ function drawArea(
   const bucketPx = (Number(bucketNs) / Number(view.toNs - view.fromNs)) * widthPx
   const heightPx = lanePx - BAR_PX - MARK_PX - 4
   const [first, last] = shownBuckets(activity, view)
-  // One outline: a fill for each bar takes longer than all else that is drawn.
+  // A single path: filling each bar separately takes longer than drawing everything else.
   context.beginPath()
   context.moveTo(leftPx + first * bucketPx, bottomPx)
   for (let index = first; index < last; index += 1) {
@@ -201,7 +201,7 @@ interface GapDrawing {
   readonly look: Look
 }
 
-/** A warning where a capture went on and has nothing; quiet where there is none. */
+/** A warning if a capture was running but has nothing; subdued if there was none. */
 function drawGap(
   context: CanvasRenderingContext2D,
   scene: Scene,
@@ -225,7 +225,7 @@ function drawEvent(context: CanvasRenderingContext2D, xPx: number, topPx: number
   context.fill()
 }
 
-/** A line where now is. */
+/** A line at the present time. */
 function drawNow(
   context: CanvasRenderingContext2D,
   { view, nowNs, widthPx, heightPx }: Scene,
@@ -237,7 +237,7 @@ function drawNow(
   context.fillRect(xPx, AXIS_PX, 1, heightPx)
 }
 
-/** What is not selected steps back: a colour over the area of a lane would not be seen. */
+/** Dims what is not selected: a colour over the area of a lane would not be visible. */
 function drawSelection(
   context: CanvasRenderingContext2D,
   { view, selection, widthPx, heightPx }: Scene,
@@ -259,7 +259,7 @@ function drawSelection(
   for (const xPx of [left, right]) context.fillRect(xPx, AXIS_PX, 1, heightPx)
 }
 
-/** Through all lanes, and clearer in its own. */
+/** Across all lanes, and more visible in its own. */
 function drawCursor(
   context: CanvasRenderingContext2D,
   { view, cursor, widthPx, heightPx, lanePx, scrolledPx }: Scene,

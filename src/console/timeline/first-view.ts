@@ -1,6 +1,6 @@
 /**
- * What the timeline shows to somebody who comes without a time in mind: what is being captured, else what was captured
- * last. The oldest packet of a fleet may be months old, and beside it an hour of today would be a pixel.
+ * The initial time range if the link does not name one: what is being captured, else what was captured last. The
+ * oldest packet of a fleet may be months old, and next to it an hour of today would be one pixel.
  */
 import { NS_PER_S, nowNs } from '../base/instants.ts'
 import type { CaptureSpan } from './capture-spans.ts'
@@ -19,8 +19,8 @@ export async function askFirstView(signal: AbortSignal): Promise<TimeView> {
 }
 
 /**
- * Of captures of which the first one is the newest. While some run: all that they have, of the last day at most. Else the
- * newest one. Else the last day.
+ * For captures with the newest first. If some are running: everything they have, at most the last day. Else the newest
+ * one. Else the last day.
  */
 export function firstView(captures: readonly CaptureSpan[], now: bigint): TimeView {
   const running = captures.filter(({ isActive }) => isActive)

@@ -1,4 +1,4 @@
-/** What the devices captured when, as the gateway tells it without reading a packet; kept while other parts are asked for. */
+/** What the devices captured when, from the gateway, without reading packets; kept while other parts are requested. */
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { TEXTS } from '../texts.ts'
@@ -6,7 +6,7 @@ import { instantAt, type TimeView } from './time-view.ts'
 
 type Told = Exclude<Schemas['FleetActivity']['devices'][number], { error: unknown }>
 
-/** A stretch of time, in nanoseconds as text. */
+/** A span of time, in nanoseconds as text. */
 export type Stretch = Told['gaps'][number]
 
 /** One device's part of an answer, with the time that it covers. */
@@ -18,28 +18,28 @@ export interface LaneActivity extends Told {
 /** The latest answers by device. */
 export type ActivityCache = Map<string, LaneActivity>
 
-/** As many pixels to a bucket as an eye can tell apart. */
+/** The smallest width that an eye can distinguish. */
 const PIXELS_PER_BUCKET = 2
 const BUCKETS_MAX = 2_000
 
-/** Beside what is shown, so that a drag to the side or a step out finds something. */
+/** Requested beyond what is shown, so that dragging sideways or zooming out finds data. */
 const MARGIN = 0.5
 
 export interface ActivityAsk {
   readonly view: TimeView
   readonly devices: readonly string[]
   readonly widthPx: number
-  /** Whether the caller may have packets that pass a filter only: activity counts all, and is refused. */
+  /** Whether the caller may only have packets that pass a filter: activity counts all, and is rejected. */
   readonly isFiltered: boolean
 }
 
-/** Changes when something else has to be asked for. */
+/** Changes when different data must be requested. */
 export function activityKey({ view, devices, widthPx }: Omit<ActivityAsk, 'isFiltered'>): string | undefined {
   if (devices.length === 0 || widthPx === 0) return undefined
   return `${view.fromNs} ${view.toNs} ${widthPx} ${devices.join(',')}`
 }
 
-/** What it tells goes into the cache. The devices that did not answer keep there what they told before. */
+/** Stores the answers in the cache. Devices that did not answer keep their previous data there. */
 export async function askActivity(
   { view, devices, widthPx, isFiltered }: ActivityAsk,
   cache: ActivityCache,

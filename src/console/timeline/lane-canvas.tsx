@@ -1,4 +1,4 @@
-/** The picture of the lanes. */
+/** The canvas of the lanes. */
 import type { RefObject } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { nowNs } from '../base/instants.ts'
@@ -39,7 +39,7 @@ export function LaneCanvas(props: LaneCanvasProps) {
 type Canvas = RefObject<HTMLCanvasElement | null>
 type Latest = { readonly current: LaneCanvasProps }
 
-/** Once for each frame of the screen, however often something changes. */
+/** Once per frame, however often something changes. */
 function useDrawing(canvas: Canvas, latest: Latest, props: LaneCanvasProps): void {
   const wanted = useRef(0)
   const lookOf = useLook()
@@ -54,14 +54,14 @@ function useDrawing(canvas: Canvas, latest: Latest, props: LaneCanvasProps): voi
       const [width, height] = [Math.round(widthPx * scale), Math.round(heightPx * scale)]
       if (element.width !== width || element.height !== height) Object.assign(element, { width, height })
       context.setTransform(scale, 0, 0, scale, 0, 0)
-      // In a wide window type is larger.
+      // In a wide window the font is larger.
       const look = lookOf(element, `${theme} ${widthPx}`)
       drawScene(context, { ...latest.current, nowNs: nowNs() }, look)
     })
   }, [props])
 }
 
-/** Read anew when the key changes: it makes the browser work out its styles. */
+/** Read again when the key changes, because it makes the browser compute styles. */
 function useLook(): (element: Element, key: string) => Look {
   const kept = useRef<{ readonly key: string; readonly look: Look } | undefined>(undefined)
   return (element, key) => {
@@ -70,7 +70,7 @@ function useLook(): (element: Element, key: string) => Look {
   }
 }
 
-/** Not by an attribute: only a listener that is not passive may keep the page from scrolling. */
+/** Not as an attribute: only a non-passive listener can prevent the page from scrolling. */
 function useWheel(canvas: Canvas, latest: Latest): void {
   useEffect(() => {
     const element = canvas.current

@@ -22,7 +22,7 @@ export interface LaneFieldProps extends Drawn {
   readonly seen: SeenRows
 }
 
-/** The cursor is known here alone: what does not depend on it need not be made anew with each of its moves. */
+/** Only this component knows the cursor: the others need not be rendered again with each of its moves. */
 export function LaneField({ scroller, setPane, seen, ...drawn }: LaneFieldProps) {
   const { zone, theme } = useSurroundings()
   const [cursor, setCursor] = useState<Cursor | undefined>()
@@ -65,7 +65,7 @@ function scrollTo(scroller: HTMLElement | null, topPx: number, lanePx: number): 
   else if (scroller.scrollTop < lowestPx) scroller.scrollTop = lowestPx
 }
 
-/** So close to its mark an event is named. */
+/** Distance at which an event is named. */
 const NAMED_WITHIN_PX = 6
 
 type Pointed = Pick<LaneCanvasProps, 'lanes' | 'activity' | 'view' | 'widthPx' | 'zone'> & {

@@ -1,30 +1,30 @@
-/** What hands do to the lanes: wheel, drag, keys. */
+/** Interaction with the lanes: wheel, drag, keys. */
 import { AXIS_PX } from './draw-axis.ts'
 import type { Cursor, Scene } from './draw-lanes.ts'
 import { instantAt, moved, ordered, type TimeView, zoomed } from './time-view.ts'
 
-/** What is touched, and what becomes of it. */
+/** The state of the lanes, and the callbacks. */
 export interface Touched extends Omit<Scene, 'activity' | 'silent' | 'zone' | 'nowNs'> {
   readonly onView: (view: TimeView) => void
-  /** While somebody drags; undefined: the drag came to nothing. */
+  /** Called during a drag; undefined: the drag was cancelled. */
   readonly onDrag: (selection: TimeView | undefined) => void
-  /** One step that the button "back" knows. */
+  /** One step for the "back" button. */
   readonly onSelect: (selection: TimeView | undefined) => void
   readonly onCursor: (cursor: Cursor | undefined) => void
   readonly onAll: () => void
   readonly onFollow: () => void
 }
 
-/** Whatever it is when it is touched. */
+/** The current state at the time of each event. */
 export interface Latest {
   readonly current: Touched
 }
 
-/** A wheel's step doubles or halves the span in about five. */
+/** It takes about five wheel steps to double or halve the span. */
 const WHEEL_FACTOR = 1.0015
 const KEY_FACTOR = 1.5
 const KEY_STEP = 0.02
-/** A hand that shakes while it clicks does not drag. */
+/** A slightly shaky click is not a drag. */
 const DRAG_MIN_PX = 3
 const LINE_PX = 16
 /** DOM_DELTA_LINE of WheelEvent. */
@@ -45,7 +45,7 @@ interface Drag {
   readonly isMove: boolean
 }
 
-/** What a pointer does. The drag is shown while it lasts, and counts when it ends. */
+/** Pointer handlers. The drag is shown while it lasts, and takes effect when it ends. */
 export function dragHands(latest: Latest) {
   let drag: Drag | undefined
   const nsAt = (px: number): bigint => instantAt(latest.current.view, px / latest.current.widthPx)
@@ -77,12 +77,12 @@ export function dragHands(latest: Latest) {
       latest.current.onDrag(undefined)
       if (selection !== undefined) latest.current.onSelect(selection)
     },
-    /** The browser took the finger to scroll: what follows is no drag. */
+    /** The browser claimed the touch for scrolling: what follows is not a drag. */
     onPointerCancel: (): void => {
       drag = undefined
       latest.current.onDrag(undefined)
     },
-    /** A finger leaves with each tap, and what it points at shall be read. */
+    /** A touch leaves with each tap, but what it points at must stay readable. */
     onPointerLeave: ({ pointerType }: PointerEvent): void => {
       if (drag === undefined && pointerType !== 'touch') latest.current.onCursor(undefined)
     },
@@ -129,7 +129,7 @@ function actionOf(event: KeyboardEvent, touched: Touched): (() => void) | undefi
     End: () => onCursor({ ...cursor, ns: view.toNs - 1n }),
     Enter: () => {
       onCursor(cursor)
-      // The first Enter marks the begin, the second one the end.
+      // The first Enter marks the beginning, the second the end.
       if (selection === undefined || selection.fromNs !== selection.toNs)
         return onSelect({ fromNs: cursor.ns, toNs: cursor.ns })
       onSelect(ordered(selection.fromNs, cursor.ns))
@@ -141,7 +141,7 @@ function actionOf(event: KeyboardEvent, touched: Touched): (() => void) | undefi
   return byKey[event.key]
 }
 
-/** Where it is, else in the middle of the first lane that can be seen. */
+/** Its position, else the middle of the first visible lane. */
 function keyCursor({ view, cursor, scrolledPx, lanePx }: Touched): Cursor & { readonly lane: number } {
   return {
     ns: cursor?.ns ?? instantAt(view, 0.5),
@@ -150,7 +150,7 @@ function keyCursor({ view, cursor, scrolledPx, lanePx }: Touched): Cursor & { re
   }
 }
 
-/** Moves the cursor by a share of the view, which follows it beyond its edges. */
+/** Moves the cursor by a share of the view, which scrolls if it reaches an edge. */
 function moveCursor({ view, onView, onCursor }: Touched, cursor: Cursor, ratio: number): void {
   const ns = cursor.ns + BigInt(Math.round(Number(view.toNs - view.fromNs) * ratio))
   onCursor({ ...cursor, ns })

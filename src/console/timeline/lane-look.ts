@@ -1,4 +1,4 @@
-/** The colours and the type of the page, for what is drawn. */
+/** The colours and fonts of the page, for drawing. */
 const COLOURS = [
   'ground',
   'panel',

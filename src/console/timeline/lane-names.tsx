@@ -1,4 +1,4 @@
-/** The names beside the lanes, each with the scale of its lane; a tick chooses a device for the download. */
+/** The names next to the lanes, each with the scale of its lane; a tick selects a device for the download. */
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import type { SeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
@@ -38,7 +38,7 @@ export function LaneNames({ names, seen, activity, view }: LaneNamesProps) {
   )
 }
 
-/** What the highest part of the lane stands for. */
+/** The value of the highest part of the lane. */
 function Scale({ activity, view }: { readonly activity: LaneActivity | undefined; readonly view: TimeView }) {
   const highest = activity === undefined ? 0 : highestBytes(activity, view)
   if (activity === undefined || highest === 0) return null

@@ -1,4 +1,4 @@
-/** What the answer about a lane says of an instant, of a stretch of time, and of what is shown of it. */
+/** Values of a lane at an instant, in a time span, and in its visible part. */
 import { bytesText, countText } from '../base/amounts.ts'
 import { durationText, instantText, NS_PER_S, type Zone } from '../base/instants.ts'
 import { TEXTS } from '../texts.ts'
@@ -6,17 +6,17 @@ import type { LaneActivity, Stretch } from './lane-activity.ts'
 import { digitsOf } from './time-axis.ts'
 import { placeOf, type TimeView } from './time-view.ts'
 
-/** One part of a lane's time. */
+/** One bucket of a lane. */
 export interface LaneValues {
   readonly lengthNs: bigint
   readonly packets: number
   readonly bytes: number
-  /** That were lost in a stretch which the part has some of. */
+  /** Lost packets of a span that overlaps the bucket. */
   readonly lost: bigint
   readonly isGap: boolean
 }
 
-/** undefined: the answer does not reach there. */
+/** Returns undefined if the answer does not cover it. */
 export function valuesAt(activity: LaneActivity, ns: bigint): LaneValues | undefined {
   const { view, bucketNs, packets, bytes } = activity
   if (ns < view.fromNs || ns >= view.toNs) return undefined
@@ -40,8 +40,8 @@ export interface Span {
 }
 
 /**
- * A gap is cut where captures begin and end. Inside of one something is missing; between captures nobody captured, and
- * there is nothing to be warned of.
+ * A gap is split where captures begin and end. Inside a capture something is missing, which needs a warning; between
+ * captures nothing was being captured.
  */
 export function gapParts(
   gap: Stretch,
@@ -64,7 +64,7 @@ export function gapParts(
   return parts
 }
 
-/** The parts that are shown: the first one, and the one behind the last. */
+/** The visible buckets: index of the first, and of the one after the last. */
 export function shownBuckets(activity: LaneActivity, view: TimeView): readonly [number, number] {
   const span = Number(view.toNs - view.fromNs)
   const perView = Number(activity.bucketNs) / span
@@ -73,7 +73,7 @@ export function shownBuckets(activity: LaneActivity, view: TimeView): readonly [
   return [first, Math.max(first, Math.min(activity.bytes.length, Math.ceil((1 - left) / perView)))]
 }
 
-/** The most bytes in a part that is shown. */
+/** The most bytes in a visible bucket. */
 export function highestBytes(activity: LaneActivity, view: TimeView): number {
   const [first, last] = shownBuckets(activity, view)
   let highest = 0
@@ -81,7 +81,7 @@ export function highestBytes(activity: LaneActivity, view: TimeView): number {
   return highest
 }
 
-/** A packet in a shorter time is no rate. */
+/** In a shorter time a packet is not a rate. */
 const RATE_MIN_NS = NS_PER_S / 10n
 
 /** "1.2 MiB/s", or "420 B in 10 ms". */
@@ -91,7 +91,7 @@ export function bytesOverTime(bytes: number, lengthNs: bigint): string {
   return `${bytesText(bytes)} in ${durationText(twoFigures)}`
 }
 
-/** The instant, as exact as the picture is. */
+/** The instant, as precise as the picture. */
 export function pointedInstant(
   ns: bigint,
   { view, widthPx, zone }: { readonly view: TimeView; readonly widthPx: number; readonly zone: Zone },
@@ -99,7 +99,7 @@ export function pointedInstant(
   return instantText(ns, zone, digitsOf((view.toNs - view.fromNs) / BigInt(Math.max(1, Math.floor(widthPx)))))
 }
 
-/** In words, the most important first. */
+/** In words, most important first. */
 export function valueTexts({ lengthNs, packets, bytes, lost, isGap }: LaneValues): readonly string[] {
   const { timeline: texts } = TEXTS
   const count =

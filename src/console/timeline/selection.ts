@@ -1,16 +1,16 @@
-/** The range that is marked: begin and end in the address of the page, in nanoseconds or relative to now. */
+/** The selected range: begin and end in the page's address, in nanoseconds or relative to now. */
 import { parseQueryTime } from '../../shared/query/query-time.ts'
 import { nowNs } from '../base/instants.ts'
 import type { TimeView } from './time-view.ts'
 
-/** undefined: none is marked, or what was typed is no time yet. */
+/** undefined: none is selected, or the typed text is not a valid time yet. */
 export function readSelection(values: Readonly<Record<string, string>>): TimeView | undefined {
   try {
     const fromNs = readEnd('TSBegin', values.TSBegin ?? '', false)
     const toNs = readEnd('TSEnd', values.TSEnd ?? '', true)
     return fromNs <= toNs ? { fromNs, toNs } : undefined
   } catch {
-    // Whoever types a time sees beside it what is wrong.
+    // While typing a time, the user sees the error next to it.
     return undefined
   }
 }

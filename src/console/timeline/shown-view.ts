@@ -1,4 +1,4 @@
-/** The span of time that is shown: while it moves it is drawn, when it rests it stands in the address. */
+/** The visible time range: drawn while it moves, written to the address when it stops. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
@@ -12,14 +12,14 @@ export interface ShownView {
   readonly setFollowing: (isFollowing: boolean) => void
 }
 
-/** Browsers take some 200 changes of the address in 30 s, and a wheel turns faster. */
+/** Browsers accept about 200 changes of the address in 30 s, and a wheel turns faster. */
 const RESTS_MS = 250
 const FOLLOW_MS = 1_000
-/** Who has looked at something for longer does not want it to be exchanged. */
+/** After looking at something for longer, the user does not want it to be replaced. */
 const FIRST_MS = 2_000
 const DAY_NS = 86_400n * NS_PER_S
 
-/** `askFirst` is asked when the address names no time. Until it answers the last day is shown. */
+/** `askFirst` is called if the address names no time. Until it answers the last day is shown. */
 export function useShownView(askFirst: (signal: AbortSignal) => Promise<TimeView>): ShownView {
   const { values } = usePageState()
   const [given] = useState(() => givenView(values))
@@ -32,7 +32,7 @@ export function useShownView(askFirst: (signal: AbortSignal) => Promise<TimeView
     const tooLate = setTimeout(() => leaving.abort(), FIRST_MS)
     askFirst(leaving.signal).then(
       (first) => setView((shown) => (shown === start && !leaving.signal.aborted ? first : shown)),
-      // The lanes ask too, and say what fails.
+      // The lanes make the same requests, and report failures.
       () => undefined,
     )
     return () => {
@@ -59,11 +59,11 @@ interface Addressed {
   readonly setView: (view: TimeView) => void
 }
 
-/** Writes what rests into the address, and shows what somebody else has written there. */
+/** Writes a stable view to the address, and shows what was written there by something else. */
 function useAddress(view: TimeView, { isFollowing, values, setView }: Addressed): void {
   const inUrl = `${values['view-from']} ${values['view-to']}`
   const written = useRef(inUrl)
-  // Who follows now moves by a second each second: that is no news.
+  // Following the present moves by a second each second, which is not a change.
   const resting = isFollowing ? String(view.toNs - view.fromNs) : `${view.fromNs} ${view.toNs}`
   useEffect(() => {
     const timer = setTimeout(() => {
@@ -81,7 +81,7 @@ function useAddress(view: TimeView, { isFollowing, values, setView }: Addressed)
 
 type Values = Readonly<Record<string, string>>
 
-/** What an address shows: the time that it names, or what is selected by it. */
+/** The view for an address: the time that it names, or that of its selection. */
 export function givenView(values: Values): TimeView | undefined {
   const selection = readSelection(values)
   return readView(values) ?? (selection && viewAround(selection.fromNs, selection.toNs))
@@ -93,7 +93,7 @@ function readView(values: Values): TimeView | undefined {
   return { fromNs: BigInt(from), toNs: BigInt(to) }
 }
 
-/** As long as before. */
+/** Keeps the length. */
 export function endingAt({ fromNs, toNs }: TimeView, endNs: bigint): TimeView {
   return { fromNs: endNs - (toNs - fromNs), toNs: endNs }
 }

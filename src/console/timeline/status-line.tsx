@@ -1,4 +1,4 @@
-/** What is below the lanes: what is selected, what is not shown and why, and what the marks mean. */
+/** Below the lanes: the selection, what is not shown and why, and a legend of the marks. */
 
 import { messageOf } from '../base/ask-gateway.ts'
 import { useLasting } from '../base/asked.ts'
@@ -13,7 +13,7 @@ interface StatusProps {
   readonly failure: unknown
   readonly silent: ReadonlySet<string>
   readonly selection: TimeView | undefined
-  /** Lanes that can be seen and are not asked for. */
+  /** Visible lanes that are not requested. */
   readonly unasked: number
 }
 
@@ -50,7 +50,7 @@ export function StatusLine({ isAsking, failure, silent, selection, unasked }: St
   )
 }
 
-/** Shown in the zone of the page, and copied as it is understood everywhere. */
+/** Shown in the page's zone, and copied in an unambiguous form. */
 function SelectedEnds({ fromNs, toNs }: TimeView) {
   const { zone } = useSurroundings()
   return (

@@ -1,15 +1,15 @@
-/** The marks of the time axis, at round times of the zone as its clocks show them there and then. */
+/** The marks of the time axis, at round local times of the zone. */
 import { clockText, instantText, NS_PER_S, offsetText, type Zone, zoneOffsetNs } from '../base/instants.ts'
 import type { TimeView } from './time-view.ts'
 
 export interface Tick {
   readonly ns: bigint
   readonly label: string
-  /** The first of a day, or of a minute where labels are parts of one. */
+  /** The first of a day, or of a minute if labels are fractions of one. */
   readonly isMajor: boolean
 }
 
-/** What the labels leave out: from its instant on it holds until the next one's. */
+/** What the labels omit: valid from its instant until the next one's. */
 export interface TickDate {
   readonly ns: bigint
   readonly text: string
@@ -18,7 +18,7 @@ export interface TickDate {
 
 export interface TimeAxis {
   readonly ticks: readonly Tick[]
-  /** Of the left edge, of each day or minute that begins, and of the first mark behind a change of the clocks. */
+  /** For the left edge, each day or minute that begins, and the first mark after a clock change. */
   readonly dates: readonly TickDate[]
 }
 
@@ -48,7 +48,7 @@ export function timeAxis(view: TimeView, zone: Zone, count: number): TimeAxis {
     const isMajor = (ns + zoneOffsetNs(zone, ns)) % majorNs === 0n
     ticks.push({ ns, isMajor, label: labelOf(ns, stepNs, zone) })
   }
-  // Days need no date beside them, and the offset of one of them may not be that of the others.
+  // Days need no date next to them, and their offsets may differ.
   if (stepNs >= DAY_NS) return { ticks, dates: [{ ns: view.fromNs, text: '', zone }] }
   const dateOf = (ns: bigint): TickDate => ({
     ns,
@@ -63,14 +63,14 @@ export function timeAxis(view: TimeView, zone: Zone, count: number): TimeAxis {
   return { ticks, dates }
 }
 
-/** The first round time behind an instant. */
+/** The first round time after an instant. */
 function nextTick(ns: bigint, stepNs: bigint, zone: Zone): bigint {
   const offset = zoneOffsetNs(zone, ns)
   const local = ((ns + offset) / stepNs + 1n) * stepNs
   const next = local - offset
   const nextOffset = zoneOffsetNs(zone, next)
   if (nextOffset === offset || (next + nextOffset) % stepNs === 0n) return next
-  // The clocks are changed in between: the round time comes earlier or later, or is left out.
+  // The clocks change in between: the round time comes earlier or later, or is skipped.
   const shifted = local - nextOffset
   return zoneOffsetNs(zone, shifted) === nextOffset ? shifted : nextTick(next, stepNs, zone)
 }
@@ -82,7 +82,7 @@ function labelOf(ns: bigint, stepNs: bigint, zone: Zone): string {
   return stepNs >= NS_PER_S ? clock : clock.slice(6)
 }
 
-/** As many digits of a second as tell two neighbours apart. */
+/** The number of fractional digits needed to tell two neighbours apart. */
 export function digitsOf(stepNs: bigint): number {
   if (stepNs >= NS_PER_S) return 0
   return Math.min(9, Math.max(1, 10 - String(stepNs).length))

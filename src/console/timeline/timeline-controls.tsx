@@ -1,4 +1,4 @@
-/** What is above the lanes: which devices, and which time. */
+/** Above the lanes: selection of devices and time. */
 import { NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState } from '../base/page-url.ts'
 import { TEXTS } from '../texts.ts'
@@ -13,7 +13,7 @@ interface ControlsProps {
   readonly goAll: () => void
 }
 
-/** Spans until now. */
+/** Ranges until now. */
 const LAST_SPANS = {
   '15 min': 900n,
   '1 h': 3_600n,

@@ -1,4 +1,4 @@
-/** One lane for each device; a range is marked in them, and the download builder beside says what becomes of it. */
+/** One lane per device; a range is selected in them, and the download builder next to them uses it. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { useAsked } from '../base/asked.ts'
 import { useDevices } from '../base/devices.ts'
@@ -25,9 +25,9 @@ import { type TimeView, viewAround } from './time-view.ts'
 import { TimelineControls } from './timeline-controls.tsx'
 
 const DEVICES_EVERY_MS = 10_000
-/** Nobody asks for what is zoomed through. */
+/** Intermediate zoom levels are not requested. */
 const SETTLED_MS = 120
-/** A call names so many devices at most. */
+/** Maximum number of devices per call. */
 const DEVICES_ASKED_MAX = 64
 
 export function TimelinePage() {
@@ -84,7 +84,7 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
         }}
       />
     ),
-    // A long list is not made anew while somebody drags.
+    // A long list is not rendered again during a drag.
     [captures.value],
   )
   return (
@@ -119,7 +119,7 @@ function select(next: TimeView | undefined): void {
   showState(changed(currentState(), ends), { isStep: true })
 }
 
-/** What the gateway tells of the lanes that can be seen. */
+/** The gateway's data for the visible lanes. */
 function useLaneAnswers(view: TimeView, devices: readonly string[], widthPx: number) {
   const { session } = useSurroundings()
   const cache = useRef<ActivityCache>(new Map())

@@ -5,7 +5,7 @@ export interface PlayedPacket {
   readonly bytes: Buffer
 }
 
-/** A flow that has begun: its packets by time, and the next one. */
+/** A started flow: its packets by time, and the next one. */
 interface Playing {
   readonly flow: Flow
   readonly order: number
@@ -14,9 +14,9 @@ interface Playing {
 }
 
 /**
- * Plays flows against one clock: all their packets in order of time. `flows` must come in order of
- * their beginning and the packets of a flow in order of time. Holds only the flows that have begun
- * and not ended. Equal timestamps: the flow that came first goes first.
+ * Plays flows against one clock: yields all their packets in time order. `flows` must be in order of their beginning
+ * and the packets of a flow in time order. Only holds flows that have begun and not ended. For equal timestamps, the
+ * flow that started first goes first.
  */
 export function* playFlows(flows: Iterator<Flow>): Generator<PlayedPacket, void> {
   const heap: Playing[] = []
@@ -40,7 +40,7 @@ function startOf(flow: Flow): bigint {
   return flow.startNs + (flow.packets[0]?.offsetNs ?? 0n)
 }
 
-/** Moves the first flow to its next packet, or takes it out after the last. */
+/** Advances the first flow to its next packet, or removes it after the last. */
 function advance(heap: Playing[], first: Playing): void {
   first.position++
   const following = first.flow.packets[first.position]

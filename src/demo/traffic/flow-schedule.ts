@@ -1,6 +1,6 @@
 import type { FlowPacket } from './flow-packet.ts'
 
-/** A flow and when it begins. */
+/** A flow and its start time. */
 export interface Flow {
   readonly startNs: bigint
   readonly packets: readonly FlowPacket[]
@@ -9,7 +9,7 @@ export interface Flow {
 export interface ScheduleOptions {
   readonly startNs: bigint
   readonly durationNs: bigint
-  /** Flows begin until they hold this many packets together. */
+  /** Flows are started until they contain this many packets in total. */
   readonly packets: number
   makeFlow(startNs: bigint): readonly FlowPacket[]
 }
@@ -18,8 +18,8 @@ export interface ScheduleOptions {
 const LAST_START = 97n
 
 /**
- * Flows in order of their beginning, at an even rate: a flow begins when the share of the packets
- * planned so far is the share of the time that has gone by. Made one by one, on demand.
+ * Flows in order of their beginning, at an even rate: a flow begins when the fraction of the packets planned so far
+ * equals the fraction of the time that has passed. Generated one by one, on demand.
  */
 export function* flowSchedule(options: ScheduleOptions): Generator<Flow, void> {
   const { durationNs, packets } = options

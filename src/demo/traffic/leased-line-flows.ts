@@ -19,7 +19,7 @@ export class LeasedLineFlows {
   readonly #networks: readonly { readonly site: SiteNumber; readonly network: SiteNetwork }[]
   readonly #seenAt: SiteNumber
 
-  /** `sites` in rising order; `seenAt` is one of them. */
+  /** `sites` in ascending order; `seenAt` is one of them. */
   constructor(sites: readonly [SiteNumber, SiteNumber], seenAt: SiteNumber, random: Random) {
     this.#random = random
     this.#networks = sites.map((site) => ({ site, network: new SiteNetwork(site, random) }))

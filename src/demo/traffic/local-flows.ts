@@ -12,10 +12,10 @@ import { OUTSIDE_SERVERS, SITES, SiteNetwork, type SiteNumber } from './site-net
 const HTTP_PORT = 80
 const HTTPS_PORT = 443
 const FEEDS = 4
-/** Popular names are asked for far more often than others. */
+/** Popular names are looked up far more often than others. */
 const POPULARITY = 2
 
-/** Flow kinds by how many of a hundred flows they are. */
+/** Flow kinds with their number in a hundred flows. */
 const MIX = ['dns', 'tls', 'http', 'market', 'syslog', 'ntp', 'ping'] as const
 const SHARES = { dns: 40, tls: 24, http: 16, market: 8, syslog: 7, ntp: 3, ping: 2 } as const
 

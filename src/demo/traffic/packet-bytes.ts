@@ -1,6 +1,6 @@
 /**
- * Whole Ethernet frames with IPv4 or IPv6 and TCP, UDP or ICMP, lengths and checksums right.
- * Frames are padded to 60 bytes, as a capture card sees them.
+ * Complete Ethernet frames with IPv4 or IPv6 and TCP, UDP or ICMP, with correct lengths and checksums. Frames are
+ * padded to 60 bytes, as a capture card sees them.
  */
 import { InternetChecksum } from './internet-checksum.ts'
 
@@ -11,11 +11,11 @@ export interface Endpoint {
   /** 4 bytes (IPv4) or 16 bytes (IPv6); the same for both sides. */
   readonly ip: Buffer
   readonly port: number
-  /** Time to live that packets of this side have at the capture point. */
+  /** Time to live of this side's packets at the capture point. */
   readonly ttl: number
 }
 
-/** Where a packet goes. */
+/** Source and destination of a packet. */
 export interface Direction {
   readonly from: Endpoint
   readonly to: Endpoint
@@ -97,7 +97,7 @@ export function icmpEchoPacket(
   return frame
 }
 
-/** The same packet at another capture point: a copy with other MAC addresses and time to live. */
+/** The same packet at another capture point: a copy with different MAC addresses and time to live. */
 export function seenElsewhere(
   frame: Buffer,
   view: { readonly fromMac: Buffer; readonly toMac: Buffer; readonly ttl: number },
@@ -116,7 +116,7 @@ export function seenElsewhere(
   return copy
 }
 
-/** Allocates the frame and writes Ethernet, VLAN and IP headers; `start` is where the transport begins. */
+/** Allocates the frame and writes Ethernet, VLAN and IP headers; `start` is where the transport header begins. */
 function startFrame(
   direction: Direction,
   protocol: number,

@@ -5,13 +5,13 @@ const MAGIC_NANOSECONDS = 0xa1b23c4d
 const LINK_TYPE_ETHERNET = 1
 const BUFFER_BYTES = 1_048_576
 
-/** A nanosecond PCAP file that is being written, through one buffer. Dispose it when done. */
+/** Writes a nanosecond PCAP file through one buffer. Dispose it when done. */
 export class PcapFile implements AsyncDisposable {
   readonly #file: FileHandle
   readonly #buffer = Buffer.allocUnsafeSlow(BUFFER_BYTES)
   #filled: number
 
-  /** Creates the file or empties it. */
+  /** Creates the file or truncates it. */
   static async create(path: string): Promise<PcapFile> {
     return new PcapFile(await open(path, 'w'))
   }
@@ -32,7 +32,7 @@ export class PcapFile implements AsyncDisposable {
     return this.#filled + RECORD_HEADER_BYTES + packetBytes <= BUFFER_BYTES
   }
 
-  /** Appends a whole packet to the buffer; call flush() first when it has no room. */
+  /** Appends a whole packet to the buffer; call flush() first if it has no room. */
   append(timestampNs: bigint, packet: Buffer): void {
     const at = this.#filled
     this.#buffer.writeUInt32LE(Number(timestampNs / 1_000_000_000n), at)

@@ -10,7 +10,7 @@ export class Random {
     this.#a = seed | 0
     this.#b = hashText(label)
     this.#c = 0x9e3779b9
-    // The first outputs of nearby seeds are alike.
+    // The first outputs for similar seeds are similar.
     for (let i = 0; i < 16; i++) this.uint32()
   }
 
@@ -43,14 +43,14 @@ export class Random {
     return this.unit() < probability
   }
 
-  /** As below(), but small numbers come more often: the least of `draws` numbers. */
+  /** Like below(), but small numbers are more frequent: the smallest of `draws` numbers. */
   lowBelow(limit: number, draws: number): number {
     let least = this.below(limit)
     for (let i = 1; i < draws; i++) least = Math.min(least, this.below(limit))
     return least
   }
 
-  /** One of `items`; with more `draws`, the earlier ones come more often. */
+  /** One of `items`; with more `draws`, the earlier ones are more frequent. */
   pick<T>(items: readonly T[], draws = 1): T {
     const item = items[this.lowBelow(items.length, draws)]
     if (item === undefined) throw new TypeError('pick needs at least one item')

@@ -6,7 +6,7 @@ import type { Random } from './random.ts'
 export const SITES = ['london', 'frankfurt', 'newyork'] as const
 export type SiteNumber = 0 | 1 | 2
 
-/** A server outside, reached by IPv4 or IPv6. */
+/** An outside server, reached over IPv4 or IPv6. */
 export interface OutsideServer {
   readonly host: string
   readonly ipv4: Buffer
@@ -44,9 +44,9 @@ export const OUTSIDE_SERVERS: readonly OutsideServer[] = OUTSIDE_DOMAINS.flatMap
 )
 
 /**
- * Makes the two sides of flows as a capture at the site's border sees them: clients with their own
- * MAC address and time to live, everything outside behind the router. Client ports are given out in
- * turn, so that no two flows of one file share addresses and ports while both run.
+ * Creates the two sides of flows as a capture at the site's border sees them: clients with their own MAC address and
+ * time to live, everything outside behind the router. Client ports are assigned in turn, so that no two concurrent
+ * flows of one file share addresses and ports.
  */
 export class SiteNetwork {
   readonly #site: SiteNumber
@@ -58,7 +58,7 @@ export class SiteNetwork {
     this.#random = random
   }
 
-  /** A client (the first ones are busiest) to a server outside. */
+  /** From a client (the first ones are the busiest) to an outside server. */
   toOutside(server: OutsideServer, port: number): FlowPath {
     const random = this.#random
     const client = this.#clientNumber()
@@ -76,7 +76,7 @@ export class SiteNetwork {
     }
   }
 
-  /** An untagged IPv4 client that pings a server outside. */
+  /** An untagged IPv4 client that pings an outside server. */
   toPinged(server: OutsideServer): FlowPath {
     return {
       client: this.#client(this.#clientNumber() & ~7, false, 0),
@@ -85,7 +85,7 @@ export class SiteNetwork {
     }
   }
 
-  /** A client to a server of the same site: 53 is its resolver, 123 its clock, 514 its log collector. */
+  /** From a client to a server of the same site: 53 is its resolver, 123 its clock, 514 its log collector. */
   toLocal(port: number): FlowPath {
     const client = this.#clientNumber()
     const isIpv6 = port === DNS_PORT && client % 8 === 5
@@ -118,8 +118,8 @@ export class SiteNetwork {
   }
 
   /**
-   * A client of this site to a server of another one, over the leased line. No VLAN tag, so that the
-   * other site sees the same bytes apart from MAC addresses and time to live.
+   * From a client of this site to a server of another one, over the leased line. No VLAN tag, so that the other site
+   * sees the same bytes apart from MAC addresses and time to live.
    */
   toSite(other: SiteNumber, port: number): FlowPath {
     const random = this.#random
@@ -170,7 +170,7 @@ export function appServerMac(site: SiteNumber): Buffer {
   return Buffer.from([0x02, 0x30, site, 0, 0, 80])
 }
 
-/** Some desks lie in tagged networks. */
+/** Some desks are in tagged networks. */
 function vlanOf(client: number): number | undefined {
   return client % 8 === 3 ? DESK_VLANS[(client >> 3) % 2] : undefined
 }

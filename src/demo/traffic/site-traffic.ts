@@ -1,6 +1,6 @@
 /**
- * Believable traffic of three sites over the same minutes, for the demo, the benches and tests: the
- * same seed gives the same bytes on every machine.
+ * Realistic traffic of three sites over the same minutes, for the demo, the benchmarks and tests: the same seed gives
+ * the same bytes on every machine.
  */
 import { playFlows } from './flow-player.ts'
 import { type Flow, flowSchedule } from './flow-schedule.ts'
@@ -12,12 +12,12 @@ import type { SiteNumber } from './site-network.ts'
 
 export interface SiteTrafficOptions {
   readonly site: SiteNumber
-  /** A whole number. The sites of one demo share seed, startNs, durationS and packets. */
+  /** An integer. The sites of one demo share seed, startNs, durationS and packets. */
   readonly seed: number
   readonly startNs: bigint
-  /** Default 300. Flows that are under way at the end are finished. */
+  /** Default: 300. Flows still in progress at the end are finished. */
   readonly durationS?: number
-  /** At least this many; default 120,000. */
+  /** Minimum number. Default: 120,000. */
   readonly packets?: number
   readonly signal?: AbortSignal | undefined
 }
@@ -28,7 +28,7 @@ export interface SiteTraffic {
   readonly lastNs: bigint
 }
 
-/** The share of a site's packets that goes to each of the other two sites. */
+/** The fraction of a site's packets that goes to each of the other two sites. */
 const LEASED_LINE_SHARE = 0.06
 const PAIRS: readonly (readonly [SiteNumber, SiteNumber])[] = [
   [0, 1],
@@ -37,8 +37,8 @@ const PAIRS: readonly (readonly [SiteNumber, SiteNumber])[] = [
 ]
 
 /**
- * Writes one site's traffic to a nanosecond PCAP file, in order of time, in bounded memory. Flows
- * between two sites are in the files of both, a few milliseconds apart.
+ * Writes one site's traffic to a nanosecond PCAP file, in time order, in bounded memory. Flows between two sites are
+ * in the files of both, a few milliseconds apart.
  */
 export async function writeSiteTraffic(path: string, options: SiteTrafficOptions): Promise<SiteTraffic> {
   await using file = await PcapFile.create(path)
@@ -74,7 +74,7 @@ function siteFlows(options: SiteTrafficOptions): Generator<Flow, void> {
   return inOrder([flowSchedule({ ...common, packets: localShare, makeFlow }), ...lines])
 }
 
-/** Merges few schedules; equal beginnings in the order of the list. */
+/** Merges a few schedules; equal start times in the order of the list. */
 function* inOrder(schedules: readonly Iterator<Flow, void>[]): Generator<Flow, void> {
   const heads = schedules.map((schedule) => ({ schedule, next: schedule.next() }))
   for (;;) {

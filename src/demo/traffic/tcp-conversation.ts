@@ -16,14 +16,14 @@ interface Side {
   sequence: number
   identification: number
   readonly clockOffsetMs: number
-  /** Value of the timestamp option that it sent last: the other side echoes it. */
+  /** The last timestamp option it sent, which the other side echoes. */
   sentTimestamp: number
 }
 
 /**
- * Builds the packets of one TCP connection: handshake, data with acknowledgments and timestamps,
- * close. Sequence numbers are right and nothing is lost or sent twice. Time moves on with each call;
- * an acknowledgment never comes before what it acknowledges.
+ * Builds the packets of one TCP connection: handshake, data with acknowledgments and timestamps, close. Sequence
+ * numbers are correct and nothing is lost or retransmitted. Time advances with each call; an acknowledgment never
+ * precedes what it acknowledges.
  */
 export class TcpConversation {
   readonly packets: FlowPacket[] = []
@@ -52,7 +52,7 @@ export class TcpConversation {
     this.#emit('client', ACK, NO_PAYLOAD)
   }
 
-  /** Nothing is sent for this long. */
+  /** Sends nothing for this long. */
   pause(ns: bigint): void {
     this.#nowNs += ns
   }
@@ -67,7 +67,7 @@ export class TcpConversation {
       this.#emit(from, isLast ? PSH | ACK : ACK, payload.subarray(start, start + SEGMENT_BYTES))
       sinceAck++
       if (sinceAck < 2 && !isLast) continue
-      // The server's answer travels to the server and back; the client stands beside the capture.
+      // To the server and back; the client is next to the capture point.
       if (from === 'client') this.#nowNs += this.#path.roundTripNs
       this.#step()
       this.#emit(to, ACK, NO_PAYLOAD)

@@ -1,4 +1,4 @@
-/** The chain of lines that one process writes: files that follow each other, locked while it lives. */
+/** The chain of audit lines that one process writes: a series of files, locked while the process lives. */
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { syncPath } from '../../shared/base/durable-files.ts'
@@ -10,11 +10,11 @@ import { linesBackwards } from './lines-backwards.ts'
 
 export interface ChainOptions {
   readonly folder: string
-  /** Who writes: the chain has this name, or with -2, -3 ... behind it while other processes have it. */
+  /** Name of the writer and of its chain. If another process holds that chain, -2, -3 ... is appended. */
   readonly name: string
-  /** A file with so many bytes is followed by another one. */
+  /** A file that reaches this size is followed by a new one. */
   readonly fileBytes: number
-  /** The oldest files are removed while all of the folder have more bytes. */
+  /** While the files in the folder take more bytes than this, the oldest are removed. */
   readonly keepBytes: number
   readonly now: () => Date
 }
@@ -23,36 +23,36 @@ const SLOTS_MAX = 1_000
 /** Ages are counted in days. */
 const LATE_MIN_MS = 60_000
 
-/** Where a chain goes on. */
+/** Where an existing chain is to be continued. */
 interface ChainTail {
   readonly file: AuditFile
   readonly end: ChainEnd
-  /** Whole lines of the file. */
+  /** Bytes of complete lines in the file. */
   readonly bytes: number
-  /** What a killed process left behind them. */
+  /** Bytes of an incomplete line after them, left by a killed process. */
   readonly tornBytes: number
-  /** The day (UTC) of the last line; undefined: there is none. */
+  /** The day (UTC) of the last line, or undefined if the chain has no lines. */
   readonly day: string | undefined
 }
 
 export class AuditChain implements AsyncDisposable {
   readonly #options: ChainOptions
   readonly #lock: Disposable
-  /** What was cut off at the end of its newest file. */
+  /** Bytes cut off at the end of the chain's newest file. */
   readonly cutBytes: number
   #file: AuditFile
   #handle: FileHandle
   #bytes: number
   #end: ChainEnd
   #day: string | undefined
-  /** When the last line was written, by the clock that dates lines and by one that never steps. */
+  /** When the last line was written: by the clock that dates lines and by one that never steps. */
   #wrote: { readonly atMs: number; readonly monotonicMs: number } | undefined
-  /** Something may stand behind #bytes that is no line. */
+  /** Whether there may be an incomplete line after the first #bytes. */
   #isTorn: boolean
-  /** The file was removed by somebody: what is written to it is lost. */
+  /** The file was removed by someone else, so whatever is written to it is lost. */
   #isGone = false
 
-  /** Goes on where the process of this name ended before. Fails as the file system does. */
+  /** Continues the chain that the previous process of this name left. Fails with the errors of the file system. */
   static async open(options: ChainOptions): Promise<AuditChain> {
     await mkdir(options.folder, { recursive: true, mode: 0o700 })
     for (let slot = 1; slot <= SLOTS_MAX; slot += 1) {
@@ -80,7 +80,7 @@ export class AuditChain implements AsyncDisposable {
     return basename(this.#file.path)
   }
 
-  /** Writes a line for each event (of formatEvent): all of them, or none, and it may be tried again. */
+  /** Writes a line for each event (from formatEvent): all of them or none. A failed call may be retried. */
   async write(events: readonly string[]): Promise<void> {
     const at = this.#options.now()
     await this.#cutTorn()
@@ -102,10 +102,10 @@ export class AuditChain implements AsyncDisposable {
     this.#wrote = { atMs: at.getTime(), monotonicMs: performance.now() }
   }
 
-  /** What was written survives a power cut. May run beside write(). */
+  /** Makes everything written so far survive a power cut. May run concurrently with write(). */
   async sync(): Promise<void> {
     const handle = this.#handle
-    // Both begin before the handle may be closed for another file.
+    // Start both now, before the handle can be closed in favour of another file.
     const [{ nlink }] = await Promise.all([handle.stat(), handle.datasync()])
     if (nlink > 0 || handle !== this.#handle) return
     this.#isGone = true
@@ -123,7 +123,7 @@ export class AuditChain implements AsyncDisposable {
     this.#isTorn = false
   }
 
-  /** A new file for each day, and behind a full one: old ones can be removed as a whole. */
+  /** Starts a new file each day and when the current one is full, so that old files can be removed whole. */
   async #turnOver(at: Date): Promise<void> {
     const isOver = this.#bytes > 0 && (dayOf(at) !== this.#day || this.#bytes >= this.#options.fileBytes)
     if (!isOver && !this.#isGone) return
@@ -142,7 +142,7 @@ export class AuditChain implements AsyncDisposable {
     await removeBeyond(folder, this.#options.keepBytes)
   }
 
-  /** A file whose last line was written while the clock was late seems older than it is: its age is that of its time. */
+  /** Sets the mtime of a file whose last line was written while the clock was behind. Its age counts from mtime. */
   async #redate(file: FileHandle, at: Date): Promise<void> {
     if (this.#wrote === undefined) return
     const writtenMs = at.getTime() - (performance.now() - this.#wrote.monotonicMs)
@@ -156,7 +156,10 @@ interface OpenTail {
   readonly tail: ChainTail
 }
 
-/** undefined: another process has this chain, or its end is damaged; then it stays as it is, as evidence. */
+/**
+ * Returns undefined if another process has this chain, or if its end is damaged; it is then kept untouched as
+ * evidence.
+ */
 async function openSlot(options: ChainOptions, name: string): Promise<AuditChain | undefined> {
   const lock = await lockFile(lockPath(options.folder, name))
   if (lock === undefined) return undefined
@@ -177,7 +180,7 @@ async function openSlot(options: ChainOptions, name: string): Promise<AuditChain
   return undefined
 }
 
-/** undefined: the last line is not as it was written. */
+/** Returns undefined if the last line is not as it was written. */
 async function findTail(folder: string, chain: string): Promise<ChainTail | undefined> {
   const files = (await listChains(folder)).get(chain) ?? []
   const file = files.at(-1)
@@ -192,7 +195,7 @@ async function findTail(folder: string, chain: string): Promise<ChainTail | unde
     return end && { file, end, bytes, tornBytes: size - bytes, day }
   }
   if (size > LINE_BYTES_MAX) return undefined
-  // The process was killed before the first line of this file was whole.
+  // The process was killed before it had completed the first line of this file.
   const end = file.number === 1 ? CHAIN_BEGIN : await endOf(files.at(-2))
   return end && { file, end, bytes: 0, tornBytes: size, day: undefined }
 }

@@ -1,6 +1,6 @@
-/** What the audit tells of. */
+/** The events that the audit records. */
 
-/** Each event with what it means; REFERENCE.md has this table. */
+/** Each event with its meaning; REFERENCE.md contains this table. */
 export const AUDIT_EVENTS = {
   'audit.opened': 'A process starts to write: `program`, `version`, `pid`.',
   'audit.recovered':
@@ -53,21 +53,21 @@ export const AUDIT_EVENTS = {
 
 export type AuditEventName = keyof typeof AUDIT_EVENTS
 
-/** Who did it, as far as that is known. */
+/** Who did it, as far as known. */
 export interface AuditActor {
   readonly user: string | null
-  /** As caller-address.ts tells callers apart. */
+  /** Client address in the form that caller-address.ts uses to tell callers apart. */
   readonly address: string | null
-  /** password, token:ID, session:ID, ticket:ID or none. Never what proves it. */
+  /** password, token:ID, session:ID, ticket:ID or none. Never the secret itself. */
   readonly credential: string
   readonly requestId: string | null
 }
 
-/** The program itself. */
+/** The actor of events that the program itself causes. */
 export const NOBODY: AuditActor = { user: null, address: null, credential: 'none', requestId: null }
 
 export interface AuditEvent extends AuditActor {
   readonly event: AuditEventName
-  /** Further members of the line; long texts and lists are cut. */
+  /** Further members of the line; long texts and lists are truncated. */
   readonly details?: Readonly<Record<string, unknown>>
 }

@@ -1,12 +1,13 @@
-/** Removal of old files of the audit: those of all chains that share the folder. */
+/** Removes old audit files, across all chains that share the folder. */
 import { stat, unlink } from 'node:fs/promises'
 import { lockFile } from '../../shared/base/file-lock.ts'
 import { type AuditFile, listChains, lockPath } from './audit-files.ts'
 
 /**
- * Removes files whose last line was written before `beforeMs`. The two newest files of a chain say where it goes on: they
- * stay as long as somebody may write it, and go with their lock when nobody has for that long. Processes whose names are
- * used once (pods) would otherwise leave their files for ever. Fails as the file system does.
+ * Removes files whose last line was written before `beforeMs`. The two newest files of a chain are needed to
+ * continue it, so they stay while some process may still write to the chain, and are removed together with its
+ * lock once it has been idle for that long. Otherwise processes whose names are used only once (pods) would leave
+ * their files forever. Fails with the errors of the file system.
  */
 export async function removeOldFiles(folder: string, beforeMs: number): Promise<void> {
   for (const [chain, files] of await listChains(folder)) {
@@ -16,14 +17,14 @@ export async function removeOldFiles(folder: string, beforeMs: number): Promise<
 }
 
 /**
- * Removes the oldest files while all have more than `keepBytes`, save the two newest of each chain, by any clock: it is bytes
- * that are too many, not years. Fails as the file system does.
+ * Removes the oldest files while all files together take more than `keepBytes`, except the two newest of each
+ * chain. Ignores the clock: the limit is on bytes, not on age. Fails with the errors of the file system.
  */
 export async function removeBeyond(folder: string, keepBytes: number): Promise<void> {
   const found = [...(await listChains(folder)).values()].flatMap((files) =>
     files.map((file, index) => ({ file, isKept: index >= files.length - 2 })),
   )
-  // Another process may remove a file at this moment.
+  // Another process may remove a file concurrently.
   const sized = await Promise.all(
     found.map(async (entry) => ({ ...entry, written: await stat(entry.file.path).catch(() => undefined) })),
   )
@@ -37,15 +38,15 @@ export async function removeBeyond(folder: string, keepBytes: number): Promise<v
   }
 }
 
-/** A chain that a living process has is locked, however long ago it wrote its last line. */
+/** The chain of a living process is locked, however old its last line is. */
 async function removeLeft(folder: string, chain: string, beforeMs: number): Promise<void> {
   const path = lockPath(folder, chain)
-  // It was made when the chain began: a process that wrote and died while its clock was late leaves old files only.
+  // The lock was created when the chain began. A process that ran and died with its clock behind leaves only old files.
   const made = await stat(path).catch(() => undefined)
   if (made !== undefined && made.mtimeMs > beforeMs) return
   const lock = await lockFile(path)
   if (lock === undefined) return
-  // A process may have written it and ended since we looked.
+  // Another process may have written to the chain and ended since we checked.
   const files = (await listChains(folder)).get(chain) ?? []
   if (await isOld(files.at(-1), beforeMs)) {
     await removeWhileOld(files, beforeMs)
@@ -54,16 +55,16 @@ async function removeLeft(folder: string, chain: string, beforeMs: number): Prom
   lock[Symbol.dispose]()
 }
 
-/** The oldest comes first. */
+/** `files` starts with the oldest. */
 async function removeWhileOld(files: readonly AuditFile[], beforeMs: number): Promise<void> {
   for (const file of files) {
     if (!(await isOld(file, beforeMs))) return
-    // Another process may remove it at this moment.
+    // Another process may remove it concurrently.
     await unlink(file.path).catch(() => undefined)
   }
 }
 
-/** A file that is gone is not. */
+/** Returns false for a file that no longer exists. */
 async function isOld(file: AuditFile | undefined, beforeMs: number): Promise<boolean> {
   const written = file && (await stat(file.path).catch(() => undefined))
   return written !== undefined && written.mtimeMs <= beforeMs

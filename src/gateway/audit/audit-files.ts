@@ -1,5 +1,5 @@
 /**
- * The names in the folder of the audit. Each process has a chain of lines of its own, whose files are numbered:
+ * File names in the audit folder. Each process has its own chain of lines in numbered files:
  * nyc1.gateway.00000001.jsonl, nyc1.gateway.00000002.jsonl ... Processes on other machines may share the folder.
  */
 import { readdir } from 'node:fs/promises'
@@ -17,12 +17,12 @@ export function auditFile(folder: string, chain: string, number: number): AuditF
   return { chain, number, path: join(folder, `${chain}.${String(number).padStart(8, '0')}.jsonl`) }
 }
 
-/** Held by the process that writes the chain. */
+/** The lock held by the process that writes the chain. */
 export function lockPath(folder: string, chain: string): string {
   return join(folder, `${chain}.lock`)
 }
 
-/** The files of each chain, the oldest first. Fails as readdir does. */
+/** The files of each chain, oldest first. Fails with the errors of readdir. */
 export async function listChains(folder: string): Promise<ReadonlyMap<string, readonly AuditFile[]>> {
   const files = (await readdir(folder)).flatMap((name): AuditFile[] => {
     const { chain, number } = FILE_NAME.exec(name)?.groups ?? {}

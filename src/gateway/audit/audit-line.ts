@@ -1,41 +1,41 @@
 /**
- * The form of a line, and how lines hold together. A line is a JSON object that begins with its number and
- * ends with the hash of the line before and its own: {"seq":7,...,"prev":"<hash>","hash":"<hash>"}. Its own
- * hash is the SHA-256 of all of the line's bytes before `,"hash"`, so that anybody can compute it.
+ * The format of audit lines and how they are chained. A line is a JSON object that begins with its number and ends
+ * with the hash of the previous line and its own: {"seq":7,...,"prev":"<hash>","hash":"<hash>"}. Its own hash is
+ * the SHA-256 of all bytes of the line before `,"hash"`, so that anyone can recompute it.
  */
 import { hash } from 'node:crypto'
 import { redactedText } from '../../shared/base/redact.ts'
 import type { AuditEvent } from './audit-events.ts'
 import { shownQuery } from './shown-query.ts'
 
-/** Where a chain of lines has come to. */
+/** The end of a chain of lines. */
 export interface ChainEnd {
-  /** Of the last line; 0: there is none. */
+  /** Sequence number of the last line, or 0 if there are no lines yet. */
   readonly seq: number
   readonly hash: string
 }
 
-/** What the first line of all goes on from. */
+/** The end of an empty chain, which the very first line continues. */
 export const CHAIN_BEGIN: ChainEnd = { seq: 0, hash: '0'.repeat(64) }
 
-/** What a line says of its place in the chain. */
+/** A line's place in the chain, as the line states it. */
 export interface ReadLine extends ChainEnd {
-  /** The hash of the line before. */
+  /** Hash of the previous line. */
   readonly prev: string
 }
 
-/** Longer than any line that is written. */
+/** Longer than any line we write. */
 export const LINE_BYTES_MAX = 1_048_576
 
 const TEXT_MAX = 4_096
 const LIST_MAX = 1_000
 
-/** Members that say how a program has understood a request. No text of a caller may hide them. */
+/** Members that state how a program understood a request. Text from a caller must not be able to displace them. */
 const FACTS: ReadonlySet<string> = new Set(['capture', 'devices', 'filters', 'forcedFilters', 'localTimes'])
 
 /**
- * The members of an event as JSON, without braces. Secrets are taken out of each text by itself, so that no text can hide
- * another one; facts stay as they are. What is long is cut.
+ * The members of an event as JSON, without braces. Secrets are redacted in each text separately, so that one text
+ * cannot hide another; FACTS are left unchanged. Long values are truncated.
  */
 export function formatEvent({ event, user, address, credential, requestId, details }: AuditEvent): string {
   const members = { event, user, address, credential, requestId, ...details }
@@ -59,7 +59,7 @@ function shortened(value: unknown): unknown {
   return value
 }
 
-/** The next line of a chain, with its line end, and where the chain has come to with it. */
+/** The next line of a chain, including its newline, and the end of the chain after it. */
 export function formatLine(
   event: string,
   at: Date,
@@ -77,7 +77,7 @@ const TAIL = /^,"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})"\}$/
 const HASH_PART_BYTES = ',"hash":""}'.length + 64
 const TAIL_BYTES = HASH_PART_BYTES + ',"prev":""'.length + 64
 
-/** The place of a line, given without its line end, in the chain. undefined: it is not as it was written. */
+/** A line's place in the chain, given the line without its newline; undefined if the line is not as it was written. */
 export function readLine(line: Buffer): ReadLine | undefined {
   const read = readPlace(line)
   if (read === undefined) return undefined

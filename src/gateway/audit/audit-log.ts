@@ -1,6 +1,6 @@
 /**
- * The audit of one process: who did what. What is recorded is in the file before its promise resolves, so that
- * it is there although the process is killed at the next moment. Lines of many callers go into one write.
+ * The audit of one process: who did what. record() resolves once the event has been written to the file, so the
+ * event survives if the process is killed right afterwards. Lines from many callers are batched into one write.
  */
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
@@ -15,19 +15,19 @@ import { RefusalBudget } from './refusal-budget.ts'
 
 export interface AuditSettings {
   readonly folder: string
-  /** Of this machine, among those that share the folder. */
+  /** Name of this machine, unique among those that share the folder. */
   readonly name: string
-  /** Whether what cannot be recorded may not be done. */
+  /** Whether an action that cannot be recorded must not be done. */
   readonly required: boolean
-  /** Whether each line survives a power cut, or all but those of the last second. */
+  /** each: every line survives a power cut. second: all but the lines of the last second do. */
   readonly sync: 'each' | 'second'
   readonly fileBytes: number
   readonly keepDays: number
-  /** The oldest files are removed while all files together have more bytes. */
+  /** While all files together take more bytes than this, the oldest are removed. */
   readonly keepBytes: number
-  /** Bytes of lines about refused requests that one process writes in a day (UTC). */
+  /** Bytes of lines about refused requests that one process may write per day (UTC). */
   readonly refusalBytesPerDay: number
-  /** Free bytes of the disk that lines about refused requests leave to all other lines. */
+  /** Free disk space in bytes that lines about refused requests must leave for all other lines. */
   readonly reserveBytes: number
 }
 
@@ -35,24 +35,24 @@ export interface AuditProgram {
   readonly kind: 'gateway' | 'worker'
   readonly log: Log
   readonly metrics: Metrics
-  /** The clock that lines are dated by; default: the machine's. */
+  /** The clock that dates the lines. Default: the machine's. */
   readonly now?: () => Date
 }
 
-/** What those need who record. */
+/** The part of the audit that is needed to record events. */
 export type Audit = Pick<AuditLog, 'record'>
 
-/** Events that wait while others are being written. */
+/** Maximum number of events that wait while others are being written. */
 const WAITING_MAX = 10_000
-/** UTF-16 units of all of them. */
+/** Maximum total length of the waiting events in UTF-16 code units. */
 const WAITING_CHARS_MAX = 16 * 1_048_576
 const BATCH_CHARS = 1_048_576
-/** A disk that takes so long is as good as none. */
+/** A disk that takes this long to accept a write counts as failed. */
 const STALL_MS = 5_000
 const SYNC_MS = 1_000
 const DAY_MS = 86_400_000
 const RETRY_AFTER_S = 5
-/** Files are of a day each. */
+/** Each file covers one day, so checking hourly is enough. */
 const EXPIRE_EVERY_MS = 3_600_000
 
 interface Waiting {
@@ -67,16 +67,16 @@ export class AuditLog implements AsyncDisposable {
   readonly #now: () => Date
   #waiting: Waiting[] = []
   #waitingChars = 0
-  /** Those that are being written. */
+  /** The events that are being written. */
   #batch: readonly Waiting[] = []
   #writing: Promise<void> | undefined
   #syncing: Promise<void> | undefined
   #isSynced = true
-  /** Why nothing can be written now. */
+  /** Why nothing can be written at the moment. */
   #failure: Error | undefined
-  /** A write that takes too long has not come back. */
+  /** The current write has exceeded STALL_MS and has not returned yet. */
   #isStalled = false
-  /** Since the last line, and since when. */
+  /** Events lost since the last line that was written, and since when. */
   #lost = { events: 0, since: '' }
   readonly #timer: NodeJS.Timeout
   #expiryTimer: NodeJS.Timeout | undefined
@@ -84,7 +84,7 @@ export class AuditLog implements AsyncDisposable {
   readonly #countLost: () => void
   readonly #refusals: RefusalBudget
 
-  /** Fails with bad-config when nothing can be kept in the folder. */
+  /** Fails with bad-config if the folder cannot be used. */
   static async open(settings: AuditSettings, program: AuditProgram): Promise<AuditLog> {
     const { folder, name, fileBytes, keepBytes } = settings
     const now = program.now ?? (() => new Date())
@@ -127,14 +127,14 @@ export class AuditLog implements AsyncDisposable {
     if (cutBytes > 0) this.#own('audit.recovered', { file, cutBytes })
   }
 
-  /** The folder with the audits of all processes that share it. */
+  /** The folder with the audit files of all processes that share it. */
   get folder(): string {
     return this.#settings.folder
   }
 
   /**
-   * Resolves when the event is in the file. Fails with audit-unavailable when it cannot be written, unless the
-   * audit is not required.
+   * Resolves once the event is in the file. Fails with audit-unavailable if it cannot be written, unless the audit
+   * is not required.
    */
   async record(event: AuditEvent): Promise<void> {
     try {
@@ -145,8 +145,8 @@ export class AuditLog implements AsyncDisposable {
   }
 
   /**
-   * Records a refused request within the limits for refusals: a caller that may do nothing must not be able to fill the
-   * disk that the audit of all others needs. Never fails.
+   * Records a refused request within the limits for refusals: a caller without any rights must not be able to fill
+   * the disk that all other events need. Never fails.
    */
   async recordRefusal(event: AuditEvent): Promise<void> {
     if (!(await this.#refusals.take(Buffer.byteLength(formatEvent(event))))) return
@@ -154,15 +154,16 @@ export class AuditLog implements AsyncDisposable {
   }
 
   /**
-   * From now on files that are older than `keepDays` are removed while this host agrees with others on the time: at once,
-   * before it resolves, and again each hour. Not before it is called: a program that starts knows only its own clock.
+   * Starts removing files older than `keepDays`, as long as this host's clock agrees with the shared time: once
+   * before this resolves, then hourly. Nothing is removed before this call, because a program that is starting has
+   * only its own clock.
    */
   async expireBy(clock: SharedTime): Promise<void> {
     this.#expiryTimer ??= setInterval(() => void this.#expireOnce(clock), EXPIRE_EVERY_MS).unref()
     await this.#expireOnce(clock)
   }
 
-  /** Writes what waits. */
+  /** Flushes what is waiting. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
     clearInterval(this.#expiryTimer)
@@ -174,7 +175,7 @@ export class AuditLog implements AsyncDisposable {
     await this.#chain[Symbol.asyncDispose]()
   }
 
-  /** One removal at a time. */
+  /** Ensures that only one removal runs at a time. */
   #expireOnce(clock: SharedTime): Promise<void> {
     if (clock.distrust !== undefined) return Promise.resolve()
     const { folder, keepDays } = this.#settings
@@ -186,7 +187,7 @@ export class AuditLog implements AsyncDisposable {
     return this.#expiring
   }
 
-  /** The program's own events keep nobody from anything. */
+  /** Records an event of the program itself. A failure does not block anything. */
   #own(event: AuditEventName, details: Readonly<Record<string, unknown>> = {}): void {
     this.#append({ ...NOBODY, event, details }).catch(() => undefined)
   }
@@ -206,7 +207,7 @@ export class AuditLog implements AsyncDisposable {
   }
 
   async #write(): Promise<void> {
-    // What comes in the same turn goes into the same write.
+    // Events recorded in the same turn go into the same write.
     await undefined
     while (this.#waiting.length > 0) {
       this.#batch = this.#takeBatch()
@@ -224,7 +225,7 @@ export class AuditLog implements AsyncDisposable {
         this.#batch = []
       }
     }
-    // At once: whoever is told in this turn may record again in it.
+    // Must be synchronous: a caller notified in this turn may record again before it ends.
     this.#writing = undefined
   }
 
@@ -263,7 +264,7 @@ export class AuditLog implements AsyncDisposable {
     await this.#syncing
   }
 
-  /** Nobody waits any longer for a disk that does not answer. */
+  /** Fails all waiting callers when the disk does not respond. */
   #stall(): void {
     this.#isStalled = true
     const late = [...this.#batch, ...this.#waiting.splice(0)]

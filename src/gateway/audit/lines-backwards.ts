@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { LINE_BYTES_MAX } from './audit-line.ts'
 
-/** A line without its line end, and where in the file it begins. */
+/** A line without its newline, and its offset in the file. */
 export interface PlacedLine {
   readonly bytes: Buffer
   readonly offset: number
@@ -11,9 +11,10 @@ const BLOCK_BYTES = 16_384
 const LINE_END = 0x0a
 
 /**
- * The whole lines of a file from its end on, read a block at a time, so that the newest ones of a large file cost
- * little. What is behind the last line end is no line. A line that is longer than any that is written ends it.
- * Where lines at the end `isLater` than what is wanted, most of those are not read: the file is searched by halves.
+ * Yields the complete lines of a file from its end backwards, one block at a time, so that reading the newest
+ * lines of a large file is cheap. Anything after the last newline is not a line. A line longer than any that we
+ * write ends the iteration. If lines at the end are later than wanted (`isLater`), most of them are skipped by a
+ * binary search of the file.
  */
 export async function* linesBackwards(
   path: string,
@@ -22,9 +23,9 @@ export async function* linesBackwards(
   await using file = await open(path, 'r')
   const { size } = await file.stat()
   let from = isLater === undefined ? size : await endBefore(file, size, isLater)
-  /** What was read and not given yet; it begins at `from`. */
+  /** Bytes that were read but not yielded yet; they begin at offset `from`. */
   let rest: Buffer = Buffer.alloc(0)
-  /** Where in `rest` the last line that was not given ends: behind its line end. */
+  /** End in `rest`, including the newline, of the last line that has not been yielded. */
   let end = -1
   for (;;) {
     if (end === -1) end = rest.lastIndexOf(LINE_END) + 1
@@ -50,12 +51,12 @@ async function readBlock(file: FileHandle, from: number, to: number): Promise<Bu
 }
 
 const HALVED_UNTIL_BYTES = 65_536
-/** There is a line end in it, save in a damaged file. */
+/** Long enough to contain a newline, except in a damaged file. */
 const PROBE_BYTES = 262_144
-/** Of a line: it begins with its number and its time. */
+/** Bytes at the start of a line that hold its number and time. */
 const HEAD_BYTES = 80
 
-/** The end of a line behind which all lines are later, and not far before them. */
+/** The end of some line after which all lines are later, close to the first of those. */
 async function endBefore(
   file: FileHandle,
   size: number,

@@ -1,15 +1,15 @@
 /**
- * Pages of the audit, the newest lines first: those of all chains in one order of time. A chain is read from its end
- * on, so that the newest page costs little; a page that nothing fits to ends when it has read enough.
+ * Pages of the audit, newest lines first, with all chains merged by time. A chain is read backwards, so the newest
+ * page is cheap; a page without matches ends once it has read enough.
  */
 import type { AuditFile } from './audit-files.ts'
 import { listChains } from './audit-files.ts'
 import { linesBackwards } from './lines-backwards.ts'
 
-/** A line of the audit. */
+/** One line of the audit. */
 export interface AuditEntry extends Readonly<Record<string, unknown>> {
   readonly seq: number
-  /** RFC 3339, UTC, with milliseconds. */
+  /** Time of the event in RFC 3339, UTC, with milliseconds. */
   readonly at: string
   readonly event: string
   readonly user: string | null
@@ -17,27 +17,30 @@ export interface AuditEntry extends Readonly<Record<string, unknown>> {
 
 export interface AuditFilter {
   readonly user?: string | undefined
-  /** An event, or all whose name begins so: "download" means "download.begin" and "download.end". */
+  /** An event name or a prefix of names: "download" means "download.begin" and "download.end". */
   readonly event?: string | undefined
   readonly device?: string | undefined
-  /** Half-open, in ms since 1970. */
+  /** Half-open range, in ms since 1970. */
   readonly fromMs?: number | undefined
   readonly toMs?: number | undefined
 }
 
 export interface AuditPageRequest extends AuditFilter {
   readonly limit: number
-  /** Whether the line is there for whoever asks. */
+  /** Whether the caller is allowed to see the line. */
   readonly isVisible: (line: ChainEntry) => boolean
-  /** Where the page before ended. */
+  /** Where the previous page ended. */
   readonly after?: AuditPlace | undefined
-  /** Whether somebody still waits for it. */
+  /** Aborts when the caller is no longer waiting. */
   readonly signal: AbortSignal
 }
 
 export interface AuditPage {
   readonly entries: readonly ChainEntry[]
-  /** There may be more; undefined: there is not. A page may be short, or empty, and have a next one. */
+  /**
+   * Where the next page begins, or undefined if there are no more lines. A page may be short or empty and still
+   * have a next one.
+   */
   readonly next: AuditPlace | undefined
 }
 
@@ -46,7 +49,7 @@ export interface ChainEntry {
   readonly entry: AuditEntry
 }
 
-/** The line behind which a page goes on. */
+/** The line after which the next page continues. */
 export interface AuditPlace {
   /** The earliest time of all lines so far: a clock may have been set back between two lines of a chain. */
   readonly atMs: number
@@ -54,12 +57,12 @@ export interface AuditPlace {
   readonly seq: number
 }
 
-/** Looked at for one page. */
+/** Maximum number of lines read for one page. */
 const LINES_MAX = 100_000
-/** The clock of a process may be set back by so much: its lines need not be in the order of time. */
+/** How far a process's clock may be set back, so that its lines are not in time order. */
 const CLOCK_SLACK_MS = 60_000
 
-/** Fails as reading the folder does. */
+/** Fails with the errors of reading the folder. */
 export async function readAuditPage(folder: string, request: AuditPageRequest): Promise<AuditPage> {
   const { limit, after, fromMs = 0, toMs = Number.POSITIVE_INFINITY, signal } = request
   await using readers = new AsyncDisposableStack()
@@ -90,14 +93,14 @@ interface ReaderStart {
   readonly toMs: number
 }
 
-/** One chain, from its newest line on that is not on a page before. */
+/** Reads one chain, starting at the newest line that was not on a previous page. */
 class ChainReader implements AsyncDisposable {
   readonly chain: string
   readonly #after: AuditPlace | undefined
   readonly #lines: AsyncGenerator<AuditEntry, void>
-  /** The next line; undefined: there is none. */
+  /** The next line, or undefined if there are no more. */
   head: AuditEntry | undefined
-  /** Its time; -Infinity: there is none. */
+  /** Time of `head`, or -Infinity if there are no more lines. */
   headMs = Number.NEGATIVE_INFINITY
 
   constructor(chain: string, files: readonly AuditFile[], { after, toMs }: ReaderStart) {
@@ -123,7 +126,7 @@ class ChainReader implements AsyncDisposable {
     await this.#lines.return()
   }
 
-  /** Whether the line was on a page before. */
+  /** Whether the line was on a previous page. */
   #isShown(head: AuditEntry): boolean {
     if (this.#after === undefined) return false
     const { atMs, chain, seq } = this.#after
@@ -132,7 +135,7 @@ class ChainReader implements AsyncDisposable {
   }
 }
 
-/** Of lines of the same time that of the chain whose name comes first. */
+/** The reader with the newest line. For equal times, the chain whose name sorts first wins. */
 function newestOf(chains: readonly ChainReader[]): ChainReader | undefined {
   let newest: ChainReader | undefined
   for (const reader of chains) if (newest === undefined || reader.headMs > newest.headMs) newest = reader
@@ -156,7 +159,7 @@ async function* entriesBackwards(
       const entry = parseEntry(bytes.toString())
       if (entry === undefined) continue
       yield entry
-      // The files before this one have nothing that is later.
+      // Earlier files contain nothing later.
       search = undefined
     }
   }
@@ -167,7 +170,7 @@ function parseHead(text: string): LineHead {
   return { seq: Number(seq), atMs: Date.parse(at) }
 }
 
-/** A line that was altered is none; `capfleet audit verify` finds it. */
+/** Returns undefined for a line that is not valid; `capfleet audit verify` reports altered lines. */
 function parseEntry(line: string): AuditEntry | undefined {
   try {
     const entry = JSON.parse(line) as AuditEntry

@@ -1,4 +1,4 @@
-/** What lines about refused requests may take of the audit's disk. */
+/** Limits the disk space that lines about refused requests may use. */
 import { statfs } from 'node:fs/promises'
 
 export interface RefusalLimits {
@@ -12,9 +12,9 @@ export interface RefusalBudgetParts {
   readonly countSkipped: () => void
 }
 
-/** What a line has beside its event: number, time, hashes. */
+/** Bytes of a line besides its event: number, time and hashes. */
 const LINE_OVERHEAD_BYTES = 256
-/** How long a look at the disk counts. */
+/** How long a reading of the free space is reused. */
 const LOOK_MS = 1_000
 
 export class RefusalBudget {
@@ -30,7 +30,7 @@ export class RefusalBudget {
     this.#parts = parts
   }
 
-  /** Whether a line may be written whose event has this many bytes. */
+  /** Whether a line with an event of this many bytes may be written. */
   async take(eventBytes: number): Promise<boolean> {
     const day = this.#parts.now().toISOString().slice(0, 10)
     if (day !== this.#day) this.#bytes = 0
@@ -43,7 +43,7 @@ export class RefusalBudget {
     return false
   }
 
-  /** Whether the disk has more free bytes than the reserve. */
+  /** Whether the disk has more free space than the reserve. */
   #hasRoom(): Promise<boolean> {
     const nowMs = performance.now()
     if (nowMs - this.#lookedMs < LOOK_MS) return this.#hasReserve

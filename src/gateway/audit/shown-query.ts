@@ -1,14 +1,14 @@
-/** How a caller's query string is written to the audit: pair by pair, so that no pair can hide another one. */
+/** How a caller's query string is recorded in the audit: pair by pair, so that one pair cannot hide another. */
 import { redactedText } from '../../shared/base/redact.ts'
 
-/** The most pairs that a request may have, as parseQueryString counts them. */
+/** Maximum number of pairs in a request, counted as parseQueryString does. */
 const PAIRS_MAX = 64
 const NAME_MAX = 64
 const VALUE_MAX = 256
-/** Parameters whose values are secrets, in lower case. */
+/** Names of parameters with secret values, in lower case. */
 const SECRET_NAMES: ReadonlySet<string> = new Set(['ticket', 'token', 'access_token', 'password', 'secret'])
 
-/** The raw query string (without "?") with the values of secrets taken out and long names and values cut. */
+/** The raw query string (without "?") with secret values redacted and long names and values truncated. */
 export function shownQuery(raw: string): string {
   const pairs = raw.split('&')
   const shown = pairs.slice(0, PAIRS_MAX).map(shownPair)

@@ -1,7 +1,7 @@
 /**
- * Whether the audit is as it was written. Each line holds to the one before by its hash, so that a changed line, one
- * that is missing and one that was put in are seen, and where. Who may write the files can cut lines off at the end
- * of a chain, or compute all hashes anew: that is only seen by who has noted an end before (`expected`).
+ * Checks that the audit is as it was written. Each line contains the hash of the previous one, so altered, missing
+ * and inserted lines are detected and located. Anyone who can write the files can still cut lines off at the end
+ * of a chain, or recompute all hashes; that is only detected against an end that was noted earlier (`expected`).
  */
 import { open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
@@ -11,41 +11,41 @@ import type { PlacedLine } from './lines-backwards.ts'
 
 export interface AuditVerdict {
   readonly chains: readonly ChainVerdict[]
-  /** Whether nothing is wrong. */
+  /** Whether no problem was found. */
   readonly isWhole: boolean
 }
 
 export interface ChainVerdict {
   readonly chain: string
   readonly files: number
-  /** That are as they were written. */
+  /** Number of lines that are as they were written. */
   readonly lines: number
-  /** Its oldest file; those before are not there any more, which is no problem: old files are removed. */
+  /** Number of the oldest file. Earlier ones having been removed is not a problem: old files expire. */
   readonly firstFile: number
   readonly end: ChainEnd
-  /** Behind the last line: of a line that is being written, or whose process was killed. */
+  /** Bytes after the last line: from a line being written, or one whose process was killed. */
   readonly tornBytes: number
-  /** At most PROBLEMS_MAX; `problemCount` has all. */
+  /** At most PROBLEMS_MAX; `problemCount` counts all. */
   readonly problems: readonly AuditProblem[]
   readonly problemCount: number
 }
 
 export interface AuditProblem {
   /**
-   * altered: the line is not as it was written. missing: lines or files before it are not there. replaced: the line
-   * before it was another one. misplaced: it belongs further up. cut-off: the chain must have gone on.
+   * altered: the line is not as it was written. missing: lines or files before it do not exist. replaced: the line
+   * before it was a different one. misplaced: it belongs further up. cut-off: the chain must have continued.
    */
   readonly kind: 'altered' | 'missing' | 'replaced' | 'misplaced' | 'cut-off'
-  /** A name in the folder. */
+  /** File name in the folder. */
   readonly file: string
-  /** From 1; with the byte where it begins, from 0. */
+  /** Line number from 1; `byte` is its offset from 0. */
   readonly line: number
   readonly offset: number
   readonly says: string
 }
 
 export interface VerifyOptions {
-  /** Ends that somebody has noted, by chain. */
+  /** Chain ends that were noted earlier, by chain. */
   readonly expected?: ReadonlyMap<string, ChainEnd>
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void
 }
@@ -54,7 +54,7 @@ const PROBLEMS_MAX = 100
 const BLOCK_BYTES = 1_048_576
 const LINE_END = 0x0a
 
-/** Looks at all files of all chains. Fails as reading them does. */
+/** Checks all files of all chains. Fails with the errors of reading them. */
 export async function verifyAudit(
   folder: string,
   { expected = new Map(), onProgress = () => undefined }: VerifyOptions = {},
@@ -96,12 +96,12 @@ interface FileReading {
   readonly onRead: (bytes: number) => void
 }
 
-/** What the next line must say. */
+/** What the next line must contain. */
 interface Expectation {
   readonly seq: number
-  /** The hash of the line before it. */
+  /** Hash of the previous line. */
   readonly prev: string
-  /** So many lines before it are altered; in truth they may have been fewer. */
+  /** Number of lines before it that were altered; the original may have had fewer. */
   readonly altered: number
 }
 
@@ -195,13 +195,13 @@ class ChainCheck {
       this.#tell('replaced', place, 'it does not follow from the line before it')
   }
 
-  /** A killed process leaves the begin of a line at the end of its last file, and nothing else. */
+  /** A killed process leaves the start of a line at the end of its last file, and nothing else. */
   #lookTorn(rest: Buffer, place: Place, isLast: boolean): void {
     if (isLast && !hasWholeLine(rest)) this.#tornBytes = rest.length
     else this.#tell('altered', place, 'the file does not end with a complete line')
   }
 
-  /** What was noted was in the chain, so that the chain cannot end before it. */
+  /** A noted end was in the chain, so the chain cannot end before it. */
   #missNoted(): void {
     const noted = this.#noted?.seq ?? 0
     if (noted <= this.#end.seq) return
@@ -219,12 +219,12 @@ function countOf(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
-/** The begin of a line never has its own hash in it. */
+/** Whether the bytes contain a complete line: an incomplete one never contains its own hash. */
 function hasWholeLine(rest: Buffer): boolean {
   return rest.length > LINE_BYTES_MAX || /,"hash":"[0-9a-f]{64}"\}./s.test(rest.toString('latin1'))
 }
 
-/** Each line without its line end; returns what is behind the last one. Lines that are too long come in pieces. */
+/** Yields each line without its newline; returns what follows the last one. Overlong lines are yielded in pieces. */
 async function* readLines(
   path: string,
   onRead: (bytes: number) => void,

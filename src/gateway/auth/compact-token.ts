@@ -1,17 +1,17 @@
 /**
- * The text of a bearer token (a JWT in its compact form, RFC 7519), read strictly before anybody verifies it: one
- * spelling for one token, and no name twice.
+ * Parses the text of a bearer token (a JWT in compact form, RFC 7519) strictly before it is verified: each token
+ * has exactly one spelling, and no name occurs twice.
  */
 import { z } from 'zod'
 import { CapfleetError } from '../../shared/base/error.ts'
 
 export interface CompactToken {
   readonly head: TokenHead
-  /** Not yet verified. */
+  /** Not verified yet. */
   readonly claims: Readonly<Record<string, unknown>>
 }
 
-/** What may be wrong with a token: told to its sender in words, and counted. */
+/** What may be wrong with a token: reported to its sender in words, and counted. */
 export type TokenFlaw =
   | 'malformed'
   | 'unknown-issuer'
@@ -22,12 +22,12 @@ export type TokenFlaw =
   | 'revoked'
   | 'no-rights'
 
-/** Longer ones are refused before they are looked at. */
+/** Longer tokens are rejected unread. */
 export const TOKEN_BYTES_MAX = 8_192
 
 /**
- * These change what the signature means. Of other members of a header we know nothing, and need not: a key, or where
- * there is one (jwk, jku, x5u, x5c), is never taken from the token that it should vouch for.
+ * These change what the signature means. Other header members can be ignored: a key, or the location of one (jwk,
+ * jku, x5u, x5c), is never taken from the token that it would vouch for.
  */
 const REFUSED_MEMBERS = ['crit', 'b64', 'zip', 'enc'] as const
 
@@ -77,14 +77,14 @@ function readJson(part: string): unknown {
   throw refusedToken('malformed', 'has a duplicate key')
 }
 
-/** base64url without padding, in the one spelling that its bytes have. */
+/** Decodes base64url without padding; accepts only the canonical spelling of the bytes. */
 function decode(part: string): Buffer {
   const bytes = Buffer.from(part, 'base64url')
   if (part !== '' && bytes.toString('base64url') === part) return bytes
   throw refusedToken('malformed', 'has a part that is not base64url')
 }
 
-/** JSON.parse() keeps the last of several values of a name. */
+/** Counts the names in a parsed value; JSON.parse() keeps only the last of several values of a name. */
 function keysIn(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   const members = Object.values(value)
@@ -92,7 +92,7 @@ function keysIn(value: unknown): number {
   return members.reduce<number>((sum, member) => sum + keysIn(member), own)
 }
 
-/** The number of names in the text. REQUIRES: JSON, in which each colon outside of a string follows a name. */
+/** Counts the names in the text. REQUIRES: valid JSON, where each colon outside a string follows a name. */
 function keysWritten(json: string): number {
   let names = 0
   let isInString = false

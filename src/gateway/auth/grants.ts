@@ -1,4 +1,4 @@
-/** What callers have of the rights that a user gave to a token or a ticket. */
+/** What a caller may do with rights that a user gave to a token or ticket. */
 import { joinBounds } from '../../shared/auth/bounds.ts'
 import type { KnownUser, UsersFile } from '../../shared/auth/users-file.ts'
 import { type Bounds, type Caller, type Credential, isOf, UNBOUNDED } from '../../shared/base/caller.ts'
@@ -10,22 +10,22 @@ export interface Grant {
   readonly user: string
   readonly scopes: readonly Scope[]
   readonly bounds: Bounds
-  /** Ids of our own tokens that it hangs on: it is worth nothing when one of them is revoked. */
+  /** Ids of the capfleet tokens that it was derived from; it is void when one of them is revoked. */
   readonly chain: readonly string[]
   readonly expiresMs: number
-  /** When it was made. */
+  /** When it was created. */
   readonly madeMs: number
-  /** Of the password by which it began: it is worth nothing when its user has another one. */
+  /** Mark of the password that it started from; it is void once the user has another password. */
   readonly mark?: string | undefined
 }
 
-/** Whoever gave it, as they are now. */
+/** The user who gave it, with their present rights. */
 type Giver = Pick<Caller, 'sinceMs' | 'scopes' | 'bounds' | 'revoked'> &
   Partial<Pick<KnownUser, 'credential' | 'replaced'>>
 
 /**
- * A user of an identity provider, of whom we know nothing beside what is written with a grant. It does not outlive the
- * provider's own token, which told what they may do.
+ * A user of an identity provider, about whom we know only what the grant contains. The grant does not outlive the
+ * provider's token, which states what they may do.
  */
 const PROVIDED: Giver = {
   scopes: new Set(SCOPES),
@@ -46,8 +46,8 @@ export class Grants {
   }
 
   /**
-   * The giver: the same object for as long as they have the same rights. Fails with unauthenticated when the grant is
-   * worth nothing any more.
+   * The giver: the same object for as long as they have the same rights. Fails with unauthenticated if the grant
+   * is void.
    */
   giverOf({ user, chain, madeMs, mark }: Pick<Grant, 'user' | 'chain' | 'madeMs' | 'mark'>): Giver {
     if (chain.some((id) => this.#revocations.has(id))) throw refusedToken('revoked', 'has been revoked')
@@ -61,7 +61,7 @@ export class Grants {
     throw refusedToken('revoked', 'was started with a password that its user has since changed')
   }
 
-  /** Whoever comes with the grant: what `giver` may not do, and does not see, they may not, and do not, either. */
+  /** The caller for a grant: limited to what `giver` may do and see. */
   callerOf(
     { user, scopes, bounds, chain, expiresMs, mark }: Grant,
     giver: Giver,

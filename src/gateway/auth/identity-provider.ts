@@ -1,4 +1,7 @@
-/** An identity provider: its tokens tell who somebody is and in which groups, the configuration what these may do. */
+/**
+ * An identity provider: its tokens state who a user is and which groups they are in; the configuration maps groups
+ * to rights.
+ */
 import { z } from 'zod'
 import { boundsOf } from '../../shared/auth/bounds.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -10,7 +13,7 @@ import type { GrantedToken } from './token-claims.ts'
 import type { VerificationKey } from './token-keys.ts'
 import type { TrustedIssuer } from './token-verifier.ts'
 
-/** Access tokens, under the names that providers give them; many give them none. */
+/** Values of `typ` that providers give to access tokens; many set none. */
 const TOKEN_TYPES: ReadonlySet<string> = new Set(['at+jwt', 'application/at+jwt', 'jwt'])
 const USER_NAME = /^[^\p{Cc}\p{Zl}\p{Zp}]{1,128}$/u
 
@@ -46,7 +49,7 @@ export class IdentityProvider implements TrustedIssuer {
     return this.#keys.refresh()
   }
 
-  /** Of the groups of the user, the first one that the configuration names decides role and bounds together. */
+  /** The first group in the configuration that the user is in decides role and bounds together. */
   read({ head, claims }: CompactToken): GrantedToken {
     const { success, data } = claimsSchema.safeParse(claims)
     const isOfType = head.typ === undefined || TOKEN_TYPES.has(head.typ.toLowerCase())
@@ -61,7 +64,7 @@ export class IdentityProvider implements TrustedIssuer {
         bounds: boundsOf(user, bounds),
         chain: [],
         expiresMs,
-        // Whose name it is the provider knows.
+        // No check against the age of the account: the provider decides whose name it is.
         madeMs: 0,
       },
       credential: {
@@ -93,7 +96,10 @@ export class IdentityProvider implements TrustedIssuer {
   }
 }
 
-/** A claim by its name, which may have dots, as a URL has; or by its path through claims: realm_access.roles. */
+/**
+ * Looks up a claim by its name, which may contain dots (such as a URL), or by its path through nested claims:
+ * realm_access.roles.
+ */
 function claimAt(claims: CompactToken['claims'], path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path]
   let at: unknown = claims

@@ -1,7 +1,7 @@
--- Keeps a ticket until it is used, or expires, unless its user has made too many that have not expired.
+-- Stores a ticket until it is used or expires, unless its user has too many unexpired ones.
 -- KEYS: the ticket; the user's by their expiry
 -- ARGV: what it gives as JSON, id, its expiry in ms, limit of the user
--- Answers 1, or 0 when there are too many.
+-- Returns 1, or 0 if there are too many.
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', nowMs)

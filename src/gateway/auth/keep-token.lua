@@ -1,7 +1,7 @@
--- Notes a token that is about to be handed out, unless its user has too many. Forgets those that have expired.
+-- Stores a token that is about to be issued, unless its user has too many. Removes expired ones.
 -- KEYS: the token; the user's by their expiry; all by their expiry
 -- ARGV: id, the token as JSON, its expiry in ms, limit of the user
--- Answers 1, or 0 when there are too many.
+-- Returns 1, or 0 if there are too many.
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', nowMs)

@@ -1,4 +1,4 @@
-/** Public keys of an identity provider (a JWK set, RFC 7517), each with the algorithms that it is for. */
+/** Public keys of an identity provider (a JWK set, RFC 7517), each with the algorithms it is for. */
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { Algorithm } from 'jsonwebtoken'
 import { z } from 'zod'
@@ -15,7 +15,7 @@ const EC_ALGORITHMS: Readonly<Record<string, Algorithm>> = {
 
 const keySetSchema = z.object({ keys: z.array(z.unknown()).max(KEYS_MAX) })
 const keySchema = z.looseObject({
-  // Everybody who can check with a shared key could sign with it.
+  // Shared keys are rejected: everyone able to verify with one could also sign with it.
   kty: z.enum(['RSA', 'EC']),
   kid: z.string().min(1).max(256),
   use: z.literal('sig').optional(),
@@ -26,7 +26,7 @@ const keySchema = z.looseObject({
   alg: z.string().optional(),
 })
 
-/** By name. Keys that are for something else, or not as they should be, are passed over. Throws where there is no set. */
+/** Keys by name. Keys for other purposes, or invalid ones, are skipped. Throws if the text is not a key set. */
 export function readKeySet(
   text: string,
   allowed: readonly Algorithm[],

@@ -1,4 +1,4 @@
-/** Tokens that we issue ourselves: made for a caller, of no more than what they have. */
+/** Tokens that capfleet itself issues to a caller, with at most that caller's rights. */
 import { randomUUID } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { boundsOf, joinBounds, type WrittenBounds } from '../../shared/auth/bounds.ts'
@@ -20,11 +20,11 @@ export interface OwnTokensSettings {
   readonly lifetimeMaxS: number
 }
 
-/** What a caller wants a token for. Left out: as much as they have. */
+/** The rights a caller wants the token to have. Default: all of their own. */
 export interface WantedToken {
   readonly lifetimeS: number | undefined
   readonly scopes: readonly Scope[] | undefined
-  /** Beside those of the caller. */
+  /** In addition to the caller's bounds. */
   readonly bounds: WrittenBounds
   readonly note: string | undefined
 }
@@ -70,8 +70,8 @@ export class OwnTokens implements TrustedIssuer {
   }
 
   /**
-   * A new token of what the caller has. Fails with bad-parameter, insufficient-scope or out-of-bounds, which name what
-   * the caller has not; with user-quota or scheduler-unavailable.
+   * Issues a new token for the caller. Fails with bad-parameter, insufficient-scope or out-of-bounds (which name
+   * what the caller lacks), user-quota or scheduler-unavailable.
    */
   async issue(caller: Caller, wanted: WantedToken): Promise<NewToken> {
     const id = randomUUID()

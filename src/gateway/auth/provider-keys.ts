@@ -1,6 +1,6 @@
 /**
- * The keys of an identity provider as they were read last: from a file, or from the provider. While it cannot be
- * asked, they stand.
+ * The keys of an identity provider as last read, from a file or from the provider. They remain valid while the
+ * provider is unreachable.
  */
 import { readFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
@@ -14,7 +14,7 @@ import { readKeySet } from './key-set.ts'
 import type { JwksSettings, ProviderSettings } from './provider-settings.ts'
 import type { VerificationKey } from './token-keys.ts'
 
-/** A token with a name that nobody knows costs the provider one question in so long. */
+/** Tokens with unknown key names cause at most one request to the provider per this interval. */
 const UNKNOWN_PAUSE_MS = 60_000
 const FILE_REFRESH_S = 60
 const BYTES_MAX = 262_144
@@ -23,7 +23,7 @@ const TIME_MAX_MS = 5_000
 export interface ProviderKeysOptions {
   readonly settings: Pick<ProviderSettings, 'name' | 'jwks' | 'algorithms'>
   readonly log: Log
-  /** Told of each time that the keys were read. */
+  /** Called each time the keys have been read. */
   readonly count: (result: 'read' | 'failed') => void
 }
 
@@ -33,7 +33,7 @@ export class ProviderKeys implements AsyncDisposable {
   readonly #closing = new AbortController()
   #keys: ReadonlyMap<string, VerificationKey> = new Map()
   #reading: Promise<void> | undefined
-  /** performance.now() of the last time that a name was not known. */
+  /** performance.now() of the last request because of an unknown key name. */
   #askedMs = Number.NEGATIVE_INFINITY
 
   private constructor(options: ProviderKeysOptions) {
@@ -44,7 +44,7 @@ export class ProviderKeys implements AsyncDisposable {
     this.#timer.unref()
   }
 
-  /** A provider that cannot be asked now is asked later. Fails with bad-config for a file that cannot be used. */
+  /** An unreachable provider is retried later. Fails with bad-config for a file that cannot be used. */
   static async open(options: ProviderKeysOptions): Promise<ProviderKeys> {
     const { name, jwks, algorithms } = options.settings
     if ('file' in jwks) await checkFile(`auth.providers: ${name}: jwks.file`, jwks.file, algorithms)
@@ -57,7 +57,7 @@ export class ProviderKeys implements AsyncDisposable {
     return this.#keys.get(kid)
   }
 
-  /** Somebody came with a key that is not known: it may be new. Resolves at once when there was one a moment ago. */
+  /** Call it for an unknown key, which may be new. Resolves at once if the keys were requested a moment ago. */
   async refresh(): Promise<void> {
     if (this.#reading !== undefined) return this.#reading
     const nowMs = performance.now()
@@ -112,7 +112,7 @@ async function readText(jwks: JwksSettings, closing: AbortSignal): Promise<strin
   return await orAborted(sent.then(readAnswer), signal)
 }
 
-/** Redirects lead to where nobody configured. */
+/** Redirects are not followed: they lead to addresses that nobody configured. */
 async function readAnswer(answer: IncomingMessage): Promise<string> {
   try {
     if (answer.statusCode !== 200) throw new Error(`the answer has the status ${answer.statusCode}, not 200`)

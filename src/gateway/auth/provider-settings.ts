@@ -1,10 +1,10 @@
-/** Settings of identity providers, whose tokens are taken; part of src/gateway/gateway-config.ts. */
+/** Settings of identity providers whose tokens are accepted; part of src/gateway/gateway-config.ts. */
 import { z } from 'zod'
 import { boundsSchema } from '../../shared/auth/bounds.ts'
 import { ROLES } from '../../shared/base/scopes.ts'
 import { isLoopback } from '../../shared/base/setting-schemas.ts'
 
-/** Signatures that everybody can check, but only the provider can make. */
+/** Asymmetric algorithms only: anyone can verify a signature, but only the provider can create it. */
 export const PROVIDER_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'ES256', 'ES384', 'ES512'] as const
 
 const fileSchema = z.strictObject({ file: z.string().min(1) })
@@ -26,7 +26,7 @@ export const providersSchema = z
       algorithms: z.array(z.enum(PROVIDER_ALGORITHMS)).min(1).default(['RS256', 'ES256']),
       userClaim: z.string().min(1).default('sub'),
       groupsClaim: z.string().min(1).default('groups'),
-      // A list, because the keys of a map that look like numbers would change their order.
+      // A list, because an object would reorder keys that look like numbers.
       roles: z.array(boundsSchema.extend({ group: z.string().min(1).max(1_000), role: z.enum(ROLES) })),
     }),
   )
@@ -35,7 +35,7 @@ export const providersSchema = z
 export type ProviderSettings = z.infer<typeof providersSchema>[number]
 export type JwksSettings = ProviderSettings['jwks']
 
-/** Whoever can change keys on their way here can be anybody. */
+/** Anyone able to modify the keys in transit could impersonate any user. */
 function isSafe(text: string): boolean {
   const url = URL.parse(text)
   if (url === null || url.username !== '' || url.password !== '') return false

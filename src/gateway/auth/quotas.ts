@@ -1,7 +1,7 @@
 /**
- * What callers use of their quotas (Bounds), over all replicas: downloads at the same time, bytes in a day. A download
- * takes its place before it waits for a stream, tells each second what it has sent, and is cut where the day's bytes are
- * used up: what was sent within that second is the most that may go beyond.
+ * What callers use of their quotas (Bounds), across all replicas: concurrent downloads, and bytes per day. A
+ * download takes its place before it waits for a stream, reports the bytes it has sent every second, and is cut
+ * off once the day's bytes are used up. The quota can be exceeded by at most what is sent within that second.
  */
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
@@ -17,16 +17,16 @@ export interface QuotasOptions {
   readonly log: Log
 }
 
-/** A download that uses quotas. Dispose it at its end. */
+/** A download that counts against quotas. Dispose it when it ends. */
 export interface QuotaUse extends Disposable {
-  /** Aborts, with byte-quota as its reason, when the bytes of the day are used up. */
+  /** Aborts with byte-quota as the reason when the day's bytes are used up. */
   readonly spent: AbortSignal
   sent(bytes: number): void
 }
 
 const SCRIPT = readFileSync(new URL('use-quotas.lua', import.meta.url), 'utf8')
 const TELL_MS = 1_000
-/** A gateway that died keeps the places of its downloads for so long. */
+/** The downloads of a gateway that died keep their places for this long. */
 const PLACE_MS = 15_000
 
 interface QuotaRedis extends Redis {
@@ -53,7 +53,7 @@ export class Quotas implements Disposable {
     if (quotas.length === 0) return use
     const refusal = await this.#ask(use, { keptMs: PLACE_MS, bytes: '' })
     if (refusal !== undefined) {
-      // Where the bytes are used up, it has a place by now.
+      // With byte-quota, the script has already taken a place, so give it back.
       if (refusal.code === 'byte-quota') this.#tell(use, { keptMs: 0, bytes: 0 })
       throw refusal
     }
@@ -62,7 +62,7 @@ export class Quotas implements Disposable {
     return use
   }
 
-  /** Counts bytes that were delivered in another way. Fails with byte-quota when the day's are used up. */
+  /** Counts bytes that were delivered in another way. Fails with byte-quota if the day's bytes are used up. */
   async add(id: string, quotas: readonly Quota[], bytes: number): Promise<void> {
     if (quotas.length === 0) return
     const refusal = await this.#ask({ id, quotas }, { keptMs: 0, bytes })
@@ -87,7 +87,10 @@ export class Quotas implements Disposable {
     this.#timer = undefined
   }
 
-  /** While Redis is away streams go on; what they sent is told when it is back, unless they have ended by then. */
+  /**
+   * Reports usage. While Redis is unreachable streams continue; what they sent is reported once it is back, unless
+   * they have ended by then.
+   */
   #tell(use: RunningUse, told: Told & { readonly bytes: number }): void {
     this.#ask(use, told).then(
       (refusal) => refusal?.code === 'byte-quota' && use.spend(refusal),
@@ -126,9 +129,9 @@ export class Quotas implements Disposable {
 }
 
 interface Told {
-  /** How long the place is kept from now on. */
+  /** How long the place is kept from now, in ms. */
   readonly keptMs: number
-  /** '': it begins, and takes a place only where there is one. */
+  /** '' means that the download starts, and takes a place only if one is free. */
   readonly bytes: number | ''
 }
 
@@ -137,7 +140,7 @@ class RunningUse implements QuotaUse {
   readonly quotas: readonly Quota[]
   readonly #spent = new AbortController()
   readonly #onEnd: (use: RunningUse) => void
-  /** Sent, and not told yet. */
+  /** Sent but not reported yet. */
   #bytes = 0
 
   constructor(id: string, quotas: readonly Quota[], onEnd: (use: RunningUse) => void) {
@@ -154,7 +157,7 @@ class RunningUse implements QuotaUse {
     this.#bytes += bytes
   }
 
-  /** What is to be told now. */
+  /** Returns the bytes to report now. */
   take(): number {
     const bytes = this.#bytes
     this.#bytes = 0

@@ -1,4 +1,4 @@
--- Gives Redis the revocations that a gateway knows and Redis has lost; it has lost the tokens too, maybe.
+-- Restores revocations that a gateway knows but Redis has lost, possibly along with the tokens.
 -- KEYS: the revoked tokens by the number of their revocation; the same by their expiry; the last such number
 -- ARGV: id, expiry in ms of each
 local time = redis.call('TIME')
@@ -6,7 +6,7 @@ local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 1, #ARGV, 2 do
   local revoked = ARGV[i] .. ' ' .. ARGV[i + 1]
   if tonumber(ARGV[i + 1]) > nowMs and not redis.call('ZSCORE', KEYS[2], revoked) then
-    -- As in revoke-token.lua.
+    -- See revoke-token.lua.
     local number = string.format('%d', math.max(tonumber(redis.call('GET', KEYS[3]) or '0') + 1, nowMs))
     redis.call('SET', KEYS[3], number)
     redis.call('ZADD', KEYS[1], number, revoked)

@@ -1,4 +1,4 @@
-/** Which tokens were revoked, on whatever gateway: looked up in Redis again and again, so that no request has to ask. */
+/** The tokens revoked on any gateway. Polled from Redis, so that requests need not ask. */
 import { LRUCache } from 'lru-cache'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
@@ -13,11 +13,14 @@ export interface RevocationsOptions {
   readonly log: Log
 }
 
-/** Revocation must reach every gateway within 5 s. */
+/** A revocation must reach every gateway within 5 s. */
 const LOOK_MS = 2_000
-/** A gateway's clock may be late. */
+/** A gateway's clock may be behind. */
 const CLOCKS_DIFFER_MS = 60_000
-/** Streams go on when their token has expired; for so long they can still be cut with the one that it hangs on. */
+/**
+ * Streams continue after their token has expired; for this long they can still be cut off through the token it was
+ * derived from.
+ */
 const STREAM_MAX_MS = 86_400_000
 const SIGNALS_MAX = 100_000
 
@@ -28,7 +31,7 @@ export class Revocations implements AsyncDisposable {
   readonly #revoked = new Map<string, RevokedToken>()
   readonly #controllers = new LRUCache<string, AbortController>({ max: SIGNALS_MAX })
   readonly #timer: NodeJS.Timeout
-  /** Of the store, at the last look. */
+  /** The store's revocation number at the last poll. */
   #look: number
   #looking: Promise<void> | undefined
   #isFailing = false
@@ -45,7 +48,7 @@ export class Revocations implements AsyncDisposable {
     )
   }
 
-  /** Knows all that was revoked so far. Fails with scheduler-unavailable. */
+  /** Resolves when all revocations so far are known. Fails with scheduler-unavailable. */
   static async start(options: RevocationsOptions): Promise<Revocations> {
     const { look, revoked } = await options.store.revokedSince(0)
     const revocations = new Revocations(options, look)
@@ -57,7 +60,7 @@ export class Revocations implements AsyncDisposable {
     return this.#revoked.has(id)
   }
 
-  /** Aborts when the token of this id is revoked. `expiresMs` is the expiry of whatever hangs on it. */
+  /** Aborts when the token of this id is revoked. `expiresMs` is when whatever depends on it expires. */
   signalOf(id: string, expiresMs: number): AbortSignal {
     const controller = this.#controllers.get(id) ?? new AbortController()
     const neededMs = expiresMs - this.#clock.nowMs() + STREAM_MAX_MS
@@ -66,7 +69,7 @@ export class Revocations implements AsyncDisposable {
     return controller.signal
   }
 
-  /** A token that was just revoked: what runs by it is cut. */
+  /** Registers a token that was just revoked and ends everything that runs under it. */
   add(token: RevokedToken): void {
     this.#revoked.set(token.id, token)
     this.#controllers.get(token.id)?.abort(REVOKED)
@@ -78,7 +81,7 @@ export class Revocations implements AsyncDisposable {
     await this.#looking
   }
 
-  /** One look at a time. One that fails leaves what is known. */
+  /** Ensures that only one poll runs at a time. If it fails, the known revocations stay. */
   #lookOnce(): void {
     this.#looking ??= this.#lookUp().finally(() => {
       this.#looking = undefined
@@ -99,7 +102,7 @@ export class Revocations implements AsyncDisposable {
     }
   }
 
-  /** A gateway that starts after Redis has lost what it had must know of them too. */
+  /** Restores revocations that Redis has lost, so that gateways which start later also get them. */
   async #restoreLost(inAll: number): Promise<void> {
     const nowMs = this.#clock.nowMs()
     const known = [...this.#revoked.values()].filter(({ expiresMs }) => expiresMs > nowMs)

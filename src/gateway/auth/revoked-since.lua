@@ -1,8 +1,9 @@
--- The tokens that were revoked since somebody looked last, or all of them where Redis knows less than they do: it has
--- lost what it had.
--- KEYS: the revoked tokens by the number of their revocation; the last such number; the same tokens by their expiry
--- ARGV: that number at the last look
--- Answers the number now, how many there are in all that have not expired by themselves, then "id expiryMs" of each.
+-- The tokens revoked since the caller's last poll, or all of them if Redis has a smaller number than the caller:
+-- it has lost data.
+-- KEYS: the revoked tokens by the number of their revocation; the last such number; the same tokens by their
+-- expiry
+-- ARGV: that number at the last poll
+-- Returns the current number, the count of all that have not expired, then "id expiryMs" of each.
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local last = tonumber(redis.call('GET', KEYS[2]) or '0')

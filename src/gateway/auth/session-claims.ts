@@ -1,4 +1,4 @@
-/** What the cookie of a session says: a signed token of a type of its own, which is good as nothing else. */
+/** The contents of a session cookie: a signed token of a type of its own, which is not accepted for anything else. */
 import { z } from 'zod'
 import { markOf, type SessionCredential } from '../../shared/base/caller.ts'
 import { type CompactToken, refusedToken } from './compact-token.ts'
@@ -8,20 +8,20 @@ export const SESSION_TYPE = 'session+jwt'
 
 const claimsSchema = z.strictObject({
   ...GRANT_CLAIMS,
-  /** By what its user has signed in. */
+  /** What the user signed in with. */
   by: z.enum(['password', 'token']),
-  /** Tells whether that password is still the user's (users-file.ts). */
+  /** Shows whether the user still has that password (users-file.ts). */
   mark: z.string().optional(),
-  /** Ids of our own tokens that it hangs on, oldest first. */
+  /** Ids of the capfleet tokens that it was derived from, oldest first. */
   parents: z.array(z.uuid()).max(CHAIN_MAX),
-  /** When it ends, however often it is renewed. */
+  /** When the session ends, however often it is renewed. */
   ends: z.int().min(0),
   form: z.string().min(1),
   path: z.string().startsWith('/'),
 })
 export type SessionClaims = z.infer<typeof claimsSchema>
 
-/** REQUIRES: the signature is right, and the type that of sessions. Fails with unauthenticated. */
+/** REQUIRES: the signature is valid and the type is that of sessions. Fails with unauthenticated. */
 export function readSessionClaims({ claims }: CompactToken): GrantedToken {
   const { success, data } = claimsSchema.safeParse(claims)
   if (!success) throw refusedToken('claims', 'is not a session cookie of this gateway')

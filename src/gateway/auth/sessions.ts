@@ -1,6 +1,6 @@
 /**
- * Sessions of the page. Who has signed in gets a cookie that is good for a short time and is made anew while the page
- * is used; all cookies of a session have one id, which is listed and revoked as that of a token.
+ * Sessions of the web page. A user who signs in gets a short-lived cookie that is renewed while the page is used.
+ * All cookies of a session have one id, which is listed and revoked like that of a token.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import jwt from 'jsonwebtoken'
@@ -15,7 +15,7 @@ import type { TokenStore } from './token-store.ts'
 export interface SessionsSettings {
   readonly issuer: string
   readonly audience: string
-  /** Unless it is renewed. */
+  /** Lifetime of the cookie in seconds, unless it is renewed. */
   readonly idleS: number
   readonly lifetimeS: number
 }
@@ -27,18 +27,18 @@ export interface SessionsParts {
   readonly clock: SharedTime
 }
 
-/** A caller in their session. */
+/** A caller who comes with a session. */
 export interface SessionCaller extends Caller {
   readonly credential: SessionCredential
 }
 
-/** A session, and what its cookie has from now on. */
+/** A session and its new cookie. */
 export interface OpenSession {
   readonly credential: SessionCredential
   readonly token: string
 }
 
-/** Browsers drop larger cookies, with their names and attributes. */
+/** Browsers drop cookies that are larger than this plus names and attributes. */
 const TOKEN_BYTES_MAX = 3_584
 const FORM_TOKEN_BYTES = 18
 
@@ -52,7 +52,7 @@ export class Sessions {
   }
 
   /**
-   * A session of a caller who has just come with a password or a token, for the page at `path`. Fails with
+   * Starts a session for a caller who has just presented a password or a token, for the page at `path`. Fails with
    * unauthenticated, out-of-bounds, user-quota or scheduler-unavailable.
    */
   async begin(caller: Caller, path: string): Promise<OpenSession> {
@@ -89,12 +89,12 @@ export class Sessions {
     return opened
   }
 
-  /** The same session, as long as it may be idle from now on. */
+  /** Renews the session's cookie for another idle period. */
   renew(caller: SessionCaller): OpenSession {
     return this.#sign(caller, caller.credential)
   }
 
-  /** What runs by it is cut. Fails with scheduler-unavailable. */
+  /** Ends the session and whatever runs under it. Fails with scheduler-unavailable. */
   async end({ credential: { id, endsMs } }: SessionCaller): Promise<void> {
     const { store, revocations } = this.#parts
     const ended = { id, expiresMs: endsMs }
@@ -114,7 +114,7 @@ export class Sessions {
       iat: beganMs / 1_000,
       exp: Math.min(nowS + idleS, endsMs / 1_000),
       scope: [...caller.scopes].join(' '),
-      // A user who came with a password is bounded by the users file, as it is when they ask.
+      // A user who signed in with a password is bounded by the users file as it is at the time of each request.
       bounds: (origin.kind === 'password' ? UNBOUNDED : caller.bounds) as SessionClaims['bounds'],
       by: origin.kind,
       mark: markOf(session),

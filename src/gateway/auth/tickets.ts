@@ -1,4 +1,4 @@
-/** Tickets: each lets one download in by its link alone, once, and not for long. */
+/** Tickets: each allows one download through its link alone, once, for a short time. */
 import { hash, randomBytes, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
@@ -10,14 +10,14 @@ import { connectRedis } from '../redis/redis-connection.ts'
 import type { Grants } from './grants.ts'
 import type { TokenStoreOptions } from './token-store.ts'
 
-/** What Redis keeps, under a hash of the ticket and of the address that it is for. */
+/** What Redis stores under a hash of the ticket and the address it is for. */
 interface KeptTicket {
   readonly id: string
   readonly user: string
   readonly bounds: Bounds
   readonly chain: readonly string[]
   readonly expiresMs: number
-  /** Earlier versions did not say it. */
+  /** Earlier versions did not store it. */
   readonly madeMs?: number
   readonly mark?: string | undefined
 }
@@ -51,7 +51,10 @@ export class Tickets implements Disposable {
     this.#redis.defineCommand('keepTicket', { numberOfKeys: 2, lua: KEEP })
   }
 
-  /** A ticket of the caller for `target`, a path and a query. Fails with user-quota or scheduler-unavailable. */
+  /**
+   * Issues a ticket of the caller for `target`, a path with a query. Fails with user-quota or
+   * scheduler-unavailable.
+   */
   async issue({ name, bounds, credential }: Caller, target: string, lifetimeS: number): Promise<NewTicket> {
     const [id, ticket] = [randomUUID(), randomBytes(TICKET_BYTES).toString('base64url')]
     const ofToken = 'chain' in credential ? credential : undefined
@@ -71,8 +74,8 @@ export class Tickets implements Disposable {
   }
 
   /**
-   * Whoever comes with the ticket, and with nothing but what its giver has now. `isUse`: the ticket is good no more.
-   * Fails with bad-ticket, unauthenticated or scheduler-unavailable.
+   * The caller for a ticket, with at most its giver's present rights. `isUse`: the ticket is used up. Fails with
+   * bad-ticket, unauthenticated or scheduler-unavailable.
    */
   async redeem(ticket: string, target: string, isUse: boolean): Promise<Caller> {
     if (!TICKET.test(ticket)) throw badTicket()
@@ -92,13 +95,13 @@ export class Tickets implements Disposable {
     return askRedis(() => ask(this.#redis as Scripts), 'tickets')
   }
 
-  /** With another address a ticket is no ticket, and is not used up. */
+  /** With another address the ticket is not found, and so is not used up. */
   #key(ticket: string, target: string): string {
     return `${this.#prefix}:is:${hash('sha256', `${ticket} ${target}`)}`
   }
 }
 
-/** defineCommand() cannot tell the types what it defined. */
+/** defineCommand() cannot add the type of the command it defines. */
 type Scripts = Redis & {
   keepTicket(...keysAndArguments: readonly (string | number)[]): Promise<number>
 }

@@ -1,4 +1,4 @@
-/** What our own tokens say: what their minter gave, and until when. */
+/** The claims of capfleet's own tokens: what their issuer granted, and until when. */
 import { z } from 'zod'
 import { keptBoundsSchema } from '../../shared/auth/bounds.ts'
 import type { SessionCredential, TokenCredential } from '../../shared/base/caller.ts'
@@ -6,15 +6,15 @@ import { SCOPES, type Scope } from '../../shared/base/scopes.ts'
 import { type CompactToken, refusedToken } from './compact-token.ts'
 import type { Grant } from './grants.ts'
 
-/** Of our tokens alone, so that nothing else that the same keys may sign is taken for one (RFC 9068). */
+/** The type of our tokens alone, so that nothing else signed with the same keys is accepted as one (RFC 9068). */
 export const TOKEN_TYPE = 'at+jwt'
 
-/** A token that mints another hands its own rights on; so often at most, itself included. */
+/** Maximum length of a chain of tokens issued by tokens, including the last one. */
 export const CHAIN_MAX = 4
 
 const seconds = z.int().min(0)
 
-/** What a token and the cookie of a session both say. */
+/** Claims that tokens and session cookies have in common. */
 export const GRANT_CLAIMS = {
   iss: z.string(),
   aud: z.string(),
@@ -26,10 +26,13 @@ export const GRANT_CLAIMS = {
   bounds: keptBoundsSchema,
 }
 
-/** Claims as we write them; a signed token with others is of another version, or of somebody else who has the key. */
+/**
+ * The claims we write. A signed token with other claims is from another version, or from someone else who has the
+ * key.
+ */
 const claimsSchema = z.strictObject({
   ...GRANT_CLAIMS,
-  /** Ids of the tokens that it hangs on, oldest first. */
+  /** Ids of the tokens that it was derived from, oldest first. */
   parents: z.array(z.uuid()).max(CHAIN_MAX - 1),
 })
 export type TokenClaims = z.infer<typeof claimsSchema>
@@ -39,7 +42,7 @@ export interface GrantedToken {
   readonly credential: TokenCredential | SessionCredential
 }
 
-/** REQUIRES: the signature is right. Fails with unauthenticated. */
+/** REQUIRES: the signature is valid. Fails with unauthenticated. */
 export function readClaims({ head, claims }: CompactToken): GrantedToken {
   const { success, data } = claimsSchema.safeParse(claims)
   if (!success || head.typ !== TOKEN_TYPE) throw refusedToken('claims', 'was not issued by this gateway')
@@ -52,7 +55,7 @@ export function readClaims({ head, claims }: CompactToken): GrantedToken {
   }
 }
 
-/** Those that we know: another version may know more. */
+/** The known scopes in the text; another version may have more. */
 export function scopesIn(text: string): readonly Scope[] {
   const words = text.split(' ')
   return SCOPES.filter((scope) => words.includes(scope))

@@ -1,7 +1,7 @@
 /**
- * The keys of our own tokens: the files of a folder. Each is one key, called (`kid`) as its file is without its ending:
- * NAME.pem is a private key, NAME.secret the bytes of a shared one. The last by name signs, all verify: a key is
- * replaced by adding one with a later name, and removing the old one when its tokens have expired.
+ * The keys of capfleet's own tokens: one file per key in a folder. A key's id (`kid`) is its file name without the
+ * extension: NAME.pem is a private key, NAME.secret the bytes of a shared one. The last by name signs, all of them
+ * verify. To rotate keys, add one with a later name and remove the old one when its tokens have expired.
  */
 import {
   createPrivateKey,
@@ -16,7 +16,7 @@ import type { Algorithm } from 'jsonwebtoken'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
 
-/** A key says by which algorithms it is used, whatever a token says of itself. */
+/** The key determines the accepted algorithms, whatever a token claims. */
 export interface VerificationKey {
   readonly key: KeyObject
   readonly algorithms: readonly Algorithm[]
@@ -24,14 +24,14 @@ export interface VerificationKey {
 
 export interface TokenKey extends VerificationKey {
   readonly kid: string
-  /** Private, or shared. */
+  /** Private or shared key. */
   readonly signs: KeyObject
   readonly algorithm: Algorithm
 }
 
 export interface TokenKeysOptions {
   readonly folder: string
-  /** Whether a key is made where there is none. Replicas need the same ones. */
+  /** Whether to create a key if there is none. Replicas must all have the same keys. */
   readonly makesFirst: boolean
   readonly log: Log
 }
@@ -51,13 +51,13 @@ export class TokenKeys {
     this.#keys = keys
   }
 
-  /** Fails with bad-config when there is no key. */
+  /** Fails with bad-config if there is no key. */
   static async open(options: TokenKeysOptions): Promise<TokenKeys> {
     if (options.makesFirst) await makeFirst(options.folder)
     return new TokenKeys(options, await readKeys(options))
   }
 
-  /** What new tokens are signed with. */
+  /** The key that signs new tokens. */
   get newest(): TokenKey {
     const last = [...this.#keys.values()].at(-1)
     if (last === undefined) throw new Error('keys were read')
@@ -68,13 +68,13 @@ export class TokenKeys {
     return this.#keys.get(kid)
   }
 
-  /** Reads the folder again. Fails with bad-config when no key is left; nothing has changed then. */
+  /** Reads the folder again. Fails with bad-config, without changing anything, if no key is left. */
   async reload(): Promise<void> {
     this.#keys = await readKeys(this.#options)
   }
 }
 
-/** Keys by name, in its order. One that cannot be used is logged and left out. */
+/** Keys in the order of their names. A key that cannot be used is logged and skipped. */
 async function readKeys({ folder, log }: TokenKeysOptions): Promise<ReadonlyMap<string, TokenKey>> {
   const keys = new Map<string, TokenKey>()
   for (const file of await keyFiles(folder)) {
@@ -121,7 +121,10 @@ async function readKey(folder: string, file: string): Promise<TokenKey> {
   return { kid, key: createPublicKey(signs), signs, algorithm, algorithms: [algorithm] }
 }
 
-/** Only behind text is a line end an editor's, and no byte of the secret: one in 256 random secrets ends in one, too. */
+/**
+ * Strips a trailing newline only from text, where an editor added it: one in 256 random secrets ends in that byte,
+ * too.
+ */
 function withoutLineEnd(bytes: Buffer): Buffer {
   const text = /^([ -~]*)\r?\n$/.exec(bytes.toString('latin1'))?.[1]
   return text === undefined ? bytes : Buffer.from(text)

@@ -1,4 +1,4 @@
-/** The tokens that were issued, in Redis: what each is worth and whether it was revoked, but never the token itself. */
+/** The issued tokens in Redis: their properties and whether they were revoked, but never the token itself. */
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import type { Bounds } from '../../shared/base/caller.ts'
@@ -9,15 +9,15 @@ import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import { redisTimeMs } from '../redis/redis-time.ts'
 
-/** A token as it was issued. */
+/** An issued token. */
 export interface IssuedToken {
-  /** Of a session nobody has a token: its cookies, which are made anew again and again, have its id. */
+  /** session: nobody holds a token of this id; the session's cookies, which are renewed repeatedly, carry it. */
   readonly kind: 'token' | 'session'
   readonly id: string
   readonly user: string
   readonly scopes: readonly Scope[]
   readonly bounds: Bounds
-  /** Ids of the tokens that it hangs on, oldest first. */
+  /** Ids of the tokens that it was derived from, oldest first. */
   readonly parents: readonly string[]
   readonly note: string | undefined
   readonly createdMs: number
@@ -35,7 +35,7 @@ export interface RevokedToken {
 
 export interface RevocationsSeen {
   readonly look: number
-  /** How many Redis has in all that have not expired by themselves. */
+  /** Number of all revocations in Redis whose tokens have not expired. */
   readonly inAll: number
   readonly revoked: readonly RevokedToken[]
 }
@@ -46,9 +46,12 @@ export interface TokenStoreOptions {
   readonly log: Log
 }
 
-/** Whoever needs more wants one with a longer life. */
+/** Anyone who needs more should use tokens with longer lifetimes. */
 const PER_USER_MAX = 1_000
-/** Made by tokens: whoever has stolen one must not keep its user from signing in, and making new ones, by password. */
+/**
+ * Limit for tokens issued by tokens: a thief of one must not keep its user from signing in and issuing new ones by
+ * password.
+ */
 const BY_TOKENS_MAX = 900
 const TOKEN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -57,7 +60,7 @@ const KEEP = script('keep-token.lua')
 const REVOKE = script('revoke-token.lua')
 const REVOKED_SINCE = script('revoked-since.lua')
 const RESTORE = script('restore-revocations.lua')
-/** Of one script, so that none lasts. */
+/** Maximum number per script call, so that no call takes long. */
 const RESTORED_AT_ONCE = 500
 
 export class TokenStore implements Disposable {
@@ -73,7 +76,7 @@ export class TokenStore implements Disposable {
     this.#redis.defineCommand('restoreRevocations', { numberOfKeys: 3, lua: RESTORE })
   }
 
-  /** Until it expires. Fails with user-quota or scheduler-unavailable. */
+  /** Stores the token until it expires. Fails with user-quota or scheduler-unavailable. */
   async keep(token: IssuedToken): Promise<void> {
     const { id, user, expiresMs, parents } = token
     const most = parents.length > 0 ? BY_TOKENS_MAX : PER_USER_MAX
@@ -87,13 +90,13 @@ export class TokenStore implements Disposable {
     )
   }
 
-  /** undefined: there is none, or it has expired. Fails with scheduler-unavailable. */
+  /** Returns undefined if the token does not exist or has expired. Fails with scheduler-unavailable. */
   async find(id: string): Promise<TokenRecord | undefined> {
     if (!TOKEN_ID.test(id)) return undefined
     const { token, revokedMs } = await this.#ask((redis) => redis.hgetall(this.#key(id)))
     if (token === undefined) return undefined
     const issued = JSON.parse(token) as IssuedToken
-    // Versions without sessions kept tokens alone, and did not say so.
+    // Versions without sessions stored only tokens, without a kind.
     return {
       ...issued,
       kind: issued.kind ?? 'token',
@@ -101,7 +104,7 @@ export class TokenStore implements Disposable {
     }
   }
 
-  /** The tokens of a user, or of all, newest first. Fails with scheduler-unavailable. */
+  /** The tokens of one user or of all, newest first. Fails with scheduler-unavailable. */
   async list(user: string | undefined): Promise<readonly TokenRecord[]> {
     const key = user === undefined ? `${this.#prefix}:all` : this.#ofUser(user)
     const ids = await this.#ask(async (redis) => redis.zrangebyscore(key, await redisTimeMs(redis), '+inf'))
@@ -109,7 +112,7 @@ export class TokenStore implements Disposable {
     return records.filter((record) => record !== undefined).sort((a, b) => b.createdMs - a.createdMs)
   }
 
-  /** For all gateways, at their next look. Idempotent. Fails with scheduler-unavailable. */
+  /** Revokes the token; all gateways see it at their next poll. Idempotent. Fails with scheduler-unavailable. */
   async revoke({ id, expiresMs }: RevokedToken): Promise<void> {
     const { revoked, byExpiry, last } = this.#revokedKeys
     const keys = [this.#key(id), revoked, byExpiry, last]
@@ -117,7 +120,7 @@ export class TokenStore implements Disposable {
   }
 
   /**
-   * What was revoked since a look that answered `look`; 0 for all that has not expired by itself. Fails with
+   * What was revoked since the poll that returned `look`; 0 returns all that have not expired. Fails with
    * scheduler-unavailable.
    */
   async revokedSince(look: number): Promise<RevocationsSeen> {
@@ -134,7 +137,10 @@ export class TokenStore implements Disposable {
     }
   }
 
-  /** Revocations that Redis has lost, for gateways that never knew them. Idempotent. Fails with scheduler-unavailable. */
+  /**
+   * Restores revocations that Redis has lost, for gateways that never saw them. Idempotent. Fails with
+   * scheduler-unavailable.
+   */
   async restore(tokens: readonly RevokedToken[]): Promise<void> {
     const { revoked, byExpiry, last } = this.#revokedKeys
     for (let at = 0; at < tokens.length; at += RESTORED_AT_ONCE) {
@@ -165,7 +171,7 @@ export class TokenStore implements Disposable {
   }
 }
 
-/** defineCommand() cannot tell the types what it defined. */
+/** defineCommand() cannot add the types of the commands it defines. */
 type Scripts = Redis & {
   keepToken(...keysAndArguments: readonly (string | number)[]): Promise<number>
   revokeToken(...keysAndArguments: readonly (string | number)[]): Promise<number>

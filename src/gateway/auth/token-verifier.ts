@@ -1,4 +1,4 @@
-/** From the text of a bearer token to its caller, whoever issued it. */
+/** Turns the text of a bearer token into its caller, whoever issued it. */
 import { hash, randomBytes } from 'node:crypto'
 import jwt from 'jsonwebtoken'
 import { LRUCache } from 'lru-cache'
@@ -11,40 +11,40 @@ import type { Grants } from './grants.ts'
 import type { GrantedToken } from './token-claims.ts'
 import type { VerificationKey } from './token-keys.ts'
 
-/** Somebody whose tokens are taken: we ourselves, and identity providers. */
+/** An issuer whose tokens are accepted: capfleet itself or an identity provider. */
 export interface TrustedIssuer {
-  /** The claim `iss` of their tokens. */
+  /** The claim `iss` of its tokens. */
   readonly issuer: string
   readonly audience: string
-  /** The key of this name, as far as it is known. */
+  /** The key of this name, if known. */
   find(kid: string): VerificationKey | undefined
-  /** Learns keys that may be new. Left out: all are known. */
+  /** Fetches keys that may be new. Absent if all keys are known already. */
   refresh?(): Promise<void>
-  /** What the token gives. REQUIRES: its signature is right. Fails with unauthenticated or insufficient-scope. */
+  /** What the token grants. REQUIRES: its signature is valid. Fails with unauthenticated or insufficient-scope. */
   read(token: CompactToken): GrantedToken
 }
 
 export interface TokenVerifierOptions {
-  /** Each with an `issuer` of its own. */
+  /** Each has a unique `issuer`. */
   readonly issuers: readonly TrustedIssuer[]
   readonly grants: Grants
-  /** By which tokens expire. */
+  /** The clock that token expiry is judged by. */
   readonly clock: SharedTime
   readonly metrics: Metrics
 }
 
-/** By how much the clocks of issuers may differ from ours. */
+/** How far the clocks of issuers may differ from ours. */
 const CLOCK_TOLERANCE_S = 5
 const VERIFIED_MAX = 10_000
 const WAYS = { token: 'bearer token', session: 'cookie' } as const
 
-/** A token that was right when it was looked at. */
+/** A token whose signature has been verified. */
 interface VerifiedToken {
   readonly by: TrustedIssuer
   readonly kid: string
   readonly key: VerificationKey
   readonly granted: GrantedToken
-  /** As of the last time that the token came. */
+  /** The giver as of the last time the token was presented. */
   readonly giver: Pick<Caller, 'revoked'>
   readonly caller: Caller
 }
@@ -55,8 +55,8 @@ export class TokenVerifier {
   readonly #clock: SharedTime
   readonly #count: (result: string) => void
   /**
-   * Hashed with all tokens, so that how long a look-up takes tells nothing about one. A HMAC would tell as little, for
-   * fifteen times as long.
+   * Hashed together with each token, so that the duration of a look-up reveals nothing about a token. An HMAC
+   * would reveal no less and take fifteen times as long.
    */
   readonly #secret = randomBytes(32).toString('hex')
   readonly #verified = new LRUCache<string, VerifiedToken>({ max: VERIFIED_MAX })
@@ -75,8 +75,8 @@ export class TokenVerifier {
   }
 
   /**
-   * `kind`: of a bearer token, or of the session that a cookie has. Fails with unauthenticated, or with
-   * insufficient-scope for somebody who is known and may do nothing.
+   * `kind`: a bearer token, or the session of a cookie. Fails with unauthenticated, or with insufficient-scope for
+   * a known user without any rights.
    */
   async verify(token: string, kind: 'token' | 'session' = 'token'): Promise<Caller> {
     try {

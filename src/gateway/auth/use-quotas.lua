@@ -1,19 +1,19 @@
 --[[
-Notes what a holder of quotas uses, over all gateways and workers, in one step: streams that run, and bytes of the day.
-Asked again and again while a stream runs, which keeps its place; what comes twice counts its bytes twice.
+Atomically records what holders of quotas use, across all gateways and workers: running streams and bytes of the day.
+Called repeatedly while a stream runs, which keeps its place. Not idempotent: a repeated call counts its bytes twice.
 
-  KEYS[1]      "{prefix:quota}:", what all other keys begin with
+  KEYS[1]      "{prefix:quota}:", prefix of all other keys
   ARGV[1]      id of the download or the export
-  ARGV[2]      how long its place is kept without being asked for again, ms; 0: it takes none, or gives it back
-  ARGV[3]      bytes sent since the last time; "": it begins now, and has to find a place
-  ARGV[4..]    triples: holder, streams at most or "", bytes of a day at most or ""
+  ARGV[2]      how long its place is kept without another call, ms; 0: takes no place, or gives it back
+  ARGV[3]      bytes sent since the last call; "": it starts now and needs a free place
+  ARGV[4..]    triples: holder, maximum number of streams or "", maximum bytes per day or ""
 
 Keys:
-  s:<holder>        ZSET  id -> when its place lapses, ms
-  b:<holder>:<day>  STRING  bytes of the day of UTC (its number since 1970)
+  s:<holder>        ZSET  id -> when its place expires, ms
+  b:<holder>:<day>  STRING  bytes of the UTC day (numbered from 1970)
 
-Returns {"ok"}; or {"streams", holder} for one that begins and finds no place, and nothing is changed; or {"bytes", holder}
-when the bytes of the day are used up, and everything is noted all the same.
+Returns {"ok"}; or {"streams", holder}, with nothing changed, if it starts and no place is free; or {"bytes", holder} if
+the bytes of the day are used up, in which case everything is still recorded.
 ]]
 local DAY_MS = 86400000
 local id, keptMs, begins = ARGV[1], tonumber(ARGV[2]), ARGV[3] == ''

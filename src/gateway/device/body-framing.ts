@@ -1,40 +1,40 @@
-/** Tells a body's bytes from what frames them, and frames them again for a client. */
+/** Separates a body's bytes from their framing, and frames them again for a client. */
 import { type BodyLength, MalformedAnswer, parseHeaderLines } from './response-head.ts'
 
-/** A chunk of HTTP/1.1 that has begun: what must follow it before another one can. */
+/** An HTTP/1.1 chunk that has been started: what must be sent before another chunk can begin. */
 export interface OpenChunk {
-  /** How many bytes of the body the chunk still lacks. */
+  /** Number of body bytes that the chunk still lacks. */
   readonly dataBytes: number
-  /** The part of the chunk's closing line end that is still missing. */
+  /** The missing part of the chunk's closing CRLF. */
   readonly lineEnd: string
 }
 
 export const NO_OPEN_CHUNK: OpenChunk = { dataBytes: 0, lineEnd: '' }
 
-/** What one read holds of the body. The pieces are parts of that read, or own copies of a few bytes. */
+/** The part of the body in one read. The pieces are slices of that read, or copies of a few bytes. */
 export interface FramedPieces {
   /** The body's own bytes. */
   readonly data: readonly Buffer[]
   /**
-   * The same as chunks of HTTP/1.1, to be written one after the other. A chunk may be split over
-   * reads. The last chunk is never among them.
+   * The same bytes as HTTP/1.1 chunks, to be written in order. A chunk may span several reads. Never includes the last
+   * chunk.
    */
   readonly framed: readonly Buffer[]
-  /** What is open behind all `framed` pieces so far. */
+  /** The chunk left open after all `framed` pieces so far. */
   readonly open: OpenChunk
 }
 
-/** Follows one body from its first byte on. */
+/** Parses one body from its first byte. */
 export interface BodyFraming {
-  /** Whether the body has ended by its framing. */
+  /** Whether the framing has marked the end of the body. */
   readonly ended: boolean
-  /** The trailers that followed the body; they are complete once it has ended. */
+  /** The trailers after the body; complete once it has ended. */
   readonly trailers: Readonly<Record<string, string>>
-  /** What is wrong with the bytes so far; bytes behind the end are a fault too. */
+  /** What is wrong with the bytes so far; bytes after the end are an error too. */
   readonly fault: MalformedAnswer | undefined
-  /** Takes the bytes of the next read; the pieces end before a fault. REQUIRES: no fault so far. */
+  /** Parses the bytes of the next read; the pieces end before a fault. REQUIRES: no fault so far. */
   walk(bytes: Buffer): FramedPieces
-  /** The device has closed its side. Returns whether that is a regular end. */
+  /** Handles the device closing its side. Returns whether that is a regular end. */
   closed(): boolean
 }
 
@@ -42,7 +42,7 @@ export function framingFor(length: BodyLength): BodyFraming {
   return length === 'chunked' ? new ChunkedFraming() : new PlainFraming(length)
 }
 
-/** `data` as the rest of the open chunk and one chunk more, and what is open behind that. */
+/** Frames `data` as the rest of the open chunk plus one more chunk, and returns what is open after that. */
 export function framedAfter(
   open: OpenChunk,
   data: readonly Uint8Array[],
@@ -57,7 +57,7 @@ export function framedAfter(
     if (beyond.length > 0) rest.push(beyond)
     dataBytes -= owed.length
   }
-  // An empty chunk would be the last one.
+  // An empty chunk would mark the end of the body.
   if (rest.length === 0) return { framed, open: { dataBytes, lineEnd: open.lineEnd } }
   const restBytes = rest.reduce((sum, piece) => sum + piece.length, 0)
   framed.push(chunkHeader(restBytes, open.lineEnd), ...rest, CRLF)
@@ -99,7 +99,7 @@ function chunkHeader(bytes: number, before = ''): Buffer {
   return Buffer.from(`${before}${bytes.toString(16)}\r\n`, 'latin1')
 }
 
-/** A size and perhaps an extension; nobody sends longer ones in good faith. */
+/** Maximum length of a chunk size with extension; no legitimate sender uses longer ones. */
 const SIZE_LINE_MAX = 256
 const TRAILER_BYTES_MAX = 8_192
 const SIZE_LINE = /^([0-9A-Fa-f]{1,12})(?:;[\t\x20-\x7e]*)?$/
@@ -108,33 +108,33 @@ const CR = 0x0d
 
 type State = 'size' | 'data' | 'data-cr' | 'data-lf' | 'trailer' | 'end'
 
-/** The open chunk, by the state that the walk is in behind a chunk's data. */
+/** The open chunk, by parser state, once a chunk's data is complete. */
 const OPEN_LINES: Readonly<Partial<Record<State, OpenChunk>>> = {
   'data-cr': { dataBytes: 0, lineEnd: '\r\n' },
   'data-lf': { dataBytes: 0, lineEnd: '\n' },
 }
 
-/** A walk over the bytes of one read. */
+/** State of the parser within one read. */
 interface Walk {
   readonly bytes: Buffer
   position: number
-  /** Where the bytes begin that may be passed on and are not in `framed` yet. */
+  /** Start of the bytes that may be forwarded and are not in `framed` yet. */
   passedFrom: number
   readonly data: Buffer[]
   readonly framed: Buffer[]
 }
 
 /**
- * Follows a chunked body. Chunk headers are passed on as they came, a split one when it is whole;
- * the last chunk and the trailer are kept back.
+ * Parses a chunked body. Chunk headers are forwarded unchanged, once complete; the last chunk and the trailers are
+ * held back.
  */
 class ChunkedFraming implements BodyFraming {
   trailers: Readonly<Record<string, string>> = {}
   fault: MalformedAnswer | undefined
   #state: State = 'size'
-  /** Data bytes of the current chunk that are still to come. */
+  /** Data bytes of the current chunk still to come. */
   #missingBytes = 0
-  /** The beginning of a line that is not whole yet. */
+  /** The beginning of an incomplete line. */
   #line = ''
   #trailerLines: string[] = []
   #trailerBytes = 0
@@ -169,7 +169,7 @@ class ChunkedFraming implements BodyFraming {
     return OPEN_LINES[this.#state] ?? NO_OPEN_CHUNK
   }
 
-  /** Walks over the next element, or over the part of it that is in this read. */
+  /** Consumes the next element, or the part of it in this read. */
   #step(walk: Walk): void {
     const { bytes, position } = walk
     if (this.#state === 'data') {
@@ -189,7 +189,7 @@ class ChunkedFraming implements BodyFraming {
     }
   }
 
-  /** A chunk header is kept back until it is whole, and for good when it is the last one. */
+  /** A chunk header is held back until it is complete, and never forwarded if it is the last chunk's. */
   #walkSize(walk: Walk): void {
     const { bytes, position } = walk
     const held = this.#line
@@ -219,7 +219,7 @@ class ChunkedFraming implements BodyFraming {
     return end
   }
 
-  /** REQUIRES: a whole line. Returns the size of the chunk that it begins. */
+  /** REQUIRES: a complete line. Returns the size of the chunk that it begins. */
   #beginChunk(): number {
     const match = SIZE_LINE.exec(this.#wholeLine())
     if (match === null) throw new MalformedAnswer('sent a malformed chunk size')
@@ -228,10 +228,7 @@ class ChunkedFraming implements BodyFraming {
     return this.#missingBytes
   }
 
-  /**
-   * Adds bytes to #line up to the next LF; returns where that ends, or undefined when it is not
-   * among them.
-   */
+  /** Appends bytes to #line up to the next LF; returns the position after it, or undefined if there is none. */
   #takeLine(bytes: Buffer, position: number, limit: number): number | undefined {
     const window = bytes.subarray(position, position + limit - this.#line.length)
     const found = window.indexOf(LF)
@@ -242,7 +239,7 @@ class ChunkedFraming implements BodyFraming {
     return undefined
   }
 
-  /** The line without its CRLF; a bare LF does not end one. */
+  /** The line without its CRLF; a bare LF does not end a line. */
   #wholeLine(): string {
     const line = this.#line
     this.#line = ''

@@ -6,19 +6,19 @@ import { ANSWER_READ_SIZE } from './read-size.ts'
 
 export interface PoolOptions {
   readonly connectTimeoutMs: number
-  /** How long a connection may rest unused before it is closed. */
+  /** How long a connection may be idle before it is closed. */
   readonly idleMs: number
 }
 
-/** Bounds what connections that rest cost; the number of those in use is bounded by who asks. */
+/** Limits the cost of idle connections; those in use are limited by the callers. */
 const RESTING_MAX = 128
 
-/** The connections to one device. Those that can carry another exchange are kept for it. */
+/** The connections to one device. Reusable ones are kept for the next exchange. */
 export class ConnectionPool implements Disposable {
   readonly #device: Device
   readonly #options: PoolOptions
   readonly #open = new Set<DeviceConnection>()
-  /** The one that was used last is the last. */
+  /** In order of last use, the most recent at the end. */
   readonly #resting: DeviceConnection[] = []
   #isClosed = false
 
@@ -28,8 +28,9 @@ export class ConnectionPool implements Disposable {
   }
 
   /**
-   * Asks over a kept connection, or a new one. A device may close a kept one at any time: when it does so before
-   * the first byte of its answer, it is asked again over a new one, once. REQUIRES: the request changes nothing.
+   * Sends the request over an idle connection or a new one. A device may close an idle connection at any time; if it
+   * does so before the first byte of its answer, the request is retried once over a new connection. REQUIRES: the
+   * request changes nothing.
    */
   async ask(request: string, options: AnswerOptions): Promise<DeviceStream> {
     const onReusable = (connection: DeviceConnection) => this.#keep(connection)
@@ -45,7 +46,7 @@ export class ConnectionPool implements Disposable {
     return await DeviceStream.open(this.#connect(), request, { ...options, onReusable })
   }
 
-  /** Asks over a connection that carries this exchange alone. The device sees the request once at most. */
+  /** Sends the request over a connection used only for this exchange. The device receives the request at most once. */
   async askAlone(
     request: string,
     { readSize = ANSWER_READ_SIZE, ...options }: AnswerOptions & Partial<Pick<ConnectionOptions, 'readSize'>>,
@@ -53,7 +54,7 @@ export class ConnectionPool implements Disposable {
     return await DeviceStream.open(this.#connect(readSize), request, options)
   }
 
-  /** Ends all connections, at once; there will be no other. */
+  /** Closes all connections at once; no others can be opened. */
   [Symbol.dispose](): void {
     this.#isClosed = true
     for (const connection of this.#open) connection[Symbol.dispose]()

@@ -1,4 +1,4 @@
-/** HTTP to one device: questions whose answers are read here, downloads, and what is passed on. */
+/** HTTP client for one device: questions whose answers are read here, downloads, and forwarded calls. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { CapfleetError } from '../../shared/base/error.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
@@ -17,13 +17,13 @@ import { MalformedAnswer } from './response-head.ts'
 export interface DeviceClientLimits {
   readonly connectTimeoutMs: number
   /**
-   * A device that sends no byte of an answer for so long, while we read, has failed; so has one whose head
-   * is not whole by then.
+   * A device that sends nothing for this long while we are reading has failed, and so has one whose response head is
+   * not complete by then.
    */
   readonly idleTimeoutMs: number
-  /** How long a connection may rest between two questions. Default: idleTimeoutMs. */
+  /** How long a connection may be idle between two questions. Default: idleTimeoutMs. */
   readonly restMs?: number
-  /** Called with the texts of a device that callers do not get to see. */
+  /** Called with device texts that are not shown to callers. */
   readonly onHiddenText?: ((text: string) => void) | undefined
 }
 
@@ -33,63 +33,63 @@ export interface TimeLimit {
 }
 
 export interface QuestionOptions {
-  /** The longest answer that is taken. */
+  /** Longest answer that is accepted. */
   readonly bytesMax: number
   readonly signal: AbortSignal
-  /** How long the whole answer may take; default: the client's limits alone. */
+  /** Time limit for the whole answer. Default: only the client's own limits. */
   readonly timeoutMs?: number
-  /** Label of whoever asks; the device is told. */
+  /** Label of the caller, which is sent to the device. */
   readonly caller?: string
   /** Whether the request changes something on the device; such a request is never sent twice. */
   readonly isChange?: boolean
   /** As in DeviceRequest. */
   readonly isAnonymous?: boolean
-  /** Told the headers of a 200 answer, before anything of its body is given. */
+  /** Called with the headers of a 200 answer, before any of its body is returned. */
   readonly onHeaders?: (headers: Readonly<Record<string, string>>) => void
 }
 
-/** How much of a list is taken. */
+/** How much of a list is accepted. */
 export interface ListLimits {
   readonly bytesMax: number
   readonly entriesMax: number
 }
 
 export interface StreamOptions {
-  /** Label of whoever asked for the download. */
+  /** Label of the caller who requested the download. */
   readonly caller: string
   readonly readSize: ReadSizeLimits
-  /** The device may send nothing for as long as it likes; only a dead one fails then. */
+  /** The device may pause for as long as it likes; only a dead one fails. */
   readonly mayPause: boolean
-  /** FilterBPF contains a filter that the caller must not leave out. */
+  /** Whether FilterBPF contains a filter that is imposed on the caller. */
   readonly isForced: boolean
   readonly signal: AbortSignal
 }
 
 export interface LiveOptions {
-  /** Label of whoever listens. */
+  /** Label of the listener. */
   readonly caller: string
-  /** A device that sends nothing for so long has failed. */
+  /** A device that sends nothing for this long has failed. */
   readonly silenceMs: number
   readonly signal: AbortSignal
 }
 
 /**
- * How many bytes of an answer the gateway takes, by what it asked. All are far above what the API needs: the
- * version is three short texts, a status some 12 KiB, an estimate 200 bytes. Lists have settings of their
- * own (control.listBytesMax, control.listEntriesMax).
+ * Maximum size of an answer by kind of question. All are far above what the API needs: the version is three short
+ * texts, a status about 12 KiB, an estimate 200 bytes. Lists have their own settings (control.listBytesMax,
+ * control.listEntriesMax).
  */
 export const ANSWER_BYTES_MAX = {
   clock: 1_024,
   version: 4_096,
   status: 256 * 1_024,
   estimate: 16 * 1_024,
-  /** Any call to several devices; those that read the status are the longest. */
+  /** For any call to several devices; those that read the status have the longest answers. */
   control: 1_024 * 1_024,
 } as const
 
 /**
- * Questions at a time. So many that a caller whose slow filters keep some of them busy keeps nobody else
- * waiting. Downloads are bounded by their leases, calls that are passed on by CallLimits.
+ * Maximum number of concurrent questions. High enough that a caller whose slow filters keep some of them busy does not
+ * block others. Downloads are limited by their leases, forwarded calls by CallLimits.
  */
 const QUESTIONS_MAX = 128
 const PROBLEM_BYTES_MAX = 65_536
@@ -111,24 +111,24 @@ export class DeviceClient {
   }
 
   /**
-   * The text of a 200 answer to a GET of `target` (path and query). Fails with device-unreachable,
-   * device-timeout, device-protocol, also when the answer is longer than `bytesMax`, with the signal's reason,
-   * or with what the device says when its answer is not 200. Redirects are not followed.
+   * The text of a 200 answer to a GET of `target` (path and query). Fails with device-unreachable, device-timeout,
+   * device-protocol (also if the answer exceeds `bytesMax`), the signal's reason, or the device's own error if the
+   * status is not 200. Redirects are not followed.
    */
   async getText(target: string, options: QuestionOptions): Promise<string> {
     return this.#ask(target, options)
   }
 
-  /** The JSON body of a 200 answer; fails like getText, and with device-protocol. */
+  /** The JSON body of a 200 answer. Fails like getText, and with device-protocol. */
   async getJson(target: string, options: QuestionOptions): Promise<unknown> {
     const text = await this.#ask(target, options)
     return parseDeviceJson(this.device.name, text, { path: pathOf(target) })
   }
 
   /**
-   * The list of a 200 answer, {..., "List":[{...}, ...]}, however long: gives the texts of its entries as
-   * they come and returns the members beside them. The first batch is empty and comes with the head of the answer, before
-   * anything of its body is read. Fails like getJson; also after some entries.
+   * A list of any length in a 200 answer, {..., "List":[{...}, ...]}: yields the texts of its entries as they arrive
+   * and returns the other members. The first batch is empty and comes with the response head, before any of the body
+   * is read. Fails like getJson, possibly after some entries.
    */
   async *getList(
     target: string,
@@ -146,7 +146,7 @@ export class DeviceClient {
         entries += found.length
         if (entries > entriesMax) throw new MalformedAnswer(`sent a list of more than ${entriesMax} entries`)
         yield found
-        // Without this pause the list of a fast device is read in one go, while everybody waits.
+        // Without this pause the list of a fast device would be read in one go, blocking everything else.
         await nextTurn()
       }
       return list.end()
@@ -157,8 +157,8 @@ export class DeviceClient {
   }
 
   /**
-   * GETs a download over a connection of its own. The stream is the caller's to dispose; `signal`
-   * ends it too. Fails like getText.
+   * GETs a download over a connection of its own. The caller must dispose the stream; `signal` ends it too. Fails like
+   * getText.
    */
   async openStream(
     target: string,
@@ -179,8 +179,8 @@ export class DeviceClient {
   }
 
   /**
-   * GETs what the device tells for as long as it is listened to, over a connection of its own; the caller must
-   * dispose it. The device may be silent for `silenceMs`. Fails like getText.
+   * GETs an endless answer of the device over a connection of its own; the caller must dispose it. The device may be
+   * silent for `silenceMs`. Fails like getText.
    */
   async openLive(target: string, { caller, silenceMs, signal }: LiveOptions): Promise<DeviceStream> {
     const headers = { 'capfleet-caller': caller, ...USER_AGENT, connection: 'close' }
@@ -190,8 +190,8 @@ export class DeviceClient {
   }
 
   /**
-   * Whatever the device answers, to be passed on; the caller must dispose it. The device may be silent for so
-   * long, and its head must be whole by then. REQUIRES: the request changes nothing.
+   * Any answer of the device, to be forwarded; the caller must dispose it. `timeoutMs` limits the device's silence and
+   * the time until the response head is complete. REQUIRES: the request changes nothing.
    */
   async openAnswer(request: DeviceRequest, { timeoutMs, signal }: TimeLimit): Promise<DeviceStream> {
     const isHead = request.method === 'HEAD'
@@ -200,9 +200,8 @@ export class DeviceClient {
   }
 
   /**
-   * The headers of a 200 answer to HEAD of a download, for which the device makes all its checks and begins
-   * nothing; none of a device that does not know HEAD. Fails as getText does; what a refusal is about only its
-   * status tells.
+   * The headers of a 200 answer to HEAD of a download, for which the device makes all its checks but starts nothing;
+   * empty for a device that does not support HEAD. Fails like getText; the status alone says why the device refused.
    */
   async getHead(
     target: string,
@@ -220,7 +219,7 @@ export class DeviceClient {
     })
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void {
     this.#pool[Symbol.dispose]()
   }
@@ -238,7 +237,7 @@ export class DeviceClient {
     return await this.readText(answer, options.bytesMax)
   }
 
-  /** An answer of status 200. */
+  /** Opens an answer of status 200. */
   async #openQuestion(
     target: string,
     { signal, caller, isChange = false, isAnonymous = false, onHeaders }: QuestionOptions,
@@ -260,7 +259,7 @@ export class DeviceClient {
     return accepted
   }
 
-  /** Fails with what the device says when its answer is not 200; the answer is disposed of then. */
+  /** Fails with the device's error if its answer is not 200, and then disposes the answer. */
   async #accept(
     answer: DeviceStream,
     asked: Pick<RefusedAnswer, 'path' | 'isAnonymous' | 'download'>,
@@ -268,7 +267,7 @@ export class DeviceClient {
     if (answer.head.status === 200) return answer
     using _refused = answer
     const { status, headers } = answer.head
-    // A broken one says less, but is a refusal all the same.
+    // A body that breaks off says less, but the answer is still a refusal.
     const body = await this.readText(answer, PROBLEM_BYTES_MAX).catch(() => '')
     const refused = { status, wants: headers['www-authenticate'], retryAfter: headers['retry-after'] }
     throw this.#refusal({ ...refused, body, ...asked })
@@ -281,14 +280,14 @@ export class DeviceClient {
     return error
   }
 
-  /** The body as UTF-8. Fails with device-protocol when it is longer than `bytesMax`. */
+  /** The body as UTF-8. Fails with device-protocol if it exceeds `bytesMax`. */
   async readText(answer: DeviceStream, bytesMax: number): Promise<string> {
     const pieces: Buffer[] = []
     for await (const piece of this.#bounded(answer, bytesMax)) pieces.push(piece)
     return Buffer.concat(pieces).toString('utf8')
   }
 
-  /** The body as it comes, one piece for each read however small its chunks are; fails when it is longer than `bytesMax`. */
+  /** The body as it arrives, one piece per read however small its chunks are. Fails if it exceeds `bytesMax`. */
   async *#bounded(answer: DeviceStream, bytesMax: number): AsyncGenerator<Buffer, void> {
     let bytes = 0
     for (let read = await answer.next(); read !== undefined; read = await answer.next()) {
@@ -305,8 +304,8 @@ export class DeviceClient {
 }
 
 /**
- * Gives `ask` a signal that also aborts after the time-out. Fails with device-timeout then, else with
- * the signal's reason or with what `ask` met, as an error that names the device.
+ * Calls `ask` with a signal that also aborts after the time-out. Fails with device-timeout on time-out, else with the
+ * signal's reason or the failure of `ask`, as an error that names the device.
  */
 export async function withinLimit<Answer>(
   device: string,

@@ -1,8 +1,8 @@
 /**
- * A connection to a device, read into pooled buffers: what Node's streams do per chunk (a new buffer, events)
- * costs three times as much as moving the bytes. (Reading the socket in C++ would take a tenth off a merge: too little
- * for a way that TLS cannot go.) It carries one exchange after the other; an exchange is a request and all that the
- * device sends after it.
+ * A connection to a device, read into pooled buffers: what Node's streams do per chunk (allocate a buffer, emit
+ * events) costs three times as much as moving the bytes. (Reading the socket in C++ would save a tenth of the time of
+ * a merge: too little for a path that TLS cannot use.) The connection carries one exchange after another; an exchange
+ * is a request and everything that the device sends in response.
  */
 import { connect as connectTcp, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
@@ -17,28 +17,28 @@ export interface ConnectionOptions {
 }
 
 export interface ExchangeOptions {
-  /** Ends the connection at once; reads then fail with its reason. */
+  /** Ends the connection at once; reads then fail with the signal's reason. */
   readonly signal: AbortSignal
-  /** A device that sends nothing for so long, while we read, has failed; or NO_IDLE_TIMEOUT. */
+  /** A device that sends nothing for this long while we are reading has failed. Or NO_IDLE_TIMEOUT. */
   readonly idleTimeoutMs: number
 }
 
-/** The kernel alone asks whether the device is there. */
+/** Only TCP keep-alive detects that the device is gone. */
 export const NO_IDLE_TIMEOUT = 0
 const KEEP_ALIVE_MS = 15_000
 const CLOSED = new CapfleetError('draining', 'the connection to the device was closed')
 
-/** What one read brought. Release it when `bytes` is no longer looked at: the buffer is used again. */
+/** The result of one read. Release it when `bytes` is no longer needed, so that the buffer is reused. */
 export interface ConnectionRead {
   readonly bytes: Buffer
   release(): void
 }
 
-/** Reads that are not released before reading pauses. TLS may bring a few small ones more. */
+/** Number of unreleased reads at which reading pauses. TLS may deliver a few more small ones. */
 const READS_AHEAD = 2
 
 export class DeviceConnection implements Disposable {
-  /** The name of the device. */
+  /** Name of the device. */
   readonly device: string
   readonly #peer: Device
   readonly #socket: Socket
@@ -46,24 +46,24 @@ export class DeviceConnection implements Disposable {
   readonly #connecting: NodeJS.Timeout
   readonly #onAbort = (): void => this.#fail(this.#exchange?.signal.reason)
   #isConnected = false
-  /** The exchange that runs; undefined while the connection rests. */
+  /** The current exchange, or undefined while the connection is idle. */
   #exchange: ExchangeOptions | undefined
-  /** The request while it waits for the connection; empty once it has been sent. */
+  /** The request while it waits for the connection; empty once sent. */
   #request = ''
   /** Whether the device has sent anything in this exchange. */
   #isAnswered = false
   #arrived: ConnectionRead[] = []
   #unreleased = 0
   #isPaused = false
-  /** The buffer that the next read goes into. */
+  /** The buffer for the next read. */
   #target: Buffer | undefined
   #ended = false
   #failure: { readonly reason: unknown } | undefined
   #wake: (() => void) | undefined
 
   /**
-   * Begins to connect; fails with device-unreachable when the device has vanished. `onClose` is called when the
-   * connection has ended, however.
+   * Starts to connect. Fails with device-unreachable if the device has vanished. `onClose` is called when the
+   * connection has ended for whatever reason.
    */
   constructor(
     device: Device,
@@ -85,7 +85,7 @@ export class DeviceConnection implements Disposable {
     this.#socket.once(isTls(device) ? 'secureConnect' : 'connect', () => {
       clearTimeout(this.#connecting)
       this.#isConnected = true
-      // A process that was paused must not send the request after the limit either.
+      // A process that was suspended must not send the request after the limit either.
       if (performance.now() > lastMs) late()
       else this.#send()
     })
@@ -93,7 +93,7 @@ export class DeviceConnection implements Disposable {
     this.#listen()
   }
 
-  /** Whether a request can be sent over the connection, as far as we know. */
+  /** Whether, as far as we know, a request can be sent over the connection. */
   get isOpen(): boolean {
     return !this.#ended && this.#failure === undefined
   }
@@ -103,7 +103,7 @@ export class DeviceConnection implements Disposable {
     return this.#isAnswered
   }
 
-  /** Begins an exchange: sends `request` as soon as there is a connection. REQUIRES: no exchange runs. */
+  /** Starts an exchange: sends `request` as soon as the connection is established. REQUIRES: no exchange is running. */
   ask(request: string, exchange: ExchangeOptions): void {
     const { signal, idleTimeoutMs } = exchange
     this.#exchange = exchange
@@ -118,25 +118,25 @@ export class DeviceConnection implements Disposable {
   }
 
   /**
-   * Ends an exchange whose answer has been read to its end: the connection waits for the next one, for
-   * `idleMs` at most. When the device sends anything meanwhile, it is closed: that would be taken for the next answer.
+   * Ends an exchange whose answer has been read completely: the connection becomes idle, for at most `idleMs`. If the
+   * device sends anything meanwhile, the connection is closed, because that would be mistaken for the next answer.
    */
   rest(idleMs: number): void {
     this.#leaveExchange()
     if (this.#arrived.length > 0 || this.#ended) this.#fail(CLOSED)
     this.#socket.setTimeout(idleMs)
-    // A connection that rests does not keep the program running.
+    // An idle connection does not keep the process running.
     this.#socket.unref()
   }
 
-  /** The next read when it is here already. Not while a next() is waited for. */
+  /** Returns the next read if it has already arrived. Must not be called while a next() is pending. */
   take(): ConnectionRead | undefined {
     return this.#arrived.shift()
   }
 
   /**
-   * The bytes of the next read, or undefined when the device has closed its side. Fails with
-   * device-unreachable, device-timeout or the signal's reason. One call at a time.
+   * The bytes of the next read, or undefined once the device has closed its side. Fails with device-unreachable,
+   * device-timeout or the signal's reason. One call at a time.
    */
   async next(): Promise<ConnectionRead | undefined> {
     for (;;) {
@@ -151,9 +151,9 @@ export class DeviceConnection implements Disposable {
   }
 
   /**
-   * Hands every read to `sink` as it comes, without a promise in between; resolves when the device has
-   * closed its side, or when the sink wants no more (false). Fails as next() does, and with what the
-   * sink throws. Not together with next().
+   * Passes every read to `sink` as it arrives, without a promise in between. Resolves when the device has closed its
+   * side or the sink returns false. Fails like next(), and with what the sink throws. Must not be combined with
+   * next().
    */
   pour(sink: (read: ConnectionRead) => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -181,7 +181,7 @@ export class DeviceConnection implements Disposable {
     this.#fail(reason)
   }
 
-  /** Breaks the connection. A read that is not released stays valid. */
+  /** Closes the connection. Unreleased reads stay valid. */
   [Symbol.dispose](): void {
     this.#fail(CLOSED)
   }
@@ -206,7 +206,7 @@ export class DeviceConnection implements Disposable {
     const request = this.#request
     this.#request = ''
     if (request === '' || this.#socket.destroyed) return
-    // The device may have vanished while the connection was made, or rested.
+    // The device may have vanished while the connection was being established or was idle.
     const { absence } = this.#peer
     if (absence === undefined) this.#socket.write(request, 'latin1')
     else this.#fail(absence)
@@ -217,7 +217,7 @@ export class DeviceConnection implements Disposable {
     return this.#target
   }
 
-  /** False pauses reading. Node asks for the next buffer in any case. */
+  /** Returning false pauses reading. Node asks for the next buffer in any case. */
   #onRead(bytes: number, buffer: Buffer): boolean {
     this.#target = undefined
     this.#isAnswered = true
@@ -249,12 +249,12 @@ export class DeviceConnection implements Disposable {
     if (!this.#isPaused || this.#unreleased >= READS_AHEAD) return
     this.#isPaused = false
     if (this.#socket.destroyed) return
-    // The time without a read was ours; the device's begins now.
+    // Until now we were not reading; the device's time starts here.
     if (this.#exchange !== undefined) this.#socket.setTimeout(this.#exchange.idleTimeoutMs)
     this.#socket.resume()
   }
 
-  /** The first failure stands. What has arrived and nobody has taken is dropped. */
+  /** The first failure counts. Reads that have arrived but were not taken are dropped. */
   #fail(reason: unknown): void {
     this.#failure ??= { reason }
     this.#break()
@@ -263,10 +263,10 @@ export class DeviceConnection implements Disposable {
   }
 
   /**
-   * A request that is still on its way to a device that cannot be reached must not arrive later, when
-   * others have its place: the kernel forgets it with a reset, not with a regular end. (Node has no
-   * reset under TLS, nor before there is a connection, when nothing has been sent. It never closes one that it is
-   * to reset while it ends, because the device has: that one needs none.)
+   * A request still in transit to an unreachable device must not arrive later, when others have its place. The kernel
+   * discards it on a reset, but not on a regular close. (Node cannot reset under TLS, nor before there is a
+   * connection, when nothing has been sent. A socket to be reset while it is ending because the device has closed its
+   * side would never be closed by Node; that case needs no reset.)
    */
   #break(): void {
     const socket = this.#socket
@@ -298,7 +298,7 @@ function isTls({ url }: Device): boolean {
   return url.protocol === 'https:'
 }
 
-/** Begins to connect, with all that connections to this device must be made with. */
+/** Starts to connect, with all options that connections to this device need. */
 function connectTo(device: Device, onread: OnReadOpts): Socket {
   const { url, connectOptions } = device
   const host = url.hostname.replace(/^\[(.*)\]$/, '$1')

@@ -1,11 +1,13 @@
-/** The errors that say what went wrong with a device, and name it. */
+/** Errors that say what went wrong with a device, and name it. */
 import { certificateTrouble } from '../../shared/base/certificate-trouble.ts'
 import { CapfleetError, secondsText } from '../../shared/base/error.ts'
 
-/** The codes that Node gives to what its HTTP parser refuses. */
+/** Codes of errors from Node's HTTP parser. */
 const PROTOCOL_CODES = /^HPE_/
 
-/** An error of a connection, or of Node's HTTP client. An error that is ours already (a reason to abort) passes unchanged. */
+/**
+ * Maps an error of a connection, or of Node's HTTP client. Our own errors (a reason to abort) are returned unchanged.
+ */
 export function deviceFailure(device: string, error: unknown): CapfleetError {
   if (error instanceof CapfleetError) return error
   const code = codeOf(error)
@@ -25,7 +27,7 @@ function whyUnreachable(error: unknown, text: string): string {
     : `does not accept the gateway's certificate, or received none (${trouble.reason}); check cert and key of the device`
 }
 
-/** The device did something that the API does not allow; `what` continues "device X ...". */
+/** The device violated the API; `what` continues "device X ...". */
 export function deviceProtocol(device: string, what: string, cause?: unknown): CapfleetError {
   return new CapfleetError('device-protocol', `device ${device} ${what}`, {
     members: { devices: [device] },
@@ -33,7 +35,7 @@ export function deviceProtocol(device: string, what: string, cause?: unknown): C
   })
 }
 
-/** The device's directory tells of it no more. */
+/** The device is no longer in its directory. */
 export function deviceVanished(device: string, since: Date): CapfleetError {
   const sinceText = since.toISOString()
   return new CapfleetError(
@@ -43,7 +45,7 @@ export function deviceVanished(device: string, since: Date): CapfleetError {
   )
 }
 
-/** Another appliance answers under the name of the device. */
+/** A different appliance answers under the name of the device. */
 export function deviceReplaced(device: string): CapfleetError {
   return new CapfleetError(
     'device-replaced',
@@ -52,7 +54,7 @@ export function deviceReplaced(device: string): CapfleetError {
   )
 }
 
-/** The device ended its answer before its end. */
+/** The device broke off its answer. */
 export function deviceBrokeOff(device: string): CapfleetError {
   return new CapfleetError(
     'device-unreachable',
@@ -63,7 +65,7 @@ export function deviceBrokeOff(device: string): CapfleetError {
   )
 }
 
-/** The device let `limitMs` pass; `what` continues "device X did not ...". */
+/** The device exceeded `limitMs`; `what` continues "device X did not ...". */
 export function deviceLate(device: string, what: string, limitMs: number): CapfleetError {
   return new CapfleetError(
     'device-timeout',

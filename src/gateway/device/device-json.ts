@@ -1,4 +1,4 @@
-/** JSON of a device, which is not trusted: a short text, or a long list while it arrives. */
+/** Parses JSON of a device, which is not trusted: a short text, or a long list while it arrives. */
 import { deviceProtocol } from './device-failure.ts'
 import { MalformedAnswer } from './response-head.ts'
 
@@ -10,10 +10,10 @@ const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const COMMA = 0x2c
 
-/** The API's answers have three levels. What is nested deeper may not be written again without harm. */
+/** The API's answers have three levels. Deeper nesting may be unsafe to serialize again. */
 const DEPTH_MAX = 16
 
-/** A device's JSON. Fails with device-protocol when it is malformed or nested too deep. */
+/** Parses a device's JSON. Fails with device-protocol if it is malformed or nested too deep. */
 export function parseDeviceJson(
   device: string,
   text: string,
@@ -27,13 +27,13 @@ export function parseDeviceJson(
   }
 }
 
-/** ECMAScript's JSON.rawJSON and the third argument of a reviver; the type declarations do not have them yet. */
+/** ECMAScript's JSON.rawJSON and the third argument of a reviver, which the type declarations lack so far. */
 const rawJson = (JSON as unknown as { rawJSON(text: string): object }).rawJSON
 type ExactReviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown
 
 /**
- * Numbers beyond 2^53, such as nanoseconds, stay as they are written: JSON.stringify writes them so again. `changed` may
- * replace the value of any member or element. Fails with a SyntaxError.
+ * Keeps numbers beyond 2^53, such as nanoseconds, as they are written, so that JSON.stringify writes them unchanged.
+ * `changed` may replace the value of any member or element. Fails with a SyntaxError.
  */
 export function parseExactly(
   json: string,
@@ -49,7 +49,7 @@ export function parseExactly(
   return JSON.parse(json, exactly as (key: string, value: unknown) => unknown)
 }
 
-/** Looks at brackets outside of strings alone, so that it needs no stack, however deep they are nested. */
+/** Considers only brackets outside strings, so that it needs no stack, however deep they are nested. */
 export function nestsTooDeep(text: string): boolean {
   let depth = 0
   let isInString = false
@@ -65,41 +65,40 @@ export function nestsTooDeep(text: string): boolean {
 
 const ENTRY_BYTES_MAX = 16_384
 const ENTRY_DEPTH_MAX = 8
-/** The longest rest, which is all that is not in the list: the API has three short members there. */
+/** Maximum size of everything outside the list: the API has three short members there. */
 const REST_BYTES_MAX = 16_384
 
-/** The name of the list with its bracket; a quote behind a backslash is one inside of another name. */
+/** The name of the list with its bracket; a quote after a backslash is part of another name. */
 const LIST_BEGINS = /(?<!\\)"List"\s*:\s*\[$/
-/** As its bytes are kept here. */
+/** In the latin1 form in which the bytes are kept here. */
 const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/
-/** Nobody puts more space around the colon in good faith. */
+/** No legitimate device puts more space around the colon. */
 const LIST_BEGINS_WITHIN = 64
 
-/** `rest`: outside of the list. `entry`: inside an entry. The others: between two entries. */
+/** `rest`: outside the list. `entry`: inside an entry. The others: between two entries. */
 type State = 'rest' | 'first' | 'comma' | 'next' | 'entry'
 
 /**
- * Reads the JSON of a long list, {..., "List":[{...}, ...], ...}, as it arrives. JSON.parse of the whole
- * would hold up everybody for as long as it takes, and can make fifty bytes of memory of each byte of a
- * hostile text. So entries are found one by one, bounded in size and depth, and are text until somebody
- * needs them.
+ * Parses the JSON of a long list, {..., "List":[{...}, ...], ...}, as it arrives. A JSON.parse of the whole would
+ * block the process for as long as it takes, and can use fifty bytes of memory per byte of a hostile text. So entries
+ * are found one by one, limited in size and depth, and stay text until they are needed.
  */
 export class JsonList {
   #state: State = 'rest'
-  /** How many brackets are open in the rest, or in the present entry. */
+  /** Number of open brackets in the rest, or in the current entry. */
   #depth = 0
   #isInString = false
   #isEscaped = false
   #rest = ''
   #wasFound = false
-  /** The beginning of an entry that is not whole yet. */
+  /** The beginning of an incomplete entry. */
   #held: Buffer[] = []
   #heldBytes = 0
 
-  /** Takes the next bytes and gives the texts of the entries that end in them. Throws MalformedAnswer. */
+  /** Consumes the next bytes and returns the texts of the entries that end in them. Throws MalformedAnswer. */
   push(bytes: Buffer): readonly string[] {
     const entries: string[] = []
-    /** Where the bytes begin that are kept, of the rest or of an entry. */
+    /** Start of the bytes to keep, of the rest or of an entry. */
     let begin = 0
     for (let at = 0; at < bytes.length; ) {
       if (this.#state === 'entry') {
@@ -115,7 +114,7 @@ export class JsonList {
       } else {
         const code = bytes[at] ?? 0
         if (!isSpace(code)) this.#state = this.#stateAfter(code)
-        // The bracket that ends the list is part of the rest, that of an entry is part of the entry.
+        // The bracket that ends the list belongs to the rest; that of an entry belongs to the entry.
         begin = at
         at++
       }
@@ -125,25 +124,28 @@ export class JsonList {
     return entries
   }
 
-  /** After all bytes: the members beside `List`. Throws MalformedAnswer when there was none, or no end. */
+  /**
+   * To be called after all bytes: the members other than `List`. Throws MalformedAnswer if there was no list, or it
+   * did not end.
+   */
   end(): Readonly<Record<string, unknown>> {
     const parsed = this.#state === 'rest' ? parse(this.#rest.replace(BYTE_ORDER_MARK, '')) : undefined
     if (typeof parsed !== 'object' || parsed === null) throw new MalformedAnswer('sent malformed JSON')
     const { List, ...rest } = parsed as Record<string, unknown>
-    // Some devices write null for an empty list.
+    // Some devices send null for an empty list.
     if (!this.#wasFound && List === null) return rest
     if (!this.#wasFound || !Array.isArray(List)) throw new MalformedAnswer('sent a list without List')
     return rest
   }
 
-  /** Whether an entry is whole with this bracket. */
+  /** Whether this bracket completes an entry. */
   #endsEntry(code: number): boolean {
     this.#depth += opens(code) ? 1 : -1
     if (this.#depth <= ENTRY_DEPTH_MAX) return this.#depth === 0
     throw new MalformedAnswer(`sent a list with an entry nested more than ${ENTRY_DEPTH_MAX} levels deep`)
   }
 
-  /** Whether this bracket begins a member that is a list. */
+  /** Whether this bracket starts a member that is a list. */
   #beginsMember(code: number): boolean {
     this.#depth += opens(code) ? 1 : -1
     return code === OPEN_LIST && this.#depth === 2
@@ -154,11 +156,11 @@ export class JsonList {
     this.#state = 'first'
   }
 
-  /** Between two entries; what begins with this byte. */
+  /** The next state for this byte, between two entries. */
   #stateAfter(code: number): State {
     // Inside the object that holds the list, or inside the entry.
     this.#depth = 1
-    // Some devices write a comma after the last entry.
+    // Some devices put a comma after the last entry.
     if (code === CLOSE_LIST) return 'rest'
     if (code === OPEN_OBJECT && this.#state !== 'comma') return 'entry'
     if (code === COMMA && this.#state === 'comma') return 'next'
@@ -173,7 +175,7 @@ export class JsonList {
   #hold(bytes: Buffer): void {
     this.#heldBytes += bytes.length
     if (this.#heldBytes > ENTRY_BYTES_MAX) throw tooLong()
-    // A copy: the bytes are the reader's.
+    // Copied, because the reader reuses its buffer.
     if (bytes.length > 0) this.#held.push(Buffer.from(bytes))
   }
 
@@ -186,7 +188,7 @@ export class JsonList {
     return text
   }
 
-  /** Where the next bracket outside of strings is; bytes.length, or more, when there is none. */
+  /** Position of the next bracket outside strings; bytes.length or more if there is none. */
   #nextBracket(bytes: Buffer, from: number): number {
     let isInString = this.#isInString
     let at = this.#isEscaped ? from + 1 : from
@@ -197,7 +199,7 @@ export class JsonList {
       else if (opens(code) || closes(code)) break
     }
     this.#isInString = isInString
-    // What is escaped is the first of the next bytes.
+    // The escaped character is the first of the next bytes.
     this.#isEscaped = at > bytes.length
     return at
   }
@@ -207,9 +209,9 @@ function tooLong(): MalformedAnswer {
   return new MalformedAnswer(`sent a list with an entry of more than ${ENTRY_BYTES_MAX} bytes`)
 }
 
-/** The parsed value; undefined when the text is no JSON, or nested too deep. */
+/** The parsed value, or undefined if the text is not JSON or is nested too deep. */
 function parse(latin1: string): unknown {
-  // The members beside the list were collected byte by byte.
+  // The members other than the list were collected byte by byte.
   const text = Buffer.from(latin1, 'latin1').toString()
   try {
     return nestsTooDeep(text) ? undefined : JSON.parse(text)

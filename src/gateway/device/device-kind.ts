@@ -1,7 +1,7 @@
 /**
- * What a device can be asked for. Those of capfleet know every parameter of a download; third-party devices know what
- * the API of the appliances names (appliance-api.md, 4.4), or, where they have the paths below /pcap/ alone, what it names there
- * (4.5). They may pass over anything else without a word: the gateway does it itself, or refuses it.
+ * What a device can be asked for. capfleet devices support every download parameter. Third-party devices support what
+ * the API of the appliances defines (appliance-api.md, 4.4) or, if they only have the paths below /pcap/, what it
+ * defines there (4.5). They may silently ignore anything else, so the gateway does it itself or rejects the request.
  */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
@@ -15,7 +15,7 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number]
 /** Third-party kinds. */
 export type ForeignKind = Exclude<DeviceKind, 'capfleet'>
 
-/** Parameters of the API that a third-party device may be said to pass over. */
+/** Parameters of the API that can be configured as ignored by a third-party device. */
 export const IGNORABLE_PARAMETERS = [
   'FilterBPF',
   'FilterBPFDecap',
@@ -27,21 +27,21 @@ export const IGNORABLE_PARAMETERS = [
 ] as const
 export type IgnorableParameter = (typeof IGNORABLE_PARAMETERS)[number]
 
-/** What is known of a third-party device. */
+/** What is known about a third-party device. */
 export interface ForeignProfile {
   readonly kind: ForeignKind
-  /** As configured; default: none. */
+  /** As configured. Default: none. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
 }
 
 type Headers = Readonly<Record<string, string>>
 
-/** Every answer of capfleet names the request; no proxy adds or takes that. */
+/** Every answer of capfleet carries the request id; no proxy adds or removes that header. */
 export function kindOfAnswer(headers: Headers): 'capfleet' | 'api' {
   return headers['capfleet-request-id'] === undefined ? 'api' : 'capfleet'
 }
 
-/** A kind that is not known yet is taken for one of ours, whose refusals are understood. */
+/** A device of unknown kind is treated as a capfleet device, whose refusals are understood. */
 export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
   return kind === 'api' || kind === 'legacy'
 }
@@ -54,7 +54,7 @@ export const FREED_LATE_MS = [50, 200, 750] as const
 
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS
 
-/** Parameters whose work the gateway can do on the packets, in a merge of that one device. */
+/** Parameters that the gateway can apply to the packets itself, in a merge of that one device. */
 const GATEWAYS_OWN = [
   'maxPackets',
   'maxBytes',
@@ -66,7 +66,7 @@ const GATEWAYS_OWN = [
 
 const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
 
-/** Parameters that a third-party device knows, beside those that choose packets by name and time. */
+/** Parameters that a third-party device supports, besides those that select packets by name and time. */
 const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, ReadonlySet<Field>>>>> = {
   api: {
     single: new Set([...FILTERS, 'filterDecap', 'compression']),
@@ -74,14 +74,14 @@ const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, Readonly
     splittime: new Set(FILTERS),
   },
   legacy: {
-    // FilterRE too, says the API; no device could be seen to heed it.
+    // The API lists FilterRE too, but no device was seen to apply it.
     single: new Set(['filterBpf', 'compression']),
     timerange: new Set(['tsMaxNs']),
     splittime: new Set(['filterBpf']),
   },
 }
 
-/** What every device knows, or shows that it does not: how a body is compressed, and what it did of After. */
+/** What every device supports, or visibly does not: the compression of the body, and the handling of After. */
 const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
   'StreamName',
   'TSBegin',
@@ -94,10 +94,13 @@ const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
   'After',
 ])
 
-/** Parameters whose work only the device can do. */
+/** Parameters that only the device can apply. */
 const DEVICES_OWN = [...FILTERS, 'filterDecap', 'filterRegex', 'follow'] as const
 
-/** Fails with bad-parameter when a third-party device does not know what is asked for, and the gateway cannot do it. */
+/**
+ * Fails with bad-parameter if a third-party device does not support what is asked for and the gateway cannot do it
+ * either.
+ */
 export function refuseUnknownTo(profile: ForeignProfile, device: string, query: DownloadQuery): void {
   const { kind } = profile
   for (const field of DEVICES_OWN) {
@@ -121,9 +124,9 @@ export function refuseUnknownTo(profile: ForeignProfile, device: string, query: 
   }
 }
 
-/** Whether the gateway has work to do on what a third-party device sends. */
+/** Whether the gateway has to process what a third-party device sends. */
 export function needsGateway(profile: ForeignProfile, query: DownloadQuery): boolean {
-  // A device that ignores them sends more than was asked for, and nothing shows it.
+  // A device that ignores these sends more than was asked for, undetectably.
   if (isAsked(query, 'sliceBytes') || isAsked(query, 'tsMaxNs')) return true
   return GATEWAYS_OWN.some((field) => isAsked(query, field) && !isKnown(profile, query.kind, field))
 }
@@ -150,14 +153,15 @@ export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfi
     maxPackets: undefined,
     maxBytes: undefined,
     timeResolution: 'nsec',
-    // It says which path is asked: below /pcap/ an appliance knows even less than the rest of the API.
+    // Selects the path to request: below /pcap/ an appliance supports even less than the rest of the API.
     capturesMax: profile.kind === 'legacy' ? LEGACY_CAPTURES_MAX : undefined,
   }
 }
 
 /**
- * The first parameter of the target that a third-party device may have ignored, which was asked as if it were ours: it knows
- * less, or has not been checked. Undefined: there is none, or the answer is one of ours.
+ * For a request that was made as if to a capfleet device: the first parameter of the target that the device may have
+ * ignored, because it is a third-party device that supports less, or has not been checked. Undefined if there is none,
+ * or if a capfleet device answered.
  */
 export function passedOver(target: string, headers: Headers): string | undefined {
   if (kindOfAnswer(headers) === 'capfleet') return undefined
@@ -165,7 +169,7 @@ export function passedOver(target: string, headers: Headers): string | undefined
   return [...searchParams.keys()].find((name) => !SAFE_TO_IGNORE.has(name))
 }
 
-/** For a device that was taken for one of ours. */
+/** For a device that was assumed to be a capfleet device. */
 export function passedOverBy(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'device-protocol',
@@ -174,7 +178,7 @@ export function passedOverBy(device: string, name: string): CapfleetError {
   )
 }
 
-/** For a third-party device that does not know a parameter, or does not heed it. */
+/** For a third-party device that does not support a parameter, or ignores it. */
 export function unknownTo(device: string, name: string): CapfleetError {
   return new CapfleetError(
     'bad-parameter',

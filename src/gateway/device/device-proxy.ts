@@ -1,9 +1,8 @@
 /**
- * Passes a control call through to a device: one that changes something there (it is never sent twice),
- * one whose answer goes on until the caller leaves (events, telemetry), and any that we do not know.
- * What only reads and ends goes the short way of passRead(). http-proxy makes the request; the answer
- * is piped here, because http-proxy alone leaves the device connection open when the client leaves and
- * the client hanging when the device dies.
+ * Forwards a control call to a device: one that changes something there (never sent twice), one whose answer continues
+ * until the caller leaves (events, telemetry), and any unknown one. Calls that only read and end take the shorter path
+ * of passRead(). http-proxy makes the request; the answer is piped here, because http-proxy alone leaves the device
+ * connection open when the client leaves, and the client hanging when the device dies.
  */
 import { addAbortListener } from 'node:events'
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -22,9 +21,9 @@ import { methodOf, type PassedCall, passHead, requestHeaders } from './passed-ca
 import { HEAD_BYTES_MAX } from './response-head.ts'
 
 export interface DeviceProxyOptions {
-  /** A device that sends nothing for so long has failed. */
+  /** A device that sends nothing for this long has failed. */
   readonly timeoutMs: number
-  /** Ends answers that would go on until the caller leaves; their caller sees a clean end. */
+  /** Ends answers that would continue until the caller leaves; their caller sees a clean end. */
   readonly ending: AbortSignal
 }
 
@@ -39,9 +38,9 @@ export class DeviceProxy {
   }
 
   /**
-   * Answers `res` with what the device says. Resolves when the answer has ended or been cut. Before the
-   * first byte it fails with device-unreachable, device-timeout, device-protocol or device-rejected.
-   * REQUIRES: the request has no body.
+   * Answers `res` with the device's answer. Resolves when the answer has ended or been cut off. Before the first byte
+   * it fails with device-unreachable, device-timeout, device-protocol or device-rejected. REQUIRES: the request has no
+   * body.
    */
   async forward(device: Device, call: PassedCall, req: IncomingMessage, res: ServerResponse): Promise<void> {
     const proxied = new ProxiedCall(device, call, req, res)
@@ -74,29 +73,29 @@ export class DeviceProxy {
     proxy.on('proxyReq', (request, call) => ProxiedCall.of(call).sent(request, this.#timeoutMs))
     proxy.on('proxyRes', (answer, call) => ProxiedCall.of(call).answered(answer))
     proxy.on('error', (error, call) => ProxiedCall.of(call).failed(error))
-    // http-proxy says this instead of "error" when the caller has left as well.
+    // http-proxy emits this instead of "error" if the caller has left as well.
     proxy.on('econnreset', (error, call) => ProxiedCall.of(call).failed(error))
     this.#proxies.set(device, proxy)
     return proxy
   }
 }
 
-/** Taken apart once; http-proxy would parse an address again for every call. */
+/** Parsed once; http-proxy would parse the address again for every call. */
 function targetOf({ url }: Device): { host: string; hostname: string; port: number; protocol: string } {
   const { hostname, port } = urlToHttpOptions(url)
   return { host: url.host, hostname: hostname ?? '', port: Number(port ?? 0), protocol: url.protocol }
 }
 
-/** Without an agent http-proxy opens a connection for every call. Idle connections hold nothing up. */
+/** Without an agent http-proxy opens a connection for every call. Idle connections do not keep the process running. */
 function agentFor(device: Device, timeoutMs: number): HttpAgent {
   const options = { ...device.connectOptions, keepAlive: true, timeout: timeoutMs }
   return device.url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
 }
 
-/** For http-proxy, which would pipe the request's body, though there is none. */
+/** For http-proxy, which would pipe the request's body although there is none. */
 const NO_BODY = { pipe: (request: ClientRequest) => request.end() } as unknown as Readable
 
-/** The answer without other users' queries. An answer that cannot be checked is cut. */
+/** The answer with other users' queries removed. An answer that cannot be checked is cut off. */
 function emptied(answer: IncomingMessage, res: ServerResponse): Readable {
   const body = new QueryEmptier(formOf(answer)).once('error', () => res.destroy())
   return answer.pipe(body)
@@ -108,17 +107,17 @@ function formOf({ headers }: IncomingMessage): BodyForm {
   return type.startsWith('text/event-stream') ? 'events' : 'lines'
 }
 
-/** Resolves when the body of the answer has been sent or been cut. */
+/** Resolves when the body of the answer has been sent or cut off. */
 function pipeBody(answer: IncomingMessage, body: Readable, res: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     res.once('close', resolve)
     if (res.closed) resolve()
-    // A small body has come with its head; to pipe it would cost more than the rest of passing it on.
+    // A small body has arrived with its head; piping it would cost more than everything else here.
     if (answer.complete && body === answer) {
       res.end(answer.read())
       return
     }
-    // A body that the device broke off has no clean end here either.
+    // If the device breaks off the body, the client must not see a clean end either.
     answer.once('close', () => {
       if (!answer.complete) res.destroy()
     })
@@ -137,21 +136,21 @@ function endLive(
   if (!LIVE_TYPES.test(answer.headers['content-type'] ?? '')) return undefined
   return addAbortListener(ending, () => {
     body.unpipe(res)
-    // The device's end of it must not cut what is being ended.
+    // The device closing its side must not cut off an answer that is being ended.
     answer.removeAllListeners('close')
     res.end()
     answer.destroy()
   })
 }
 
-/** Answers that go on until the caller leaves: events and telemetry. */
+/** Answers that continue until the caller leaves: events and telemetry. */
 const LIVE_TYPES = /^(text\/event-stream|application\/x-ndjson)\b/
-/** Their devices say something at least every 30 s. */
+/** Devices send something at least every 30 s on these. */
 const LIVE_SILENCE_MS = 45_000
 
 /**
- * One control call as http-proxy sees it: what it makes the device's request from, and what becomes of
- * that request. An object of its own, because http-proxy knows the caller's request only as a whole.
+ * One control call as http-proxy sees it: the source of the request to the device, and the outcome of that request. A
+ * separate object, because http-proxy only accepts the caller's request as a whole.
  */
 class ProxiedCall {
   readonly url: string
@@ -159,8 +158,8 @@ class ProxiedCall {
   readonly headers: Readonly<IncomingMessage['headers']>
   readonly socket: IncomingMessage['socket']
   /**
-   * The head of the device's answer. Fails with device-unreachable, device-timeout, device-protocol,
-   * or draining when the caller leaves first.
+   * The head of the device's answer. Fails with device-unreachable, device-timeout, device-protocol, or with draining
+   * if the caller leaves first.
    */
   readonly answer: Promise<IncomingMessage>
   readonly #device: Device
@@ -171,7 +170,7 @@ class ProxiedCall {
   #limitMs = 0
   #late: NodeJS.Timeout | undefined
 
-  /** The object that http-proxy was given as the request. */
+  /** Returns the call for the object that http-proxy was given as the request. */
   static of(request: IncomingMessage): ProxiedCall {
     return request as unknown as ProxiedCall
   }
@@ -200,24 +199,24 @@ class ProxiedCall {
     return this as unknown as IncomingMessage
   }
 
-  /** http-proxy would listen for a caller that leaves; the response tells that more reliably. */
+  /** http-proxy would listen for the caller leaving; the response reports that more reliably. */
   on(): this {
     return this
   }
 
-  /** The device's request has a connection. */
+  /** Called when the request to the device has a socket. */
   sent(request: ClientRequest, timeoutMs: number): void {
     this.#request = request
     this.#limitMs = timeoutMs
-    // On a used connection Node may have left what the device said of idle ones (Keep-Alive: timeout).
+    // On a reused connection Node may have kept the device's limit for idle connections (Keep-Alive: timeout).
     if (request.socket?.timeout !== timeoutMs) request.socket?.setTimeout(timeoutMs)
-    // http-proxy's own limit says nothing of a time-out in its error.
+    // http-proxy's own limit does not report a time-out in its error.
     request.once('timeout', () =>
       request.destroy(deviceLate(this.#device.name, 'send anything', this.#limitMs)),
     )
     this.#boundHead(request, timeoutMs)
     const leave = () => {
-      // This has no effect when the whole answer has arrived.
+      // Has no effect once the whole answer has arrived.
       if (!request.destroyed) request.destroy(clientGone())
     }
     this.#res.once('close', leave)
@@ -226,7 +225,7 @@ class ProxiedCall {
 
   answered(answer: IncomingMessage): void {
     clearTimeout(this.#late)
-    // 'close' tells all that matters.
+    // 'close' reports everything that matters.
     answer.on('error', () => undefined)
     if (LIVE_TYPES.test(answer.headers['content-type'] ?? '')) {
       this.#limitMs = Math.max(this.#limitMs, LIVE_SILENCE_MS)
@@ -235,15 +234,15 @@ class ProxiedCall {
     this.#settle.resolve(answer)
   }
 
-  /** Tells that the call failed; it has no effect after answered(). */
+  /** Reports that the call failed; has no effect after answered(). */
   failed(error: Error): void {
     clearTimeout(this.#late)
     this.#settle.reject(deviceFailure(this.#device.name, error))
   }
 
   /**
-   * One limit in time and bytes for all that comes before the final answer. Node goes on for ever with
-   * interim answers (1xx), and ends a request whose device switches protocols (101) without a word.
+   * Limits the time and bytes of everything before the final answer. Node accepts interim answers (1xx) without limit,
+   * and silently ends a request whose device switches protocols (101).
    */
   #boundHead(request: ClientRequest, timeoutMs: number): void {
     const { name } = this.#device
@@ -261,7 +260,7 @@ class ProxiedCall {
       socket.destroy()
       this.failed(deviceProtocol(name, 'switched protocols without being asked'))
     })
-    // Whatever else ends the request without an answer.
+    // Covers any other end of the request without an answer.
     request.once('close', () => this.failed(deviceBrokeOff(name)))
   }
 }
@@ -270,8 +269,8 @@ class ProxiedCall {
 const STATUS_LINE_BYTES = 12
 
 /**
- * http-proxy takes util._extend when it is loaded, and every use of that prints a deprecation warning
- * (DEP0060). It gets Object.assign instead; util is as before when this returns.
+ * http-proxy reads util._extend when it is loaded, and every use of that prints a deprecation warning (DEP0060). It
+ * gets Object.assign instead; util is restored when this returns.
  */
 function loadHttpProxy(): typeof HttpProxy {
   const target = util as unknown as { _extend: unknown }

@@ -1,35 +1,34 @@
 /**
- * What a device says when it refuses, as an error of ours. A device is not trusted: of its problem body
- * only known members of the right type are taken, bounded in size, and of its codes only those that
- * can be true of a device's answer to a caller's request. So no device can log a caller out (401) or put
- * its words in the gateway's mouth.
+ * Converts a device's refusal into one of our errors. A device is not trusted: only known members of the right type
+ * are taken from its problem body, limited in size, and only those codes that can be true of a device's answer to a
+ * caller's request. So no device can log a caller out (401) or make the gateway appear to say something else.
  */
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
 
-/** An answer that is not 200, as it came. */
+/** An answer other than 200, as received. */
 export interface RefusedAnswer {
   readonly status: number
-  /** What it was asked for, without the query. */
+  /** Path that was requested, without the query. */
   readonly path?: string | undefined
   /** The device's header WWW-Authenticate. */
   readonly wants?: string | undefined
   /** The device's header Retry-After, as it sent it. */
   readonly retryAfter?: string | undefined
-  /** The part of the body that was read; undefined: an answer to HEAD, which has none. */
+  /** The part of the body that was read, or undefined for an answer to HEAD, which has none. */
   readonly body: string | undefined
-  /** It was asked for a download: a status that means "not now" means that it has no stream left. */
+  /** Set for a download: a status that means "not now" then means that the device has no free stream. */
   readonly download?: { readonly namesCapture: boolean } | undefined
-  /** The device was asked without the gateway's credentials, as somebody without credentials had asked. */
+  /** Whether the device was asked without the gateway's credentials, on behalf of someone who has none. */
   readonly isAnonymous?: boolean
 }
 
-/** A refusal, and what the device said that is for the log only. */
+/** A refusal, and the device's words that are for the log only. */
 export interface DeviceRefusal {
   readonly error: CapfleetError
   readonly hiddenText: string | undefined
 }
 
-/** Errors that the caller can mend, or wait for; they are told in the device's own words. */
+/** Errors that the caller can fix or wait out; they are reported in the device's own words. */
 const CALLERS_CODES: ReadonlySet<ErrorCode> = new Set([
   'bad-parameter',
   'bad-bpf',
@@ -52,7 +51,10 @@ const CALLERS_CODES: ReadonlySet<ErrorCode> = new Set([
   'compiler-busy',
 ])
 
-/** The state of the device itself; its words may hold paths and names of its machine, and are for the log. */
+/**
+ * Errors about the state of the device itself. Its text may contain paths and names of its machine, so it is only
+ * logged.
+ */
 const DEVICES_CODES: ReadonlySet<ErrorCode> = new Set([
   'capture-unavailable',
   'store-corrupt',
@@ -61,8 +63,8 @@ const DEVICES_CODES: ReadonlySet<ErrorCode> = new Set([
 ])
 
 /**
- * The error that the answer means. A code is taken over only with the status that the table has for it;
- * everything else becomes device-rejected (our credentials), unauthenticated (nobody's) or device-protocol.
+ * The error that the answer means. A code is accepted only with the status it has in our table; everything else
+ * becomes device-rejected (our credentials), unauthenticated (no credentials) or device-protocol.
  */
 export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefusal {
   const { status } = answer
@@ -106,7 +108,10 @@ export function deviceRefusal(device: string, answer: RefusedAnswer): DeviceRefu
   return { error, hiddenText: undefined }
 }
 
-/** What a third-party device says to a download that its caller can mend; a 404 without a capture is of the path. */
+/**
+ * The code for a third-party device's refusal of a download that the caller can fix. A 404 without a capture is about
+ * the path.
+ */
 function wordedCode({ status, download }: RefusedAnswer): ErrorCode | undefined {
   if (status === 400) return 'bad-parameter'
   return status === 404 && download?.namesCapture === true ? 'unknown-capture' : undefined
@@ -114,7 +119,7 @@ function wordedCode({ status, download }: RefusedAnswer): ErrorCode | undefined 
 
 const WORDS_MAX = 200
 
-/** The text of a refusal as one line; undefined for markup and JSON, which no caller would read here. */
+/** The text of a refusal as one line, or undefined for markup and JSON, which are no use to a caller here. */
 function wordsOf(body: string | undefined): string | undefined {
   return body === undefined || /^\s*[<{[]/.test(body) ? undefined : plainText(body, WORDS_MAX)
 }
@@ -129,7 +134,7 @@ function loginAdvice({ wants = '' }: RefusedAnswer): string {
   return `it requires ${scheme}, but the gateway can only log in with Basic or a token`
 }
 
-/** Too Many Requests, Service Unavailable: a third-party device has no code for its limit. */
+/** Too Many Requests and Service Unavailable: a third-party device has no code for its limit. */
 const BUSY_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
 function hidden(error: CapfleetError, hiddenText: string | undefined): DeviceRefusal {
@@ -149,7 +154,7 @@ const NAME_MAX = 128
 const NAMES_MAX = 16
 const PARAMETER = /^[A-Za-z][A-Za-z0-9_]{0,63}$/
 
-/** The refusals of a download that a caller can mend, by their status. */
+/** Refusals of a download that a caller can fix, by status. */
 const HEAD_CODES: Readonly<Record<number, ErrorCode>> = {
   400: 'bad-parameter',
   404: 'unknown-capture',
@@ -159,7 +164,7 @@ const HEAD_CODES: Readonly<Record<number, ErrorCode>> = {
 }
 
 function parseProblem({ status, body }: RefusedAnswer): Problem {
-  // Who asked by HEAD gets no text either.
+  // A HEAD request gets no text either.
   if (body === undefined) return { code: HEAD_CODES[status] }
   let parsed: unknown
   try {
@@ -182,7 +187,7 @@ function isOfDevice(code: unknown): code is ErrorCode {
   return CALLERS_CODES.has(code as ErrorCode) || DEVICES_CODES.has(code as ErrorCode)
 }
 
-/** The facts that errors of the API carry beside their text. */
+/** The details that API errors carry besides their text. */
 function knownMembers(members: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { readers, oldestNs, candidates, linkTypes } = members
   const known: Record<string, unknown> = {}
@@ -198,7 +203,7 @@ function namesOf(names: readonly unknown[]): string[] {
   return names.slice(0, NAMES_MAX).flatMap((name) => plainText(name, NAME_MAX) ?? [])
 }
 
-/** One of the types of mixed-link-type, with the captures that have it; none when it is malformed. */
+/** One of the types of mixed-link-type, with the captures that have it; empty if it is malformed. */
 function linkTypeOf(entry: unknown): Record<string, unknown>[] {
   const { linkType, name, captures } = (entry ?? {}) as Record<string, unknown>
   if (!isCount(linkType) || !Array.isArray(captures)) return []
@@ -217,8 +222,8 @@ function secondsOf(retryAfter: string | undefined): number | undefined {
 }
 
 /**
- * A text of a device as one line without control characters, cut at `lengthMax` characters; undefined
- * for anything else, and for nothing. What a terminal or a log shows of it is what it is.
+ * A device's text as one line without control characters, truncated to `lengthMax` characters; undefined for anything
+ * else, and for an empty text. A terminal or log shows the result exactly as it is.
  */
 export function plainText(value: unknown, lengthMax: number): string | undefined {
   if (typeof value !== 'string') return undefined

@@ -1,6 +1,6 @@
 /**
- * A request to a device as text, under the gateway's own credentials or under nobody's. Nothing of a caller's goes
- * along by itself but the trace that it belongs to.
+ * The text of a request to a device, with the gateway's own credentials or none. Nothing of the caller's request is
+ * forwarded automatically except its trace context.
  */
 import { createHash } from 'node:crypto'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -9,20 +9,20 @@ import { traceHeaders } from '../../shared/base/trace-context.ts'
 import type { Device } from './device.ts'
 
 export interface DeviceRequest {
-  /** Default: GET. The API of the devices knows no other method that reads. */
+  /** Default: GET. The API of the devices has no other method that reads. */
   readonly method?: 'GET' | 'HEAD'
   /** Path and query. */
   readonly target: string
   readonly headers: Readonly<Record<string, string>>
-  /** Without the gateway's credentials: the device tells no more than it tells everybody. */
+  /** Omits the gateway's credentials, so that the device returns only what is public. */
   readonly isAnonymous?: boolean
 }
 
-/** Printable, as latin1: Node takes a few more characters of callers. */
+/** Printable, as latin1: Node accepts a few more characters from callers. */
 const PATH = /^\/[\x21-\x7e\x80-\xff]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** The text of the request. Fails with bad-parameter when the target could split it in two. */
+/** The text of the request. Fails with bad-parameter if the target could split it in two. */
 export function formatRequest(
   device: Device,
   { method = 'GET', target, headers, isAnonymous = false }: DeviceRequest,
@@ -39,7 +39,7 @@ export function formatRequest(
   return `${text}\r\n`
 }
 
-/** What tells a device of the trace to which the present request belongs; nothing outside of requests. */
+/** Headers that tell a device which trace the current request belongs to; empty outside requests. */
 export function currentTraceHeaders(): Record<string, string> {
   const request = currentRequest()
   return request === undefined ? {} : traceHeaders(request.trace)
@@ -48,8 +48,8 @@ export function currentTraceHeaders(): Record<string, string> {
 const LABEL_LENGTH = 16
 
 /**
- * What the gateway tells devices of its callers (Capfleet-Caller), so that they can share out fairly among
- * those who all come under its own credentials: the same for all requests of a user, and no name.
+ * Label of a caller for devices (Capfleet-Caller), which lets them share capacity fairly among callers who all use the
+ * gateway's credentials. It is the same for all requests of a user, and is not the user's name.
  */
 export function callerLabel(user: string): string {
   return createHash('sha256').update(user).digest('hex').slice(0, LABEL_LENGTH)

@@ -6,20 +6,23 @@ import { deviceBrokeOff, deviceLate, deviceProtocol } from './device-failure.ts'
 import { HeadCollector, hasBody, MalformedAnswer, type ResponseHead } from './response-head.ts'
 
 export interface AnswerOptions extends ExchangeOptions {
-  /** The head must be whole by then (absent: who asks has a limit of their own): a device that sends a byte of it now and then is never silent. */
+  /**
+   * The response head must be complete within this time, because a device that sends a byte of it now and then is
+   * never silent. Absent if the caller has its own limit.
+   */
   readonly headTimeoutMs?: number | undefined
   /** Whether the request is a HEAD. */
   readonly isHead?: boolean | undefined
-  /** Takes over a connection that has carried a whole answer and can carry another; else it is broken. */
+  /** Accepts a connection that has carried a complete answer and can be reused; otherwise it is closed. */
   readonly onReusable?: ((connection: DeviceConnection) => void) | undefined
 }
 
-/** What one read brought of the body. Release it when the pieces are no longer looked at. */
+/** The part of the body in one read. Release it when the pieces are no longer needed. */
 export interface BodyRead extends FramedPieces {
   release(): void
 }
 
-/** How long a device that announced no completion may take to close after the end of its answer. */
+/** How long a device that did not announce a completion trailer may take to close after the end of its answer. */
 const CLOSE_LIMIT_MS = 1_000
 
 export class DeviceStream implements Disposable {
@@ -28,14 +31,13 @@ export class DeviceStream implements Disposable {
   readonly #connection: DeviceConnection
   readonly #framing: BodyFraming
   readonly #onReusable: AnswerOptions['onReusable']
-  /** The bytes of the body that came with the head, until they are taken. */
+  /** The bytes of the body that arrived with the head, until they are taken. */
   #first: ConnectionRead | undefined
   #isDisposed = false
 
   /**
-   * Sends the request and reads the head of its answer; the body is the caller's to read and the
-   * stream the caller's to dispose. Fails with device-unreachable, device-timeout, device-protocol
-   * or the signal's reason; the connection is broken then.
+   * Sends the request and reads the head of its answer; the caller must read the body and dispose the stream. Fails
+   * with device-unreachable, device-timeout, device-protocol or the signal's reason, and then closes the connection.
    */
   static async open(
     connection: DeviceConnection,
@@ -70,19 +72,19 @@ export class DeviceStream implements Disposable {
     this.#first = rest
   }
 
-  /** Whether the body has ended by its framing; what follows it is no part of it. */
+  /** Whether the framing has marked the end of the body; what follows is not part of it. */
   get isWhole(): boolean {
     return this.#framing.ended
   }
 
-  /** The trailers behind the body; they are complete after the last read. */
+  /** The trailers after the body; complete after the last read. */
   get trailers(): Readonly<Record<string, string>> {
     return this.#framing.trailers
   }
 
   /**
-   * The next part of the body; undefined after its regular end. Reading pauses while two parts are
-   * not released. Fails as open does, when the body breaks off or its framing is malformed.
+   * The next part of the body, or undefined after its regular end. Reading pauses while two parts are unreleased.
+   * Fails like open, and if the body breaks off or its framing is malformed.
    */
   async next(): Promise<BodyRead | undefined> {
     for (;;) {
@@ -98,7 +100,7 @@ export class DeviceStream implements Disposable {
     }
   }
 
-  /** The next part when it is here already; undefined: ask next(). Fails as next() does. */
+  /** Returns the next part if it has already arrived, else undefined: then call next(). Fails like next(). */
   take(): BodyRead | undefined {
     for (;;) {
       this.#checkFraming()
@@ -111,8 +113,8 @@ export class DeviceStream implements Disposable {
   }
 
   /**
-   * Hands every part of the body from here on to `sink` as it comes; resolves at its regular end.
-   * Fails as next() does, and with what the sink throws. Not together with next().
+   * Passes every remaining part of the body to `sink` as it arrives; resolves at its regular end. Fails like next(),
+   * and with what the sink throws. Must not be combined with next().
    */
   async pour(sink: (read: BodyRead) => void): Promise<void> {
     this.#checkFraming()
@@ -124,8 +126,8 @@ export class DeviceStream implements Disposable {
   }
 
   /**
-   * For an end that nothing but the framing vouches for: waits for the device to close, as it was
-   * asked to. Fails with device-protocol when it sends more instead. REQUIRES: the body has ended.
+   * For an end that is confirmed by nothing but the framing: waits for the device to close the connection, as it was
+   * asked to. Fails with device-protocol if it sends more instead. REQUIRES: the body has ended.
    */
   async confirmEnd(): Promise<void> {
     const quiet = new AbortController()
@@ -138,7 +140,7 @@ export class DeviceStream implements Disposable {
     if (more !== undefined) throw deviceProtocol(this.#device, 'sent bytes after the end of its answer')
   }
 
-  /** Gives the read's part of the body to the sink; returns whether more may follow. */
+  /** Passes the read's part of the body to the sink; returns whether more may follow. */
   #pass(read: ConnectionRead, sink: (read: BodyRead) => void): boolean {
     const body = this.#walk(read)
     if (body !== undefined) sink(body)
@@ -146,7 +148,7 @@ export class DeviceStream implements Disposable {
     return !this.#framing.ended
   }
 
-  /** What the read brought of the body; undefined, and released, when that is nothing. */
+  /** The part of the body in the read; if there is none, releases it and returns undefined. */
   #walk({ bytes, release }: ConnectionRead): BodyRead | undefined {
     const { data, framed, open } = this.#framing.walk(bytes)
     if (framed.length > 0 || data.length > 0) return { data, framed, open, release }
@@ -159,7 +161,7 @@ export class DeviceStream implements Disposable {
     if (fault !== undefined) throw deviceProtocol(this.#device, fault.message)
   }
 
-  /** Breaks the connection, or gives it on (`onReusable`). Parts that are not released stay valid. Idempotent. */
+  /** Closes the connection or passes it to `onReusable`. Unreleased parts stay valid. Idempotent. */
   [Symbol.dispose](): void {
     if (this.#isDisposed) return
     this.#isDisposed = true
@@ -169,7 +171,7 @@ export class DeviceStream implements Disposable {
     else this.#connection[Symbol.dispose]()
   }
 
-  /** Drops what came with the head when nobody read it; it may hold more than the answer should have. */
+  /** Drops unread bytes that arrived with the head; they may include more than the answer should have. */
   #dropFirst(): void {
     const first = this.#first
     this.#first = undefined
@@ -182,7 +184,7 @@ interface FoundHead {
   readonly rest: ConnectionRead
 }
 
-/** The final answer's head, and what came behind it in the same read. */
+/** The head of the final answer, and what followed it in the same read. */
 async function readHead(connection: DeviceConnection): Promise<FoundHead> {
   const collector = new HeadCollector()
   for (;;) {

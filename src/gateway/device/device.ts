@@ -6,7 +6,7 @@ import type { Secret } from '../../shared/base/secret.ts'
 import { deviceVanished } from './device-failure.ts'
 import type { DeviceKind, IgnorableParameter } from './device-kind.ts'
 
-/** How a device compresses what the gateway itself fetches of it for a merge. */
+/** How a device compresses what the gateway itself fetches from it for a merge. */
 export const FETCH_COMPRESSIONS = ['none', 'zstd', 'fast'] as const
 export type FetchCompression = (typeof FETCH_COMPRESSIONS)[number]
 
@@ -20,9 +20,9 @@ export interface DeviceOptions extends ClientTls {
   readonly url: string
   readonly site?: string | undefined
   readonly fetchCompression?: FetchCompression | undefined
-  /** Default: as its answers show. */
+  /** Default: detected from its answers. */
   readonly kind?: DeviceKind | undefined
-  /** Parameters of downloads that a third-party device passes over; default: none that its kind knows. */
+  /** Download parameters that a third-party device ignores. Default: none that its kind supports. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined
@@ -30,7 +30,7 @@ export interface DeviceOptions extends ClientTls {
   readonly vanishedAt?: Date | undefined
 }
 
-/** For net.connect, tls.connect and whoever passes options on to them. */
+/** Options for net.connect, tls.connect and code that passes options on to them. */
 export interface DeviceConnectOptions {
   readonly secureContext?: SecureContext
   readonly lookup?: LookupFunction
@@ -39,14 +39,14 @@ export interface DeviceConnectOptions {
 /** One appliance that the gateway knows, with the credentials that the gateway uses there. */
 export class Device {
   readonly name: string
-  /** The base address, perhaps with a path, without user, query and final slash. */
+  /** The base address, possibly with a path, without user, query and trailing slash. */
   readonly url: URL
   readonly site: string | undefined
   readonly fetchCompression: FetchCompression
-  /** undefined: as its answers show. */
+  /** undefined: detected from its answers. */
   readonly kind: DeviceKind | undefined
   readonly ignores: readonly IgnorableParameter[] | undefined
-  /** Since when the directory that told of it does so no more. The fleet sets it for the devices that it has. */
+  /** Since when the device has been missing from its directory. Set by the fleet for its devices. */
   vanishedAt: Date | undefined
   #connectOptions: DeviceConnectOptions | undefined
   readonly #options: DeviceOptions & DeviceCredentials
@@ -67,12 +67,12 @@ export class Device {
     this.#authorization = authorizationOf(options)
   }
 
-  /** Value of the Authorization header for this device; for requests to it only. */
+  /** The Authorization header for this device; only for requests to it. */
   authorization(): string {
     return this.#authorization
   }
 
-  /** The text without what the gateway logs in with, as a device may repeat it. */
+  /** The text with our credentials redacted, in case a device repeats them. */
   withoutSecrets(text: string): string {
     return this.#secrets.reduce((left, secret) => left.replaceAll(secret, '[secret]'), text)
   }
@@ -84,41 +84,41 @@ export class Device {
     return [credentials, own, encodeURIComponent(own)].filter((secret) => secret !== '')
   }
 
-  /** Where connections to this device go to, with the port. */
+  /** Where connections to this device go, with the port. */
   get address(): string {
     return `${this.#options.address ?? this.url.hostname}:${this.url.port}`
   }
 
-  /** Whether a directory told of its address. */
+  /** Whether its address came from a directory. */
   get isDiscovered(): boolean {
     return this.#options.address !== undefined
   }
 
   /**
-   * Why nothing may be sent to this device; undefined: it may. Soon after a directory tells of it no more its address
-   * can be another's, who must neither get its login nor be taken for it.
+   * Why nothing may be sent to this device, or undefined. Once a device is missing from its directory, its address may
+   * soon belong to a different one, which must neither receive the credentials nor be taken for this device.
    */
   get absence(): CapfleetError | undefined {
     return this.vanishedAt && deviceVanished(this.name, this.vanishedAt)
   }
 
-  /** The same device, of which its directory tells no more. */
+  /** The same device, marked as missing from its directory. */
   vanished(vanishedAt: Date): Device {
     return new Device({ ...this.#options, vanishedAt })
   }
 
-  /** What every connection to this device must be made with. */
+  /** Options that every connection to this device needs. */
   get connectOptions(): DeviceConnectOptions {
     this.#connectOptions ??= connectOptionsOf(this.#options)
     return this.#connectOptions
   }
 
-  /** Path and query as this device wants them; `target` begins with a slash. */
+  /** Path and query in the form for this device; `target` begins with a slash. */
   pathOf(target: string): string {
     return this.#basePath + target
   }
 
-  /** Whether both are the same in all that matters to a request, once it may be made. */
+  /** Whether both are the same in everything that affects a request that may be sent. */
   equals(other: Device): boolean {
     const names = ['name', 'url', 'site', 'fetchCompression', 'kind', 'ca', 'cert', 'address'] as const
     if (this.#authorization !== other.#authorization) return false
@@ -143,7 +143,7 @@ function connectOptionsOf({ ca, cert, key, address }: DeviceOptions): DeviceConn
   }
 }
 
-/** A name that was checked once must not lead elsewhere when it is looked up again. */
+/** A name that was checked once must not resolve to a different address later. */
 function always(address: string): LookupFunction {
   const family = address.includes(':') ? 6 : 4
   return (_hostname, options, callback) => {

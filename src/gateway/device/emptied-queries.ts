@@ -1,6 +1,6 @@
 /**
- * Takes other users' queries out of what a device reports about itself. It may be a third-party device: what cannot be
- * parsed is left out.
+ * Removes other users' queries from what a device reports about itself. Third-party devices are included: what cannot
+ * be parsed is dropped.
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
@@ -9,12 +9,12 @@ import { nestsTooDeep, parseExactly } from './device-json.ts'
 /** Telemetry has lines of about 8 KiB. */
 const CHARACTERS_MAX = 1_048_576
 
-/** Members of a running download, but for whether there is one and of which kind it is. */
+/** Members of a running download, except those that say whether there is one and of which kind. */
 const READER_MEMBER = /^cat_\d+_(?!Enable$|Mode$)/i
-/** Members that hold a query, or a part of one, whatever reports them. */
+/** Members that contain a query, or part of one, wherever they occur. */
 const QUERY_MEMBER = /cmdline|command|streamname|filter|query|url/i
 
-/** The same JSON in which these members are empty: "", 0 or false. Text that is no JSON becomes "". */
+/** The same JSON with these members emptied: "", 0 or false. Text that is not JSON becomes "". */
 export function withoutQueries(json: string): string {
   if (nestsTooDeep(json)) return '""'
   try {
@@ -34,7 +34,7 @@ interface RawJson {
   isRawJSON(value: unknown): boolean
 }
 
-/** The same for server-sent events: the JSON of `data` lines. Lines that no event has are left out. */
+/** The same for server-sent events: the JSON of `data` lines. Lines that do not belong to an event are dropped. */
 export function eventsWithoutQueries(events: string): string {
   return events.split('\n').map(eventLine).join('\n')
 }
@@ -49,10 +49,10 @@ function jsonLine(line: string): string {
   return line.trim() === '' ? '' : withoutQueries(line)
 }
 
-/** What a body is made of: one JSON text, a JSON text per line, or server-sent events. */
+/** The form of a body: one JSON text, one JSON text per line, or server-sent events. */
 export type BodyForm = 'json' | 'lines' | 'events'
 
-/** Does the same to a body while it arrives. Fails when a line, or a JSON text, is too long to check. */
+/** Does the same to a body while it arrives. Fails if a line or a JSON text is too long to check. */
 export class QueryEmptier extends Transform {
   readonly #form: BodyForm
   readonly #decoder = new StringDecoder('utf8')

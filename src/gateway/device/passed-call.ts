@@ -1,9 +1,9 @@
 /**
- * Calls of somebody that are passed on to a device. What only reads and ends goes by our own client (passRead):
- * it may be sent again when a kept connection turns out to be closed. What changes the device, what goes on until
- * the caller leaves, and what we do not know goes by http-proxy (DeviceProxy). There are two ways because the
- * reads are nearly all calls that there are: http-proxy, and the HTTP client of Node under it, take longer
- * for one than all else that is done for it. Both take the same headers along, and back.
+ * Calls that are forwarded to a device. Those that only read and end use our own client (passRead); they may be
+ * retried if an idle connection turns out to be closed. Those that change the device, that continue until the caller
+ * leaves, or that we do not know use http-proxy (DeviceProxy). There are two paths because reads are nearly all of the
+ * calls, and http-proxy with Node's HTTP client takes longer for one than everything else that is done for it. Both
+ * forward the same headers in both directions.
  */
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -20,23 +20,23 @@ import { withoutQueries } from './emptied-queries.ts'
 export interface PassedCall {
   /** Path and query. */
   readonly target: string
-  /** Label of the caller; the device is told, whatever the caller says of itself. */
+  /** Label of the caller, sent to the device whatever the caller's own request says. */
   readonly caller: string
-  /** Other users' queries are empty in the answer. Default: the answer is passed on as it came. */
+  /** Whether other users' queries are emptied in the answer. Default: the answer is forwarded unchanged. */
   readonly emptiesQueries?: boolean
 }
 
 export interface PassedRead extends PassedCall {
-  /** A device that sends nothing for so long has failed; a client that takes nothing for so long is cut off. */
+  /** A device that sends nothing for this long has failed; a client that accepts nothing for this long is cut off. */
   readonly timeoutMs: number
   /** As in DeviceRequest. */
   readonly isAnonymous?: boolean
 }
 
 /**
- * Answers `res` with what the device says. Resolves when all of the answer has been handed over or the client
- * has been cut off. Before the first byte it fails with device-unreachable, device-timeout, device-protocol,
- * device-rejected, unauthenticated, bad-parameter, or with draining when the client leaves. REQUIRES: the request has no body.
+ * Answers `res` with the device's answer. Resolves when all of the answer has been passed on or the client has been
+ * cut off. Before the first byte it fails with device-unreachable, device-timeout, device-protocol, device-rejected,
+ * unauthenticated, bad-parameter, or with draining if the client leaves. REQUIRES: the request has no body.
  */
 export async function passRead(
   client: DeviceClient,
@@ -62,7 +62,7 @@ export async function passRead(
   try {
     await passBody(answer, res, limit)
   } catch {
-    // After the head no status is possible any more; the client must not see a clean end.
+    // After the head no status can be sent any more; the client must not see a clean end.
     res.destroy()
   }
 }
@@ -74,7 +74,8 @@ async function passBody(
 ): Promise<void> {
   for (;;) {
     const read = answer.isWhole ? undefined : await answer.next()
-    // A copy, because the memory is used again. As a text, a character for each byte: Node writes that in one piece with the head.
+    // A copy, because the buffer is reused. A latin1 string (one character per byte), because Node writes that in one
+    // piece with the head.
     const text = read?.data.map((piece) => piece.toString('latin1')).join('') ?? ''
     read?.release()
     if (read === undefined || answer.isWhole) {
@@ -87,7 +88,7 @@ async function passBody(
   }
 }
 
-/** The headers that a device needs of the caller's request; never credentials or cookies. */
+/** Headers of the caller's request that a device needs; never credentials or cookies. */
 const REQUEST_HEADERS = [
   'accept',
   'accept-language',
@@ -98,8 +99,8 @@ const REQUEST_HEADERS = [
 ] as const
 
 /**
- * The headers that a caller needs of the device's answer. Not Cache-Control: a device gives all callers the same, and its
- * answer may be for this one alone.
+ * Headers of the device's answer that a caller needs. Not Cache-Control: a device answers all callers alike, but this
+ * answer may be for one caller only.
  */
 const RESPONSE_HEADERS = [
   'accept-ranges',
@@ -119,12 +120,12 @@ const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
 
 const PARAMETER_NAMES = /^[A-Za-z]{1,32}(, [A-Za-z]{1,32}){0,31}$/
 
-/** The API of the devices knows no other method for what POST and DELETE mean here. */
+/** The API of the devices uses no other method for what POST and DELETE mean here. */
 export function methodOf({ method }: IncomingMessage): 'GET' | 'HEAD' {
   return method === 'HEAD' ? 'HEAD' : 'GET'
 }
 
-/** The headers of the request to the device, without the gateway's credentials. `emptiesQueries`: as in PassedCall. */
+/** Headers of the request to the device, without the gateway's credentials. `emptiesQueries`: as in PassedCall. */
 export function requestHeaders(
   { headers: from }: IncomingMessage,
   caller: string,
@@ -133,13 +134,13 @@ export function requestHeaders(
   const headers: Record<string, string> = { 'capfleet-caller': caller }
   for (const name of REQUEST_HEADERS) {
     const value = from[name]
-    // A part of an answer could begin inside a value that must be emptied.
+    // A partial answer could begin inside a value that must be emptied.
     if (value !== undefined && !(emptiesQueries && name === 'range')) headers[name] = String(value)
   }
   return headers
 }
 
-/** The head of a device's answer, as it came. */
+/** The head of a device's answer, as received. */
 interface AnsweredHead {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
@@ -150,8 +151,8 @@ interface AnsweredHead {
 }
 
 /**
- * Sets status and headers of the answer to the caller; nothing is sent yet. Fails with device-rejected,
- * unauthenticated and device-protocol when the device's answer is none for the caller.
+ * Sets status and headers of the answer to the caller without sending anything. Fails with device-rejected,
+ * unauthenticated or device-protocol if the device's answer must not reach the caller.
  */
 export function passHead(
   { name: device }: Device,
@@ -166,10 +167,10 @@ export function passHead(
     throw deviceProtocol(device, 'sent a body in an encoding that was not requested')
   for (const name of RESPONSE_HEADERS) {
     const value = headers[name]
-    // An answer in which queries are emptied has another length.
+    // Emptying queries changes the length of an answer.
     if (value !== undefined && !(emptiesQueries && name === 'content-length')) res.setHeader(name, value)
   }
-  // Of the headers of the API what has the right form.
+  // Headers of the API are forwarded only if they have the right form.
   const ignored = parseIgnoredNames(headers['capfleet-ignored']?.toString())
   if (ignored.length > 0) res.setHeader('Capfleet-Ignored', ignoredNames(ignored))
   const timeZone = headers['capfleet-time-zone']?.toString() ?? ''
@@ -180,7 +181,7 @@ export function passHead(
   res.statusCode = status
 }
 
-/** What the API's answers are made of. A browser shows these, or saves them, and runs nothing. */
+/** Media types of the API. A browser displays or saves these, and runs nothing. */
 const API_TYPES: ReadonlySet<string> = new Set([
   'application/json',
   'application/problem+json',
@@ -195,10 +196,9 @@ const API_TYPES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * A device is not trusted, and its answer comes from the gateway's address: a page of it could use the
- * gateway under the name of whoever looks at it. So no answer is a page. One of a type that the API
- * does not have is a file without a type: with its own it would be opened by whatever program that type
- * belongs to.
+ * A device is not trusted, and its answer comes from the gateway's address: an HTML page from it could use the gateway
+ * with the identity of whoever views it. So no answer is delivered as a page. One with a type that the API does not
+ * use becomes a file without a type; otherwise it would be opened by whatever program that type belongs to.
  */
 function keepFromBrowser(status: number, contentType: string, res: ServerResponse): void {
   res.setHeader('X-Content-Type-Options', 'nosniff')

@@ -1,11 +1,12 @@
 /**
- * The head of an HTTP/1.1 answer: found in the reads that bring it, and parsed. Everything that two parsers could read in two ways is refused,
- * so that a device (or who sits between) cannot make us and the client see different bodies.
+ * The head of an HTTP/1.1 answer: found in the reads that contain it, and parsed. Anything that two parsers could
+ * interpret differently is rejected, so that a device (or a man in the middle) cannot make us and the client see
+ * different bodies.
  */
 
 export interface ResponseHead {
   readonly status: number
-  /** Names in lower case; several lines of one name are joined by ", ". */
+  /** Names in lower case; repeated headers are joined by ", ". */
   readonly headers: Readonly<Record<string, string>>
   /** How the end of the body is found, if the answer has a body. */
   readonly framing: BodyLength
@@ -16,13 +17,13 @@ export interface ResponseHead {
 /** "chunked", a number of bytes, or "until-close". */
 export type BodyLength = 'chunked' | 'until-close' | number
 
-/** Its message says what is wrong, as the rest of a sentence that begins with "device X". */
+/** Its message says what is wrong, continuing a sentence that begins with "device X". */
 export class MalformedAnswer extends Error {}
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?(?:\r\n|$)/
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-/** The longest body in bytes: more than any file has, and still exact as a double. */
+/** Maximum length of a body: larger than any file, and still exact as a double. */
 const LENGTH = /^\d{1,15}$/
 
 /** `text` is the head in latin1, without the empty line. Throws MalformedAnswer. */
@@ -34,19 +35,19 @@ export function parseResponseHead(text: string): ResponseHead {
   const status = Number(match[2])
   const framing = framingOf(headers, isHttp11)
   const isKept = isHttp11 && !/\bclose\b/i.test(headers.connection ?? '')
-  // A device that announces a body where none may be might send one as well.
+  // A device that announces a body where none is allowed might also send one.
   const mayBringMore = !hasBody({ status }) && framing !== 'until-close' && framing !== 0
   return { status, headers, framing, keepsConnection: isKept && !mayBringMore }
 }
 
-/** Whether an answer of this status has a body, when its request was no HEAD. */
+/** Whether an answer of this status has a body, if its request was not a HEAD. */
 export function hasBody({ status }: Pick<ResponseHead, 'status'>): boolean {
   return status !== 204 && status !== 304
 }
 
-/** Header or trailer lines from `begin` on. One that goes on from the line before (obs-fold) is malformed. */
+/** Parses header or trailer lines starting at `begin`. A folded line (obs-fold) is malformed. */
 export function parseHeaderLines(text: string, begin: number): Readonly<Record<string, string>> {
-  // Without a prototype: "__proto__" is a valid name.
+  // No prototype: "__proto__" is a valid name.
   const headers: Record<string, string> = Object.create(null)
   for (let at = begin; at < text.length; ) {
     const end = text.indexOf('\r\n', at)
@@ -63,7 +64,7 @@ export function parseHeaderLines(text: string, begin: number): Readonly<Record<s
   return headers
 }
 
-/** The rest of a line starting at `begin`, without the spaces and tabs around it. */
+/** The rest of a line starting at `begin`, without surrounding spaces and tabs. */
 function withoutBlanks(line: string, begin: number): string {
   let from = begin
   let to = line.length
@@ -89,23 +90,23 @@ function framingOf(headers: Readonly<Record<string, string>>, isHttp11: boolean)
   return Number(length)
 }
 
-/** All heads together: those of interim answers (1xx) count too. */
+/** Limit for all heads together, including interim answers (1xx). */
 export const HEAD_BYTES_MAX = 16_384
 const NOTHING = Buffer.alloc(0)
 
-/** Finds the head of an answer in the reads that bring it. */
+/** Finds the head of an answer in the reads that contain it. */
 export class HeadCollector {
   #collected: Buffer = NOTHING
   #begin = 0
 
   /**
-   * Takes the next read. Returns the final answer's head and where in `bytes` its body begins, or
-   * undefined while the head is not whole; `bytes` is not kept. Throws MalformedAnswer.
+   * Consumes the next read. Returns the final answer's head and where in `bytes` its body begins, or undefined while
+   * the head is incomplete; `bytes` is not retained. Throws MalformedAnswer.
    */
   take(bytes: Buffer): { readonly head: ResponseHead; readonly bodyFrom: number } | undefined {
     const earlierBytes = this.#collected.length
     const more = bytes.subarray(0, HEAD_BYTES_MAX - earlierBytes)
-    // Nearly every head comes in one read, with much of the body behind it.
+    // Nearly every head arrives in one read, followed by much of the body.
     const collected = earlierBytes === 0 ? more : Buffer.concat([this.#collected, more])
     for (;;) {
       const end = collected.indexOf('\r\n\r\n', this.#begin, 'latin1')

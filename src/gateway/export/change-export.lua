@@ -1,13 +1,13 @@
--- Changes fields of an export, when it is in one of the states that allow it and, where a writer is named, still has
--- that writer: a worker that lost its job to another one changes nothing any more.
+-- Changes fields of an export if it is in one of the given states and, if a writer is given, still has that writer, so
+-- that a worker that lost its job to another changes nothing.
 -- KEYS: the export; the user's that have not ended; all that have not ended; the files that are made, by their number
 --       from 0; the files that may be read, likewise
 -- ARGV: id, writer ("*" = any), states with commas around each ("*" = any), channel,
---       "ends", "publishes" (ends, and the files that are made become those that may be read), "begins" (again),
---       "forgets" (the files that were made) or "",
---       number of the first file made, how many are made, the files; how many of the others are given, these;
---       then fields and values. "publishes" drops what is made from that first number on.
--- Answers {1 or 0, the state now, the writer before}; the state is "" when there is no such export.
+--       "ends", "publishes" (ends, and the finished files become those that may be read), "begins" (again),
+--       "forgets" (the finished files) or "",
+--       number of the first finished file, number of finished files, the files; number of readable files, these;
+--       then fields and values. "publishes" drops the finished files from that first number on.
+-- Returns {1 or 0, the new state, the previous writer}; the state is "" if the export does not exist.
 local state, writer = unpack(redis.call('HMGET', KEYS[1], 'state', 'writer'))
 if not state then return { 0, '', '' } end
 local mayWrite = ARGV[2] == '*' or ARGV[2] == writer

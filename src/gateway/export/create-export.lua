@@ -1,11 +1,11 @@
--- Keeps a new export, unless its user has too many that have not ended, or ordered it before.
+-- Stores a new export, unless its user has too many that have not ended, or ordered it before.
 -- KEYS: the export; all exports; those of the user; the user's that have not ended; all that have not ended;
 --       the three of known-orders.lua; the schedule whose run it is ("" = none); all schedules by their next time
 -- ARGV: id, order, its creation in ms, limit of the user, the four of known-orders.lua;
 --       of a run: the time in ms that was next, the one of the run, the one that is next now, the id of the schedule
--- Answers {"created"}, {"exists", id}, {"conflict", id}, {"quota", number}, or {"passed"}: the run has been dealt with,
--- or its schedule is gone. The export and the note that it was made are one change: no run becomes two.
--- The client sends it again when a connection broke before the answer came.
+-- Returns {"created"}, {"exists", id}, {"conflict", id}, {"quota", number}, or {"passed"} if the run has been dealt
+-- with or its schedule no longer exists. Storing the export and marking its run is one atomic change, so no run becomes
+-- two exports. The client library sends the call again if the connection broke before the answer arrived.
 if redis.call('EXISTS', KEYS[1]) == 1 then return { 'created' } end
 local known = knownOrder(KEYS[6], ARGV[5])
 if known then return known end

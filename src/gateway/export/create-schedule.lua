@@ -1,8 +1,8 @@
--- Keeps a new schedule, unless its user has too many, or ordered it before.
+-- Stores a new schedule, unless its user has too many, or ordered it before.
 -- KEYS: the schedule; all schedules by their next time; those of the user; the three of known-orders.lua
 -- ARGV: id, schedule, its first time in ms, limit of the user, the four of known-orders.lua
--- Answers {"created"}, {"exists", id}, {"conflict", id} or {"quota", number}.
--- The client sends it again when a connection broke before the answer came.
+-- Returns {"created"}, {"exists", id}, {"conflict", id} or {"quota", number}. The client library sends the call again
+-- if the connection broke before the answer arrived.
 if redis.call('EXISTS', KEYS[1]) == 1 then return { 'created' } end
 local known = knownOrder(KEYS[4], ARGV[5])
 if known then return known end

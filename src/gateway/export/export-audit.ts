@@ -1,17 +1,17 @@
-/** What workers leave in the audit. */
+/** Audit events of workers. */
 import { type AuditActor, NOBODY } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
 import { type ExportOrder, orderFacts } from './export-order.ts'
 import type { ExportedFile, ReportedFailure } from './export-record.ts'
 
-/** How an export ends. */
+/** How an export ended. */
 export interface ExportEnd {
   readonly outcome: 'complete' | 'partial' | 'failed'
   readonly files: readonly ExportedFile[]
   readonly error?: ReportedFailure
 }
 
-/** Before anybody can see the end. Fails with audit-unavailable: then the export must not end. */
+/** Call it before the end becomes visible to anyone. Fails with audit-unavailable; the export must not end then. */
 export async function recordEnd(
   audit: Audit,
   order: ExportOrder,
@@ -29,13 +29,13 @@ export async function recordEnd(
   await audit.record({ ...actorOf(order), event: 'export.ended', details })
 }
 
-/** Before a run of a schedule becomes an export. Fails with audit-unavailable: then it must not. */
+/** Call it before a scheduled run becomes an export. Fails with audit-unavailable; the run must not become one then. */
 export async function recordRun(audit: Audit, order: ExportOrder): Promise<void> {
   const details = { export: order.id, schedule: order.scheduleId, ...orderFacts(order) }
   await audit.record({ ...actorOf(order), event: 'export.scheduled', details })
 }
 
-/** Whose export it is; they have left long ago. */
+/** The user who ordered the export, who is no longer connected. */
 function actorOf({ user }: ExportOrder): AuditActor {
   return { ...NOBODY, user }
 }

@@ -1,4 +1,4 @@
-/** Tells of exports as they change: one connection to Redis for all who follow one. */
+/** Publishes changes of exports: one Redis connection for all followers. */
 import type { Redis } from 'ioredis'
 import type { Log } from '../../shared/base/log.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
@@ -10,7 +10,7 @@ export interface ExportChangesOptions {
   readonly log: Log
 }
 
-/** How long what was read after a change is good for followers who come to it a little later. */
+/** How long a record that was read after a change is reused for followers who ask slightly later. */
 export const RECORD_KEPT_MS = 5_000
 
 export class ExportChanges implements AsyncDisposable {
@@ -18,14 +18,14 @@ export class ExportChanges implements AsyncDisposable {
   readonly #listeners = new Map<string, Set<() => void>>()
   #redis: Redis | undefined
 
-  /** Connects when somebody follows. */
+  /** Connects once somebody follows an export. */
   constructor(options: ExportChangesOptions) {
     this.#options = options
   }
 
   /**
-   * Calls `listener` when the export may have changed: also when Redis is back, for a change may have been missed.
-   * Dispose of what it returns when nobody follows any more.
+   * Calls `listener` when the export may have changed, including when Redis is reachable again, since a change may
+   * have been missed. Dispose the result to stop following.
    */
   follow(id: string, listener: () => void): Disposable {
     this.#redis ??= this.#connect()

@@ -1,7 +1,7 @@
 /**
- * The jobs of exports in BullMQ: one that writes the files of an export, which waits for its children, the spans that
- * are fetched. A job says only which export it is for; all that matters is in the store and in the spool, so that a
- * job may run twice, or be lost and made again, without harm.
+ * The BullMQ jobs of exports: one writes the files of an export and waits for its children, which fetch spans. A job
+ * only names its export; all that matters is in the store and in the spool, so that a job may run twice, or be lost
+ * and recreated, without harm.
  */
 import { type Job, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -12,17 +12,17 @@ import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import type { ExportOrder } from './export-order.ts'
 import type { ExportWindow } from './export-record.ts'
 
-/** How often a job was there when its worker died, since it last got any further. */
+/** How often the job was active when its worker died, since the job last made progress. */
 export interface Deaths {
-  /** What BullMQ had counted. */
+  /** BullMQ's count when it was last read. */
   readonly seen: number
-  /** How far the job was. */
+  /** How far the job had got. */
   readonly marker: string
-  /** What they count together: one while the job waited counts less. */
+  /** The weighted sum of these deaths; one that occurred while the job was waiting counts less. */
   readonly count: number
-  /** It does more than wait. */
+  /** Whether it is doing more than waiting. */
   readonly isAtWork: boolean
-  /** How often it ended a process that it had for itself. */
+  /** How often it ended a process in which no other job was running. */
   readonly crashes: number
 }
 
@@ -31,7 +31,7 @@ export interface WriteJob {
   readonly deaths?: Deaths
 }
 
-/** What a job that writes an export is for the jobs that it waits for. */
+/** What the jobs it waits for need from a job that writes an export. */
 export type WritingJob = Pick<Job<WriteJob>, 'id' | 'data' | 'priority' | 'queueQualifiedName'>
 
 export interface SpanJob extends WriteJob {
@@ -40,8 +40,8 @@ export interface SpanJob extends WriteJob {
 }
 
 /**
- * clean: removes what is left of an export. schedule: a run of a schedule is due. sweep: looks for work that was lost,
- * runs that were missed and files that nobody needs.
+ * clean: removes what is left of an export. schedule: a run of a schedule is due. sweep: looks for lost work, missed
+ * runs and files that are no longer needed.
  */
 export interface UpkeepJob {
   readonly exportId?: string
@@ -52,10 +52,10 @@ export const FETCH_QUEUE = 'export-fetch'
 export const WRITE_QUEUE = 'export-write'
 export const UPKEEP_QUEUE = 'export-upkeep'
 
-/** For a defect of ours; devices that fail are no concern of BullMQ. */
+/** Only for bugs of ours; failing devices are not handled by BullMQ. */
 const ATTEMPTS = 5
 const BACKOFF_MS = 1_000
-/** BullMQ's largest number of a priority; 1 comes first. */
+/** BullMQ's largest priority number; 1 comes first. */
 const PRIORITY_MAX = 2_097_152
 
 export interface ExportJobsOptions {
@@ -81,15 +81,19 @@ export class ExportJobs implements AsyncDisposable {
   }
 
   /**
-   * Has an export run; harmless for one that is in its queue already. `turn` is how many exports of its user were
-   * waiting before it: all first ones come before all second ones, so that nobody waits behind somebody's hundred.
+   * Queues an export; harmless if it is queued already. `turn` is the number of exports of its user that were waiting
+   * before it: every user's first comes before every user's second, so that nobody waits for all of another user's
+   * hundred.
    */
   async start({ id }: Pick<ExportOrder, 'id'>, turn: number): Promise<void> {
     const options = { ...jobOptions(turn), jobId: id }
     await askRedis(() => this.write.add('write', { exportId: id }, options))
   }
 
-  /** Has the spans of a window fetched, for the job that writes the export. Harmless for those that are on their way. */
+  /**
+   * Queues the spans of a window for the job that writes the export. Harmless for spans that are already queued or
+   * running.
+   */
   async fetchWindow(parent: WritingJob, window: ExportWindow, devices: readonly SpanOf[]): Promise<void> {
     const { exportId } = parent.data
     const spans = devices.map(({ device, index }) => ({
@@ -105,12 +109,12 @@ export class ExportJobs implements AsyncDisposable {
     await askRedis(() => this.fetch.addBulk(spans))
   }
 
-  /** Whether the job that writes an export is there. */
+  /** Whether the job that writes an export exists. */
   async isThere(exportId: string): Promise<boolean> {
     return (await askRedis(() => this.write.getJob(exportId))) !== undefined
   }
 
-  /** Removes what waits of the jobs of an export; whether one of them runs still. */
+  /** Removes the waiting jobs of an export; returns whether one of them is still running. */
   async removeJobs(exportId: string, spans: readonly string[]): Promise<boolean> {
     let isRunning = false
     const jobs = [...spans.map((id) => [this.fetch, id] as const), [this.write, exportId] as const]
@@ -126,7 +130,7 @@ export class ExportJobs implements AsyncDisposable {
     return isRunning
   }
 
-  /** Has what is left of an export removed by a worker. */
+  /** Queues the removal of what is left of an export. */
   async clean(exportId: string): Promise<void> {
     const options = { jobId: `clean-${exportId}`, ...GONE_AT_ONCE }
     const retried = { ...options, attempts: ATTEMPTS, backoff: BACKOFF }
@@ -134,8 +138,8 @@ export class ExportJobs implements AsyncDisposable {
   }
 
   /**
-   * Has a worker look at a schedule whenever it comes round. Harmless for one that is known; what is lost here costs
-   * punctuality alone.
+   * Queues a check of a schedule each time it is due. Harmless if it is registered already; losing this only delays
+   * runs.
    */
   async keepSchedule(id: string, { cron, cronZone }: CronRule): Promise<void> {
     const job = { name: 'schedule', data: { scheduleId: id }, opts: GONE_AT_ONCE }
@@ -143,12 +147,12 @@ export class ExportJobs implements AsyncDisposable {
     await askRedis(() => this.upkeep.upsertJobScheduler(schedulerId(id), rule, job))
   }
 
-  /** Has one worker look for what was lost, missed or has expired. Harmless while that is ordered already. */
+  /** Queues a search for lost, missed and expired work. Harmless if one is queued already. */
   async sweep(): Promise<void> {
     await askRedis(() => this.upkeep.add('sweep', {}, { jobId: 'sweep', ...GONE_AT_ONCE }))
   }
 
-  /** Earlier versions had BullMQ order sweeps. */
+  /** Earlier versions had BullMQ schedule the sweeps. */
   async dropSweepRule(): Promise<void> {
     await askRedis(() => this.upkeep.removeJobScheduler('sweep'))
   }
@@ -165,7 +169,7 @@ export class ExportJobs implements AsyncDisposable {
   }
 }
 
-/** A device with its place among those of the order. */
+/** A device with its position among those of the order. */
 export interface SpanOf {
   readonly device: string
   readonly index: number
@@ -175,7 +179,9 @@ export function spanJobId(exportId: string, window: number, device: number): str
   return `${exportId}-${window}-${device}`
 }
 
-/** Braces keep all keys on one shard of a cluster. They are no keys of the scheduler, which forgets its own. */
+/**
+ * Braces keep all keys on one shard of a cluster. The prefix differs from the scheduler's, which removes its own keys.
+ */
 export function jobPrefix(keyPrefix: string): string {
   return `{${keyPrefix}:jobs}`
 }

@@ -1,4 +1,4 @@
-/** What is known of all exports, over all workers: read from Redis before each text of the metrics. */
+/** Metrics of all exports, across all workers: read from Redis before each scrape. */
 import { statfs } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Metrics } from '../../shared/base/metrics.ts'
@@ -11,7 +11,7 @@ interface LiveExports {
   readonly oldestMs: number | undefined
 }
 
-/** While Redis is away the last figures stand; scheduler_reachable tells. */
+/** While Redis is unreachable the last values remain; scheduler_reachable shows it. */
 export function publishExports(
   store: Pick<ExportStore, 'liveStates' | 'workers'>,
   isReachable: () => boolean,
@@ -49,7 +49,7 @@ function liveOf(all: Awaited<ReturnType<ExportStore['liveStates']>>, state: Expo
   return { count: ofState.length, oldestMs: created.length === 0 ? undefined : Math.min(...created) }
 }
 
-/** The room that is left where exports are made and kept; of a bucket nobody can tell. */
+/** Free space where exports are made and kept; unknown for a bucket. */
 export function publishRoom(
   { spool, targets }: Pick<ExportParts, 'spool' | 'targets'>,
   metrics: Metrics,
@@ -68,7 +68,7 @@ export function publishRoom(
       ['spool', freeBytesOf(spool.path)] as const,
       ...[...targets.values()].map((target) => [`target:${target.name}`, target.freeBytes()] as const),
     ]
-    // A place that cannot be read has no figure.
+    // A place that cannot be read has no value.
     const told = await Promise.all(
       asked.map(async ([place, bytes]) => [place, await bytes.catch(() => undefined)] as const),
     )
@@ -76,7 +76,7 @@ export function publishRoom(
   }
   let asking: Promise<void> | undefined
   metrics.beforeText(async () => {
-    // A disk of the network may answer never: the other metrics must not wait, nor may questions heap up.
+    // A network disk may never respond: the other metrics must not wait for it, nor may requests to it pile up.
     free = []
     asking ??= ask().finally(() => {
       asking = undefined
@@ -87,7 +87,7 @@ export function publishRoom(
 
 const ROOM_LIMIT_MS = 500
 
-/** The bytes that are free in the file system of a folder. */
+/** Free bytes in the file system of a folder. */
 export async function freeBytesOf(folder: string): Promise<bigint> {
   const { bavail, bsize } = await statfs(folder, { bigint: true })
   return bavail * bsize

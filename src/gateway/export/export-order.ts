@@ -1,4 +1,4 @@
-/** What was ordered: everything that an export is made of, as plain JSON that a worker reads back. */
+/** An order: everything that an export is made from, as plain JSON that a worker reads back. */
 import { randomUUID } from 'node:crypto'
 import type { Quota } from '../../shared/base/caller.ts'
 import type { ExportOptions } from '../../shared/query/export-options.ts'
@@ -17,7 +17,7 @@ export interface ExportOrder {
   readonly user: string
   readonly createdMs: number
   readonly plan: KeptPlan
-  /** Which appliances its devices were when it was ordered, by name. */
+  /** Identity of each device's appliance at the time of the order, by device name. */
   readonly identities?: Readonly<Record<string, DeviceIdentity>>
   readonly dedupNs: string | null
   /** Whether timestamps are corrected by the clock offset of their device. */
@@ -28,9 +28,9 @@ export interface ExportOrder {
   readonly target: string
   readonly onMissing: 'fail' | 'partial'
   readonly reason: string | null
-  /** What its bytes count for as they are written; default: nothing. */
+  /** The quotas that the written bytes count against. Default: none. */
   readonly quotas?: readonly Quota[]
-  /** The schedule that ordered it. */
+  /** The schedule that ordered it, if any. */
   readonly scheduleId: string | null
 }
 
@@ -39,16 +39,16 @@ export interface Ordering {
   readonly fleet: Pick<Fleet, 'find'>
   readonly options: Pick<GatewayOptions, 'dedupNs' | 'align'>
   readonly exported: ExportOptions
-  /** The target where the order names none. */
+  /** The target used if the order names none. */
   readonly defaultTarget: string
   readonly user: string
-  /** By the time of all gateways and workers. */
+  /** By the time shared by all gateways and workers. */
   readonly createdMs: number
   readonly quotas?: readonly Quota[] | undefined
   readonly scheduleId?: string
 }
 
-/** Fails with bad-parameter for what an export cannot be. */
+/** Fails with bad-parameter for an invalid order. */
 export function orderOf(ordering: Ordering): ExportOrder {
   const { plan, fleet, options, exported, defaultTarget, user, createdMs, quotas = [], scheduleId } = ordering
   refuseImpossible(plan.query, exported)
@@ -82,20 +82,20 @@ function identitiesOf(
   return Object.fromEntries(known)
 }
 
-/** The target that is named, or the first one. Fails with bad-parameter for one that is not configured. */
+/** The named target, or the first one. Fails with bad-parameter if it is not configured. */
 export function targetName(targets: ReadonlyMap<string, unknown>, { target }: ExportOptions): string {
   const [first = ''] = targets.keys()
   if (target === undefined || targets.has(target)) return target ?? first
   throw badParameter('Target', `must be one of ${[...targets.keys()].join(', ')}, got ${quote(target)}`)
 }
 
-/** The query as it was understood, with what the gateway itself does to the packets. */
+/** The query as it was understood, including what the gateway itself does to the packets. */
 export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
   const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
   return [plan.query, own].filter((text) => text !== '').join('&')
 }
 
-/** What the export takes, for the audit. */
+/** What the export covers, for the audit. */
 export function orderFacts(order: ExportOrder): PlanFacts {
   return planFacts(orderedQuery(order), order.plan.devices)
 }
@@ -105,8 +105,8 @@ export function orderedQuery({ plan }: ExportOrder): BoundedQuery {
 }
 
 /**
- * Whether the packets of a time range are those of its parts, one behind the other. Not where a limit, the time of a
- * switch, duplicates or offsets of clocks reach over the border of parts.
+ * Whether the packets of a time range are exactly those of its parts, concatenated. Not true if a limit, the time of a
+ * switch, duplicates or clock offsets reach across the borders of the parts.
  */
 export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
   const { kind, timeSource, timeSourceWord, localTimes, maxBytes, maxPackets, tsMaxNs, capturesMax } = query

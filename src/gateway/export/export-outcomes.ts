@@ -1,4 +1,4 @@
-/** The figures of exports that a worker keeps. */
+/** A worker's metrics about exports. */
 import type { Metrics } from '../../shared/base/metrics.ts'
 import { ENDED_STATES, type ExportState } from './export-record.ts'
 

@@ -1,4 +1,4 @@
-/** What a worker runs exports with, and the limits that it keeps. */
+/** What a worker needs to run exports, and the limits that it applies. */
 import type { SharedTime } from '../../shared/base/shared-time.ts'
 import type { TimeSourceAliases } from '../../shared/query/time-source.ts'
 import type { Audit } from '../audit/audit-log.ts'
@@ -15,11 +15,11 @@ export interface ExportParts extends FetchParts {
   readonly quotas: Quotas
   readonly store: ExportStore
   readonly schedules: ScheduleStore
-  /** By which runs are due, and exports expire. */
+  /** Decides when runs are due and exports expire. */
   readonly clock: SharedTime
   readonly jobs: ExportJobs
   readonly spool: Spool
-  /** By name. */
+  /** Targets by name. */
   readonly targets: ReadonlyMap<string, ExportTarget>
   readonly limits: ExportLimits
   readonly ordering: OrderingRules
@@ -27,38 +27,38 @@ export interface ExportParts extends FetchParts {
   readonly audit: Audit
 }
 
-/** What the orders of schedules are read and judged by, as those that a gateway takes. */
+/** How orders of schedules are parsed and checked, as a gateway does it for direct orders. */
 export interface OrderingRules {
-  /** The file of the users. */
+  /** The users file. */
   readonly users: string
   /** IANA name, for local times without TSZone. */
   readonly timeZone: string
   readonly tsModeAliases: TimeSourceAliases
-  /** Exports of one user that have not ended. */
+  /** Maximum number of a user's exports that have not ended. */
   readonly perUserMax: number
-  /** Devices of one export. */
+  /** Maximum number of devices per export. */
   readonly devicesMax: number
 }
 
 export interface ExportLimits {
-  /** What a span should have at most. */
+  /** Target size of a span. */
   readonly spanBytes: number
-  /** How many bytes a worker that dies may have fetched for nothing. */
+  /** How many bytes may have to be fetched again if a worker dies. */
   readonly checkpointBytes: number
-  /** How long a device that cannot be read is asked again. */
+  /** How long an unreadable device is retried. */
   readonly deviceRetryMs: number
   /** How long the files of an export are kept. */
   readonly keepMs: number
-  /** How many bytes the files of all exports may have; undefined: no limit. */
+  /** Maximum size of the files of all exports; undefined: no limit. */
   readonly keepBytes: number | undefined
   readonly estimateTimeoutMs: number
-  /** How long a job waits for a stream before it lets another one try. */
+  /** How long a job waits for a stream before it lets another job try. */
   readonly leaseWaitMs: number
-  /** How long a job waits when the disk is full. */
+  /** How long a job waits if the disk is full. */
   readonly fullPauseMs: number
 }
 
-/** The job is to be run again later; nothing went wrong with it. */
+/** Signals that the job is to be run again later; nothing has failed. */
 export class Later extends Error {
   readonly delayMs: number
 

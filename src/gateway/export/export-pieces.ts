@@ -1,11 +1,14 @@
-/** The time of an export in the pieces that become files, and each piece in the windows that are fetched at once. */
+/**
+ * Splits the time of an export into pieces, which become files, and each piece into windows, which are fetched in one
+ * go.
+ */
 
 import { downloadFileName, plainFileName } from '../../shared/query/download-file-name.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { type ExportOrder, orderedQuery } from './export-order.ts'
 import type { Checkpoint, ExportWindow } from './export-record.ts'
 
-/** How many pieces there are: 1 without PartTime. */
+/** Number of pieces: 1 without PartTime. */
 export function pieceCount(order: ExportOrder): number {
   if (order.partTimeNs === null) return 1
   const { beginNs, endNs } = orderedQuery(order)
@@ -13,7 +16,7 @@ export function pieceCount(order: ExportOrder): number {
   return Math.max(1, Number((endNs - beginNs + partNs - 1n) / partNs))
 }
 
-/** What a direct download of the piece would ask. */
+/** The query of a direct download of the piece. */
 export function pieceQuery(order: ExportOrder, piece: number): BoundedQuery {
   const query = orderedQuery(order)
   if (order.partTimeNs === null) return query
@@ -23,7 +26,10 @@ export function pieceQuery(order: ExportOrder, piece: number): BoundedQuery {
   return { ...query, beginNs, endNs: endNs < query.endNs ? endNs : query.endNs }
 }
 
-/** The name of the n-th file, from 1, which is that of a direct download, in plain letters, where there is one file. */
+/**
+ * The name of the n-th file, from 1. If there is only one file, it is named like a direct download, restricted to
+ * plain letters.
+ */
 export function resultName(order: ExportOrder, piece: number, part: number): string {
   const query = pieceQuery(order, piece)
   const [only, ...more] = order.plan.devices
@@ -33,7 +39,7 @@ export function resultName(order: ExportOrder, piece: number, part: number): str
   return name.replace(/\.pcap/, `_part${String(part).padStart(4, '0')}.pcap`)
 }
 
-/** Where a new export begins. */
+/** The checkpoint of a new export. */
 export function firstCheckpoint(order: ExportOrder): Checkpoint {
   const nothing = { packets: '0', bytes: '0', firstNs: null, lastNs: null, outOfOrder: 0, holes: [] }
   return {
@@ -52,20 +58,20 @@ export function firstCheckpoint(order: ExportOrder): Checkpoint {
   }
 }
 
-/** What is subtracted from the timestamps of a device; undefined: nothing. */
+/** What is subtracted from the timestamps of a device, or undefined for nothing. */
 export function offsetOf({ offsetsNs }: Checkpoint, device: string): bigint | undefined {
   const offsetNs = offsetsNs?.[device]
   return offsetNs === undefined ? undefined : BigInt(offsetNs)
 }
 
-/** Whether all windows have been ordered. */
+/** Whether all windows have been queued. */
 export function isAllOrdered(order: ExportOrder, { piece }: Checkpoint): boolean {
   return piece >= pieceCount(order)
 }
 
 /**
- * The next window of the present piece, and the checkpoint with it. REQUIRES: the piece is measured, and not all
- * windows are ordered.
+ * The next window of the current piece, and the checkpoint that includes it. REQUIRES: the piece has been measured,
+ * and not all windows have been queued.
  */
 export function orderWindow(order: ExportOrder, checkpoint: Checkpoint): Checkpoint {
   const { piece, cursorNs, measured, nextIndex } = checkpoint

@@ -1,12 +1,12 @@
-/** An export as it stands: what was ordered, how far it is, and what became of it. */
+/** The state of an export: the order, its progress and its outcome. */
 import type { ErrorCode } from '../../shared/base/error.ts'
 import { type ExportOrder, shownQuery } from './export-order.ts'
 
 export type ExportState = 'queued' | 'running' | 'paused' | 'complete' | 'partial' | 'failed' | 'cancelled'
 
-/** Nothing happens to it any more, but for its removal. */
+/** States in which nothing more happens to an export except its removal. */
 export const ENDED_STATES: readonly ExportState[] = ['complete', 'partial', 'failed', 'cancelled']
-/** A worker may go on with it. */
+/** States in which a worker may continue it. */
 export const LIVE_STATES: readonly ExportState[] = ['queued', 'running', 'paused']
 
 export type ExportStage = 'waiting' | 'preparing' | 'fetching' | 'publishing' | 'ended'
@@ -16,23 +16,23 @@ export interface ReportedFailure {
   readonly detail: string
 }
 
-/** Why an export has not begun to fetch the time that comes next. */
+/** Why an export has not begun to fetch the next window. */
 export interface Waiting {
-  /** The device that is waited for. */
+  /** The device that it is waiting for. */
   readonly device: string
   readonly detail: string
 }
 
-/** A half-open range of time of which a device's packets are not in the files. */
+/** A half-open time range of a device's packets that are missing from the files. */
 export interface Hole {
   readonly fromNs: string
   readonly toNs: string
-  /** The packets are gone for good. */
+  /** Whether the packets are lost for good. */
   readonly final: boolean
   readonly error: ReportedFailure
 }
 
-/** What came of one device so far. Counts are decimal texts. */
+/** The outcome for one device so far. Counts are decimal texts. */
 export interface DeviceTally {
   readonly device: string
   readonly packets: string
@@ -43,14 +43,14 @@ export interface DeviceTally {
   readonly holes: readonly Hole[]
 }
 
-/** A file of the result, as far as it is made. */
+/** A file of the result, as far as it has been written. */
 export interface ResultFile {
-  /** What it will be called. */
+  /** Its final name. */
   readonly name: string
-  /** Where it is being made. */
+  /** Where it is being written. */
   readonly path: string
   readonly bytes: string
-  /** Bytes of its packets before compression, with the header of the file. */
+  /** Bytes of its packets before compression, including the file header. */
   readonly pcapBytes: string
   readonly packets: string
   readonly firstNs: string | null
@@ -67,26 +67,26 @@ export interface ExportedFile {
   readonly sha256: string
 }
 
-/** A file that nothing more comes into: the target has it, or is still to be given it. */
+/** A complete file, whether or not the target has it yet. */
 export type MadeFile = ResultFile | ExportedFile
 
-/** A time that is fetched at once, of all devices. */
+/** A time range that is fetched in one go, from all devices. */
 export interface ExportWindow {
-  /** From 0, over the whole export. */
+  /** From 0, across the whole export. */
   readonly index: number
-  /** The piece of the ordered time in which it is: without PartTime there is one. */
+  /** The piece of the ordered time that contains it; there is one piece without PartTime. */
   readonly piece: number
   readonly beginNs: string
   readonly endNs: string
-  /** It is all of its piece, which is fetched by the very query that was ordered. */
+  /** Whether it covers the whole piece, which is then fetched with exactly the query that was ordered. */
   readonly isWholePiece: boolean
-  /** Nothing of its piece comes behind it. */
+  /** Whether it is the last window of its piece. */
   readonly endsPiece: boolean
-  /** Of its file; null: what it holds tells. */
+  /** Header of its file; null: taken from the packets that are fetched. */
   readonly header: FileHeader | null
-  /** Devices that are not asked, because they could not be before. */
+  /** Devices that are not asked, because they could not be asked before. */
   readonly leftOut: readonly string[]
-  /** It fills a hole of files that are there. */
+  /** Set if it fills a hole in existing files. */
   readonly isFill?: true
 }
 
@@ -97,11 +97,11 @@ export interface FileHeader {
   readonly nanoseconds: boolean
 }
 
-/** How far the files of a piece have been read that is filled. */
+/** How far the existing files of a piece have been read while it is being filled. */
 export interface KeptPlace {
-  /** From 0. */
+  /** File number, from 0. */
   readonly file: number
-  /** Of its records, before compression. */
+  /** Bytes of its records, before compression. */
   readonly bytes: number
 }
 
@@ -109,19 +109,19 @@ export interface KeptPlace {
 export interface Measured {
   /** Devices whose packets are left out, because they could not be asked. */
   readonly leftOut: readonly string[]
-  /** Of its file; null: one window is all of it. */
+  /** Header of its file; null if one window covers the whole piece. */
   readonly header: FileHeader | null
   /** The length of a window. */
   readonly stepNs: string
 }
 
 /**
- * How far an export is: written after each window, and enough to continue from there. Whatever a worker did after its
- * last checkpoint is done again, and leaves no trace. It does not grow with the number of files: the store keeps each
- * file that is made by itself.
+ * The progress of an export: written after each window, and enough to continue from there. Whatever a worker did after
+ * its last checkpoint is repeated and leaves no trace. Its size does not depend on the number of files, since the
+ * store keeps each finished file separately.
  */
 export interface Checkpoint {
-  /** The piece whose windows are ordered next. */
+  /** The piece whose windows are queued next. */
   readonly piece: number
   readonly measured: Measured | null
   /** Where the next window begins. */
@@ -129,35 +129,35 @@ export interface Checkpoint {
   /** Windows whose spans are being fetched and that are not in the files yet, in order. */
   readonly ordered: readonly ExportWindow[]
   readonly nextIndex: number
-  /** Number of files that are made. */
+  /** Number of finished files. */
   readonly fileCount: number
-  /** The file that is being written; null: none is. */
+  /** The file that is being written, or null. */
   readonly openFile: ResultFile | null
-  /** Bytes of all files, the open one included. */
+  /** Bytes of all files, including the open one. */
   readonly writtenBytes: string
   readonly devices: readonly DeviceTally[]
-  /** What is subtracted from timestamps, by device: the same in all files. null: nothing is, or not yet known. */
+  /** What is subtracted from timestamps, by device; the same in all files. null: nothing, or not known yet. */
   readonly offsetsNs: Readonly<Record<string, string>> | null
   readonly fetchedBytes: string
   readonly estimatedBytes: string | null
-  /** While holes are filled: what of the present piece's files is in the new ones already. */
+  /** While holes are being filled: how much of the current piece's old files is in the new ones already. */
   readonly kept?: KeptPlace
 }
 
-/** What a partial export was before its holes began to be filled: it is so again when that fails. */
+/** The state of a partial export before its holes began to be filled; it is restored if filling fails. */
 export interface FillBase {
   readonly checkpoint: Checkpoint
   readonly endedMs: number
   readonly expiresMs: number
-  /** How often the export was filled, this time included. */
+  /** How often the export was filled, including this time. */
   readonly count: number
 }
 
-/** The files that a record of an earlier version has in itself. */
+/** The files that a record of an earlier version contains itself. */
 export interface FormerFiles {
-  /** Those that are made, in their order. */
+  /** Finished files, in order. */
   readonly made: readonly MadeFile[]
-  /** Those that may be read. */
+  /** Files that may be read. */
   readonly kept: readonly ExportedFile[]
 }
 
@@ -165,20 +165,20 @@ export interface ExportRecord {
   readonly order: ExportOrder
   readonly state: ExportState
   readonly stage: ExportStage
-  /** Who writes its files now; "": nobody, and whoever did has stopped orderly. */
+  /** The current writer of its files; "" if nobody is, and the last one stopped cleanly. */
   readonly writer: string
   readonly revision: number
   readonly checkpoint: Checkpoint | undefined
   readonly startedMs: number | undefined
   readonly endedMs: number | undefined
   readonly expiresMs: number | undefined
-  /** Its user has removed it: it is not there any more, and a worker removes its files. */
+  /** Whether its user has removed it: it is no longer visible, and a worker removes its files. */
   readonly isRemoved: boolean
   readonly error: ReportedFailure | undefined
   readonly waiting: Waiting | undefined
-  /** How many of the files that are made the target has. */
+  /** Number of finished files that the target has. */
   readonly published: number
-  /** What an earlier version has stored in another form; a worker that continues the export stores it again. */
+  /** Data that an earlier version stored in another form; a worker that continues the export stores it again. */
   readonly former: FormerFiles | undefined
   /** Present while its holes are being filled. */
   readonly base: FillBase | undefined
@@ -186,11 +186,11 @@ export interface ExportRecord {
   readonly fills: number
   /** Bytes of the spans that are being fetched now, by device. */
   readonly fetching: ReadonlyMap<string, number>
-  /** How often each device was asked again. */
+  /** How often each device was retried. */
   readonly retries: ReadonlyMap<string, number>
 }
 
-/** How many files may be read now. */
+/** Number of files that may be read now. */
 export function keptCount({ state, checkpoint, base }: ExportRecord): number {
   if (state === 'complete' || state === 'partial') return checkpoint?.fileCount ?? 0
   return base?.checkpoint.fileCount ?? 0
@@ -202,7 +202,7 @@ export interface WholeExport {
   readonly files: readonly ExportedFile[]
 }
 
-/** As GET shows it. */
+/** The representation that GET returns. */
 export function shownExport({ record, files }: WholeExport, nowMs: number): Record<string, unknown> {
   const { order, state } = record
   return {
@@ -233,7 +233,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
   const { checkpoint, stage, startedMs } = record
   const live = [...record.fetching.values()].reduce((sum, bytes) => sum + bytes, 0)
   const fetched = Number(checkpoint?.fetchedBytes ?? 0) + live
-  // Devices count packets whatever a filter says, and windows are cut by what they count.
+  // Devices count packets regardless of filters, and windows are sized by those counts.
   const isFiltered = record.order.plan.forcedFilters.length > 0
   const estimated = isFiltered ? null : (checkpoint?.estimatedBytes ?? null)
   const ratio = ratioOf(record, fetched, estimated)
@@ -252,7 +252,7 @@ function progressOf(record: ExportRecord, nowMs: number): Record<string, unknown
   }
 }
 
-/** By bytes where the devices told how many there will be. */
+/** The ratio by bytes, if the devices gave an estimate. */
 function ratioOf({ stage, state }: ExportRecord, fetched: number, estimated: string | null): number | null {
   if (stage === 'ended') return state === 'complete' || state === 'partial' ? 1 : null
   const bytes = Number(estimated ?? 0)

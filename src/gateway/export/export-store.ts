@@ -1,6 +1,6 @@
 /**
- * Exports in Redis: the truth about each, shared by all gateways and workers. Every change is one atomic script, which
- * says no to a worker that lost its job.
+ * Exports in Redis: the authoritative state, shared by all gateways and workers. Every change is one atomic script,
+ * which rejects a worker that lost its job.
  */
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
@@ -34,13 +34,13 @@ export interface ExportStoreOptions {
   readonly log: Log
 }
 
-/** That a run of a schedule has become an export, as the script notes it. */
+/** Records that a scheduled run has become an export, as the script stores it. */
 export interface RunNote {
   readonly keys: readonly [schedule: string, due: string]
   readonly values: readonly [expectedMs: number, nominalMs: number, followingMs: number, scheduleId: string]
 }
 
-/** What changes; absent members stay. */
+/** The fields to change; absent members stay. */
 export interface ExportChange {
   readonly state?: ExportState
   readonly stage?: ExportStage
@@ -50,17 +50,17 @@ export interface ExportChange {
   readonly endedMs?: number
   readonly expiresMs?: number
   readonly isRemoved?: true
-  /** null: it had one and has none any more. */
+  /** null: clears the error. */
   readonly error?: ReportedFailure | null
-  /** null: it waits no longer. */
+  /** null: it is no longer waiting. */
   readonly waiting?: Waiting | null
-  /** Files that are made, from a number on. */
+  /** Finished files, starting at this number. */
   readonly made?: { readonly from: number; readonly files: readonly MadeFile[] }
-  /** Files that may be read, all of them: where an earlier version has stored them in the record. */
+  /** All files that may be read; set where an earlier version stored them in the record. */
   readonly kept?: readonly ExportedFile[] | undefined
-  /** How many of those that are made the target has. */
+  /** Number of finished files that the target has. */
   readonly published?: number
-  /** null: nothing is filled any more. */
+  /** null: filling has ended. */
   readonly base?: FillBase | null
   readonly fills?: number
   /** Bytes of the span of a device that is being fetched now. */
@@ -68,19 +68,19 @@ export interface ExportChange {
 }
 
 export interface ChangeOptions {
-  /** The writer that the export must have; default: any. */
+  /** The writer that the export must have. Default: any. */
   readonly writer?: string
-  /** The states in which it may be; default: any. */
+  /** The states that the export may be in. Default: any. */
   readonly states?: readonly ExportState[]
-  /** published: the files that are made become those that may be read. dropped: those made before are forgotten. */
+  /** published: the finished files become those that may be read. dropped: finished files are forgotten. */
   readonly files?: 'published' | 'dropped'
 }
 
 export interface Changed {
   readonly isChanged: boolean
-  /** As it is now; undefined when there is no such export. */
+  /** The state now, or undefined if the export does not exist. */
   readonly state: ExportState | undefined
-  /** The one that it had before. */
+  /** The previous writer. */
   readonly writer: string
 }
 
@@ -93,20 +93,20 @@ export interface PageOptions {
 
 export interface Page {
   readonly records: readonly ExportRecord[]
-  /** Where the next page begins; undefined: this was the last. */
+  /** Where the next page begins, or undefined after the last. */
   readonly next: string | undefined
 }
 
-/** How a device's troubles are kept with an export. */
+/** How a device's failures are stored with an export. */
 export interface Trouble {
   readonly retries: number
-  /** Since when it cannot be read; null: it was read since. */
+  /** Since when it has been unreadable, or null if it has been read since. */
   readonly sinceMs: number | null
-  /** It was asked for as long as the export may wait. */
+  /** Whether it was retried for as long as the export may wait. */
   readonly isGivenUp: boolean
 }
 
-/** More exports are not created in one millisecond. */
+/** No more exports than this are created in one millisecond. */
 const SAME_MS_MAX = 100
 const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-export.lua', import.meta.url), 'utf8')
 const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
@@ -128,7 +128,7 @@ export class ExportStore implements AsyncDisposable {
   }
 
   /**
-   * Keeps a new order and gives its id: that of an earlier one when its key has come before. Fails with
+   * Stores a new order and returns its id, or that of an earlier order with the same idempotency key. Fails with
    * user-quota, idempotency-conflict or scheduler-unavailable.
    */
   async create(order: ExportOrder, perUserMax: number, idempotency?: Idempotency): Promise<string> {
@@ -138,40 +138,40 @@ export class ExportStore implements AsyncDisposable {
   }
 
   /**
-   * Keeps the order of a run, with the note that the run has become an export; false: the run has been dealt with, or
-   * its schedule is gone. Fails with user-quota or scheduler-unavailable.
+   * Stores the order of a run and records that the run has become an export. Returns false if the run has already been
+   * dealt with or its schedule no longer exists. Fails with user-quota or scheduler-unavailable.
    */
   async createRun(order: ExportOrder, perUserMax: number, note: RunNote): Promise<boolean> {
     const [answer] = await this.#create(order, perUserMax, { note })
     return answer === 'created'
   }
 
-  /** undefined: there is none. Fails with scheduler-unavailable. */
+  /** Returns undefined if it does not exist. Fails with scheduler-unavailable. */
   async find(id: string): Promise<ExportRecord | undefined> {
     if (!EXPORT_ID.test(id)) return undefined
     const fields = await askRedis(() => this.#redis.hgetall(this.#key(id)))
     return recordOf(fields)
   }
 
-  /** The same with the files that may be read; of an export of 10,000 parts these are megabytes. */
+  /** The same with the files that may be read, which for an export of 10,000 parts takes megabytes. */
   async findWhole(id: string): Promise<WholeExport | undefined> {
     const record = await this.find(id)
     return record && { record, files: await this.keptFiles(record) }
   }
 
-  /** The files that may be read, by their numbers; all unless some are asked for. */
+  /** The files that may be read, by number; all by default. */
   async keptFiles(record: ExportRecord, from = 0, end = keptCount(record)): Promise<readonly ExportedFile[]> {
     const last = Math.min(end, keptCount(record))
     if (record.former !== undefined) return record.former.kept.slice(from, last)
     return await this.#filesOf<ExportedFile>(this.#keptKey(record.order.id), from, last)
   }
 
-  /** The files that are made, with what the target has of them. */
+  /** The finished files, with what the target has of them. */
   madeFiles(id: string, count: number): Promise<readonly MadeFile[]> {
     return this.#filesOf<MadeFile>(this.#madeKey(id), 0, count)
   }
 
-  /** Changes what may be changed, at once or not at all. Fails with scheduler-unavailable. */
+  /** Applies the change atomically, if its conditions hold. Fails with scheduler-unavailable. */
   async change(
     order: Pick<ExportOrder, 'id' | 'user'>,
     change: ExportChange,
@@ -207,12 +207,12 @@ export class ExportStore implements AsyncDisposable {
     await askRedis(() => this.#redis.hset(this.#key(id), `trouble:${device}`, JSON.stringify(trouble)))
   }
 
-  /** A page of exports, newest first, of one user or of all: at most `limit`, behind the place `after`. */
+  /** A page of exports of one user or of all, newest first: at most `limit`, after the place `after`. */
   async page({ user, after, limit }: PageOptions): Promise<Page> {
     const key = user === undefined ? `${this.#prefix}:all` : `${this.#prefix}:of:${user}`
     const [, lastMs, lastId] = /^(\d+)\.(.+)$/.exec(after ?? '') ?? []
     const from = lastMs ?? '+inf'
-    // Some of them may have been created in the very millisecond of the last one, and come before it.
+    // Some of them may have been created in the same millisecond as the last one and precede it.
     const rows = await askRedis(() =>
       this.#redis.zrange(key, from, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, limit + SAME_MS_MAX, 'WITHSCORES'),
     )
@@ -234,7 +234,7 @@ export class ExportStore implements AsyncDisposable {
     return askRedis(() => this.#redis.smembers(`${this.#prefix}:live`))
   }
 
-  /** State and time of order of all exports that have not ended. */
+  /** State and order time of all exports that have not ended. */
   async liveStates(): Promise<readonly { readonly state: ExportState; readonly createdMs: number }[]> {
     const ids = await this.live()
     const [states, created] = await Promise.all([
@@ -247,12 +247,12 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /** How many exports of the user have not ended. */
+  /** Number of the user's exports that have not ended. */
   liveOf(user: string): Promise<number> {
     return askRedis(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
   }
 
-  /** Forgets an export. */
+  /** Deletes an export. */
   async forget({ id, user }: Pick<ExportOrder, 'id' | 'user'>): Promise<void> {
     await askRedis(() =>
       this.#redis
@@ -267,7 +267,7 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /** Bytes that exports other than `id` will still need of a place. */
+  /** Bytes that exports other than `id` will still need in a place. */
   async reserved(place: string, id: string): Promise<bigint> {
     const [all, live] = await Promise.all([
       askRedis(() => this.#redis.hgetall(`${this.#prefix}:space:${place}`)),
@@ -280,7 +280,7 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /** What the export will still need of a place; 0: nothing. */
+  /** Sets how much the export will still need in a place; 0: nothing. */
   async reserve(place: string, id: string, bytes: bigint): Promise<void> {
     const key = `${this.#prefix}:space:${place}`
     await askRedis(() =>
@@ -289,8 +289,8 @@ export class ExportStore implements AsyncDisposable {
   }
 
   /**
-   * Whether all workers have this spool: a worker that has another one would look for spans where nobody puts them.
-   * The first worker decides, and again when none is there any more.
+   * Whether all workers use this spool; one with another spool would look for spans where nobody puts them. The first
+   * worker decides, and again whenever none is running any more.
    */
   async sharesSpool(spool: string): Promise<boolean> {
     const key = `${this.#prefix}:spool`
@@ -299,7 +299,7 @@ export class ExportStore implements AsyncDisposable {
     return (await askRedis(() => this.#redis.get(key))) === spool
   }
 
-  /** A worker is there; it has to say so again within `forMs`. */
+  /** Registers a worker as running; it must be called again within `forMs`. */
   async seeWorker(name: string, forMs: number): Promise<void> {
     const key = `${this.#prefix}:workers`
     await askRedis(async () => {
@@ -388,13 +388,13 @@ export class ExportStore implements AsyncDisposable {
 
 export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false }
 
-/** defineCommand() cannot tell the types what it defined. */
+/** defineCommand() cannot add the types of the commands it defines. */
 type Scripts = Redis & {
   createExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
   changeExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
 }
 
-/** What the script does besides. An export that is queued again counts for its user as one that has not ended. */
+/** Additional effect of the script. An export that is queued again counts for its user as one that has not ended. */
 function turnOf({ state }: ExportChange, files: ChangeOptions['files']): string {
   if (files === 'published') return 'publishes'
   if (state !== undefined && ENDED_STATES.includes(state)) return 'ends'
@@ -406,7 +406,7 @@ function listed(files: readonly MadeFile[]): readonly (string | number)[] {
   return [files.length, ...files.map((file) => JSON.stringify(file))]
 }
 
-/** Where earlier versions stored a checkpoint, and files that the target has: nothing is there any more. */
+/** Clears the fields where earlier versions stored a checkpoint, and the files that the target has. */
 const NOTHING_FORMER = ['checkpoint', 'null', 'files', '[]']
 
 function fieldsOf({ fetching, checkpoint, ...change }: ExportChange): string[] {
@@ -441,7 +441,7 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
     writer,
     revision: Number(revision),
     ...readParts({
-      // A worker of an earlier version starts from scratch without it.
+      // Without it, a worker of an earlier version would start from scratch.
       checkpoint: parsed<FormerCheckpoint>(fields.checkpoint) ?? parsed<Checkpoint>(fields.progress),
       base: parsed<FormerBase | FillBase>(fields.base),
       files: parsed<ExportedFile[]>(fields.files) ?? [],
@@ -459,7 +459,7 @@ function recordOf(fields: Readonly<Record<string, string>>): ExportRecord | unde
   }
 }
 
-/** undefined: there is nothing, or nothing any more. */
+/** Returns undefined if there is no value, or no longer one. */
 function parsed<Value>(json: string | undefined): Value | undefined {
   return json === undefined ? undefined : ((JSON.parse(json) as Value | null) ?? undefined)
 }

@@ -1,19 +1,19 @@
 /**
- * Fills the holes of a partial export: what devices could not give is fetched, window by window as in a new export, and
- * merged with the files that exist. What they hold is not asked for again, because a device may have lost it. Of packets
- * with the same timestamp those that fill a hole come last. A file without a hole stays as it is.
+ * Fills the holes of a partial export: what devices could not provide is fetched, window by window as in a new export,
+ * and merged with the existing files. Their contents are not fetched again, because a device may have lost them. Among
+ * packets with equal timestamps, those that fill a hole come last. A file without a hole stays unchanged.
  */
 import type { ExportOrder } from './export-order.ts'
 import { pieceCount, pieceQuery } from './export-pieces.ts'
 import type { Checkpoint, DeviceTally, ExportRecord, ExportWindow, FillBase } from './export-record.ts'
 import type { ExportChange } from './export-store.ts'
 
-/** Whether there is anything that a device may still have. */
+/** Whether a device may still have something that is missing. */
 export function isFillable({ checkpoint }: ExportRecord): boolean {
   return (checkpoint?.devices ?? []).some(({ holes }) => holes.some(({ final }) => !final))
 }
 
-/** What an export becomes that is to be filled. REQUIRES: it is partial, and fillable. */
+/** The change that makes an export one that is being filled. REQUIRES: it is partial, and fillable. */
 export function fillingOf(record: ExportRecord): ExportChange {
   const { order, checkpoint, endedMs = 0, expiresMs = 0, fills, former } = record
   if (checkpoint === undefined) throw new Error('an export that has ended has a checkpoint')
@@ -30,7 +30,7 @@ export function fillingOf(record: ExportRecord): ExportChange {
   }
 }
 
-/** What an export is again that could not be filled. */
+/** The change that restores an export whose filling failed. */
 export function asBefore(
   { checkpoint, endedMs, expiresMs }: FillBase,
   { former }: Pick<ExportRecord, 'former'>,
@@ -38,7 +38,7 @@ export function asBefore(
   return { state: 'partial', checkpoint, endedMs, expiresMs, base: null, kept: former?.kept }
 }
 
-/** Where filling begins. A hole stays in the checkpoint until its packets have come. */
+/** The checkpoint at which filling begins. A hole stays in the checkpoint until its packets have been fetched. */
 export function firstFilling(order: ExportOrder, base: FillBase): Checkpoint {
   const begin = {
     ...base.checkpoint,
@@ -56,15 +56,15 @@ export function firstFilling(order: ExportOrder, base: FillBase): Checkpoint {
 
 export const NOTHING_TAKEN = { file: 0, bytes: 0 }
 
-/** A time of which the same devices have nothing in the files. */
+/** A time range for which the same devices have nothing in the files. */
 export interface HoleRange {
   readonly beginNs: bigint
   readonly endNs: bigint
-  /** In the order of the export's devices; one at least. */
+  /** In the order of the export's devices; at least one. */
   readonly devices: readonly string[]
 }
 
-/** What is to be fetched of a piece, in order and without overlaps, of all devices but those that are left out. */
+/** What is to be fetched of a piece: in order, without overlaps, from all devices except those that are left out. */
 export function holeRanges(
   order: ExportOrder,
   { checkpoint }: FillBase,
@@ -103,8 +103,8 @@ function holesIn(
 }
 
 /**
- * The next window that fills, and the checkpoint with it; or the checkpoint at the next piece, where none of the devices
- * of this one can be asked. REQUIRES: the piece is measured, and not all windows are ordered.
+ * The next window to fill, and the checkpoint that includes it; or the checkpoint at the next piece, if none of the
+ * devices of this one can be asked. REQUIRES: the piece has been measured, and not all windows have been queued.
  */
 export function orderFill(order: ExportOrder, base: FillBase, checkpoint: Checkpoint): Checkpoint {
   const { piece, cursorNs, measured, nextIndex } = checkpoint
@@ -131,7 +131,7 @@ export function orderFill(order: ExportOrder, base: FillBase, checkpoint: Checkp
   return endsPiece ? atPiece(order, base, ordered, piece + 1) : { ...ordered, cursorNs: window.endNs }
 }
 
-/** The checkpoint at the first piece from `from` on that has a hole. */
+/** The checkpoint at the first piece with a hole, starting at `from`. */
 function atPiece(order: ExportOrder, base: FillBase, checkpoint: Checkpoint, from: number): Checkpoint {
   for (let piece = from; piece < pieceCount(order); piece += 1) {
     const [first] = holeRanges(order, base, piece)
@@ -140,18 +140,18 @@ function atPiece(order: ExportOrder, base: FillBase, checkpoint: Checkpoint, fro
   return { ...checkpoint, piece: pieceCount(order), measured: null }
 }
 
-/** Numbers of files, half-open. */
+/** A half-open range of file numbers. */
 export interface FileNumbers {
   readonly from: number
   readonly end: number
 }
 
-/** The files of one piece as they are now, of `count`: with PartTime each piece is one file. */
+/** The current files of one piece, out of `count`: with PartTime each piece is one file. */
 export function filesOfPiece({ partTimeNs }: ExportOrder, count: number, piece: number): FileNumbers {
   return partTimeNs === null ? { from: 0, end: count } : { from: piece, end: piece + 1 }
 }
 
-/** The files that stay as they are after `made` ones, up to the piece `end`. */
+/** The unchanged files that follow `made` finished ones, up to piece `end`. */
 export function keptUpTo(
   { partTimeNs }: ExportOrder,
   { checkpoint: { fileCount } }: FillBase,

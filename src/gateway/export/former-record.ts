@@ -1,4 +1,4 @@
-/** Records of exports as earlier versions stored them: each checkpoint had all files in it. They are read as new ones. */
+/** Reads records of exports stored by earlier versions, where each checkpoint contained all files, as new ones. */
 import type {
   Checkpoint,
   ExportedFile,
@@ -9,7 +9,10 @@ import type {
 } from './export-record.ts'
 
 export interface FormerCheckpoint extends Omit<Checkpoint, 'fileCount' | 'openFile' | 'writtenBytes'> {
-  /** The last one is being written while `isFileOpen`. Those that a target has had when others were filled have a sum. */
+  /**
+   * The last one is still being written while `isFileOpen`. Those that the target had when others were filled have a
+   * checksum.
+   */
   readonly files: readonly (ResultFile & { readonly sha256?: string })[]
   readonly isFileOpen: boolean
 }
@@ -19,11 +22,11 @@ export interface FormerBase extends Omit<FillBase, 'checkpoint'> {
   readonly files: readonly ExportedFile[]
 }
 
-/** Whatever version wrote them. */
+/** The stored parts of a record, whichever version wrote them. */
 export interface StoredParts {
   readonly checkpoint: FormerCheckpoint | Checkpoint | undefined
   readonly base: FormerBase | FillBase | undefined
-  /** Those that the target has of the present ones. */
+  /** Current files that the target has. */
   readonly files: readonly ExportedFile[]
 }
 

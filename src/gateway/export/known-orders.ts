@@ -1,25 +1,25 @@
-/** Orders that a client sends again: the key that it chose makes them one. */
+/** Idempotency keys: an order that a client sends again has the same key, and so is executed once. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** By which a client that orders again is known. */
+/** Identifies repeated orders. */
 export interface Idempotency {
   readonly key: string
-  /** What was asked, as text: times may be relative, so that the order differs each time. */
+  /** The request as text, because times may be relative and make each order different. */
   readonly asked: string
 }
 
-/** How long a client that orders again is known. */
+/** How long an idempotency key is remembered. */
 const KEPT_MS = 86_400_000
-/** The newest are known. It is sent again within minutes, and a user's script orders fewer in that time. */
+/** Only the newest keys are kept. Clients retry within minutes, and a user's script orders fewer in that time. */
 const PER_USER_MAX = 1_000
-/** Some 10 MB of Redis. */
+/** About 10 MB of Redis. */
 const OF_ALL_MAX = 20_000
 
-/** What the scripts that keep orders begin with. */
+/** Common beginning of the scripts that store orders. */
 export const KNOWN_ORDERS = readFileSync(new URL('known-orders.lua', import.meta.url), 'utf8')
 
-/** The three keys and the four values of an order that they take. `prefix` is of the kind of order. */
+/** The three keys and four values that describe an order to the scripts. `prefix` depends on the kind of order. */
 export function knownOrder(prefix: string, user: string, idempotency: Idempotency | undefined) {
   const keys =
     idempotency === undefined

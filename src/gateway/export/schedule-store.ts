@@ -1,4 +1,4 @@
-/** Schedules in Redis: what each orders, when it comes round next, and what became of its last run. */
+/** Schedules in Redis: what each orders, when it is due next, and the outcome of its last run. */
 import { readFileSync } from 'node:fs'
 import type { Redis } from 'ioredis'
 import type { Bounds } from '../../shared/base/caller.ts'
@@ -14,38 +14,38 @@ import { EXPORT_ID } from './target/finished-file.ts'
 export interface Schedule extends CronRule {
   readonly id: string
   readonly user: string
-  /** What becomes of runs that were due while no worker ran. */
+  /** What happens to runs that were due while no worker was running. */
   readonly missed: 'makeup' | 'skip'
-  /** Of the exports, as it was given: its times count from each run, and its devices are chosen at each. */
+  /** Query of the exports, as given: times are relative to each run, and devices are selected at each run. */
   readonly query: string
-  /** Of whoever ordered it, at that time. */
+  /** Bounds of the user who ordered it, at that time. */
   readonly bounds: Bounds
   readonly createdMs: number
 }
 
 export interface ScheduleRecord {
   readonly schedule: Schedule
-  /** The time of the run that comes next; all runs before it have been dealt with. */
+  /** Time of the next run; all earlier runs have been dealt with. */
   readonly nextMs: number
-  /** The time of the last run that became an export. */
+  /** Time of the last run that became an export. */
   readonly lastMs: number | undefined
   readonly lastExportId: string | undefined
-  /** Why the last run became none. */
+  /** Why the last run did not become an export. */
   readonly error: ReportedFailure | undefined
 }
 
-/** A run as it is dealt with, by one worker alone. */
+/** A run that is being dealt with, by exactly one worker. */
 export interface ScheduledRun {
   readonly scheduleId: string
-  /** ScheduleRecord.nextMs as it was found: whoever comes later finds another one. */
+  /** ScheduleRecord.nextMs as it was read: another worker that comes later finds a different value. */
   readonly expectedMs: number
-  /** The time of the run; later than `expectedMs` where missed runs are skipped. */
+  /** The time of the run; later than `expectedMs` if missed runs are skipped. */
   readonly nominalMs: number
-  /** ScheduleRecord.nextMs from then on. */
+  /** The new ScheduleRecord.nextMs. */
   readonly followingMs: number
 }
 
-/** How many schedules a user may have. */
+/** Maximum number of schedules per user. */
 const PER_USER_MAX = 100
 const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-schedule.lua', import.meta.url), 'utf8')
 const REFUSE = readFileSync(new URL('refuse-run.lua', import.meta.url), 'utf8')
@@ -62,8 +62,8 @@ export class ScheduleStore implements AsyncDisposable {
   }
 
   /**
-   * Keeps a new schedule, whose first run is at `nextMs`, and gives its id: that of an earlier one when its key has
-   * come before. Fails with user-quota, idempotency-conflict or scheduler-unavailable.
+   * Stores a new schedule whose first run is at `nextMs`, and returns its id, or that of an earlier one with the same
+   * idempotency key. Fails with user-quota, idempotency-conflict or scheduler-unavailable.
    */
   async create(schedule: Schedule, nextMs: number, idempotency?: Idempotency): Promise<string> {
     const { id, user } = schedule
@@ -79,13 +79,13 @@ export class ScheduleStore implements AsyncDisposable {
     return answer === 'exists' ? told : id
   }
 
-  /** undefined: there is none. Fails with scheduler-unavailable. */
+  /** Returns undefined if it does not exist. Fails with scheduler-unavailable. */
   async find(id: string): Promise<ScheduleRecord | undefined> {
     if (!EXPORT_ID.test(id)) return undefined
     return recordOf(await askRedis(() => this.#redis.hgetall(this.#keys.of(id))))
   }
 
-  /** The schedules of a user, or of all, newest first. */
+  /** The schedules of one user or of all, newest first. */
   async list(user: string | undefined): Promise<readonly ScheduleRecord[]> {
     const { due, ofUser } = this.#keys
     const ids = await askRedis(() =>
@@ -99,12 +99,12 @@ export class ScheduleStore implements AsyncDisposable {
       .sort((a, b) => b.schedule.createdMs - a.schedule.createdMs)
   }
 
-  /** Ids of the schedules that have a run at or before `nowMs` which nobody has dealt with. */
+  /** Ids of the schedules with an unhandled run at or before `nowMs`. */
   due(nowMs: number): Promise<readonly string[]> {
     return askRedis(() => this.#redis.zrangebyscore(this.#keys.due, '-inf', nowMs))
   }
 
-  /** For whoever makes an export of the run. */
+  /** The note to store with the export that the run becomes. */
   noteOf({ scheduleId, expectedMs, nominalMs, followingMs }: ScheduledRun): RunNote {
     return {
       keys: [this.#keys.of(scheduleId), this.#keys.due],
@@ -112,7 +112,7 @@ export class ScheduleStore implements AsyncDisposable {
     }
   }
 
-  /** A run became no export. It is tried again unless it `isOver`. */
+  /** Records that a run did not become an export. It is retried unless it `isOver`. */
   async refuse(run: ScheduledRun, error: ReportedFailure, isOver: boolean): Promise<void> {
     const { scheduleId, expectedMs, followingMs } = run
     const keys = [this.#keys.of(scheduleId), this.#keys.due]
@@ -120,7 +120,7 @@ export class ScheduleStore implements AsyncDisposable {
     await askRedis(() => (this.#redis as Scripts).refuseRun(...keys, ...values))
   }
 
-  /** No run of the schedule becomes an export any more. */
+  /** Removes the schedule; no further run becomes an export. */
   async remove({ id, user }: Schedule): Promise<void> {
     const { of, due, ofUser } = this.#keys
     await askRedis(() => this.#redis.multi().unlink(of(id)).zrem(due, id).srem(ofUser(user), id).exec())
@@ -148,7 +148,7 @@ function scheduleKeys(keyPrefix: string): ScheduleKeys {
   }
 }
 
-/** defineCommand() cannot tell the types what it defined. */
+/** defineCommand() cannot add the types of the commands it defines. */
 type Scripts = Redis & {
   createSchedule(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
   refuseRun(...keysAndArguments: readonly (string | number)[]): Promise<number>

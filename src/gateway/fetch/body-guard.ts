@@ -1,6 +1,6 @@
 /**
- * What tells a whole body from one that merely ended: a device that announces no completion trailer
- * may end its answer in good form anywhere.
+ * Distinguishes a complete body from one that merely ended: a device that announces no completion trailer may end its
+ * answer in good form anywhere.
  */
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
@@ -11,19 +11,19 @@ import { decode } from './decode.ts'
 
 export interface BodyGuard extends Disposable {
   /**
-   * Whether the bytes so far, without those that feed() refused, may end between two elements of the
-   * format, so that a cut there would not be seen in the file.
+   * Whether the bytes so far, without those that feed() rejected, may end between two elements of the format, so that
+   * a cut there would not be visible in the file.
    */
   readonly mayBeWhole: boolean
-  /** Whether feed() must be waited for. */
+  /** Whether feed() must be awaited. */
   readonly takesTime: boolean
-  /** Looks at the next bytes, which must stay as they are meanwhile. Throws device-protocol. */
+  /** Checks the next bytes, which must not change meanwhile. Throws device-protocol. */
   feed(pieces: readonly Buffer[]): Promise<void> | undefined
-  /** The body has ended here. Throws device-protocol when it is not a whole file. */
+  /** Called at the end of the body. Throws device-protocol if it is not a complete file. */
   finish(): Promise<void>
 }
 
-/** The guard of a body whose completion the device itself vouches for. */
+/** The guard of a body whose completion the device itself confirms. */
 export const UNCHECKED_BODY: BodyGuard = {
   mayBeWhole: true,
   takesTime: false,
@@ -32,7 +32,7 @@ export const UNCHECKED_BODY: BodyGuard = {
   [Symbol.dispose]: () => undefined,
 }
 
-/** A PCAP is whole when it ends behind a record. */
+/** A PCAP is complete if it ends after a record. */
 export class PcapGuard implements BodyGuard {
   readonly takesTime = false
   readonly boundary: RecordBoundary
@@ -59,17 +59,17 @@ export class PcapGuard implements BodyGuard {
 }
 
 /**
- * A compressed PCAP is whole when the last gzip member or zstd frame is, and what is inside ends
- * behind a record. Decompresses everything and keeps nothing.
+ * A compressed PCAP is complete if the last gzip member or zstd frame is, and its contents end after a record.
+ * Decompresses everything and keeps nothing.
  */
 export class CompressedGuard implements BodyGuard {
-  /** Only finish() can tell, because it knows all decompressed bytes. */
+  /** Only finish() can tell, because only it has seen all decompressed bytes. */
   readonly mayBeWhole = true
   readonly takesTime = true
   readonly #device: string
   readonly #boundary: RecordBoundary
   readonly #input = new Handover()
-  /** Settles when everything decoded has been judged. */
+  /** Settles when everything decoded has been checked. */
   readonly #judged: Promise<void>
 
   constructor(
@@ -80,7 +80,7 @@ export class CompressedGuard implements BodyGuard {
     this.#device = device
     this.#boundary = new RecordBoundary(`device ${device}`, options)
     this.#judged = this.#judge(encoding)
-    // feed() and finish() tell of a failure; a guard that is given up needs nobody to listen.
+    // feed() and finish() report a failure; if the guard is abandoned, nobody needs it.
     this.#judged.catch(() => undefined)
   }
 
@@ -119,14 +119,14 @@ function endedInsideRecord(device: string) {
   return deviceProtocol(device, 'ended its stream inside a record')
 }
 
-/** Hands pieces to a reader that asks for one after the other. */
+/** Passes pieces to a reader that requests one after the other. */
 class Handover implements AsyncIterator<Buffer> {
   #next = Promise.withResolvers<IteratorResult<Buffer, undefined>>()
-  /** Called when the reader asks for the piece after the one that it was given. */
+  /** Called when the reader requests the next piece. */
   #used: (() => void) | undefined
   #isEnded = false
 
-  /** Resolves when the piece is used up. Not before the one before it is. */
+  /** Resolves when the piece is used up. Must not be called before the previous one has resolved. */
   give(value: Buffer): Promise<void> {
     const used = Promise.withResolvers<void>()
     this.#used = used.resolve
@@ -134,7 +134,7 @@ class Handover implements AsyncIterator<Buffer> {
     return used.promise
   }
 
-  /** Tells that no piece follows. */
+  /** Signals that no piece follows. */
   end(): void {
     this.#isEnded = true
     this.#next.resolve({ done: true, value: undefined })

@@ -1,4 +1,7 @@
-/** What fetching makes: the bytes of a download, and what is known of them. Who sends or keeps them is none of its business. */
+/**
+ * The result of fetching: the bytes of a download and what is known about them. How they are sent or stored is decided
+ * elsewhere.
+ */
 import type { ErrorCode } from '../../shared/base/error.ts'
 import type { Encoding } from '../../shared/query/query-values.ts'
 import type { BodyRead } from '../device/device-stream.ts'
@@ -6,55 +9,55 @@ import type { DeviceClaims } from './device-claims.ts'
 import type { ReopenStep } from './leased-streams.ts'
 import type { BodyPlaces } from './position.ts'
 
-/** Dispose it, once, when nobody looks at a chunk any more, also not the kernel: their memory is used again. */
+/** Dispose it exactly once, when no chunk is in use any more, not even by the kernel: their memory is reused. */
 export interface Body extends Disposable {
   readonly encoding: Encoding
   readonly facts: BodyFacts
   /**
-   * The bytes for one that pulls. Read once, to the end: only then the body is whole. Throws when it cannot be
-   * completed. A chunk is valid until the second next() after it.
+   * The bytes, for a consumer that pulls. Iterate once, to the end: only then is the body complete. Throws if it
+   * cannot be completed. A chunk is valid until the second next() after it.
    */
   readonly chunks: AsyncIterable<Uint8Array>
   /**
-   * The bytes for one that wants them as they come, in place of `chunks`; only the body of one device has it.
-   * Hands every part to the sink and resolves when the body is whole. Rejects as `chunks` throws, and with what
-   * the sink throws. REQUIRES: parts are released in time (device-stream.ts).
+   * The bytes, for a consumer that wants them as they arrive, instead of `chunks`; only the body of a single device
+   * has it. Passes every part to the sink and resolves when the body is complete. Rejects with what `chunks` would
+   * throw, and with what the sink throws. REQUIRES: parts are released in time (device-stream.ts).
    */
   readonly pour?: (sink: (part: BodyPart) => void) => Promise<void>
   /**
-   * Bytes that, put after what was given so far, leave the format inside an element, so that a cut is
-   * seen in the file itself. Empty when it is inside one already.
+   * Bytes that, appended to what was returned so far, leave the format inside an element, so that the cut is visible
+   * in the file itself. Empty if it is inside one already.
    */
   cutMark(): Uint8Array
-  /** Live; final when the body is whole. */
+  /** Live; final when the body is complete. */
   result(): BodyResult
-  /** Where the body can be continued behind what was given so far; undefined for a compressed body. */
+  /** Where the body can be continued after what was returned so far; undefined for a compressed body. */
   places(): BodyPlaces | undefined
   /** Whether park() and unpark() may be called. */
   readonly isParkable: boolean
-  /** Closes the streams of all devices. What was read still goes out; then the body waits for unpark(). */
+  /** Closes the streams of all devices. What has been read is still returned; then the body waits for unpark(). */
   park(): void
-  /** Goes on where park() stopped, byte for byte; a device that cannot be continued fails the body. */
+  /** Continues where park() stopped, byte for byte; a device that cannot be continued fails the body. */
   unpark(reopen: ReopenStep): void
 }
 
-/** A read of the body, or what a continued one brought of it. */
+/** A read of the body, or the remainder of one after the body was continued. */
 export interface BodyPart extends Pick<BodyRead, 'data' | 'release'> {
-  /** The same bytes as the device framed them; undefined when they join what another stream brought. */
+  /** The same bytes as the device framed them; undefined if they continue what another stream provided. */
   readonly framing?: Pick<BodyRead, 'framed' | 'open'>
 }
 
-/** What is known of a body before its first byte. */
+/** What is known about a body before its first byte. */
 export interface BodyFacts {
-  /** What the devices say of their packets, taken together. */
+  /** What the devices state about their packets, combined. */
   readonly claims: DeviceClaims
-  /** The clocks of the devices of a merge, as far as they are known. */
+  /** The clocks of the devices of a merge, as far as known. */
   readonly clocks: ReadonlyMap<string, DeviceClock>
-  /** With OnError=partial: the devices that are left out from the begin. */
+  /** With OnError=partial: the devices that are left out from the start. */
   readonly missing: readonly MissingPart[]
 }
 
-/** The half-open range whose packets of a device are missing. */
+/** The half-open range for which packets of a device are missing. */
 export interface MissingPart {
   readonly device: string
   readonly fromNs: bigint
@@ -67,20 +70,20 @@ export interface DeviceClock {
   readonly errorNs: bigint
 }
 
-/** Counts are undefined where no device told and nobody counted. */
+/** Counts are undefined if no device reported them and nobody counted. */
 export interface BodyResult {
   readonly packets: bigint | undefined
-  /** Bytes of the body that were given so far, as they are sent. */
+  /** Bytes of the body returned so far, as they are sent. */
   readonly bytes: bigint
   readonly corruptBlocks: bigint | undefined
   readonly timeFallbacks: bigint | undefined
   readonly latePackets: bigint | undefined
-  /** Packets that Dedup left out; undefined without it. */
+  /** Packets dropped by Dedup; undefined without it. */
   readonly duplicates: bigint | undefined
-  /** Whether MaxBytes or MaxPackets left packets out, of which the first has the timestamp nextNs. */
+  /** Whether MaxBytes or MaxPackets cut off packets, the first of which has the timestamp nextNs. */
   readonly isTruncated: boolean | undefined
   readonly nextNs: bigint | undefined
-  /** What came of each device, in the order of the plan. */
+  /** The result of each device, in the order of the plan. */
   readonly perDevice: readonly DeviceResult[]
 }
 
@@ -89,28 +92,28 @@ export interface ReportedError {
   readonly detail: string
 }
 
-/** What one device brought. */
+/** The result of one device. */
 export interface DeviceResult {
   readonly device: string
-  /** How its part ends, provided that the body becomes whole. */
+  /** How its part ends, provided that the body is completed. */
   readonly status: 'complete' | 'truncated' | 'damaged' | 'unverified' | 'missing'
-  /** Delivered packets; undefined when a device whose packets nobody counts did not tell. */
+  /** Delivered packets; undefined if the device did not report the number and nobody counted. */
   readonly packets: bigint | undefined
   /** Body bytes of the device that went into the download. */
   readonly bytes: bigint
   readonly firstNs: bigint | undefined
   readonly lastNs: bigint | undefined
-  /** Blocks of packets that the device left out, because they are damaged; undefined when it did not tell. */
+  /** Blocks of packets that the device left out as damaged; undefined if it did not report the number. */
   readonly corruptBlocks: bigint | undefined
-  /** How often the device was asked again after it broke off. */
+  /** How often the device was retried after it broke off. */
   readonly retries: number
   readonly outOfOrder: number
-  /** The device vouches for packets in the order of time. */
+  /** Whether the device guarantees that packets are in time order. */
   readonly isOrdered: boolean
   /** How long a merge waited for this device alone. */
   readonly stalledMs: number
   readonly clock: DeviceClock | undefined
-  /** With OnError=partial: what of it is missing. */
+  /** With OnError=partial: what is missing from it. */
   readonly missing: Omit<MissingPart, 'device'> | undefined
   readonly error: ReportedError | undefined
 }

@@ -1,7 +1,7 @@
 /**
- * The one way to go on behind what was delivered of a body: a client's Resume and a download that was parked
- * come here. The devices are asked again from a place shortly before, one device by bytes (After=), several by
- * time; what comes twice is compared with what was delivered and left out.
+ * The only way to continue a body after what was delivered, used for a client's Resume and for parked downloads. The
+ * devices are asked again from a point shortly before: a single device by bytes (After=), several by time. What is
+ * received twice is compared with what was delivered and left out.
  */
 import { crc32 } from 'node:zlib'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -12,11 +12,11 @@ import { type DownloadPlan, fromBytes, fromTime } from '../fleet/plan.ts'
 import type { Body, DeviceResult } from './body.ts'
 import type { BodyPlaces, Position } from './position.ts'
 
-/** How far a body was delivered. */
+/** How much of a body was delivered. */
 export interface Delivered {
   /** Bytes of the whole body. */
   readonly bytes: number
-  /** Left behind by the body; undefined: nothing of it was given. */
+  /** The body's places so far, or undefined if nothing of it was returned. */
   readonly places: BodyPlaces | undefined
 }
 
@@ -28,9 +28,9 @@ export interface Continuation {
   readonly rest: Rest
 }
 
-/** Asks for the body again, from the last place before what is missing. */
+/** Plans the request for the rest of the body, from the last place before what is missing. */
 export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
-  // A device that does not know After= starts again, and what came before is left out here.
+  // A device that does not support After= starts over; what came before is then dropped here.
   const canSkip = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
   const isUsable = ({ fromNs }: Position) => (plan.kind === 'relay' ? canSkip : fromNs !== null)
   const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))
@@ -51,17 +51,17 @@ export interface RestOptions {
   readonly startBytes: number
   /** Bytes of the whole body that were delivered. */
   readonly bytes: number
-  /** Places of the whole body. Those before the start are nobody's concern. */
+  /** Places of the whole body. Those before the start are ignored. */
   readonly known: readonly Position[]
-  /** The devices that are named in errors. */
+  /** The devices to name in errors. */
   readonly devices: readonly string[]
 }
 
-/** Picks, from a body that is made again, the part that was not delivered. */
+/** Extracts the part that was not delivered from a body that is produced again. */
 export class Rest {
   readonly #bytes: number
   readonly #devices: readonly string[]
-  /** Where in the whole body the next byte is; the streams' own file header lies before the start. */
+  /** Offset of the next byte in the whole body; the streams' own file header lies before the start. */
   #at: number
   #known: readonly KnownBytes[]
 
@@ -74,12 +74,12 @@ export class Rest {
       .map((one) => new KnownBytes(one))
   }
 
-  /** Whether all that was delivered has come again. */
+  /** Whether everything that was delivered has been received again. */
   get hasBegun(): boolean {
     return this.#at >= this.#bytes
   }
 
-  /** The undelivered part of the next bytes. Throws aged-out when the rest is not what was delivered. */
+  /** The undelivered part of the next bytes. Throws aged-out if they differ from what was delivered. */
   take<Piece extends Uint8Array>(piece: Piece): Piece {
     for (const known of this.#known) if (!known.see(piece, this.#at)) throw packetsChanged(this.#devices)
     const delivered = Math.min(piece.length, Math.max(0, this.#bytes - this.#at))
@@ -88,13 +88,13 @@ export class Rest {
     return piece.subarray(delivered) as Piece
   }
 
-  /** What `error` of the streams means: other bytes than those that were delivered need not even be packets. */
+  /** Interprets `error` of the streams: bytes that differ from those that were delivered need not even be packets. */
   meaningOf(error: unknown): unknown {
     const isNoPcap = error instanceof CapfleetError && error.code === 'device-protocol'
     return isNoPcap && !this.hasBegun ? unreadableAgain(this.#devices, error) : error
   }
 
-  /** The body has ended. Throws aged-out when it is too short, bad-parameter when it never was so long. */
+  /** Called at the end of the body. Throws aged-out if it is too short, bad-parameter if it never was that long. */
   end(): void {
     if (this.#known.length > 0) throw packetsChanged(this.#devices)
     if (this.hasBegun) return
@@ -115,7 +115,7 @@ class KnownBytes {
     this.#crc32 = position.crc32
   }
 
-  /** Looks at bytes that begin at `at`; false when what is known of them is something else. */
+  /** Checks bytes that begin at `at`; false if they contradict what is known. */
   see(piece: Uint8Array, at: number): boolean {
     const begin = Math.max(0, this.#begin - at)
     const end = Math.min(piece.length, this.end - at)
@@ -125,7 +125,7 @@ class KnownBytes {
   }
 }
 
-/** The devices give other bytes now than they gave before. */
+/** The devices now return bytes that differ from before. */
 function packetsChanged(devices: readonly string[]): CapfleetError {
   return new CapfleetError(
     'aged-out',
@@ -134,7 +134,10 @@ function packetsChanged(devices: readonly string[]): CapfleetError {
   )
 }
 
-/** What was delivered comes again as something that is no PCAP: other packets, or a device whose answers are damaged. */
+/**
+ * What was delivered is returned as something that is not a PCAP: other packets, or a device whose answers are
+ * damaged.
+ */
 function unreadableAgain(devices: readonly string[], cause: CapfleetError): CapfleetError {
   return new CapfleetError(
     'aged-out',
@@ -144,8 +147,8 @@ function unreadableAgain(devices: readonly string[], cause: CapfleetError): Capf
 }
 
 /**
- * The body without what was delivered, which has been read again when this resolves; `first` comes before the
- * rest. Fails as Rest does, and as the body does.
+ * The body without what was delivered, which has been read again when this resolves; `first` precedes the rest. Fails
+ * like Rest and like the body.
  */
 export async function restOfBody(
   body: Body,
@@ -165,7 +168,7 @@ export async function restOfBody(
     if (missing.length > 0) yield missing
     for await (const chunk of { [Symbol.asyncIterator]: () => source }) yield rest.take(chunk)
     rest.end()
-    // Packets that a device stored behind the start, but with an earlier time, did not come.
+    // Packets that a device stored after the start, but with an earlier time, are missing.
     const byTime = plan.kind === 'merge' && startBytes > 0
     if (byTime && !body.result().perDevice.every(isInOrder)) {
       throw packetsChanged(plan.steps.map(({ device }) => device))
@@ -176,10 +179,10 @@ export async function restOfBody(
     facts: body.facts,
     chunks: chunks(),
     cutMark: () => body.cutMark(),
-    // Counts are of what was made again.
+    // Counts cover only what was produced again.
     result: () => ({ ...body.result(), packets: undefined }),
     places: () => body.places(),
-    // A relay can stop where it pours, not where it is pulled.
+    // A relay can be parked while it pours, not while it is pulled.
     isParkable: body.isParkable && body.pour === undefined,
     park: () => body.park(),
     unpark: (reopen) => body.unpark(reopen),
@@ -187,7 +190,7 @@ export async function restOfBody(
   }
 }
 
-/** Whether the rest of a device's packets is what it holds from a time on. */
+/** Whether the rest of a device's packets is exactly what it holds from some time on. */
 export function isInOrder({ status, isOrdered, outOfOrder }: DeviceResult): boolean {
   return status === 'missing' || (isOrdered && outOfOrder === 0)
 }

@@ -2,10 +2,10 @@ import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDe
 import type { Encoding } from '../../shared/query/query-values.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 
-/** What a decoder may keep of what it has decoded: 128 MiB. */
+/** Maximum decoder window: 128 MiB. */
 const ZSTD_WINDOW_LOG_MAX = 27
 const CHUNK_BYTES = 65_536
-/** Packets compress up to 200:1 only in short runs; a bomb does so for ever. */
+/** Packets compress to 200:1 only in short runs; a decompression bomb does so without end. */
 const RATIO_MAX = 200
 const UNGUARDED_BYTES = 67_108_864
 
@@ -13,16 +13,16 @@ export interface EncodedStream {
   /** Named in errors. */
   readonly device: string
   readonly encoding: Encoding
-  /** Each valid until the next one is asked for. */
+  /** Each is valid until the next one is requested. */
   readonly chunks: AsyncIterator<Uint8Array>
-  /** It comes from ourselves, however well it is compressed. */
+  /** Whether it was compressed by our own software, so that any ratio is accepted. */
   readonly isOurs?: boolean
 }
 
 /**
- * The decoded bytes of a device's stream, worked out on the thread pool: one chunk in and one out at
- * a time. Throws device-protocol for bytes that are not of the format, an end inside of it, and for
- * more than 64 MiB that were compressed better than 200:1. Whoever stops early must end the stream.
+ * The decoded bytes of a device's stream, computed on the thread pool: one chunk in and one out at a time. Throws
+ * device-protocol for bytes that are not in the format, a premature end, and more than 64 MiB that were compressed
+ * better than 200:1. If iteration stops early, the caller must end the stream.
  */
 export async function* decode({
   device,
@@ -33,7 +33,7 @@ export async function* decode({
   const reader = new EncodedReader(chunks)
   let bytes = 0
   try {
-    // Node's decoder for zstd ends behind a frame that more bytes follow in the same chunk.
+    // Node's zstd decoder ends after a frame even if more bytes follow in the same chunk.
     while (await reader.hasMore()) {
       const { takenBytes } = reader
       for await (const chunk of decodeSome(encoding, reader)) {
@@ -52,7 +52,7 @@ export async function* decode({
   }
 }
 
-/** Decodes as much as one decoder takes, which is at least one member or frame. */
+/** Decodes as much as one decoder accepts, which is at least one member or frame. */
 async function* decodeSome(encoding: Encoding, reader: EncodedReader): AsyncGenerator<Buffer, void> {
   const decoder = encoding === 'gzip' ? createGunzip(OPTIONS) : createZstdDecompress(ZSTD_OPTIONS)
   const fed = feed(decoder, reader)
@@ -65,7 +65,7 @@ async function* decodeSome(encoding: Encoding, reader: EncodedReader): AsyncGene
   }
 }
 
-/** The compressed bytes, and how far they are decoded. */
+/** The compressed bytes, and how much of them is decoded. */
 class EncodedReader {
   rest: Uint8Array = new Uint8Array(0)
   readBytes = 0
@@ -79,7 +79,7 @@ class EncodedReader {
     return this.readBytes - this.rest.byteLength
   }
 
-  /** Whether there are bytes in `rest`; asks for the next chunk only when there are none. */
+  /** Whether there are bytes in `rest`; requests the next chunk only if there are none. */
   async hasMore(): Promise<boolean> {
     while (this.rest.byteLength === 0) {
       const next = await this.#chunks.next()
@@ -97,7 +97,7 @@ const ZSTD_OPTIONS = {
   params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX },
 }
 
-/** Feeds the decoder until it or the input ends. A chunk is decoded before the next one is asked for. */
+/** Feeds the decoder until it or the input ends. A chunk is fully decoded before the next one is requested. */
 async function feed(decoder: Gunzip | ZstdDecompress, reader: EncodedReader): Promise<void> {
   const closed = new Promise<void>((resolve) => decoder.once('close', () => resolve()))
   while (await reader.hasMore()) {

@@ -1,32 +1,34 @@
-/** What a device says of its packets in headers and trailers. It is not trusted: what is malformed was not said. */
+/**
+ * What a device states about its packets in headers and trailers. It is not trusted: malformed statements are ignored.
+ */
 import type { DownloadQuery } from '../../shared/query/download-query.ts'
 
 type Fields = Readonly<Record<string, string>>
 
-/** What a device says before the first byte. */
+/** What a device states before the first byte. */
 export interface DeviceClaims {
   /** The full name of the capture, which the caller may have named by its base name. */
   readonly fileName: string | undefined
-  /** "time": packets come in the order of the time by which the device looks for them. */
+  /** "time": packets are in the order of the time by which the device looks them up. */
   readonly order: string | undefined
-  /** The zone in which it read local times. */
+  /** The time zone in which it interpreted local times. */
   readonly timeZone: string | undefined
-  /** Nothing of the range from this time on has been removed. */
+  /** Nothing of the range has been removed from this time on. */
   readonly agedOutBeforeNs: bigint | undefined
-  /** Segments of the range of which packets are known to be lost. */
+  /** Segments of the range that are known to have lost packets. */
   readonly damagedSegments: bigint | undefined
 }
 
-/** What a device says and shows after the last byte. */
+/** What a device states and shows after the last byte. */
 export interface DeviceEnd {
   readonly packets: bigint | undefined
-  /** Blocks of packets that were left out, because they are damaged. */
+  /** Blocks of packets that were left out as damaged. */
   readonly corruptBlocks: bigint | undefined
   readonly timeFallbacks: bigint | undefined
   readonly latePackets: bigint | undefined
   readonly isTruncated: boolean | undefined
   readonly nextNs: bigint | undefined
-  /** Its answer ended where a cut one could have ended too: packets may be missing. */
+  /** Its answer ended where a truncated one could have ended too: packets may be missing. */
   readonly isUnverified: boolean
 }
 
@@ -59,10 +61,13 @@ export function readEnd(trailers: Fields): DeviceEnd {
   }
 }
 
-/** Of a device that has not come to an end. */
+/** For a device that has not finished. */
 export const NO_END: DeviceEnd = readEnd({})
 
-/** The claims of a merge are those that hold for all: since when no device of it has removed anything, and all that is damaged. */
+/**
+ * The claims of a merge are those that hold for all: the time since when no device of it has removed anything, and the
+ * total of what is damaged.
+ */
 export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
   const times = all.flatMap(({ agedOutBeforeNs }) => agedOutBeforeNs ?? [])
   const [latest] = times.toSorted((a, b) => (a > b ? -1 : 1))
@@ -76,14 +81,14 @@ export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
   }
 }
 
-/** The end of what several devices are merged into; its packets are the merge's to count, perhaps its limit, and what was late. */
+/** The end of a merge. It counts the packets, and possibly the limit and the late ones, itself. */
 export function endOfMerge(
   all: readonly DeviceEnd[],
   own: Pick<DeviceEnd, 'packets' | 'nextNs'> & { readonly latePackets: bigint },
 ): DeviceEnd {
   const sum = (count: (end: DeviceEnd) => bigint | undefined) =>
     all.reduce((total, end) => total + (count(end) ?? 0n), 0n)
-  // A device ends at a limit too; when it alone had packets, it is the one that knows what follows.
+  // A device ends at a limit too. If it alone had packets, only it knows what follows.
   const [first] = all.flatMap(({ nextNs }) => nextNs ?? []).toSorted((a, b) => (a < b ? -1 : 1))
   const nextNs = own.nextNs ?? first
   return {
@@ -97,7 +102,7 @@ export function endOfMerge(
   }
 }
 
-/** How the part of a device ends whose stream has ended; of a damaged one there are fewer packets than there were. */
+/** How the part of a device whose stream has ended ends; "damaged" means fewer packets than were recorded. */
 export function statusOfEnd({
   corruptBlocks = 0n,
   isTruncated,
@@ -108,7 +113,7 @@ export function statusOfEnd({
   return isTruncated === true ? 'truncated' : 'complete'
 }
 
-/** Whether packets come in the order of the time by which the device looks for them, as it says itself. */
+/** Whether packets are in the order of the time by which the device looks them up, according to the device. */
 export function isOrdered({ kind, timeSource }: DownloadQuery, { order }: DeviceClaims): boolean {
   return kind !== 'single' && timeSource === 'nic' && order === 'time'
 }

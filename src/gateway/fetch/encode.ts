@@ -4,19 +4,20 @@ import { FairLimit } from '../../shared/base/fair-limit.ts'
 import type { Compression } from '../../shared/query/query-values.ts'
 
 /**
- * Merges of a process that may be compressed in the usual groups: what each takes while its client takes nothing, up to
- * 35 MiB with gzip and 78 MiB with zstd where there are many cores, has no other bound. Those beyond have small groups,
- * of which one at a time is compressed: 5 and 6 MiB, and with zstd files that are a fifth larger, or three tenths.
+ * Number of merges per process that may be compressed in groups of the usual size. While its client reads nothing,
+ * each takes up to 35 MiB with gzip and 78 MiB with zstd on machines with many cores, and nothing else limits that.
+ * Further merges use small groups, one compressed at a time: 5 and 6 MiB, at the cost of zstd files that are 20 or 30
+ * % larger.
  */
 const USUAL_GROUPS = new FairLimit({ places: 8 })
 
 /**
- * Compresses `chunks` as `compression` says ("none" passes them on), as an appliance compresses its
- * downloads: in gzip members of 1 MiB or zstd frames of 8 MiB each (1 MiB, where many are at it), or less when the reader has waited
- * for 100 ms. A chunk is copied before the next is asked for; what comes out is valid until the second
- * next() after it. When `chunks` fail, what came before goes out before the failure does; when `signal`
- * is aborted, all work ends at once, for a group of zstd_ultra takes seconds. Ending the generator early
- * ends `chunks` too, when they have given what they were asked for.
+ * Compresses `chunks` as `compression` says ("none" passes them on), as an appliance compresses its downloads: in gzip
+ * members of 1 MiB or zstd frames of 8 MiB (1 MiB if many merges are active), or less if the reader has waited for 100
+ * ms. A chunk is copied before the next is requested; output is valid until the second next() after it. If `chunks`
+ * fail, the output before the failure is still delivered. If `signal` aborts, all work ends at once, because a group
+ * of zstd_ultra takes seconds. Ending the generator early ends `chunks` too, once they have delivered the chunk that
+ * was requested.
  */
 export async function* encode(
   chunks: AsyncIterable<Uint8Array>,
@@ -44,7 +45,7 @@ export async function* encode(
   }
 }
 
-/** Fails as the chunks do, or with an AbortError when the compressor is closed before their end. */
+/** Fails with the error of the chunks, or with an AbortError if the compressor is closed before their end. */
 async function feed(chunks: AsyncIterable<Uint8Array>, compressor: Compressor): Promise<void> {
   try {
     for await (const chunk of chunks) await compressor.write(chunk)

@@ -10,28 +10,28 @@ import { RelayedBody } from './relayed-body.ts'
 
 export interface FetchParts extends StreamParts {
   readonly log: Log
-  /** The pause before a device that broke off in a merge is asked a second time; doubled each time after. */
+  /** Pause before a device that broke off in a merge is asked a second time; doubled for each later attempt. */
   readonly retryPauseMs: number
 }
 
 export interface FetchRequest extends StreamRequest {
   readonly options: MergeOptions
-  /** What the caller has of the body already; default: nothing. */
+  /** What the caller already has of the body. Default: nothing. */
   readonly from?: ContinuedFrom | undefined
-  /** The lease cannot be vouched for any more; the streams must end. */
+  /** Called when the lease can no longer be relied on; the streams must end. */
   readonly onLost: (reason: unknown) => void
 }
 
 export interface ContinuedFrom extends Delivered {
-  /** Comes before the rest of the body. */
+  /** Precedes the rest of the body. */
   readonly first: Uint8Array
 }
 
 const RETRIES = { attempts: 5, withinMs: 60_000 }
 
 /**
- * Whoever gets it must dispose it: that ends the streams and gives the lease back. The memory of chunks that are
- * still looked at stays until the body itself is disposed of.
+ * The owner must dispose it, which ends the streams and returns the lease. Memory of chunks still in use stays until
+ * the body itself is disposed.
  */
 export class FetchedDownload implements AsyncDisposable {
   readonly body: Body
@@ -42,8 +42,8 @@ export class FetchedDownload implements AsyncDisposable {
   #streams: LeasedStreams | undefined
 
   /**
-   * Waits for the lease, opens all streams and reads what they begin with, also up to where a continued body is
-   * needed. The part of a download that may still become an HTTP status.
+   * Waits for the lease, opens all streams and reads their beginnings, including everything before the point where a
+   * continued body resumes. Up to here a failure can still become an HTTP status.
    */
   static async open(
     planned: DownloadPlan,
@@ -54,7 +54,7 @@ export class FetchedDownload implements AsyncDisposable {
     const plan = withinProfiles(planned, parts.fleet)
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan
-    // A device that is known to be down is not worth a wait.
+    // Do not wait for a device that is known to be down.
     if (request.options.onError === 'fail') {
       for (const { device } of plan.steps) parts.fleet.get(device).breaker.check()
     }
@@ -83,19 +83,19 @@ export class FetchedDownload implements AsyncDisposable {
     this.#hold(made.streams)
   }
 
-  /** Whether others wait for one of the devices. */
+  /** Whether others are waiting for one of the devices. */
   async isWanted(): Promise<boolean> {
     const uses = await this.#parts.leases.use(this.#plan.steps.map((step) => step.device))
     return uses.some(({ waiting }) => waiting > 0)
   }
 
-  /** Gives streams and lease back until goOn(). REQUIRES: the body is parkable. */
+  /** Gives up streams and lease until goOn(). REQUIRES: the body is parkable. */
   async park(): Promise<void> {
     this.body.park()
     await this[Symbol.asyncDispose]()
   }
 
-  /** Waits for a lease, for `waitMs` at most, and goes on where the body stopped. */
+  /** Waits up to `waitMs` for a lease, and continues where the body stopped. */
   async goOn(waitMs: number): Promise<void> {
     const request = { ...this.#request, waitMs, hasBegun: true, onPosition: () => undefined }
     const streams = await LeasedStreams.acquire(this.#plan, this.#parts, request)
@@ -104,7 +104,7 @@ export class FetchedDownload implements AsyncDisposable {
     this.body.unpark(streams.reopen)
   }
 
-  /** The body is not needed any more, or has been read. Idempotent. */
+  /** Call it when the body is no longer needed or has been read. Idempotent. */
   async [Symbol.asyncDispose](): Promise<void> {
     const streams = this.#streams
     this.#streams = undefined

@@ -1,4 +1,7 @@
-/** What the list of a third-party device says of a download that the device itself would get wrong, or explain badly. */
+/**
+ * Uses the capture list of a third-party device to detect downloads that the device would silently get wrong, or
+ * reject unhelpfully.
+ */
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { DownloadQuery } from '../../shared/query/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'
@@ -12,8 +15,8 @@ interface Asked {
 }
 
 /**
- * Fails with bad-parameter when the device has the legacy path of a time range alone, and the range reaches into more captures
- * than that path crosses: the device would leave the others out and say nothing. Fails as DeviceCaptures.page() does.
+ * Fails with bad-parameter if the device only has the legacy path for time ranges, and the range reaches into more
+ * captures than that path covers: the device would silently leave out the others. Fails like DeviceCaptures.page().
  */
 export async function refuseLostCaptures(
   { captures }: FleetMember,
@@ -35,7 +38,10 @@ export async function refuseLostCaptures(
 
 const KEPT_BYTES = 65_536
 
-/** The failure of a download by name; where the device lists the capture that it answered 404 for, it is the path that it lacks. */
+/**
+ * Explains the failure of a download by name: if the device lists the capture that it answered 404 for, it lacks the
+ * path.
+ */
 export async function explained(
   error: unknown,
   { device: { name }, captures }: FleetMember,

@@ -1,6 +1,6 @@
 /**
- * What is known of a download before its streams, for HEAD: each device makes the checks that it would make for GET,
- * and tells the head of its answer. That takes no lease and no stream.
+ * What is known about a download before its streams, for HEAD: each device makes the checks that it would make for
+ * GET, and returns the head of its answer. This takes no lease and no stream.
  */
 import type { CapfleetError } from '../../shared/base/error.ts'
 import { isForeign } from '../device/device-kind.ts'
@@ -26,7 +26,7 @@ export interface ForeseeingRequest {
   readonly signal: AbortSignal
 }
 
-/** Fails as the opening of the streams would, as far as a device can tell by its status. */
+/** Fails as opening the streams would, as far as a device's status alone reveals it. */
 export async function foreseeDownload(
   plan: DownloadPlan,
   parts: ForeseeingParts,
@@ -62,7 +62,7 @@ async function headOf(
   { fleet, callLimits, timeoutMs }: ForeseeingParts,
   { user, signal }: ForeseeingRequest,
 ): Promise<Readonly<Record<string, string>>> {
-  // The API has GET alone: what such a device answers to HEAD says nothing of the download.
+  // The API only has GET: such a device's answer to HEAD says nothing about the download.
   if (isForeign(deviceKind)) return {}
   const { client, breaker } = fleet.get(device)
   const ask = () => client.getHead(target, { caller: callerLabel(user), timeoutMs, signal })

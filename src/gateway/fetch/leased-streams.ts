@@ -1,6 +1,6 @@
 /**
- * A lease and the streams under it. One lease for all devices of a download, then all streams are opened at the
- * same time: either every stream has begun or everything has been given back and the error says which devices failed.
+ * A lease and the streams under it. One lease for all devices of a download, then all streams are opened concurrently:
+ * either every stream has begun, or everything has been released and the error says which devices failed.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
@@ -22,10 +22,10 @@ export interface StreamParts {
 }
 
 export interface StreamRequest {
-  /** The id of the caller's request; the queue shows the lease under it. */
+  /** The id of the caller's request, under which the queue shows the lease. */
   readonly id: string
   readonly user: string
-  /** Bulk work leaves one stream of each device to somebody at a screen. */
+  /** Bulk work leaves one stream of each device to interactive users. */
   readonly class: LeaseClass
   /** How long to wait for a free stream on every device. */
   readonly waitMs: number
@@ -33,7 +33,7 @@ export interface StreamRequest {
   readonly hasBegun?: boolean
   readonly signal: AbortSignal
   readonly onPosition: (place: QueuePlace) => void
-  /** Called when the lease is granted, with how long that took. */
+  /** Called with the waiting time when the lease is granted. */
   readonly onWaited: (waitedMs: number) => void
 }
 
@@ -46,25 +46,25 @@ export interface OpenedStreams {
   readonly failures: ReadonlyMap<string, CapfleetError>
 }
 
-/** Opens the stream of one step again, under the lease that the download has by then. */
+/** Opens the stream of one step again, under the lease that the download has at that time. */
 export type ReopenStep = (step: DownloadStep, signal: AbortSignal) => Promise<Source>
 
-/** Disposing it ends the streams and gives the lease back. */
+/** Disposing it ends the streams and returns the lease. */
 export class LeasedStreams implements AsyncDisposable {
   readonly #lease: Lease
   readonly #plan: DownloadPlan
   readonly #parts: StreamParts
   readonly #deadlineMs: number
-  /** Whether the lease was granted when another one ended. */
+  /** Whether the lease was granted only after another one ended. */
   #hasWaited: boolean
   /** The last stream of each device. */
   readonly #sources = new Map<string, Source>()
   /** Devices whose streams have not been opened yet. */
   readonly #unopened: Set<string>
-  /** The device of each failure that may have been one stream too many. */
+  /** The device of each failure that may have been caused by the stream limit. */
   readonly #crowded = new WeakMap<CapfleetError, string>()
 
-  /** Waits for the lease; the streams are the caller's to open. Fails as the scheduler does. */
+  /** Waits for the lease; the caller has to open the streams. Fails like the scheduler. */
   static async acquire(
     plan: DownloadPlan,
     parts: StreamParts,
@@ -95,12 +95,12 @@ export class LeasedStreams implements AsyncDisposable {
     return this.#lease.waitedMs
   }
 
-  /** Aborts when the lease can no longer be vouched for. */
+  /** Aborts when the lease can no longer be relied on. */
   get lost(): AbortSignal {
     return this.#lease.lost
   }
 
-  /** Opens all streams of the plan. partial: a device that cannot be read is left out, as long as there is another. */
+  /** Opens all streams of the plan. partial: a device that cannot be read is left out, provided that another can be. */
   async open(onError: OnError, signal: AbortSignal): Promise<OpenedStreams> {
     const opened = await this.#inTurn(signal, () => this.#openAll(signal, onError))
     signal.throwIfAborted()
@@ -109,23 +109,23 @@ export class LeasedStreams implements AsyncDisposable {
     return opened
   }
 
-  /** Opens one stream: of a device that broke off, or of a download that was parked. */
+  /** Opens one stream, of a device that broke off or of a download that was parked. */
   readonly reopen: ReopenStep = async (step, signal) => {
     this.#lease.reopening()
     const open = () => this.#openStep(step, signal)
-    // The others of a merge have their streams; its device is asked again by itself.
+    // The other devices of a merge have their streams; this one is retried on its own.
     const source = this.#plan.kind === 'relay' ? await this.#inTurn(signal, open) : await open()
     if (this.#unopened.size === 0) this.#lease.opened()
     return source
   }
 
-  /** The lease is given back only when no stream under it is open. */
+  /** The lease is returned only once no stream under it is open. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const source of this.#sources.values()) source[Symbol.dispose]()
     await this.#lease[Symbol.asyncDispose]()
   }
 
-  /** A device that is busy with others' streams sends the lease back into the queue. */
+  /** If a device is busy with streams of others, returns the lease to the queue. */
   async #inTurn<Opened>(signal: AbortSignal, open: () => Promise<Opened>): Promise<Opened> {
     for (;;) {
       try {
@@ -138,7 +138,8 @@ export class LeasedStreams implements AsyncDisposable {
         await this.#lease
           .requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
           .catch((late: unknown) => {
-            // A device that has not said that it is busy may have failed for another reason: its own words say more.
+            // A device that has not said that it is busy may have failed for another reason: its own message is more
+            // useful.
             throw isQueueTimeout(late) && this.#crowdedDevice(error) !== undefined ? error : late
           })
       }
@@ -154,9 +155,9 @@ export class LeasedStreams implements AsyncDisposable {
   }
 
   /**
-   * Whether a third-party device may refuse a stream as one too many in its own way: by a text, by nothing, by a
-   * reset or by silence. Only where others have streams is that likely; it is asked before the device is, because theirs
-   * may end before its refusal is here.
+   * Whether a third-party device may reject a stream over its limit in its own way: with a text, an empty answer, a
+   * reset or silence. That is likely only while others have streams there; check before asking the device, because
+   * those may end before its rejection arrives.
    */
   async #mayBeCrowded({ device, deviceKind }: DownloadStep): Promise<boolean> {
     if (!isForeign(deviceKind)) return false
@@ -164,7 +165,7 @@ export class LeasedStreams implements AsyncDisposable {
     return use !== undefined && use.used > 1
   }
 
-  /** The first failure that matters ends the others: the download cannot succeed any more. */
+  /** The first failure that matters ends the others, because the download cannot succeed any more. */
   async #openAll(outer: AbortSignal, onError: OnError): Promise<OpenedStreams> {
     const { steps } = this.#plan
     const [only, ...more] = steps
@@ -197,7 +198,10 @@ export class LeasedStreams implements AsyncDisposable {
     throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
   }
 
-  /** Who has waited for a place has the one of a stream that ended just now: a third-party device may notice that late. */
+  /**
+   * After waiting for a place, the download gets that of a stream that has only just ended; a third-party device may
+   * notice that late.
+   */
   async #patiently(
     { device, deviceKind }: DownloadStep,
     open: () => Promise<Source>,
@@ -209,7 +213,7 @@ export class LeasedStreams implements AsyncDisposable {
       } catch (error) {
         const isRefused = busyDevice(error) === device || mayBeRefusal(error)
         const isLate = performance.now() + pauseMs > this.#deadlineMs
-        // A device that says when it has a stream, or nothing at all, is not asked sooner.
+        // Do not retry early if the device said when it will have a stream, or if it did not respond at all.
         if (!isRefused || isLate || retryAfterMs(error) !== undefined || isSilence(error)) throw error
       }
       await delay(pauseMs, undefined, { signal })
@@ -244,7 +248,7 @@ export class LeasedStreams implements AsyncDisposable {
   }
 }
 
-/** A lease that is free is granted within so long, as a rule; else the device is asked once more than it needs. */
+/** A lease that is free is usually granted within this time; if not, the device is asked once more than necessary. */
 const AT_ONCE_MS = 50
 
 const MS_PER_S = 1_000
@@ -257,10 +261,10 @@ function isSilence(error: unknown): boolean {
   return error instanceof CapfleetError && error.code === 'device-timeout'
 }
 
-/** One device must not keep everybody from trying for longer. */
+/** A single device must not block everyone's retries for longer than this. */
 const RETRY_AFTER_MAX_MS = 30_000
 
-/** How long a busy device wants to be left alone, where it says so. */
+/** How long a busy device asked to be left alone, if it did. */
 export function retryAfterMs(error: unknown): number | undefined {
   const { retryAfterS } = error instanceof CapfleetError ? error.details : {}
   return retryAfterS === undefined ? undefined : Math.min(retryAfterS * MS_PER_S, RETRY_AFTER_MAX_MS)
@@ -269,16 +273,16 @@ export function retryAfterMs(error: unknown): number | undefined {
 const NO_FAILURES: ReadonlyMap<string, CapfleetError> = new Map()
 const OTHER_FAILED = new Error('another device of the download failed')
 
-/** Whether another device may do better. Any other error is one of the request, the same everywhere. */
+/** Whether another device may succeed. Any other error is caused by the request and is the same everywhere. */
 export function isDeviceFault(error: unknown): error is CapfleetError {
   if (!(error instanceof CapfleetError)) return false
   if (error.code === 'download-slots-exhausted') return false
-  // In its own words: the others may take the same request.
+  // Reported in the device's own words: other devices may accept the same request.
   const isWorded = error.details.members?.deviceStatus !== undefined
   return error.kind.blame === 'device' || ONE_DEVICES_OWN.has(error.code) || isWorded
 }
 
-/** Errors that are no fault of the device, but tell of it alone: our credentials there, the range of its store. */
+/** Errors that are not the device's fault but concern it alone: our credentials there, the range of its store. */
 const ONE_DEVICES_OWN: ReadonlySet<ErrorCode> = new Set(['device-rejected', 'aged-out'])
 
 function busyDevice(error: unknown): string | undefined {
@@ -292,7 +296,7 @@ export function joinFailures(failures: readonly unknown[]): unknown {
   const [first, ...rest] = failures
   if (!(first instanceof CapfleetError) || rest.length === 0) return first
   const ours = failures.filter((failure) => failure instanceof CapfleetError)
-  // Devices that say the same say it once.
+  // Identical messages are shown once.
   const messages = new Set(ours.map((failure) => failure.message))
   return new CapfleetError(first.code, [...messages].join('; '), {
     ...first.details,

@@ -19,9 +19,9 @@ import { MergedDevice, type RetryTimings } from './merged-device.ts'
 import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
 
 export interface MergeOptions {
-  /** partial: goes on without a device that cannot be read any more. */
+  /** partial: continues without a device that has become unreadable. */
   readonly onError: 'fail' | 'partial'
-  /** Drops a packet that another device had within so long before. */
+  /** Drops a packet that another device had within this time before. */
   readonly dedupNs: bigint | undefined
   /** Subtracts each device's clock offset from its timestamps. */
   readonly align: boolean
@@ -32,23 +32,22 @@ export interface MergeRequest extends OpenedStreams {
   readonly options: MergeOptions
   readonly reopen: ReopenStep
   readonly clockOf: (device: string) => DeviceClock | undefined
-  /** Hears of clocks that are off. */
+  /** Receives warnings about clocks that are off. */
   readonly log: Pick<Log, 'warn'>
   readonly timings: RetryTimings
   /** Where in a larger body the merged packets begin; 0: they are the whole body. */
   readonly startBytes: number
-  /** Ends the merge, also while it waits for a device. */
+  /** Ends the merge, even while it waits for a device. */
   readonly signal: AbortSignal
 }
 
 const KEPT_BYTES_MAX = 32 * 1024 * 1024
-/** Memory of merged chunks. Of merges that cannot begin, and of those that nobody reads, it is left to the collector. */
+/** Memory of merged chunks. Merges that fail to start, or are never read, leave theirs to the garbage collector. */
 export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
 
 /**
- * The packets of several devices in the order of time, compressed here.
- * Fails with mixed-link-type when one PCAP cannot hold them, device-protocol when a stream is no
- * PCAP, and with a device's own failure when there is none that could be read.
+ * The packets of several devices in time order, compressed here. Fails with mixed-link-type if one PCAP cannot hold
+ * them, with device-protocol if a stream is not a PCAP, and with a device's own failure if none could be read.
  */
 export async function mergedBody(request: MergeRequest): Promise<Body> {
   const { steps } = request.plan
@@ -89,7 +88,7 @@ class Merged implements Body {
   readonly #merge: PcapMerge
   readonly #header: Buffer
   readonly #outputs: Buffer
-  /** Of the timestamps that are written. */
+  /** Resolution of the timestamps that are written. */
   readonly #resolution: 'nsec' | 'usec'
   /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
@@ -123,7 +122,7 @@ class Merged implements Body {
     this.chunks = this.#counted(encode(this.#file(), compression, request.signal))
   }
 
-  /** Merged chunks are whole records; a compressed part ends behind an element or inside one. */
+  /** Merged chunks are whole records; a compressed part ends after an element or inside one. */
   cutMark(): Uint8Array {
     return PARTIAL_ELEMENTS[this.encoding]
   }
@@ -159,7 +158,7 @@ class Merged implements Body {
     if (this.#isEnded) OUTPUTS.give(this.#outputs)
   }
 
-  /** Packets of devices that are sorted here which came too late for it. */
+  /** Number of packets from devices sorted here that arrived too late for the sort window. */
   #tooLate(inputs: readonly MergedInput[]): number {
     const isSorted = (index: number) => this.#merged[index]?.sortWindow !== undefined
     return inputs.reduce((sum, { outOfOrder }, index) => sum + (isSorted(index) ? outOfOrder : 0), 0)
@@ -188,7 +187,7 @@ class Merged implements Body {
     })
   }
 
-  /** Packets at the last timestamp may be missing too, and those that would have come late. */
+  /** Packets at the last timestamp may be missing too, as well as any that would have come late. */
   #missingOf({ sortWindow }: MergedDevice, lastNs: bigint | undefined): NonNullable<DeviceResult['missing']> {
     const { beginNs, endNs: toNs } = this.#request.plan.query
     const fromNs = (lastNs ?? beginNs) - (sortWindow?.ns ?? 0n)
@@ -210,7 +209,7 @@ class Merged implements Body {
       for await (const chunk of chunks) {
         const isHeader = this.#bytes === 0
         if (!isHeader) this.#follow(chunk)
-        // A merge that continues another one has a header of its own, which is no part of the larger body.
+        // A merge that continues another one has a header of its own, which is not part of the larger body.
         else if (startBytes === 0) this.#log?.add(chunk)
         this.#bytes += chunk.byteLength
         yield chunk
@@ -241,10 +240,10 @@ function isOrderedByTime({ plan: { query }, options }: MergeRequest): boolean {
   return kind === 'timerange' && timeSource === 'nic' && isPlain && !isLimited
 }
 
-/** The clock error above which the order of packets of different devices says little. */
+/** The clock error above which the order of packets of different devices means little. */
 const SKEW_WARN_NS = 1_000_000n
 
-/** Names the devices whose clocks are known to be off by more than a millisecond. */
+/** Logs the devices whose clocks are known to be off by more than a millisecond. */
 function warnOfSkew(clocks: BodyFacts['clocks'], log: Pick<Log, 'warn'>): void {
   for (const [device, { offsetNs, errorNs }] of clocks) {
     const surelyNs = (offsetNs < 0n ? -offsetNs : offsetNs) - errorNs
@@ -253,7 +252,7 @@ function warnOfSkew(clocks: BodyFacts['clocks'], log: Pick<Log, 'warn'>): void {
   }
 }
 
-/** Those that are known. */
+/** The known clocks of the devices. */
 export function clocksOf({ plan, clockOf }: Pick<MergeRequest, 'plan' | 'clockOf'>): BodyFacts['clocks'] {
   return new Map(
     plan.steps.flatMap(({ device }) => {
@@ -269,7 +268,7 @@ function createDevice(step: DownloadStep, request: MergeRequest, goesOnWithout: 
   return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, goesOnWithout, timings })
 }
 
-/** With OnError=partial the merge goes on as long as there is a device to go on with. */
+/** With OnError=partial the merge continues while there is a device left. */
 function canGoOn(devices: readonly MergedDevice[], { options }: MergeRequest): boolean {
   return options.onError === 'partial' && devices.some((device) => device.error === undefined)
 }
@@ -282,12 +281,12 @@ function failureOf({ name }: MergedDevice, { failures }: MergeRequest): Capfleet
   })
 }
 
-/** Our own devices slice themselves. Nothing shows whether a third-party device does. */
+/** capfleet devices slice packets themselves. There is no way to tell whether a third-party device does. */
 function slicedHere({ steps, query }: DownloadPlan): number | undefined {
   return steps.some(({ deviceKind }) => isForeign(deviceKind)) ? query.sliceBytes : undefined
 }
 
-/** A limit holds for the whole, so that it is applied here, whatever the devices have done. */
+/** A limit applies to the whole, so it is applied here, whatever the devices have done. */
 function createMerge(
   { plan, options, signal }: MergeRequest,
   inputs: readonly PcapInput[],

@@ -1,6 +1,6 @@
 /**
- * One device of a merge: its stream, and the streams that follow it when it breaks off or was
- * parked. They continue exactly behind what was delivered, or the device is given up.
+ * One device of a merge: its stream, and the streams that follow it if it breaks off or was parked. They continue
+ * exactly after what was delivered, or the device is given up.
  */
 import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -24,12 +24,12 @@ import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.t
 import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
 import type { Source } from './source.ts'
 
-/** How a device that broke off is asked again. */
+/** How a device that broke off is retried. */
 export interface RetryTimings {
-  /** How often a device is asked again within `withinMs` at most. */
+  /** Maximum number of retries within `withinMs`. */
   readonly attempts: number
   readonly withinMs: number
-  /** The pause before the second attempt, doubled for each later one; the first attempt has none. */
+  /** Pause before the second attempt, doubled for each later one; the first attempt has none. */
   readonly pauseMs: number
 }
 
@@ -40,7 +40,7 @@ export interface MergedDeviceOptions {
   readonly signal: AbortSignal
   /** Subtracted from its timestamps. */
   readonly alignNs: bigint | undefined
-  /** Called when the device is given up; returns whether the merge goes on without it, or fails. */
+  /** Called when the device is given up; returns whether the merge continues without it or fails. */
   readonly goesOnWithout: (device: MergedDevice) => boolean
   readonly timings: RetryTimings
 }
@@ -53,13 +53,13 @@ export class MergedDevice {
   #input: PcapInput | undefined
   #park = new AbortController()
   #retries = 0
-  /** The present trouble: since when, after how many packets, and how often it was asked again. */
+  /** The current failure: since when, after how many packets, and how often the device was retried. */
   #breakOff = { sinceMs: 0, packets: -1, attempts: 0 }
   #isOrdered = false
   /** As its answer shows, also where its kind is not known yet or no longer right. */
   #isThirdParty = false
   #sortWindow: SortWindow | undefined
-  /** Whether a later stream began at a time; packets that were stored behind it with an earlier time did not come. */
+  /** Whether a later stream began at a time; packets that were stored after it with an earlier time are missing. */
   #wasContinuedByTime = false
   #error: CapfleetError | undefined
 
@@ -69,7 +69,7 @@ export class MergedDevice {
     this.#reopen = options.reopen
   }
 
-  /** Begins with a stream that is open already. */
+  /** Starts with a stream that is already open. */
   async open(source: Source): Promise<PcapInput> {
     const { alignNs, query, step } = this.#options
     this.#isThirdParty = isForeign(step.deviceKind) || kindOfAnswer(source.headers) === 'api'
@@ -86,22 +86,22 @@ export class MergedDevice {
     return this.#input
   }
 
-  /** Tells that the device never opened, or cannot be asked any more. */
+  /** Reports that the device never opened, or cannot be asked any more. */
   giveUp(error: CapfleetError): void {
     this.#error = error
   }
 
-  /** How often the device was asked again because it broke off. */
+  /** How often the device was retried because it broke off. */
   get retries(): number {
     return this.#retries
   }
 
-  /** Whether the device vouches for packets in the order of time. */
+  /** Whether the device guarantees that packets are in time order. */
   get isOrdered(): boolean {
     return this.#isOrdered
   }
 
-  /** How late packets may be that are sorted; undefined: all are passed on as they come. */
+  /** How late packets to be sorted may be; undefined: all are passed on in order of arrival. */
   get sortWindow(): SortWindow | undefined {
     return this.#sortWindow
   }
@@ -111,7 +111,7 @@ export class MergedDevice {
     return this.#error
   }
 
-  /** What the device said at the end of its stream. */
+  /** What the device stated at the end of its stream. */
   get end(): DeviceEnd {
     return this.#source?.body.end ?? NO_END
   }
@@ -127,7 +127,7 @@ export class MergedDevice {
     this.#input?.unpark()
   }
 
-  /** See ResumeInput. Undefined also when the device is parked: then this is asked again. */
+  /** See ResumeInput. Also undefined if the device is parked; this is then called again. */
   async #resume(cause: unknown, arrived: ArrivedRecords): Promise<AsyncIterator<Uint8Array> | undefined> {
     const { signal } = this.#options
     const park = this.#park.signal
@@ -157,13 +157,13 @@ export class MergedDevice {
     return failure.kind.retry && before < attempts && performance.now() - sinceMs <= withinMs
   }
 
-  /** A stream that broke off without a further packet has the trouble that was there before. */
+  /** A stream that broke off without delivering a packet continues the previous failure. */
   #noteBreak(packets: number): void {
     if (packets === this.#breakOff.packets) return
     this.#breakOff = { sinceMs: performance.now(), packets, attempts: 0 }
   }
 
-  /** Counts a further attempt, and waits before it, as long as the device asked for. */
+  /** Counts another attempt and waits before it, as long as the device asked for. */
   async #pause(failure: unknown, signal: AbortSignal): Promise<void> {
     const { attempts } = this.#breakOff
     const pauseMs = attempts > 0 ? this.#options.timings.pauseMs * 2 ** (attempts - 1) : 0
@@ -197,20 +197,20 @@ export class MergedDevice {
   }
 
   /**
-   * What it is asked for, and where in that the missing packets begin. From the last delivered timestamp on; the
-   * packets of that time come again. Where packets may not be in the order of time what the device holds later
-   * with an earlier time would be lost: there the device begins inside its stream, by bytes, with the last packets.
+   * The request for the rest, and where in its answer the missing packets begin. By default it starts at the last
+   * delivered timestamp, whose packets are returned again. If packets may be out of time order, that would lose what
+   * the device holds later with an earlier time; the device is then asked to start by bytes, with the last packets.
    */
   #restOf(header: StreamHeader, arrived: ArrivedRecords): { step: DownloadStep; end: DeliveredEnd } {
     const { step, query, alignNs = 0n } = this.#options
     const { lastNs, ties, tail } = arrived
-    // A device without a packet so far has delivered nothing that could come twice.
+    // A device without a packet so far has delivered nothing that could be repeated.
     if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
     // A device that does not know After= sends all of it again; the tail is all packets there.
     if (this.#isThirdParty) return { step, end: { header, mark: tail, ns: undefined } }
     if (!this.#isOrdered || arrived.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + arrived.bytes - tail.bytes
-      // Uncompressed: what begins inside of a stream has no first bytes that tell what it is.
+      // Uncompressed: a stream that begins in the middle has no first bytes that identify its format.
       const rest = mergeStepFromBytes(this.name, query, { bytes, header: formatPcapHeader(header) })
       return { step: rest, end: { header, mark: tail, ns: undefined } }
     }
@@ -220,7 +220,7 @@ export class MergedDevice {
     return { step: later, end: { header, mark: ties, ns } }
   }
 
-  /** TSMax counts from the first packet, which does not come again. */
+  /** TSMax counts from the first packet, which is not sent again. */
   #endOf({ nanoseconds }: StreamHeader, { firstNs }: ArrivedRecords): bigint {
     const { query, alignNs = 0n } = this.#options
     if (query.tsMaxNs === undefined || firstNs === undefined) return query.endNs
@@ -230,7 +230,7 @@ export class MergedDevice {
     return units * unitNs < query.endNs ? units * unitNs : query.endNs
   }
 
-  /** Checked at the end: a device that says so may be wrong. */
+  /** Checked at the end: a device that claims this may be wrong. */
   #inOrder(chunks: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
     return {
       ...chunks,
@@ -255,8 +255,8 @@ function outOfOrder(device: string): CapfleetError {
 const PARKED = new Error('the download is parked')
 
 /**
- * The source's PCAP. The source is disposed at the end, and when the iterator is given back. Nobody looks
- * at its last chunk then, save a decoder on its thread: the memory of that one is left to the collector.
+ * The source's PCAP. The source is disposed at the end, or when the iterator is returned. Its last chunk is then
+ * unused, except by a decoder on its thread: the memory of that one is left to the garbage collector.
  */
 function chunksOf(source: Source): ChunkStream {
   const { encoding, body } = source
@@ -276,7 +276,7 @@ function chunksOf(source: Source): ChunkStream {
   }
 }
 
-/** Ends the stream. It fails by being ended, which concerns nobody. */
+/** Ends the stream. The failure that this causes can be ignored. */
 async function giveBack(chunks: ChunkStream): Promise<void> {
   await chunks.return?.().catch(() => undefined)
 }

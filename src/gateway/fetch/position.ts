@@ -1,47 +1,50 @@
 /**
- * Places of an uncompressed body from which it can be asked for again. A body leaves them behind while its
- * bytes are given, so that whoever continues it reads little again, however much was delivered before.
+ * Positions in an uncompressed body from which it can be requested again. They are recorded while the body's bytes are
+ * returned, so that continuing it requires little to be read again, however much was delivered before.
  */
 import { crc32 } from 'node:zlib'
 import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 
-/** A place, as it is kept in JSON: what a double cannot count is decimal text. */
+/** A position, as stored in JSON: values beyond a double's precision are decimal text. */
 export interface Position {
-  /** How many bytes of the whole body come before the position. */
+  /** Number of bytes of the whole body before the position. */
   readonly bytes: string
-  /** All packets before it are earlier, none behind it is. null: only a device that skips bytes finds it. */
+  /**
+   * All packets before the position are earlier than this, none after it is. null: only a device that skips bytes can
+   * find it.
+   */
   readonly fromNs: string | null
-  /** CRC-32 of so many bytes that follow: a body that is made again must have the same there. */
+  /** CRC-32 of the bytes that follow, of this number; a body that is produced again must match it. */
   readonly hashedBytes: number
   readonly crc32: number
 }
 
-/** What a body must leave behind to be continued. Places are ascending. */
+/** What is recorded of a body so that it can be continued. Positions are ascending. */
 export interface BodyPlaces {
   /** The PCAP header of the body, in hexadecimal. */
   readonly header: string
   /** Positions at which packets begin. */
   readonly positions: readonly Position[]
-  /** The last bytes that were given, wherever they begin. */
+  /** The position of the last bytes that were returned, wherever they begin. */
   readonly last: Position
-  /** Bytes of the body up to the end of the last whole packet that was given. */
+  /** Bytes of the body up to the end of the last complete packet that was returned. */
   readonly wholeBytes: string
 }
 
 const POSITION_EVERY_BYTES = 1_048_576
-/** A checksum of more costs time at every position. */
+/** A checksum of more bytes would cost time at every position. */
 const HASHED_BYTES_MAX = 16_384
-/** When there are more positions, every second one of the older half goes, so that they stay dense near the end. */
+/** Beyond this number, every second one of the older half is dropped, so that they stay dense near the end. */
 const POSITIONS_MAX = 64
 
-/** Follows a body as its bytes are given. */
+/** Records positions of a body while its bytes are returned. */
 export class PositionLog {
   #positions: Position[] = []
   #bytes: number
   #nextAt: number
   readonly #last = new LastBytes()
 
-  /** `from` is where in the whole body the first bytes are that it will see. */
+  /** `from` is the offset in the whole body of the first bytes that will be added. */
   constructor(from = 0) {
     this.#bytes = from
     this.#nextAt = from
@@ -52,12 +55,12 @@ export class PositionLog {
     return this.#bytes
   }
 
-  /** Whether a position is wanted among the next bytes. */
+  /** Whether a position is due within the next bytes. */
   get isDue(): boolean {
     return this.#bytes >= this.#nextAt
   }
 
-  /** A packet begins at `offset` of `next`, the bytes that add() sees next. */
+  /** Marks that a packet begins at `offset` of `next`, the bytes passed to the next add(). */
   mark(next: Uint8Array, offset: number, fromNs: bigint | null): void {
     const hashed = next.subarray(offset, offset + HASHED_BYTES_MAX)
     this.#nextAt = this.#bytes + POSITION_EVERY_BYTES
@@ -73,7 +76,7 @@ export class PositionLog {
     })
   }
 
-  /** The next bytes. */
+  /** Adds the next bytes. */
   add(piece: Uint8Array): void {
     this.#last.add(piece)
     this.#bytes += piece.length
@@ -97,9 +100,9 @@ export class PositionLog {
   }
 }
 
-/** Remembers the last 16 KiB: far cheaper than a checksum of everything. */
+/** Retains the last 16 KiB, which is far cheaper than a checksum of everything. */
 class LastBytes {
-  /** Many downloads end before their first byte. */
+  /** Not allocated yet: many downloads end before their first byte. */
   #ring = Buffer.alloc(0)
   #end = 0
   length = 0
@@ -120,7 +123,7 @@ class LastBytes {
   }
 }
 
-/** The first packet of whole records that is later than the one before it; undefined when there is none. */
+/** The first packet of whole records that is later than the one before it, or undefined if there is none. */
 export function firstTimeStep(
   records: Uint8Array,
   resolution: 'nsec' | 'usec',

@@ -1,4 +1,7 @@
-/** Devices are not trusted to filter: one that does not know a parameter would send all packets, and call them complete. */
+/**
+ * Devices are not trusted to filter: one that does not support a parameter would send all packets, and call them
+ * complete.
+ */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { parseIgnoredNames } from '../../shared/query/ignored-names.ts'
 import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
@@ -7,13 +10,13 @@ import { isForeign, passedOver, passedOverBy } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 
-/** A device that filters must compile it, and cannot. */
+/** An invalid filter: a device that filters must compile it, and fails. */
 const NO_FILTER = ')'
 const QUESTION = `/api/v1/pcap/estimate?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURIComponent(NO_FILTER)}`
 
 /**
- * Resolves when the device refuses a filter that is none, which shows that it compiles filters and does not ignore them. Fails
- * with device-protocol when it does anything else, with what keeps it from answering, or the signal's reason.
+ * Resolves when the device rejects an invalid filter, which shows that it compiles filters and does not ignore them.
+ * Fails with device-protocol if it does anything else, with whatever keeps it from answering, or the signal's reason.
  */
 export async function proveFilters(
   client: DeviceClient,
@@ -33,7 +36,7 @@ export async function proveFilters(
   )
 }
 
-/** It says nothing of what the device can do. */
+/** Errors that say nothing about what the device supports. */
 const NOT_NOW: ReadonlySet<string> = new Set([
   'compiler-busy',
   'device-timeout',
@@ -43,9 +46,8 @@ const NOT_NOW: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Fails with device-protocol when the device says that it ignored something that it was asked for, but for After, of which it
- * says itself what it did; and when it is a third-party device that was asked as if it were ours, for something that it may
- * have ignored.
+ * Fails with device-protocol if the device says that it ignored a requested parameter (except After, whose handling it
+ * reports separately), or if a third-party device that was addressed like a capfleet device may have ignored one.
  */
 export function refuseIgnored(
   { device, target, deviceKind }: Pick<DownloadStep, 'device' | 'target' | 'deviceKind'>,

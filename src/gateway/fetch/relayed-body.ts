@@ -15,11 +15,11 @@ import type { Source } from './source.ts'
 export interface RelayRequest {
   /** A plan of one step. */
   readonly plan: DownloadPlan
-  /** Opened with `isRelayed`; nothing of its body has been read. */
+  /** Opened with `isRelayed`; its body must be unread. */
   readonly source: Source
-  /** Where in a larger body the source's records begin; 0: the source is the whole body. */
+  /** Offset in a larger body at which the source's records begin; 0: the source is the whole body. */
   readonly startBytes: number
-  /** Ends the wait of a body that is parked, too. */
+  /** Also ends the wait of a parked body. */
   readonly signal: AbortSignal
 }
 
@@ -30,29 +30,30 @@ export class RelayedBody implements Body {
   readonly encoding: Encoding
   readonly facts: BodyFacts
   /**
-   * A device need not compress the same packets into the same bytes again; what was followed has its packets
-   * in another order when it is asked for as history; and one that knows no After= would send all of it again.
+   * False where the body cannot be reproduced: a device need not compress the same packets into the same bytes again;
+   * a followed stream has its packets in another order when requested as history; and a device that does not support
+   * After= would send all of it again.
    */
   readonly isParkable: boolean
   readonly #plan: DownloadPlan
   readonly #signal: AbortSignal
   #source: Source
-  /** Where in the whole body the source began, its header included. */
+  /** Offset in the whole body at which the source began, including its header. */
   #sourceFrom: number
-  /** After the download was parked: picks what the source brings behind what was given. */
+  /** After the download was parked: selects the part of the source that follows what was returned. */
   #rest: Rest | undefined
-  /** The cut mark behind what was given, while the rest has not begun. */
+  /** The cut mark after what was returned, until the rest begins. */
   #markBefore: Uint8Array = NOTHING
   #wholeBytesBefore = 0
   /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
-  /** A header of the source's own that is no part of the whole body. */
+  /** Remaining bytes of a header of the source's own, which is not part of the whole body. */
   #headerBytesLeft = 0
   #bytes = 0
   #isWhole = false
-  /** While the download is parked: resolves to how its stream is opened again. */
+  /** While the download is parked: resolves to the function that opens its stream again. */
   #parked: PromiseWithResolvers<ReopenStep> | undefined
-  /** Ends what is being opened when it is parked again. */
+  /** Aborts the opening of a stream when the body is parked again. */
   #park = new AbortController()
 
   constructor({ plan, source, startBytes, signal }: RelayRequest) {
@@ -126,7 +127,7 @@ export class RelayedBody implements Body {
 
   park(): void {
     const parked = Promise.withResolvers<ReopenStep>()
-    // The promise may be rejected before anybody waits for it.
+    // The promise may be rejected before anything waits for it.
     parked.promise.catch(() => undefined)
     addAbortListener(this.#signal, () => parked.reject(this.#signal.reason))
     this.#parked = parked
@@ -152,7 +153,7 @@ export class RelayedBody implements Body {
     const { body } = this.#source
     for await (const chunk of body) {
       this.#follow([chunk], body.recordAt)
-      // The source reuses its buffer at once, a body's chunks live longer.
+      // The source reuses its buffer at once, but a body's chunks must live longer.
       yield Buffer.from(chunk)
     }
     this.#isWhole = true
@@ -178,7 +179,7 @@ export class RelayedBody implements Body {
     }
   }
 
-  /** Waits until it is parked no more, and has a stream again. Throws `failure` when it is not parked. */
+  /** Waits until the body is unparked and has a stream again. Throws `failure` if it is not parked. */
   async #goOn(failure: unknown): Promise<void> {
     const parked = this.#parked
     if (parked === undefined) throw failure
@@ -193,7 +194,7 @@ export class RelayedBody implements Body {
     }
   }
 
-  /** Opens the device's stream again, near the place where the body stopped. */
+  /** Opens the device's stream again, close to where the body stopped. */
   async #openAgain(reopen: ReopenStep): Promise<void> {
     const delivered = { bytes: this.#log?.bytes ?? 0, places: this.places() }
     this.#markBefore = this.cutMark()
@@ -206,7 +207,7 @@ export class RelayedBody implements Body {
     this.#rest = rest
   }
 
-  /** The next bytes that are given; `recordAt` as SourceBody has it. */
+  /** Records the next bytes that are returned; `recordAt` as in SourceBody. */
   #follow(pieces: readonly Buffer[], recordAt: number | undefined): void {
     const log = this.#log
     let offset = recordAt ?? Infinity

@@ -1,7 +1,8 @@
 /**
- * Third-party devices say nothing of what they pass over: one that does not heed a filter sends all packets as if they had
- * passed it. So each has to show first that it heeds it: of a moment in which it has packets, none may pass a filter that none can
- * pass. A gateway asks that once in a while, with the stream that the download has a lease for.
+ * Third-party devices do not report what they ignore: one that ignores a filter sends all packets as if they had
+ * passed it. So each must first show that it applies the filter: for a moment in which it has packets, a filter that
+ * matches nothing must return none. The gateway checks that from time to time, on the stream that the download has
+ * leased.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
@@ -16,18 +17,18 @@ import { MERGE_READ_SIZE } from '../device/read-size.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { orRefusal } from './possible-refusal.ts'
 
-/** Filters that no packet passes, and that every compiler takes. */
+/** Filters that match no packet, and that every compiler accepts. */
 const PASSES_NONE = { FilterBPF: 'less 0', FilterFrame: 'capture.port==0 and capture.port!=0' } as const
 type FilterName = keyof typeof PASSES_NONE
 
-/** What chooses packets by name and time; the time of a packet is that of the device. */
+/** Parameters that select packets by name and time, where the time of a packet is the device's. */
 const RANGE_NAMES = ['StreamName', 'TSBegin', 'TSEnd', 'TSUnit', 'TSZone', 'Start', 'Stop']
-/** Devices may cut times to milliseconds. */
+/** Devices may truncate times to milliseconds. */
 const MOMENT_NS = 1_000_000n
-/** Another appliance may come to the address. */
+/** Limited, because another appliance may get the address. */
 const SHOWN_FOR_MS = 600_000
 
-/** When a device has shown that it heeds a filter in downloads of one kind (performance.now()). */
+/** When a device last showed that it applies a filter in downloads of one kind (performance.now()). */
 const SHOWN = new WeakMap<DeviceClient, Map<string, number>>()
 
 interface Asking {
@@ -35,15 +36,15 @@ interface Asking {
   readonly signal: AbortSignal
 }
 
-/** nothing: the device has no packet that could show it, so that none may come. */
+/** nothing: the device has no packet with which to show it, so the download must not return any. */
 export type ShownFilters = 'all' | 'nothing'
 
-/** Packets are removed where a device needs room: so often another first one is taken. */
+/** Packets are removed when a device needs room; this is how often to start over with a new first packet. */
 const ROUNDS = 3
 
 /**
- * Resolves when the device heeds the filters of the step. Fails with bad-parameter when it does not know one, with
- * device-protocol when it shows nothing, or as openStream().
+ * Resolves when the device has shown that it applies the filters of the step. Fails with bad-parameter if it does not
+ * support one, with device-protocol if it shows nothing, or like openStream().
  */
 export async function awaitShownFilters(
   client: DeviceClient,
@@ -70,7 +71,7 @@ export async function awaitShownFilters(
         asking,
         silentMs: isPatient ? undefined : Math.ceil(Math.max(SOON_MS, 4 * tookMs)),
       })
-    // The same question without a filter before and after: it is the filter that keeps the packet back.
+    // The same question without a filter, before and after: it must be the filter that holds the packet back.
     const before = await timed(() => firstTimeOf(client, moment, asking))
     if (before.value === undefined) continue
     const answers = new Map<FilterName, FilterAnswer>()
@@ -83,7 +84,7 @@ export async function awaitShownFilters(
     if (after.value === undefined) continue
     let isShown = true
     for (const [name, answer] of answers) {
-      // A refusal or silence may have had another reason, so it must come a second time.
+      // A refusal or silence may have had another reason, so it must occur twice.
       const again = answer === 'no packets' ? answer : await ask(name, Math.max(before.tookMs, after.tookMs))
       if (again === 'packets') throw unknownTo(device, name)
       isShown &&= again === answer
@@ -94,7 +95,10 @@ export async function awaitShownFilters(
   throw deviceProtocol(device, 'does not find a packet again by its time, so it cannot show that it filters')
 }
 
-/** What asks for all packets of a moment in a download of the same kind; of a whole capture there is nothing less. */
+/**
+ * The request for all packets of a moment in a download of the same kind. For a whole capture there is nothing
+ * smaller.
+ */
 function momentOf(pathname: string, captureName: string | null, firstNs: bigint): string {
   const [from, to] = [String(firstNs), String(firstNs + MOMENT_NS)]
   const name = ['StreamName', captureName ?? ''] as const
@@ -113,13 +117,16 @@ function joined(pairs: readonly (readonly [name: string, value: string])[]): str
 
 const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]
 
-/** A device that heeds the filter may look through a whole capture before it answers: one that does not sends its packets sooner. */
+/**
+ * A device that applies the filter may search a whole capture before it answers; one that does not sends its packets
+ * sooner.
+ */
 const SOON_MS = 2_000
 
-/** What a device answers to a filter that no packet passes. */
+/** A device's answer to a filter that matches no packet. */
 type FilterAnswer = 'packets' | 'no packets' | 'refused' | 'silent'
 
-/** `silentMs`: how long silence is waited for; undefined: the device has to answer. */
+/** `silentMs`: how long to wait before the answer counts as silence; undefined: the device must answer. */
 async function answerTo(
   client: DeviceClient,
   target: string,
@@ -146,14 +153,14 @@ async function timed<Value>(
   return { value, tookMs: performance.now() - startMs }
 }
 
-/** A device that refuses the filter has looked at it. */
+/** A device that rejects the filter has evaluated it. */
 function isOfFilter({ code, details }: CapfleetError): boolean {
   return OF_FILTERS.has(code) || details.members?.deviceStatus === 400
 }
 
 const OF_FILTERS: ReadonlySet<ErrorCode> = new Set(['bad-parameter', 'bad-bpf', 'bad-frame-filter'])
 
-/** Time of the first packet in nanoseconds since 1970; undefined: there is none. */
+/** Time of the first packet in nanoseconds since 1970, or undefined if there is none. */
 async function firstTimeOf(
   client: DeviceClient,
   target: string,
@@ -176,7 +183,7 @@ async function readFirstTime(
   return record.hasHeader && first.some((byte) => byte !== 0) ? record.ns : undefined
 }
 
-/** The stream before has just ended: the device may notice that late. */
+/** The previous stream has only just ended, and the device may notice that late. */
 async function openPatiently(client: DeviceClient, target: string, asking: Asking): Promise<DeviceStream> {
   const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
   for (const pauseMs of FREED_LATE_MS) {

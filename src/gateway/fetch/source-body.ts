@@ -1,6 +1,6 @@
 /**
- * The body of one device's answer, checked while it is read. It is pushed on to a relay (pour), or pulled by a
- * merge piece by piece (take, next): one of both.
+ * The body of one device's answer, checked while it is read. It is either pushed to a relay (pour) or pulled by a
+ * merge piece by piece (take, next), not both.
  */
 import { type Encoding, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
 import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
@@ -14,7 +14,7 @@ import { type DeviceEnd, readEnd } from './device-claims.ts'
 const NOTHING = new Uint8Array(0)
 const DONE = { done: true, value: undefined } as const
 
-/** The members of a device's answer that reading its body needs. */
+/** The members of a device's answer that are needed to read its body. */
 export type BodyStream = Pick<DeviceStream, 'head' | 'trailers' | 'take' | 'next' | 'pour' | 'confirmEnd'> &
   Disposable
 
@@ -23,7 +23,7 @@ export interface SourceBodyOptions {
   readonly encoding: Encoding
   /** Parts that were read already. */
   readonly first: readonly BodyRead[]
-  /** Follow the records even where the device vouches for its end, so that cutMark() is exact. */
+  /** Whether to follow the records even if the device confirms its end, so that cutMark() is exact. */
   readonly isRelayed: boolean
 }
 
@@ -34,12 +34,12 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   readonly #announcesCompletion: boolean
   readonly #guard: BodyGuard
   readonly #first: BodyRead[]
-  /** For take() and next(): the read whose pieces are given now, and how many of them were. */
+  /** For take() and next(): the read whose pieces are being returned, and how many have been. */
   #read: BodyRead | undefined
   #given = 0
-  /** Whether the body was read to its end, and found whole. */
+  /** Whether the body was read to its end and found complete. */
   #isWhole = false
-  /** For take() and next(): whether the body has ended or was given back. */
+  /** For take() and next(): whether the body has ended or was returned. */
   #isEnded = false
   #recordAt: number | undefined
 
@@ -53,9 +53,9 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   }
 
   /**
-   * Hands every part to `sink` as it comes; resolves when the body is whole. Fails with device-unreachable,
-   * device-timeout, device-protocol or the signal's reason, and with what the sink throws. REQUIRES: parts
-   * are released in time (device-stream.ts).
+   * Passes every part to `sink` as it arrives; resolves when the body is complete. Fails with device-unreachable,
+   * device-timeout, device-protocol or the signal's reason, and with what the sink throws. REQUIRES: parts are
+   * released in time (device-stream.ts).
    */
   async pour(sink: (read: BodyRead) => void): Promise<void> {
     if (this.#guard.takesTime) {
@@ -73,7 +73,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     await this.#confirmEnd()
   }
 
-  /** The next piece when it is here already; undefined: ask next(). Fails as next() does. */
+  /** Returns the next piece if it has already arrived, else undefined: then call next(). Fails like next(). */
   take(): Buffer | undefined {
     while (!this.#isEnded) {
       const piece = this.#read?.data[this.#given]
@@ -90,7 +90,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return undefined
   }
 
-  /** The next piece, valid until the one after it is asked for; done when the body is whole. Fails as pour() does. */
+  /** The next piece, valid until the following one is requested; done when the body is complete. Fails like pour(). */
   async next(): Promise<IteratorResult<Buffer, undefined>> {
     for (;;) {
       const piece = this.take()
@@ -99,12 +99,12 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
       const read = await this.#nextRead()
       if (read === undefined) this.#isEnded = true
       this.#read = read
-      // The body may have been given back during the wait.
+      // The body may have been returned during the wait.
       if (this.#isEnded) this.#release()
     }
   }
 
-  /** Gives the memory back; the stream stays its owner's to end. */
+  /** Releases the memory; the owner still has to end the stream. */
   return(): Promise<IteratorResult<Buffer, undefined>> {
     this.#isEnded = true
     this.#release()
@@ -116,14 +116,16 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   }
 
   /**
-   * Bytes that, put after all data so far, leave the format inside an element, so that a cut is
-   * seen in the file itself. Empty when it is inside one already.
+   * Bytes that, appended to all data so far, leave the format inside an element, so that the cut is visible in the
+   * file itself. Empty if it is inside one already.
    */
   cutMark(): Uint8Array {
     return this.#guard.mayBeWhole ? PARTIAL_ELEMENTS[this.#encoding] : NOTHING
   }
 
-  /** What the device said, and whether that can be relied on. A body that was not read to its end has nothing to be verified. */
+  /**
+   * What the device stated, and whether that is reliable. A body that was not read to its end has nothing to verify.
+   */
   get end(): DeviceEnd {
     const end = readEnd(this.#stream.trailers)
     // A device that crashes, or a proxy that gives up, closes the connection too.
@@ -132,12 +134,12 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return { ...end, isUnverified: end.isUnverified || (isOpenEnded && this.#encoding === 'none') }
   }
 
-  /** Where in the read or piece that was given last a record begins, or how far behind it; undefined when that is not known. */
+  /** Offset of a record in the read or piece returned last, or how far after it one begins; undefined if unknown. */
   get recordAt(): number | undefined {
     return this.#recordAt
   }
 
-  /** Given bytes up to the end of the last whole record; undefined when that is not known. */
+  /** Returned bytes up to the end of the last complete record, or undefined if unknown. */
   get wholeBytes(): number | undefined {
     return this.#guard instanceof PcapGuard ? this.#guard.boundary.wholeBytes : undefined
   }
@@ -154,7 +156,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     this.#given = 0
   }
 
-  /** The next read, judged already where that takes time; undefined when the body is whole. */
+  /** The next read, already checked where that takes time, or undefined when the body is complete. */
   async #nextRead(): Promise<BodyRead | undefined> {
     const read = this.#first.shift() ?? (await this.#stream.next())
     if (read === undefined) {
@@ -172,8 +174,8 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   }
 
   /**
-   * Looks at pieces of the read before they are given; returns them without padding, and with zeros in front that were
-   * held back. REQUIRES: the guard takes no time.
+   * Checks pieces of the read before they are returned; returns them without padding, preceded by zeros that were held
+   * back. REQUIRES: the guard takes no time.
    */
   #judge(read: BodyRead, pieces: readonly Buffer[]): readonly Buffer[] {
     const boundary = this.#guard instanceof PcapGuard ? this.#guard.boundary : undefined
@@ -201,7 +203,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     this.#isWhole = true
   }
 
-  /** Devices of ours fill nothing up. Neither a chunk that was passed on can become shorter, nor what is compressed. */
+  /** capfleet devices do not pad. Neither a chunk that was passed on nor compressed data can be shortened. */
   #paddingOf(isRelayed: boolean): 'end' | 'fault' | undefined {
     const { headers, framing } = this.#stream.head
     if (kindOfAnswer(headers) !== 'api') return undefined
@@ -218,8 +220,8 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
 }
 
 /**
- * Whether the device gave all that it has: of what is damaged it says how much it left out, and a gateway that it cannot
- * tell itself.
+ * Whether the device delivered everything it has: it states how much damaged data it left out, and a gateway states
+ * that it could not verify the end.
  */
 function isWhole(trailers: BodyStream['trailers']): boolean {
   const { 'capfleet-complete': complete } = trailers
@@ -227,13 +229,13 @@ function isWhole(trailers: BodyStream['trailers']): boolean {
   return complete === '1' || (complete === '0' && (corruptBlocks > 0n || isUnverified))
 }
 
-/** The read, of which only `data` is no padding. REQUIRES: the body does not come in chunks. */
+/** The read, with `data` as the part that is not padding. REQUIRES: the body is not chunked. */
 function unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
   const { framed } = framedAfter(NO_OPEN_CHUNK, data)
   return { ...read, data, framed: framed as Buffer[] }
 }
 
-/** Our appliance ends a whole stream with a trailer; a proxy in between may lose the announcement. */
+/** Our appliance ends a complete stream with a trailer; a proxy in between may drop its announcement. */
 function announcesCompletion({ head }: BodyStream): boolean {
   const names = (head.headers.trailer ?? '').toLowerCase().split(',')
   return names.some((name) => name.trim() === 'capfleet-complete')

@@ -1,4 +1,4 @@
-/** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
+/** One opened device stream: its answer was 200 and it began with a PCAP (or compressed) header. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
@@ -19,36 +19,35 @@ import { SourceBody } from './source-body.ts'
 
 export interface Source extends Disposable {
   readonly device: string
-  /** How the stream is encoded, by its first bytes. */
+  /** How the stream is encoded, according to its first bytes. */
   readonly encoding: Encoding
   readonly headers: Readonly<Record<string, string>>
   /**
-   * All bytes from the first on, once: pulled, or poured to one that passes the framing on too. Ends only when
-   * the body is whole: throws device-unreachable, device-timeout or device-protocol when the stream breaks, ends
-   * without the completion trailer that it announced, or without one inside an element of its format; or the
+   * All bytes from the first, to be read once: pulled, or poured to a consumer that forwards the framing too. Ends
+   * only if the body is complete: throws device-unreachable, device-timeout or device-protocol if the stream breaks,
+   * ends without the completion trailer that it announced, or (without one) inside an element of its format; or the
    * signal's reason.
    */
   readonly body: SourceBody
-  /** The PCAP header; empty when the stream is compressed. */
+  /** The PCAP header; empty if the stream is compressed. */
   readonly header: Buffer
 }
 
 export interface OpenOptions {
-  /** Label of whoever asked for the download. */
+  /** Label of the caller who requested the download. */
   readonly caller: string
   /** Ends the stream too, not only the opening. */
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
   readonly startTimeoutMs: number
-  /** The only source of its download: its bytes will be passed on as they are. */
+  /** Whether it is the only source of its download, so that its bytes are passed on unchanged. */
   readonly isRelayed?: boolean
 }
 
 /**
- * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable,
- * device-timeout, device-protocol, device-rejected, or with what the device's own answer says.
- * Of "download-slots-exhausted" (somebody outside of the scheduler holds a stream) the caller gives the
- * lease back to the queue.
+ * Opens the stream of one step. The caller must dispose the source. Fails with device-unreachable, device-timeout,
+ * device-protocol, device-rejected, or the device's own error. On "download-slots-exhausted" (a client outside the
+ * scheduler holds a stream) the caller returns the lease to the queue.
  */
 export async function openSource(
   client: DeviceClient,
@@ -85,7 +84,7 @@ export async function openSource(
 
 interface ReadingOptions {
   readonly isRelayed: boolean
-  /** It has no packet, because its device had none to show by that it filters. */
+  /** Whether it has no packets because its device had none with which to show that it filters. */
   readonly isEmpty: boolean
   readonly onClose: () => void
 }
@@ -154,7 +153,9 @@ function encodingAskedFor(target: string): Encoding {
   return encodingOf(COMPRESSIONS.find((one) => one === asked) ?? 'none')
 }
 
-/** Fails with device-protocol when the stream has a packet. Reads it to its end; zeros that fill it up are left out. */
+/**
+ * Fails with device-protocol if the stream contains a packet. Reads it to its end; zeros used as padding are ignored.
+ */
 async function refusePackets(
   device: string,
   stream: DeviceStream,
@@ -170,13 +171,13 @@ async function refusePackets(
   throw deviceProtocol(device, 'had no packets when its filtering was checked, and has some now; ask again')
 }
 
-/** The file header, or what there is of a compressed stream, and the parts in which it came. */
+/** The file header, or the available start of a compressed stream, and the parts in which it arrived. */
 interface FirstParts {
   readonly head: Buffer
   readonly first: readonly BodyRead[]
 }
 
-/** Reads until there are enough bytes to tell what the stream is, or it has ended. */
+/** Reads until there are enough bytes to identify the stream, or it has ended. */
 async function readFirst(stream: DeviceStream): Promise<FirstParts> {
   const first: BodyRead[] = []
   let head: Buffer = NO_BYTES
@@ -187,7 +188,7 @@ async function readFirst(stream: DeviceStream): Promise<FirstParts> {
     head = Buffer.concat([head, ...read.data], Math.min(head.length + bytes, PCAP_HEADER_BYTES))
     if (bytes >= PCAP_HEADER_BYTES) first.push(read)
     else {
-      // Many tiny parts must not hold the buffers that the next ones need.
+      // Many tiny parts must not occupy the buffers that the next ones need.
       first.push({
         data: [Buffer.concat(read.data)],
         framed: read.framed.map((piece) => Buffer.from(piece)),
@@ -200,14 +201,14 @@ async function readFirst(stream: DeviceStream): Promise<FirstParts> {
   return { head, first }
 }
 
-/** The rest of a body becomes a file again: the header, which the device leaves out, comes first. */
+/** Turns the rest of a body into a file again, by prepending the header, which the device leaves out. */
 function restAsFile(device: string, stream: DeviceStream, { bytes, header }: AfterBytes): FirstParts {
   if (stream.head.headers['capfleet-after'] !== String(bytes)) throw cannotSkip(device)
   const read = { data: [header], framed: [], open: NO_OPEN_CHUNK, release: () => undefined }
   return { head: header, first: [read] }
 }
 
-/** The device would have to send its stream again from the first byte on; the gateway does not ask for that. */
+/** The device would have to send its stream again from the first byte; the gateway does not request that. */
 function cannotSkip(device: string): CapfleetError {
   return new CapfleetError(
     'not-implemented',

@@ -9,20 +9,20 @@ export interface UnreachableDevice {
 }
 
 export interface MembersAnswers<Answer> {
-  /** In the order of the members, as are `unreachable`. */
+  /** In the order of the members, like `unreachable`. */
   readonly answers: readonly { readonly member: FleetMember; readonly answer: Answer }[]
   readonly unreachable: readonly UnreachableDevice[]
 }
 
 /**
- * High enough that devices which do not answer delay the others by a few time-outs at most; low enough that the gateway
- * reads each answer soon after it has come.
+ * High enough that devices which do not answer delay the others by a few time-outs at most; low enough that the
+ * gateway reads each answer soon after it arrives.
  */
 const ASKED_AT_ONCE = 256
 
 /**
- * Asks all members, many of them at the same time, and reports those that fail separately. `ask` is called at the member's
- * turn, so that its time limit does not include the wait. Fails with the signal's reason.
+ * Asks all members, many of them concurrently, and reports those that fail separately. `ask` is called when it is the
+ * member's turn, so that its time limit does not include the wait. Fails with the signal's reason.
  */
 export async function askMembers<Answer>(
   members: readonly FleetMember[],

@@ -2,32 +2,32 @@ import { type Blame, CapfleetError } from '../../shared/base/error.ts'
 import type { Metrics } from '../../shared/base/metrics.ts'
 import type { Fleet } from './fleet.ts'
 
-/** How many calls may run at a time on one device. Each takes one of the device's connections. */
+/** Maximum number of concurrent calls to one device. Each takes one of the device's connections. */
 export interface CallLimitSettings {
   readonly callsMax: number
-  /** How many of them may be one user's. */
+  /** Maximum share of a single user. */
   readonly callsPerUserMax: number
 }
 
 export interface DeviceCall {
   readonly device: string
-  /** Whose call it is. */
+  /** The user who makes the call. */
   readonly user: string
 }
 
 const RETRY_AFTER_S = 1
 
-/** How a call ended: well, or whose fault it was that it did not. Each error would be too many series of each device. */
+/** How a call ended: well, or who was to blame. A series per error code would be too many for each device. */
 type CallResult = 'ok' | Blame
 const RESULTS: readonly CallResult[] = ['ok', 'caller', 'device', 'ours']
 
 /**
- * The calls to devices that are not downloads: counted by how they ended, and limited, so that nobody can take all
- * the connections of a device, which its probes need too.
+ * Calls to devices other than downloads: counted by outcome, and limited, so that nobody can take all the connections
+ * of a device, which its probes need too.
  */
 export class CallLimits {
   readonly #limits: CallLimitSettings
-  /** Ended calls by device; one that is no more of the fleet has none. */
+  /** Ended calls by device; removed when the device leaves the fleet. */
   readonly #ended = new Map<string, Record<CallResult, number>>()
   /** Running calls by device, and by device and user; there is no entry for 0. */
   readonly #running = new Map<string, number>()
@@ -47,7 +47,7 @@ export class CallLimits {
     )
   }
 
-  /** Does `work`, which is a call to a device. Fails with too-many-requests when it would be one too many. */
+  /** Runs `work`, which is a call to a device. Fails with too-many-requests if it would exceed a limit. */
   async run<Result>(call: DeviceCall, work: () => Promise<Result>): Promise<Result> {
     const { device } = call
     try {

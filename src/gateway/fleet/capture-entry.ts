@@ -6,15 +6,15 @@ import { parseExactly } from '../device/device-json.ts'
 /** One entry of a device's /stream/list. */
 export interface CaptureEntry {
   readonly name: string
-  /** 0 when the device does not tell. */
+  /** 0 if the device does not report it. */
   readonly startNs: bigint
-  /** Undefined when the device does not tell. */
+  /** Undefined if the device does not report it. */
   readonly endNs: bigint | undefined
-  /** The entry as the device sent it: a JSON object, bounded in size and depth. */
+  /** The entry as the device sent it: a JSON object, limited in size and depth. */
   readonly json: string
 }
 
-/** The entry that the JSON text holds. Fails with device-protocol. */
+/** Parses the JSON text of an entry. Fails with device-protocol. */
 export function readCaptureEntry(device: string, json: string): CaptureEntry {
   const { StreamName, Path, StartTS, EndTS } = parseEntry(device, json)
   const name = StreamName ?? Path
@@ -25,19 +25,19 @@ export function readCaptureEntry(device: string, json: string): CaptureEntry {
   return readCaptureEntry(device, withTextTimes(json))
 }
 
-/** The order of captures of one device: newest first, captures that began together by name. */
+/** The order of captures of one device: newest first; captures that began together are sorted by name. */
 export function newestFirst(a: CaptureEntry, b: CaptureEntry): number {
   if (a.startNs !== b.startNs) return a.startNs < b.startNs ? 1 : -1
   if (a.name === b.name) return 0
   return a.name < b.name ? -1 : 1
 }
 
-/** Whether the capture was started as `base`. */
+/** Whether the capture was started under the name `base`. */
 export function isStartOf(base: string, captureName: string): boolean {
   return captureName.startsWith(base) && START_SUFFIX.test(captureName.slice(base.length))
 }
 
-/** The part of a full name that follows its base name: date, time, and a number when there are several. */
+/** The part of a full name after the base name: date, time, and a number if there are several. */
 const START_SUFFIX = /^_\d{8}_\d{4}(_\d+)*$/
 
 const NAME_LENGTH_MAX = 1_024
@@ -46,7 +46,10 @@ function nanosOf(text: unknown): bigint | undefined {
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
 
-/** Third-party devices write numbers, also in other units, which their digits tell; the API has texts of nanoseconds. */
+/**
+ * Third-party devices write times as numbers, also in other units, which their number of digits reveals. The API uses
+ * texts of nanoseconds.
+ */
 function withTextTimes(json: string): string {
   const entry = parseExactly(json) as Record<string, unknown>
   const times = Object.entries(NUMBERS).flatMap(([name, pattern]) => {
@@ -58,7 +61,7 @@ function withTextTimes(json: string): string {
   return JSON.stringify({ ...entry, ...Object.fromEntries(times) })
 }
 
-/** The whole part of a number is read. */
+/** Only the integer part of a number is read. */
 const NUMBERS = {
   StartTS: /"StartTS"\s{0,9}:\s{0,9}(\d{1,19})(?![\deE])/,
   EndTS: /"EndTS"\s{0,9}:\s{0,9}(\d{1,19})(?![\deE])/,

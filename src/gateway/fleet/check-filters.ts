@@ -5,26 +5,28 @@ import { formatDownloadQuery } from '../../shared/query/format-download-query.ts
 import { ANSWER_BYTES_MAX, type DeviceClient } from '../device/device-client.ts'
 
 export interface CheckOptions {
-  /** Label of whoever asked for the download. */
+  /** Label of the caller who requested the download. */
   readonly caller: string
-  /** How long the check may hold the download up; after that it goes on unchecked. */
+  /** How long the check may delay the download; after that it continues unchecked. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
-/** What a device says: the caller made a mistake, or its compilers have no time. */
+/** A device's answers that count: the caller made a mistake, or its compilers are busy. */
 const CHECK_CODES: ReadonlySet<string> = new Set(['bad-bpf', 'bad-regex', 'bad-parameter', 'compiler-busy'])
 
-/** Whether there is anything that only a device can judge: filters to compile, a word of TSMode that may be its own. */
+/**
+ * Whether there is anything that only a device can check: filters to compile, or a word of TSMode that may be its own.
+ */
 export function needsCheck({ filterBpf, filterRegex, timeSourceWord }: DownloadQuery): boolean {
   return filterBpf !== undefined || filterRegex !== undefined || timeSourceWord !== undefined
 }
 
 /**
- * Has a device compile the query's filters before anybody waits for a stream: an estimate takes
- * none. Fails with bad-bpf, bad-regex, bad-parameter or compiler-busy, or the signal's reason. Anything else that goes wrong is
- * left to the download, which will meet it too; so is a check that is late, because a download has longer for its
- * beginning. REQUIRES: needsCheck().
+ * Has a device compile the query's filters before the download waits for a stream: an estimate takes none. Fails with
+ * bad-bpf, bad-regex, bad-parameter or compiler-busy, or the signal's reason. Any other failure is left to the
+ * download, which will meet it too; so is a slow check, because a download has more time to begin. REQUIRES:
+ * needsCheck().
  */
 export async function checkFilters(
   query: DownloadQuery,
@@ -33,7 +35,7 @@ export async function checkFilters(
 ): Promise<void> {
   using limit = new JoinedSignal([signal], timeoutMs)
   try {
-    // A position in an error is one of the caller's own filter.
+    // A position in an error must refer to the caller's own filter.
     const target = `/api/v1/pcap/estimate?${formatDownloadQuery({ ...query, forcedFilters: [] })}`
     await client.getText(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal: limit.signal, caller })
   } catch (error) {

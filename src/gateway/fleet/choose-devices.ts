@@ -1,4 +1,4 @@
-/** Which devices of the fleet a selection means, when all of them have to be known. */
+/** Resolves a selection to devices of the fleet, where all of them must be known. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Device } from '../device/device.ts'
 import { discoveryPending } from './discovery-pending.ts'
@@ -8,7 +8,7 @@ import type { FleetView } from './visible-fleet.ts'
 type KnownFleet = Pick<FleetView, 'devices' | 'isComplete'>
 
 /**
- * As selectDevices. Until each discovery has answered, only names of devices that are known choose all that they mean.
+ * Like selectDevices. Until each discovery has answered, only names of known devices select everything that they mean.
  * Fails with discovery-pending, too.
  */
 export function chooseDevices(
@@ -20,7 +20,10 @@ export function chooseDevices(
   return selectDevices(fleet.devices, selection, param)
 }
 
-/** chooseDevices for what reads packets: what comes from no device must not look like an answer. Fails with no-device, too. */
+/**
+ * chooseDevices for requests that read packets: a result from no device must not look like an answer. Fails with
+ * no-device, too.
+ */
 export function chooseSources(
   fleet: KnownFleet,
   selection: string | undefined,
@@ -35,7 +38,7 @@ export function chooseSources(
   )
 }
 
-/** A device that is installed is found within seconds. */
+/** A newly installed device is found within seconds. */
 const RETRY_AFTER_S = 10
 
 function namesKnown(devices: readonly Device[], selection: string | undefined): boolean {

@@ -1,11 +1,11 @@
-/** What a device says that it recorded when. A device is not trusted. */
+/** What a device reports about when it recorded what. A device is not trusted. */
 import { deviceProtocol } from '../device/device-failure.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
 
-/** More spans than a picture could show, or a device in its right mind would tell. */
+/** More spans than a chart could show, or a properly working device would report. */
 const SPANS_MAX = 20_000
 
-/** As JSON, with `device` before it and nothing beside what we know. Fails with device-protocol. */
+/** As JSON, preceded by `device` and reduced to the members we know. Fails with device-protocol. */
 export function formatActivity(device: string, text: string, bucketCount: number): string {
   const activity = (parseDeviceJson(device, text) ?? {}) as Record<string, unknown>
   const { packets, bytes, exact, gaps, dropped, trimmed, damaged } = activity

@@ -16,27 +16,27 @@ import { SharedAnswers, type SharingOptions } from './shared-answers.ts'
 
 /** How lists are read, over all devices. */
 export interface ListReading extends ListLimits {
-  /** How long the head of an answer may take, and each MiB of it from the moment at which it may be read. */
+  /** Time limit for the head of an answer, and for each MiB of it from the moment at which it may be read. */
   readonly timeoutMs: number
-  /** How long a device may take for a whole answer. The time that it waits for others does not count. */
+  /** Time limit for a device's whole answer, not counting the time it waits for others. */
   readonly totalMs: number
   readonly largeAnswers: LargeAnswers
 }
 
-/** Whether the device holds a capture of a name: by its full name, or captures that were started by that name. */
+/** Whether the device holds a capture of a name: one with that full name, or captures with that base name. */
 export interface Holding {
   readonly match: 'full' | 'base' | 'none'
-  /** The newest names that the device holds, to be compared with one that is unknown; none where they were not asked for. */
+  /** The newest names that the device holds, for suggestions if a name is unknown; empty if they were not requested. */
   readonly names: readonly string[]
 }
 
-/** The names that a device holds are compared with one that is unknown, which takes microseconds for each. */
+/** Names that are compared with an unknown one, which takes microseconds for each. */
 const COMPARED_MAX = 10_000
-/** Longer than any age that is asked for. */
+/** Longer than any age that is requested. */
 const HOLDING_KEPT_MS = 2_000
 /** The longest part of a list that does not count as a large answer. */
 const SMALL_LENGTH = 256 * 1_024
-/** How much of a large answer is read at a turn: then those of other devices have theirs. */
+/** How much of a large answer is read at a time, before those of other devices get their turn. */
 const TURN_LENGTH = 1_024 * 1_024
 
 export class DeviceCaptures {
@@ -46,7 +46,7 @@ export class DeviceCaptures {
   readonly #pages = new SharedAnswers<ListPage>(0)
   readonly #holdings = new SharedAnswers<Holding | undefined>(HOLDING_KEPT_MS)
   readonly #names = new SharedAnswers<KnownNames>(HOLDING_KEPT_MS)
-  /** Whether the device can give a part of its list, as its last answer said. */
+  /** Whether the device can return a part of its list, according to its last answer. */
   #givesParts: boolean | undefined
 
   constructor(client: DeviceClient, breaker: DeviceBreaker, reading: ListReading) {
@@ -56,8 +56,8 @@ export class DeviceCaptures {
   }
 
   /**
-   * The newest captures that are asked for, at least one if there is one, as of now. Fails with device-timeout or as
-   * DeviceClient.getJson does, or with the signal's reason.
+   * The newest of the requested captures as of now, at least one if there is one. Fails with device-timeout, like
+   * DeviceClient.getJson, or with the signal's reason.
    */
   page(question: ListQuestion, signal: AbortSignal): Promise<ListPage> {
     const key = JSON.stringify(question, (_name, value) =>
@@ -68,7 +68,7 @@ export class DeviceCaptures {
     return this.#pages.get(key, { maxAgeMs: 0, signal }, (left) => this.#breaker.run(() => ask(left)))
   }
 
-  /** Whether the device holds a capture of this full name, or else captures of this base name. Fails as page() does. */
+  /** Whether the device holds a capture of this full name, or else captures of this base name. Fails like page(). */
   async holding(name: string, sharing: SharingOptions): Promise<Holding> {
     if (this.#givesParts !== false) {
       const ask = (left: AbortSignal) => this.#breaker.run(() => this.#askHolding(name, left))
@@ -79,14 +79,14 @@ export class DeviceCaptures {
     return names.holding(name)
   }
 
-  /** Forgets what the device holds, because it has changed. */
+  /** Discards what is cached about the device, because it has changed. */
   forget(): void {
     this.#pages.forget()
     this.#holdings.forget()
     this.#names.forget()
   }
 
-  /** Undefined when the device gives no part of its list. */
+  /** Returns undefined if the device cannot return parts of its list. */
   async #askHolding(name: string, signal: AbortSignal): Promise<Holding | undefined> {
     const kept = { entries: 1, bytes: 1 }
     const page = await this.#askPart({ name, limit: 1, kept }, signal)
@@ -96,12 +96,12 @@ export class DeviceCaptures {
     return { match: found.name === name ? 'full' : 'base', names: [] }
   }
 
-  /** A part of the list; undefined when the device gives none. */
+  /** A part of the list, or undefined if the device cannot return parts. */
   async #askPart(question: ListQuestion, signal: AbortSignal): Promise<ListPage | undefined> {
     if (this.#givesParts === false) return undefined
     for (let { limit } = question; ; limit *= 2) {
       const page = await this.#readPart(question, limit, signal)
-      // More captures may have begun at the same time than were asked for, all of them given before.
+      // More captures than were requested may have begun at the same time, all of them returned before.
       if (page === undefined || page.captures.length > 0 || !page.hasMore) return page
     }
   }
@@ -140,8 +140,9 @@ export class DeviceCaptures {
   }
 
   /**
-   * Reads a list to its end. False: a part was asked for, of a device that does not say that it can give one; nothing was
-   * taken. What may be large is read in turns, and the device's time runs only while it is being read.
+   * Reads a list to its end. Returns false if a part was requested from a device that does not say it supports that;
+   * nothing was consumed then. Potentially large answers are read in turns, and the device's time only counts while
+   * its answer is being read.
    */
   async #read({ target, isWhole, take }: ListRequest, signal: AbortSignal): Promise<boolean> {
     const { timeoutMs, totalMs, largeAnswers } = this.#reading
@@ -214,7 +215,7 @@ function canGiveParts(header: string | undefined): boolean {
   return QUESTION_PARAMETERS.every((name) => known.has(name))
 }
 
-/** Whether the device answered, and did not want to answer that. */
+/** Whether the device answered, but refused this request. */
 function isRefusal(error: unknown): boolean {
   if (!(error instanceof CapfleetError)) return false
   return error.kind.status < 500 || error.details.members?.deviceStatus !== undefined

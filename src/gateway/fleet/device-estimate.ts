@@ -1,4 +1,4 @@
-/** What a device says that a download would deliver, from its index alone. */
+/** A device's estimate of what a download would deliver, made from its index alone. */
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
@@ -7,17 +7,17 @@ import type { BoundedQuery } from './within-bounds.ts'
 
 export interface DeviceEstimate {
   readonly packets: bigint
-  /** Of the PCAP, before compression. */
+  /** Size of the PCAP, before compression. */
   readonly bytes: bigint
-  /** Whether it will be that much; else it is that much at most. */
+  /** Whether it will be exactly that much; otherwise it is the maximum. */
   readonly exact: boolean
   readonly linkType: number | null
-  /** The range of time that was looked at, half-open; undefined when the device does not tell. */
+  /** The half-open time range that the estimate covers, or undefined if the device does not report it. */
   readonly beginNs: bigint | undefined
   readonly endNs: bigint | undefined
 }
 
-/** Takes no stream. Fails as DeviceClient.getJson does. */
+/** Takes no stream. Fails like DeviceClient.getJson. */
 export async function estimateDevice(
   { device, client, breaker }: FleetMember,
   query: BoundedQuery,

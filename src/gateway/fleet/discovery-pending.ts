@@ -1,9 +1,9 @@
 import { CapfleetError } from '../../shared/base/error.ts'
 
-/** A directory that fails at first is asked again after a second. */
+/** A directory that fails at first is retried after a second. */
 const RETRY_AFTER_S = 2
 
-/** The error for whatever may be about devices that a discovery has not told of yet. */
+/** The error for requests that may concern devices which a discovery has not reported yet. */
 export function discoveryPending(): CapfleetError {
   return new CapfleetError(
     'discovery-pending',

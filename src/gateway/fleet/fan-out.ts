@@ -8,8 +8,8 @@ import type { CallLimits } from './call-limits.ts'
 import type { FleetMember } from './fleet.ts'
 
 /**
- * What one device said to a call that went to several; `json` is its answer as asJson() makes it, `ignored` are the
- * parameters that it did not know.
+ * One device's reply to a call that went to several; `json` is its answer as returned by asJson(), `ignored` are the
+ * parameters that it did not support.
  */
 export type DeviceReply =
   | { readonly device: string; readonly json: string; readonly ignored?: readonly string[] }
@@ -17,17 +17,17 @@ export type DeviceReply =
 
 export interface FanOutOptions extends TimeLimit {
   readonly callLimits: CallLimits
-  /** Whose calls they are. */
+  /** The user who makes the calls. */
   readonly user: string
   /** Whether the calls change something on the devices; such a call is never sent twice. */
   readonly isChange: boolean
-  /** Without the gateway's credentials, for a caller who has none. */
+  /** Omits the gateway's credentials, for a caller who has none. */
   readonly isAnonymous: boolean
-  /** Other users' queries are empty in the replies. */
+  /** Whether other users' queries are emptied in the replies. */
   readonly emptiesQueries: boolean
 }
 
-/** Asks all devices the same at the same time; resolves when each has answered or failed. */
+/** Sends the same request to all devices concurrently; resolves when each has answered or failed. */
 export async function fanOut(
   members: readonly FleetMember[],
   target: string,
@@ -61,8 +61,8 @@ async function askOne(
 }
 
 /**
- * The replies as JSON, {"Devices":[{Device, Status, Body} or {Device, Status, error}]}. A device's own
- * JSON is taken over letter by letter: reading and writing it would change integers beyond 2^53.
+ * The replies as JSON, {"Devices":[{Device, Status, Body} or {Device, Status, error}]}. A device's own JSON is copied
+ * verbatim: parsing it would change integers beyond 2^53.
  */
 export function formatReplies(replies: readonly DeviceReply[]): string {
   const entries = replies.map((reply) => {
@@ -74,12 +74,12 @@ export function formatReplies(replies: readonly DeviceReply[]): string {
   return `{"Devices":[${entries.join(',')}]}`
 }
 
-/** Parameters that a device did not know, each once. */
+/** Parameters that a device did not support, each once. */
 export function ignoredOf(replies: readonly DeviceReply[]): readonly string[] {
   return [...new Set(replies.flatMap((reply) => ('json' in reply ? (reply.ignored ?? []) : [])))]
 }
 
-/** 200 when all answered well, 207 when some did. Throws the failure when all failed alike. */
+/** 200 if all succeeded, 207 if some did. Throws the failure if all failed alike. */
 export function statusOf(replies: readonly DeviceReply[]): 200 | 207 {
   const errors = replies.flatMap((reply) => ('error' in reply ? [reply.error] : []))
   const [first] = errors
@@ -94,8 +94,8 @@ export function statusOf(replies: readonly DeviceReply[]): 200 | 207 {
 }
 
 /**
- * The answer of `device` as JSON: an object or a list as it is, any other text as a string: a bare number
- * could be too long for one. Fails with device-protocol when it is nested too deep.
+ * The answer of `device` as JSON: an object or a list unchanged, any other text as a string, since a bare number could
+ * exceed the precision of a double. Fails with device-protocol if it is nested too deep.
  */
 export function asJson(device: string, text: string): string {
   if (!/^\s*[[{]/.test(text)) return JSON.stringify(text)

@@ -11,8 +11,8 @@ export interface DeviceHolding {
 }
 
 /**
- * The one device that holds the capture `name`: a full name, or a base name that stands for the device's newest. Undefined
- * when none of these devices does. Fails with ambiguous-capture.
+ * The one device that holds the capture `name`: a full name, or a base name that stands for the device's newest.
+ * Undefined if none of these devices does. Fails with ambiguous-capture.
  */
 export function holderOf(name: string, holdings: readonly DeviceHolding[]): string | undefined {
   const devicesWith = (wanted: Holding['match']) =>
@@ -27,10 +27,13 @@ export function holderOf(name: string, holdings: readonly DeviceHolding[]): stri
   )
 }
 
-/** How many devices a message names. */
+/** Maximum number of devices named in a message. */
 const NAMED_MAX = 8
 
-/** Says that the capture is on none of the devices that answered, and which did not. REQUIRES: there is one. */
+/**
+ * Reports that the capture is on none of the devices that answered, and which did not answer. REQUIRES: at least one
+ * did not.
+ */
 export function holderUnknown(name: string, unreachable: readonly UnreachableDevice[]): CapfleetError {
   const [first] = unreachable
   if (first === undefined) throw new Error('all devices have answered')
@@ -45,7 +48,7 @@ export function holderUnknown(name: string, unreachable: readonly UnreachableDev
   )
 }
 
-/** Says that no device has the capture; `names` are some that they have. */
+/** Reports that no device has the capture; `names` are some that they have. */
 export function unknownCapture(name: string, names: readonly string[]): CapfleetError {
   const near = nearestNames(name, names.filter(isAskedName))
   const hint = near.length === 0 ? '/stream/list lists all captures' : `did you mean ${near.join(', ')}?`

@@ -1,4 +1,4 @@
-/** The lists of many devices as one: a fleet of a thousand devices has hundreds of thousands of captures. */
+/** Merges the capture lists of many devices: a fleet of a thousand devices has hundreds of thousands of captures. */
 import type { CapfleetError } from '../../shared/base/error.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
 import { deviceFailure } from '../device/device-failure.ts'
@@ -24,25 +24,28 @@ export interface ListChoice {
   readonly name?: string | undefined
   readonly fromNs?: bigint | undefined
   readonly toNs?: bigint | undefined
-  /** Only captures that come after it, whether it is still there or not. Default: all. */
+  /** Only captures that come after it, whether it still exists or not. Default: all. */
   readonly after?: ListPlace | undefined
-  /** How many captures will be taken, at most. */
+  /** Maximum number of captures that will be consumed. */
   readonly most: number
 }
 
-/** What is held of one device's captures; also that of a device of which all have been taken. */
+/** Minimum number of captures buffered per device, even after all of its captures have been consumed. */
 const PAGE_LEAST = 16
 const PAGE_MOST = 1_024
-/** What is held of all devices' captures together. */
+/** Maximum number of captures buffered for all devices together. */
 const HELD_ENTRIES = 65_536
-/** The same of devices that send whole lists, of which what is not held must be read again. */
+/** The same in bytes, for devices that send whole lists; what is not buffered must be read again. */
 const HELD_BYTES = 128 * 1_024 * 1_024
 const DEVICE_BYTES_LEAST = 65_536
 const DEVICE_BYTES_MOST = 32 * 1_024 * 1_024
-/** Further pages are asked of so many devices at a time: all devices may need them at the same moment. */
+/** Limits how many devices are asked for further pages concurrently, since all may need one at the same moment. */
 const PAGES_AT_ONCE = 32
 
-/** Asks devices for their captures as these are taken, so that it holds a part of each list however long the lists are. */
+/**
+ * Asks devices for their captures as these are consumed, so that it holds a part of each list however long the lists
+ * are.
+ */
 export class FleetList {
   readonly #signal: AbortSignal
   readonly #readers: readonly DeviceReader[]
@@ -53,7 +56,7 @@ export class FleetList {
     this.#readers = members.map((member) => new DeviceReader(member, choice, shared))
   }
 
-  /** Devices that did not answer up to now, and of which captures are missing. */
+  /** Devices that have failed so far, of which captures are missing. */
   get unreachable(): readonly UnreachableDevice[] {
     return this.#readers.flatMap(({ device, failure }) =>
       failure === undefined ? [] : [{ device, error: failure }],
@@ -79,15 +82,15 @@ export class FleetList {
   }
 }
 
-/** What the readers of a list share. */
+/** State shared by the readers of a list. */
 interface Shared {
   readonly devices: number
-  /** How many devices may be asked for a further page at a time. */
+  /** Limits how many devices are asked for a further page at a time. */
   readonly turns: FairLimit
   readonly signal: AbortSignal
 }
 
-/** The captures of one device that have not been taken, of which a page is here. */
+/** The captures of one device that have not been consumed, one page of which is buffered. */
 class DeviceReader {
   readonly member: FleetMember
   readonly device: string
@@ -95,7 +98,9 @@ class DeviceReader {
   failure: CapfleetError | undefined
   readonly #shared: Shared
   readonly #pageMost: number
-  /** Whether a page is asked for before the one before it has been taken, so that a long list does not wait for each. */
+  /**
+   * Whether to request a page before the previous one has been consumed, so that a long list does not wait for each.
+   */
   readonly #asksAhead: boolean
   #question: ListQuestion
   #page: ListPage = { captures: [], hasMore: false }
@@ -135,7 +140,7 @@ class DeviceReader {
     if (this.#asksAhead && this.#taken * 2 >= captures.length) this.#askNext()
   }
 
-  /** Gets the next page when there is one. */
+  /** Fetches the next page if there is one. */
   async fill(): Promise<void> {
     this.#askNext()
     if (this.#ahead !== undefined) await this.#hold(this.#ahead)
@@ -148,7 +153,7 @@ class DeviceReader {
     const limit = Math.min(this.#pageMost, 2 * this.#question.limit)
     this.#question = { ...questionAfter(this.#question, last), limit }
     this.#ahead = this.#pageInTurn(this.#question)
-    // It fails when it is waited for.
+    // A failure surfaces when it is awaited.
     this.#ahead.catch(() => undefined)
   }
 
@@ -174,7 +179,7 @@ class DeviceReader {
 /** The range in which the device's captures come after the place. */
 function rangeAfter({ after, toNs }: ListChoice, device: string): Pick<ListQuestion, 'toNs' | 'afterName'> {
   if (after === undefined) return { toNs }
-  // Of captures that began at that time those of devices before it have been given.
+  // Among captures that began at that time, those of devices before it have been returned already.
   const endNs = device < after.device ? after.startNs : after.startNs + 1n
   if (toNs !== undefined && toNs < endNs) return { toNs }
   return device === after.device ? { toNs: endNs, afterName: after.name } : { toNs: endNs }
@@ -202,7 +207,7 @@ function put(heap: DeviceReader[], reader: DeviceReader): void {
   heap[at] = reader
 }
 
-/** Puts the reader in the first one's place, or further down. */
+/** Puts the reader in place of the first one, or further down. */
 function sink(heap: DeviceReader[], reader: DeviceReader): void {
   let at = 0
   for (;;) {

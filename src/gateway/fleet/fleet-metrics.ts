@@ -93,7 +93,7 @@ function publishKnown(fleet: Fleet, metrics: Metrics): void {
   })
 }
 
-/** undefined where the device does not tell its state. */
+/** Returns undefined if the device does not report its state. */
 function isFailing(state: string | undefined): number | undefined {
   return state === undefined ? undefined : Number(state === 'error')
 }

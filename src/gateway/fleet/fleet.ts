@@ -22,18 +22,18 @@ export interface FleetMember {
 
 export interface FleetOptions {
   readonly connectTimeoutMs: number
-  /** A device that sends nothing for so long has failed. */
+  /** A device that sends nothing for this long has failed. */
   readonly idleTimeoutMs: number
-  /** How long the device may take to answer a probe, to begin a list, and for each MiB of a list. */
+  /** Time limit for a device to answer a probe, to begin a list, and for each MiB of a list. */
   readonly probeTimeoutMs: number
-  /** How long the device may take for a whole list. */
+  /** Time limit for a device's whole list. */
   readonly listTimeoutMs: number
   readonly probeIntervalMs: number
-  /** How many failed probes in a row make the gateway give the device up until it answers one. */
+  /** Number of consecutive failed probes after which the gateway gives the device up until it answers one. */
   readonly failuresMax: number
-  /** The largest answer to a question for its captures that is taken of a device. */
+  /** The largest capture list that is accepted from a device. */
   readonly lists: ListLimits
-  /** How many large answers are read at the same time, over all devices. */
+  /** Maximum number of large answers that are read concurrently, over all devices. */
   readonly largeAnswersMax: number
   readonly log: Log
 }
@@ -46,15 +46,15 @@ export interface FleetChange {
 }
 
 export interface FleetReplacement {
-  /** They can be found by name, but belong to the fleet no more; default: none. */
+  /** Devices that can be found by name, but no longer belong to the fleet. Default: none. */
   readonly leaving?: readonly Device[]
-  /** Whether no discovery has yet to tell of further devices; default: true. */
+  /** Whether every discovery has reported its devices. Default: true. */
   readonly isComplete?: boolean
 }
 
-/** Who wants to know at once. */
+/** Receives changes of the fleet immediately. */
 export interface FleetListener {
-  /** There is another list of devices. */
+  /** Called when the list of devices has changed. */
   replaced(): void
   /** As DeviceHealth's onChange. */
   cameOrWent(device: Device, report: HealthReport): void
@@ -62,7 +62,7 @@ export interface FleetListener {
 
 /** The devices that the gateway knows now, in an order that all requests share. */
 export class Fleet implements AsyncDisposable {
-  /** Lists of captures that are being read and are not small. */
+  /** Capture lists that are being read and are not small. */
   readonly largeAnswers: LargeAnswers
   readonly #options: FleetOptions
   #members: ReadonlyMap<string, FleetMember> = new Map()
@@ -96,7 +96,7 @@ export class Fleet implements AsyncDisposable {
   }
 
   /**
-   * As find(), but fails with unknown-device, because a device may be removed after it was chosen; or with
+   * Like find(), but fails with unknown-device, because a device may be removed after it was selected; or with
    * discovery-pending.
    */
   get(name: string): FleetMember {
@@ -105,15 +105,15 @@ export class Fleet implements AsyncDisposable {
     throw notInFleet(this, name)
   }
 
-  /** The member for a new request, which must not be leaving. Fails as get(). */
+  /** The member for a new request, which must not be leaving. Fails like get(). */
   choose(name: string): FleetMember {
     if (this.#present.has(name)) return this.get(name)
     throw notInFleet(this, name)
   }
 
   /**
-   * See DeviceHealth.readers(); undefined also for a device that has left the fleet. Fails with discovery-pending while
-   * a discovery may tell of it yet.
+   * See DeviceHealth.readers(); also undefined for a device that has left the fleet. Fails with discovery-pending
+   * while a discovery may still report it.
    */
   async readersOf(name: string): Promise<number | undefined> {
     const member = this.find(name)
@@ -121,13 +121,13 @@ export class Fleet implements AsyncDisposable {
     return await member?.health.readers()
   }
 
-  /** As it is configured, or as the device answered last; undefined: it has not answered yet. */
+  /** As configured, or according to the device's last answer; undefined if it has not answered yet. */
   kindOf(name: string): DeviceKind | undefined {
     const member = this.find(name)
     return member?.device.kind ?? member?.health.report.kind
   }
 
-  /** What the device passes over, as it is configured; undefined: nothing of what its kind knows. */
+  /** What the device ignores according to the configuration; undefined: nothing that its kind supports. */
   ignoredBy(name: string): readonly IgnorableParameter[] | undefined {
     return this.find(name)?.device.ignores
   }
@@ -148,13 +148,13 @@ export class Fleet implements AsyncDisposable {
     return this.find(name)?.health.report.clock
   }
 
-  /** Tells `listener` until dispose. */
+  /** Notifies `listener` until the result is disposed. */
   listen(listener: FleetListener): Disposable {
     this.#listeners.add(listener)
     return { [Symbol.dispose]: () => void this.#listeners.delete(listener) }
   }
 
-  /** Tells the breakers of the devices that `error` names of a failure that was not under DeviceBreaker.run. */
+  /** Reports a failure that occurred outside DeviceBreaker.run to the breakers of the devices that `error` names. */
   suspect(error: unknown): void {
     if (!(error instanceof CapfleetError)) return
     const devices = error.details.members?.devices
@@ -163,8 +163,8 @@ export class Fleet implements AsyncDisposable {
   }
 
   /**
-   * Makes `devices` the fleet; those that stay the same keep their connections and what is known of
-   * them. Whoever has a member that is gone can use it to the end. REQUIRES: names are unique.
+   * Makes `devices` the fleet; unchanged ones keep their connections and state. Anyone holding a removed member may
+   * use it to the end. REQUIRES: names are unique.
    */
   replace(
     devices: readonly Device[],
@@ -183,7 +183,7 @@ export class Fleet implements AsyncDisposable {
     this.#isComplete = isComplete
     const kept = new Set(members)
     const gone = [...before.values()].filter((member) => !kept.has(member))
-    // The client of a member that is gone may be in use; it closes its idle connections by itself.
+    // The client of a removed member may be in use; it closes its idle connections itself.
     for (const { device, health } of gone)
       health
         .close()
@@ -220,7 +220,7 @@ export class Fleet implements AsyncDisposable {
       client: new DeviceClient(device, {
         connectTimeoutMs: probeTimeoutMs,
         idleTimeoutMs: probeTimeoutMs,
-        // The next probe takes the connection of this one, which may have cost a TLS handshake.
+        // Lets the next probe reuse the connection of this one, which may have cost a TLS handshake.
         restMs: 2 * probeIntervalMs,
       }),
       breaker,
@@ -245,7 +245,7 @@ export class Fleet implements AsyncDisposable {
   }
 }
 
-/** The member's health looks at once at a device that has vanished, or is there again. */
+/** Makes the member's health check immediately react to a device that has vanished, or is back. */
 function takeOverVanishing(member: FleetMember, { vanishedAt }: Device): void {
   if (member.device.vanishedAt === vanishedAt) return
   member.device.vanishedAt = vanishedAt

@@ -1,4 +1,4 @@
-/** A plan as text, for whoever makes the same download again later: a receipt, or an export. */
+/** A plan as text, for making the same download again later: in a receipt or an export. */
 import type { DownloadKind } from '../../shared/query/download-query.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { parseDownloadQuery } from '../../shared/query/parse-download-query.ts'
@@ -9,10 +9,10 @@ import { type BoundedQuery, withFilters } from './within-bounds.ts'
 /** Plain JSON. */
 export interface KeptPlan {
   readonly kind: DownloadKind
-  /** formatDownloadQuery of what was asked: times are absolute. */
+  /** formatDownloadQuery of what was requested, with absolute times. */
   readonly query: string
   readonly capturesMax: number | null
-  /** As DownloadQuery has them; they are not in the query. */
+  /** As in DownloadQuery; they are not part of the query. */
   readonly forcedFilters: readonly string[]
   /** In the order of the plan. */
   readonly devices: readonly string[]

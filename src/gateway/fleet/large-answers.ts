@@ -6,8 +6,8 @@ interface Waiting {
 }
 
 /**
- * Lets few large answers of devices be read at the same time, over all devices, and one of each device:
- * what they take of memory together is bounded, and a device alone cannot keep the others' out.
+ * Limits how many large answers of devices are read concurrently: a few over all devices, and one per device. That
+ * bounds their total memory, and a single device cannot block the others.
  */
 export class LargeAnswers {
   readonly #most: number
@@ -26,7 +26,7 @@ export class LargeAnswers {
     return this.#waiting.length
   }
 
-  /** Waits for its turn, or rejects with the signal's reason. Dispose it when the answer has been read. */
+  /** Waits for its turn, or rejects with the signal's reason. Dispose the result when the answer has been read. */
   async begin(device: string, signal: AbortSignal): Promise<Disposable> {
     signal.throwIfAborted()
     if (!this.#mayBegin(device)) await this.#turnOf(device, signal)

@@ -1,34 +1,34 @@
-/** A question for a part of one device's list, and the captures that answer it. */
+/** A request for a part of one device's list, and the captures that answer it. */
 import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
 import { type CaptureEntry, isStartOf, newestFirst } from './capture-entry.ts'
 
-/** Which captures are asked for. Plain JSON but for its bigints. */
+/** Which captures are requested. Plain JSON except for its bigints. */
 export interface ListQuestion {
-  /** A full name, or a base name: it then means all captures of that base name. Default: any. */
+  /** A full name, or a base name, which means all captures of that base name. Default: any. */
   readonly name?: string | undefined
-  /** Leaves out captures that end at this time or before. Default: none. */
+  /** Excludes captures that end at this time or before. Default: none. */
   readonly fromNs?: bigint | undefined
-  /** Leaves out captures that begin at this time or later. Default: none. */
+  /** Excludes captures that begin at this time or later. Default: none. */
   readonly toNs?: bigint | undefined
-  /** Leaves out captures that begin at `toNs` - 1 and whose name is this one or sorts before it. Default: none. */
+  /** Excludes captures that begin at `toNs` - 1 and whose name is this one or sorts before it. Default: none. */
   readonly afterName?: string | undefined
-  /** How many captures are asked for, of a device that can give a part of its list. */
+  /** How many captures to request, from a device that can return a part of its list. */
   readonly limit: number
-  /** How much is kept of the list of any other device. */
+  /** How much of any other device's list is kept. */
   readonly kept: KeptLimits
 }
 
 export interface KeptLimits {
   readonly entries: number
-  /** Length of the entries' texts together. At least one entry is kept. */
+  /** Total length of the entries' texts. At least one entry is kept. */
   readonly bytes: number
 }
 
-/** The newest captures that were asked for. */
+/** The newest of the requested captures. */
 export interface ListPage {
   /** In the order of newestFirst(). */
   readonly captures: readonly CaptureEntry[]
-  /** Whether the device may have further ones, all of them later in that order. */
+  /** Whether the device may have more, all of them later in that order. */
   readonly hasMore: boolean
 }
 
@@ -40,7 +40,7 @@ export function targetOf({ name, fromNs, toNs }: ListQuestion, limit: number): s
   const query = [`Limit=${limit}`]
   if (name !== undefined) query.push(`StreamName=${encodeURIComponent(name)}`)
   if (fromNs !== undefined) query.push(`From=${fromNs}`)
-  // Devices refuse later times; no capture begins there.
+  // Devices reject later times; no capture begins there.
   if (toNs !== undefined && toNs <= TIME_LIMIT_NS) query.push(`To=${toNs}`)
   return `/stream/list?${query.join('&')}`
 }
@@ -50,7 +50,7 @@ export function questionAfter(question: ListQuestion, { startNs, name }: Capture
   return { ...question, toNs: startNs + 1n, afterName: name }
 }
 
-/** Chooses the captures of a question from a list in any order, and holds no more than its limits and as much again. */
+/** Selects the captures of a question from a list in any order, and holds at most twice its limits. */
 export class NewestCaptures {
   readonly #question: ListQuestion
   #captures: CaptureEntry[] = []
@@ -62,7 +62,7 @@ export class NewestCaptures {
     this.#question = question
   }
 
-  /** Takes the capture if it is asked for. */
+  /** Adds the capture if it matches the question. */
   offer(capture: CaptureEntry): void {
     if (!this.#isInRange(capture) || !this.#isNamed(capture)) return
     this.#captures.push(capture)
@@ -85,7 +85,7 @@ export class NewestCaptures {
     return afterName === undefined || startNs < toNs - 1n || name > afterName
   }
 
-  /** A full name means its capture alone. */
+  /** A full name means that capture alone. */
   #isNamed({ name }: CaptureEntry): boolean {
     const asked = this.#question.name
     if (asked === undefined) return true

@@ -1,22 +1,25 @@
-/** What a download or an export takes, as facts for the audit: from the parsed plan, never from the caller's text. */
+/**
+ * What a download or an export covers, as facts for the audit: taken from the parsed plan, never from the caller's
+ * text.
+ */
 
 import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
-/** Members of a line of the audit. What is undefined is left out. */
+/** Members of an audit line. Undefined ones are omitted. */
 export interface PlanFacts {
   readonly devices: readonly string[]
   readonly kind: BoundedQuery['kind']
-  /** The capture as it was asked for. */
+  /** The capture as it was requested. */
   readonly capture: string | undefined
   /** Epoch nanoseconds, half-open. */
   readonly beginNs: bigint | undefined
   readonly endNs: bigint | undefined
-  /** Local times that the device reads in its own zone. */
+  /** Local times that the device interprets in its own zone. */
   readonly localTimes: BoundedQuery['localTimes']
   /** The caller's own filters, by parameter. */
   readonly filters: Readonly<Record<string, string>> | undefined
-  /** The filters of the caller's bounds. */
+  /** The filters from the caller's bounds. */
   readonly forcedFilters: readonly string[] | undefined
 }
 

@@ -17,30 +17,30 @@ export interface DownloadStep {
   readonly device: string
   /** Path and query string on the device. */
   readonly target: string
-  /** The caller may have only packets that pass a filter: the device must first prove that it filters. */
+  /** Whether the caller may only have packets that pass a filter: the device must first prove that it filters. */
   readonly isForced: boolean
-  /** Default: one that knows all parameters. */
+  /** Default: one that supports all parameters. */
   readonly deviceKind?: DeviceKind | undefined
-  /** Of a third-party device: what it is known to pass over. */
+  /** Parameters that a third-party device is known to ignore. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
-  /** How the gateway has the stream compressed that it merges; default: not at all. */
+  /** Compression that the gateway requests for a stream that it merges. Default: none. */
   readonly fetchCompression?: FetchCompression | undefined
-  /** The device sends nothing while it has nothing: a quiet stream is no broken one. */
+  /** Whether the device sends nothing while it has nothing: a quiet stream is not a broken one. */
   readonly mayPause?: boolean | undefined
-  /** The device begins with this byte of the body, and has not been asked to compress it; default: with its first one. */
+  /** Where in the body the device begins, for an uncompressed one. Default: with its first byte. */
   readonly after?: AfterBytes | undefined
 }
 
-/** A place in an uncompressed body where a packet begins. */
+/** A position in an uncompressed body where a packet begins. */
 export interface AfterBytes {
   readonly bytes: number
-  /** The PCAP header of the body, which does not come again. */
+  /** The PCAP header of the body, which is not sent again. */
   readonly header: Buffer
 }
 
 /**
- * What will be fetched and what becomes of it: `relay` passes the bytes of the only step on as
- * they are, `merge` joins all steps by time and compresses the result here.
+ * What will be fetched and how it is processed: `relay` forwards the bytes of the only step unchanged, `merge` joins
+ * all steps by time and compresses the result here.
  */
 export interface DownloadPlan {
   readonly kind: 'relay' | 'merge'
@@ -50,8 +50,8 @@ export interface DownloadPlan {
 }
 
 /**
- * Pure: looks nothing up, asks nobody. `devices` are names in the order of the fleet, at least one.
- * Fails with bad-parameter when there are more than `devicesMax`.
+ * Pure function: no look-ups, no I/O. `devices` are names in the order of the fleet, at least one. Fails with
+ * bad-parameter if there are more than `devicesMax`.
  */
 export function planDownload(
   query: BoundedQuery,
@@ -71,7 +71,7 @@ export function planDownload(
   return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
 }
 
-/** What the fleet knows of a device by its name. */
+/** What the fleet knows about a device, by name. */
 export interface DeviceProfiles {
   kindOf(device: string): DeviceKind | undefined
   ignoredBy(device: string): readonly IgnorableParameter[] | undefined
@@ -109,16 +109,16 @@ export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): Do
 
 function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | undefined {
   const ignores = profiles.ignoredBy(device)
-  // Only third-party devices are configured so, whether they have answered yet or not.
+  // Only third-party devices are configured with it, whether they have answered yet or not.
   const kind = profiles.kindOf(device) ?? (ignores === undefined ? undefined : 'api')
   return isForeign(kind) ? { kind, ignores } : undefined
 }
 
 /**
- * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap: others go
- * on with later packets. One that ended at MaxPackets might have sent too few: some of its packets may
- * be left out as duplicates. One that truncated its timestamps would have told too little of their order. All three
- * are applied to the merged records.
+ * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap, because others continue
+ * with later packets. One that ended at MaxPackets might have sent too few, because some of its packets may be dropped
+ * as duplicates. One that truncated its timestamps would lose their exact order. All three are applied to the merged
+ * records.
  */
 export function mergeStep(
   {
@@ -141,30 +141,30 @@ export function mergeStep(
   return { device, deviceKind, ignores, fetchCompression, target, isForced: isForced(query) }
 }
 
-/** The same body of one device from a byte of it on. REQUIRES: it is uncompressed, and does not follow. */
+/** The same body of one device, starting at a byte of it. REQUIRES: it is uncompressed, and does not follow. */
 export function fromBytes({ kind, query, steps }: DownloadPlan, after: AfterBytes): DownloadPlan {
   const target = targetOf({ ...query, afterBytes: BigInt(after.bytes) })
   return { kind, query, steps: steps.map((step) => ({ ...step, target, after })) }
 }
 
-/** What a device of a merge is asked for from a byte of its body on. */
+/** What a device of a merge is asked for, starting at a byte of its body. */
 export function mergeStepFromBytes(device: string, query: BoundedQuery, after: AfterBytes): DownloadStep {
   return { ...mergeStep({ device }, { ...query, afterBytes: BigInt(after.bytes) }), after }
 }
 
-/** The same merge of what the devices have from a time on. */
+/** The same merge, of what the devices have from a given time. */
 export function fromTime({ kind, query, steps }: DownloadPlan, beginNs: bigint): DownloadPlan {
   const later = { ...query, beginNs }
   return { kind, query: later, steps: steps.map((step) => mergeStep(step, later)) }
 }
 
-/** One device does all the work itself, compression too. */
+/** A single device does all the work itself, including compression. */
 function planRelay(query: BoundedQuery, device: string): DownloadPlan {
   const step = { device, target: targetOf(query), isForced: isForced(query) }
   return { kind: 'relay', query, steps: [query.follow ? { ...step, mayPause: true } : step] }
 }
 
-/** A device without a packet says nothing, so that the others' packets could not go out either. */
+/** A device without packets stays silent, so the others' packets could not be sent either. */
 function followedByMany(devices: readonly string[]): CapfleetError {
   return new CapfleetError(
     'bad-parameter',
@@ -178,7 +178,7 @@ function isForced({ forcedFilters }: BoundedQuery): boolean {
 }
 
 function targetOf(query: BoundedQuery): string {
-  // Only below /pcap/ does a device refuse a range of too many captures.
+  // Only below /pcap/ does a device reject a range with too many captures.
   const folder = query.capturesMax === undefined ? '/api/v1/pcap' : '/pcap'
   return `${folder}/${query.kind}?${formatDownloadQuery(query)}`
 }

@@ -9,11 +9,10 @@ interface Selectable {
 }
 
 /**
- * The devices that `selection` chooses, in the order of the fleet, each once. It is a list with
- * commas of names, globs ("nyc*", "lon?") and sites ("site=eu"); undefined chooses all.
- * `param` is named in errors. Fails with unknown-device when an entry chooses nothing, and with
- * bad-parameter when there is none (an unset variable of a script must not mean all devices) or it is longer
- * than anybody needs: each word is compared with each device.
+ * The devices that `selection` matches, in the order of the fleet, each once. It is a comma-separated list of names,
+ * globs ("nyc*", "lon?") and sites ("site=eu"); undefined selects all. `param` is named in errors. Fails with
+ * unknown-device if an entry matches nothing, and with bad-parameter if the list is empty (an unset variable of a
+ * script must not mean all devices) or longer than anyone needs: each word is compared with each device.
  */
 export function selectDevices<Entry extends Selectable>(
   fleet: readonly Entry[],
@@ -28,7 +27,7 @@ export function selectDevices<Entry extends Selectable>(
   const named = new Map(fleet.map((device) => [device.name, device]))
   const chosen = new Set<Entry>()
   for (const word of wanted) {
-    // A name has none of the characters of globs and sites: such a word needs no look at each device.
+    // A name contains none of the characters of globs and sites, so such a word needs no scan of all devices.
     const exact = named.get(word)
     const matching = exact === undefined ? fleet.filter(matcherOf(word)) : [exact]
     if (matching.length === 0) throw nothingMatches(fleet, word, param)
@@ -38,8 +37,8 @@ export function selectDevices<Entry extends Selectable>(
 }
 
 /**
- * Whether one of the words of `selection` chooses the device. The selections of bounds are asked for every device with
- * every request: the answer is kept for as long as the device is the same object.
+ * Whether one of the words of `selection` matches the device. The selections of bounds are evaluated for every device
+ * with every request, so the result is cached while the device is the same object.
  */
 export function isSelected(device: Selectable, selection: string): boolean {
   const known = SELECTIONS.get(selection) ?? newSelection(selection)
@@ -53,7 +52,7 @@ interface Selection {
   readonly chosen: WeakMap<Selectable, boolean>
 }
 
-/** As many as callers may have bounds at the same time; others are parsed again. */
+/** Enough for all bounds in use at the same time; others are parsed again. */
 const SELECTIONS = new LRUCache<string, Selection>({ max: 1_000 })
 
 function newSelection(selection: string): Selection {
@@ -86,7 +85,7 @@ function matcherOf(word: string): (device: Selectable) => boolean {
   return (device) => matchesGlob(word, device.name)
 }
 
-/** `*` any text, `?` one character. Two pointers instead of a regular expression: linear for any input. */
+/** `*` matches any text, `?` one character. Two pointers instead of a regular expression: linear for any input. */
 function matchesGlob(glob: string, text: string): boolean {
   let g = 0
   let t = 0

@@ -11,31 +11,32 @@ interface Asked<Answer> {
 }
 
 export interface SharingOptions {
-  /** How long ago the question may have been asked. */
+  /** Maximum age of an acceptable answer. */
   readonly maxAgeMs: number
   /** Ends the wait of this caller only. */
   readonly signal: AbortSignal
 }
 
 /**
- * Questions to one device, asked once for all who want the answer at the same time: a thousand downloads that begin
- * together cost one question. Of each question one runs at a time; callers that need a newer answer share the next one, so
- * that no number of callers makes the gateway hold more than two. A question ends when no caller waits for it any more.
+ * Questions to one device, asked once for all callers that want the answer at the same time: a thousand downloads that
+ * begin together cost one question. For each question only one runs at a time; callers that need a newer answer share
+ * the next one, so the gateway never has more than two in progress, whatever the number of callers. A question is
+ * cancelled when no caller is waiting for it any more.
  */
 export class SharedAnswers<Answer> {
   readonly #keptMs: number
   readonly #asked = new Map<string, Asked<Answer>>()
-  /** Begin when the running one of the same key has ended. */
+  /** Questions that begin when the running one of the same key has ended. */
   readonly #next = new Map<string, Asked<Answer>>()
 
-  /** An answer is kept for `keptMs`, which must not be less than any age that is asked for. */
+  /** An answer is kept for `keptMs`, which must not be less than any maximum age that is requested. */
   constructor(keptMs: number) {
     this.#keptMs = keptMs
   }
 
   /**
-   * The answer of `ask`, which is the same question for the same key; its signal says that no caller waits any more. Fails
-   * as `ask` does, or with the signal's reason; failures are not kept.
+   * The answer of `ask`, which must be the same question for the same key; its signal aborts when no caller is waiting
+   * any more. Fails like `ask`, or with the signal's reason; failures are not cached.
    */
   async get(
     key: string,
@@ -53,7 +54,7 @@ export class SharedAnswers<Answer> {
     }
   }
 
-  /** Forgets all answers, because the device has changed. */
+  /** Discards all answers, because the device has changed. */
   forget(): void {
     this.#asked.clear()
   }

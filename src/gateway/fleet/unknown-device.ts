@@ -17,7 +17,7 @@ export function notInFleet({ devices, isComplete }: KnownDevices, wanted: string
   )
 }
 
-/** The error for a name that no device (or site) of `names` has. `param` is the parameter at fault. */
+/** The error for a name that matches no device (or site) in `names`. `param` is the parameter at fault. */
 export function unknownDevice(wanted: string, names: readonly string[], param: string): CapfleetError {
   const near = nearestNames(wanted, names)
   const hint = near.length === 0 ? 'GET /v1/devices lists them' : `did you mean ${near.join(', ')}?`

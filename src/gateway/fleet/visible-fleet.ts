@@ -1,13 +1,13 @@
-/** The fleet as one caller sees it: devices outside of their bounds are not there. */
+/** The fleet as one caller sees it: devices outside their bounds do not exist. */
 import type { Device } from '../device/device.ts'
 import type { Fleet, FleetMember } from './fleet.ts'
 import { isSelected } from './select-devices.ts'
 import { notInFleet } from './unknown-device.ts'
 
-/** What there is to be seen of a fleet. */
+/** The visible part of a fleet's interface. */
 export type FleetView = Pick<Fleet, 'devices' | 'isComplete' | 'members' | 'find' | 'get' | 'choose'>
 
-/** The devices of the fleet that each of `selections` has (in the form of selectDevices). */
+/** The devices of the fleet that each of `selections` contains (in the form of selectDevices). */
 export class VisibleFleet implements FleetView {
   readonly #fleet: Fleet
   readonly #selections: readonly string[]

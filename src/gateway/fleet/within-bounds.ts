@@ -1,4 +1,4 @@
-/** What the bounds of a caller leave of a download. */
+/** Applies the bounds of a caller to a download. */
 import type { Bounds } from '../../shared/base/caller.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { DownloadQuery } from '../../shared/query/download-query.ts'
@@ -7,8 +7,8 @@ import { isEnclosed } from '../../shared/query/joined-filter.ts'
 declare const BOUNDED: unique symbol
 
 /**
- * A query within its caller's bounds. What plans, counts, keeps or puts a question to a device takes no other, and only the
- * functions of this file make one: a path that forgets the bounds does not compile.
+ * A query within its caller's bounds. Everything that plans, counts, stores or sends a query to a device requires this
+ * type, and only the functions of this file create it, so a code path that forgets the bounds does not compile.
  */
 export interface BoundedQuery extends DownloadQuery {
   readonly [BOUNDED]: true
@@ -29,7 +29,7 @@ export function withinBounds(query: DownloadQuery, { filters, spanMaxS }: Bounds
   return withFilters(query, filters)
 }
 
-/** A query that was within its caller's bounds when it was kept, with the filters that were kept beside it. */
+/** A query that was within its caller's bounds when it was stored, with the filters that were stored with it. */
 export function withFilters(query: DownloadQuery, forcedFilters: readonly string[]): BoundedQuery {
   return { ...query, forcedFilters } as BoundedQuery
 }

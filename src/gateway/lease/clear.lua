@@ -1,22 +1,23 @@
 --[[
-Frees the suspects of a device that can be no stream any more.
+Frees those suspects of a device that cannot be a running stream any more.
 
   ARGV[5]  the device
-  ARGV[6]  how many readers the device counted, or "" when it cannot tell
+  ARGV[6]  how many readers the device counted, or "" if it does not report them
   ARGV[7]  the `now` of tidy.lua, before the device was asked, ms
-  ARGV[8]  where the device cannot tell: how long suspects stay in use, ms
+  ARGV[8]  if the device does not report them: how long suspects stay in use, ms
 
 By number: let "settled" be the grants of live replicas whose streams had begun before the device was
-asked, and that still hold theirs. As many suspects stay as there are readers that no settled grant
-accounts for, whoever they are; the oldest of the others go. So what is in use covers what the device counts,
-and a reader from outside keeps one stream in use, not those of all suspects. A grant that is not settled counts
-for nothing: its stream may begin only after the device was asked; so does one of which a stream broke off
-and is opened again, until it has begun. A number cannot tell a suspect that streams from a settled grant
-whose stream has ended, nor which of two suspects streams, nor what a suspect may still send; what comes
-of that is a stream too many at the device, which refuses it (busy), and the request goes on waiting.
+asked, and that still hold them. As many suspects stay as there are readers that no settled grant
+accounts for, whoever they are; the oldest of the others are freed. So the streams in use cover what the
+device counts, and one outside reader keeps one stream in use, not those of all suspects. A grant that is
+not settled does not count, because its stream may begin only after the device was asked; the same goes for
+one with a stream that broke off and is being reopened, until it has begun. A number cannot distinguish a
+suspect that is streaming from a settled grant whose stream has ended, nor which of two suspects is streaming,
+nor what a suspect may still send. The result may be one stream too many at the device, which rejects it
+(busy), and the request continues to wait.
 
-Suspects younger than the question stay. Where the device cannot tell, suspects are freed ARGV[8] ms
-after their replica lapsed, by when it has cut its own streams.
+Suspects younger than the question stay. If the device does not report its readers, suspects are freed
+ARGV[8] ms after their replica lapsed, by when it has cut its own streams.
 
 Returns how many streams were freed.
 ]]
@@ -31,7 +32,7 @@ local function settled()
   return count
 end
 
--- Suspects since before the time, the oldest requests first.
+-- Suspects since before the given time, oldest requests first.
 local function suspectsBefore(time)
   local ids, suspects = redis.call('ZRANGEBYSCORE', P .. 'sus:' .. device, '-inf', time), {}
   readRequests(ids)

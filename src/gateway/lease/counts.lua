@@ -1,10 +1,10 @@
 --[[
-How many streams of devices are in use, and how many requests wait there. Changes nothing.
+Number of streams in use and of waiting requests per device. Read-only.
 
-  ARGV[5]  and on: devices
+  ARGV[5]...  devices
 
-Returns a list: streams in use, requests that wait and the lowered limit (-1: it is not lowered) of the first device, then of
-the second, and so on.
+Returns a list: streams in use, waiting requests and the lowered limit (-1: not lowered) of the first device, then of the
+second, and so on.
 ]]
 local counts = {}
 for i, use in ipairs(redis.call('HMGET', P .. 'use', unpack(ARGV, 5))) do

@@ -1,35 +1,35 @@
 --[[
-Asks for streams and gives requests back: what one replica has gathered, in the order in which it came.
+Requests streams and releases requests: a batch from one replica, in order.
 
-  ARGV[5]  JSON: one array (read in half the time of one for each ask), with five members of each ask:
-             attempt, id, devices separated by commas, each once, class, user: enqueues
+  ARGV[5]  JSON: one array (parsed in half the time of nested ones), with five members per ask:
+             attempt, id, comma-separated devices without duplicates, class, user: enqueues
              attempt, id, "", "", "": releases
-           The attempt is a number that grows with everything that a replica asks for. A release is of
-           that attempt and of earlier ones; to ask for an id in a later attempt gives the earlier one back
-           first. So what comes twice, or late, does nothing to a later request of the same id.
+           The attempt is a number that increases with everything a replica requests. A release applies to
+           that attempt and earlier ones; enqueuing an id with a later attempt releases the earlier one
+           first. So duplicate or late asks do not affect a later request with the same id.
 
 An enqueue asks for one stream on each of its devices at once: all are granted together or none is.
-It is answered by "state position tag sequence-number enqueued-ms": "g" (granted), 0, ...; "w"
-(waits), n-th in line, ...; only "lapsed" when the replica has no lease of its own and must send a
-heartbeat first; only "taken" when another replica has a request of this id.
+The answer is "state position tag sequence-number enqueued-ms": "g" (granted), 0, ...; "w"
+(waits), position in the queue, ...; or just "lapsed" if the replica has no lease of its own and must
+send a heartbeat first; or just "taken" if another replica has a request with this id.
 
-A release is of a request in whatever state it is: a waiter leaves the queues (and its reservations),
-a grant or suspect frees its streams; then whoever may start is started. It is answered by the
-state that the request had: "w", "g" or "s"; "" when nothing was changed.
+A release applies to a request in any state: a waiter leaves the queues (and loses its reservations),
+a grant or suspect frees its streams; then every request that may start now is started. The answer is
+the state that the request had: "w", "g" or "s"; "" if nothing was changed.
 
-Returns the answers, in order, with a comma between each two: one text is made and read in less time
-than a list of lists.
+Returns the answers, in order, joined by commas: a single text is built and parsed in less time than a
+list of lists.
 ]]
--- Each stream's time counts 1/8 in the moving average.
+-- Weight of each stream's duration in the moving average: 1/8.
 local HOLD_SHARE = 8
 local nowText
--- How many asks are left, the present one included.
+-- Number of asks left, including the current one.
 local asksLeft
 
--- The most that a bulk stream costs for the time that it takes: a download that follows may go on for ever.
+-- Maximum cost of a bulk stream for its duration: a download that follows may never end.
 local BULK_COST_MOST = 8
 
--- Streams that ended, by class: their devices, and how long each took, ms.
+-- Streams that ended, by class: their devices, and the duration of each in ms.
 local held = { interactive = { devices = {}, ms = {} }, bulk = { devices = {}, ms = {} } }
 
 local function noteHold(request)
@@ -54,7 +54,7 @@ local function writeHolds(key, ended)
   send('HSET', key, fields)
 end
 
--- How many times as long as others' a stream of bulk work takes, so that its share is one of time.
+-- How many times longer a bulk stream takes than others, so that shares are shares of time.
 local function bulkCost(uses)
   local names, cost = {}, 1
   for i = 1, #uses do names[i] = uses[i].device end
@@ -96,7 +96,7 @@ local function wait(request, uses, fitting)
   return answer(request, 'w', line)
 end
 
--- Sequence numbers for all that follow are taken with the first one; some may stay unused.
+-- Sequence numbers for all remaining asks are reserved with the first one; some may stay unused.
 local seq, seqsLeft = 0, 0
 local function nextSeq()
   if seqsLeft == 0 then
@@ -136,7 +136,8 @@ local function release(id, attempt)
   return request.state
 end
 
--- Each as {attempt, id, devices, class, user}, a release without the last three. Reads what all of them need.
+-- Parses the asks: each is {attempt, id, devices, class, user}, a release without the last three. Reads what all of
+-- them need.
 local function readAsks()
   local asks, ids, devices = {}, {}, {}
   local told = cjson.decode(ARGV[5])

@@ -5,9 +5,9 @@ interface Waiting<Ask, Answer> {
 }
 
 /**
- * Asks for many things in few calls: the first at once, those that come while calls are under way
- * together when the last of them has ended, or as soon as they are `most`. They are sent in the order
- * in which they came, and each has its own answer; a call that fails fails all that it asked for.
+ * Batches requests into few calls: the first is sent at once; those that arrive while calls are in progress are sent
+ * together when the last of these has ended, or once there are `most` of them. Order is preserved and each request has
+ * its own answer; if a call fails, all of its requests fail.
  */
 export class GatheredCalls<Ask, Answer> {
   readonly #call: (asks: readonly Ask[]) => Promise<readonly Answer[]>
@@ -15,7 +15,7 @@ export class GatheredCalls<Ask, Answer> {
   #waiting: Waiting<Ask, Answer>[] = []
   #underWay = 0
 
-  /** `call` gives as many answers as it is asked for, in the same order. */
+  /** `call` must return as many answers as there are requests, in the same order. */
   constructor(call: (asks: readonly Ask[]) => Promise<readonly Answer[]>, most: number) {
     this.#call = call
     this.#most = most

@@ -1,14 +1,14 @@
 --[[
-Renews the lease of the calling replica and takes its acknowledgements.
+Renews the lease of the calling replica and processes its acknowledgements.
 
-  ARGV[5]  length of the lease, ms
-  ARGV[6]  how many grants ("attempt id") follow that the replica has received
-  ARGV[7]  how many ids follow them of requests whose streams have all begun
-  ARGV[8]  and on: those grants, those ids, then ids of requests of which a stream is opened again
+  ARGV[5]     length of the lease, ms
+  ARGV[6]     number of received grants ("attempt id") that follow
+  ARGV[7]     number of ids that follow them, of requests whose streams have all begun
+  ARGV[8]...  those grants, those ids, then ids of requests with a stream that is being reopened
 
-Returns {state, recover, grants}: state "ok", or "lapsed" when the replica had no lease and must
-send reassert; until when nothing is granted (when that changed, it must send reassert as well);
-grants that it has not acknowledged.
+Returns {state, recover, grants}: state "ok", or "lapsed" if the replica had no lease and must send
+reassert; the time until which nothing is granted (if that changed, it must send reassert as well);
+the grants that it has not acknowledged.
 ]]
 enter()
 recovering()

@@ -1,7 +1,7 @@
 import type { Lease, RequeueOptions } from './lease.ts'
 import type { LeaseEntry } from './lease-entry.ts'
 
-/** What the scheduler does for the holder of an entry. */
+/** The scheduler's operations for the holder of an entry. */
 export interface LeaseActions {
   opened(entry: LeaseEntry): void
   reopening(entry: LeaseEntry): void
@@ -9,7 +9,7 @@ export interface LeaseActions {
   giveBack(entry: LeaseEntry): Promise<void>
 }
 
-/** A granted entry as its holder sees it. There are thousands at once, so all share their functions. */
+/** A granted entry as its holder sees it. A class, so that thousands of them share their functions. */
 export class HeldLease implements Lease {
   readonly waitedMs: number
   readonly #entry: LeaseEntry

@@ -1,5 +1,5 @@
--- Taking streams and waiting, giving both back, and granting to who waits: shared by the scripts that do
--- such, after lease-order.lua.
+-- Acquiring and releasing streams and queue places, and granting to waiters: shared by the scripts that do so; follows
+-- lease-order.lua.
 
 local function takeStream(request, device, begunBy)
   addUse(readUse(device), request, 1)
@@ -30,7 +30,7 @@ local function joinQueues(request, uses)
   end
 end
 
--- Without waiters there is no order to keep, and nothing about flows to remember.
+-- Without waiters there is no order to keep, and no flow state to remember.
 local function leaveQueues(request)
   for _, use in ipairs(readUses(request.devices)) do
     local device = use.device
@@ -43,7 +43,7 @@ local function leaveQueues(request)
   end
 end
 
--- The served tag moves the devices' virtual time on; flows that are not ahead of it are as new ones.
+-- The granted tag advances the devices' virtual time; flows that are not ahead of it are equivalent to new ones.
 local function moveTime(request)
   topTag = math.max(topTag, request.tag)
   for _, use in ipairs(readUses(request.devices)) do
@@ -60,14 +60,14 @@ local function markDirty(devices)
   end
 end
 
--- Removes a request in any state. The caller pumps the request's devices afterwards.
+-- Removes a request in any state. The caller must pump the request's devices afterwards.
 local function forget(request)
   if request.state == 'w' then leaveQueues(request)
   else for _, device in ipairs(request.devices) do freeStream(request, device) end end
   dropRequest(request)
 end
 
--- Makes a request that is in no queue a granted one.
+-- Grants a request that is in no queue.
 local function grant(request)
   for _, device in ipairs(request.devices) do takeStream(request, device, now + OPEN_MS) end
   moveTime(request)
@@ -83,12 +83,12 @@ end
 
 local function tryWaiter(id)
   local request = readRequest(id)
-  -- A wide one may have been granted by way of another of its devices already.
+  -- A request for several devices may already have been granted through another of them.
   if request.state ~= 'w' then return end
   if not fitsAll(request, readUses(request.devices)) then return end
   if recovering() then return markDirty(request.devices) end
   if isAlive(request.owner) then return grantWaiter(request) end
-  -- Its owner is gone, and nobody would take the grant. Those behind it get their turn from tidy.lua.
+  -- Its owner is gone, so nobody would accept the grant. Waiters after it get their turn from tidy.lua.
   forget(request)
   markDirty(request.devices)
 end
@@ -102,9 +102,9 @@ local function firstWaiters(class, device, count)
   return ids
 end
 
--- Starts whoever may start now that something changed on `devices`. A grant leaves what later waiters
--- count as it was (one more in use, one reservation less), so one look at the first ones of each
--- queue, as many as streams are free, is enough.
+-- Grants every request that may start after a change on `devices`. A grant leaves the sums of later waiters unchanged
+-- (one more in use, one reservation less), so checking the first waiters of each queue once, as many as there are free
+-- streams, is enough.
 local function pump(devices)
   for _, use in ipairs(readUses(devices)) do
     local free = use.idle and 0 or use.limit - use.used

@@ -3,12 +3,12 @@ import type { CapfleetError } from '../../shared/base/error.ts'
 import type { LeaseRequest, RequeueOptions } from './lease.ts'
 import type { OwnedRequest, QueueTicket } from './lease-scripts.ts'
 
-/** How a wait ended: without a failure it was granted. */
+/** How a wait ended: if there is no failure, it was granted. */
 interface Woken {
   readonly failure: CapfleetError | undefined
 }
 
-/** What a wait holds until it ends. */
+/** The state of a wait until it ends. */
 interface Wait {
   readonly resolve: () => void
   readonly reject: (failure: CapfleetError) => void
@@ -16,15 +16,15 @@ interface Wait {
   readonly leaving: Disposable
 }
 
-/** A request that has been sent to Redis and not yet given back. Of 100,000 that wait each holds little. */
+/** A request that has been sent to Redis and not released yet. Kept small, because 100,000 may be waiting. */
 export class LeaseEntry {
   readonly request: LeaseRequest
   readonly startedMs = performance.now()
-  /** The place in the order that Redis gave it; undefined until Redis has answered. */
+  /** The place in the order that Redis assigned; undefined until Redis has answered. */
   ticket: QueueTicket | undefined
-  /** Grows with everything that the replica asks for; a grant of an earlier attempt is no grant. */
+  /** Increases with everything that the replica requests; a grant of an earlier attempt is void. */
   attempt: number
-  /** `leaving`: its wait is over and its release on the way; a grant that comes now is nobody's. */
+  /** `leaving`: its wait is over and its release is on the way; a grant that arrives now belongs to nobody. */
   state: 'waiting' | 'held' | 'leaving' = 'waiting'
   /** Whether all streams under the lease have begun. */
   opened = false
@@ -37,13 +37,13 @@ export class LeaseEntry {
     this.attempt = attempt
   }
 
-  /** Aborts when the lease is lost. It is made at the first use, because a waiter has none for it. */
+  /** Aborts when the lease is lost. Created on first use, because a waiting request has no use for it. */
   get lost(): AbortController {
     this.#lost ??= new AbortController()
     return this.#lost
   }
 
-  /** Makes the entry wait again; what woke it before is forgotten. */
+  /** Makes the entry wait again, ignoring what woke it before. */
   rewait(attempt: number): void {
     this.attempt = attempt
     this.state = 'waiting'
@@ -51,7 +51,7 @@ export class LeaseEntry {
     this.#woken = undefined
   }
 
-  /** Ends the wait, also one that has not begun: no argument = granted. Only the first one counts. */
+  /** Ends the wait, even one that has not begun; no argument means granted. Only the first call counts. */
   wake(failure?: CapfleetError): void {
     if (this.#woken !== undefined) return
     this.#woken = { failure }
@@ -65,8 +65,8 @@ export class LeaseEntry {
   }
 
   /**
-   * Settles when it is woken, at once when it has been; the signal wakes it with its reason. After
-   * `waitMs` it calls `onTimeout`, which is to wake it.
+   * Settles when it is woken, immediately if it has been already; the signal wakes it with its reason. After `waitMs`
+   * it calls `onTimeout`, which must wake it.
    */
   woken({ signal, waitMs }: RequeueOptions, onTimeout: (entry: LeaseEntry) => void): Promise<void> {
     if (signal.aborted) this.wake(signal.reason)
@@ -80,7 +80,7 @@ export class LeaseEntry {
   }
 }
 
-/** What Redis must know of the entry; undefined when there is nothing to say. */
+/** What Redis must know about the entry, or undefined if there is nothing to report. */
 export function ownedRequest(entry: LeaseEntry): OwnedRequest | undefined {
   const { request, ticket, attempt, state, opened } = entry
   if (ticket === undefined || state === 'leaving') return undefined

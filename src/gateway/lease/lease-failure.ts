@@ -1,18 +1,20 @@
-/** The ways in which a lease is not given. */
+/** The errors of requests for leases. */
 import { CapfleetError, secondsText } from '../../shared/base/error.ts'
 import type { LeaseRequest } from './lease.ts'
 
-/** Where nobody knows better. */
+/** Used if no better estimate is known. */
 const RETRY_S = 5
 const RETRY_MOST_S = 60
 
-/** The place in line when the wait ended, if it was known. */
+/** The position in the queue when the wait ended, if known. */
 interface EndPlace {
   readonly position?: number | undefined
   readonly etaMs?: number | undefined
 }
 
-/** The error when no stream became free within the wait, however often a busy device sent the request back to the queue. */
+/**
+ * The error if no stream became free within the wait, however often a busy device sent the request back to the queue.
+ */
 export function queueTimeout(request: LeaseRequest, place: EndPlace = {}): CapfleetError {
   const etaS = place.etaMs === undefined ? RETRY_S : Math.ceil(place.etaMs / 1_000)
   return new CapfleetError('queue-timeout', inVain(request.devices.join(', '), request.waitMs), {
@@ -27,7 +29,7 @@ function inVain(devices: string, waitMs: number): string {
   return `no download slot became free on ${devices} within ${waited}; try again, or wait longer with Wait=`
 }
 
-/** The error when Redis does not answer. */
+/** The error if Redis does not answer. */
 export function schedulerUnavailable(cause: unknown): CapfleetError {
   return new CapfleetError(
     'scheduler-unavailable',
@@ -36,15 +38,15 @@ export function schedulerUnavailable(cause: unknown): CapfleetError {
   )
 }
 
-/** For `catch`: whatever Redis said, the caller hears that the scheduler is away. */
+/** For `catch`: whatever Redis said, the caller gets scheduler-unavailable. */
 export function asUnavailable(cause: unknown): never {
   throw schedulerUnavailable(cause)
 }
 
-/** Another replica is there now, or this one again soon. */
+/** By then another replica, or this one restarted, accepts requests. */
 const DRAINING_RETRY_S = 1
 
-/** The error when the gateway takes no new work. */
+/** The error if the gateway accepts no new work. */
 export function shuttingDown(): CapfleetError {
   return new CapfleetError('draining', 'the gateway is shutting down; ask another replica or try again', {
     retryAfterS: DRAINING_RETRY_S,

@@ -4,8 +4,9 @@ import { schedulerUnavailable } from './lease-failure.ts'
 import type { ReadersOf } from './lease-housekeeper.ts'
 
 /**
- * Cuts the streams on devices that cannot tell their readers: after a long silence of Redis others
- * may soon have theirs. Where a device counts, they stay in use as long as they run. `onCut` hears of each lease.
+ * Cuts the streams on devices that cannot report their readers, because after a long silence of Redis others may soon
+ * be granted these streams. On a device that counts its readers, they stay in use as long as they run. Calls `onCut`
+ * for each lease.
  */
 export async function fenceEntries(
   entries: Iterable<LeaseEntry>,

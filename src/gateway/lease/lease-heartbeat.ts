@@ -1,7 +1,7 @@
 /**
- * Keeps what this replica has and what Redis knows of it the same: heartbeats, acknowledgements, and
- * telling everything again after a lapse or a Redis that was restarted or lost its data. What is done
- * for all replicas is in lease-housekeeper.ts.
+ * Keeps this replica's state and what Redis knows about it consistent: heartbeats, acknowledgements, and reporting
+ * everything again after a lapse or after Redis was restarted or lost its data. Work on behalf of all replicas is in
+ * lease-housekeeper.ts.
  */
 import type { Log } from '../../shared/base/log.ts'
 import { type LeaseEntry, ownedRequest } from './lease-entry.ts'
@@ -12,23 +12,25 @@ export interface HeartbeatOptions {
   readonly scripts: LeaseScripts
   readonly timings: LeaseTimings
   readonly log: Log
-  /** All that the replica has, by id. */
+  /** All entries of the replica, by id. */
   readonly entries: ReadonlyMap<string, LeaseEntry>
-  /** No other gateway can have anything in this Redis. */
+  /** Whether no other gateway can have anything in this Redis. */
   readonly sole: boolean
-  /** A number larger than every attempt before. */
+  /** Returns a number larger than every earlier attempt. */
   readonly nextAttempt: () => number
 }
 
-/** Bounds the time of one script. */
+/** Limits the running time of one script. */
 const REQUESTS_A_SCRIPT = 200
 const ACKNOWLEDGEMENTS_A_BEAT = 1_000
 
 export class LeaseHeartbeat {
   readonly #options: HeartbeatOptions
-  /** Grants ("attempt id") that the next heartbeats acknowledge. */
+  /** Grants ("attempt id") to be acknowledged by the next heartbeats. */
   readonly #received = new Set<string>()
-  /** Requests whose streams have all begun, or of which one is opened again: told by the next heartbeats. */
+  /**
+   * Requests whose streams have all begun, or one of whose streams is being reopened; reported by the next heartbeats.
+   */
   readonly #streams = new Map<string, 'opened' | 'reopening'>()
   #mustReassert = false
   #recoverUntil: string | undefined
@@ -40,17 +42,17 @@ export class LeaseHeartbeat {
     this.#options = options
   }
 
-  /** How long ago the last heartbeat was sent that Redis acknowledged. */
+  /** Time since the last heartbeat was sent that Redis acknowledged. */
   get silentMs(): number {
     return performance.now() - this.#acknowledgedMs
   }
 
-  /** How long the last heartbeat took that Redis acknowledged. */
+  /** Round-trip time of the last acknowledged heartbeat. */
   get roundTripMs(): number {
     return this.#roundTripMs
   }
 
-  /** One heartbeat at a time: a slow Redis must not collect a heap of them. */
+  /** One heartbeat at a time, so that they do not pile up if Redis is slow. */
   beat(): Promise<void> {
     this.#beating ??= this.#sendHeartbeat().finally(() => {
       this.#beating = undefined
@@ -58,18 +60,21 @@ export class LeaseHeartbeat {
     return this.#beating
   }
 
-  /** Has the next heartbeat tell Redis everything. */
+  /** Makes the next heartbeat report everything to Redis. */
   reassertNext(): void {
     this.#mustReassert = true
   }
 
-  /** Tells Redis everything at once, because it may know less, or more, than is true. */
+  /** Reports everything to Redis at once, because it may have less, or more, than is true. */
   async reassertNow(): Promise<void> {
     this.#mustReassert = true
     await this.#beatAgain()
   }
 
-  /** Takes a grant as Redis tells it ("attempt id"); one that comes twice, or whose request has gone, is harmless. */
+  /**
+   * Processes a grant from Redis ("attempt id"). Duplicates, and grants of requests that no longer exist, are
+   * harmless.
+   */
   receive(message: string): void {
     const space = message.indexOf(' ')
     const entry = this.#options.entries.get(message.slice(space + 1))
@@ -81,8 +86,8 @@ export class LeaseHeartbeat {
   }
 
   /**
-   * Makes a granted entry held. False after a pause in which the replica may have been taken for
-   * dead and the grant freed: Redis is asked whose it is, and the answer comes back here.
+   * Makes a granted entry held. Returns false after a pause in which the replica may have been considered dead and the
+   * grant freed: Redis is then asked who owns it, and the answer is processed here again.
    */
   accept(entry: LeaseEntry): boolean {
     if (this.silentMs >= this.#options.timings.leaseTtlMs) {
@@ -97,12 +102,12 @@ export class LeaseHeartbeat {
     return true
   }
 
-  /** Tells, with the next heartbeat, that all streams under a held entry have begun. */
+  /** Reports with the next heartbeat that all streams under a held entry have begun. */
   opened(id: string): void {
     this.#streams.set(id, 'opened')
   }
 
-  /** Tells at once that a stream under a held entry is opened again: until then Redis may count on it. */
+  /** Reports at once that a stream under a held entry is being reopened; until then Redis may rely on it. */
   reopening(id: string): void {
     this.#streams.set(id, 'reopening')
     this.#beatAgain().catch((error: Error) =>
@@ -114,7 +119,7 @@ export class LeaseHeartbeat {
     this.#streams.delete(id)
   }
 
-  /** Beats after the present heartbeat, which may have been sent before the latest news. */
+  /** Sends a heartbeat after the current one, which may have been sent before the latest news. */
   async #beatAgain(): Promise<void> {
     await this.#beating?.catch(() => undefined)
     await this.beat()
@@ -135,17 +140,17 @@ export class LeaseHeartbeat {
     for (const [id, told] of streams) if (this.#streams.get(id) === told) this.#streams.delete(id)
     this.#acknowledgedMs = sentMs
     if (state === 'lapsed') this.#refuseEarlierGrants()
-    // Redis may have been restarted, or is new to this replica.
+    // Redis may have been restarted, or does not know this replica yet.
     if (state === 'lapsed' || recoverUntil !== this.#recoverUntil) this.#mustReassert = true
     this.#recoverUntil = recoverUntil
     if (this.#mustReassert) await this.#reassert()
     for (const message of granted) this.receive(message)
   }
 
-  /** A grant from before a lapse may come late, when its streams have been given to others. */
+  /** A grant from before a lapse may arrive late, when its streams have been given to others. */
   #refuseEarlierGrants(): void {
     for (const entry of this.#options.entries.values()) {
-      // An enqueue that has no answer yet comes to Redis after the heartbeat.
+      // An enqueue without an answer so far reaches Redis after the heartbeat.
       if (entry.state === 'waiting' && entry.ticket !== undefined) entry.attempt = this.#options.nextAttempt()
     }
   }
@@ -170,7 +175,7 @@ export class LeaseHeartbeat {
     }
   }
 
-  /** Whether the entry is still what was to be told: between two scripts it may have been given back. */
+  /** Whether the entry is still as it was to be reported: it may have been released between two scripts. */
   #isCurrent({ id, attempt, kind }: OwnedRequest): boolean {
     const entry = this.#options.entries.get(id)
     const now = entry && ownedRequest(entry)

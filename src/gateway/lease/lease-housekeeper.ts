@@ -1,7 +1,6 @@
 /**
- * What each replica does once per heartbeat for all: the housekeeping of tidy.lua, asking devices
- * with suspects for their readers, finding what was given back and is still in Redis, and telling
- * waiters their place.
+ * Work that each replica does once per heartbeat on behalf of all: the housekeeping of tidy.lua, asking devices with
+ * suspects for their readers, finding released requests that are still in Redis, and telling waiters their position.
  */
 import type { Log } from '../../shared/base/log.ts'
 import type { LeaseEntry } from './lease-entry.ts'
@@ -9,9 +8,9 @@ import type { LeaseQueue } from './lease-queue.ts'
 import type { LeaseScripts } from './lease-scripts.ts'
 
 /**
- * Asks the device how many downloads it has, anew at each call: an older answer would free streams that
- * are in use. Undefined: this device can never tell; streams that a dead replica had there are freed
- * by time. Rejects when it could tell but did not answer: then they stay.
+ * Asks the device how many downloads it has, freshly for each call: an older answer would free streams that are in
+ * use. Undefined: this device never reports it, so streams of a dead replica there are freed after a time-out. Rejects
+ * if it normally reports it but did not answer; the streams then stay.
  */
 export type ReadersOf = (device: string) => Promise<number | undefined>
 
@@ -21,13 +20,13 @@ export interface HousekeeperOptions {
   readonly log: Log
   readonly entries: ReadonlyMap<string, LeaseEntry>
   readonly readersOf: ReadersOf
-  /** Gives back what Redis still has of an id that nobody here has. */
+  /** Releases what Redis still has under an id that no entry here has. */
   readonly release: (id: string) => Promise<unknown>
 }
 
 const ROUNDS_TO_RECONCILE = 30
 const PLACES_A_BEAT = 100
-/** Few, because a waiter who is woken meanwhile waits for one script. */
+/** Few, because a waiter that is woken meanwhile waits for one script. */
 const PLACES_A_SCRIPT = 20
 const ENTRIES_A_BEAT = 2_000
 
@@ -36,9 +35,9 @@ export class LeaseHousekeeper {
   /** Devices that have been asked and have not answered yet. */
   readonly #asked = new Set<string>()
   #running: Promise<void> | undefined
-  /** Counts the rounds down to the next one that reconciles. */
+  /** Rounds until the next one that reconciles. */
   #roundsToReconcile = 0
-  /** The entries that have not been told their place yet in this turn. */
+  /** The entries that have not been told their position yet in this pass. */
   #nextToTell: MapIterator<LeaseEntry>
 
   constructor(options: HousekeeperOptions) {
@@ -46,7 +45,7 @@ export class LeaseHousekeeper {
     this.#nextToTell = options.entries.values()
   }
 
-  /** Never fails; when it still runs from the last time, nothing more is done. */
+  /** Never fails; does nothing if the previous run has not ended yet. */
   run(): Promise<void> {
     this.#running ??= this.#round()
       .catch((error: Error) =>
@@ -58,7 +57,7 @@ export class LeaseHousekeeper {
     return this.#running
   }
 
-  /** Reconciles in the next round, because something could not be given back. */
+  /** Makes the next round reconcile, because something could not be released. */
   reconcileNext(): void {
     this.#roundsToReconcile = 0
   }
@@ -73,7 +72,7 @@ export class LeaseHousekeeper {
     for (let more = true; more; ) {
       const step = await this.#options.scripts.tidy()
       more = step.more
-      // A device may take its time to answer; the housekeeping of the others does not wait for it.
+      // A device may be slow to answer; the housekeeping of the others does not wait for it.
       for (const device of step.suspected) void this.#clear(device, step.nowMs)
     }
   }
@@ -92,7 +91,7 @@ export class LeaseHousekeeper {
     }
   }
 
-  /** A request may come to Redis twice, around its release, when a connection breaks in between. */
+  /** If a connection breaks in between, a request may reach Redis twice, before and after its release. */
   async #reconcile(): Promise<void> {
     this.#roundsToReconcile = ROUNDS_TO_RECONCILE
     for (const id of await this.#options.queue.ownIds()) {
@@ -113,7 +112,7 @@ export class LeaseHousekeeper {
     }
   }
 
-  /** Some of the waiters who want to know their place, in turn. */
+  /** A few of the waiters that want to know their position, in turn. */
   #someWaiting(): readonly LeaseEntry[] {
     const found: LeaseEntry[] = []
     for (let looked = 0; looked < ENTRIES_A_BEAT && found.length < PLACES_A_BEAT; looked += 1) {

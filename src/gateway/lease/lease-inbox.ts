@@ -7,9 +7,8 @@ const BATCH = 256
 const RETRY_MS = 200
 
 /**
- * Reads the replica's list of granted ids until `signal` aborts, and calls `onGrant` for each. The
- * list is durable: what is granted while the connection is down is read afterwards. It has a
- * connection of its own, which it ends.
+ * Reads the replica's list of granted ids until `signal` aborts, and calls `onGrant` for each. The list is durable:
+ * grants made while the connection is down are read afterwards. Uses a connection of its own, and ends it.
  */
 export async function readLeaseInbox(
   redis: Redis,
@@ -34,7 +33,7 @@ async function readOn(
     } catch (error) {
       if (signal.aborted) return
       log.debug('lease.inbox-error', { message: (error as Error).message })
-      // The connection object reconnects by itself; this only keeps a permanent error from spinning.
+      // The connection object reconnects on its own; this only keeps a permanent error from spinning.
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
     }
   }

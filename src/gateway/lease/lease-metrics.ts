@@ -1,4 +1,4 @@
-/** What a program tells of its own leases, and of the use of all devices. */
+/** Metrics about a program's own leases, and about the use of all devices. */
 import type { Metrics } from '../../shared/base/metrics.ts'
 import type { DeviceUse } from './lease.ts'
 import type { LeaseScheduler } from './lease-scheduler.ts'
@@ -34,7 +34,7 @@ export function publishLeases(leases: LeaseScheduler, metrics: Metrics): void {
   )
 }
 
-/** Over all gateways and workers. */
+/** Across all gateways and workers. */
 export function publishDeviceUse(
   leases: LeaseScheduler,
   names: () => readonly string[],
@@ -61,7 +61,7 @@ export function publishDeviceUse(
     },
   )
   metrics.beforeText(async () => {
-    // While Redis is away the last figures stand; scheduler_reachable tells.
+    // While Redis is unreachable the last values remain; scheduler_reachable shows it.
     if (!leases.reachable) return
     const devices = names()
     const found = await leases.use(devices).catch(() => undefined)

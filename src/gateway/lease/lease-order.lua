@@ -1,7 +1,7 @@
--- Who may start, by the rules of lease-rules.lua; shared by all scripts, after lease-records.lua.
+-- Which requests may start, by the rules of lease-rules.lua; shared by all scripts, follows lease-records.lua.
 
--- Waiters before the request on a device: interactive ones, bulk ones. One that is in no queue yet
--- has the largest sequence number of all, and mostly the largest tag: Redis sees at once that nobody is behind.
+-- Counts the waiters before the request on a device: interactive ones, bulk ones. A request that is in no queue yet has
+-- the largest sequence number of all, and usually the largest tag, so Redis sees at once that nothing comes after it.
 local function before(request, device)
   local bulk = request.class == 'bulk'
   local key, own = queueKey(request.class, device), nil
@@ -11,7 +11,7 @@ local function before(request, device)
   return own, redis.call('ZCOUNT', queueKey('bulk', device), '-inf', '(' .. request.tagText)
 end
 
--- How many streams earlier waiters have reserved on a device, as far as the request is concerned.
+-- Number of streams that earlier waiters have reserved on a device, as far as the request is concerned.
 local function reserved(request, use)
   local interactive, bulk = before(request, use.device)
   if request.class == 'bulk' then return interactive + bulk, bulk end
@@ -34,7 +34,7 @@ local function fitsAll(request, uses)
   return true
 end
 
--- n-th in line, on the device where most streams are reserved before.
+-- Position in the queue (n-th), on the device where most streams are reserved before it.
 local function position(request, uses)
   local worst = 0
   for i = 1, #uses do

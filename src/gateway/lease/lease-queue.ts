@@ -3,13 +3,13 @@ import type { DeviceUse, QueueRow } from './lease.ts'
 import { schedulerUnavailable } from './lease-failure.ts'
 import type { LeaseScripts } from './lease-scripts.ts'
 
-/** Longest list that queue() gives. */
+/** Longest list that queue() returns. */
 const ROWS_MOST = 1_000
 const ROWS_A_SCRIPT = 100
 const DEVICES_A_SCRIPT = 250
 const IDS_A_PAGE = 1_000
 
-/** Who holds and who waits, over all replicas: questions only, no script of which runs long. */
+/** Lists holders and waiters, across all replicas. Read-only, and none of its scripts runs long. */
 export class LeaseQueue {
   readonly #redis: Redis
   readonly #scripts: LeaseScripts
@@ -28,7 +28,7 @@ export class LeaseQueue {
     this.#replica = options.replica
   }
 
-  /** Streams in use and waiters of each device, in the order given. */
+  /** Streams in use and waiters of each device, in the given order. */
   use(devices: readonly string[]): Promise<readonly DeviceUse[]> {
     return available(async () => {
       const parts: Promise<readonly DeviceUse[]>[] = []
@@ -38,7 +38,7 @@ export class LeaseQueue {
     })
   }
 
-  /** Oldest first; the oldest ones where there are very many. */
+  /** Oldest first; if there are very many, only the oldest. */
   list(): Promise<readonly QueueRow[]> {
     return available(async () => {
       const ids = await this.#oldestIds()
@@ -99,7 +99,7 @@ async function available<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Reads ["id", "score", "id", ...]. */
+/** Parses ["id", "score", "id", ...]. */
 function pairsOf(page: readonly string[]): { readonly id: string; readonly seq: number }[] {
   const pairs: { readonly id: string; readonly seq: number }[] = []
   for (let i = 0; i < page.length; i += 2) pairs.push({ id: page[i] ?? '', seq: Number(page[i + 1]) })

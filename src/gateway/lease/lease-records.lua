@@ -1,31 +1,31 @@
 --[[
-What a script knows of requests and of the use of devices; shared by all scripts, after lease-rules.lua.
-Each is read from Redis once, many at a time where a script can say beforehand which it needs. Changes are
-made here, and writeBack() at the end of the script writes them: one command for each key, however much
-changed there. The queues, the flows and who is on a device are not kept here but asked and changed at
-once.
+A script's view of requests and of the use of devices; shared by all scripts, follows lease-rules.lua.
+Each is read from Redis once, many at a time if a script knows in advance which it needs. Changes are
+made here, and writeBack() at the end of the script writes them: one command per key, however much
+changed there. The queues, the flows and the streams on a device are not cached here but read and changed
+immediately.
 
-The use of a device has: flows (its key :f), used and bulk (streams in use, of which bulk), limit
-and bulkLimit, lowered (its limit while that is lowered, else nil); idle (whether nobody waits there;
-nil until somebody looks).
+The use of a device has: flows (its key :f), used and bulk (streams in use, and how many of them are bulk),
+limit and bulkLimit, lowered (its limit while that is lowered, else nil); idle (whether nobody waits there;
+nil until checked).
 ]]
--- The requests that were read, by id; false when Redis has none of that id.
+-- The requests that were read, by id; false if Redis has none with that id.
 local requests = {}
 local changed = {}
--- The uses that were read, by device.
+-- The use of each device that was read.
 local uses = {}
--- Devices whose use is another now.
+-- Devices whose use has changed.
 local changedUses = {}
--- Owner -> id -> sequence number; false: it goes.
+-- Owner -> id -> sequence number; false: to be removed.
 local own = {}
--- Owner -> grant -> whether it waits to be acknowledged.
+-- Owner -> grant -> whether it is waiting to be acknowledged.
 local out = {}
--- Owner -> grants that it is to be woken with, in their order.
+-- Owner -> grants to wake it with, in order.
 local wakes = {}
--- Owners of suspects that went.
+-- Owners of suspects that were removed.
 local lapsedOwners = {}
 
--- The most arguments of one command, whole pairs and triples: Lua can hand over some thousands.
+-- Maximum number of arguments of one command, in whole pairs and triples: Lua can pass some thousands.
 local PART = 3000
 
 local function send(command, key, arguments)
@@ -62,7 +62,7 @@ local function parseRequest(id, text)
            enqueued = enqueued, user = user, member = seq .. ':' .. id }
 end
 
--- Takes all fields but owner, tagText, member and rest (the part of the text that never changes once read).
+-- Takes all fields except owner, tagText, member and rest (the part of the text that never changes once read).
 local function newRequest(request)
   request.owner = REPLICA
   request.tagText, request.member = wholeNumber(request.tag), request.seq .. ':' .. request.id
@@ -77,7 +77,7 @@ local function textOf(request)
     .. request.tagText .. ' ' .. request.seq .. ' ' .. request.enqueued .. ' ' .. request.user
 end
 
--- Reads many requests at once, before readRequest() asks for them.
+-- Reads many requests at once, before readRequest() is called for them.
 local function readRequests(ids)
   local unread = {}
   for i = 1, #ids do
@@ -95,7 +95,7 @@ local function readRequests(ids)
   end
 end
 
--- The request, or false when there is none.
+-- The request, or false if it does not exist.
 local function readRequest(id)
   if requests[id] == nil then readRequests({ id }) end
   return requests[id]
@@ -113,7 +113,7 @@ end
 
 local function grantOf(request) return wholeNumber(request.attempt) .. ' ' .. request.id end
 
--- Notes that the request must be written back.
+-- Marks the request to be written back.
 local function noteChange(request) changed[request.id] = true end
 
 local function addRequest(request)
@@ -137,7 +137,7 @@ local function wakeOwner(request)
   table.insert(wakes[request.owner], grant)
 end
 
--- One stream of a device is never given to bulk work: somebody at a screen may want it.
+-- One stream of a device is never given to bulk work: an interactive user may want it.
 local function bulkLimitOf(limit) return limit > 1 and limit - 1 or limit end
 
 local function setLimit(use, lowered)
@@ -156,7 +156,7 @@ local function restoreLimit(use)
   changedUses[use.device] = true
 end
 
--- The uses of `devices`, in their order.
+-- The use of each of `devices`, in order.
 local function readUses(devices)
   local list, unread = {}, {}
   for i = 1, #devices do

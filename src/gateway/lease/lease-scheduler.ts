@@ -1,8 +1,8 @@
 /**
- * Shares the streams of all devices among the requests of all gateway replicas: never more than
- * `streamsPerDevice` on a device, fair over classes and users, all devices of a request at once and
- * nothing held while waiting. The truth is in Redis (lease-rules.lua has the data and the rules);
- * this class is one replica's side of it.
+ * Distributes the streams of all devices among the requests of all gateway replicas: never more than
+ * `streamsPerDevice` on a device, fair across classes and users, all devices of a request at once, and nothing held
+ * while waiting. The authoritative state is in Redis (see lease-rules.lua for data and rules); this class is one
+ * replica's client of it.
  */
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
@@ -27,20 +27,20 @@ export interface LeaseSchedulerOptions {
   /** An appliance serves four downloads at once. */
   readonly streamsPerDevice: number
   readonly log: Log
-  /** Default: no device can tell. */
+  /** Default: no device reports its readers. */
   readonly readersOf?: ReadersOf
   /**
-   * No other gateway uses this Redis, which ends with it; workers may. What the last gateway had there ended with
-   * it, a restart of Redis is over as soon as this replica is back and no worker was there, and nobody else can use
-   * its streams, however long Redis is away.
+   * No other gateway uses this Redis, which ends together with this one; workers may use it. So everything the
+   * previous gateway had there ended with it, recovery after a restart of Redis is over once this replica has reported
+   * (unless there was a worker), and nobody else can use its streams, however long Redis is unreachable.
    */
   readonly sole?: boolean
   readonly timings?: LeaseTimings
-  /** Unique name of this replica; default: a random one, and that of the last gateway where it is the sole one. */
+  /** Unique name of this replica. Default: a random one, or that of the previous gateway if it is the sole one. */
   readonly replica?: string
 }
 
-/** What a gateway that starts again, with a Redis of its own, finds its leases by. */
+/** The name by which a restarted gateway with a private Redis finds its leases. */
 export const SOLE_REPLICA = 'gateway'
 
 export class LeaseScheduler {
@@ -106,7 +106,7 @@ export class LeaseScheduler {
     this.#inbox = readLeaseInbox(inbox, `{${keyPrefix}}:in:${replica}`, onGrant, log, this.#closing.signal)
   }
 
-  /** Joins the scheduler. Fails with scheduler-unavailable when Redis does not answer. */
+  /** Joins the scheduler. Fails with scheduler-unavailable if Redis does not answer. */
   static async start(options: LeaseSchedulerOptions): Promise<LeaseScheduler> {
     const scheduler = new LeaseScheduler(options)
     try {
@@ -116,7 +116,7 @@ export class LeaseScheduler {
       await scheduler.close()
       throw schedulerUnavailable(cause)
     }
-    // Redis may have been restarted, and grants nothing until it has been told again what runs.
+    // Redis may have been restarted, and grants nothing until everything that is running has been reported again.
     scheduler.#redis.on('ready', () => {
       scheduler.#heartbeat.reassertNext()
       scheduler.#tick()
@@ -126,8 +126,8 @@ export class LeaseScheduler {
   }
 
   /**
-   * Waits for a stream on every device of the request. Rejects with queue-timeout (its member
-   * `position` tells the place in line), scheduler-unavailable, draining, or the signal's reason.
+   * Waits for a stream on every device of the request. Rejects with queue-timeout (its member `position` is the place
+   * in the queue), scheduler-unavailable, draining, or the signal's reason.
    */
   async acquire(request: LeaseRequest): Promise<Lease> {
     request.signal.throwIfAborted()
@@ -143,43 +143,43 @@ export class LeaseScheduler {
       await this.#waitFor(entry, request)
       return new HeldLease(entry, this.#actions)
     } catch (error) {
-      // Nobody needs to wait for the release: it is sent now, and it never fails.
+      // Not awaited: the release is sent now, and it never fails.
       void this.#giveBack(entry)
       throw error
     }
   }
 
-  /** Streams in use and waiters of each device, in the order given. */
+  /** Streams in use and waiters of each device, in the given order. */
   use(devices: readonly string[]): Promise<readonly DeviceUse[]> {
     return this.#queue.use(devices)
   }
 
-  /** Who holds and who waits, over all replicas, oldest first; at most 1,000. */
+  /** Holders and waiters across all replicas, oldest first; at most 1,000. */
   queue(): Promise<readonly QueueRow[]> {
     return this.#queue.list()
   }
 
-  /** One request of any replica; undefined when none of this id holds or waits. */
+  /** One request of any replica, or undefined if no request with this id holds or waits. */
   place(id: string): Promise<QueueRow | undefined> {
     return this.#queue.place(id)
   }
 
-  /** Whether Redis acknowledged a heartbeat lately. */
+  /** Whether Redis acknowledged a heartbeat recently. */
   get reachable(): boolean {
     return this.#heartbeat.silentMs < this.#timings.unavailableMs
   }
 
-  /** How long Redis took to acknowledge the last heartbeat. */
+  /** Round-trip time of the last acknowledged heartbeat. */
   get roundTripMs(): number {
     return this.#heartbeat.roundTripMs
   }
 
-  /** Leases that were cut because Redis was away, since the start. */
+  /** Number of leases that were cut because Redis was unreachable, since the start. */
   get lost(): number {
     return this.#lost
   }
 
-  /** What this replica has now; `streams`: one for each device of what is held. */
+  /** What this replica has now; `streams` counts one for each device of a held lease. */
   get own(): { readonly held: number; readonly waiting: number; readonly streams: number } {
     const own = { held: 0, waiting: 0, streams: 0 }
     for (const { state, request } of this.#entries.values()) {
@@ -191,13 +191,16 @@ export class LeaseScheduler {
     return own
   }
 
-  /** No lease is granted any more, but to what has begun; whoever else waits gets draining. Leases that are held stay. */
+  /**
+   * From now on leases are only granted to downloads that have begun; all other waiters get draining. Held leases
+   * stay.
+   */
   drain(): void {
     this.#draining = true
     this.#failWaiters(shuttingDown(), ({ hasBegun }) => hasBegun !== true)
   }
 
-  /** Gives everything back and leaves. */
+  /** Releases everything and leaves. */
   async close(): Promise<void> {
     this.#draining = true
     this.#failWaiters(shuttingDown())
@@ -247,7 +250,7 @@ export class LeaseScheduler {
     return undefined
   }
 
-  /** The wait is over; asks for the place in line while leaving it. */
+  /** Ends the wait; also retrieves the position in the queue. */
   async #giveUp(entry: LeaseEntry): Promise<void> {
     const { request } = entry
     if (entry.state !== 'waiting') return
@@ -284,7 +287,7 @@ export class LeaseScheduler {
     }
   }
 
-  /** Gives an entry back, once. The housekeeping makes up for a release that Redis cannot take now. */
+  /** Releases an entry, once. The housekeeping repeats a release that Redis cannot accept now. */
   async #giveBack(entry: LeaseEntry): Promise<void> {
     const { id } = entry.request
     if (this.#entries.get(id) !== entry) return

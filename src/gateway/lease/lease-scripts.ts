@@ -4,7 +4,7 @@ import { GatheredCalls } from './gathered-calls.ts'
 import type { DeviceUse, LeaseClass, QueueRow } from './lease.ts'
 import type { LeaseTimings } from './lease-timings.ts'
 
-/** The scheduler's Lua scripts as typed calls. Each Lua file tells what it does and returns. */
+/** The scheduler's Lua scripts as typed calls. Each Lua file documents what it does and returns. */
 
 /** Script -> the files that its text begins with. */
 const ASKS = ['lease-rules', 'lease-records', 'lease-order'] as const
@@ -23,7 +23,7 @@ const SCRIPTS = {
 type ScriptName = keyof typeof SCRIPTS
 type ScriptCall = (key: string, ...args: readonly (string | number)[]) => Promise<unknown>
 
-/** Bounds the time of one script. */
+/** Limits the running time of one script. */
 const ASKS_A_SCRIPT = 64
 
 export interface ScriptContext {
@@ -35,7 +35,7 @@ export interface ScriptContext {
   readonly timings: LeaseTimings
 }
 
-/** Where a request stands in the order; Redis is told it again when it has forgotten it. */
+/** A request's place in the order; it is reported to Redis again if Redis has lost it. */
 export interface QueueTicket {
   readonly tag: number
   readonly seq: number
@@ -48,13 +48,13 @@ export interface OwnedRequest extends QueueTicket {
   readonly devices: readonly string[]
   readonly class: LeaseClass
   readonly user: string
-  /** "open": all its streams have begun. */
+  /** "open": all of its streams have begun. */
   readonly kind: 'open' | 'held' | 'waiting'
-  /** A number that grows with everything its owner asks for; a grant of an earlier attempt is no grant. */
+  /** A number that increases with everything its owner requests; a grant of an earlier attempt is void. */
   readonly attempt: number
 }
 
-/** What is asked for. A release gives back the request of its attempt, or of an earlier one. */
+/** What is requested. A release returns the request of its attempt, or of an earlier one. */
 export type ExchangeAsk =
   | (Pick<OwnedRequest, 'id' | 'devices' | 'class' | 'user' | 'attempt'> & { readonly kind: 'enqueue' })
   | (Pick<OwnedRequest, 'id' | 'attempt'> & { readonly kind: 'release' })
@@ -70,17 +70,20 @@ export interface ExchangeReply extends QueueTicket {
   readonly position: number
 }
 
-/** The state that a released request had; "" when nothing was changed. */
+/** The state that a released request had, or "" if nothing was changed. */
 type Released = 'w' | 'g' | 's' | ''
 
-/** What a heartbeat tells: grants ("attempt id") that came, and ids of which all streams have begun, or one is opened again. */
+/**
+ * What a heartbeat reports: received grants ("attempt id"), and ids of requests whose streams have all begun, or one
+ * of whose streams is being reopened.
+ */
 export interface HeartbeatNews {
   readonly received: readonly string[]
   readonly opened: readonly string[]
   readonly reopening: readonly string[]
 }
 
-/** What became of a request that was told again. */
+/** The state of a request that was reported again. */
 export type Reasserted = Pick<OwnedRequest, 'id' | 'attempt'> & { readonly state: 'g' | 'w' }
 
 export class LeaseScripts {
@@ -104,13 +107,13 @@ export class LeaseScripts {
     return state as Released
   }
 
-  /** Asks for several things in one script; enqueue() and release() gather them. */
+  /** Makes several requests in one script; enqueue() and release() are batched into it. */
   async exchange(asks: readonly ExchangeAsk[]): Promise<readonly ExchangeReply[]> {
     const replies = (await this.#call('exchange', JSON.stringify(asks.flatMap(askMembers)))) as string
     return asks.length === 0 ? [] : replies.split(',').map(exchangeReply)
   }
 
-  /** `busy`: the device that answered so. */
+  /** `busy`: the device that answered that it is busy. */
   async requeue(id: string, busy: string, attempt: number, busyMs = this.#context.timings.busyMs) {
     const reply = await this.#call('requeue', id, busy, attempt, busyMs)
     const [state, position] = reply as ['w' | 'g' | '', number]
@@ -131,13 +134,16 @@ export class LeaseScripts {
     return { more: more === 1, nowMs: Number(nowMs), suspected }
   }
 
-  /** `readers` is undefined when the device cannot tell; `askedMs` is the `nowMs` that tidy() returned. */
+  /** `readers` is undefined if the device does not report it; `askedMs` is the `nowMs` that tidy() returned. */
   async clear(device: string, readers: number | undefined, askedMs: number): Promise<number> {
     const { suspectMs } = this.#context.timings
     return (await this.#call('clear', device, readers ?? '', askedMs, suspectMs)) as number
   }
 
-  /** With `ends` this is the last of what any gateway can have, and the recovery ends, unless there was a worker. */
+  /**
+   * With `ends` this is the last of everything that any gateway can have, and the recovery ends, unless there was a
+   * worker.
+   */
   async reassert(
     owned: readonly OwnedRequest[],
     options: { readonly ends: boolean } = { ends: false },
@@ -157,7 +163,7 @@ export class LeaseScripts {
     return owned.map(({ id, attempt }, i) => ({ id, attempt, state: (states as ('g' | 'w')[])[i] ?? 'w' }))
   }
 
-  /** Gives some requests back and returns how many are left; call it until that is 0. */
+  /** Releases some requests and returns how many are left; call it until that is 0. */
   async leave(): Promise<number> {
     return (await this.#call('leave')) as number
   }
@@ -166,7 +172,7 @@ export class LeaseScripts {
     return ((await this.#call('places', ...ids)) as PlaceReply[]).map(rowOf)
   }
 
-  /** Streams in use, waiters and the lowered limit of each device, in the order given. */
+  /** Streams in use, waiters and the lowered limit of each device, in the given order. */
   async counts(devices: readonly string[]): Promise<readonly DeviceUse[]> {
     const counts = (await this.#call('counts', ...devices)) as number[]
     return devices.map((_, i) => {

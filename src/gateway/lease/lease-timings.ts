@@ -1,21 +1,24 @@
 /** All in milliseconds. */
 export interface LeaseTimings {
   readonly heartbeatMs: number
-  /** A replica silent for so long has lost its lease. Also how long nothing is granted after Redis was restarted. */
+  /**
+   * A replica that is silent for this long has lost its lease. Also how long nothing is granted after Redis was
+   * restarted.
+   */
   readonly leaseTtlMs: number
-  /** How long the grants of a lapsed replica still count on a device that cannot tell its readers. */
+  /** How long the grants of a lapsed replica still count on a device that does not report its readers. */
   readonly suspectMs: number
-  /** After this time without an acknowledged heartbeat, waiters are told that the scheduler is unavailable. */
+  /** After this time without an acknowledged heartbeat, waiters get scheduler-unavailable. */
   readonly unavailableMs: number
   /**
-   * Without an acknowledged heartbeat for so long the replica cuts its own streams on devices that
-   * cannot tell their readers. Must be well before leaseTtlMs + suspectMs, when others may have
-   * theirs. Infinity where no other replica exists.
+   * After this time without an acknowledged heartbeat the replica cuts its own streams on devices that do not report
+   * their readers. Must be well below leaseTtlMs + suspectMs, when they may be given to others. Infinity if no other
+   * replica exists.
    */
   readonly fenceMs: number
-  /** A device that answered "busy" gets no more streams than it has for so long. */
+  /** For this long, a device that answered "busy" gets no more streams than it has. */
   readonly busyMs: number
-  /** Within this time after a grant its streams have begun, or the lease was given back. */
+  /** Within this time after a grant, its streams have begun or the lease was returned. */
   readonly openMs: number
 }
 

@@ -1,8 +1,8 @@
 --[[
-Takes the calling replica out of the scheduler at its end: everything it has is given back, some of
-it at a time.
+Removes the calling replica from the scheduler when it shuts down: everything it has is released, a part
+with each call.
 
-Returns how much is left; the last step returns 0.
+Returns how much is left; the last call returns 0.
 ]]
 local REQUESTS = 200
 enter()

@@ -1,15 +1,15 @@
 --[[
-What is known of some requests. Changes none.
+What is known about some requests. Read-only.
 
-  ARGV[5]  and on: ids
+  ARGV[5]...  ids
 
-Returns a list, without those that are unknown, of {id, state, devices, class, user, owner,
-enqueued ms, granted ms or "", position in line (waiters), ms until its turn or ""}. The last is the
-reserved streams before it, over those of the device that end, times what streams take there: on average,
-or as long as all that are there run already. Nobody knows it of bulk work, which waits for bulk work, and
-where nothing but bulk work runs, or no stream has ended yet.
+Returns a list, without unknown ids, of {id, state, devices, class, user, owner, enqueued ms,
+granted ms or "", position in the queue (waiters), ms until its turn or ""}. The estimate is the number of
+streams reserved before it, divided by the device's streams that will end, times their duration: the average,
+or, if longer, how long all current ones have been running already. It is unknown for bulk requests, which
+wait for bulk streams, and if only bulk streams are running or no stream has ended yet.
 ]]
--- How long the youngest stream that ends runs on the device.
+-- How long the youngest interactive stream on the device has been running.
 local function youngestMs(device)
   local ids, least = redis.call('ZRANGE', P .. 'on:' .. device, 0, -1), nil
   readRequests(ids)

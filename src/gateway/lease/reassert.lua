@@ -1,21 +1,21 @@
 --[[
-Makes Redis agree with what the calling replica really has, after a lapse, a reconnect or a Redis
-that lost its data. What streams counts, even above the limit: nothing that runs is ever cut for the
-books. A waiter gets back the place that it had, also one whose grant became a suspect before it came.
+Makes Redis agree with what the calling replica really has, after a lapse, a reconnect or a loss of data
+in Redis. Running streams count, even above the limit: none is ever cut to make the numbers agree. A
+waiter gets its old place back, even if its grant became a suspect before it arrived.
 
   ARGV[5]  JSON: [[id, "device,device", class, user, "open" | "held" | "waiting", tag, sequence
-           number, attempt, enqueued ms], ...]: some of what it has
-  ARGV[6]  "1" when this is the last of it and no other gateway can have anything: recovery ends, unless there was
+           number, attempt, enqueued ms], ...]: a part of what it has
+  ARGV[6]  "1" if this is the last part and no other gateway can have anything: recovery ends, unless there was
            a worker, which may have more than Redis knows
 
-Returns the state of each now, in this order: "g" or "w".
+Returns the new state of each, in this order: "g" or "w".
 ]]
 enter()
 recovering()
 
 local function wait(request, known)
-  -- A grant that became a suspect is none any more: the device's number of readers does not tell which of two
-  -- suspects streams, so the one that was freed, and whose stream another has now, may be the one that runs.
+  -- A grant that became a suspect is void: the device's number of readers does not tell which of two suspects is
+  -- streaming, so the one that was freed, and whose stream another request has now, may be the one that is running.
   if known and known.state == 'g' and known.attempt >= request.attempt then return false end
   if known and known.state == 'w' then return true end
   if known then
@@ -24,7 +24,7 @@ local function wait(request, known)
   local start = request.tag - COST * #request.devices / WEIGHTS[request.class]
   local uses = readUses(request.devices)
   for _, use in ipairs(uses) do
-    -- Newcomers must not pass it because the virtual time of its device was lost.
+    -- Newcomers must not overtake it because the virtual time of its device was lost.
     if isIdle(use) then redis.call('ZADD', use.flows, start, '')
     elseif not known then redis.call('ZADD', use.flows, 'LT', start, '') end
     use.idle = false

@@ -1,15 +1,15 @@
 --[[
-A grant cannot be used: a device answered that it is busy, because somebody else downloads there. The
-request goes back into the queue where it was, and for a while the device gets no more streams than it
-has from here now.
+Handles a grant that cannot be used because a device answered that it is busy: someone else is
+downloading there. The request returns to its place in the queue, and for a while the device gets no more
+streams than it has from us now.
 
   ARGV[5]  id of the request
   ARGV[6]  the device that is busy
-  ARGV[7]  its new attempt, larger than the last; what was done is not done again
+  ARGV[7]  its new attempt, larger than the last; makes repeated calls idempotent
   ARGV[8]  how long the limit stays lowered, ms
 
-Returns {state, position in line}: "w", n; "g" when it was granted again since, 0; "", 0 when the id
-is unknown.
+Returns {state, position in the queue}: "w", n; "g", 0 if it was granted again since; "", 0 if the id is
+unknown.
 ]]
 local device, attempt = ARGV[6], tonumber(ARGV[7])
 local request = readRequest(ARGV[5])

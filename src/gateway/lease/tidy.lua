@@ -1,13 +1,13 @@
 --[[
-One bounded step of the housekeeping that any replica does for all: takes note of leases that ran
-out, drops the waiters of lapsed replicas and makes their grants suspects (the device may still be
-sending, so they count as in use), lifts limits that were lowered for a while, starts whoever may
-start on devices marked dirty, and hands out devices whose suspects are to be looked into.
+One bounded step of the housekeeping that any replica does on behalf of all: records leases that
+expired, drops the waiters of lapsed replicas and makes their grants suspects (the device may still be
+sending, so they count as in use), ends temporary lowering of limits, starts requests on devices marked
+dirty, and returns devices whose suspects need to be checked.
 
-  ARGV[5]  a device with suspects is handed out once in so many ms
+  ARGV[5]  minimum interval between two returns of the same device with suspects, ms
 
-Returns {more, now, devices}: more = 1 when another step is due at once. The devices are now the caller's
-to ask for their readers, whose answer goes to clear.lua with this `now`.
+Returns {more, now, devices}: more = 1 if another step is due at once. The caller must ask the devices
+for their readers, and pass the answers to clear.lua with this `now`.
 ]]
 local REQUESTS, DEVICES, FLOOR_MS = 200, 32, 30000
 

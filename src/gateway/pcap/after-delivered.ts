@@ -9,17 +9,17 @@ export interface DeliveredEnd {
   readonly header: StreamHeader
   /** The delivered packets with which the new stream begins. */
   readonly mark: RecordMark
-  /** Their timestamp as the device has it, if all of them have the same. */
+  /** Their timestamp on the device, if all of them have the same. */
   readonly ns: bigint | undefined
 }
 
-/** The cause of the error when it is of no use to ask the device again: it gives other packets now, or cannot. */
+/** Cause of errors for which retrying the device is useless: it now returns other packets, or cannot continue. */
 export const CANNOT_CONTINUE = new Error('the stream cannot be resumed')
 
 /**
- * Opens the new stream, checks that the delivered packets are at its beginning and resolves to the
- * bytes after them. Throws device-protocol, caused by CANNOT_CONTINUE, when they are not the same: the
- * device has lost or overwritten them since. `chunks` stays with the caller when it throws.
+ * Opens the new stream, checks that the delivered packets are at its beginning, and resolves to the bytes after them.
+ * Throws device-protocol with the cause CANNOT_CONTINUE if they differ: the device has lost or overwritten them since.
+ * If it throws, the caller still owns `chunks`.
  */
 export async function afterDelivered(
   name: string,
@@ -45,7 +45,7 @@ export async function afterDelivered(
   const remaining = input.remaining()
   return {
     next: () => remaining.next(),
-    // The generator's own return() would be answered only when data comes.
+    // The generator's own return() would only be answered when data arrives.
     return: async () => (await chunks.return?.()) ?? { done: true, value: undefined },
   }
 }

@@ -9,8 +9,8 @@ interface HeadedInput {
 }
 
 /**
- * The header of one PCAP that can hold the packets of all inputs: their link type, the finest resolution and
- * the largest snaplen. Throws mixed-link-type (with the names) when the link types differ.
+ * The header of one PCAP that can hold the packets of all inputs: their link type, the finest resolution and the
+ * largest snaplen. Throws mixed-link-type (with the names) if the link types differ.
  */
 export function commonHeader(inputs: readonly HeadedInput[]): PcapHeader {
   const first = inputs[0]?.header
@@ -24,9 +24,8 @@ export function commonHeader(inputs: readonly HeadedInput[]): PcapHeader {
 }
 
 /**
- * The header of the merge of `inputs`, as commonHeader() has it. An input without packets has no
- * say in it: a device without captures cannot know a link type. Only when the link types differ
- * does this wait for each input's first packet.
+ * The header of the merge of `inputs`, as in commonHeader(). Inputs without packets are ignored: a device without
+ * captures cannot know a link type. Waits for each input's first packet only if the link types differ.
  */
 export async function agreedHeader(inputs: readonly PcapInput[]): Promise<PcapHeader> {
   const [first, ...others] = inputs
@@ -50,7 +49,7 @@ function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {
   )
 }
 
-/** The type, and the FCS bits above it only where there are any. */
+/** The type, and the FCS bits above it if there are any. */
 function describeLinkType(word: number): string {
   const type = word & 0xffff
   return word === type ? String(type) : `${type} (0x${word.toString(16)})`

@@ -1,9 +1,8 @@
 /**
  * Merges PCAP streams into one, ordered by time, while they arrive.
  *
- * Order: (key, position in the list of inputs, arrival). The key is the running maximum of the
- * timestamps of that input, so a late record is neither dropped nor held; it is counted. Inputs
- * that are in order give an output that is in order.
+ * Order: (key, position in the list of inputs, arrival). The key is the running maximum of the timestamps of that
+ * input, so a late record is neither dropped nor delayed; it is counted. If the inputs are in order, so is the output.
  */
 import { addAbortListener } from 'node:events'
 import { type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
@@ -14,20 +13,20 @@ import type { PcapInput } from './pcap-input.ts'
 const OUTPUT_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
 const NONE_DROPPED = { packets: 0, bytes: 0 }
 
-/** The figures of a merge; live while it runs. */
+/** The counts of a merge; live while it runs. */
 export interface MergeTotals {
-  /** Packets that were taken from the inputs, without duplicates. */
+  /** Packets consumed from the inputs, excluding duplicates. */
   readonly packets: number
-  /** The figures of each input, in their order. */
+  /** The counts of each input, in order. */
   readonly inputs: readonly MergedInput[]
-  /** Timestamp of the first packet that a limit left out. */
+  /** Timestamp of the first packet that a limit cut off. */
   readonly nextNs: bigint | undefined
 }
 
-/** What is in the stream of one input. */
+/** What one input contributed to the stream. */
 export interface MergedInput extends RecordFigures {
   readonly name: string
-  /** Packets that were left out because another input had them. */
+  /** Packets dropped because another input had them. */
   readonly duplicates: number
   /** How long the merge waited for this input alone. */
   readonly stalledMs: number
@@ -35,36 +34,36 @@ export interface MergedInput extends RecordFigures {
 
 export interface MergeOptions {
   readonly maxPackets?: bigint | undefined
-  /** Limit of the records with their headers, without the file header. */
+  /** Maximum size of the records including their headers, without the file header. */
   readonly maxBytes?: bigint | undefined
   /** End before the first packet that is this much or more after the first one (TSMax). */
   readonly tsMaxNs?: bigint | undefined
-  /** Leave out what another input had at most so long before. */
+  /** Drop packets that another input had at most this long before. */
   readonly dedupNs?: bigint | undefined
-  /** So many captured bytes of each packet, at most. */
+  /** Maximum number of captured bytes per packet. */
   readonly sliceBytes?: number | undefined
-  /** Give timestamps in microseconds, truncated behind the merge: its order is that of nanoseconds, as inputs have them. */
+  /** Write timestamps in microseconds, truncated after the merge, whose order is that of the inputs' nanoseconds. */
   readonly toMicroseconds?: boolean | undefined
   /** Aborting ends the wait for an input: the merge throws the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Memory for the chunks, PcapMerge.outputBytes; default: its own. */
+  /** Memory for the chunks, PcapMerge.outputBytes. Default: its own. */
   readonly outputs?: Buffer | undefined
 }
 
 /**
  * The merge of inputs that share one link type, which commonHeader() checks.
  *
- * Memory: what PcapInput holds, and two output chunks. An input is read only when its bytes at hand
- * are used up, so a caller that stops taking chunks stops the inputs.
+ * Memory: what PcapInput holds, and two output chunks. An input is read only when its available bytes are used up, so
+ * a caller that stops taking chunks stops the inputs.
  */
 export class PcapMerge {
-  /** Size of two chunks, which are filled in turn, so that one stays as it is while the next is filled. */
+  /** Size of two chunks that are filled alternately, so that one stays unchanged while the next is filled. */
   static readonly outputBytes = 2 * OUTPUT_BYTES
   readonly #inputs: readonly PcapInput[]
   readonly #options: MergeOptions
   readonly #stalledMs: number[]
   #merge: RecordMerge | undefined
-  /** Ends the present wait for an input with a failure. */
+  /** Ends the current wait for an input with a failure. */
   #endWait: ((reason: unknown) => void) | undefined
 
   constructor(inputs: readonly PcapInput[], options: MergeOptions = {}) {
@@ -80,12 +79,12 @@ export class PcapMerge {
   }
 
   /**
-   * Yields the records of all inputs (no file header), each chunk whole records, and valid until the
-   * second one after it is asked for. What is merged goes out before the merge waits for a slow input.
+   * Yields the records of all inputs (no file header); each chunk consists of whole records, and is valid until the
+   * second one after it is requested. Merged records are yielded before the merge waits for a slow input.
    *
-   * Throws device-protocol, naming the input, when one ends inside a record or claims an impossible
-   * one; an input's own error passes through unchanged. What was merged until then has been yielded.
-   * All inputs are closed when the generator ends in any way. To be called once.
+   * Throws device-protocol, naming the input, if one ends inside a record or contains an impossible one; an input's
+   * own error is thrown unchanged. Everything merged until then has been yielded. All inputs are closed however the
+   * generator ends. Must be called only once.
    */
   async *chunks(): AsyncGenerator<Buffer, void> {
     const { signal } = this.#options
@@ -99,7 +98,7 @@ export class PcapMerge {
     }
   }
 
-  /** Closes all inputs; needed when chunks() may never have begun. Idempotent. */
+  /** Closes all inputs; needed if chunks() may never have begun. Idempotent. */
   async close(): Promise<void> {
     await Promise.all(this.#inputs.map((input) => input.close()))
   }
@@ -114,7 +113,7 @@ export class PcapMerge {
         continue
       }
       const filling = state === 'dry' ? this.#refill(merge) : undefined
-      // What is merged does not wait for a slow input, and is not lost with one that fails.
+      // Merged records do not wait for a slow input, and are not lost if one fails.
       if (filling === undefined || !(await succeedsSoon(filling))) {
         const written = merge.takeWritten()
         if (written > 0) yield output.subarray(0, written)
@@ -141,7 +140,7 @@ export class PcapMerge {
   }
 
   #createMerge(): RecordMerge | undefined {
-    // An input without packets has no say in the link type.
+    // An input without packets does not count for the link type.
     const first = this.#inputs.find((input) => input.hasRecord) ?? this.#inputs[0]
     if (first === undefined) return undefined
     const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs } = this.#options
@@ -157,13 +156,13 @@ export class PcapMerge {
     const startMs = performance.now()
     const rank = merge.dryInput
     await this.#fill(this.#inputs.slice(rank, rank + 1))
-    // After a pause every input needs to be filled: nothing was lost, the same packets come again.
+    // After a pause every input must be filled: nothing was lost, the same packets arrive again.
     await this.#fillNeedy()
     this.#stalledMs[rank] = (this.#stalledMs[rank] ?? 0) + performance.now() - startMs
     merge.refilled()
   }
 
-  /** Fills all inputs that have no record, at the same time; in the beginning and after a pause these are all. */
+  /** Fills all inputs that have no record, concurrently; at the start and after a pause that is all of them. */
   async #fillNeedy(): Promise<void> {
     for (let needy = this.#needy(); needy.length > 0; needy = this.#needy()) await this.#fill(needy)
   }
@@ -181,7 +180,7 @@ export class PcapMerge {
   }
 }
 
-/** Whether `work` succeeds before the event loop has looked for new input once. Hears of its failure. */
+/** Whether `work` succeeds before the event loop has polled for new input once. Handles its failure. */
 function succeedsSoon(work: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const late = setImmediate(resolve, false)

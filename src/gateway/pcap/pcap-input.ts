@@ -12,11 +12,11 @@ import { LATE_NS_MAX } from '../device/device-kind.ts'
 
 export type { ArrivedRecords, SortWindow }
 
-/** The bytes of a stream as they arrive. A chunk is valid until the next one is asked for. */
+/** The bytes of a stream as they arrive. A chunk is valid until the next one is requested. */
 export interface ChunkStream extends AsyncIterator<Uint8Array> {
   /**
-   * The next chunk when it is here already; undefined: ask next(). For many small chunks a promise each
-   * costs more than their bytes. Fails as next() does; not while a next() is waited for.
+   * Returns the next chunk if it has already arrived, else undefined: then call next(). For many small chunks a
+   * promise each costs more than their bytes. Fails like next(); must not be called while a next() is pending.
    */
   take?(): Uint8Array | undefined
 }
@@ -25,9 +25,9 @@ export interface ChunkStream extends AsyncIterator<Uint8Array> {
 export const SORT_WINDOW: SortWindow = { ns: LATE_NS_MAX, bytes: 4 * 1_048_576 }
 
 /**
- * Asked when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes
- * right after what has arrived, without a file header; to undefined when the input shall end here. All that has
- * arrived was taken, or is in the sort window, from which it is taken later.
+ * Called when a stream breaks off (`cause`), or after a pause (undefined). Resolves to the bytes right after what has
+ * arrived, without a file header, or to undefined if the input should end here. Everything that has arrived was
+ * consumed, or is in the sort window, from which it is consumed later.
  */
 export type ResumeInput = (
   cause: unknown,
@@ -35,17 +35,20 @@ export type ResumeInput = (
 ) => Promise<AsyncIterator<Uint8Array> | undefined>
 
 export interface InputOptions {
-  /** How the input goes on behind a stream that broke off; default: the input fails. */
+  /** Continues the input after a stream broke off. Default: the input fails. */
   readonly resume?: ResumeInput
   /** Subtracted from every timestamp. */
   readonly alignNs?: bigint
-  /** Mark the last packets also while they are in order, see ArrivedRecords. */
+  /** Whether to mark the last packets even while they are in order, see ArrivedRecords. */
   readonly marksTail?: boolean
   /** As RecordInputOptions. */
   readonly marksAll?: boolean
-  /** Timestamps stay in the resolution of the stream. Default: records have nanoseconds. */
+  /** Whether timestamps stay in the resolution of the stream. Default: records have nanoseconds. */
   readonly keepsResolution?: boolean
-  /** Packets may be late, and are sorted. Default: they are passed on as they come, without a copy or delay. */
+  /**
+   * Set if packets may be late, and are to be sorted. Default: they are passed on in order of arrival, without a copy
+   * or delay.
+   */
   readonly sortWindow?: SortWindow | undefined
 }
 
@@ -53,8 +56,8 @@ const NO_BYTES = Buffer.alloc(0)
 const PARKED = Symbol('parked')
 
 /**
- * One PCAP stream as an input of a merge: its records, and where more of them come from. Holds one
- * chunk of the stream at a time, which it needs until it asks for the next.
+ * One PCAP stream as an input of a merge: its records and the source of more. Holds one chunk of the stream at a time,
+ * which it needs until it requests the next.
  */
 export class PcapInput {
   readonly name: string
@@ -64,21 +67,21 @@ export class PcapInput {
   #chunks: ChunkStream
   #pulling = false
   #ended = false
-  /** Where its stream was given back by park(), and no fill() has asked for another one since: resolved by unpark(). */
+  /** Set once park() has returned the stream and while no fill() has requested another: resolved by unpark(). */
   #parked: PromiseWithResolvers<void> | undefined
   #isParked = false
   /** Wakes a wait for the stream when the input is parked. */
   #interrupt: (() => void) | undefined
 
   /**
-   * Reads the file header. `name` is the device's, for errors. Throws device-protocol when the
-   * stream does not begin with a PCAP header; an error of `chunks` passes through unchanged. Until
-   * this returns, `chunks` stays with the caller; afterwards close() gives it back.
+   * Reads the file header. `name` is the device's, for errors. Throws device-protocol if the stream does not begin
+   * with a PCAP header; an error of `chunks` is thrown unchanged. Until this returns, the caller owns `chunks`;
+   * afterwards close() returns it.
    */
   static async open(name: string, chunks: ChunkStream, options: InputOptions = {}): Promise<PcapInput> {
     let bytes: Uint8Array = NO_BYTES
     while (bytes.byteLength < PCAP_HEADER_BYTES) {
-      // A chunk is not valid any more when the next one is asked for.
+      // A chunk becomes invalid when the next one is requested.
       const before = Buffer.from(bytes)
       const next = await chunks.next()
       if (next.done === true) break
@@ -104,25 +107,25 @@ export class PcapInput {
     this.records.show(stream.header.subarray(PCAP_HEADER_BYTES))
   }
 
-  /** Live figures of the records that were taken. */
+  /** Live counts of the records that were consumed. */
   get figures(): RecordFigures {
     return this.records.figures()
   }
 
-  /** Whether a whole record is at hand; if not, call fill(). */
+  /** Whether a whole record is available; if not, call fill(). */
   get hasRecord(): boolean {
     return this.records.hasRecord
   }
 
-  /** Whether no record comes any more. */
+  /** Whether no more records follow. */
   get ended(): boolean {
     return this.#ended && !this.hasRecord
   }
 
   /**
-   * Reads until a whole record is at hand or the input has ended (`hasRecord` is false then). Asks for
-   * a chunk only when there is no whole record in the one before. Throws device-protocol when the
-   * input ends inside a record or claims an impossible one.
+   * Reads until a whole record is available or the input has ended (`hasRecord` is then false). Requests a chunk only
+   * if the previous one has no whole record left. Throws device-protocol if the input ends inside a record or contains
+   * an impossible one.
    */
   async fill(): Promise<void> {
     while (!this.hasRecord) {
@@ -139,8 +142,8 @@ export class PcapInput {
   }
 
   /**
-   * Takes what has arrived, and waits for nothing. Whether a whole record is at hand; if not, fill()
-   * tells why. Not while a fill() is waited for.
+   * Consumes what has arrived, without waiting. Returns whether a whole record is available; if not, fill() reports
+   * why. Must not be called while a fill() is pending.
    */
   fillFromArrived(): boolean {
     while (!this.hasRecord) {
@@ -151,7 +154,7 @@ export class PcapInput {
     return true
   }
 
-  /** Takes the next `count` records; resolves to how many there were, and to their hash. Fails as fill() does. */
+  /** Consumes the next `count` records; resolves to how many there were, and to their hash. Fails like fill(). */
   async skip(count: number): Promise<{ readonly packets: number; readonly hash: bigint }> {
     let packets = 0
     while (packets < count) {
@@ -163,8 +166,8 @@ export class PcapInput {
   }
 
   /**
-   * The bytes that follow the taken records, to the end of the stream. Takes the place of fill(). REQUIRES: timestamps
-   * stay as they are.
+   * The bytes that follow the consumed records, to the end of the stream. Replaces fill(). REQUIRES: timestamps stay
+   * unchanged.
    */
   async *remaining(): AsyncGenerator<Uint8Array, void> {
     const untaken = this.records.untaken()
@@ -178,8 +181,8 @@ export class PcapInput {
   }
 
   /**
-   * Gives the stream back behind the last record that was taken, or is in the sort window. A fill() that runs or begins
-   * waits for unpark(), then resumes. Needs the option `resume`.
+   * Returns the stream after the last record that was consumed, or is in the sort window. A fill() in progress or
+   * later waits for unpark(), then resumes. Needs the option `resume`.
    */
   park(): void {
     if (this.#ended || this.#isParked) return
@@ -197,8 +200,8 @@ export class PcapInput {
   }
 
   /**
-   * Gives the iterator back, in any state, and looks at no bytes any more. Never rejects:
-   * whoever made the iterator hears of its failures.
+   * Returns the iterator, in any state, and does not use its bytes any more. Never rejects: the creator of the
+   * iterator gets its failures.
    */
   async close(): Promise<void> {
     this.records.forget()
@@ -206,11 +209,11 @@ export class PcapInput {
     this.#ended = true
     this.#parked?.resolve()
     const returned = this.#chunks.return?.().catch(() => undefined)
-    // A generator that waits for data answers return() only after that wait: its owner ends it.
+    // A generator that waits for data answers return() only after that wait, so its owner must end it.
     if (!this.#pulling) await returned
   }
 
-  /** A record that is not at hand is in order only if it can still be completed. */
+  /** A record that is not available is in order only if it can still be completed. */
   #checkRecord(): void {
     const capturedLength = this.records.impossibleLength
     if (capturedLength === undefined) return
@@ -230,20 +233,20 @@ export class PcapInput {
     }
   }
 
-  /** The next chunk; undefined at the end of the input. */
+  /** The next chunk, or undefined at the end of the input. */
   async #pull(): Promise<Uint8Array | undefined> {
     while (!this.#ended) {
       const parked = this.#parked
       if (parked !== undefined) {
         await parked.promise
-        // It may have been parked again before this fill() came to ask for a stream.
+        // It may have been parked again before this fill() got to request a stream.
         if (this.#parked !== parked) continue
         this.#parked = undefined
         if (!this.#ended) await this.#resume(undefined)
         continue
       }
       const next = await this.#next()
-      // When the input was closed during the wait, the chunk is not ours any more.
+      // If the input was closed during the wait, the chunk does not belong to us any more.
       if (next === PARKED || this.#ended) continue
       if (next.done !== true) return next.value
       if (this.records.partialBytes > 0) throw this.#protocolError('the stream ended inside a record')
@@ -272,7 +275,7 @@ export class PcapInput {
       const { resume } = this.#options
       if (resume === undefined) throw cause
       const chunks = await resume(cause, this.records.arrived())
-      // When the input was parked or closed meanwhile, the new stream is not wanted any more.
+      // If the input was parked or closed meanwhile, the new stream is not needed any more.
       if (this.#ended || this.#parked !== undefined) giveBack(chunks)
       else if (chunks === undefined) this.#end()
       else this.#chunks = chunks
@@ -287,9 +290,9 @@ export class PcapInput {
     this.records.end()
   }
 
-  /** Gives the stream back; what did not arrive whole, or was not taken, is forgotten. */
+  /** Returns the stream; incomplete and unconsumed records are discarded. */
   #forgetStream(): void {
-    // Nobody may look at the chunk any more, because its memory is used again.
+    // The chunk must not be used any more, because its memory is reused.
     this.records.breakOff()
     giveBack(this.#chunks)
     this.#chunks = NO_CHUNKS
@@ -307,7 +310,7 @@ const NO_CHUNKS: AsyncIterator<Uint8Array> = {
   next: () => Promise.resolve({ done: true, value: undefined }),
 }
 
-/** Stands for a stream that has failed, and repeats its failure to next(). */
+/** Replaces a stream that has failed, and repeats its failure from next(). */
 function failed(error: unknown, chunks: ChunkStream): ChunkStream {
   return {
     next: () => Promise.reject(error),
@@ -315,7 +318,7 @@ function failed(error: unknown, chunks: ChunkStream): ChunkStream {
   }
 }
 
-/** Ends a stream; whoever made it hears of its failures. */
+/** Ends a stream; its creator gets its failures. */
 function giveBack(chunks: AsyncIterator<Uint8Array> | undefined): void {
   chunks?.return?.().catch(() => undefined)
 }

@@ -1,7 +1,7 @@
-/** What becomes of a question to Redis that is not answered: whoever asked may ask again, for that is no fault of theirs. */
+/** Maps failures of Redis to an error that tells the caller to try again, since the request is not at fault. */
 import { CapfleetError } from '../../shared/base/error.ts'
 
-/** Fails with scheduler-unavailable. `what` is kept in Redis, in the plural. */
+/** Fails with scheduler-unavailable. `what` names what is stored in Redis, in the plural. */
 export async function askRedis<Result>(ask: () => Promise<Result>, what = 'exports'): Promise<Result> {
   try {
     return await ask()

@@ -1,4 +1,4 @@
-/** A program may start before its Redis does: it waits, instead of ending and being started again and again. */
+/** Waits for Redis at the start, so that a program that is started before its Redis need not exit and be restarted. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -13,13 +13,16 @@ export interface AwaitRedisOptions {
 
 const ASK_EVERY_MS = 250
 const LOG_EVERY_MS = 5_000
-/** What asks a slower Redis at its start runs into a limit somewhere: the program would end, and be started again. */
+/** Startup with a slower Redis would hit some time limit: the program would exit and be restarted. */
 const PROMPT_MS = 1_000
 
-/** Resolves when Redis answers promptly and can be used. Fails with bad-config as checkRedisServer does, or with the signal's reason. */
+/**
+ * Resolves when Redis answers promptly and can be used. Fails with bad-config like checkRedisServer, or with the
+ * signal's reason.
+ */
 export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedisOptions): Promise<void> {
   let trouble = ''
-  // What the connection meets is told once in a while, not each time.
+  // Connection errors are logged from time to time, not each time.
   const note = (_event: string, fields: Readonly<Record<string, unknown>> = {}) => {
     trouble = String(fields.message)
   }
@@ -45,7 +48,7 @@ export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedi
   }
 }
 
-/** Infinity when there is none. */
+/** Returns Infinity if there is no answer. */
 async function timeToAnswer(redis: Redis): Promise<number> {
   try {
     await checkRedisServer(redis)

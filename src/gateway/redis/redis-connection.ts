@@ -12,24 +12,24 @@ export interface RedisTarget {
   /** redis://host:port/db, rediss://..., or the absolute path of a Unix socket. */
   readonly url?: string | undefined
   readonly sentinels?: SentinelGroup | undefined
-  /** Default: the one that Redis has for all who name none. */
+  /** Default: Redis' own default user. */
   readonly user?: string | undefined
   readonly password?: Secret | undefined
-  /** With Sentinels, `ca` says that they and Redis are asked over TLS. */
+  /** With Sentinels, `ca` enables TLS to them and to Redis. */
   readonly tls?: ClientTls | undefined
 }
 
 export interface SentinelGroup {
   readonly addresses: readonly { readonly host: string; readonly port: number }[]
-  /** What the Sentinels call the Redis. */
+  /** The Sentinels' name for the Redis. */
   readonly name: string
   readonly password?: Secret | undefined
 }
 
 /**
- * What a connection is for. A blocking command holds up every later one of its connection, so those
- * have their own; and they wait for Redis for ever, while a request would rather fail soon. So do those of BullMQ
- * ("jobs"), which block longer, and messages, which may not come for long.
+ * What a connection is used for. A blocking command holds up every later one on its connection, so these have their
+ * own; they wait for Redis forever, while a request should fail soon. The same applies to those of BullMQ ("jobs"),
+ * which block longer, and to messages, which may be far apart.
  */
 export type RedisPurpose = 'commands' | 'blocking' | 'jobs' | 'messages'
 
@@ -38,15 +38,15 @@ const COMMAND_TIMEOUT_MS = 3_000
 const RETRY_FIRST_MS = 50
 const RETRY_MOST_MS = 1_000
 /**
- * A socket that is silent for so long after a command is a dead one, as that of a machine that lost its power. Longer
- * than a BLMPOP of the inbox waits, or BullMQ for a job.
+ * A socket that is silent for this long after a command is dead, like that of a machine that lost power. Longer than
+ * the inbox's BLMPOP waits, or BullMQ for a job.
  */
 const SOCKET_TIMEOUTS_MS = { commands: 6_000, blocking: 10_000, jobs: 20_000, messages: undefined }
 
-/** A connection that reconnects for ever. The caller ends it with `disconnect()`. */
+/** A connection that reconnects forever. The caller must end it with `disconnect()`. */
 export function connectRedis(target: RedisTarget, purpose: RedisPurpose, log: Log): Redis {
   const options = { ...optionsFor(purpose), ...accessOptions(target) }
-  // The first request that needs it may make it; it serves others, too.
+  // Created by the first request that needs it, but serves others, too.
   const redis = outsideOfRequests(() =>
     target.url === undefined ? new Redis(options) : new Redis(target.url, options),
   )
@@ -59,7 +59,7 @@ function optionsFor(purpose: RedisPurpose): Omit<RedisOptions, 'replyMapping'> {
   return {
     connectTimeout: CONNECT_TIMEOUT_MS,
     retryStrategy: retryAfterMs,
-    // A server that was made a replica behind our back: the next connection finds the one that writes.
+    // For a server that was made a replica in the meantime: the next connection finds the writable one.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
     ...(purpose === 'commands'
       ? { commandTimeout: COMMAND_TIMEOUT_MS, maxRetriesPerRequest: 2 }
@@ -78,7 +78,7 @@ function accessOptions({ sentinels, user, password, tls }: RedisTarget): Omit<Re
   }
 }
 
-/** undefined: the address says whether there is TLS, and Node knows whom to trust. */
+/** Returns undefined if the address decides whether TLS is used, and Node's trust store applies. */
 function tlsOptions({ ca, cert, key }: ClientTls = {}): ConnectionOptions | undefined {
   if (ca === undefined && cert === undefined) return undefined
   return {
@@ -94,8 +94,9 @@ function sentinelOptions(
   return {
     sentinels: addresses.map((address) => ({ ...address })),
     name,
-    // A failover ends our connections, or leaves them silent. To be told of it as well (failoverDetector) would take a
-    // connection to each Sentinel for each of ours, and ends for good those that are just being opened.
+    // A failover ends our connections, or leaves them silent. Being notified of it as well (failoverDetector) would
+    // take a connection to each Sentinel for each of ours, and permanently ends connections that are just being
+    // opened.
     failoverDetector: false,
     sentinelCommandTimeout: COMMAND_TIMEOUT_MS,
     sentinelRetryStrategy: retryAfterMs,
@@ -108,12 +109,12 @@ function retryAfterMs(attempts: number): number {
   return Math.min(RETRY_FIRST_MS * 2 ** Math.min(attempts, 10), RETRY_MOST_MS)
 }
 
-/** BLMPOP, by which replicas are woken, came with 7.0. */
+/** BLMPOP, which wakes replicas, was added in 7.0. */
 const VERSION_NEEDED = 7
 
 /**
- * Fails with bad-config when the server is too old, refuses our password or may throw keys away: a forgotten lease
- * is a fifth stream on a device. Fails with scheduler-unavailable when it does not answer.
+ * Fails with bad-config if the server is too old, rejects our password or may evict keys: a lost lease means a fifth
+ * stream on a device. Fails with scheduler-unavailable if it does not answer.
  */
 export async function checkRedisServer(redis: Redis): Promise<void> {
   const info = await readServerInfo(redis)
@@ -133,7 +134,7 @@ export async function checkRedisServer(redis: Redis): Promise<void> {
   }
 }
 
-/** What Redis says to who comes without its password, with another one, or as a user who may not ask this. */
+/** Redis' errors for a missing password, a wrong one, or a user without permission. */
 const REFUSAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/
 
 async function readServerInfo(redis: Redis): Promise<string> {

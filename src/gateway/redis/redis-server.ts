@@ -1,6 +1,6 @@
 /**
- * The private Redis of a gateway that has none: a child process on a Unix socket, kept running
- * until `close`, its data in `<home>/redis`. One gateway per home.
+ * The private Redis of a gateway without a configured one: a child process on a Unix socket, kept running until
+ * `close`, with its data in `<home>/redis`. Only one gateway can use a home.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ import { openSocketFolder, type SocketFolder } from '../../shared/base/socket-fo
 
 export interface PrivateRedis {
   readonly socketPath: string
-  /** Process id of the server that runs now; another one after a restart. */
+  /** Process id of the current server; changes after a restart. */
   readonly pid: number | undefined
   /** Ends the server and waits until its data is on disk. */
   close(): Promise<void>
@@ -22,7 +22,7 @@ export interface PrivateRedis {
 
 const SOCKET_NAME = 'redis.sock'
 const START_LIMIT_MS = 10_000
-/** An earlier gateway's server gets so long to notice that its parent is gone. */
+/** How long a previous gateway's server gets to notice that its parent is gone. */
 const PREDECESSOR_LIMIT_MS = 5_000
 const RESTART_FIRST_MS = 100
 const RESTART_MOST_MS = 5_000
@@ -33,14 +33,14 @@ export interface FindRedisOptions {
   readonly log: Log
   /** Ends the wait, with its reason. */
   readonly signal: AbortSignal
-  /** How long the gateway may take to make its first Redis. */
+  /** How long the gateway may take to start its first Redis. */
   readonly limitMs?: number
 }
 
-/** A gateway that is started at the same time as its worker is there by then. */
+/** Enough for a gateway that is started at the same time as its worker. */
 const FIND_LIMIT_MS = 30_000
 
-/** Where other programs of this machine find the private Redis of `home`. Fails with bad-config when none comes. */
+/** Where other programs on this machine find the private Redis of `home`. Fails with bad-config if none appears. */
 export async function findPrivateRedis(
   home: string,
   { log, signal, limitMs = FIND_LIMIT_MS }: FindRedisOptions,
@@ -67,7 +67,7 @@ export async function findPrivateRedis(
   }
 }
 
-/** Fails with bad-config when no server program is found or another gateway uses this home. */
+/** Fails with bad-config if no server program is found or another gateway uses this home. */
 export async function startPrivateRedis(home: string, log: Log): Promise<PrivateRedis> {
   const binary = findServer()
   const folder = folderOf(home)
@@ -104,12 +104,15 @@ function folderOf(home: string): string {
   return resolve(home, 'redis')
 }
 
-/** Of a server that runs in its folder. It shows its socket in its title, by which `ps` tells whose it is. */
+/**
+ * Arguments of a server that runs in its folder. It shows its socket in its process title, which identifies its owner
+ * in `ps`.
+ */
 function serverArguments(folder: string, socketPath: string): string[] {
   const path = join(folder, SOCKET_NAME)
   const settings = {
     port: '0',
-    // An address by a descriptor is good in this process alone.
+    // A path through a file descriptor is only valid in this process.
     unixsocket: socketPath === path ? path : SOCKET_NAME,
     unixsocketperm: '700',
     dir: folder,
@@ -124,7 +127,7 @@ function serverArguments(folder: string, socketPath: string): string[] {
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
 }
 
-/** A new server would take the socket from a running one, and two would write the same files. */
+/** A new server would take over the socket of a running one, and both would write the same files. */
 async function waitForPredecessor(socketPath: string, home: string): Promise<void> {
   const limitMs = performance.now() + PREDECESSOR_LIMIT_MS
   while (await answers(socketPath)) {
@@ -152,7 +155,7 @@ async function waitUntilReady(socketPath: string, server: SupervisedServer): Pro
   }
 }
 
-/** Whether a server takes commands there (not: still loads its data). */
+/** Whether a server accepts commands there (false while it is loading its data). */
 async function answers(socketPath: string): Promise<boolean> {
   const redis = new Redis(socketPath, {
     lazyConnect: true,
@@ -177,7 +180,7 @@ interface ServerPlace {
   readonly socketPath: string
 }
 
-/** Starts the server again whenever it ends without being asked to. */
+/** Restarts the server whenever it ends unexpectedly. */
 class SupervisedServer {
   readonly #binary: string
   readonly #folder: string
@@ -205,7 +208,7 @@ class SupervisedServer {
   }
 
   start(): void {
-    // setpriv replaces itself by the server, which then ends with this process however that ends.
+    // setpriv replaces itself with the server, which then ends with this process however that ends.
     const [command, ...prefix] = endsWithParent()
       ? ['setpriv', '--pdeathsig', 'TERM', this.#binary]
       : [this.#binary]

@@ -1,4 +1,4 @@
-/** Settings of Redis: where it is, and what we log in with; part of src/gateway/gateway-config.ts. */
+/** Settings of Redis: its location and our credentials; part of src/gateway/gateway-config.ts. */
 import { z } from 'zod'
 import { readClientTls } from '../../shared/base/client-tls.ts'
 import { readSecret, secretSchema } from '../../shared/base/config-file.ts'
@@ -38,12 +38,12 @@ export const redisSchema = z
 
 export type RedisSettings = z.infer<typeof redisSchema>
 
-/** Whether the gateway runs a Redis of its own. */
+/** Whether the gateway runs its own Redis. */
 export function isPrivate({ url, sentinels }: RedisSettings): boolean {
   return url === undefined && sentinels.length === 0
 }
 
-/** The configured Redis with its secrets; undefined: there is none. Fails with bad-config. */
+/** The configured Redis with its secrets, or undefined if there is none. Fails with bad-config. */
 export async function readRedisTarget(
   settings: RedisSettings,
   configPath: string,

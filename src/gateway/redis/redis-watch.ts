@@ -1,4 +1,4 @@
-/** Checks again and again that Redis can still be used: its settings may be changed while it runs, and so may the server. */
+/** Checks periodically that Redis can still be used: its settings, and the server itself, may change at run time. */
 import type { Redis } from 'ioredis'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
@@ -22,7 +22,7 @@ export class RedisWatch implements AsyncDisposable {
   #checking: Promise<void> | undefined
   #isUsable = true
 
-  /** Checks at each connection and every `everyMs`, until dispose. */
+  /** Checks at each connection and every `everyMs`, until disposed. */
   constructor({ redis, log, metrics, everyMs = EVERY_MS }: RedisWatchOptions) {
     this.#log = log
     this.#redis = connectRedis(redis, 'commands', log)
@@ -54,9 +54,9 @@ export class RedisWatch implements AsyncDisposable {
       if (!this.#isUsable) this.#log.info('redis.usable')
       this.#isUsable = true
     } catch (error) {
-      // Leases report a Redis that does not answer.
+      // An unreachable Redis is reported by the leases.
       if (!(error instanceof CapfleetError) || error.code !== 'bad-config') return
-      // Told each time: until it is mended, Redis may forget leases at any moment.
+      // Logged each time: until it is fixed, Redis may lose leases at any moment.
       this.#log.error('redis.unusable', { message: error.message })
       this.#isUsable = false
     }

@@ -1,20 +1,22 @@
 /**
- * The time that gateways and workers share: that of Redis (TIME), continued by this machine's CLOCK_MONOTONIC in between.
- * What is due and what has expired is judged by it, so that a host whose clock is wrong takes no run of a schedule, and
- * removes nothing, before its time.
+ * The time shared by gateways and workers: that of Redis (TIME), extrapolated with this machine's CLOCK_MONOTONIC. It
+ * decides what is due and what has expired, so that a host with a wrong clock neither starts scheduled runs nor
+ * removes anything too early.
  *
- * What cannot be undone (runs of schedules, removal of exports and of files of the audit) waits while `distrust` says
- * why:
+ * Irreversible actions (scheduled runs, removal of exports and audit files) are suspended while `distrust` gives a
+ * reason:
  *
  *   - "host-differs": the clock of this host is more than a minute from the shared time,
- *   - "redis-stepped": the clock of Redis has moved by more than a minute against CLOCK_MONOTONIC. The shared time goes
- *     on as before. It follows when Redis is back; or after an hour, when this host's clock agrees with Redis all that time,
+ *   - "redis-stepped": the clock of Redis has moved by more than a minute against CLOCK_MONOTONIC. The shared time
+ *     continues unaffected until Redis is back, or adopts the clock of Redis after an hour in which this host's clock
+ *     agrees with it,
  *   - "unconfirmed": at the start, TIME is earlier than the last time that any program has seen, or more than 15 minutes
- *     later, and this machine has been started since it last saw it. It ends when TIME is back, or after an hour as above,
- *   - "redis-silent": Redis has not told its time for a minute.
+ *     later, and this machine has been rebooted since it last saw it. It ends when TIME is back, or after an hour as
+ *     above,
+ *   - "redis-silent": Redis has not answered for a minute.
  *
- * The last time seen, and for each boot of a machine how CLOCK_MONOTONIC relates to the shared time, are kept in Redis. So
- * a step between two starts is noticed where Redis runs on the same host, and has the same wrong clock.
+ * The last time seen, and for each boot of a machine the offset of CLOCK_MONOTONIC from the shared time, are stored in
+ * Redis. So a step between two starts is detected even if Redis runs on the same host and has the same wrong clock.
  */
 import type { Redis } from 'ioredis'
 import { readBootId } from '../../shared/base/boot-id.ts'
@@ -30,18 +32,18 @@ export interface SharedClockOptions {
   readonly keyPrefix: string
   readonly log: Log
   readonly metrics: Metrics
-  /** Default: those of this machine. */
+  /** Default: the clocks of this machine. */
   readonly clocks?: HostClocks
   /** Default: TIME. */
   readonly readTimeMs?: (redis: Redis) => Promise<number>
-  /** Default: as the kernel says. */
+  /** Default: as reported by the kernel. */
   readonly bootId?: string
 }
 
 export interface HostClocks {
   /** Epoch milliseconds of this host. */
   wallMs(): number
-  /** Milliseconds of a clock that never steps, and goes on over restarts of this program. */
+  /** Milliseconds of a clock that never steps and continues across restarts of this program. */
   monotonicMs(): number
 }
 
@@ -52,7 +54,7 @@ const DOWN_MAX_MS = 15 * MINUTE_MS
 const FOLLOWED_AFTER_MS = 60 * MINUTE_MS
 const SILENT_AFTER_MS = MINUTE_MS
 const ASK_EVERY_MS = 5 * SECOND_MS
-/** Boots of which something is kept; it is known again soon when a program of one runs. */
+/** Number of boots that are stored; a boot that is dropped is stored again soon if a program still runs under it. */
 const BOOTS_MAX = 1_000
 const NANOS_PER_MS = 1e6
 
@@ -61,14 +63,14 @@ const MACHINE_CLOCKS: HostClocks = {
   monotonicMs: () => Number(process.hrtime.bigint()) / NANOS_PER_MS,
 }
 
-/** Where Redis is, against the time that counts, while that is not the same. */
+/** Redis' clock while it deviates from the shared time. */
 interface Departure {
   readonly why: 'redis-stepped' | 'unconfirmed'
   /** How far TIME is ahead of CLOCK_MONOTONIC. */
   readonly offsetMs: number
   /** CLOCK_MONOTONIC at the first sample there. */
   readonly sinceMs: number
-  /** Between these offsets Redis is back. */
+  /** Between these offsets Redis counts as back. */
   readonly back: readonly [number, number]
 }
 
@@ -110,7 +112,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
     )
   }
 
-  /** Knows the time when it resolves, and asks again until dispose. Fails with scheduler-unavailable. */
+  /** Knows the time when it resolves, and keeps polling until disposed. Fails with scheduler-unavailable. */
   static async start(options: SharedClockOptions): Promise<SharedClock> {
     const clock = new SharedClock(options, options.bootId ?? (await readBootId()))
     try {
@@ -138,7 +140,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
     return distrust
   }
 
-  /** Asks Redis now. Fails with scheduler-unavailable; what is known stays then. */
+  /** Polls Redis now. Fails with scheduler-unavailable, keeping the known time. */
   async ask(): Promise<void> {
     this.#take(await this.#sample())
     if (this.distrust === undefined) await this.#keep()
@@ -180,7 +182,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
     const here = [this.#offsetMs - TOLERANCE_MS, this.#offsetMs + TOLERANCE_MS] as const
     const { why, back, ...since } = this.#departure ?? { why: 'redis-stepped', back: here }
     const isBack = back[0] <= offsetMs && offsetMs <= back[1]
-    // A clock of this host that is elsewhere says that one of the two is wrong.
+    // If this host's clock disagrees, one of the two is wrong.
     const isSteady =
       'sinceMs' in since &&
       isNear(offsetMs, since.offsetMs) &&
@@ -218,7 +220,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
     if (others.length >= BOOTS_MAX) await askRedis(() => this.#redis.hdel(this.#key, ...others), 'times')
   }
 
-  /** One question at a time. While Redis is away the last time goes on. */
+  /** One poll at a time. While Redis is unreachable the last known time is extrapolated. */
   #askOnce(): Promise<void> {
     this.#asking ??= this.ask()
       .catch(() => void this.distrust)
@@ -230,7 +232,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
 }
 
 interface Sample {
-  /** In the middle of the question. */
+  /** At the midpoint of the request. */
   readonly monotonicMs: number
   readonly offsetMs: number
 }

@@ -10,22 +10,22 @@ import type { ExportHandling } from './exports/exports-parts.ts'
 import type { FleetParts } from './fleet/fleet-parts.ts'
 import type { RouteContext } from './request/route-context.ts'
 
-/** What the rooms of handlers work with, and the table itself; parts.ts makes it once. */
+/** The parts used by all handlers, and the route table itself; parts.ts creates them once. */
 export interface GatewayParts extends AccessParts, FleetParts, DownloadsParts {
   readonly audit: Pick<AuditLog, 'record' | 'recordRefusal' | 'folder'>
   readonly downloads: DownloadParts
   readonly exports: ExportHandling
   readonly page: PageFiles
   readonly metrics: Metrics
-  /** Where spans of requests go; undefined: nowhere. */
+  /** Where spans of requests are sent; undefined: tracing is off. */
   readonly spans: SpanSink | undefined
-  /** Whether passwords cross the network readable on their way here. */
+  /** Whether passwords reach the gateway unencrypted. */
   readonly isInsecure: boolean
-  /** Networks of proxies whose word about their clients' addresses is believed. */
+  /** Networks of proxies whose information about their clients' addresses is trusted. */
   readonly trustedProxies: readonly string[]
   /** As in HttpAppOptions. */
   readonly hstsMaxAgeS: number
 }
 
-/** A row of the gateway's table. */
+/** A route of the gateway. */
 export type GatewayRoute = Route<GatewayParts, RouteContext>

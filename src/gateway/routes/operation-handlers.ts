@@ -1,4 +1,4 @@
-/** The gateway about itself: metrics, health. */
+/** The gateway's own metrics and health. */
 import { VisibleFleet } from '../fleet/visible-fleet.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './request/route-context.ts'
@@ -11,7 +11,7 @@ export async function showMetrics(ctx: RouteContext, parts: GatewayParts): Promi
 
 const DEVICE_LABEL = /[{,]device="([^"]*)"/
 
-/** Without the series of devices that the caller does not see. */
+/** Without the series of devices that the caller cannot see. */
 function seriesOf(fleet: VisibleFleet, text: string): string {
   const isShown = (line: string) => {
     const device = DEVICE_LABEL.exec(line)?.[1]
@@ -25,8 +25,9 @@ export async function live(ctx: RouteContext): Promise<void> {
 }
 
 /**
- * Whether new requests should come here: not while a discovery has not told of its devices. An outage of Redis is told but does not make a replica
- * unready: it hits all replicas alike, and running streams need the gateway.
+ * Whether new requests should be routed here: not while a discovery has not reported its devices. An outage of Redis
+ * is reported but does not make a replica unready: it affects all replicas alike, and running streams need the
+ * gateway.
  */
 export async function ready(ctx: RouteContext, parts: GatewayParts): Promise<void> {
   const draining = parts.draining.aborted

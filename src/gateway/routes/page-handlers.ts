@@ -1,11 +1,11 @@
-/** The page and its files. */
+/** The web page and its files. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { noSuchPath } from '../../shared/http/http-app.ts'
 import type { PageFile } from '../../shared/http/page-files.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './request/route-context.ts'
 
-/** What is not the gateway's own is not there for the page, and no other page may show it. */
+/** The page may load nothing that is not the gateway's own, and no other page may embed it. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -18,13 +18,13 @@ const POLICY = [
   "form-action 'self'",
 ].join('; ')
 
-/** For browsers; whoever does not ask for HTML by name hears that there is nothing, as ever. */
+/** For browsers; clients that do not explicitly accept HTML get not-found, as on any unknown path. */
 export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
   ctx.vary('Accept')
   if (!/\btext\/html\b/i.test(ctx.get('Accept'))) throw noSuchPath(ctx.path)
   if (page.index === undefined)
     throw new CapfleetError('not-found', 'the page was not built; `node .ci/setup.mjs` builds it')
-  // Files of the page name each other by hashes, and the page has none.
+  // Files of the page refer to each other by content hashes; the page itself has none.
   ctx.set({
     'Cache-Control': 'no-cache',
     'Content-Security-Policy': POLICY,
@@ -34,7 +34,7 @@ export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promi
   send(ctx, page.index)
 }
 
-/** By what is in the file. */
+/** Files named by the hash of their content. */
 const HASHED = /-[\w-]+\.\w+$/
 
 export async function showAsset(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
@@ -42,7 +42,7 @@ export async function showAsset(ctx: RouteContext, { page }: GatewayParts): Prom
   const file = page.asset(name)
   if (file === undefined) throw noSuchPath(ctx.path)
   const caching = HASHED.test(name) ? 'public, max-age=31536000, immutable' : 'no-cache'
-  // A worker has the policy of its own answer.
+  // A web worker uses the policy of its own response.
   ctx.set({ 'Cache-Control': caching, 'Content-Security-Policy': POLICY })
   send(ctx, file)
 }

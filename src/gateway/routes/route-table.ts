@@ -6,8 +6,8 @@ import type { GatewayRoute } from './gateway-parts.ts'
 import type { RouteContext } from './request/route-context.ts'
 
 /**
- * Finds the row of a request. @koa/router tries each of its rows on each request, so the rows without a
- * wildcard are found by a look-up here; it has the others, and tells which methods a path takes.
+ * Finds the route of a request. @koa/router tries each of its routes on each request, so those without a wildcard are
+ * looked up in a map here; the router has the others, and determines which methods a path accepts.
  */
 export class RouteTable {
   /** By path, then by method. */
@@ -17,7 +17,7 @@ export class RouteTable {
   readonly #otherMethods = this.#router.allowedMethods()
   readonly #run: (route: GatewayRoute, ctx: RouteContext) => Promise<void>
 
-  /** `run` answers a request to a row. */
+  /** `run` answers a request with a route. */
   constructor(
     routes: readonly GatewayRoute[],
     run: (route: GatewayRoute, ctx: RouteContext) => Promise<void>,
@@ -26,7 +26,7 @@ export class RouteTable {
     for (const route of routes) this.#add(route)
   }
 
-  /** Fails with method-not-allowed. Goes on with `next` when there is nothing at the path. */
+  /** Fails with method-not-allowed. Continues with `next` if there is no route for the path. */
   dispatch(ctx: RouteContext, next: Next): Promise<unknown> {
     const { path, params } = asInTable(ctx.path)
     const route = this.#rows.get(path)?.get(ctx.method === 'HEAD' ? 'GET' : ctx.method)
@@ -55,17 +55,17 @@ const DEVICES = '/devices/'
 const ONE_DEVICE = '/devices/:device'
 const WILDCARD = /[:{]/
 
-/** The path as the table spells it, should the table have it without a wildcard. */
+/** The path as the table spells it, if the table has it without a wildcard. */
 function asInTable(path: string): { readonly path: string; readonly params: Record<string, string> } {
   if (!path.startsWith(DEVICES)) return { path, params: {} }
   const end = path.indexOf('/', DEVICES.length)
   const device = path.slice(DEVICES.length, end)
-  // Decoding is the router's.
+  // Decoding is left to the router.
   if (end < 0 || device === '' || device.includes('%')) return { path, params: {} }
   return { path: ONE_DEVICE + path.slice(end), params: { device } }
 }
 
-/** The header Allow is set already. */
+/** The header Allow has been set already. */
 function methodNotAllowed(): CapfleetError {
   return new CapfleetError(
     'method-not-allowed',

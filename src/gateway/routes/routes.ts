@@ -1,6 +1,6 @@
 /**
- * THE TABLE of the gateway: which handler answers what. What each path takes and answers stands in
- * src/shared/contract/device-api.ts and gateway-api.ts. The first row that matches counts.
+ * The gateway's route table: which handler answers what. The parameters and answers of each path are defined in
+ * src/shared/contract/device-api.ts and gateway-api.ts. The first matching route counts.
  */
 
 import { withDescription } from '../../shared/contract/description.ts'
@@ -52,7 +52,7 @@ import type { GatewayRoute } from './gateway-parts.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { showAsset, showPage } from './page-handlers.ts'
 
-/** What a device tells of itself. */
+/** What a device reports about itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
   DEVICE_API.time,
   DEVICE_API.version,
@@ -65,17 +65,17 @@ const SYSTEM_READS: readonly Endpoint[] = [
   DEVICE_API.statsSummary,
 ]
 
-/** What a device tells for as long as it is listened to. */
+/** What a device reports for as long as it is listened to. */
 const LIVE_READS: readonly Endpoint[] = [DEVICE_API.events, DEVICE_API.telemetry]
 
-/** What counts packets, whatever they are: the parts of a capture, and of a time range. */
+/** Everything that counts packets, filtered out or not: the parts of a capture, and of a time range. */
 const COUNTING_READS: readonly Endpoint[] = [
   DEVICE_API.sizeSplits,
   DEVICE_API.timeSplits,
   DEVICE_API.activity,
 ]
 
-/** A change: by GET, as the API of the devices has it, and by the method that says so. */
+/** A change: by GET, as in the API of the devices, and by the proper method. */
 function bothWays(
   method: 'POST' | 'DELETE',
   endpoint: Endpoint,
@@ -87,10 +87,10 @@ function bothWays(
   ]
 }
 
-/** The table with rows for further paths of devices that only read (control.readablePaths), and with its description. */
+/** The table with additional read-only device paths (control.readablePaths), and with its description. */
 export function routesWith(readablePaths: readonly string[]): readonly GatewayRoute[] {
   const rows = new Set(ROUTES.map(({ path }) => path))
-  // A row of the table stays as it is: no setting can make a change out of it that viewers may send.
+  // An existing route stays unchanged: no setting can turn a change into something that viewers may send.
   const added = readablePaths
     .map((path) => ({ ...readablePath(path), handler: followDevice }))
     .filter(({ path }) => !rows.has(path))
@@ -98,7 +98,7 @@ export function routesWith(readablePaths: readonly string[]): readonly GatewayRo
 }
 
 export const ROUTES: readonly GatewayRoute[] = [
-  // The fleet, by Device= or Capfleet-Device.
+  // The fleet, selected by Device= or Capfleet-Device.
   {
     ...downloadOfFleet(
       DEVICE_API.timeRange,
@@ -147,7 +147,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   ...bothWays('POST', askedOfAll(DEVICE_API.stopCapture), changeDevices),
   ...bothWays('DELETE', askedOfAll(DEVICE_API.deleteCapture), deleteFleetCapture),
 
-  // One device: its downloads take a lease, all else is passed through.
+  // One device: its downloads take a lease, everything else is forwarded.
   {
     ...downloadBelowDevice(DEVICE_API.timeRange),
     handler: downloadFromDevice('timerange', parseDownloadQuery),
@@ -169,7 +169,7 @@ export const ROUTES: readonly GatewayRoute[] = [
     ...downloadBelowDevice(DEVICE_API.legacySplitTime),
     handler: downloadFromDevice('splittime', parseLegacyQuery),
   },
-  // What only reads and ends goes a shorter way than what changes something, goes on, or is not known.
+  // Calls that only read and end take a shorter path than those that change something, continue, or are unknown.
   ...[...SYSTEM_READS, DEVICE_API.captures].map((endpoint) => ({
     ...belowDevice(endpoint),
     handler: askDevice,
@@ -180,7 +180,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.stopCapture), changeDevice),
   ...LIVE_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: followDevice })),
-  // What is in no row might change the device; control.readablePaths adds rows for what only reads.
+  // A call without a route might change the device; control.readablePaths adds routes for calls that only read.
   { ...OTHER_DEVICE_PATH, handler: callDevice },
 
   // The gateway itself.
@@ -223,7 +223,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...SESSION_API.show, handler: showSession },
   { ...SESSION_API.end, handler: endSession },
 
-  // What whoever runs the gateway looks at.
+  // For operators.
   { ...OPERATIONS.metrics, handler: showMetrics },
   { ...OPERATIONS.alive, handler: live },
   { ...OPERATIONS.ready, handler: ready },

@@ -1,4 +1,4 @@
-/** What a download leaves in the audit: a line before anything is taken, and one before its client can see the end. */
+/** Audit events of a download: a line before anything is taken, and one before its client can see the end. */
 import type { AuditActor, AuditEventName } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
 import type { PlanFacts } from '../fleet/plan-facts.ts'
@@ -7,7 +7,7 @@ import type { StoredReceipt } from './receipt.ts'
 export interface DownloadAuditFacts {
   readonly actor: AuditActor
   readonly path: string
-  /** The query string as it was given. */
+  /** The query string as given. */
   readonly query: string
   readonly plan: PlanFacts
   /** The request that this one continues. */
@@ -25,14 +25,14 @@ export class DownloadAudit {
     this.#facts = facts
   }
 
-  /** Fails with audit-unavailable: then nothing may be sent. */
+  /** Fails with audit-unavailable; nothing may be sent then. */
   async begin(): Promise<void> {
     const { path, query, plan, resumedId } = this.#facts
     await this.#record('download.begin', { ...plan, path, query, resumed: resumedId })
     this.#hasBegun = true
   }
 
-  /** The first end counts. Fails with audit-unavailable: then the client must not see a clean end. */
+  /** The first call counts. Fails with audit-unavailable; the client must not see a clean end then. */
   async end({ status, packets, bytes, sha256, error }: StoredReceipt): Promise<void> {
     if (!this.#hasBegun || this.#hasEnded) return
     this.#hasEnded = true

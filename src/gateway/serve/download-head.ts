@@ -31,7 +31,7 @@ export function downloadHead(
   }
 }
 
-/** `Capfleet-Skew-Ns: rome=120+-40000, oslo=-77+-52000`, and what the devices say. */
+/** `Capfleet-Skew-Ns: rome=120+-40000, oslo=-77+-52000`, and what the devices state. */
 function factHeaders({ claims, clocks, missing }: BodyFacts): Record<string, string> {
   const { order, agedOutBeforeNs, damagedSegments } = claims
   const skews = [...clocks].map(([device, { offsetNs, errorNs }]) => `${device}=${offsetNs}+-${errorNs}`)

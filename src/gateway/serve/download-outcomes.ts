@@ -2,8 +2,8 @@ import type { ErrorCode } from '../../shared/base/error.ts'
 import type { Metrics } from '../../shared/base/metrics.ts'
 
 /**
- * How a download ended: whole; whole but without some devices; unverified: perhaps whole; broken off after the first byte; left
- * by the client; or answered with an error before the first byte.
+ * How a download ended: complete; complete but without some devices; unverified: possibly complete; cut after the
+ * first byte; left by the client; or answered with an error before the first byte.
  */
 const OUTCOMES = ['complete', 'partial', 'unverified', 'cut', 'client-gone', 'refused'] as const
 export type DownloadOutcome = (typeof OUTCOMES)[number]
@@ -20,7 +20,7 @@ export class DownloadOutcomes {
   readonly #resumed: ReturnType<Metrics['counter']>
   readonly #waits: ReturnType<Metrics['histogram']>
 
-  /** `running`: what is being opened or sent, without what waits for streams. */
+  /** `running`: number of downloads that are being opened or sent, without those waiting for streams. */
   constructor(metrics: Metrics, running: () => number) {
     this.#outcomes = metrics.counter(
       'downloads_total',
@@ -54,7 +54,7 @@ export class DownloadOutcomes {
     this.#outcomes.inc({ outcome, kind })
   }
 
-  /** A download that broke after its first byte. The caller also reports it by ended(). */
+  /** A download that was cut after its first byte. The caller also reports it with ended(). */
   cut(code: ErrorCode): void {
     this.#cuts.inc({ code })
   }

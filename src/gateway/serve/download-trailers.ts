@@ -1,4 +1,4 @@
-/** What the end of a whole body says, to a client that reads trailers and to the receipt. */
+/** What the end of a complete body states, to a client that reads trailers and in the receipt. */
 import type { BodyResult } from '../fetch/body.ts'
 import { missingText } from './download-head.ts'
 import type { DownloadStatus } from './receipt.ts'
@@ -31,7 +31,7 @@ export const TRAILER_NAMES = [
 
 type Trailers = Partial<Record<(typeof TRAILER_NAMES)[number], string>>
 
-/** `sent` is the answer, which may hold a part of the body only. */
+/** `sent` describes the answer, which may be only a part of the body. */
 export function endTrailers(
   result: BodyResult,
   sent: { readonly bytes: bigint; readonly sha256: string | undefined },

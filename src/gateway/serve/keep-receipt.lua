@@ -1,10 +1,10 @@
 --[[
-Keeps the state of a receipt, and of a user's receipts the newest ones only: whoever asks for
-downloads without end, refused or not, must not fill the Redis that the leases are in.
+Stores the state of a receipt, and keeps only the newest receipts of a user: requesting downloads
+endlessly, rejected or not, must not fill the Redis that holds the leases.
 
   KEYS[1]  the receipt
-  KEYS[2]  ids of the user's receipts, by the time when they came
-  ARGV     id, receipt (JSON), seconds to keep it, receipts of a user at most, what KEYS begin with
+  KEYS[2]  ids of the user's receipts, by time
+  ARGV     id, receipt (JSON), seconds to keep it, maximum number of receipts of a user, prefix of KEYS
 ]]
 local id, receipt, keptS, most, prefix = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local time = redis.call('TIME')

@@ -1,6 +1,6 @@
 /**
- * Receipts in Redis. A download never fails and never waits because of one: what Redis does not
- * take now is kept here and written when it is back.
+ * Receipts in Redis. A download never fails or waits because of one: what Redis cannot accept now is kept here and
+ * written when it is back.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,31 +14,31 @@ export interface ReceiptStoreOptions {
   readonly redis: RedisTarget
   readonly keyPrefix: string
   readonly log: Log
-  /** How many receipts of one user are kept, the newest ones. */
+  /** How many receipts are kept per user, the newest ones. */
   readonly perUserMax: number
-  /** How often the receipt of a running download is brought up to date; default 10 s. */
+  /** How often the receipt of a running download is updated. Default: 10 s. */
   readonly refreshMs?: number
 }
 
-/** A download that runs: its receipt as of now. */
+/** Returns the receipt of a running download as of now. */
 export type ReceiptSource = () => StoredReceipt
 
 const KEPT_S = 86_400
 const REFRESH_MS = 10_000
-/** A download that ends sooner is written once. */
+/** A download that ends sooner is written only once. */
 const FIRST_MS = 100
-/** A running download whose receipt was not brought up to date for so many turns has lost its gateway. */
+/** If the receipt of a running download has missed this many updates, its gateway has died. */
 const LOST_AFTER_TURNS = 3.5
-/** The most that waits for Redis, in UTF-16 units of JSON: thousands of receipts with short filters. */
+/** Maximum size of what waits for Redis, in UTF-16 units of JSON: thousands of receipts with short filters. */
 const PENDING_CHARS_MAX = 16 * 1_048_576
 const WRITTEN_AT_ONCE = 100
 const RETRY_MS = 1_000
-/** How long close() may take, at the end of the process. */
+/** Time limit of close(), at the end of the process. */
 const CLOSE_LIMIT_MS = 3_000
 
 const KEEP_SCRIPT = readFileSync(new URL('keep-receipt.lua', import.meta.url), 'utf8')
 
-/** A receipt as it will be written. */
+/** A receipt to be written. */
 interface PendingReceipt {
   readonly id: string
   readonly user: string
@@ -52,9 +52,9 @@ export class ReceiptStore implements AsyncDisposable {
   /** Ids of downloads that have begun since #first was set. */
   readonly #begun: string[] = []
   #first: NodeJS.Timeout | undefined
-  /** Receipts that Redis has not taken yet, oldest first. */
+  /** Receipts that Redis has not accepted yet, oldest first. */
   readonly #pending = new Map<string, PendingReceipt>()
-  /** The size of the JSON of all pending receipts, in UTF-16 units. */
+  /** Size of the JSON of all pending receipts, in UTF-16 units. */
   #pendingChars = 0
   readonly #refresh: NodeJS.Timeout
   readonly #closing = new AbortController()
@@ -68,14 +68,14 @@ export class ReceiptStore implements AsyncDisposable {
     this.#refresh.unref()
   }
 
-  /** Receipts that wait for Redis. */
+  /** Number of receipts waiting for Redis. */
   get pending(): number {
     return this.#pending.size
   }
 
   /**
-   * Keeps the receipt of a running download up to date, for other gateways from a moment after its
-   * begin on, until save() is called with its end.
+   * Keeps the receipt of a running download up to date, visible to other gateways from shortly after its beginning,
+   * until save() is called with its end.
    */
   watch(id: string, source: ReceiptSource): void {
     this.#running.set(id, source)
@@ -83,15 +83,15 @@ export class ReceiptStore implements AsyncDisposable {
     this.#first ??= setTimeout(() => this.#saveBegun(), FIRST_MS).unref()
   }
 
-  /** The last word on a download. */
+  /** Stores the final receipt of a download. */
   save(receipt: StoredReceipt): void {
     this.#running.delete(receipt.id)
     this.#enqueue(receipt)
   }
 
   /**
-   * The receipt, undefined when there is none. One whose gateway died while the download ran is told
-   * as failed. Fails with scheduler-unavailable when Redis does not answer.
+   * The receipt, or undefined if it does not exist. If its gateway died while the download was running, it is reported
+   * as failed. Fails with scheduler-unavailable if Redis does not answer.
    */
   async find(id: string): Promise<StoredReceipt | undefined> {
     const running = this.#running.get(id)
@@ -111,7 +111,7 @@ export class ReceiptStore implements AsyncDisposable {
     }
   }
 
-  /** The newest receipts of a user, newest first. Fails with scheduler-unavailable when Redis does not answer. */
+  /** The newest receipts of a user, newest first. Fails with scheduler-unavailable if Redis does not answer. */
   async list(user: string, most: number): Promise<readonly StoredReceipt[]> {
     const running = [...this.#running.values()].map((source) => source())
     const here = [...running, ...this.#pending.values()]
@@ -131,7 +131,7 @@ export class ReceiptStore implements AsyncDisposable {
     }
   }
 
-  /** Writes what it can, for a short time. */
+  /** Writes what it can, for a limited time. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#refresh)
     clearTimeout(this.#first)
@@ -152,7 +152,7 @@ export class ReceiptStore implements AsyncDisposable {
     return `{${this.#options.keyPrefix}}:req:${id}`
   }
 
-  /** Ids of the user's receipts, by the time when they came. */
+  /** Ids of the user's receipts, by time. */
   #listKey(user: string): string {
     return `{${this.#options.keyPrefix}}:req:of:${user}`
   }
@@ -189,7 +189,7 @@ export class ReceiptStore implements AsyncDisposable {
     })
   }
 
-  /** Takes a receipt from those that wait for Redis. */
+  /** Removes a receipt from those waiting for Redis. */
   #forget(id: string): void {
     this.#pendingChars -= this.#pending.get(id)?.json.length ?? 0
     this.#pending.delete(id)
@@ -208,7 +208,7 @@ export class ReceiptStore implements AsyncDisposable {
     }
   }
 
-  /** All in one write, but each by itself; returns what one of them met. */
+  /** All in one write, but independent of each other; returns one of the failures, if any. */
   async #put(batch: readonly PendingReceipt[]): Promise<Error | undefined> {
     const commands = this.#redis.pipeline() as KeepReceipt
     for (const { id, user, json } of batch) {
@@ -218,14 +218,14 @@ export class ReceiptStore implements AsyncDisposable {
     const results = (await commands.exec()) ?? []
     for (const [index, receipt] of batch.entries()) {
       const isWritten = results[index]?.[0] === null
-      // A newer state may have come meanwhile; it is written next.
+      // A newer state may have arrived meanwhile; it is written next.
       if (isWritten && this.#pending.get(receipt.id) === receipt) this.#forget(receipt.id)
     }
     return results.find(([error]) => error !== null)?.[0] ?? undefined
   }
 }
 
-/** defineCommand() cannot tell the types what it defined. */
+/** defineCommand() cannot add the type of the command it defines. */
 type KeepReceipt = ChainableCommander & {
   keepReceipt(...keysAndArguments: readonly (string | number)[]): unknown
 }

@@ -1,4 +1,4 @@
-/** What is kept of a download for 24 hours: the body of /v1/requests/{id}, and what Resume needs. */
+/** What is stored about a download for 24 hours: the body of /v1/requests/{id}, and what Resume needs. */
 import { formatGatewayOptions } from '../../shared/query/format-download-query.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
 import type { DeviceResult } from '../fetch/body.ts'
@@ -7,10 +7,10 @@ import { type KeptPlan, keepPlan } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 
 /**
- * complete: every packet asked for. truncated: ended at MaxBytes or MaxPackets, `nextNs` is the
- * first packet left out. partial: devices are missing (OnError=partial), or blocks that are damaged. unverified: a device ends its answers by closing the
- * connection, as a cut one ends too. failed: cut after the first
- * byte, or refused before it. client-gone: the client left first. streaming: it still runs.
+ * complete: every packet that was requested. truncated: ended at MaxBytes or MaxPackets; `nextNs` is the first packet
+ * left out. partial: devices are missing (OnError=partial), or damaged blocks. unverified: a device ends its answers
+ * by closing the connection, which looks the same as being cut off. failed: cut after the first byte, or rejected
+ * before it. client-gone: the client left first. streaming: still running.
  */
 export type DownloadStatus =
   | 'streaming'
@@ -21,7 +21,7 @@ export type DownloadStatus =
   | 'failed'
   | 'client-gone'
 
-/** Members whose value is an integer beyond a double's reach hold it as decimal text. */
+/** Members whose value may exceed a double's precision hold decimal text. */
 export interface Receipt {
   readonly id: string
   readonly status: DownloadStatus
@@ -29,12 +29,12 @@ export interface Receipt {
   readonly startedAt: string
   readonly endedAt: string | null
   readonly waitedMs: number | null
-  /** Path and query as understood: times in nanoseconds, no parameter that nobody knows. */
+  /** Path and query as understood: times in nanoseconds, without unknown parameters. */
   readonly path: string
   readonly query: string
   readonly resumedId: string | null
   readonly packets: string | null
-  /** Bytes of the body as it was sent, compressed or not. */
+  /** Bytes of the body as sent, compressed or not. */
   readonly bytes: string
   readonly nextNs: string | null
   readonly sha256: string | null
@@ -45,13 +45,13 @@ export interface Receipt {
 
 export interface ReceiptDevice {
   readonly device: string
-  /** failed: the device broke off. incomplete: the download ended, or was left, before all of it had been taken. */
+  /** failed: the device broke off. incomplete: the download ended, or was left, before all of it had been consumed. */
   readonly status: DeviceResult['status'] | 'streaming' | 'incomplete' | 'failed'
   readonly packets: string | null
   readonly bytes: string
   readonly firstNs: string | null
   readonly lastNs: string | null
-  /** Blocks of packets that the device left out, because they are damaged. */
+  /** Blocks of packets that the device left out as damaged. */
   readonly corruptBlocks: string | null
   readonly retries: number
   readonly outOfOrder: number
@@ -62,24 +62,24 @@ export interface ReceiptDevice {
   readonly error: { readonly code: string; readonly detail: string } | null
 }
 
-/** What a later request needs to make the same body again; never shown. */
+/** What a later request needs to produce the same body again; never shown. */
 export interface ResumeFacts extends KeptPlan {
   readonly onError: GatewayOptions['onError']
   readonly dedupNs: string | null
   readonly align: boolean
-  /** The hash of the caller's own parameters, which tells a repeated address from another one. */
+  /** Hash of the caller's own parameters, which identifies repeated addresses. */
   readonly askedHash: string
-  /** null: nothing was made of the body, or it cannot be continued. */
+  /** null: nothing of the body was produced, or it cannot be continued. */
   readonly places: BodyPlaces | null
-  /** Where in the whole body this one's first byte is. */
+  /** Offset of this body's first byte in the whole body. */
   readonly startBytes: string
   /** Bytes of a file header that were sent before that byte, because the body begins in the middle. */
   readonly headerBytes: number
-  /** Of a download that was cut: nothing that was sent was thrown away with its connection. */
+  /** For a cut download: whether nothing that was sent was discarded with its connection. */
   readonly isHanded: boolean
 }
 
-/** A receipt as Redis has it. */
+/** A receipt as stored in Redis. */
 export interface StoredReceipt extends Omit<Receipt, 'query'> {
   readonly resume: ResumeFacts
 }
@@ -89,7 +89,7 @@ export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
   return { ...receipt, query: echoedQuery(resume) }
 }
 
-/** How the plan came to be, for ResumeFacts. */
+/** How the plan was made, for ResumeFacts. */
 export function planFacts(
   plan: DownloadPlan,
   options: GatewayOptions,
@@ -102,7 +102,7 @@ export function planFacts(
   }
 }
 
-/** `query` with the gateway's own parameters that change the body. */
+/** `query` with the gateway's own parameters that affect the body. */
 function echoedQuery({ query, onError, dedupNs, align }: ResumeFacts): string {
   const dedup = dedupNs === null ? undefined : BigInt(dedupNs)
   const own = formatGatewayOptions({ onError, dedupNs: dedup, align })

@@ -1,7 +1,7 @@
 /**
- * A download from one device: its bytes go from the buffer they were read into straight to the
- * client's socket, chunk headers included. Only the end of the body is ours, when it is known to be
- * whole, and the chunks of a body that was parked and goes on in another stream.
+ * A download from one device: its bytes go from the buffer they were read into straight to the client's socket,
+ * including chunk headers. We only write the end of the body, once it is known to be complete, and the chunks of a
+ * body that was parked and continues in another stream.
  */
 import type { ServerResponse } from 'node:http'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -11,7 +11,7 @@ import { resetConnection } from '../../shared/http/reset-connection.ts'
 import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { Body, BodyPart } from '../fetch/body.ts'
 
-/** A body that can be poured. Nothing of it has been given. */
+/** A body that can be poured, of which nothing has been returned. */
 export type PouredBody = Pick<Body, 'cutMark' | typeof Symbol.dispose> & Required<Pick<Body, 'pour'>>
 
 export interface RelayExchange {
@@ -20,15 +20,15 @@ export interface RelayExchange {
   readonly head: Readonly<Record<string, string>>
   /** Cuts the download; must be the signal that the streams were opened with. */
   readonly signal: AbortSignal
-  /** A client that takes nothing for so long is cut off. */
+  /** A client that accepts nothing for this long is cut off. */
   readonly clientIdleTimeoutMs: number
-  /** Sees the body's bytes as they are written; `piece` is valid during the call. */
+  /** Receives the body's bytes as they are written; `piece` is valid during the call. */
   readonly onPiece: (piece: Uint8Array) => void
-  /** The device is needed no more; the client may take its time to read the rest. */
+  /** Called when the device is no longer needed; the client may take its time to read the rest. */
   readonly onRead: () => void
-  /** Called when the body is whole, before the client can see its end; returns the trailers. */
+  /** Called when the body is complete, before the client can see its end; returns the trailers. */
   readonly onWhole: () => Promise<Readonly<Record<string, string>>>
-  /** Called when the download is going to be cut, before the client takes its time to read the rest. */
+  /** Called when the download is about to be cut, before the client takes its time to read the rest. */
   readonly onCut: (reason: unknown) => void
   /** As CutOptions.onHanded. */
   readonly onHanded: () => void
@@ -37,19 +37,19 @@ export interface RelayExchange {
 export const CLIENT_IDLE = new CapfleetError('client-timeout', 'the client read nothing for too long')
 
 /**
- * Answers with the body; resolves when all of it has left. When it cannot be completed, the client's connection
- * is cut inside an element of the format, and this rejects with what went wrong.
+ * Answers with the body; resolves when all of it has been sent. If it cannot be completed, the client's connection is
+ * cut inside an element of the format, and this rejects with the cause.
  */
 export async function relayDownload(body: PouredBody, exchange: RelayExchange): Promise<void> {
   const { res, signal, clientIdleTimeoutMs } = exchange
   let isIdle = false
   const relay = new Relay(body, exchange)
   res.setTimeout(clientIdleTimeoutMs, () => {
-    // A client that has nothing to take is not slow; the device is.
+    // If there is nothing for the client to read, it is the device that is slow.
     if (!relay.isBehind) return
     isIdle = true
     body[Symbol.dispose]()
-    // Nobody needs to wait until such a client has read what was sent.
+    // Reset: there is no point in waiting until such a client has read what was sent.
     if (res.socket !== null) resetConnection(res.socket)
   })
   try {
@@ -65,7 +65,7 @@ class Relay {
   readonly #body: PouredBody
   readonly #exchange: RelayExchange
   #response: RawResponse | undefined
-  /** The chunk that is open behind what was written. */
+  /** The chunk that is open after what was written. */
   #open = NO_OPEN_CHUNK
 
   constructor(body: PouredBody, exchange: RelayExchange) {
@@ -87,11 +87,11 @@ class Relay {
     await response.end(await onWhole())
   }
 
-  /** Breaks the client's connection so that the cut is seen. */
+  /** Breaks the client's connection in a way that makes the cut visible. */
   async cut(reason: unknown): Promise<void> {
     const { res, onCut, onHanded } = this.#exchange
     const mark = this.#body.cutMark()
-    // The device is not needed any more, however long the client takes to read what was sent.
+    // The device is no longer needed, however long the client takes to read what was sent.
     this.#body[Symbol.dispose]()
     onCut(reason)
     if (this.#response === undefined) return void res.destroy()
@@ -107,7 +107,7 @@ class Relay {
     response.write(response.isChunked ? framed : data, release)
   }
 
-  /** What joined the last chunk of a stream that broke off may have ended inside it, or its line end may be missing. */
+  /** The last chunk of the stream that broke off may be incomplete, or its line end may be missing. */
   #closeChunk(response: RawResponse): void {
     if (!response.isChunked) return
     const { dataBytes, lineEnd } = this.#open

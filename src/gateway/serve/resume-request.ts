@@ -1,4 +1,4 @@
-/** How a download that has a receipt is planned again, and where it goes on: Resume and Offset. */
+/** Plans a download that has a receipt again, and determines where it continues: Resume and Offset. */
 import { hash } from 'node:crypto'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
@@ -23,7 +23,7 @@ const FREE_PARAMETERS: ReadonlySet<string> = new Set(
     .map(({ name }) => name),
 )
 
-/** The parameters in an order of their own, as text; "" when nothing but free parameters is given. */
+/** The parameters in canonical order, as text; "" if only free parameters are given. */
 function askedText(given: GivenParameters): string {
   return [...given]
     .filter(([name]) => !FREE_PARAMETERS.has(name))
@@ -32,12 +32,12 @@ function askedText(given: GivenParameters): string {
     .join('&')
 }
 
-/** Tells a repeated address from another one, also where its times are relative. */
+/** Identifies repeated addresses, even if their times are relative. */
 export function askedHash(path: string, given: GivenParameters): string {
   return hash('sha256', `${path}?${askedText(given)}`)
 }
 
-/** The address may be the one of the first request, or its path with Resume and Offset alone. */
+/** The address may be that of the first request, or its path with only Resume and Offset. */
 export function checkSameRequest(receipt: StoredReceipt, path: string, given: GivenParameters): void {
   const same = askedHash(path, given) === receipt.resume.askedHash
   const alone = path === receipt.path && askedText(given) === ''
@@ -48,7 +48,7 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, given: Gi
   )
 }
 
-/** The same query with absolute times, of the same devices. Fails with bad-parameter. */
+/** The same query with absolute times, for the same devices. Fails with bad-parameter. */
 export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadPlan {
   const { id, resume } = receipt
   refuseWithHoles(receipt)
@@ -62,11 +62,14 @@ export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadP
   return planDownload(asked, resume.devices, devicesMax)
 }
 
-/** A device that is there again would be in the rest of the file, which would look whole, and not in what came before. */
+/**
+ * A device that was missing and is available again would be in the rest of the file but not in what came before, and
+ * the file would look complete.
+ */
 function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt): void {
   if (resume.onError !== 'partial' || resume.devices.length === 1) return
   const lacking = devices.filter(({ missing }) => missing !== null).map(({ device }) => device)
-  // What a receipt says is some seconds old until it is the last word.
+  // A receipt is some seconds old until it is final.
   const isLastWord = status !== 'streaming' && error?.code !== 'replica-lost'
   if (isLastWord && lacking.length === 0) return
   const what =
@@ -76,7 +79,7 @@ function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt):
   throw badParameter('Resume', `cannot resume request ${id}: it ${what} (OnError=partial); request it again`)
 }
 
-/** The options of the first request that shape the body; the rest is the new one's own. */
+/** The options of the first request that affect the body; the others are taken from the new one. */
 export function optionsAgain({ resume }: StoredReceipt, options: GatewayOptions): GatewayOptions {
   const { onError, dedupNs, align } = resume
   return { ...options, onError, align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) }
@@ -85,9 +88,9 @@ export function optionsAgain({ resume }: StoredReceipt, options: GatewayOptions)
 const NOTHING = new Uint8Array(0)
 
 /**
- * `offsetBytes` is the size of the client's file, which grows. Without it the receipt must know how much the
- * client got: the answer is a file of its own then, from the first packet on that did not arrive whole. Fails
- * with bad-parameter, which says what to do.
+ * `offsetBytes` is the size of the client's growing file. Without it the receipt must know how much the client got:
+ * the answer is then a separate file, starting at the first packet that did not arrive completely. Fails with
+ * bad-parameter, which says what to do.
  */
 export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | undefined): ResumedRequest {
   const { id, resume } = receipt
@@ -96,19 +99,22 @@ export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | und
   const endBytes = startBytes + Number(receipt.bytes) - headerBytes
   if (offsetBytes === undefined) {
     refuseUnknownEnd(receipt)
-    // A client without a whole header has nothing of the body.
+    // A client without a complete header has nothing of the body.
     const bytes = Math.min(endBytes, Number(places?.wholeBytes ?? 0))
     const isBegun = places !== undefined && bytes >= PCAP_HEADER_BYTES
     if (!isBegun) return { id, bytes: 0, places, first: NOTHING }
     return { id, bytes, places, first: Buffer.from(places.header, 'hex') }
   }
-  // A file with a header of its own is that much longer than the part of the body that it holds.
+  // A file with its own header is that much longer than the part of the body that it holds.
   const shift = headerBytes === 0 ? 0 : startBytes - headerBytes
   refuseBadOffset(receipt, offsetBytes, BigInt(endBytes - shift))
   return { id, bytes: Number(offsetBytes) + shift, places, first: NOTHING }
 }
 
-/** Refuses a download that we did not cut, or by a reset: nobody knows whether its client has all that was written. */
+/**
+ * Rejects a download that was not cut by us, or was cut by a reset: it is unknown whether its client has everything
+ * that was written.
+ */
 function refuseUnknownEnd({ status, error, resume }: StoredReceipt): void {
   const isRefused = status === 'failed' && error?.code !== 'replica-lost' && resume.places === null
   if (isRefused || resume.isHanded) return
@@ -122,7 +128,7 @@ function refuseBadOffset(receipt: StoredReceipt, offsetBytes: bigint, fileBytes:
   if (receipt.resume.headerBytes > 0 && offsetBytes < BigInt(PCAP_HEADER_BYTES)) {
     throw badParameter('Offset', `must be at least ${PCAP_HEADER_BYTES}, the header of the file`)
   }
-  // How far a gateway had come when it died is not known for sure.
+  // It is not known for sure how far a gateway had got when it died.
   const known = receipt.status !== 'streaming' && receipt.error?.code !== 'replica-lost'
   if (!known || offsetBytes <= fileBytes) return
   throw badParameter(

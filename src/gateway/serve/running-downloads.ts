@@ -1,4 +1,7 @@
-/** The downloads of this process, and the files of exports that it sends, so that a shutdown can wait for them and cut what is left. */
+/**
+ * The downloads of this process, and the export files that it is sending, so that a shutdown can wait for them and cut
+ * the rest.
+ */
 export class RunningDownloads {
   readonly #running = new Set<AbortController>()
   #idle: (() => void) | undefined
@@ -18,7 +21,7 @@ export class RunningDownloads {
     if (this.#running.size === 0) this.#idle?.()
   }
 
-  /** Waits until none runs, at most `limitMs`; then cuts the rest with `reason` and waits for their end. */
+  /** Waits until none is running, at most `limitMs`; then cuts the rest with `reason` and waits for them to end. */
   async drain(limitMs: number, reason: Error): Promise<void> {
     if (this.#running.size === 0) return
     const idle = new Promise<void>((resolve) => {

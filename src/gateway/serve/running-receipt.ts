@@ -21,7 +21,7 @@ export interface ReceiptFacts {
 /** How a download ended. */
 export interface ReceiptEnd {
   readonly status: DownloadStatus
-  /** The result of a whole body. */
+  /** The result of a complete body. */
   readonly result?: BodyResult | undefined
   readonly error?: ReportedError | undefined
 }
@@ -50,12 +50,12 @@ export class RunningReceipt {
     return this.#bytes
   }
 
-  /** Notes the wait for the first streams; a parked download waits later because of its client. */
+  /** Records the wait for the first streams; later waits of a parked download are caused by its client. */
   waited(ms: number): void {
     this.#waitedMs ??= ms
   }
 
-  /** Tells which body is sent. */
+  /** Sets the body that is sent. */
   follow(body: Body): void {
     this.#body = body
   }
@@ -66,7 +66,7 @@ export class RunningReceipt {
     this.#hash?.update(piece)
   }
 
-  /** The SHA-256 of all that was sent, when it was asked for; nothing may be sent after it. */
+  /** The SHA-256 of everything that was sent, if requested; nothing may be sent after it. */
   digest(): string | undefined {
     this.#sha256 ??= this.#hash?.digest('hex')
     return this.#sha256
@@ -86,7 +86,7 @@ export class RunningReceipt {
 
   now(): StoredReceipt {
     const { id, user, path, askedHash, resumed } = this.#facts
-    // An answer that never began holds nothing of the body.
+    // An answer that never began contains nothing of the body.
     const continued = this.#body === undefined ? undefined : resumed
     const { status, result, error } = this.#end
     return {
@@ -117,7 +117,7 @@ export class RunningReceipt {
   }
 }
 
-/** An error as a receipt tells it; a defect is not described to callers. */
+/** An error in the form used in receipts; internal errors are not described to callers. */
 export function reportedError(error: unknown): ReportedError {
   if (error instanceof CapfleetError) return { code: error.code, detail: error.message }
   return { code: 'internal-error', detail: 'the request hit an internal error; the log has the details' }
@@ -145,7 +145,7 @@ function receiptDevice(report: DeviceResult, download: DownloadStatus): ReceiptD
 
 const WHOLE: ReadonlySet<DownloadStatus> = new Set(['complete', 'truncated', 'partial', 'unverified'])
 
-/** Of a download that did not end whole nobody knows whether its client has all packets of a device. */
+/** If a download did not end complete, it is unknown whether its client has all packets of a device. */
 function deviceStatus({ status, error }: DeviceResult, download: DownloadStatus): ReceiptDevice['status'] {
   if (WHOLE.has(download)) return status
   if (error !== undefined) return 'failed'

@@ -3,15 +3,15 @@ import type { ServerResponse } from 'node:http'
 
 export interface SendOptions {
   readonly signal: AbortSignal
-  /** Sees every chunk before it goes out. */
+  /** Receives every chunk before it is sent. */
   readonly onChunk: (chunk: Uint8Array) => void
-  /** The chunks have ended; the last ones may still be on their way. */
+  /** Called when the chunks have ended; the last ones may still be in transit. */
   readonly onRead?: () => void
 }
 
 /**
- * Writes all chunks with two of them in flight: the one after next is asked for when this one has
- * left. Rejects with the signal's reason, or with the failure of the chunks.
+ * Writes all chunks with two of them in flight: the one after next is requested when the current one has been sent.
+ * Rejects with the signal's reason, or with the failure of the chunks.
  */
 export async function sendBody(
   chunks: AsyncIterable<Uint8Array>,
@@ -31,7 +31,7 @@ export async function sendBody(
   signal.throwIfAborted()
 }
 
-/** Ends the answer and waits until it is out or the client has gone. */
+/** Ends the answer and waits until it has been sent or the client has left. */
 export async function endBody(
   res: ServerResponse,
   trailers: Readonly<Record<string, string>>,
@@ -41,7 +41,7 @@ export async function endBody(
   if (!res.closed) await once(res, 'close')
 }
 
-/** Writes that end with the signal, although the client may not have taken their bytes. */
+/** Writes that end with the signal, even if the client has not read their bytes. */
 class Writer implements Disposable {
   readonly #res: ServerResponse
   readonly #signal: AbortSignal
@@ -60,10 +60,10 @@ class Writer implements Disposable {
     this.#ending[Symbol.dispose]()
   }
 
-  /** Resolves when the bytes have left, or were thrown away because the client has gone. */
+  /** Resolves when the bytes have been sent, or were discarded because the client has left. */
   write(chunk: Uint8Array): Promise<void> {
     const flight = Promise.withResolvers<void>()
-    // The write may fail during the wait for the one before it.
+    // The write may fail during the wait for the previous one.
     flight.promise.catch(() => undefined)
     if (this.#signal.aborted) flight.reject(this.#signal.reason)
     this.#flying.add(flight)

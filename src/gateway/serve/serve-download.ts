@@ -1,8 +1,8 @@
 /**
- * A download from its plan to the last byte. Until the first byte a failure is thrown and becomes an
- * HTTP status; afterwards the connection is cut inside an element of the format. The response's
- * `close` owns leases and device streams: it comes in every case, also when nobody ever reads the
- * body. The receipt and the end in the audit are written before the client can see the end.
+ * A download from its plan to the last byte. Until the first byte a failure is thrown and becomes an HTTP status;
+ * afterwards the connection is cut inside an element of the format. The response's `close` event releases leases and
+ * device streams: it always fires, even if nobody ever reads the body. The receipt and the end in the audit are
+ * written before the client can see the end.
  */
 import { addAbortListener } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -43,16 +43,16 @@ export interface DownloadExchange {
   readonly res: ServerResponse
   readonly requestId: string
   readonly user: string
-  /** Each aborts, with an error as its reason, when the user may not have the download any more. */
+  /** Each aborts, with an error as its reason, when the user loses the right to the download. */
   readonly revoked: readonly AbortSignal[]
-  /** Hears how long parts of the answer took up to its head. */
+  /** Records how long the steps up to the head of the answer took. */
   readonly timing: Pick<ServerTiming, 'note'>
   /** Called with the length of each piece that is sent. */
   readonly onSent: (bytes: number) => void
   readonly actor: AuditActor
   /** The path of the request. */
   readonly path: string
-  /** As it was given, for the audit. */
+  /** As given, for the audit. */
   readonly querystring: string
   /** How long to wait for a free stream. */
   readonly waitMs: number
@@ -86,7 +86,7 @@ class Download {
   #fetched: FetchedDownload | undefined
   /** The release of lease and streams; undefined before it begins. */
   #released: Promise<void> | undefined
-  /** Whether somebody has cut the connection already. */
+  /** Whether the connection has been cut already. */
   #isCut = false
 
   constructor(plan: DownloadPlan, parts: DownloadParts, exchange: DownloadExchange) {
@@ -113,7 +113,7 @@ class Download {
       else await this.#send(fetched)
     } catch (error) {
       const { signal } = this.#abort
-      // A relay knows by itself why it was cut.
+      // A relay already knows why it was cut.
       await this.#fail(signal.aborted && !this.#isCut ? signal.reason : error)
     }
   }
@@ -145,7 +145,7 @@ class Download {
     const fetched = await FetchedDownload.open(this.#plan, this.#parts, {
       id: requestId,
       user,
-      // A download that follows may last for ever.
+      // A download that follows may last forever.
       class: this.#plan.query.follow ? 'bulk' : 'interactive',
       waitMs,
       options,
@@ -163,7 +163,7 @@ class Download {
       onLost: (reason) => this.#abort.abort(reason),
     })
     timing.note('devices', performance.now() - leasedMs)
-    // Until then chunks may be on their way to the client. When it has come already, the memory is not used again.
+    // Until then chunks may be in transit to the client. If `close` has already fired, the memory is not reused.
     res.once('close', () => fetched.body[Symbol.dispose]())
     if (this.#released !== undefined) {
       await fetched[Symbol.asyncDispose]()
@@ -175,7 +175,7 @@ class Download {
     return fetched
   }
 
-  /** Gives streams and lease back; what was read may still go out. Idempotent. */
+  /** Releases streams and lease; what was read may still be sent. Idempotent. */
   async #letGo(): Promise<void> {
     try {
       await this.#fetched?.[Symbol.asyncDispose]()
@@ -184,7 +184,7 @@ class Download {
     }
   }
 
-  /** Bytes pass as they are, from their first one. */
+  /** Bytes are forwarded unchanged, from the first one. */
   async #relay(fetched: FetchedDownload, body: PouredBody): Promise<void> {
     using reading = this.#whileReading(fetched)
     await relayDownload(body, {
@@ -201,7 +201,7 @@ class Download {
     this.#count(outcomeOf(fetched.body))
   }
 
-  /** The relay breaks the connection by itself. */
+  /** The relay breaks the connection itself. */
   #cutBy(reason: unknown): void {
     this.#isCut = true
     if (reason !== CLIENT_GONE) this.#save({ status: 'failed', error: reportedError(reason) })
@@ -214,7 +214,7 @@ class Download {
     const { body } = fetched
     res.writeHead(200, this.#head(body))
     res.setTimeout(this.#parts.clientIdleTimeoutMs, () => {
-      // A client that has nothing to take is not slow; the devices are.
+      // If there is nothing for the client to read, it is the devices that are slow.
       if (res.writableLength > 0) this.#abort.abort(CLIENT_IDLE)
     })
     using reading = this.#whileReading(fetched)
@@ -225,7 +225,7 @@ class Download {
     this.#count(outcomeOf(body))
   }
 
-  /** Dispose it when the devices are needed no more; the client may take its time to read the rest. */
+  /** Dispose it when the devices are no longer needed; the client may take its time to read the rest. */
   #whileReading(fetched: FetchedDownload): Disposable {
     const { res, requestId } = this.#exchange
     const slowness = watchReader(fetched, this.#parts, {
@@ -249,7 +249,7 @@ class Download {
     this.#parts.metrics.sent(piece.length)
   }
 
-  /** The body is whole: audit and receipt are written, and the trailers tell. */
+  /** The body is complete: writes audit and receipt, and returns the trailers. */
   async #whole(body: Body): Promise<Readonly<Record<string, string>>> {
     const result = body.result()
     const receipt = this.#receipt.end({ status: statusOf(result), result })
@@ -269,7 +269,7 @@ class Download {
 
   async #fail(reason: unknown): Promise<void> {
     const { res, requestId } = this.#exchange
-    // A parked download that is on its way to a new lease ends, too.
+    // This also ends a parked download that is waiting for a new lease.
     this.#abort.abort(reason)
     await this.#release()
     if (reason === CLIENT_GONE) return this.#end('client-gone', { status: 'client-gone' })
@@ -289,7 +289,7 @@ class Download {
     await cutResponse(res, mark, { reason, onHanded: () => this.#handed() })
   }
 
-  /** The client of a download that was cut gets all that was sent to it. */
+  /** Records that the client of a cut download gets everything that was sent to it. */
   #handed(): void {
     this.#parts.receipts.save(this.#receipt.handed())
   }
@@ -299,7 +299,7 @@ class Download {
     this.#count(outcome)
   }
 
-  /** Of a download that did not end well, nobody waits for the audit. */
+  /** If a download did not end well, nothing waits for the audit. */
   #save(end: ReceiptEnd): void {
     const receipt = this.#receipt.end(end)
     this.#parts.receipts.save(receipt)
@@ -340,7 +340,7 @@ function isPoured(body: Body): body is Body & PouredBody {
   return body.pour !== undefined
 }
 
-/** What a log line tells of a failed download. */
+/** Log fields of a failed download. */
 function failureFields(error: unknown): Record<string, unknown> {
   if (!(error instanceof CapfleetError)) return { err: error }
   return { code: error.code, message: error.message, devices: error.details.members?.devices }

@@ -1,7 +1,7 @@
 /**
- * A client that hardly reads keeps streams that others wait for: they are given back, the client is
- * kept, and when it has read what it was sent, the download goes into the queue again. A download that
- * cannot go on where it stopped is cut: nobody holds a device for ever.
+ * Handles clients that read so slowly that they keep streams others are waiting for: the streams are released, the
+ * connection is kept, and once the client has read what it was sent, the download is queued again. A download that
+ * cannot be continued is cut: nobody may hold a device forever.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -12,17 +12,17 @@ import { watchSlowClient } from '../../shared/http/slow-client.ts'
 import type { FetchedDownload } from '../fetch/fetch-download.ts'
 import type { DownloadOutcomes } from './download-outcomes.ts'
 
-/** A client that takes less in a turn is slow. */
+/** A client that reads less than this in a period is slow. */
 const SLOW_BYTES = 1_048_576
 
 export interface SlowReaderParts {
   readonly metrics: DownloadOutcomes
   readonly log: Log
-  /** A client that takes nothing for so long is cut off. */
+  /** A client that accepts nothing for this long is cut off. */
   readonly clientIdleTimeoutMs: number
-  /** A download whose client takes less than 1 MiB in so long gives its streams to others that wait. */
+  /** A download whose client reads less than 1 MiB in this time releases its streams if others are waiting. */
   readonly parkAfterMs: number
-  /** A download that cannot be parked is cut when its client is slow for so long. */
+  /** A download that cannot be parked is cut if its client is slow for this long. */
   readonly slowAfterMs: number
   /** clientIdleTimeoutMs for a client whose download holds no stream. */
   readonly parkedIdleTimeoutMs: number
@@ -31,15 +31,15 @@ export interface SlowReaderParts {
 export interface SlowReaderOptions {
   readonly res: ServerResponse
   readonly requestId: string
-  /** Aborts at the end of the download; nothing is done after it. */
+  /** Aborts at the end of the download; nothing happens after that. */
   readonly signal: AbortSignal
-  /** Bytes of the answer that were written so far, taken by the client or not. */
+  /** Bytes of the answer written so far, read by the client or not. */
   readonly writtenBytes: () => bigint
-  /** Called when the download cannot go on. */
+  /** Called when the download cannot continue. */
   readonly onFailure: (error: unknown) => void
 }
 
-/** Watches the client from now on, until it is disposed of. */
+/** Watches the client until the result is disposed. */
 export function watchReader(
   fetched: FetchedDownload,
   parts: SlowReaderParts,
@@ -96,7 +96,7 @@ class Parking implements Disposable {
     const taken = writtenBytes() - BigInt(res.writableLength)
     const isSlow = taken - this.#takenBefore < SLOW_BYTES
     this.#takenBefore = taken
-    // Without anything to take, it is the devices that are slow.
+    // If there is nothing to read, it is the devices that are slow.
     return isSlow && res.writableLength > 0
   }
 
@@ -104,7 +104,7 @@ class Parking implements Disposable {
     const { res, requestId, signal } = this.#options
     const { metrics, log, parkedIdleTimeoutMs, clientIdleTimeoutMs } = this.#parts
     if (this.#ended || signal.aborted || res.writableLength === 0) return
-    // The handler stays.
+    // The existing handler stays.
     res.setTimeout(parkedIdleTimeoutMs)
     await this.#fetched.park()
     metrics.parked()
@@ -118,7 +118,7 @@ class Parking implements Disposable {
   }
 }
 
-/** Resolves when everything that was written has left. */
+/** Resolves when everything that was written has been sent. */
 async function allTaken({ socket }: ServerResponse, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
   const { promise, resolve } = Promise.withResolvers<void>()

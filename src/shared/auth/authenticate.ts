@@ -1,6 +1,6 @@
 /**
- * Who asks, for both HTTP programs: HTTP Basic (RFC 7617) and, where the program takes them, bearer tokens (RFC 6750) and
- * the cookie of a session. A header Authorization counts before a cookie.
+ * Authentication for both HTTP programs: HTTP Basic (RFC 7617) and, if the program accepts them, bearer tokens (RFC
+ * 6750) and session cookies. An Authorization header takes precedence over a cookie.
  */
 import { parse } from 'basic-auth'
 import type Koa from 'koa'
@@ -14,16 +14,16 @@ import type { UsersFile } from './users-file.ts'
 
 type AskedContext = Pick<Koa.ParameterizedContext<RequestState>, 'req' | 'state'>
 
-/** What vouches for callers. */
+/** What verifies credentials. */
 export interface Vouchers {
   readonly users: UsersFile
-  /** The caller of a bearer token or of a session; fails with unauthenticated. Default: the program takes none. */
+  /** Returns the caller of a bearer token or a session; fails with unauthenticated. Default: neither is accepted. */
   readonly tokens?: { verify(token: string, kind?: 'session'): Promise<Caller> } | undefined
 }
 
 /**
- * Puts the caller whose credentials the request has into the context's state, also when they lack the scope
- * `needed`; who is known needs none. `openedBy` is a setting that would let everybody in. Fails with unauthenticated,
+ * Puts the caller with the request's credentials into the context's state, even if they lack the scope `needed`;
+ * `known` requires none. `openedBy` names a setting that would admit everyone. Fails with unauthenticated,
  * insufficient-scope or too-many-logins.
  */
 export async function authenticate(
@@ -89,7 +89,7 @@ export function refuseWithout(needed: Scope, { name, scopes }: Caller): void {
   )
 }
 
-/** undefined: there is none. */
+/** Returns undefined if there is no session. */
 async function callerOfSession({ req }: AskedContext, { tokens }: Vouchers): Promise<Caller | undefined> {
   const token = sessionIn(req)
   return token === undefined ? undefined : await tokens?.verify(token, 'session')

@@ -1,12 +1,12 @@
-/** Bounds of callers: written in the users file and in tokens, joined, and compared. */
+/** Bounds of callers: parsed from the users file and from tokens, combined, and compared. */
 import { z } from 'zod'
 import { type Bounds, UNBOUNDED } from '../base/caller.ts'
 import { isEnclosed } from '../query/joined-filter.ts'
 
-/** The longest text of a filter or of a choice of devices. */
+/** Maximum length of a filter or of a selection of devices. */
 const TEXT_MAX = 4_096
 
-/** Bounds as a user of the users file, a role of an identity provider and a token have them. */
+/** Bounds as written for a user of the users file, a role of an identity provider, or a token. */
 export const boundsSchema = z.strictObject({
   devices: z.string().min(1).max(TEXT_MAX).optional(),
   filter: z
@@ -22,7 +22,7 @@ export const boundsSchema = z.strictObject({
 })
 export type WrittenBounds = z.infer<typeof boundsSchema>
 
-/** Bounds as they are kept with a token: those of its minter, and its own. */
+/** Bounds as stored with a token: those of its issuer, and its own. */
 export const keptBoundsSchema = z.strictObject({
   devices: z.array(z.string()),
   filters: z.array(z.string().refine(isEnclosed).refine(isFilter)),
@@ -36,12 +36,12 @@ export const keptBoundsSchema = z.strictObject({
   ),
 })
 
-/** A blank filter lets everything pass. */
+/** A blank filter would match everything. */
 function isFilter(text: string): boolean {
   return text.trim() !== ''
 }
 
-/** `holder`: the user or the token that they are written for. */
+/** `holder`: the user or token that they are written for. */
 export function boundsOf(holder: string, written: WrittenBounds): Bounds {
   const { devices, filter, spanMaxS, bytesPerDay, streamsMax } = written
   const isLimited = bytesPerDay !== undefined || streamsMax !== undefined
@@ -53,7 +53,7 @@ export function boundsOf(holder: string, written: WrittenBounds): Bounds {
   }
 }
 
-/** What lies within both. */
+/** The bounds that both allow. */
 export function joinBounds(one: Bounds, other: Bounds): Bounds {
   return {
     devices: [...new Set([...one.devices, ...other.devices])],
@@ -66,7 +66,7 @@ export function joinBounds(one: Bounds, other: Bounds): Bounds {
   }
 }
 
-/** Whether the two say the same. */
+/** Whether the two are equal. */
 export function sameBounds(one: Bounds, other: Bounds): boolean {
   return JSON.stringify(joinBounds(one, UNBOUNDED)) === JSON.stringify(joinBounds(other, UNBOUNDED))
 }

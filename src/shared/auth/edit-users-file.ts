@@ -1,4 +1,4 @@
-/** Changes of a users file, for the command line: other users, keys and comments stay as they are. */
+/** Edits a users file for the command line; other users, keys and comments stay unchanged. */
 import type { Stats } from 'node:fs'
 import { chmod, chown, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { type Document, isMap, isSeq, parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
@@ -7,8 +7,8 @@ import { hashPassword } from './password-hash.ts'
 import { USER_NAME, USER_NAME_RULE, type User } from './users-file.ts'
 
 /**
- * Adds a user, or gives one another role and password; `since` is of one who is added. Makes the file when missing.
- * `salt`: as of hashPassword.
+ * Adds a user, or changes a user's role and password; `since` only applies to a new user. Creates the file if missing.
+ * `salt`: as in hashPassword.
  */
 export async function putUser(
   path: string,
@@ -28,7 +28,7 @@ export async function putUser(
   return entry === undefined ? 'added' : 'replaced'
 }
 
-/** Fails with bad-parameter when there is no such user. */
+/** Fails with bad-parameter if the user does not exist. */
 export async function changePassword(path: string, name: string, password: string): Promise<void> {
   const document = parseDocument(await readOrEmpty(path))
   const entry = entryOf(document, name)
@@ -37,13 +37,13 @@ export async function changePassword(path: string, name: string, password: strin
   await replaceFile(path, document)
 }
 
-/** Fails with bad-parameter when there is no such user, or no other one. */
+/** Fails with bad-parameter if the user does not exist, or is the only one. */
 export async function removeUser(path: string, name: string): Promise<void> {
   const document = parseDocument(await readOrEmpty(path))
   const entry = entryOf(document, name)
   const users = usersOf(document)
   if (entry === undefined || users === undefined) throw noSuchUser(path, name)
-  // A program refuses a file without users, so that one that runs would go on with this one.
+  // Programs reject a file without users, so a running one would keep the present contents.
   if (users.items.length === 1) {
     const message = `${name} is the only user of ${path}; add another one first`
     throw new CapfleetError('bad-parameter', message, { param: 'name' })
@@ -52,7 +52,7 @@ export async function removeUser(path: string, name: string): Promise<void> {
   await replaceFile(path, document)
 }
 
-/** As the times of tokens are. */
+/** The resolution of times in tokens. */
 function wholeSecond(time: Date): string {
   return time.toISOString().replace(/\.\d+/, '')
 }
@@ -84,8 +84,8 @@ function entryOf(document: Document, name: string): YAMLMap | undefined {
 }
 
 /**
- * The file belongs to the same user and group as before, and the group may read it if it could: a program that runs as
- * another user than we must still read it.
+ * The new file has the same owner and group as before, and stays readable for the group if it was: a program that runs
+ * as another user must still be able to read it.
  */
 async function replaceFile(path: string, document: Document): Promise<void> {
   const before = await stat(path).catch(() => undefined)
@@ -96,7 +96,7 @@ async function replaceFile(path: string, document: Document): Promise<void> {
   await rename(hidden, path)
 }
 
-/** false: we may not, and then it stays ours alone. */
+/** Returns false if we lack the permission; the file then stays ours alone. */
 async function keepOwner(path: string, { uid, gid }: Stats): Promise<boolean> {
   try {
     await chown(path, uid, gid)

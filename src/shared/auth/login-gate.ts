@@ -1,8 +1,8 @@
 /**
- * What logins may cost. Looking at a password takes 20 ms of a core and 19 MiB on purpose, and it happens
- * on threads that files and compression need as well; so one password is looked at at a time, callers
- * take turns by address, and who was wrong too often is refused for a while without a look. Who is
- * refused is told by address and name together: nobody can lock a user out from elsewhere.
+ * Limits the cost of logins. Verifying a password deliberately takes 20 ms of CPU and 19 MiB, on threads that files
+ * and compression need as well. So one password is verified at a time, callers take turns by address, and anyone who
+ * was wrong too often is rejected for a while without verification. Rejection depends on address and name together, so
+ * nobody can lock a user out from elsewhere.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -11,30 +11,30 @@ import { FairLimit } from '../base/fair-limit.ts'
 import type { Metrics } from '../base/metrics.ts'
 
 export interface LoginSettings {
-  /** Logins that may wait for their turn; a quarter of them of one address. */
+  /** Number of logins that may wait for their turn; a single address may have a quarter of them. */
   readonly waitingMax: number
-  /** Wrong passwords for a name from an address, before it must pause. */
+  /** Number of wrong passwords for a name from an address before it must pause. */
   readonly wrongMax: number
-  /** The pause begins with a second and doubles with each further wrong password up to this. */
+  /** The pause starts at one second and doubles with each further wrong password, up to this. */
   readonly pauseMaxS: number
 }
 
-/** Who tries to log in. */
+/** Someone who tries to log in. */
 export interface LoginCaller {
-  /** As caller-address.ts tells callers apart. */
+  /** Client address in the form that caller-address.ts uses to tell callers apart. */
   readonly address: string
   readonly name: string
 }
 
-/** An address may try this many times as many passwords as one name: many users can share an address. */
+/** An address may try this many times as many passwords as one name, because many users can share an address. */
 const NAMES_PER_ADDRESS = 10
-/** Wrong passwords are forgotten when there was none for so long. */
+/** Wrong passwords are forgotten after this long without another one. */
 const FORGET_MS = 600_000
-/** A name that was right from an address this recently is not paused for what others do from there. */
+/** A name that logged in from an address this recently is not paused for what others do from there. */
 const TRUST_MS = 30 * 86_400_000
 const REMEMBERED_MAX = 10_000
 const QUEUE_FULL_RETRY_S = 1
-/** A refusal takes so long: who is refused and asks again at once costs little then. */
+/** Rejections are delayed by this, so that clients which retry at once cost little. */
 const REFUSAL_MS = 1_000
 const NAME_MAX = 64
 
@@ -50,7 +50,7 @@ export class LoginGate {
   readonly #settings: LoginSettings
   readonly #turns: FairLimit
   readonly #failures = new LRUCache<string, Failures>({ max: REMEMBERED_MAX, ttl: FORGET_MS })
-  /** Names that were right from an address: proxies and NAT have many users behind one address. */
+  /** Names that have logged in from an address: proxies and NAT have many users behind one address. */
   readonly #known = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: TRUST_MS })
   readonly #count: (result: LoginResult) => void
 
@@ -74,7 +74,10 @@ export class LoginGate {
     )
   }
 
-  /** What `look` says, in the caller's turn. Fails with too-many-logins, without a look but not at once. */
+  /**
+   * Returns what `look` returns, called in the caller's turn. Fails with too-many-logins, after a delay but without
+   * calling it.
+   */
   async verify(caller: LoginCaller, look: () => Promise<boolean>): Promise<boolean> {
     try {
       return await this.#verify(caller, look)
@@ -89,7 +92,7 @@ export class LoginGate {
     if (!this.#turns.hasRoomFor(caller.address))
       throw this.#refusal('too many logins are already waiting', QUEUE_FULL_RETRY_S)
     using _turn = await this.#turns.acquire(UNTIL_DONE, caller.address)
-    // Others of this caller may have been wrong while this one waited.
+    // Other logins of this caller may have failed while this one waited.
     this.#refuseInPause(caller)
     const isRight = await look()
     this.#count(isRight ? 'right' : 'wrong')
@@ -129,10 +132,10 @@ export class LoginGate {
   }
 }
 
-/** A look is short and always ends, and what it finds is worth knowing also when the caller has left. */
+/** Verification is short and always ends, and its result is useful even if the caller has left. */
 const UNTIL_DONE = new AbortController().signal
 
-/** An address has no space. No user's name is longer than the part that is kept of it. */
+/** An address contains no space. No user name is longer than the part that is kept. */
 function keyOf({ address, name }: LoginCaller): string {
   return `${address} ${name.slice(0, NAME_MAX)}`
 }

@@ -11,12 +11,12 @@ const TAG_BYTES = 32
 
 const PHC =
   /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
-/** A users file must not be able to make one login cost gigabytes. */
+/** A users file must not be able to make one login take gigabytes. */
 const MEMORY_KIB_MAX = 1 << 20
 
 const argon2Async = promisify(argon2)
 
-/** With a random salt, unless the same password must have the same hash elsewhere. */
+/** Uses a random salt, unless `salt` is given because the hash must be reproducible. */
 export async function hashPassword(password: string, salt?: Buffer): Promise<string> {
   const nonce = salt ?? randomBytes(SALT_BYTES)
   const tag = await argon2Async('argon2id', {

@@ -1,6 +1,5 @@
 /**
- * The users of one program: a YAML file of names, roles and password hashes, read at start and again
- * when it changes.
+ * The users of one program: a YAML file of names, roles and password hashes, read at start and again when it changes.
  *
  *   users:
  *     - name: analyst
@@ -9,7 +8,7 @@
  *       since: 2026-11-27T09:00:00Z
  *       devices: lon*
  *
- * Of a user, the file may also say bounds (bounds.ts), where the program knows any.
+ * A user may also have bounds (bounds.ts) if the program supports them.
  */
 import { hash, randomBytes } from 'node:crypto'
 import { parse } from 'basic-auth'
@@ -38,7 +37,7 @@ const usersSchema = z.strictObject({
       boundsSchema.extend({
         name: z.string().regex(USER_NAME, USER_NAME_RULE),
         role: z.enum(ROLES),
-        /** What was made under the name before is of another user, and not theirs. */
+        /** Anything created under the name before this belongs to an earlier user, not to them. */
         since: z.iso.datetime({ offset: true }).optional(),
         password: z
           .string()
@@ -57,24 +56,24 @@ const usersSchema = z.strictObject({
 })
 
 type StoredUser = z.infer<typeof usersSchema>['users'][number]
-/** With their bounds as the file says them. */
+/** Includes their bounds as in the file. */
 export type ListedUser = Omit<StoredUser, 'password'>
 
-/** Scripts send credentials with every request; a look at the password each time would cost 20 ms of a core. */
+/** Scripts send credentials with every request; verifying the password each time would cost 20 ms of CPU. */
 const VERIFIED_MAX = 1_000
-/** After so long a password is looked at again, also when it is sent all the time. */
+/** After this long a password is verified again, even if it is sent all the time. */
 const VERIFIED_MS = 60_000
-/** Of its 32 bytes 12 will do: nobody can make another hash with the same. */
+/** 12 of its 32 bytes suffice: nobody can construct another hash with the same mark. */
 const MARK_LENGTH = 16
 
-/** A user of the file, as if they had come with their password. */
+/** A user of the file, as if they had presented their password. */
 export interface KnownUser extends Caller {
   readonly credential: PasswordCredential
-  /** Aborts when they have another password: what they signed in for with this one ends. */
+  /** Aborts when the password changes, which ends sessions started with the old one. */
   readonly replaced: AbortSignal
 }
 
-/** What the file says of a user, for as long as it says so. */
+/** A user's entry, valid as long as the file contains it unchanged. */
 interface Entry {
   readonly stored: StoredUser
   readonly caller: KnownUser
@@ -94,13 +93,14 @@ export class UsersFile {
   readonly #decoyHash: string
   #entries: ReadonlyMap<string, Entry>
   /**
-   * Hashed with all credentials: how long a look-up takes tells nothing about them, and no password can be guessed
-   * from what is kept. A HMAC would tell as little, for as long as all else takes that a small call is looked at for.
+   * Hashed together with all credentials, so that the duration of a look-up reveals nothing about them, and no
+   * password can be guessed from the cache. An HMAC would reveal no less, and take as long as everything else that is
+   * done for a small call.
    */
   readonly #cacheSecret = randomBytes(32).toString('hex')
-  /** Whose credentials were right; an entry that the file has no more is no longer valid. */
+  /** Entries whose credentials were verified; invalid once the file no longer contains the entry. */
   readonly #verified = new LRUCache<string, Entry>({ max: VERIFIED_MAX, ttl: VERIFIED_MS })
-  /** Clients come together when a program has just started; one look will do for all of the same user. */
+  /** When a program has just started, clients arrive together; one verification serves all of the same user. */
   readonly #running = new Map<string, Promise<Caller | undefined>>()
 
   private constructor(
@@ -117,15 +117,15 @@ export class UsersFile {
     this.#decoyHash = decoyHash
   }
 
-  /** Fails with bad-config when the file is missing, malformed or names no user. */
+  /** Fails with bad-config if the file is missing, malformed or contains no user. */
   static async load(path: string, gate: LoginGate, options: UsersOptions): Promise<UsersFile> {
     const entries = new Map((await readUsers(path, options)).map((stored) => [stored.name, newEntry(stored)]))
     return new UsersFile(path, options, entries, gate, await hashPassword(randomBytes(16).toString('hex')))
   }
 
   /**
-   * Reads the file again. Who is removed, or has a lesser role, has `revoked` abort; who has another
-   * password must log in with it from now on, and has `replaced` abort. Fails with bad-config; nothing has changed then.
+   * Reads the file again. For users who were removed or got fewer rights, `revoked` aborts; those with a new password
+   * must log in again, and `replaced` aborts. Fails with bad-config without changing anything.
    */
   async reload(): Promise<void> {
     const stored = await readUsers(this.#path, this.#options)
@@ -142,9 +142,8 @@ export class UsersFile {
   }
 
   /**
-   * The user who sent `authorization` (the header's value) from `address` (of addressOf), or undefined
-   * when it is not HTTP Basic or the name or the password is wrong; the last two take the same time.
-   * Fails with too-many-logins.
+   * The user who sent `authorization` (the header's value) from `address` (of addressOf), or undefined if it is not
+   * HTTP Basic or the name or password is wrong; the last two take the same time. Fails with too-many-logins.
    */
   verify(authorization: string, address: string): Promise<Caller | undefined> {
     const cacheKey = hash('sha256', this.#cacheSecret + authorization, 'base64')
@@ -159,12 +158,12 @@ export class UsersFile {
     return started
   }
 
-  /** The user of this name as the file says now, as if they had come with their password. */
+  /** The user of this name according to the current file, as if they had presented their password. */
   now(name: string): KnownUser | undefined {
     return this.#entries.get(name)?.caller
   }
 
-  /** All users but their passwords, in the order of the file. */
+  /** All users without their passwords, in the order of the file. */
   list(): readonly ListedUser[] {
     return [...this.#entries.values()].map(({ stored: { password: _password, ...user } }) => user)
   }
@@ -196,13 +195,13 @@ async function readUsers(path: string, { bounds }: UsersOptions): Promise<readon
   )
 }
 
-/** All users but their passwords, in the order of the file. Fails with bad-config. */
+/** All users without their passwords, in the order of the file. Fails with bad-config. */
 export async function listUsers(path: string): Promise<readonly ListedUser[]> {
   const stored = await readUsers(path, { bounds: true })
   return stored.map(({ password: _password, ...user }) => user)
 }
 
-/** What the user of this name may have, as the file says now. Fails with bad-config. */
+/** The rights of the user of this name according to the current file. Fails with bad-config. */
 export async function findUser(
   path: string,
   name: string,
@@ -223,7 +222,10 @@ function boundsOfStored({
 
 const CLOCKS_DIFFER_MS = 5_000
 
-/** The clock of the computer on which the user was added may be ahead: the name is theirs then when it is seen. */
+/**
+ * The clock of the computer on which the user was added may be ahead; the name is then theirs from when it is first
+ * seen.
+ */
 function seenSince(sinceMs: number, nowMs: number): number {
   return sinceMs > nowMs + CLOCKS_DIFFER_MS ? nowMs - (nowMs % 1_000) : sinceMs
 }
@@ -238,7 +240,7 @@ function newEntry(
 ): Entry {
   const { name, role, since } = stored
   const sinceMs = since === undefined ? undefined : seenSince(Date.parse(since), Date.now())
-  // It has a salt in it, so that equal passwords of two users have different marks.
+  // The hash includes a salt, so equal passwords of two users have different marks.
   const mark = hash('sha256', stored.password, 'base64url').slice(0, MARK_LENGTH)
   const credential = { kind: 'password', mark } as const
   const bounds = boundsOfStored(stored)
@@ -251,7 +253,7 @@ function newEnds(): Pick<Entry, 'revoke' | 'replace'> {
   return { revoke: new AbortController(), replace: new AbortController() }
 }
 
-/** Streams that run go on under the user's new role, or password, unless they may have less. */
+/** Running streams continue under the user's new role or password, unless that allows less. */
 function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
   if (before === undefined || !isSameSince(before.stored, stored) || mayLess(stored, before.stored))
     return newEntry(stored)
@@ -261,7 +263,7 @@ function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
   return newEntry(stored, isSamePassword ? before : { ...newEnds(), revoke: before.revoke })
 }
 
-/** Other bounds may be narrower ones: whether they are, only a device could tell of filters. */
+/** Changed bounds may be narrower; for filters only a device could tell. */
 function mayLess(now: StoredUser, was: StoredUser): boolean {
   return (
     ROLES.indexOf(now.role) < ROLES.indexOf(was.role) || !sameBounds(boundsOfStored(now), boundsOfStored(was))

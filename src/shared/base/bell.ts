@@ -1,6 +1,6 @@
 /**
- * Wakes a loop that waits for several things: whoever has something for it rings. Rings before the
- * loop waits are kept, as one. Its timers end on dispose.
+ * Wakes a loop that waits for several things: anything that has work for it rings. Rings before the loop waits are
+ * kept, as one. Disposing it ends its timers.
  */
 export class Bell implements Disposable {
   readonly #timers: NodeJS.Timeout[] = []
@@ -14,7 +14,7 @@ export class Bell implements Disposable {
     this.#rung = Promise.withResolvers<void>()
   }
 
-  /** Rings again and again; the function says whether it has since it was last asked. */
+  /** Rings periodically; the returned function says whether it has since it was last called. */
   every(periodMs: number): () => boolean {
     let isDue = false
     const timer = setInterval(() => {

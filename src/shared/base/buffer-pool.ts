@@ -1,6 +1,6 @@
 /**
- * Large memory that is taken for one use and given back. What the collector has to find, it finds late:
- * until then the next ones lie behind it, and the allocator hardly ever gives the holes back to the system.
+ * Large buffers that are taken for one use and returned. The garbage collector would find them late: until then new
+ * ones are allocated after them, and the allocator hardly ever returns the holes to the system.
  */
 export class BufferPool {
   readonly #keptBytesMax: number
@@ -13,7 +13,7 @@ export class BufferPool {
     this.#keptBytesMax = keptBytesMax
   }
 
-  /** Bytes that are taken now. */
+  /** Bytes that are currently in use. */
   get takenBytes(): number {
     return this.#takenBytes
   }
@@ -27,7 +27,7 @@ export class BufferPool {
     return kept
   }
 
-  /** REQUIRES: `buffer` came from take() as it is, and nobody reads or writes it any more. */
+  /** REQUIRES: `buffer` came from take() unmodified (not a slice), and is no longer read or written. */
   give(buffer: Buffer): void {
     const bytes = buffer.byteLength
     this.#takenBytes -= bytes

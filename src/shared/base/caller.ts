@@ -1,19 +1,22 @@
 import type { Scope } from './scopes.ts'
 
-/** Who asks, and what they may have. */
+/** A caller and their rights. */
 export interface Caller {
-  /** Name of the user; one of an identity provider is `PROVIDER:NAME`. */
+  /** Name of the user; for a user of an identity provider `PROVIDER:NAME`. */
   readonly name: string
-  /** Since when the name is theirs; default: ever since. */
+  /** Since when the name has been theirs. Default: always. */
   readonly sinceMs?: number | undefined
   readonly scopes: ReadonlySet<Scope>
   readonly bounds: Bounds
   readonly credential: Credential
-  /** Aborts, with an error for them as its reason, when they may no longer have what they have. */
+  /** Aborts, with an error for the caller as its reason, when they lose any of these rights. */
   readonly revoked: AbortSignal
 }
 
-/** Whether what was made for a user of this name is the caller's: somebody else may have had the name before. */
+/**
+ * Whether something that was created for a user of this name belongs to the caller: someone else may have had the name
+ * before.
+ */
 export function isOf(
   { name, sinceMs = 0 }: Pick<Caller, 'name' | 'sinceMs'>,
   made: { readonly user: string; readonly madeMs: number },
@@ -21,7 +24,7 @@ export function isOf(
   return made.user === name && made.madeMs >= sinceMs
 }
 
-/** By what a caller is known; the id is of the token or the ticket. */
+/** How a caller was identified; the id is that of the token or ticket. */
 export type Credential =
   | PasswordCredential
   | TokenCredential
@@ -30,68 +33,70 @@ export type Credential =
 
 export interface PasswordCredential {
   readonly kind: 'password'
-  /** Another one when the user has another password; no password can be guessed from it. */
+  /** Changes when the user's password changes; no password can be guessed from it. */
   readonly mark: string
 }
 
 export interface TokenCredential {
   readonly kind: 'token'
   readonly id: string
-  /** Ids of our own tokens that it hangs on, oldest first, itself included; one of a provider hangs on none of ours. */
+  /**
+   * Ids of the capfleet tokens that it was derived from, oldest first, including itself; empty for a provider's token.
+   */
   readonly chain: readonly string[]
   readonly expiresMs: number
 }
 
-/** Of somebody who has signed in at the page. */
+/** The credential of someone who has signed in on the page. */
 export interface SessionCredential {
   readonly kind: 'session'
   readonly id: string
-  /** By which they have signed in; what they make of their rights is made as if they had come with it. */
+  /** What they signed in with; whatever they derive from their rights is created as if they had presented that. */
   readonly origin: PasswordCredential | TokenCredential
-  /** As a token's. */
+  /** As for a token. */
   readonly chain: readonly string[]
   readonly beganMs: number
   /** When it ends unless it is renewed. */
   readonly expiresMs: number
   /** When it ends, however often it is renewed. */
   readonly endsMs: number
-  /** What the page sends with each change; no other page can know it. */
+  /** Secret that the page sends with each change; no other page can know it. */
   readonly formToken: string
-  /** Where browsers send the cookie. */
+  /** Path to which browsers send the cookie. */
   readonly path: string
 }
 
-/** By which a caller has come, or has signed in before. */
+/** What a caller presented, or signed in with before. */
 export function originOf(credential: Credential): Exclude<Credential, SessionCredential> {
   return credential.kind === 'session' ? credential.origin : credential
 }
 
-/** Of the password by which a caller has come, or has signed in before; undefined: it was no password. */
+/** Mark of the password that a caller presented, or signed in with before; undefined if it was not a password. */
 export function markOf(credential: Credential): string | undefined {
   const origin = originOf(credential)
   return origin.kind === 'password' ? origin.mark : undefined
 }
 
 /**
- * What narrows everything that a caller may have; what lies outside is not there for them. Whoever gives some of their
- * rights to a token can only add to its bounds.
+ * Restrictions on all of a caller's rights; what lies outside does not exist for them. A token derived from them can
+ * only add to the bounds.
  */
 export interface Bounds {
-  /** Selections of devices as Device= has them; a device must be in each. */
+  /** Selections of devices in the form of Device=; a device must be in each. */
   readonly devices: readonly string[]
   /** BPF filters; a packet must pass each. */
   readonly filters: readonly string[]
-  /** The longest time range of one download or export, s. */
+  /** Maximum time range of one download or export, s. */
   readonly spanMaxS?: number | undefined
-  /** Each must leave room. */
+  /** None of them may be exceeded. */
   readonly quotas: readonly Quota[]
 }
 
-/** What a user, or a token, may use up; what is taken by a token counts for its minter, too. */
+/** The consumption allowed to a user or a token; what a token consumes counts for its issuer, too. */
 export interface Quota {
   /** Name of the user, or id of the token. */
   readonly holder: string
-  /** Bytes of downloads and of exports' files in a day of UTC. */
+  /** Bytes of downloads and of exports' files per UTC day. */
   readonly bytesPerDay?: number | undefined
   /** Downloads that run or wait at the same time. */
   readonly streamsMax?: number | undefined

@@ -1,18 +1,18 @@
-/** Why a connection by TLS has failed, where certificates are the reason. */
+/** Explains why a TLS connection failed, if the reason is a certificate. */
 
-/** Of node:tls, when nobody whom we trust vouches for the other side. */
+/** Error codes of node:tls for a peer certificate that is not trusted. */
 const DISTRUST = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
-/** The other side said so, by an alert. */
+/** The peer reported it with an alert. */
 const REFUSAL = /^ERR_SSL_.*ALERT/
 
 export interface CertificateTrouble {
-  /** theirs: we do not trust it. ours: the other side does not, or misses one. */
+  /** theirs: we do not trust it. ours: the peer does not trust it, or requires one. */
   readonly whose: 'theirs' | 'ours'
-  /** In the words of OpenSSL. */
+  /** In OpenSSL's words. */
   readonly reason: string
 }
 
-/** undefined: certificates have nothing to do with it. */
+/** Returns undefined if the error is not about certificates. */
 export function certificateTrouble(error: unknown): CertificateTrouble | undefined {
   if (!(error instanceof Error)) return undefined
   const { code, reason, message } = error as NodeJS.ErrnoException & { readonly reason?: string }

@@ -1,4 +1,4 @@
-/** What a program shows, and whom it trusts, when it asks others over TLS: from PEM files. */
+/** The certificates that a program presents and trusts as a TLS client, from PEM files. */
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readSecret } from './config-file.ts'
 import { CapfleetError } from './error.ts'
@@ -6,9 +6,9 @@ import type { Secret } from './secret.ts'
 
 /** Paths, relative to the configuration's folder. */
 export interface ClientTlsFiles {
-  /** Certificates that alone vouch for the other side. Default: those that Node knows. */
+  /** Certificates of the only trusted authorities. Default: those of Node. */
   readonly ca?: string | undefined
-  /** Our own certificate and its key, for who asks for one. */
+  /** Our own certificate and its key, for servers that require one. */
   readonly cert?: string | undefined
   readonly key?: string | undefined
 }
@@ -20,7 +20,7 @@ export interface ClientTls {
   readonly key?: Secret | undefined
 }
 
-/** `setting` is where the files are named in the configuration. Fails with bad-config. */
+/** `setting` is where the configuration names the files. Fails with bad-config. */
 export async function readClientTls(
   files: ClientTlsFiles,
   configPath: string,
@@ -45,7 +45,7 @@ export async function readClientTls(
   return tls
 }
 
-/** Node would take a text without any certificate silently: as ca it has all those trusted that Node knows. */
+/** Node silently accepts a text without any certificate: as `ca` it would trust all authorities that Node knows. */
 function refuseUnusable({ ca, cert, key }: ClientTls): void {
   if (ca !== undefined) new X509Certificate(ca)
   if (cert === undefined || key === undefined) return

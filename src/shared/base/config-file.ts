@@ -1,6 +1,6 @@
 /**
- * Reading a YAML configuration: one document, checked whole, frozen. Every complaint names the
- * path of the setting and its place ("devices[2].streems: unknown key (line 9, column 5)").
+ * Reads a YAML configuration: one document, validated as a whole, frozen. Every error message names the path of the
+ * setting and its place ("devices[2].streems: unknown key (line 9, column 5)").
  */
 import { readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
@@ -9,14 +9,14 @@ import { z } from 'zod'
 import { CapfleetError } from './error.ts'
 import { Secret } from './secret.ts'
 
-/** A secret is never in the configuration itself: it comes from a file or the environment. */
+/** A secret is never part of the configuration itself: it comes from a file or the environment. */
 export const secretSchema = z.union([
   z.strictObject({ file: z.string() }),
   z.strictObject({ env: z.string() }),
 ])
 export type SecretSource = z.infer<typeof secretSchema>
 
-/** Reads and checks `path`. Fails with bad-config listing every problem. */
+/** Reads and validates `path`. Fails with bad-config, listing every problem. */
 export async function loadConfig<Schema extends z.ZodType>(
   path: string,
   schema: Schema,
@@ -34,7 +34,7 @@ export async function loadConfig<Schema extends z.ZodType>(
   return parseConfig(text, path, schema)
 }
 
-/** As loadConfig, for a text already read; `path` is used in messages. */
+/** Like loadConfig, for a text that was already read; `path` is used in messages. */
 export function parseConfig<Schema extends z.ZodType>(
   text: string,
   path: string,
@@ -54,7 +54,7 @@ export function parseConfig<Schema extends z.ZodType>(
   return deepFreeze(parsed.data)
 }
 
-/** Without a final newline. File names are relative to the configuration's folder. */
+/** Without a trailing newline. File names are relative to the configuration's folder. */
 export async function readSecret(source: SecretSource, configPath: string, setting: string): Promise<Secret> {
   if ('env' in source) {
     const value = process.env[source.env]
@@ -86,7 +86,7 @@ function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType, placeOf: Plac
   return [`${pathText(issue.path) || 'document'}: ${says}${placeOf(issue.path)}`]
 }
 
-/** " (line 9, column 5)" of a setting's value, or of what it is missing from. */
+/** " (line 9, column 5)" of a setting's value, or of the mapping that lacks it. */
 function placeIn(document: Document, lines: LineCounter): PlaceOf {
   return (path) => {
     for (let depth = path.length; depth >= 0; depth -= 1) {
@@ -106,7 +106,7 @@ function pathText(path: readonly PropertyKey[]): string {
   }, '')
 }
 
-/** "readonly" for "readOnly" is the most likely mistake; say the right spelling. */
+/** "readonly" for "readOnly" is the most likely mistake; suggest the right spelling. */
 function caseHint(schema: z.ZodType, path: readonly PropertyKey[], key: string): string {
   const known = keysAt(schema, path).find((name) => name.toLowerCase() === key.toLowerCase())
   return known === undefined ? '' : ` (did you mean ${known}?)`

@@ -12,14 +12,14 @@ export interface ConfigWatchOptions {
   readonly log: Log
 }
 
-/** An editor or a mount writes in several steps; the last one counts. */
+/** An editor or a mount writes in several steps; only the last one matters. */
 const SETTLE_MS = 200
 /** Something else in the folder, such as a log, may be written all the time. */
 const SETTLE_MAX_MS = 2_000
 
 /**
- * Has a configuration read again when its files change or the process gets SIGHUP. Their folders are
- * watched, not the files: editors, and Kubernetes, put a new file in the old one's place.
+ * Reloads a configuration when its files change or the process gets SIGHUP. Watches their folders, not the files,
+ * because editors and Kubernetes replace files.
  */
 export class ConfigWatch {
   readonly #options: ConfigWatchOptions
@@ -28,7 +28,7 @@ export class ConfigWatch {
   /** Digests, because some of the files are secret. */
   #digests: string
   #settling: NodeJS.Timeout | undefined
-  /** The first change that has not been looked at (performance.now()). */
+  /** The first change that has not been processed (performance.now()). */
   #unsettledMs: number | undefined
   #reloading: Promise<void> = Promise.resolve()
 
@@ -39,7 +39,7 @@ export class ConfigWatch {
     process.on('SIGHUP', this.#onHangup)
   }
 
-  /** The files have been read just now. */
+  /** Call it right after the files have been read. */
   static async start(options: ConfigWatchOptions): Promise<ConfigWatch> {
     const folderOf = async (path: string) => ((await isFolder(path)) ? path : dirname(path))
     const folders = new Set(await Promise.all(options.paths.map(folderOf)))
@@ -60,7 +60,7 @@ export class ConfigWatch {
       watcher.on('error', (err) => log.warn('config.watch-failed', { folder, err }))
       return [watcher]
     } catch (err) {
-      // Out of watches, or a file system without them: SIGHUP still works.
+      // Out of inotify watches, or a file system without them: SIGHUP still works.
       log.warn('config.watch-failed', { folder, err })
       return []
     }
@@ -80,7 +80,7 @@ export class ConfigWatch {
     )
   }
 
-  /** One reload after the other. */
+  /** Runs one reload after another. */
   #request(cause: 'SIGHUP' | 'file'): void {
     this.#reloading = this.#reloading.then(() => this.#reload(cause))
   }
@@ -99,7 +99,7 @@ export class ConfigWatch {
   }
 }
 
-/** A file that is away for a moment counts as changed when it is back. */
+/** A file that is missing for a moment counts as changed when it is back. */
 async function digestsOf(paths: readonly string[]): Promise<string> {
   return (await Promise.all(paths.map(digestOf))).join()
 }

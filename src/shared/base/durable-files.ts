@@ -1,4 +1,4 @@
-/** Making files and names survive a power cut. */
+/** Makes files and names survive a power cut. */
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -8,7 +8,7 @@ export async function syncPath(path: string): Promise<void> {
   await handle.sync()
 }
 
-/** Syncs a folder and everything in it, the innermost first. */
+/** Syncs a folder and everything in it, innermost first. */
 export async function syncTree(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name)

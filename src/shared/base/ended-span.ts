@@ -1,4 +1,4 @@
-/** A span that has ended, and who takes it. */
+/** An ended span, and the interface of its receiver. */
 import type { TraceContext } from './trace-context.ts'
 
 export type SpanKind = 'server' | 'client' | 'internal'
@@ -12,13 +12,13 @@ export interface EndedSpan {
   readonly startMs: number
   readonly endMs: number
   readonly attributes: SpanAttributes
-  /** Why it failed; undefined: it did not. */
+  /** Why it failed, or undefined if it did not. */
   readonly error: string | undefined
 }
 
-/** Takes spans of traces that are recorded. It must not fail, nor take long. */
+/** Receives spans of traces that are recorded. It must not fail or take long. */
 export interface SpanSink {
-  /** How many of the traces that begin here are recorded, from 0 to 1. */
+  /** Fraction of the traces starting here that are recorded, from 0 to 1. */
   readonly ratio: number
   add(span: EndedSpan): void
 }

@@ -4,7 +4,7 @@
  * an RFC 9457 problem body, the command line prints its message.
  */
 interface ErrorKind {
-  /** HTTP status of the answer, when no byte of a body has been sent. */
+  /** HTTP status of the answer, if no byte of a body has been sent. */
   readonly status: number
   readonly title: string
   /** Whether the same request can succeed later without a change by the caller. */
@@ -13,8 +13,8 @@ interface ErrorKind {
 }
 
 /**
- * Whose fault an error is. `caller`: the request's, or the load of several callers'. `device`: that of a
- * device which the gateway asked. `ours`: that of the program that answers, its machine or its configuration.
+ * Who is to blame for an error. `caller`: the request, or the load of several callers. `device`: a device that the
+ * gateway asked. `ours`: the program that answers, its machine or its configuration.
  */
 export type Blame = 'caller' | 'device' | 'ours'
 
@@ -285,7 +285,7 @@ export const ERROR_KINDS = {
 
 export type ErrorCode = keyof typeof ERROR_KINDS
 
-/** Facts beside the message; all but `cause` appear in the problem body. */
+/** Details in addition to the message; all except `cause` appear in the problem body. */
 export interface ErrorDetails {
   /** The query parameter or setting at fault. */
   readonly param?: string | undefined
@@ -293,16 +293,16 @@ export interface ErrorDetails {
   readonly position?: number | undefined
   /** When to try again, for the Retry-After header. */
   readonly retryAfterS?: number | undefined
-  /** The methods that the path takes, for the Allow header of a 405 (RFC 9110 section 15.5.6). */
+  /** The methods that the path accepts, for the Allow header of a 405 (RFC 9110 section 15.5.6). */
   readonly allow?: readonly string[] | undefined
-  /** In a word, what is wrong with the bearer token that was sent. */
+  /** Short name of what is wrong with the bearer token that was sent. */
   readonly tokenFlaw?: string | undefined
   /** Further members of the problem body, such as `readers` or `candidates`. */
   readonly members?: Readonly<Record<string, unknown>> | undefined
   readonly cause?: unknown
 }
 
-/** The one error class. `message` is a sentence for the caller: what is wrong and how to mend it. */
+/** The only error class. `message` is a sentence for the caller: what is wrong and how to fix it. */
 export class CapfleetError extends Error {
   readonly code: ErrorCode
   readonly details: ErrorDetails
@@ -319,13 +319,16 @@ export class CapfleetError extends Error {
   }
 }
 
-/** A time as a message tells it: "0.25 s", "3 s", "1.5 s". */
+/** A time as used in messages: "0.25 s", "3 s", "1.5 s". */
 export function secondsText(ms: number): string {
   const seconds = ms / 1_000
   return `${seconds < 1 ? Number(seconds.toPrecision(2)) : Math.round(seconds * 10) / 10} s`
 }
 
-/** The reason to end what nobody waits for any more. No answer; it only has to be nobody's fault. */
+/**
+ * The reason for ending work that nobody is waiting for any more. Never sent as an answer; it only has to blame
+ * nobody.
+ */
 export function clientGone(): CapfleetError {
   return new CapfleetError('draining', 'the client disconnected')
 }

@@ -1,28 +1,28 @@
 import { addAbortListener } from 'node:events'
 
 export interface FairLimitOptions {
-  /** How many may have a place at a time. */
+  /** Maximum number of places in use. */
   readonly places: number
-  /** How many may wait, of all users together; default: any number. */
+  /** Maximum number of waiters over all users. Default: unlimited. */
   readonly waitingMax?: number
-  /** How many of one user may wait; default: any number. */
+  /** Maximum number of waiters per user. Default: unlimited. */
   readonly waitingPerUserMax?: number
 }
 
-/** Called when its place has come. */
+/** Called when it gets its place. */
 type Enter = () => void
 
 /**
- * At most so many places in use at a time; others wait. A place that falls free goes to a user who has the
- * fewest of them, and among these to the one whose turn is the longest ago: who asks for many takes no
- * turn from others. Those of one user, or where no users are named, are served in the order of arrival.
- * A holder gives its place back by dispose (twice is harmless).
+ * Limits the number of places in use; others wait. A freed place goes to one of the users who have the fewest, and
+ * among these to the one whose last turn was longest ago, so that asking for many takes no turns from others. Requests
+ * of the same user, or without users, are served in order of arrival. Dispose a place to return it (twice is
+ * harmless).
  */
 export class FairLimit {
   readonly #options: Required<FairLimitOptions>
-  /** How many each user has; users without any are left out. */
+  /** Number of places of each user; users without any are omitted. */
   readonly #held = new Map<string, number>()
-  /** Those who wait, by user, in the order of turns: a Set forgets a leaver at once. */
+  /** The waiters by user, in order of turns. A Set, because it removes one that leaves in constant time. */
   readonly #queues = new Map<string, Set<Enter>>()
   #used = 0
   #waiting = 0
@@ -39,27 +39,27 @@ export class FairLimit {
     return this.#waiting
   }
 
-  /** Whether somebody else than this user waits. */
+  /** Whether a user other than this one is waiting. */
   isWantedByOthers(user: string): boolean {
     return this.#waiting > (this.#queues.get(user)?.size ?? 0)
   }
 
-  /** A place at once, or undefined. */
+  /** Returns a place immediately, or undefined. */
   tryAcquire(user = ''): Disposable | undefined {
-    // A free place is handed to a waiter when it falls free, so nobody waits while one is free.
+    // A freed place is passed to a waiter immediately, so nobody waits while one is free.
     if (this.#used >= this.#options.places) return undefined
     this.#used += 1
     return this.#place(user)
   }
 
-  /** Whether acquire() may be called: there is a place, or room to wait for one. */
+  /** Whether acquire() may be called: there is a free place, or room to wait for one. */
   hasRoomFor(user: string): boolean {
     const { places, waitingMax, waitingPerUserMax } = this.#options
     if (this.#used < places) return true
     return this.#waiting < waitingMax && (this.#queues.get(user)?.size ?? 0) < waitingPerUserMax
   }
 
-  /** Waits for a place. Rejects with the signal's reason; the place in the queue is then given up. */
+  /** Waits for a place. Rejects with the signal's reason and leaves the queue. */
   acquire(signal: AbortSignal, user = ''): Promise<Disposable> {
     if (signal.aborted) return Promise.reject(signal.reason)
     const free = this.tryAcquire(user)
@@ -120,7 +120,7 @@ export class FairLimit {
     return next
   }
 
-  /** Whoever has had a turn goes behind all others. */
+  /** A user who has had a turn moves behind all others. */
   #serve(user: string): void {
     const queue = this.#queues.get(user)
     const [enter] = queue ?? []

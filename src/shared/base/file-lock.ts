@@ -1,24 +1,24 @@
-/** One process at a time, for as long as it lives. */
+/** Mutual exclusion between processes, for as long as they live. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { isFullDisk } from './full-disk.ts'
 
-/** flock(1) says by this exit status that somebody else holds the lock. */
+/** Exit status of flock(1) if someone else holds the lock. */
 const STATUS_TAKEN = 1
 
 /**
- * Locks the file, which is made when it is missing, until dispose or the end of the process, however it
- * ends. Node has no flock(2), but a lock belongs to the open file: flock(1) takes it on a descriptor that it
- * inherits, exits, and the lock stays with our descriptor. The kernel gives it up when that closes, so there
- * is no stale lock to judge. The file says whose the lock is, for people; whoever holds the lock may remove it.
- * undefined: another process has it.
+ * Locks the file, creating it if missing, until disposed or the end of the process, however it ends. Node has no
+ * flock(2), but a lock belongs to the open file: flock(1) locks a descriptor that it inherits, exits, and the lock
+ * stays with our descriptor. The kernel releases it when that closes, so there are no stale locks. The file names its
+ * owner, for people to read; the holder of the lock may remove it. Returns undefined if another process holds the
+ * lock.
  */
 export async function lockFile(path: string): Promise<Disposable | undefined> {
   for (;;) {
     const lock = await lockOpened(path)
     if (lock === undefined || lock.isAt(path)) return lock
-    // Its last holder has removed the file since we opened it: others would lock another one.
+    // The last holder has removed the file since we opened it, so others would lock a different one.
     lock[Symbol.dispose]()
   }
 }
@@ -47,7 +47,7 @@ async function lockOpened(path: string): Promise<OpenedLock | undefined> {
   }
 }
 
-/** A full disk is no reason to go without the lock. */
+/** A full disk is no reason to do without the lock. */
 function tellHolder(descriptor: number): void {
   try {
     ftruncateSync(descriptor)

@@ -1,12 +1,9 @@
-/** A write for every access line would cost much of what a small request costs. */
+/** A separate write for every access line would be a large part of the cost of a small request. */
 const WRITE_CHARACTERS = 4_096
 /** How long a line may wait for others. */
 const WRITE_INTERVAL_MS = 200
 
-/**
- * Passes lines on some at a time. SonicBoom would too, but it counts the bytes of all that wait with
- * each line.
- */
+/** Batches lines. SonicBoom would too, but it recounts the bytes of all waiting lines with each new one. */
 export class GatheredLines {
   readonly #pass: (lines: string) => void
   #waiting = ''

@@ -1,9 +1,9 @@
 /**
- * One signal for several reasons to stop, and perhaps for a limit of time: it aborts with the first of its sources and has
- * that one's reason, or with a TimeoutError. Dispose it when nobody needs it any more; it aborts no more then.
+ * One signal for several reasons to stop, and optionally for a time limit: it aborts with the first of its sources and
+ * has that one's reason, or with a TimeoutError. Dispose it when it is no longer needed; it does not abort after that.
  *
- * AbortSignal.any() does the same of several sources and an AbortSignal.timeout(), but Node.js 24 never forgets a signal
- * that is made of that one: a leak with every request.
+ * AbortSignal.any() could combine several sources and an AbortSignal.timeout(), but Node.js 24 never frees a signal
+ * that includes one of those: a leak with every request.
  */
 export class JoinedSignal implements Disposable {
   readonly #controller = new AbortController()
@@ -26,7 +26,7 @@ export class JoinedSignal implements Disposable {
     return this.#controller.signal
   }
 
-  /** It does not abort any more. Idempotent. */
+  /** Prevents it from aborting later. Idempotent. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer)
     clearImmediate(this.#lastLook)
@@ -34,7 +34,7 @@ export class JoinedSignal implements Disposable {
   }
 
   /**
-   * When the event loop is late, timers run before the sockets are read: what arrived in time is then still unread, and
+   * If the event loop is late, timers run before sockets are read: data that arrived in time is then still unread, and
    * must not count as late.
    */
   #timeOut(timeoutMs: number): void {

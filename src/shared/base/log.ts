@@ -15,21 +15,21 @@ export interface Log {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 
-/** Written in this thread: writes by others would lose lines, or their order, when the process exits. */
+/** Written in this thread: another thread would lose lines, or their order, when the process exits. */
 const STDERR = pino.destination({ dest: 2, sync: true })
 const LINES = new GatheredLines((lines) => STDERR.write(redacted(lines)))
 process.once('exit', () => LINES.flush())
 
 /**
- * Much of what is logged came from callers and devices, whose paths and texts can be 64 KiB: a disk full
- * of log lines must cost them more than a few requests.
+ * Much of what is logged comes from callers and devices, whose paths and texts can be 64 KiB. Filling a disk with log
+ * lines must take more than a few requests.
  */
 const TEXT_MAX = 2_048
 
 /**
- * JSON lines on stderr, so that stdout stays free for data. `err` fields are written with stack.
- * Lines are written some at a time, the last ones when the process exits. Long texts are cut, and
- * secrets taken out. What is done for a request says which one, and which trace it belongs to.
+ * JSON lines on stderr, so that stdout stays free for data. `err` fields are written with their stack. Lines are
+ * batched, and flushed when the process exits. Long texts are truncated, and secrets redacted. Lines written for a
+ * request include its id and trace.
  */
 export function createLog(program: string, level: LogLevel): Log {
   const logger = pino(
@@ -56,12 +56,12 @@ function ofRequest(): Record<string, unknown> {
   return request === undefined ? {} : { requestId: request.requestId, traceId: request.trace.traceId }
 }
 
-/** The clients of Redis and S3 hang what they have sent to their errors, passwords included. */
+/** The clients of Redis and S3 attach what they have sent to their errors, including passwords. */
 function plainMembers(error: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(error).filter(([, value]) => Object(value) !== value))
 }
 
-/** The same object, when none of its texts is too long. */
+/** Returns the same object if none of its texts is too long. */
 function withShortTexts(fields: Record<string, unknown>): Record<string, unknown> {
   let short = fields
   for (const name in fields) {

@@ -1,11 +1,13 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { productVersion } from './product-version.ts'
 
-/** How much time may go into the text: so much at the start, and this part of each moment is added. */
+/**
+ * Time budget for producing the text: the initial and maximum amount, and the fraction of elapsed time that is added.
+ */
 const TEXT_TIME_MAX_MS = 500
 const TEXT_TIME_SHARE = 1 / 20
 
-/** Gauges of prom-client that are called like counters. Each is the sum of another one, which stays. */
+/** prom-client gauges whose names look like counters. Each is the sum of another one, which is kept. */
 const MISNAMED = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
@@ -13,15 +15,15 @@ const MISNAMED = [
 ]
 
 /**
- * The metrics of one program, in the Prometheus text format. The only file that knows prom-client.
- * Names are given without the prefix "capfleet_". Labels have few values: never what callers say, such as names of
- * captures, and names of devices only in metrics that forget those that are gone.
+ * The metrics of one program, in the Prometheus text format. The only file that uses prom-client. Names are given
+ * without the prefix "capfleet_". Labels have few values: never anything that callers supply, such as capture names,
+ * and device names only in metrics that drop removed devices.
  */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #refreshes: (() => Promise<void>)[] = []
   #text = ''
-  /** How much time may go into the text now, and since when (performance.now()). */
+  /** The current time budget for the text, and since when (performance.now()). */
   #textTimeMs = TEXT_TIME_MAX_MS
   #textTimeSinceMs = performance.now()
 
@@ -33,7 +35,10 @@ export class Metrics {
     )
   }
 
-  /** `known`: series that are told from the start on, for nobody would see the first step of one that begins with 1. */
+  /**
+   * `known`: series that exist from the start, because the first increment of one that starts at 1 would not be
+   * visible.
+   */
   counter(
     name: string,
     help: string,
@@ -55,7 +60,7 @@ export class Metrics {
     })
   }
 
-  /** A gauge with just the series that `read` sets at each scrape. */
+  /** A gauge with exactly the series that `read` sets at each scrape. */
   figures(name: string, help: string, labelNames: readonly string[], read: ReadSeries): void {
     new Gauge({
       ...this.#described(name, help, labelNames),
@@ -66,7 +71,7 @@ export class Metrics {
     })
   }
 
-  /** As figures, of counters that somebody else keeps; they may begin again at 0, as counters do. */
+  /** Like figures, for counters that are maintained elsewhere; they may restart at 0, as counters do. */
   totals(name: string, help: string, labelNames: readonly string[], read: ReadSeries): void {
     new Counter({
       ...this.#described(name, help, labelNames),
@@ -86,7 +91,7 @@ export class Metrics {
     return new Histogram({ ...this.#described(name, help, labelNames), buckets: [...bucketsS] })
   }
 
-  /** `refresh` is called before each text, and reads what is not in this process. It must not fail. */
+  /** `refresh` is called before each text, and reads values from outside this process. It must not fail. */
   beforeText(refresh: () => Promise<void>): void {
     this.#refreshes.push(refresh)
   }
@@ -96,8 +101,8 @@ export class Metrics {
   }
 
   /**
-   * All metrics as of now. To make the text takes some of everybody's time: who asks without a pause gets the last
-   * one again, so that it is a twentieth at most.
+   * All metrics as of now. Producing the text blocks the process for a while, so a client that scrapes without pause
+   * gets the previous one, which limits the cost to a twentieth of the time.
    */
   async text(): Promise<string> {
     const nowMs = performance.now()
@@ -119,7 +124,7 @@ export class Metrics {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** Tells the values of a metric that there are at this moment. */
+/** Sets the values that a metric has at this moment. */
 export type ReadSeries = (set: (value: number, labels?: Labels) => void) => void
 
 /** A metric without labels would keep a 0. */

@@ -1,4 +1,4 @@
-/** At most so many events of a kind per second; those that are left out are counted. Not shared between processes. */
+/** Limits events of a kind to a number per second and counts the suppressed ones. Not shared between processes. */
 export class PerSecond {
   readonly #max: number
   #beginMs = Number.NEGATIVE_INFINITY
@@ -9,7 +9,7 @@ export class PerSecond {
     this.#max = max
   }
 
-  /** How many events were left out since the last one that was taken, or undefined if this one is left out too. */
+  /** How many events were suppressed since the last accepted one, or undefined if this one is suppressed too. */
   take(nowMs: number): number | undefined {
     if (nowMs - this.#beginMs >= 1_000) {
       this.#beginMs = nowMs
@@ -25,7 +25,7 @@ export class PerSecond {
     return leftOut
   }
 
-  /** Counts events that were taken and are left out after all. */
+  /** Counts accepted events that are suppressed after all. */
   leaveOut(events: number): void {
     this.#leftOut += events
   }

@@ -3,24 +3,24 @@ import { addAbortListener } from 'node:events'
 import { CapfleetError } from './error.ts'
 import { pulseThreadPool } from './thread-pool-pulse.ts'
 
-/** One Ctrl-C under npm arrives twice: from the terminal, and passed on by npm. */
+/** Under npm a single Ctrl-C arrives twice: from the terminal, and forwarded by npm. */
 const SAME_SIGNAL_MS = 1_000
-/** As a shell reports an interrupted command. */
+/** The status a shell reports for an interrupted command. */
 const STATUS_INTERRUPTED = 130
 
 export interface ProgramEnd {
-  /** The line that tells of an error; undefined: none. */
+  /** The line to print for an error; undefined: none. */
   readonly describe?: (error: unknown) => string | undefined
-  /** The exit status of an error; default: 1. */
+  /** The exit status for an error. Default: 1. */
   readonly statusOf?: (error: unknown) => number
-  /** Goes on when nobody reads its stdout, or what it writes there is lost. */
+  /** Whether it continues if nothing reads its stdout, or what it writes there is lost. */
   readonly outlivesOutput?: boolean
 }
 
 /**
- * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel
- * abort `signal`; who asks again a second later ends the process at once. An error is printed as
- * one line; that `main` gave up for its signal is none, and has the exit status of an interrupted command.
+ * Runs `main` until it returns. SIGINT, SIGTERM and the end of a parent that holds an IPC channel abort `signal`; a
+ * second request at least one second later ends the process at once. An error is printed as one line, unless `main`
+ * failed because of the signal, which gives the exit status of an interrupted command.
  */
 export async function runProgram(
   main: (signal: AbortSignal) => Promise<void>,
@@ -28,7 +28,7 @@ export async function runProgram(
 ): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (outlivesOutput) return
-    // Whoever reads us has seen enough.
+    // The reader of our output has seen enough.
     if (error.code !== 'EPIPE') process.stderr.write(`capfleet: standard output: ${error.message}\n`)
     process.exit(statusOf(error))
   })
@@ -48,7 +48,7 @@ export async function runProgram(
     await main(stop.signal)
     process.exitCode = 0
   } catch (error) {
-    // Who was told to stop has nothing to explain.
+    // A program that was told to stop has nothing to explain.
     const isStopped = stop.signal.aborted && error === stop.signal.reason
     const line = isStopped ? undefined : describe(error)
     if (line !== undefined) process.stderr.write(`capfleet: ${line}\n`)
@@ -58,7 +58,7 @@ export async function runProgram(
   }
 }
 
-/** One line for the user; a stack only for what is a defect. */
+/** One line for the user; a stack only for bugs. */
 export function describeError(error: unknown): string {
   if (error instanceof CapfleetError) return `${error.message} [${error.code}]`
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -1,13 +1,13 @@
 /**
- * Takes secrets out of log lines: the last look at a line, whoever wrote it. What we hold ourselves is a Secret,
- * which is never printed; this is for what came from elsewhere, in a header, a query or the text of an error.
+ * Redacts secrets in log lines, as the last step before a line is written. Our own secrets are of type Secret, which
+ * is never printed; this is for those from elsewhere, in a header, a query or the text of an error.
  */
 
 const REDACTED = '[redacted]'
 
-/** Of lines of JSON: each pattern ends at the quote that ends a text. */
+/** For lines of JSON: each pattern ends at the quote that ends a text. */
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
-  // Members by name, whatever is in them.
+  // Members by name, whatever they contain.
   [
     /("(?:authorization|proxy-authorization|cookie|password|token|ticket|secret\w*)":)"(?:[^"\\]|\\.)*"/gi,
     `$1"${REDACTED}"`,
@@ -16,9 +16,9 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic) [\w.~+/-]{8,}=*/gi, `$1 ${REDACTED}`],
   // A parameter of a query.
   [/([?&;"\s](?:ticket|token|access_token|password|secret)=)[^&;\s"\\]+/gi, `$1${REDACTED}`],
-  // User and password of an address.
+  // User and password of a URL.
   [/(:\/\/)[^\s/@"\\]+@/g, `$1${REDACTED}@`],
-  // A signed token, wherever it is.
+  // A signed token (JWT), wherever it is.
   [/(?<![\w-])eyJ[\w-]+\.[\w-]+(?:\.[\w-]*)*/g, REDACTED],
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^"\\]|\\.)*/g, REDACTED],
 ]
@@ -28,7 +28,7 @@ export function redactedText(text: string): string {
   return JSON.parse(redacted(JSON.stringify(text))) as string
 }
 
-/** REQUIRES: whole lines of JSON. They are lines of JSON again. */
+/** REQUIRES: complete lines of JSON. The result is lines of JSON again. */
 export function redacted(lines: string): string {
   return PATTERNS.reduce((text, [pattern, shown]) => text.replace(pattern, shown), lines)
 }

@@ -1,6 +1,6 @@
 /**
- * The request that is being answered, for log lines and for questions to devices: whatever is done for it, however deep,
- * finds it here. What outlives requests, such as a connection to Redis, is made outside of them.
+ * The request that is being answered, for log lines and requests to devices: available to everything that is done for
+ * it, however deep. What outlives requests, such as a connection to Redis, must be created outside of them.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { SpanSink } from './ended-span.ts'
@@ -9,13 +9,13 @@ import type { TraceContext } from './trace-context.ts'
 export interface RequestContext {
   readonly requestId: string
   readonly trace: TraceContext
-  /** Where its spans go; undefined: none are kept. */
+  /** Where its spans are sent; undefined: tracing is off. */
   readonly spans?: SpanSink | undefined
 }
 
 const CURRENT = new AsyncLocalStorage<RequestContext | undefined>()
 
-/** undefined: what runs now is done for no request. */
+/** Returns undefined if the running code does not belong to a request. */
 export function currentRequest(): RequestContext | undefined {
   return CURRENT.getStore()
 }

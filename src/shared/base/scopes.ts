@@ -1,4 +1,4 @@
-/** What callers may do. Each row of a program's table names one scope; a role is a named set of them. */
+/** What callers may do. Each route of a program names one scope; a role is a named set of them. */
 export const SCOPES = [
   'device:read',
   'capture:download',
@@ -33,7 +33,7 @@ export const SCOPES_OF_ROLE: Readonly<Record<Role, ReadonlySet<Scope>>> = {
   admin: new Set(SCOPES),
 }
 
-/** The least role that has the scope. */
+/** The lowest role that has the scope. */
 export function roleWith(scope: Scope): Role {
   return ROLES.find((role) => SCOPES_OF_ROLE[role].has(scope)) ?? 'admin'
 }

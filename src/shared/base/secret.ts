@@ -3,8 +3,8 @@ import { inspect } from 'node:util'
 const SHOWN = '[redacted]'
 
 /**
- * A text that nobody may see: however it is printed, logged or made JSON of, it is not there. It is revealed
- * only where it goes on the wire.
+ * A secret text that does not appear when it is printed, logged or serialized as JSON. It is only revealed where it is
+ * sent.
  */
 export class Secret {
   readonly #text: string

@@ -18,7 +18,7 @@ const tlsSchema = z.strictObject({
   clientCa: z.string().min(1).optional(),
 })
 
-/** Address and port of an HTTP server; port 0 = any free one. With `tls` it speaks HTTPS only. */
+/** Address and port of an HTTP server; port 0 = any free one. With `tls` it accepts HTTPS only. */
 export function listenSchema(defaultPort: number) {
   return z
     .strictObject({
@@ -39,7 +39,7 @@ export function listenSchema(defaultPort: number) {
     .prefault({})
 }
 
-/** What login-gate.ts works with. */
+/** The settings of login-gate.ts. */
 export const loginsSchema = z
   .strictObject({
     waitingMax: z.int().min(1).max(10_000).default(128),
@@ -68,7 +68,7 @@ export function refuseNameTwice(setting: string) {
 
 type Listen = z.infer<ReturnType<typeof listenSchema>>
 
-/** The same with the paths of `tls` absolute, seen from the configuration's folder. */
+/** The same with the paths of `tls` made absolute, relative to the configuration's folder. */
 export function resolveListen(listen: Listen, folder: string): Listen {
   if (listen.tls === undefined) return listen
   const { cert, key, clientCa } = listen.tls
@@ -82,7 +82,7 @@ export function resolveListen(listen: Listen, folder: string): Listen {
   }
 }
 
-/** Whether passwords cross the network readable on their way there. */
+/** Whether passwords reach the server unencrypted. */
 export function isInsecure({ host, tls }: { readonly host: string; readonly tls?: unknown }): boolean {
   return tls === undefined && !isLoopback(host)
 }

@@ -2,7 +2,7 @@
 export interface SharedTime {
   /** Epoch milliseconds. */
   nowMs(): number
-  /** Why nothing may be removed, or started, for its time now; undefined: it may. */
+  /** Why nothing may be removed or started by time now, or undefined. */
   readonly distrust: ClockDistrust | undefined
 }
 

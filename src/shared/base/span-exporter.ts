@@ -1,6 +1,7 @@
 /**
- * Sends spans to a collector of OpenTelemetry, as JSON over HTTP (OTLP/HTTP). The collector may be slow or away: spans
- * are kept up to a number and tried again, then the next ones are dropped and counted, and no request waits for any of it.
+ * Sends spans to an OpenTelemetry collector, as JSON over HTTP (OTLP/HTTP). The collector may be slow or unreachable:
+ * a limited number of spans is kept and retried, further ones are dropped and counted, and no request waits for any of
+ * it.
  */
 import type { EndedSpan, SpanKind, SpanSink } from './ended-span.ts'
 import { JoinedSignal } from './joined-signal.ts'
@@ -10,7 +11,7 @@ import { outsideOfRequests } from './request-context.ts'
 import type { Secret } from './secret.ts'
 
 export interface SpanExporterOptions {
-  /** Where the collector takes traces, such as http://collector:4318/v1/traces. */
+  /** Where the collector accepts traces, such as http://collector:4318/v1/traces. */
   readonly endpoint: string
   /** Sent as a bearer token. */
   readonly token?: Secret | undefined
@@ -18,15 +19,18 @@ export interface SpanExporterOptions {
   readonly version: string
   readonly log: Log
   readonly metrics: Metrics
-  /** Default: those that are good for a collector elsewhere. */
+  /** Default: timings suitable for a remote collector. */
   readonly timings?: { readonly everyMs: number; readonly timeoutMs: number }
 }
 
-/** A span takes some 1 KiB until it is sent. */
+/** A span takes about 1 KiB until it is sent. */
 const KEPT_MAX = 2_048
 const SENT_AT_ONCE = 512
 const TIMINGS = { everyMs: 2_000, timeoutMs: 10_000 }
-/** By these the collector asks for the same again (OTLP/HTTP, "Retryable Response Codes"); the next turn of the timer does. */
+/**
+ * With these the collector asks for a retry (OTLP/HTTP, "Retryable Response Codes"), which happens on the next timer
+ * tick.
+ */
 const LATER: ReadonlySet<number> = new Set([429, 502, 503, 504])
 /** What is left when the program ends is tried once more. */
 const LAST_LIMIT_MS = 2_000
@@ -73,11 +77,11 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
     clearTimeout(late)
   }
 
-  /** One batch at a time. */
+  /** Sends one batch at a time. */
   #sendSoon(): void {
     if (this.#sending !== undefined || this.#kept.length === 0) return
     const spans = this.#kept.splice(0, SENT_AT_ONCE)
-    // The request that fills a batch is none of its business.
+    // Sending is not part of the request that happens to fill a batch.
     this.#sending = outsideOfRequests(() => this.#send(spans)).finally(() => {
       this.#sending = undefined
       if (this.#kept.length >= SENT_AT_ONCE && !this.#isFailing) this.#sendSoon()
@@ -121,7 +125,7 @@ export class SpanExporter implements SpanSink, AsyncDisposable {
 const KINDS: Readonly<Record<SpanKind, number>> = { internal: 1, server: 2, client: 3 }
 const STATUS_ERROR = 2
 
-/** ExportTraceServiceRequest, in the JSON that the protocol gives it: ids as hexadecimal digits, 64-bit numbers as texts. */
+/** ExportTraceServiceRequest in the protocol's JSON encoding: ids as hexadecimal digits, 64-bit numbers as texts. */
 function exportRequest(spans: readonly EndedSpan[], version: string): object {
   const resource = attributesOf({ 'service.name': 'capfleet-gateway', 'service.version': version })
   return {

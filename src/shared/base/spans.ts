@@ -1,17 +1,17 @@
 /**
- * Spans: what a request was spent on, for a collector of traces. Where none is configured, or the trace of the request
- * is not recorded, nothing is kept and nothing sent.
+ * Spans: what the time of a request was spent on, for a trace collector. If none is configured, or the trace of the
+ * request is not recorded, nothing is stored or sent.
  */
 import type { SpanAttributes, SpanKind } from './ended-span.ts'
 import { currentRequest, withinRequest } from './request-context.ts'
 import { childOf } from './trace-context.ts'
 
-/** Milliseconds since 1970 that only go forward, with fractions. */
+/** Milliseconds since 1970, with fractions; never goes backwards. */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now()
 }
 
-/** A part of what is done for the present request. */
+/** A part of the work for the current request. */
 export class Span {
   readonly #name: string
   readonly #kind: SpanKind
@@ -22,20 +22,20 @@ export class Span {
   readonly #startMs = epochMs()
   #hasEnded = false
 
-  /** Begins now. `attributes` say nothing of packets or secrets. */
+  /** Begins now. `attributes` must not reveal packets or secrets. */
   constructor(name: string, kind: SpanKind, attributes: SpanAttributes = {}) {
     this.#name = name
     this.#kind = kind
     this.#attributes = attributes
   }
 
-  /** What is asked meanwhile is a part of this span. */
+  /** Requests made meanwhile are part of this span. */
   within<Result>(run: () => Result): Result {
     if (this.#request === undefined || this.#trace === undefined) return run()
     return withinRequest({ ...this.#request, trace: this.#trace }, run)
   }
 
-  /** The first end counts. */
+  /** The first call counts. */
   end(error?: unknown): void {
     if (this.#hasEnded || this.#trace === undefined) return
     this.#hasEnded = true

@@ -1,30 +1,29 @@
 /**
- * Which trace a request belongs to: the headers traceparent and tracestate of W3C Trace Context. What does not have
- * their form is as if it were not there, and a new trace begins: callers are not trusted with what goes into log
- * lines and to devices.
+ * The trace that a request belongs to: the headers traceparent and tracestate of W3C Trace Context. Malformed headers
+ * are ignored, and a new trace begins: callers are not trusted with what goes into log lines and to devices.
  */
 import { randomFillSync } from 'node:crypto'
 
 export interface TraceContext {
   /** 32 hexadecimal digits. */
   readonly traceId: string
-  /** Of whoever asks, 16 hexadecimal digits. */
+  /** Id of the caller's span, 16 hexadecimal digits. */
   readonly spanId: string
-  /** Of the span of which this one is a part; undefined: the trace begins here. */
+  /** Id of the parent span, or undefined if the trace begins here. */
   readonly parentId: string | undefined
-  /** Whether whoever began the trace records it. */
+  /** Whether the originator of the trace records it. */
   readonly isSampled: boolean
-  /** What tracing systems on the way added; "": nothing. */
+  /** What tracing systems on the way added; "" if nothing. */
   readonly state: string
 }
 
-/** As Node gives them: several of a name are joined by ", ". */
+/** As Node provides them: repeated headers are joined by ", ". */
 export interface TraceHeaders {
   readonly traceparent?: string | string[] | undefined
   readonly tracestate?: string | string[] | undefined
 }
 
-/** The span of a request in the trace of its caller, or in a new one, which is recorded as often as `ratio` says. */
+/** The span of a request in the trace of its caller, or in a new one, which is recorded with probability `ratio`. */
 export function continueTrace({ traceparent, tracestate }: TraceHeaders, ratio = 0): TraceContext {
   const parent = parseTraceparent(String(traceparent ?? ''))
   if (parent !== undefined)
@@ -33,12 +32,12 @@ export function continueTrace({ traceparent, tracestate }: TraceHeaders, ratio =
   return { traceId, spanId: newSpanId(), parentId: undefined, isSampled: Math.random() < ratio, state: '' }
 }
 
-/** A part of a span: a question to a device. */
+/** A child span, such as a request to a device. */
 export function childOf(context: TraceContext): TraceContext {
   return { ...context, spanId: newSpanId(), parentId: context.spanId }
 }
 
-/** The headers that tell somebody else of it. */
+/** The headers that propagate it. */
 export function traceHeaders({ traceId, spanId, isSampled, state }: TraceContext): Record<string, string> {
   const traceparent = `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`
   return state === '' ? { traceparent } : { traceparent, tracestate: state }
@@ -48,7 +47,10 @@ function newSpanId(): string {
   return randomHex(8)
 }
 
-/** Random bytes for many ids at a time, because to ask for a few takes as long. They only name spans: nothing hangs on them. */
+/**
+ * Random bytes for many ids at a time, because requesting a few takes as long. They only name spans; nothing depends
+ * on their secrecy.
+ */
 const RANDOM = Buffer.alloc(4_096)
 let randomUsed = RANDOM.length
 
@@ -62,12 +64,12 @@ function randomHex(bytes: number): string {
   return RANDOM.toString('hex', from, randomUsed)
 }
 
-/** Longer headers are dropped before they are parsed: both come from strangers, with every request. */
+/** Longer headers are dropped unparsed: both come from untrusted clients, with every request. */
 const TRACEPARENT_LENGTH_MAX = 256
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/
 const SAMPLED = 1
 
-/** Versions to come begin as 00 does, and may go on behind a dash; ff is none. */
+/** Future versions begin like 00 and may continue after a dash; ff is invalid. */
 function parseTraceparent(
   text: string,
 ): Pick<TraceContext, 'traceId' | 'parentId' | 'isSampled'> | undefined {
@@ -78,13 +80,13 @@ function parseTraceparent(
   return { traceId, parentId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 }
 }
 
-/** A longer tracestate is dropped before it is parsed. */
+/** A longer tracestate is dropped unparsed. */
 const GIVEN_STATE_LENGTH_MAX = 4_096
 const MEMBERS_MAX = 32
-/** As much must be passed on; what is beyond is cut off by whole members, long ones first. */
+/** At least this much must be passed on; anything beyond is cut off by whole members, long ones first. */
 const STATE_LENGTH_MAX = 512
 const LONG_MEMBER = 128
-/** A key of one system, or of a tenant of one. */
+/** Key of a system, or of a tenant of one. */
 const KEY = /^([a-z][a-z0-9_*/-]{0,255}|[a-z0-9][a-z0-9_*/-]{0,240}@[a-z][a-z0-9_*/-]{0,13})$/
 /** Printable, without comma and equals sign, and no space at the end. */
 const VALUE = /^[\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e]$/
@@ -94,7 +96,7 @@ function parseTracestate(text: string): string {
   if (text.length > GIVEN_STATE_LENGTH_MAX) return ''
   const members = text
     .split(',')
-    // A header has no other blanks than spaces and tabs; trim() would allow a few more, which Node refuses.
+    // A header contains no other whitespace than spaces and tabs; trim() would remove a few more, which Node rejects.
     .map((member) => member.trim())
     .filter((member) => member !== '')
   const keys = members.map((member) => member.split('=', 1)[0] ?? '')

@@ -1,4 +1,4 @@
-/** What devices recorded when, as schemas: of one device, and of the fleet. */
+/** Schemas of what devices recorded when: for one device, and for the fleet. */
 import { z } from 'zod'
 import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
 

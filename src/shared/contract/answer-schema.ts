@@ -2,11 +2,14 @@
 import { z } from 'zod'
 
 export interface AnswerSchema {
-  /** What it points to under #/$defs/. */
+  /** The schemas it refers to under #/$defs/. */
   readonly $defs?: Readonly<Record<string, object>>
 }
 
-/** Without "additionalProperties: false": an answer may get further members. Schemas that have an `id` stand in $defs. */
+/**
+ * Without "additionalProperties: false", because an answer may get further members. Schemas that have an `id` are
+ * placed in $defs.
+ */
 export function answerSchema(schema: z.ZodType): AnswerSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
     io: 'input',
@@ -15,14 +18,14 @@ export function answerSchema(schema: z.ZodType): AnswerSchema {
   return rest as AnswerSchema
 }
 
-/** Leaves out what generators of clients make code of that does not compile, or refuses right answers. */
+/** Removes what makes client generators produce code that does not compile, or that rejects valid answers. */
 function forGenerators(schema: z.core.JSONSchema.BaseSchema): void {
-  // Times take none, and in Python a text with one has a type that the member Str hides.
+  // Not allowed with times, and in Python a text with a pattern gets a type that the member Str hides.
   delete schema.pattern
-  // Where nothing else is said, 32 bits are taken.
+  // Without a format, generators assume 32 bits.
   if (schema.type === 'integer') schema.format = 'int64'
   if (schema.const === undefined || schema.type === 'string') return
-  // Is compared with texts.
+  // For a constant that is compared with texts.
   schema.description ??= `Always ${String(schema.const)}`
   delete schema.const
 }

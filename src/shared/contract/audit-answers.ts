@@ -1,4 +1,4 @@
-/** The answer of the audit, as a schema. */
+/** Schema of the answer of the audit. */
 import { z } from 'zod'
 import { integer, named } from './schema-parts.ts'
 

@@ -1,4 +1,4 @@
-/** The answers of a device that tell of captures, and of what becomes of them, as schemas. */
+/** Schemas of a device's answers about captures and changes to them. */
 import { z } from 'zod'
 import { decimal, exact, integer, named, nanoseconds } from './schema-parts.ts'
 
@@ -109,7 +109,7 @@ export const CAPTURE_LIST = named('CaptureList', {
   List: z.array(named('Capture', captureItem)),
 })
 
-/** The same of several devices. */
+/** The same for several devices. */
 export const FLEET_CAPTURE_LIST = named('FleetCaptureList', {
   Path: z.literal('/capture/'),
   StreamList: z.literal(true),

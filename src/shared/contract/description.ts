@@ -1,4 +1,4 @@
-/** /openapi.json and /docs: a table of routes tells what is in it. */
+/** /openapi.json and /docs, generated from a table of routes. */
 import { createHash } from 'node:crypto'
 import type { ParameterizedContext } from 'koa'
 import { z } from 'zod'
@@ -45,7 +45,9 @@ const DESCRIPTIONS = {
   },
 } as const satisfies Record<string, Endpoint>
 
-/** The table with the rows that describe it, themselves among them. `program` is its name for people. */
+/**
+ * The table plus the routes that describe it, which are included in the description. `program` is its name for people.
+ */
 export function withDescription<Parts, Context extends AnyContext>(
   program: string,
   table: readonly Route<Parts, Context>[],
@@ -66,7 +68,7 @@ export function withDescription<Parts, Context extends AnyContext>(
   ]
 }
 
-/** A text that is the same for as long as the program runs; made when it is asked for first. */
+/** A text that does not change while the program runs; generated on first use. */
 class Page {
   readonly #type: string
   readonly #make: () => string

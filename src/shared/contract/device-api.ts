@@ -1,6 +1,6 @@
 /**
  * The API of a device, endpoint by endpoint: what an appliance answers, and what the gateway repeats below
- * /devices/{device} and, in part, at its root. Each table gives them handlers of its own.
+ * /devices/{device} and, in part, at its root. Each route table adds its own handlers.
  */
 import type { ErrorCode } from '../base/error.ts'
 import type { DownloadKind } from '../query/download-query.ts'
@@ -52,7 +52,7 @@ import {
   VERSION,
 } from './status-answers.ts'
 
-/** What a download is answered with; the gateway's has more headers and trailers. */
+/** The answer to a download; the gateway's has more headers and trailers. */
 export const DOWNLOAD_ANSWER: Answer = {
   says:
     'The packets as a PCAP, compressed if Compression says so. An incomplete download never looks complete: a download ' +
@@ -65,7 +65,7 @@ export const DOWNLOAD_ANSWER: Answer = {
 
 const STORE_ERRORS: readonly ErrorCode[] = ['store-unavailable', 'store-corrupt']
 
-/** What the query of a download may be refused for, before it takes a stream. */
+/** Errors in the query of a download, detected before it takes a stream. */
 const QUERY_ERRORS: readonly ErrorCode[] = [
   'bad-bpf',
   'bad-frame-filter',
@@ -79,12 +79,12 @@ const QUERY_ERRORS: readonly ErrorCode[] = [
   ...STORE_ERRORS,
 ]
 
-/** An endpoint whose answer is packets. */
+/** An endpoint that returns packets. */
 export interface DownloadEndpoint extends Endpoint {
   readonly context: { readonly kind: DownloadKind }
 }
 
-/** All rows of a download at this path of a device, by who reads them. */
+/** All parameter rows of a download at this path of a device, by who reads them. */
 export function downloadRows(
   path: string,
   kind: DownloadKind,
@@ -395,7 +395,7 @@ export function isDownloadPath(path: string): boolean {
   )
 }
 
-/** What every program answers about itself. */
+/** What every program reports about itself. */
 export const OPERATIONS = {
   alive: {
     method: 'GET',

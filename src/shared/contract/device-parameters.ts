@@ -1,4 +1,4 @@
-/** THE ROWS of the parameters of a device's lists, controls and reports; those of downloads are in src/shared/query. */
+/** The parameter rows of a device's lists, controls and reports; those of downloads are in src/shared/query. */
 import { BASE_NAME, BASE_NAME_RULE } from '../query/capture-name-rule.ts'
 import {
   CAPTURE_NAME_TYPE,
@@ -53,7 +53,7 @@ export const LIST_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** Above this a list of splits is refused, or comes in pages with Limit. */
+/** Above this a list of splits is rejected, or returned in pages with Limit. */
 export const SPLITS_MAX = 100_000
 
 const SPLIT_PARAMETERS = {
@@ -120,7 +120,7 @@ export const START_PARAMETERS = {
   baseName: {
     name: 'StreamName',
     says: 'The base name of the capture. Its full name is this name followed by the start time.',
-    // An unset variable of a script must not start a capture of another name.
+    // An unset variable of a script must not start a capture under another name.
     type: { ...patternType(BASE_NAME, `must be ${BASE_NAME_RULE}`), readsEmpty: true },
     defaultSays: 'capture.defaultName of the device',
   },
@@ -188,7 +188,7 @@ export const TELEMETRY_PARAMETERS = {
     type: numberType(1, 1_000_000, 'times'),
     defaultSays: 'until the client disconnects',
   },
-  // A longer silence would look to a gateway as if the device were gone.
+  // A gateway would take a longer silence for a lost device.
   intervalS: {
     name: 'Interval',
     says: 'The time between two repetitions.',

@@ -1,6 +1,6 @@
 /**
- * The page /docs: a table of endpoints for people. It is made from the same rows as /openapi.json, without a script:
- * one request, which no policy has to be loosened for, and nothing to load from elsewhere.
+ * The page /docs: a table of endpoints for people. It is generated from the same rows as /openapi.json and contains no
+ * script: one request, for which no policy has to be relaxed, and nothing to load from elsewhere.
  */
 import { createHash } from 'node:crypto'
 import type { z } from 'zod'
@@ -129,7 +129,7 @@ function memberList(body: z.ZodType): string {
   return table('', ['Member', 'Type', 'Meaning'], membersOf(filledIn(schema, $defs) as SchemaShown, ''))
 }
 
-/** With the parts in the places that point to them. */
+/** Replaces references by the parts they refer to. */
 function filledIn(node: unknown, parts: Readonly<Record<string, object>>): unknown {
   if (Array.isArray(node)) return node.map((item) => filledIn(item, parts))
   if (typeof node !== 'object' || node === null) return node
@@ -139,7 +139,7 @@ function filledIn(node: unknown, parts: Readonly<Record<string, object>>): unkno
   return Object.fromEntries(members.map(([name, member]) => [name, filledIn(member, parts)]))
 }
 
-/** Members of members are listed as "outer.inner", those of lists as "outer[].inner". */
+/** Nested members are listed as "outer.inner", those of lists as "outer[].inner". */
 function membersOf({ properties = {}, items, anyOf = [] }: SchemaShown, prefix: string): readonly string[][] {
   const own = Object.entries(properties).flatMap(([name, member]) => [
     [`<code>${text(prefix + name)}</code>`, text(typeText(member)), words(member.description ?? '')],
@@ -189,7 +189,7 @@ ${rows.map((cells) => row(cells, 'td')).join('\n')}
 </table>`
 }
 
-/** Sentences, in which names stand in backticks. */
+/** Formats sentences in which names are in backticks. */
 function words(sentences: string): string {
   return text(sentences).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }

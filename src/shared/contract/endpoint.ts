@@ -1,18 +1,18 @@
-/** What a row of a program's table says: where, who may, what is asked and answered, and the handler. */
+/** A route of a program's table: path, access, parameters and answers, and the handler. */
 import type { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
 import type { Access } from '../base/scopes.ts'
 import type { Parameter, ParameterRows, ReadContext } from '../query/query-parameters.ts'
 import { COMMON_PARAMETERS, isHere } from '../query/read-parameters.ts'
 
-/** All of a row but its handler: what there is to know of an endpoint. */
+/** A route without its handler: everything to know about an endpoint. */
 export interface Endpoint {
-  /** GET stands for HEAD too, save for a change. */
+  /** GET includes HEAD, except for a change. */
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** In the syntax of path-to-regexp 8; upper and lower case and a final slash matter. */
   readonly path: string
   readonly scope: Access
-  /** What callers get who may have packets that pass a filter only. */
+  /** What it returns to callers who may only have packets that pass a filter. */
   readonly filtered: FilteredView
   /** What the endpoint reveals about other users. */
   readonly others: OthersView
@@ -20,27 +20,27 @@ export interface Endpoint {
   readonly changes?: Changed
   /** It shows what is known of other users: reading it leaves a line in the audit. */
   readonly isRecordedRead?: true
-  /** What descriptions of the API list it under: a name of GROUPS. */
+  /** Its section in descriptions of the API: a name of GROUPS. */
   readonly group: Group
-  /** What it does, in a sentence or two. */
+  /** What it does, in one or two sentences. */
   readonly says: string
-  /** The rows of its parameters; undefined: the query string is not looked at. */
+  /** The rows of its parameters; undefined: the query string is ignored. */
   readonly parameters?: readonly ParameterRows[]
-  /** It makes something that lasts: a parameter that it does not have is refused, not ignored. */
+  /** Whether it creates something that lasts: an unknown parameter is then rejected, not ignored. */
   readonly takesKnownOnly?: true
-  /** Which of the rows count. */
+  /** Determines which of the rows apply. */
   readonly context?: ReadContext
   readonly requestHeaders?: readonly HeaderRow[]
   readonly answers: readonly Answer[]
-  /** Beside those that any request may meet. */
+  /** In addition to those of any request. */
   readonly errors: readonly ErrorCode[]
 }
 
 export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 'ticket'
 
 /**
- * What an endpoint gives to callers of a gateway who may have packets that pass a filter only (`filter` of their bounds): bytes
- * of other packets are hidden from them, and so must be what is counted of those.
+ * What an endpoint of a gateway returns to callers who may only have packets that pass a filter (`filter` of their
+ * bounds): bytes of other packets are hidden from them, and so must be anything that counts those.
  */
 export const FILTERED_VIEWS = {
   passing: 'At a gateway, callers with a filter get only what passes it, and what was created with it.',
@@ -50,12 +50,12 @@ export const FILTERED_VIEWS = {
   nothing: '',
 } as const
 
-/** nothing: it tells nothing of packets. */
+/** nothing: it reveals nothing about packets. */
 export type FilteredView = keyof typeof FILTERED_VIEWS
 
 /**
- * What an endpoint reveals about users other than the caller: what they request and what they took. Devices outside the
- * caller's bounds need no decision per endpoint: handlers get a fleet without them.
+ * What an endpoint reveals about users other than the caller: what they request and what they downloaded. Devices
+ * outside the caller's bounds need no decision per endpoint: handlers get a fleet without them.
  */
 export const OTHERS_VIEWS = {
   own: "Callers get their own entries; with the scope audit:read they also get other users' entries, within the caller's bounds.",
@@ -66,10 +66,10 @@ export const OTHERS_VIEWS = {
   nothing: '',
 } as const
 
-/** said: `says` describes it. nothing: it reveals nothing about other users. */
+/** said: described by `says`. nothing: it reveals nothing about other users. */
 export type OthersView = keyof typeof OTHERS_VIEWS
 
-/** What each group of endpoints has. */
+/** The description of each group of endpoints. */
 export const GROUPS = {
   Downloads: 'Packets, as PCAP files.',
   Lists: 'Captures and their parts.',
@@ -94,10 +94,13 @@ export interface Answer {
   /** Default: 200. */
   readonly status?: number
   readonly says: string
-  /** By media type. JSON has a schema with an `id`, its name in descriptions; of a text or bytes `says` tells what is in them. */
+  /**
+   * By media type. JSON has a schema with an `id`, its name in descriptions; for text or bytes `says` describes the
+   * contents.
+   */
   readonly bodies: Readonly<Record<string, z.ZodType | 'text' | 'bytes'>>
   readonly headers?: readonly HeaderRow[]
-  /** For clients that say "TE: trailers". */
+  /** For clients that send "TE: trailers". */
   readonly trailers?: readonly HeaderRow[]
 }
 
@@ -106,7 +109,7 @@ export interface HeaderRow {
   readonly says: string
 }
 
-/** The parameters of an endpoint, with those that every path has. */
+/** The parameters of an endpoint, including those that every path has. */
 export function parametersOf({
   parameters,
   context = {},
@@ -117,7 +120,7 @@ export function parametersOf({
     .filter((row) => isHere(row, context))
 }
 
-/** An answer of JSON. */
+/** A JSON answer. */
 export function json(schema: z.ZodType, says: string): Answer {
   return { says, bodies: { 'application/json': schema } }
 }

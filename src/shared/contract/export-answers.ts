@@ -1,4 +1,4 @@
-/** The answers about exports and their schedules, as schemas. */
+/** Schemas of the answers about exports and their schedules. */
 import { z } from 'zod'
 import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
 

@@ -1,4 +1,4 @@
-/** Exports: downloads that run as jobs, whose files are kept; and schedules, which order them again and again. */
+/** Exports: downloads that run as jobs and whose files are stored; and schedules, which order them repeatedly. */
 import type { ErrorCode } from '../base/error.ts'
 import { EXPORT_FILE_PARAMETERS, EXPORT_LIST_PARAMETERS } from '../query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
@@ -12,7 +12,7 @@ const IDEMPOTENCY_KEY: HeaderRow = {
   says: 'A text chosen by the client. A repeated request with the same text within 24 hours refers to the same order and does not create a second one. The gateway remembers the 1,000 newest texts of each user.',
 }
 
-/** What may be wrong with an order. */
+/** Errors in an order. */
 const ORDER_ERRORS: readonly ErrorCode[] = [
   'bad-parameter',
   'bad-bpf',
@@ -39,7 +39,7 @@ const ORDER_ERRORS: readonly ErrorCode[] = [
   'cross-site',
 ]
 
-/** The 202 of whatever becomes an export. */
+/** The 202 answer to whatever becomes an export. */
 export const EXPORT_ORDERED: Answer = {
   ...json(EXPORT, 'The export is queued; workers run it.'),
   status: 202,
@@ -63,7 +63,7 @@ const FILE_HEADERS: readonly HeaderRow[] = [
   { name: 'Content-Disposition', says: 'The name of the file.' },
 ]
 
-/** A file is one of these, by its compression. */
+/** The media type of a file depends on its compression. */
 const FILE_BODIES: Answer['bodies'] = Object.fromEntries(
   Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'] as const),
 )

@@ -1,4 +1,4 @@
-/** The answers of the gateway about itself and its fleet, as schemas. */
+/** Schemas of the gateway's answers about itself and its fleet. */
 import { z } from 'zod'
 import { ROLES } from '../base/scopes.ts'
 import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
@@ -7,7 +7,7 @@ const text = z.string()
 const boolean = z.boolean()
 const instant = z.iso.datetime()
 
-/** What each device said to a call at the root. */
+/** Each device's reply to a call at the root. */
 export const FLEET_REPLIES = named('FleetReplies', {
   Devices: z.array(
     z.union([

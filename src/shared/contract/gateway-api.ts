@@ -1,6 +1,6 @@
 /**
- * What the gateway answers: the API of a device below /devices/{device} and, over the fleet, at the root; and what it
- * tells of itself.
+ * What the gateway answers: the API of a device below /devices/{device} and, over the fleet, at the root; and
+ * information about itself.
  */
 import type { ErrorCode } from '../base/error.ts'
 import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
@@ -34,7 +34,7 @@ import {
   LAST_EVENT_ID,
 } from './headers.ts'
 
-/** What may go wrong between the gateway and a device. */
+/** Errors between the gateway and a device. */
 const DEVICE_ERRORS: readonly ErrorCode[] = [
   'device-unreachable',
   'device-protocol',
@@ -43,10 +43,10 @@ const DEVICE_ERRORS: readonly ErrorCode[] = [
   'draining',
 ]
 
-/** What may be wrong with the choice of devices, or cannot be said of it yet. */
+/** Errors in the selection of devices, or because it cannot be resolved yet. */
 const CHOICE_ERRORS: readonly ErrorCode[] = ['unknown-device', 'discovery-pending']
 
-/** What may go wrong before a download has its streams, or is an export (Queue=job). */
+/** Errors before a download has its streams, or has become an export (Queue=job). */
 const LEASE_ERRORS: readonly ErrorCode[] = [
   'audit-unavailable',
   'unknown-request',
@@ -71,19 +71,19 @@ function changeErrors({ changes }: Endpoint): readonly ErrorCode[] {
   return changes === undefined ? [] : ['audit-unavailable']
 }
 
-/** A call that is passed on to a device. */
+/** A call that is forwarded to a device. */
 export function belowDevice(endpoint: Endpoint): Endpoint {
   return {
     ...endpoint,
     path: `/devices/:device${endpoint.path}`,
-    // What the gateway says of the caller, it says itself.
+    // The gateway itself sets what identifies the caller.
     requestHeaders: (endpoint.requestHeaders ?? []).filter(({ name }) => name !== 'Capfleet-Caller'),
     parameters: endpoint.parameters ?? [],
     errors: [...endpoint.errors, ...CHOICE_ERRORS, ...DEVICE_ERRORS, ...changeErrors(endpoint)],
   }
 }
 
-/** A download of one device, for which nothing but the host differs. */
+/** A download from one device, which differs from the device's own only in the host. */
 export function downloadBelowDevice(endpoint: DownloadEndpoint): Endpoint {
   const below = belowDevice(endpoint)
   return {
@@ -95,7 +95,7 @@ export function downloadBelowDevice(endpoint: DownloadEndpoint): Endpoint {
   }
 }
 
-/** A download at the root: of whatever devices hold the packets. */
+/** A download at the root, from whichever devices hold the packets. */
 export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpoint {
   return {
     ...atRoot(endpoint),
@@ -114,7 +114,7 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
   }
 }
 
-/** A call at the root that goes to several devices, whose answers come side by side. */
+/** A call at the root that goes to several devices, whose answers are returned side by side. */
 export function askedOfAll(endpoint: Endpoint): Endpoint {
   return {
     ...atRoot(endpoint),
@@ -126,7 +126,7 @@ export function askedOfAll(endpoint: Endpoint): Endpoint {
   }
 }
 
-/** A call at the root whose answer is that of the one device that Device= names. */
+/** A call at the root whose answer is that of the one device named by Device=. */
 export function passedToOne(endpoint: Endpoint): Endpoint {
   return {
     ...atRoot(endpoint),
@@ -227,7 +227,7 @@ export const GATEWAY_API = {
     errors: ['bad-timezone', 'ambiguous-timezone', ...CHOICE_ERRORS, 'out-of-bounds'],
   },
 
-  // The gateway about its devices and itself.
+  // The gateway's information about its devices and itself.
   devices: {
     method: 'GET',
     path: '/v1/devices',
@@ -354,7 +354,7 @@ export const GATEWAY_API = {
   },
 } as const satisfies Record<string, Endpoint>
 
-/** A path that only the device knows, and that the configuration says is for reading. */
+/** A path that only the device knows, and that the configuration declares to be read-only. */
 export function readablePath(path: string): Endpoint {
   return belowDevice({
     method: 'GET',

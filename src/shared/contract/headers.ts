@@ -1,4 +1,4 @@
-/** The headers and trailers of the API, beside those that HTTP itself explains. */
+/** The headers and trailers of the API, except those that HTTP itself defines. */
 import type { HeaderRow } from './endpoint.ts'
 
 export const CAPFLEET_DEVICE: HeaderRow = {
@@ -28,7 +28,7 @@ export const LAST_EVENT_ID: HeaderRow = {
   says: 'The id of the last event that the client received; browsers send it when they reconnect.',
 }
 
-/** That any request may have. */
+/** Allowed in any request. */
 export const COMMON_REQUEST_HEADERS: readonly HeaderRow[] = [
   {
     name: 'traceparent',
@@ -37,7 +37,7 @@ export const COMMON_REQUEST_HEADERS: readonly HeaderRow[] = [
   { name: 'tracestate', says: 'Data of tracing systems; passed on to devices, at most 512 bytes.' },
 ]
 
-/** Of all answers, errors too. */
+/** Sent with all answers, including errors. */
 export const COMMON_ANSWER_HEADERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Request-Id',
@@ -68,7 +68,7 @@ export const CAPFLEET_LIST_PARAMETERS: HeaderRow = {
     'send this header, a gateway requests the whole list.',
 }
 
-/** Of the 200 of a download. */
+/** Sent with the 200 of a download. */
 export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   {
     name: 'Content-Disposition',
@@ -95,7 +95,7 @@ export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   },
 ]
 
-/** What the gateway adds to them. */
+/** Added by the gateway. */
 export const GATEWAY_DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   { name: 'Capfleet-Devices', says: 'The devices that are read.' },
   {
@@ -137,7 +137,7 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   { name: 'Capfleet-Next-Ns', says: 'The timestamp of the first packet that a limit left out.' },
 ]
 
-/** What the gateway adds to them. */
+/** Added by the gateway. */
 export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Status',

@@ -1,6 +1,6 @@
 /**
- * An endpoint as an operation of OpenAPI. Generators make code of it in which names become identifiers of other languages:
- * what differs in case or dashes alone has to be described once.
+ * Describes an endpoint as an OpenAPI operation. Generators turn names into identifiers of other languages, so names
+ * that differ only in case or dashes must be described once.
  */
 import { STATUS_CODES } from 'node:http'
 import type { z } from 'zod'
@@ -32,7 +32,7 @@ export interface OperationParts {
   readonly errors: Map<number, Set<ErrorCode>>
 }
 
-/** ":device" is "{device}"; "{*path}" is the rest of the path, which OpenAPI cannot say: "{path}". */
+/** ":device" becomes "{device}"; "{*path}", the rest of the path, which OpenAPI cannot express, becomes "{path}". */
 export function openApiPath(path: string): string {
   return path.replace('{*path}', '{path}').replaceAll(/:(\w+)/g, '{$1}')
 }
@@ -56,13 +56,13 @@ export function operation(endpoint: Endpoint, parts: OperationParts): object {
   }
 }
 
-/** Identifiers of clients are made of it: it stays as it is. */
+/** Identifiers in clients are made from it, so it must not change. */
 function operationId({ method, path }: Endpoint): string {
   const words = path.split(/\W+/).filter((word) => word !== '')
   return [method.toLowerCase(), ...(words.length === 0 ? ['page'] : words)].join('_')
 }
 
-/** Who may use an endpoint, in words. */
+/** Describes who may use an endpoint. */
 export function accessWords({
   scope,
   filtered,
@@ -81,7 +81,7 @@ function scopeWords(scope: Access): string {
   return `Needs the scope ${scope}, which the role ${roleWith(scope)} has.`
 }
 
-/** Where it is not as for the whole document. */
+/** Only if it differs from that of the whole document. */
 function security({ scope }: Endpoint, { ways }: OperationParts): object {
   if (scope === 'anyone') return { security: [] }
   return scope === 'metrics' || scope === 'system' ? { security: [{}, ...ways] } : {}
@@ -92,7 +92,7 @@ interface DescribedParameter {
   readonly in: 'path' | 'query' | 'header'
 }
 
-/** "Device" of the query is DeviceQuery, for "Device" is the name of a schema. */
+/** "Device" in the query becomes DeviceQuery, because "Device" is the name of a schema. */
 function componentName({ name, in: place }: DescribedParameter): string {
   return [name, place].map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
@@ -115,7 +115,7 @@ function pathParameter(name: string): DescribedParameter {
   return described
 }
 
-/** Without what is another one's spelling. */
+/** Without alternative spellings. */
 function describedParameters(endpoint: Endpoint): readonly Parameter[] {
   return parametersOf(endpoint).filter(({ isOtherSpelling }) => isOtherSpelling !== true)
 }
@@ -140,20 +140,20 @@ function queryParameter(row: Parameter, endpoint: Endpoint): DescribedParameter 
   return described
 }
 
-/** What a parameter does, with its unit, and what holds without it. */
+/** What a parameter does, with its unit and its default. */
 export function parameterText({ says, type: { unit }, defaultSays }: Parameter): string {
   const parts = [says, unit === undefined ? '' : `Unit: ${unit}.`]
   if (defaultSays !== undefined) parts.push(`Default: ${defaultSays}.`)
   return parts.filter((part) => part !== '').join(' ')
 }
 
-/** Resume stands for all others, and an estimate takes what the kind of its download needs. */
+/** Resume replaces all others, and an estimate requires what the kind of its download requires. */
 export function isRequired({ required, kinds }: Parameter, endpoint: Endpoint): boolean {
   if (required !== true || (kinds !== undefined && endpoint.context?.kind === undefined)) return false
   return !parametersOf(endpoint).some(({ name }) => name === 'Resume')
 }
 
-/** Without those that a parameter of the query stands for: Last-Event-ID beside LastEventID. */
+/** Without those that have an equivalent query parameter: Last-Event-ID for LastEventID. */
 function describedHeaders(endpoint: Endpoint): readonly HeaderRow[] {
   const parameters = new Set(describedParameters(endpoint).map(({ name }) => folded(name)))
   return (endpoint.requestHeaders ?? []).filter(({ name }) => !parameters.has(folded(name)))
@@ -199,7 +199,7 @@ function bodySchema(body: z.ZodType | 'text' | 'bytes', parts: OperationParts): 
   return sharedSchema(body, parts)
 }
 
-/** The schema becomes one of the document's, with all that it points to. */
+/** Adds the schema to the document's schemas, with everything it refers to. */
 function sharedSchema(schema: z.ZodType, { schemas }: OperationParts): object {
   const text = JSON.stringify(answerSchema(schema)).replaceAll('"#/$defs/', '"#/components/schemas/')
   const { $defs = {}, ...pointer } = JSON.parse(text) as AnswerSchema
@@ -231,7 +231,7 @@ function errorResponses(endpoint: Endpoint, { errors }: OperationParts): Record<
   )
 }
 
-/** "Not Found" is NotFound. */
+/** "Not Found" becomes NotFound. */
 function errorName(status: number): string {
   return (STATUS_CODES[status] ?? String(status)).replaceAll(/\W/g, '')
 }
@@ -244,7 +244,7 @@ const ERROR_HEADERS: Readonly<Record<number, HeaderRow>> = {
   503: { name: 'Retry-After', says: 'Seconds after which the request may be retried.' },
 }
 
-/** The answers of all errors that operations have: one for each status. */
+/** The answers for all errors of the operations: one per status. */
 export function errorComponents(parts: OperationParts): Record<string, object> {
   return Object.fromEntries(
     [...parts.errors].map(([status, codes]) => [

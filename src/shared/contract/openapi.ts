@@ -1,4 +1,4 @@
-/** A table of endpoints as an OpenAPI 3.1 document. */
+/** Describes a table of endpoints as an OpenAPI 3.1 document. */
 import { productVersion } from '../base/product-version.ts'
 import { type Endpoint, GROUPS } from './endpoint.ts'
 import {
@@ -11,7 +11,7 @@ import {
 import { SharedParts } from './shared-parts.ts'
 import { TOKEN_API } from './token-api.ts'
 
-/** As text: limits of parameters are integers beyond what a number holds. */
+/** As text, because limits of parameters exceed the precision of a number. */
 export function openApi(program: string, endpoints: readonly Endpoint[]): string {
   const ways = waysIn(endpoints)
   const parts: OperationParts = {
@@ -53,7 +53,7 @@ export function openApi(program: string, endpoints: readonly Endpoint[]): string
   )
 }
 
-/** What holds for all paths. */
+/** What applies to all paths. */
 export const INTRODUCTION = [
   'Integers in the query string may have the suffix ULL, and + is a space. An empty parameter means its default, except for Device, capture names, times and the bounds of a token.',
   'A parameter that a path does not have is ignored and named in Capfleet-Ignored; with Strict=1 it is an error. A parameter that is given twice is an error.',
@@ -66,10 +66,10 @@ const SECURITY_SCHEMES: Readonly<Record<SecurityWay, object>> = {
   bearer: { type: 'http', scheme: 'bearer', description: 'A token of POST /v1/tokens.' },
 }
 
-/** A program that makes tokens takes them. */
+/** A program that issues tokens accepts them. */
 function waysIn(endpoints: readonly Endpoint[]): readonly SecurityWay[] {
   return endpoints.some(({ path }) => path === TOKEN_API.issue.path) ? ['basic', 'bearer'] : ['basic']
 }
 
-/** ECMAScript's JSON.rawJSON; the type declarations do not have it yet. */
+/** ECMAScript's JSON.rawJSON, which the type declarations lack so far. */
 const rawJson = (text: string): object => (JSON as unknown as { rawJSON(text: string): object }).rawJSON(text)

@@ -1,11 +1,11 @@
-/** What an error answers, and which errors any request may meet. */
+/** The body of an error, and the errors that any request may get. */
 import { z } from 'zod'
 import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import type { Endpoint } from './endpoint.ts'
 
 /**
- * RFC 9457, as src/shared/http/http-app.ts writes it. Status and Str of the old paths have no rows: generated clients cannot have
- * Status beside status, nor Str beside further members.
+ * RFC 9457, as written by src/shared/http/http-app.ts. Status and Str of the old paths are not described: generated
+ * clients cannot have Status in addition to status, nor Str in addition to further members.
  */
 export const PROBLEM = z
   .looseObject({

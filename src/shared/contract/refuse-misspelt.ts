@@ -1,7 +1,7 @@
 /**
- * Parameters that a path does not have. Most of them are ignored and named in Capfleet-Ignored, because scripts of
- * other products send more than we know. Those that were probably meant for a parameter of the path are refused:
- * without it, the answer would hold more than the caller has asked for.
+ * Unknown parameters of a path. Most of them are ignored and listed in Capfleet-Ignored, because scripts for other
+ * products send more than we support. Those that are probably misspellings of a parameter of the path are rejected:
+ * without it, the answer would contain more than the caller asked for.
  */
 import type { ParameterizedContext } from 'koa'
 import type { RequestState } from '../http/http-app.ts'
@@ -11,7 +11,7 @@ import type { GivenParameters } from '../query/read-parameters.ts'
 import { type Endpoint, parametersOf } from './endpoint.ts'
 import { givenParameters } from './request-parameters.ts'
 
-/** Fails with bad-parameter for a misspelt name, and for any unknown one if the row takes known ones only. */
+/** Fails with bad-parameter for a misspelt name, and for any unknown one if the route only accepts known ones. */
 export function refuseMisspelt(endpoint: Endpoint, ctx: ParameterizedContext<RequestState>): void {
   if (endpoint.parameters === undefined) return
   const names = parametersOf(endpoint).map(({ name }) => name)
@@ -28,9 +28,9 @@ export function refuseMisspeltNames(
   for (const name of given.keys()) if (!known.has(name)) refuseName(name, names, takesKnownOnly)
 }
 
-/** What no name has, and expressions do. */
+/** Characters that occur in expressions but not in names. */
 const PIECE = /[\s<>=!|&()[\]{}*+^~"'\\]/
-/** Words that begin an expression: "FilterBPF=tcp&&udp" has a parameter "udp" for whoever splits it at "&". */
+/** Words that begin an expression: splitting "FilterBPF=tcp&&udp" at "&" yields a parameter "udp". */
 const EXPRESSION_WORDS: ReadonlySet<string> = new Set([
   ...[
     'and',
@@ -73,7 +73,7 @@ function refuseName(name: string, known: readonly string[], takesKnownOnly: bool
   throw badParameter(name, `is no parameter of this path; ${hint}`)
 }
 
-/** Equal for names that differ in case or in singular and plural only. */
+/** Equal for names that differ only in case, or in singular and plural. */
 function folded(name: string): string {
   const lower = name.toLowerCase()
   return lower.endsWith('s') ? lower.slice(0, -1) : lower

@@ -1,4 +1,4 @@
-/** What a handler takes from the query string of its request, by rows. */
+/** How a handler reads the query string of its request, according to parameter rows. */
 import type { ParameterizedContext } from 'koa'
 import type { RequestState } from '../http/http-app.ts'
 import { ignoredNames } from '../query/ignored-names.ts'
@@ -8,13 +8,13 @@ import { type GivenParameters, ignoredParameters, readParameters } from '../quer
 
 type RequestContext = ParameterizedContext<RequestState>
 
-/** The parameters of the request, decoded once. Fails as parseQueryString does. */
+/** The parameters of the request, decoded once. Fails like parseQueryString. */
 export function givenParameters(ctx: RequestContext): GivenParameters {
   ctx.state.given ??= parseQueryString(ctx.querystring)
   return ctx.state.given
 }
 
-/** What the rows give; parameters of no row are named in Capfleet-Ignored. Fails with bad-parameter. */
+/** The values of the rows; other parameters are listed in Capfleet-Ignored. Fails with bad-parameter. */
 export function takeParameters<const Rows extends ParameterRows>(
   ctx: RequestContext,
   rows: Rows,

@@ -1,12 +1,12 @@
-/** What the schemas of answers are made of. */
+/** Building blocks for the schemas of answers. */
 import { z } from 'zod'
 
-/** An object, by its name in descriptions of the API. */
+/** An object with its name in descriptions of the API. */
 export function named<Shape extends z.ZodRawShape>(id: string, members: Shape): z.ZodObject<Shape> {
   return z.object(members).meta({ id })
 }
 
-/** A decimal text of an integer that a double might round. */
+/** Decimal text of an integer that may exceed the precision of a double. */
 export const decimal = z
   .string()
   .regex(/^-?\d+$/)
@@ -28,7 +28,7 @@ export function each(names: readonly string[], type: z.ZodType): Members {
   return Object.fromEntries(names.map((name) => [name, type]))
 }
 
-/** Integers that may be larger than a double holds: each has its exact text beside it then. */
+/** Integers that may exceed the precision of a double, accompanied by their exact text. */
 export function exact(names: readonly string[]): Members {
   return {
     ...each(names, integer),
@@ -44,10 +44,10 @@ export function numbered(count: number, name: (index: number) => string): readon
   return Array.from({ length: count }, (_, index) => name(index))
 }
 
-/** Names of members that are no reading, because the machine lacks the sensor. */
+/** Names of members that are not readings, because the machine lacks the sensor. */
 export const unavailable = z
   .array(z.string())
   .describe('Members without a reading, because the machine lacks the sensor; they are 0, false or empty')
 
-/** Why something failed, inside an answer that did not. */
+/** Why something failed, inside an answer that succeeded. */
 export const failure = named('Failure', { code: z.string(), detail: z.string() })

@@ -1,4 +1,4 @@
-/** The page: its files, and the sessions of those who have signed in there. */
+/** The web page: its files, and the sessions of users who have signed in there. */
 import { z } from 'zod'
 import { SCOPES } from '../base/scopes.ts'
 import { COOKIE_PATH } from '../http/session-cookie.ts'
@@ -53,7 +53,7 @@ const SET_COOKIE: HeaderRow = {
   says: 'The session cookie: HttpOnly, SameSite=Strict, and Secure except when the gateway runs on the same machine as the browser.',
 }
 
-/** The answers that a file of the page has. */
+/** The answers for a file of the page. */
 function file(says: string, type: string): readonly Answer[] {
   return [
     { says, bodies: { [type]: 'bytes' } },

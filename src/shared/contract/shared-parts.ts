@@ -1,18 +1,18 @@
 /**
- * Parts of a description that many places have, such as a parameter: each stands in it once, under a name. Where places mean
- * different things by one name, the most frequent has it; the others are written out where they are.
+ * Parts of a description that are used in many places, such as a parameter: each is included once, under a name. If a
+ * name is used for different parts, the most frequent one gets it; the others are inlined.
  */
 export class SharedParts {
   readonly #pointer: string
-  /** By folded name, then by the part's own text: names that differ in case alone are one name in many languages. */
+  /** By folded name, then by the part's own text: names that differ only in case are one name in many languages. */
   readonly #uses = new Map<string, Map<string, Use>>()
 
-  /** `kind`: of the parts, as components has it. */
+  /** `kind`: of the parts, as in `components`. */
   constructor(kind: 'parameters' | 'headers') {
     this.#pointer = `#/components/${kind}/`
   }
 
-  /** What stands in the place of the part. It is decided when it is written: all uses must be known by then. */
+  /** What replaces the part. Decided when the document is written: all uses must be known by then. */
   use(name: string, part: object): object {
     const variants = this.#uses.get(folded(name)) ?? new Map<string, Use>()
     this.#uses.set(folded(name), variants)
@@ -44,7 +44,7 @@ function isShared(use: Use, variants: ReadonlyMap<string, Use>): boolean {
   return use === most && use.count > 1
 }
 
-/** Equal for names of which languages with other rules for names make the same. */
+/** Equal for names that languages with other naming rules turn into the same identifier. */
 export function folded(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 }

@@ -1,4 +1,4 @@
-/** The answers of a device that tell of the machine, as schemas. */
+/** Schemas of a device's answers about its machine. */
 import { z } from 'zod'
 import { CLOCK_DISTRUSTS } from '../base/shared-time.ts'
 import { decimal, each, exact, integer, named, nanoseconds, numbered, unavailable } from './schema-parts.ts'
@@ -7,14 +7,14 @@ const text = z.string()
 const boolean = z.boolean()
 const number = z.number()
 
-/** Stated by the API. */
+/** Fixed by the API. */
 const PORTS = 8
 const READERS = 8
 const DISKS = ['os0', ...numbered(8, (disk) => `ssd${disk}`), 'par0']
 
 export const TIME_CURRENT = named('TimeCurrent', { time_current: nanoseconds })
 
-/** Of a gateway, too. */
+/** Also used by the gateway. */
 export const READINESS = named('Readiness', {
   ready: boolean,
   draining: boolean,
@@ -78,7 +78,7 @@ export const PORT_STATISTICS = named('PortStatistics', {
   unavailable,
 })
 
-/** What all groups of the system status have. */
+/** The members common to all groups of the system status. */
 function group(members: Record<string, z.ZodType>) {
   return z.object({
     module: z.literal('system'),

@@ -1,4 +1,4 @@
-/** Credentials that callers make of those that they have: tokens and tickets. */
+/** Credentials that callers derive from their own: tokens and tickets. */
 import { z } from 'zod'
 import type { ErrorCode } from '../base/error.ts'
 import { SCOPES } from '../base/scopes.ts'

@@ -1,4 +1,4 @@
-/** What a token or a ticket is ordered with. */
+/** The parameters for ordering a token or a ticket. */
 import { SCOPES, type Scope } from '../base/scopes.ts'
 import { isEnclosed } from '../query/joined-filter.ts'
 import { durationType, lineType, NS_PER_DAY, numberType, TEXT } from '../query/parameter-types.ts'
@@ -6,12 +6,12 @@ import { badParameter, type ParameterRows, type ParameterType, quote } from '../
 
 const TICKET_LIFETIME_MAX_S = 3_600
 const NS_PER_S = 1_000_000_000n
-/** A longer address fits in no request. */
+/** A longer address does not fit into a request. */
 const TARGET_LENGTH_MAX = 65_536
 
-/** The scopes of a new token in the page and on the command line, unless others are given. */
+/** Default scopes of a new token on the page and the command line. */
 export const USUAL_SCOPES = 'device:read,capture:download'
-/** There, these words lift a restriction; an empty field does not. */
+/** In these forms, these words lift a restriction; an empty field does not. */
 const UNRESTRICTED: Readonly<Record<string, string>> = { Scopes: 'all', Devices: '*' }
 
 export const TOKEN_PARAMETERS = {
@@ -70,7 +70,7 @@ export const TOKEN_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** The names that downloads have for the same: a restriction must not be lost because of its spelling. */
+/** Names that downloads use for the same thing: a restriction must not be lost because of its spelling. */
 export const TOKEN_PARAMETER_SPELLINGS = {
   device: {
     ...TOKEN_PARAMETERS.devices,
@@ -86,7 +86,7 @@ export const TOKEN_PARAMETER_SPELLINGS = {
   },
 } as const satisfies ParameterRows
 
-/** The parameters that order a token as it was described in the page or on the command line. */
+/** The parameters that order a token as described on the page or the command line. */
 export function orderedToken<Pair extends readonly [name: string, value: string]>(
   described: readonly Pair[],
 ): readonly Pair[] {
@@ -109,7 +109,7 @@ export const TICKET_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** An unset variable of a script must not make a token that may do all. */
+/** An unset variable of a script must not create an unrestricted token. */
 function bound<Value>(type: ParameterType<Value>): ParameterType<Value> {
   return { ...type, readsEmpty: true }
 }
@@ -141,7 +141,7 @@ function scopesType(): ParameterType<readonly Scope[]> {
   }
 }
 
-/** Whether it compiles, a device tells. */
+/** Only a device can tell whether it compiles. */
 function filterType(): ParameterType<string> {
   return {
     ...TEXT,

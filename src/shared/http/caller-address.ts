@@ -1,12 +1,12 @@
-/** Where requests come from, as logins, limits and the audit know it. */
+/** Where requests come from, for logins, limits and the audit. */
 import type { IncomingMessage } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { Networks } from '../base/networks.ts'
 
 /**
- * What stands for a caller of whom only the connection is known. IPv6 callers have 64 bits of address
- * to themselves; an IPv4 address is the same written as one of IPv6 or not.
+ * The identity of a caller of whom only the connection is known. IPv6 callers have a /64 to themselves; an IPv4
+ * address is the same whether or not it is written as IPv6.
  */
 export function addressOf({ remoteAddress = '' }: Pick<Socket, 'remoteAddress'>): string {
   if (!remoteAddress.includes(':')) return remoteAddress
@@ -25,8 +25,8 @@ function networkOf(address: string): string {
 }
 
 /**
- * Proxies in front of the program, whose word about their own clients is taken: without that all users behind
- * one would be one address, and share what an address may do.
+ * Proxies in front of the program whose information about their clients is trusted. Otherwise all users behind one
+ * would count as a single address, and share its limits.
  */
 export class TrustedProxies {
   readonly #networks: Networks
@@ -36,7 +36,7 @@ export class TrustedProxies {
     this.#networks = new Networks(cidrs)
   }
 
-  /** Whether the caller came by TLS: to the program itself, or to the first proxy, which X-Forwarded-Proto names first. */
+  /** Whether the caller used TLS: to the program itself, or to the first proxy, which X-Forwarded-Proto names first. */
   isEncrypted({ headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>): boolean {
     if ((socket as TLSSocket).encrypted === true) return true
     const [first = ''] = headerText(headers['x-forwarded-proto']).split(',', 1)
@@ -48,8 +48,8 @@ export class TrustedProxies {
   }
 
   /**
-   * addressOf() the last one in the row that is no trusted proxy. Each proxy adds whom it hears to the end of
-   * X-Forwarded-For; what is in front of that is the word of a stranger.
+   * addressOf() the last entry in the list that is not a trusted proxy. Each proxy appends the address of its client
+   * to X-Forwarded-For; anything before that is unverified.
    */
   callerOf({ headers, socket }: Pick<IncomingMessage, 'headers' | 'socket'>): string {
     let { remoteAddress = '' } = socket
@@ -63,12 +63,12 @@ export class TrustedProxies {
   }
 }
 
-/** Node joins several headers of this name by commas. */
+/** Node joins repeated headers of this name with commas. */
 function headerText(header: string | readonly string[] = ''): string {
   return String(header)
 }
 
-/** Some proxies write the port too: 192.0.2.1:4711, [2001:db8::1]:4711. */
+/** Some proxies include the port: 192.0.2.1:4711, [2001:db8::1]:4711. */
 function withoutPort(text: string): string {
   const [, inBrackets, withDots] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? []
   return inBrackets ?? withDots ?? text

@@ -1,4 +1,4 @@
-/** The end of a server, at which no client loses what it is owed. */
+/** Shuts a server down without losing answers that are still being delivered. */
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { type AddressInfo, Server as ListeningServer } from 'node:net'
@@ -7,19 +7,20 @@ import type { ConnectionLimits } from './connection-limits.ts'
 import { lastBytesDelivered } from './last-bytes.ts'
 import type { RunningAnswers } from './running-answers.ts'
 
-/** A request that is on its way when the server begins to close has so long to arrive; it is answered then. */
+/** A request that is in transit when the server begins to close has this long to arrive, and is then answered. */
 const LINGER_MS = 250
 
-/** What a server has open. */
+/** The open connections and answers of a server. */
 export interface OpenParts {
   readonly answers: RunningAnswers
   readonly limits: ConnectionLimits
 }
 
 /**
- * Takes no new connection, lets running answers end and their clients take them for `drainMs`, then resets the rest.
- * Node's own close() also ends the connections whose answers have ended while their bytes wait in the process; so
- * here only the listener is closed, and connections go when no answer is under way on them. REQUIRES: the answers drain.
+ * Accepts no new connections, lets running answers end and their clients read them for `drainMs`, then resets the
+ * rest. Node's own close() also ends connections whose answers have ended while their bytes are still waiting in the
+ * process; so this only closes the listener, and each connection once no answer is in progress on it. REQUIRES: the
+ * answers are draining.
  */
 export async function closeServer(
   server: Server,
@@ -35,12 +36,12 @@ export async function closeServer(
   )
   const cut = setTimeout(() => limits.resetAll(), drainMs)
   await Promise.race([closed, Promise.all([lingered, answers.idle()])])
-  // Clients whose end has arrived may keep their side open for as long as they like: nobody waits for them.
+  // Clients that have received the end may keep their side open as long as they like; nothing waits for them.
   const left = await lastBytesDelivered(port, deadlineMs - performance.now())
   if (left === 0) limits.closeAll()
   else limits.resetAll()
   await closed
   clearTimeout(cut)
-  // Ends the timer by which it looks at its connections.
+  // Ends the timer with which it checks its connections.
   server.close()
 }

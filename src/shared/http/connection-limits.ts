@@ -1,7 +1,7 @@
 /**
- * How many connections a server holds, in all and of one address. Each costs a descriptor and memory
- * from the moment it is accepted, before anybody can be asked who they are; so the limit is the only
- * thing between a caller who opens connections and the descriptors that downloads need.
+ * Limits the number of connections of a server, in total and per address. Each costs a descriptor and memory from the
+ * moment it is accepted, before the client can be authenticated; so the limit is the only protection for the
+ * descriptors that downloads need against a client that opens many connections.
  */
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
@@ -17,11 +17,11 @@ export interface ConnectionLimitSettings {
   readonly maxConnections?: number | undefined
   /** Default: half of maxConnections, so that no address can take all of them. */
   readonly maxConnectionsPerAddress?: number | undefined
-  /** Networks of proxies, which may have as many connections as there are: theirs are those of many callers. */
+  /** Networks of proxies, which are not limited per address, because their connections are those of many callers. */
   readonly trustedProxies?: readonly string[] | undefined
 }
 
-/** The gateway opens one to a device for nearly each that it accepts. */
+/** The gateway opens a connection to a device for nearly each one that it accepts. */
 const DESCRIPTORS_PER_CONNECTION = 2
 /** For files, Redis, listening sockets and lists of devices. */
 const DESCRIPTORS_RESERVED = 200
@@ -29,16 +29,17 @@ const CONNECTIONS_MIN = 16
 const CONNECTIONS_MAX = 10_000
 
 /**
- * Refused connections that may be open to hear why, in all and of one address. The oldest one makes way for the next:
- * a probe for life (/livez) asks at once and is answered, however many others come and hold theirs open.
+ * Number of rejected connections that may stay open to receive the reason, in total and per address. The oldest is
+ * closed to make room for the next: a liveness probe (/livez) asks at once and is answered, however many others
+ * connect and hold their connections open.
  */
 const REFUSED_MAX = 64
 const REFUSED_PER_ADDRESS_MAX = 16
-/** How long a refused connection may take to ask, and to read the reason. */
+/** How long a rejected connection may take to send a request, and to read the reason. */
 const REFUSED_MS = 1_000
 const RETRY_AFTER_S = 5
 
-/** Why a connection may have no request answered. */
+/** Why no request of a connection may be answered. */
 const REFUSALS = new WeakMap<Socket, CapfleetError>()
 
 interface RefusedConnection {
@@ -54,7 +55,7 @@ export class ConnectionLimits {
   readonly #byAddress = new Map<string, number>()
   readonly #countRefused: (reason: LimitReason | 'pipelined') => void
   readonly #open = new Set<Socket>()
-  /** Refused ones that are still there to hear why, by peerOf; the oldest comes first. */
+  /** Rejected connections that are still open to receive the reason, by peerOf; oldest first. */
   readonly #refused = new Map<string, RefusedConnection>()
 
   constructor(settings: ConnectionLimitSettings, metrics: Metrics) {
@@ -73,7 +74,10 @@ export class ConnectionLimits {
     )
   }
 
-  /** Counts and limits the connections of `server`. What is refused can ask once, to hear why (refusalOf). */
+  /**
+   * Counts and limits the connections of `server`. A rejected one can send one request, to receive the reason
+   * (refusalOf).
+   */
   guard(server: Server): void {
     server.on('connection', (socket: Socket) => {
       const reason = this.#admit(socket)
@@ -81,14 +85,14 @@ export class ConnectionLimits {
       this.#countRefused(reason)
       this.#refuse(socket, refusal(reason))
     })
-    // Over TLS requests come on another socket object than the one that was refused.
+    // With TLS, requests arrive on another socket object than the one that was rejected.
     server.on('secureConnection', (socket: Socket) => {
       const refused = this.#refused.get(peerOf(socket))
       if (refused !== undefined) REFUSALS.set(socket, refused.error)
     })
   }
 
-  /** Also those of which the server knows nothing yet, in the middle of a TLS handshake. */
+  /** Includes those unknown to the server so far, in the middle of a TLS handshake. */
   closeAll(): void {
     for (const socket of this.#open) socket.destroy()
   }
@@ -98,19 +102,19 @@ export class ConnectionLimits {
     for (const socket of this.#open) if (!kept.has(socket)) socket.destroy()
   }
 
-  /** Resets all connections: each client hears of its end at once, and of no byte that it has not taken yet. */
+  /** Resets all connections: each client notices at once, and loses the bytes that it has not received yet. */
   resetAll(): void {
     for (const socket of this.#open) resetConnection(socket)
   }
 
-  /** Closes a connection on which too many requests wait for their turn. */
+  /** Closes a connection on which too many requests are waiting for their turn. */
   closePipelined(socket: Socket): void {
     if (socket.destroyed) return
     this.#countRefused('pipelined')
     socket.destroy()
   }
 
-  /** Counts the connection until it closes, or returns the limit that it would break. */
+  /** Counts the connection until it closes, or returns the limit that it would exceed. */
   #admit(socket: Socket): LimitReason | undefined {
     const address = addressOf(socket)
     const ofAddress = this.#byAddress.get(address) ?? 0
@@ -122,7 +126,7 @@ export class ConnectionLimits {
     return undefined
   }
 
-  /** It is not counted among those that are open: who is refused must not take a place from others. */
+  /** Not counted among the open ones: a rejected connection must not take a place from others. */
   #refuse(socket: Socket, error: CapfleetError): void {
     REFUSALS.set(socket, error)
     const [peer, address] = [peerOf(socket), addressOf(socket)]
@@ -135,7 +139,7 @@ export class ConnectionLimits {
     })
   }
 
-  /** For one more refused connection of the address. */
+  /** Makes room for another rejected connection of the address. */
   #makeRoom(address: string): void {
     const all = [...this.#refused]
     const ofAddress = all.filter(([, refused]) => refused.address === address)
@@ -153,19 +157,19 @@ export class ConnectionLimits {
   }
 }
 
-/** Whose end of the connection is this? Of no two open connections of a server the same. */
+/** Identifies the remote end of the connection, uniquely among the open connections of a server. */
 function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`
 }
 
-/** Keeps no address that has none. */
+/** Removes addresses without connections. */
 function count(counts: Map<string, number>, address: string, change: 1 | -1): void {
   const left = (counts.get(address) ?? 0) + change
   if (left > 0) counts.set(address, left)
   else counts.delete(address)
 }
 
-/** The error that answers every request on this connection but /livez; undefined when it may be used. */
+/** The error that answers every request on this connection except /livez, or undefined if it may be used. */
 export function refusalOf(socket: Socket): CapfleetError | undefined {
   return REFUSALS.get(socket)
 }
@@ -186,7 +190,7 @@ export function connectionsAllowed(descriptors: number): number {
   return Math.min(CONNECTIONS_MAX, Math.max(CONNECTIONS_MIN, allowed))
 }
 
-/** Node raises the soft limit to the hard one when it starts; /proc tells the result. */
+/** Node raises the soft limit to the hard one at start; /proc shows the result. */
 function descriptorLimit(): number {
   const match = /^Max open files\s+(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'latin1'))
   return match?.[1] === undefined || match[1] === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(match[1])

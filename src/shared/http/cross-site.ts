@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { CapfleetError } from '../base/error.ts'
 
 /**
- * Refuses what changes something when a page of another site asks for it: a link or an image there must
- * not stop a capture with the credentials that the browser keeps. Browsers tell by Sec-Fetch-Site who
- * asks, but not over plain HTTP; there Origin and Referer name the page, unless the page forbids it. A browser that says
- * nothing may have been sent by any page, so it is refused too. Scripts send none of the three. Fails with cross-site.
+ * Rejects changes that are requested by a page of another site: a link or an image there must not stop a capture with
+ * the credentials stored in the browser. Browsers identify the origin of a request in Sec-Fetch-Site, but not over
+ * plain HTTP; there Origin and Referer name the page, unless the page suppresses them. A browser request without any
+ * of these may come from any page, so it is rejected too. Scripts send none of the three. Fails with cross-site.
  */
 export function refuseCrossSite({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const site = headers['sec-fetch-site']
@@ -22,14 +22,14 @@ export function refuseCrossSite({ headers }: Pick<IncomingMessage, 'headers'>): 
     throw crossSite('the browser does not say which page sent the request')
 }
 
-/** Whether a browser has sent it, by headers that no page can change. PowerShell pretends to be one. */
+/** Whether a browser has sent it, according to headers that no page can change. PowerShell pretends to be a browser. */
 function isOfBrowser(headers: IncomingMessage['headers']): boolean {
   const { accept = '', 'user-agent': agent = '', 'upgrade-insecure-requests': upgrades } = headers
   const pretends = agent.includes('PowerShell')
   return upgrades !== undefined || accept.includes('text/html') || (agent.startsWith('Mozilla/') && !pretends)
 }
 
-/** As the header Host has it, without the port that goes without saying; undefined = no page's address. */
+/** In the form of the Host header, without the default port; undefined if it is not the address of a page. */
 function hostOf(page: string): string | undefined {
   return URL.parse(page)?.host || undefined
 }

@@ -6,29 +6,29 @@ import { confirmedByClient } from './last-bytes.ts'
 import { resetConnection, tcpSocketOf } from './reset-connection.ts'
 
 export interface CutOptions {
-  /** The bytes go out as they are: the caller has seen to chunks. */
+  /** Whether the bytes are written unchanged: the caller has framed them as chunks. */
   readonly isFramed?: boolean
   /** Why the body cannot be completed. */
   readonly reason?: unknown
   /**
-   * Called when the client has confirmed all that was written, before it can see the end. Not for HTTP/1.0, which is
-   * mostly the language of a proxy, whose client may never get what the proxy holds.
+   * Called when the client has acknowledged everything that was written, before it can see the end. Not for HTTP/1.0,
+   * which usually means a proxy, whose client may never get what the proxy holds.
    */
   readonly onHanded?: () => void
 }
 
-/** How long a client gets to take what is already written before the connection goes. */
+/** How long a client gets to read what is already written before the connection is closed. */
 const DRAIN_LIMIT_MS = 30_000
-/** The same when the program ends, which has no time for a client that takes nothing. */
+/** The same when the program ends, which has no time for a client that reads nothing. */
 const SHUTDOWN_LIMIT_MS = 1_000
-/** Time for a client to read what its kernel has confirmed: some kernels throw that away at a reset. */
+/** Time for a client to read what its kernel has acknowledged: some kernels discard that on a reset. */
 const READ_MS = 200
 
 /**
- * Ends a body that cannot be completed so that no client takes it for a whole one: writes `partialRecord` (bytes that
- * leave the PCAP, gzip or zstd format inside an element), and resets the connection when the client has them. Without a
- * reset GNU wget takes a chunk that breaks off for the end of the body, and an HTTP/1.0 client any end of the connection.
- * Calling it after the response closed is harmless.
+ * Ends a body that cannot be completed so that no client takes it for a complete one: writes `partialRecord` (bytes
+ * that leave the PCAP, gzip or zstd format inside an element), and resets the connection once the client has them.
+ * Without a reset GNU wget takes a chunk that breaks off for the end of the body, and an HTTP/1.0 client any end of
+ * the connection. Harmless after the response has closed.
  */
 export async function cutResponse(
   res: ServerResponse,

@@ -1,4 +1,4 @@
-/** The longest values of the headers that we read, which are checked before anything is parsed. */
+/** Maximum lengths of the headers that we read, checked before anything is parsed. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { CapfleetError } from '../base/error.ts'
 
@@ -29,7 +29,7 @@ const LENGTHS_MAX = {
 /** The names of the headers that have a limit, in lower case. */
 export const LIMITED_HEADERS: readonly string[] = Object.keys(LENGTHS_MAX)
 
-/** Fails with bad-parameter for a header that is too long to be read. */
+/** Fails with bad-parameter for a header that is too long. */
 export function refuseLongHeaders(headers: IncomingHttpHeaders): void {
   for (const [name, lengthMax] of Object.entries(LENGTHS_MAX)) {
     const value = headers[name]

@@ -1,6 +1,6 @@
 /**
- * What all HTTP programs share: request id and trace, problem bodies (RFC 9457), one access line per
- * request, Server-Timing. A handler throws CapfleetError; nothing else decides what an error looks like.
+ * What all HTTP programs have in common: request id and trace, problem bodies (RFC 9457), one access line per request,
+ * Server-Timing. A handler throws CapfleetError; nothing else decides what an error looks like.
  */
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -21,35 +21,35 @@ import { ServerTiming } from './server-timing.ts'
 import { isAskedByPage } from './session-cookie.ts'
 
 export interface HttpAppOptions {
-  /** Whether callers may come with bearer tokens (RFC 6750), beside HTTP Basic. */
+  /** Whether callers may use bearer tokens (RFC 6750) in addition to HTTP Basic. */
   readonly takesTokens?: boolean
   readonly log: Log
   readonly metrics: Metrics
-  /** Codes of problems that are told as 0 before the first one: alerts ask for how many more there are. */
+  /** Codes of problems whose counters start at 0 before the first one, because alerts are based on increases. */
   readonly watchedProblems?: readonly ErrorCode[]
-  /** Networks of proxies whose X-Forwarded-For is believed; default: none. */
+  /** Networks of proxies whose X-Forwarded-For is trusted. Default: none. */
   readonly trustedProxies?: readonly string[]
-  /** How long browsers that came by TLS must come by TLS again, in seconds; default: 0, they are told nothing. */
+  /** How long browsers that used TLS must keep using it (HSTS), in seconds. Default: 0, no header is sent. */
   readonly hstsMaxAgeS?: number
-  /** Where spans of requests go; undefined: nowhere. */
+  /** Where spans of requests are sent; undefined: tracing is off. */
   readonly spans?: SpanSink | undefined
 }
 
 /** Set by the first middleware for all later ones. */
 export interface RequestState {
   requestId: string
-  /** Where it comes from, as caller-address.ts tells callers apart. */
+  /** Client address in the form that caller-address.ts uses to tell callers apart. */
   address: string
   timing: ServerTiming
-  /** The path of the row that answers, as the table has it. */
+  /** The path of the matched route, as in the table. */
   route?: string
-  /** Other users' queries are empty in the answer. */
+  /** Whether other users' queries are emptied in the answer. */
   emptiesQueries?: boolean
-  /** Set by authentication; nobody when undefined. */
+  /** Set by authentication; undefined: anonymous. */
   caller?: Caller
-  /** What the request is about, as far as it was parsed: members of its lines in the audit. */
+  /** What the request is about, as far as it was parsed; included in its audit lines. */
   facts?: { readonly devices?: readonly string[] }
-  /** The parameters of the query string, once they were decoded. */
+  /** The parameters of the query string, once decoded. */
   given?: ReadonlyMap<string, string>
 }
 
@@ -67,7 +67,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
   // Koa reports here what it cannot turn into an answer, such as a client that left.
   app.on('error', (err: Error) => options.log.debug('http.response-error', { err }))
   const answer = async (ctx: Koa.ParameterizedContext<RequestState>, next: Koa.Next) => {
-    // A base address that ends with a slash makes them; whoever judges by the path must see the same one.
+    // Caused by a base address that ends with a slash; everything that checks the path must see the same one.
     if (ctx.path.includes('//')) ctx.path = ctx.path.replaceAll(/\/{2,}/g, '/')
     try {
       refuseConnection(ctx)
@@ -87,7 +87,7 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     ctx.state.address = proxies.callerOf(ctx.req)
     ctx.state.timing = new ServerTiming(ctx.res)
     ctx.res.setHeader('Capfleet-Request-Id', requestId)
-    // Nearly all answers differ by their caller; those that may be kept say so.
+    // Nearly all answers depend on their caller; those that may be cached set their own header.
     ctx.res.setHeader('Cache-Control', 'no-store')
     if (hstsMaxAgeS > 0 && proxies.isEncrypted(ctx.req))
       ctx.res.setHeader('Strict-Transport-Security', `max-age=${hstsMaxAgeS}`)
@@ -112,15 +112,15 @@ function accessFields({ method, path, state, res }: Koa.ParameterizedContext<Req
   }
 }
 
-/** As other programs log it: the client closed the connection before there was an answer. */
+/** The status used by other programs: the client closed the connection before there was an answer. */
 const CLIENT_GONE = 499
 
-/** Before there is an answer, Node and Koa have a status that means nothing. */
+/** Before there is an answer, the status in Node and Koa is meaningless. */
 function statusOf({ headersSent, statusCode }: ServerResponse): number {
   return headersSent ? statusCode : CLIENT_GONE
 }
 
-/** What asks every few seconds whether all is well, and hears that it is. */
+/** Paths of probes that are called every few seconds, usually successfully. */
 const PROBED_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/metrics'])
 
 function requestSpan(
@@ -154,7 +154,7 @@ function levelOf({ path, res }: Koa.ParameterizedContext<RequestState>) {
   return PROBED_PATHS.has(path) && statusCode < 400 ? 'debug' : 'info'
 }
 
-/** Callers may come with any of the methods that Node knows. */
+/** Callers may use any of the methods that Node supports. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'DELETE'])
 
 function requestCounts({ metrics, watchedProblems = [] }: HttpAppOptions) {
@@ -172,7 +172,7 @@ function requestCounts({ metrics, watchedProblems = [] }: HttpAppOptions) {
   }
 }
 
-/** The connection itself may be one too many. A program that is busy lives all the same: nobody shall end it for that. */
+/** The connection itself may exceed the limit. Busy is not dead: a liveness probe must still be answered. */
 function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
   const refusal = refusalOf(ctx.req.socket)
   if (refusal === undefined) return
@@ -196,7 +196,7 @@ function answerProblem(
   if (error.code === 'internal-error')
     log.error('http.internal-error', { requestId: ctx.state.requestId, err: thrown })
   if (ctx.res.headersSent) {
-    // No status is possible any more; whoever streams has cut the body already.
+    // No status can be sent any more; a streaming handler has cut the body already.
     ctx.res.destroy()
     return error.code
   }
@@ -224,14 +224,14 @@ function toCapfleetError(thrown: unknown): CapfleetError {
   })
 }
 
-/** The router answers a malformed %XX in a path with a plain 400 of its own. */
+/** For a malformed %XX in a path, the router would answer with its own plain 400. */
 function isUriError(thrown: unknown): boolean {
   return (
     thrown instanceof URIError || (thrown instanceof Error && 'status' in thrown && thrown.status === 400)
   )
 }
 
-/** The request may succeed as it is, but not at once. */
+/** The same request may succeed later. */
 const RETRY_AFTER_STATUSES: ReadonlySet<number> = new Set([429, 503])
 
 function problemHeaders(error: CapfleetError): Record<string, string> {
@@ -242,7 +242,7 @@ function problemHeaders(error: CapfleetError): Record<string, string> {
   return headers
 }
 
-/** Ways to say who asks, each in a header of its own. */
+/** Authentication schemes, each in a header of its own. */
 function challenges(
   { details: { tokenFlaw } }: CapfleetError,
   takesTokens: boolean,
@@ -254,7 +254,7 @@ function challenges(
   return askedByPage ? [bearer] : [basic, bearer]
 }
 
-/** The JSON members of a problem; exported for the command line's and the tests' use of one shape. */
+/** The JSON members of a problem; exported so that the command line and the tests use the same shape. */
 export function problemBody(
   error: CapfleetError,
   requestId: string,

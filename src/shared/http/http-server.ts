@@ -1,4 +1,4 @@
-/** Starting and stopping an HTTP server with limits that slow or hostile clients cannot exhaust. */
+/** Starts and stops an HTTP server with limits that slow or hostile clients cannot exhaust. */
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer, Server as TlsServer } from 'node:https'
@@ -16,23 +16,23 @@ export interface ListenOptions extends ConnectionLimitSettings {
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
-  /** With it the server speaks HTTPS only. */
+  /** If set, the server accepts HTTPS only. */
   readonly tls?: TlsFiles | undefined
 }
 
 export interface RunningServer {
-  /** With the real port, without a final slash. */
+  /** With the actual port, without a trailing slash. */
   readonly url: string
   /**
-   * Reads the files of `tls` again: connections from now on are made with what is in them, those that there
-   * are go on. Fails with bad-config; nothing has changed then. Without `tls` there is nothing to do.
+   * Reads the files of `tls` again: new connections use their contents, existing ones continue. Fails with bad-config
+   * without changing anything. Does nothing without `tls`.
    */
   reloadCertificate(): Promise<void>
   /** From now on each connection ends with its next answer. */
   drain(): void
   /**
-   * Takes no new connection, lets running answers end and their clients take them for `drainMs`, then cuts the rest.
-   * Connections without an answer hold nothing up.
+   * Accepts no new connections, lets running answers end and their clients read them for `drainMs`, then cuts the
+   * rest. Connections without an answer in progress do not delay it.
    */
   close(drainMs: number): Promise<void>
 }
@@ -40,27 +40,27 @@ export interface RunningServer {
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 const TIMEOUT_CHECK_MS = 1_000
-/** A filter expression may have 16 KiB, which percent-encoding makes three times as long. */
+/** A filter expression may have 16 KiB, which percent-encoding can triple. */
 const HEADER_MAX_BYTES = 64 * 1024
-/** Long enough for scripts that ask every minute; shorter than common proxies' own idle limits. */
+/** Long enough for scripts that send a request every minute; shorter than the idle limits of common proxies. */
 const KEEP_ALIVE_MS = 65_000
-/** The same for a connection on which nobody has shown who they are: it need not be there when it asks again. */
+/** The same for an unauthenticated connection: its client can open another one for its next request. */
 const STRANGER_KEEP_ALIVE_MS = 5_000
-/** Scripts and browsers wait for an answer before they ask again; what sends far ahead only costs memory. */
+/** Scripts and browsers wait for an answer before the next request; sending far ahead only costs memory. */
 const REQUESTS_WAITING_MAX = 32
 
-/** The same for one whose last answer could not say that it is the last, while the server drains. */
+/** The same for a connection whose last answer could not announce that it is the last, while the server drains. */
 const LAST_KEEP_ALIVE_MS = 100
 
-/** Connections that have carried a request with the right credentials. */
+/** Connections that have carried a request with valid credentials. */
 const KNOWN = new WeakSet<Socket>()
 
-/** Whoever is behind the connection has shown who they are: it may be idle for as long as those of users. */
+/** Marks the connection as authenticated: it may be idle for as long as those of users. */
 export function keepConnection(socket: Socket): void {
   KNOWN.add(socket)
 }
 
-/** Fails with bad-config when it cannot listen or the TLS files cannot be used. */
+/** Fails with bad-config if it cannot listen or the TLS files cannot be used. */
 export async function listen(
   handler: RequestListener,
   options: ListenOptions,
@@ -113,12 +113,12 @@ function createListener(handler: RequestListener, certificate: ServerCertificate
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Nearly all requests have no body: nobody needs the events of an empty stream for each.
+    // Nearly all requests have no body, so none needs the events of an empty stream.
     optimizeEmptyRequests: true,
   }
   if (certificate === undefined) return createServer(limits, handler)
   const { context } = certificate
-  // Alone, Node would refuse a client that offers HTTP/1.0 by name, as curl --http1.0 does.
+  // By default, Node would reject a client that offers HTTP/1.0 by name, as curl --http1.0 does.
   const ALPNProtocols = ['http/1.1', 'http/1.0']
   const agreed = {
     ALPNProtocols,
@@ -148,9 +148,9 @@ function publishTls(server: Server, current: () => ServerCertificate | undefined
 }
 
 /**
- * Begins a pipelined request when the answers before it have ended. Node would begin it at once, and
- * tell it nothing when the connection breaks meanwhile. Nor has Node a limit for those that wait: a
- * connection with too many of them is closed, before they cost more than the bytes they came in.
+ * Starts a pipelined request once the previous answers have ended. Node would start it at once, and not notify it if
+ * the connection breaks meanwhile. Node does not limit the number of waiting requests either: a connection with too
+ * many of them is closed before they cost more than the bytes they arrived in.
  */
 function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestListener {
   const waiting = new WeakMap<Socket, number>()
@@ -169,7 +169,7 @@ function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestList
     }
     res.once('socket', () => {
       waiting.set(socket, (waiting.get(socket) ?? 0) - 1)
-      // Others first: who sends ahead has no more turns than who waits for each answer.
+      // Others first: a client that pipelines gets no more turns than one that waits for each answer.
       setImmediate(() => {
         if (!res.closed) handler(req, res)
       })
@@ -177,7 +177,10 @@ function inTurn(handler: RequestListener, limits: ConnectionLimits): RequestList
   }
 }
 
-/** Node has just set the time-out of an idle connection; it is called behind that. What ends already has its own. */
+/**
+ * Must be called after Node has set the time-out of an idle connection. A connection that is ending already has its
+ * own.
+ */
 function hastenStranger(socket: Socket, { keepAliveTimeout }: Server): void {
   if (KNOWN.has(socket) || socket.destroyed || socket.writableEnded) return
   socket.setTimeout(Math.min(STRANGER_KEEP_ALIVE_MS, keepAliveTimeout))

@@ -1,26 +1,28 @@
 /**
- * Waits until clients have what was sent to them. The kernel takes some MiB of an answer at once, and goes on to deliver
- * them behind the end of the program; but not behind that of its network namespace, which is that of its pod or container.
- * A client that was slow to read would then wait for ever: neither its last bytes nor the end of the connection come.
+ * Waits until clients have received what was sent to them. The kernel accepts several MiB of an answer at once, and
+ * continues to deliver them after the program has ended, but not after its network namespace has, which is that of its
+ * pod or container. A slow client would then wait forever: neither its last bytes nor the end of the connection would
+ * arrive.
  */
 import { readFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The kernel tells what clients have confirmed by its table only, never by an event. */
+/** The kernel shows what clients have acknowledged only in its table, without any event. */
 const LOOK_AGAIN_MS = 50
 const PAUSE_PER_READING = 10
-/** Clients that confirm no byte for so long have gone, or will not take them: nobody waits for them. */
+/** Clients that acknowledge no byte for this long have gone, or will not read them; nothing waits for them. */
 const STALLED_MS = 60_000
 /**
- * The connection is open (ESTABLISHED), or our side has ended and the other has not confirmed all bytes and that end
- * (FIN_WAIT1, LAST_ACK, CLOSING).
+ * The connection is open (ESTABLISHED), or our side has ended and the other has not acknowledged all bytes and that
+ * end (FIN_WAIT1, LAST_ACK, CLOSING).
  */
 const UNCONFIRMED_STATES = new Set(['01', '04', '09', '0B'])
 
 /**
- * Resolves when no connection of the local `port` has bytes, or an end, that its client has not confirmed; at the latest
- * after `limitMs`, or when none of their clients goes on. How many have such bytes then. REQUIRES: nobody listens there.
+ * Resolves when no connection of the local `port` has bytes, or an end, that its client has not acknowledged; at the
+ * latest after `limitMs`, or when none of these clients makes progress. Returns how many have such bytes then.
+ * REQUIRES: nothing listens there.
  */
 export async function lastBytesDelivered(port: number, limitMs: number): Promise<number> {
   const deadlineMs = performance.now() + limitMs
@@ -38,13 +40,13 @@ export async function lastBytesDelivered(port: number, limitMs: number): Promise
 }
 
 /**
- * Resolves with true when the client has confirmed all that was written to the connection, with false when the
- * connection is gone. REQUIRES: something closes a connection whose client confirms nothing.
+ * Resolves with true when the client has acknowledged everything written to the connection, with false when the
+ * connection is gone. REQUIRES: something else closes a connection whose client acknowledges nothing.
  */
 export async function confirmedByClient(socket: Socket): Promise<boolean> {
   const [local, remote] = [portSuffix(socket.localPort), portSuffix(socket.remotePort)]
   while (!socket.destroyed) {
-    // Clients of other addresses with the same port number are waited for as well: that is rare, and no harm.
+    // Also waits for clients of other addresses with the same port number, which is rare and harmless.
     const lines = (await nextTable()).filter((line) => line[1]?.endsWith(local) && line[2]?.endsWith(remote))
     if (lines.length === 0) return false
     if (lines.every(isConfirmed)) return !socket.destroyed
@@ -56,8 +58,9 @@ let nextReading: Promise<string[][]> | undefined
 let readingMs = 0
 
 /**
- * The table as it is after the call. Downloads that are cut together share one reading. With 10,000 connections a reading
- * takes milliseconds: the pause between two is long enough that slow clients cannot keep the program busy with it.
+ * The table as it is after the call. Downloads that are cut together share one reading. With 10,000 connections a
+ * reading takes milliseconds; the pause between two is long enough that slow clients cannot keep the program busy with
+ * it.
  */
 function nextTable(): Promise<string[][]> {
   nextReading ??= delay(Math.max(LOOK_AGAIN_MS, PAUSE_PER_READING * readingMs)).then(async () => {
@@ -79,12 +82,12 @@ async function unconfirmed(port: number): Promise<{ readonly connections: number
   return { connections: left.length, bytes }
 }
 
-/** How the table writes it after an address. */
+/** The port in the form in which the table appends it to an address. */
 function portSuffix(port = 0): string {
   return `:${port.toString(16).toUpperCase().padStart(4, '0')}`
 }
 
-/** Its queue of bytes to send, which precedes that of bytes to read, is empty. */
+/** Whether its send queue, which precedes the receive queue, is empty. */
 function isConfirmed([, , , , queues = '']: string[]): boolean {
   return Number.parseInt(queues, 16) === 0
 }

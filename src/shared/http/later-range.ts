@@ -1,15 +1,15 @@
 /**
- * Requests that resume by Range an answer that is made again for each request. RFC 9110 allows the whole answer
- * then, but GNU wget skips as many bytes of it as its file has and reports success: the file may hold parts of two
- * different answers, and the mark of a cut between them.
+ * Requests that use Range to resume an answer that is generated for each request. RFC 9110 allows sending the whole
+ * answer then, but GNU wget skips as many bytes of it as its file has and reports success: the file may then contain
+ * parts of two different answers, with the mark of a cut between them.
  */
 import type { IncomingMessage } from 'node:http'
 import { CapfleetError } from '../base/error.ts'
 
 /**
  * Fails with range-unsupported for a GET whose Range does not begin with the first byte; `wayOn` says how to resume.
- * All else is ignored, as RFC 9110 has it: a malformed Range, another unit, another method, and a Range with an
- * If-Range, which cannot match because the answer has no validator.
+ * Everything else is ignored, as RFC 9110 specifies: a malformed Range, another unit, another method, and a Range with
+ * an If-Range, which cannot match because the answer has no validator.
  */
 export function refuseLaterRange({ method, headers }: IncomingMessage, wayOn: string): void {
   const { range, 'if-range': ifRange } = headers
@@ -22,8 +22,8 @@ export function refuseLaterRange({ method, headers }: IncomingMessage, wayOn: st
 }
 
 /**
- * The text of a problem, longer by a blank where its length is the first byte of Range: `curl -C -` takes such an
- * answer, whatever its status, for the proof that the file is complete, and ends with 0.
+ * The text of a problem, lengthened by a space if its length equals the first byte of Range: `curl -C -` takes such an
+ * answer, whatever its status, as proof that the file is complete, and exits with 0.
  */
 export function unlikeRange(text: string, range: string | undefined): string {
   if (range === undefined) return text
@@ -31,7 +31,7 @@ export function unlikeRange(text: string, range: string | undefined): string {
   return firsts.includes(Buffer.byteLength(text)) ? `${text} ` : text
 }
 
-/** Any of several parts counts; the last bytes of an answer do not begin with its first. */
+/** Any of several ranges counts; a suffix range does not begin with the first byte. */
 function beginsLater(range: string): boolean {
   return intervals(range)?.some(({ first }) => first === '' || Number(first) > 0) ?? false
 }
@@ -42,7 +42,7 @@ interface Interval {
   readonly last: string
 }
 
-/** undefined: not the ranges of bytes that RFC 9110, section 14.1, describes. */
+/** Returns undefined if these are not byte ranges as described in RFC 9110, section 14.1. */
 function intervals(range: string): readonly Interval[] | undefined {
   const begin = range.indexOf('=')
   if (range.slice(0, begin).toLowerCase() !== 'bytes') return undefined

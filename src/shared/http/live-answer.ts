@@ -1,4 +1,4 @@
-/** Answers that go on until the client leaves: events and telemetry. */
+/** Answers that continue until the client leaves: events and telemetry. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Caller } from '../base/caller.ts'
@@ -12,14 +12,14 @@ export interface LiveParts {
 }
 
 export interface LiveAnswer {
-  /** Who takes a place for it. */
+  /** The caller whose place it takes. */
   readonly caller: LiveCaller
   readonly contentType: string
-  /** What to send, as it happens; ends soon after `signal` has aborted. */
+  /** The texts to send, as they become available; ends soon after `signal` has aborted. */
   readonly texts: (signal: AbortSignal) => AsyncIterable<string>
 }
 
-/** What it needs of a request. */
+/** The parts of a request context that are needed. */
 export interface LiveContext {
   readonly method: string
   readonly res: ServerResponse
@@ -27,13 +27,12 @@ export interface LiveContext {
   respond?: boolean | undefined
 }
 
-/** A client that takes nothing for so long holds a place that others may want. */
+/** A client that reads nothing for this long occupies a place that others may want. */
 const STALL_LIMIT_MS = 30_000
 
 /**
- * Sends the texts until they end, the client leaves or may not have them any more, or the program ends. A client that is slower
- * than they come is waited for, and cut when it takes nothing at all.
- * Fails with event-streams-exhausted or draining before the first byte.
+ * Sends the texts until they end, the client leaves or loses access, or the program ends. Waits for a slow client, and
+ * cuts one that reads nothing at all. Fails with event-streams-exhausted or draining before the first byte.
  */
 export async function answerLive(
   { draining, live }: LiveParts,
@@ -47,7 +46,7 @@ export async function answerLive(
   res.writeHead(200, {
     'Content-Type': contentType,
     'Cache-Control': 'no-store',
-    // Else nginx keeps lines back.
+    // Otherwise nginx buffers lines.
     'X-Accel-Buffering': 'no',
   })
   const revoked = ctx.state.caller?.revoked
@@ -71,7 +70,7 @@ async function sendAll(
   }
 }
 
-/** Resolves when there is room again, or nobody is there any more. */
+/** Resolves when there is room again, or the client has left. */
 async function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
   const stalled = setTimeout(() => res.socket !== null && resetConnection(res.socket), STALL_LIMIT_MS)
   try {

@@ -1,27 +1,27 @@
 import { CapfleetError } from '../base/error.ts'
 
 export interface LiveSettings {
-  /** How many clients follow at once. Each costs a little memory and, with telemetry, a little time every second. */
+  /** Maximum number of followers. Each costs a little memory and, with telemetry, a little time every second. */
   readonly clientsMax: number
-  /** How many of them may be one caller's. */
+  /** Maximum share of a single caller. */
   readonly callerClientsMax: number
 }
 
-/** Who follows. */
+/** The caller of a live answer. */
 export interface LiveCaller {
-  /** Whose credentials came with the request. */
+  /** The user whose credentials came with the request. */
   readonly user: string
-  /** The same for all requests of one caller, of whom several may come under one user's credentials. */
+  /** The same for all requests of one caller; several callers may use one user's credentials. */
   readonly id: string
 }
 
 export const LIVE_DEFAULTS: LiveSettings = { clientsMax: 64, callerClientsMax: 8 }
 
 const RETRY_AFTER_S = 10
-/** One user, who may be a gateway with many callers, has half of the places: the other half is for others. */
+/** One user, who may be a gateway with many callers, gets at most half of the places. */
 const USER_SHARE = 2
 
-/** How many clients may follow what happens at once, so that nobody keeps others from it. */
+/** Limits how many clients may follow live answers, so that nobody can block others. */
 export class LiveLimit {
   readonly #settings: LiveSettings
   readonly #places = new Set<{ readonly caller: LiveCaller }>()
@@ -34,7 +34,7 @@ export class LiveLimit {
     return this.#places.size
   }
 
-  /** A place until dispose. Fails with event-streams-exhausted when none is free, or none for this caller. */
+  /** A place until disposed. Fails with event-streams-exhausted if none is free, or none for this caller. */
   take(caller: LiveCaller): Disposable {
     const { clientsMax, callerClientsMax } = this.#settings
     if (this.#places.size >= clientsMax) throw exhausted(`${clientsMax} clients follow`)

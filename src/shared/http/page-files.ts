@@ -1,6 +1,6 @@
 /**
- * The files of the page, which the set-up has built: read once, and kept in memory as they are sent. A program that
- * was not built has none, and works.
+ * The files of the web page, produced by the build: read once, and kept in memory in the form in which they are sent.
+ * A program without them works, but has no page.
  */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { gzip } from 'node:zlib'
 export interface PageFile {
   readonly mediaType: string
   readonly plain: SentFile
-  /** Where it is smaller. */
+  /** Present if it is smaller. */
   readonly gzip: SentFile | undefined
 }
 
@@ -39,7 +39,7 @@ export class PageFiles {
     this.#files = files
   }
 
-  /** Of `folder`: index.html, and what lies in assets. Of a folder that is not there: none. */
+  /** Reads index.html of `folder`, and the files in assets. Empty if the folder does not exist. */
   static async read(folder: string): Promise<PageFiles> {
     const assets = (await namesIn(join(folder, 'assets'))).map((name) => join('assets', name))
     const pages = (await namesIn(folder)).filter((name) => name === INDEX)
@@ -51,7 +51,7 @@ export class PageFiles {
     return this.#files.get(INDEX)
   }
 
-  /** Only what is in the folder has a name here: no name leads elsewhere. */
+  /** Only files in the folder have a name here, so no name leads elsewhere. */
   asset(name: string): PageFile | undefined {
     return this.#files.get(`assets/${name}`)
   }
@@ -59,7 +59,7 @@ export class PageFiles {
 
 const INDEX = 'index.html'
 
-/** The names of the files in a folder; none where the folder is missing. */
+/** The names of the files in a folder; empty if the folder does not exist. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })

@@ -1,7 +1,7 @@
 /**
- * A response whose body is written straight to its socket, so that bytes that are chunks already
- * need no copy and no second framing. Node keeps its response: it writes the head and the end of
- * the body, and so keep-alive, 'finish', 'close' and whoever waits for them work as ever.
+ * A response whose body is written straight to its socket, so that bytes that are already chunks need no copy and no
+ * second framing. Node still writes the head and the end of the body, so keep-alive, 'finish', 'close' and their
+ * listeners work as usual.
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -11,8 +11,8 @@ export class RawResponse {
   readonly #socket: Socket
 
   /**
-   * Writes the head, unless it is written; it must not name a length. Fails when the client has gone.
-   * REQUIRES: it is the response's turn on its connection (http-server.ts sees to that).
+   * Writes the head, unless already written; it must not specify a length. Fails if the client has left. REQUIRES: it
+   * is the response's turn on its connection (http-server.ts ensures that).
    */
   constructor(res: ServerResponse, head: Readonly<Record<string, string>>) {
     const { socket } = res
@@ -24,17 +24,17 @@ export class RawResponse {
     this.#socket = socket
   }
 
-  /** Whether the body must be chunks of HTTP/1.1; else plain bytes. */
+  /** Whether the body must be HTTP/1.1 chunks; otherwise plain bytes. */
   get isChunked(): boolean {
     return this.#res.chunkedEncoding
   }
 
-  /** Whether the client has not taken all that was written. */
+  /** Whether some of what was written has not been accepted by the client yet. */
   get isBehind(): boolean {
     return this.#socket.writableLength > 0
   }
 
-  /** Writes the pieces in one go; `done` is called when their memory is free, also after a failure. */
+  /** Writes the pieces in one go; `done` is called when their memory is free, even after a failure. */
   write(pieces: readonly Uint8Array[], done: () => void): void {
     const last = pieces.length - 1
     if (last > 0) this.#socket.cork()
@@ -44,7 +44,7 @@ export class RawResponse {
     if (last < 0) done()
   }
 
-  /** Ends the body; resolves when all of it has left, rejects when the client leaves first. */
+  /** Ends the body; resolves when all of it has been sent, rejects if the client leaves first. */
   async end(trailers: Readonly<Record<string, string>>): Promise<void> {
     const res = this.#res
     if (this.isChunked) res.addTrailers({ ...trailers })

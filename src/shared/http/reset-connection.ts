@@ -1,14 +1,14 @@
 /**
- * Ends a client's connection by a TCP reset. Under TLS the end of the connection without a closing
- * alert should do, but curl and others take it for a regular one.
+ * Ends a client's connection with a TCP reset. With TLS, closing the connection without a closing alert should
+ * suffice, but curl and others accept that as a regular end.
  */
 import type { Server as TlsServer } from 'node:https'
 import type { Socket } from 'node:net'
 
-/** The TCP socket under a TLS socket; Node knows no way from one to the other. */
+/** The TCP socket under a TLS socket; Node offers no way to get from one to the other. */
 const TCP_SOCKETS = new WeakMap<Socket, Socket>()
 
-/** So that connections of this server can be reset. */
+/** Enables resets of this server's connections. */
 export function followConnections(server: TlsServer): void {
   const arrived = new Map<string, Socket>()
   server.on('connection', (tcp: Socket) => {
@@ -24,7 +24,7 @@ export function followConnections(server: TlsServer): void {
   })
 }
 
-/** What is under it, when it is a TLS socket. */
+/** The TCP socket under a TLS socket, or the socket itself. */
 export function tcpSocketOf(socket: Socket): Socket {
   return TCP_SOCKETS.get(socket) ?? socket
 }

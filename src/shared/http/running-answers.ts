@@ -1,4 +1,4 @@
-/** The answers of a server that are under way, so that its end can wait for them, and for nothing else. */
+/** The answers in progress on a server, so that its shutdown can wait for exactly these. */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { lingerAtEnd } from './lingering-close.ts'
@@ -6,8 +6,9 @@ import { tcpSocketOf } from './reset-connection.ts'
 
 export class RunningAnswers {
   /**
-   * Each in a place of its own, undefined when it is free. A Set makes itself anew after so many changes, and each of the
-   * old ones keeps what it held, and the next one, from the collector of young objects: all answers would grow old.
+   * One slot each, undefined when free. A Set rebuilds itself after a number of changes, and each old version keeps
+   * its contents, and the next version, alive in the young generation: all answers would be promoted to the old
+   * generation.
    */
   readonly #places: (ServerResponse | undefined)[] = []
   readonly #freePlaces: number[] = []
@@ -15,7 +16,7 @@ export class RunningAnswers {
   #isDraining = false
   #onIdle: (() => void) | undefined
 
-  /** Follows the answer to its end. */
+  /** Tracks the answer until it ends. */
   add(res: ServerResponse): void {
     if (this.#isDraining) this.#makeLast(res)
     const place = this.#freePlaces.pop() ?? this.#places.length
@@ -27,13 +28,13 @@ export class RunningAnswers {
     })
   }
 
-  /** From now on a connection ends with its answer, and its client asks elsewhere. */
+  /** From now on a connection ends with its answer, and its client connects elsewhere. */
   drain(): void {
     this.#isDraining = true
     for (const res of this.#places) if (res !== undefined) this.#makeLast(res)
   }
 
-  /** Resolves when none is under way. */
+  /** Resolves when none is in progress. */
   async idle(): Promise<void> {
     if (this.#isIdle) return
     await new Promise<void>((resolve) => {
@@ -41,7 +42,7 @@ export class RunningAnswers {
     })
   }
 
-  /** Those of TCP that an answer was under way on since drain(): they end by themselves, behind it. */
+  /** The TCP sockets on which an answer was in progress at some time since drain(): they end on their own after it. */
   get lastSockets(): ReadonlySet<Socket> {
     return this.#lastSockets
   }
@@ -50,7 +51,7 @@ export class RunningAnswers {
     return this.#freePlaces.length === this.#places.length
   }
 
-  /** What has a head already cannot tell its client any more. */
+  /** An answer whose head has been sent cannot tell its client any more. */
   #makeLast(res: ServerResponse): void {
     const { socket } = res.req
     if (!res.headersSent) res.shouldKeepAlive = false

@@ -1,4 +1,6 @@
-/** What a server speaks HTTPS with, from files: its certificate and key, and who vouches for its clients. */
+/**
+ * The TLS configuration of a server, from files: its certificate and key, and the authorities for client certificates.
+ */
 import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
@@ -6,20 +8,20 @@ import { CapfleetError } from '../base/error.ts'
 
 /** Paths of PEM files. */
 export interface TlsFiles {
-  /** The server's own certificate first, then those between it and a certificate that clients know. */
+  /** The server's own certificate first, then the intermediate certificates up to one that clients trust. */
   readonly cert: string
   readonly key: string
-  /** Certificates that vouch for clients: who has none of theirs is refused. Default: clients need none. */
+  /** Authorities for client certificates: clients without one are rejected. Default: clients need none. */
   readonly clientCa?: string | undefined
 }
 
 export interface ServerCertificate {
   readonly context: SecureContextOptions
-  /** When the server's own certificate ends, in seconds since 1970. */
+  /** When the server's own certificate expires, in seconds since 1970. */
   readonly endS: number
 }
 
-/** Fails with bad-config when the files cannot be used together. */
+/** Fails with bad-config if the files cannot be used together. */
 export async function readServerCertificate({ cert, key, clientCa }: TlsFiles): Promise<ServerCertificate> {
   try {
     const [chain, privateKey, ca] = await Promise.all([
@@ -27,10 +29,10 @@ export async function readServerCertificate({ cert, key, clientCa }: TlsFiles): 
       readFile(key),
       clientCa === undefined ? undefined : readFile(clientCa),
     ])
-    // A file without any certificate would be taken silently, and then nobody be let in.
+    // A file without any certificate would be accepted silently, and then no client would be admitted.
     if (ca !== undefined) new X509Certificate(ca)
     const context = { cert: chain, key: privateKey, ca, minVersion: 'TLSv1.2' } as const
-    // Fails when the key is not that of the certificate.
+    // Fails if the key does not belong to the certificate.
     createSecureContext(context)
     return { context, endS: Date.parse(new X509Certificate(chain).validTo) / 1_000 }
   } catch (cause) {

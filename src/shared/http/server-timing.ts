@@ -6,7 +6,7 @@ export class ServerTiming {
   readonly #parts: string[] = []
   readonly #res: ServerResponse
 
-  /** Has the head of `res` tell the times, whoever writes it. */
+  /** Adds the times to the head of `res`, whatever writes it. */
   constructor(res: ServerResponse) {
     this.#res = res
     const writeHead = res.writeHead.bind(res) as (...args: unknown[]) => ServerResponse
@@ -16,12 +16,15 @@ export class ServerTiming {
     }
   }
 
-  /** Since the request came. */
+  /** Since the request arrived. */
   get elapsedMs(): number {
     return performance.now() - this.#startedMs
   }
 
-  /** Has no effect behind the head. `name` is a token. It must say nothing that the caller may not know, such as names of devices. */
+  /**
+   * Has no effect after the head. `name` is a token. It must not reveal anything that the caller may not know, such as
+   * names of devices.
+   */
   note(name: string, ms: number): void {
     if (!this.#res.headersSent) this.#parts.push(entry(name, ms))
   }

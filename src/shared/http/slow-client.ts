@@ -1,24 +1,24 @@
 import type { ServerResponse } from 'node:http'
 
-/** Who takes so much in a turn is not slow. */
+/** A client that reads this much in a period is not slow. */
 const LEAST_BYTES = 1_048_576n
 
 export interface SlowClientOptions {
   readonly res: Pick<ServerResponse, 'writableLength'>
-  /** How long a turn is. */
+  /** Length of a period. */
   readonly turnMs: number
-  /** Bytes of the body that were written so far, taken by the client or not. */
+  /** Bytes of the body written so far, read by the client or not. */
   readonly writtenBytes: () => bigint
-  /** Whether others wait for what the answer holds. */
+  /** Whether others are waiting for what the answer occupies. */
   readonly isWanted: () => boolean | Promise<boolean>
   /** Called once. */
   readonly onSlow: () => void
 }
 
 /**
- * Tells of a client that holds what others wait for and hardly reads: that took in a whole turn neither
- * 1 MiB nor all that was there for it when the turn began. So a client that keeps up with a body of which
- * little comes is never slow. Watches until dispose.
+ * Detects a client that reads slowly while others wait for what it occupies: one that in a whole period read neither 1
+ * MiB nor everything that was available at its start. So a client that keeps up with a body that arrives slowly is
+ * never slow. Watches until disposed.
  */
 export function watchSlowClient(options: SlowClientOptions): Disposable {
   const { res, turnMs, writtenBytes, isWanted, onSlow } = options

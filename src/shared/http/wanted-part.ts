@@ -1,7 +1,7 @@
-/** Which part of a file a request is to be answered with, by RFC 9110, sections 13 and 14. */
+/** Which part of a file to return for a request, according to RFC 9110, sections 13 and 14. */
 import type { IncomingMessage } from 'node:http'
 
-/** Both ends are in a part of 206. */
+/** Both ends of a 206 part are inclusive. */
 export type WantedPart =
   | { readonly status: 200 | 304 | 416 }
   | { readonly status: 206; readonly first: number; readonly last: number }
@@ -15,17 +15,17 @@ export interface FileFacts {
 const WHOLE: WantedPart = { status: 200 }
 const UNSATISFIABLE: WantedPart = { status: 416 }
 
-/** A Range that cannot be read, or has several parts, is ignored: the client sees by the status that all comes. */
+/** A Range that is malformed or has several parts is ignored: the status tells the client that it gets everything. */
 export function wantedPart({ method, headers }: IncomingMessage, { etag, bytes }: FileFacts): WantedPart {
   if (hasCopy(headers['if-none-match'], etag)) return { status: 304 }
   const { range, 'if-range': ifRange } = headers
   if (range === undefined || method !== 'GET') return WHOLE
-  // A date never fits: nothing here tells how old the file is.
+  // A date never matches: the age of the file is unknown here.
   if (ifRange !== undefined && ifRange !== etag) return WHOLE
   return partOf(range, bytes)
 }
 
-/** Whether the client has the file; a weak ETag will do here. */
+/** Whether the client has the file; a weak ETag suffices here. */
 function hasCopy(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true
@@ -45,7 +45,7 @@ function partOf(range: string, bytes: number): WantedPart {
 
 function lastBytes(count: number, bytes: number): WantedPart {
   if (count === 0) return UNSATISFIABLE
-  // The last bytes of nothing are nothing, which no Content-Range can name.
+  // The last bytes of an empty file are empty, which no Content-Range can express.
   if (bytes === 0) return WHOLE
   return { status: 206, first: Math.max(0, bytes - count), last: bytes - 1 }
 }

@@ -14,7 +14,7 @@ export interface PcapHeader {
   readonly nanoseconds: boolean
 }
 
-/** The header of a stream that is read. */
+/** The header of a stream that is being read. */
 export interface StreamHeader extends PcapHeader {
   /** Byte order of the file header and of all record headers. */
   readonly isBigEndian: boolean
@@ -34,7 +34,7 @@ export function isBigEndian(firstByte: number | undefined): boolean {
 }
 
 /**
- * Reads a file header. `name` is what the error calls the stream. Throws device-protocol for anything but a
+ * Parses a file header. `name` is what the error calls the stream. Throws device-protocol for anything but a
  * microsecond or nanosecond PCAP of version 2.
  */
 export function parsePcapHeader(bytes: Uint8Array, name = 'the stream'): StreamHeader {
@@ -66,7 +66,7 @@ export function parsePcapHeader(bytes: Uint8Array, name = 'the stream'): StreamH
   }
 }
 
-/** The 24 bytes of a header; little-endian, unless that of a stream is written again. */
+/** The 24 bytes of a header; little-endian, unless the header of a stream is written unchanged. */
 export function formatPcapHeader(header: PcapHeader & Partial<StreamHeader>): Buffer {
   const bytes = Buffer.alloc(PCAP_HEADER_BYTES)
   const view = new DataView(bytes.buffer, bytes.byteOffset, PCAP_HEADER_BYTES)

@@ -6,34 +6,33 @@ const CAPTURED_LENGTH_OFFSET = 8
 const ZEROS = Buffer.alloc(65_536)
 
 /**
- * Follows the bytes of one PCAP of either byte order and knows whether the last one fed ends a record, so
- * that a relay can tell a whole stream from a cut one. It looks at captured lengths only and keeps
- * at most one record header. Feed every byte once, in order, from the file header on, and nothing more
- * after a throw.
+ * Follows the bytes of one PCAP of either byte order and knows whether the last one ends a record, so that a relay can
+ * tell a complete stream from a truncated one. It only reads captured lengths and holds at most one record header.
+ * Feed every byte once, in order, starting at the file header, and nothing more after it has thrown.
  */
 export class RecordBoundary {
   readonly #name: string
   readonly #padding: 'end' | 'fault' | undefined
   #isPadding = false
   #isBigEndian = false
-  /** Bytes of the current element (file header or packet) that are still to come. */
+  /** Bytes of the current element (file header or packet) that are still missing. */
   #missingBytes = PCAP_HEADER_BYTES
-  /** A record header that is split over chunks, and how much of it is here. */
+  /** A record header that is split over chunks, as far as it has arrived. */
   readonly #split = new DataView(new ArrayBuffer(RECORD_HEADER_BYTES))
   #splitBytes = 0
-  /** With padding "end": bytes of #split, as long as all of them are zeros. */
+  /** With padding "end": number of bytes of #split, while all of them are zeros. */
   #heldZeros = 0
   /** Bytes of all pieces until padding began. */
   #fedBytes = 0
-  /** Where the last element begins that is not whole yet. */
+  /** Where the last incomplete element begins. */
   #unfinishedFrom = 0
   #wholeBytes = 0
   #atBoundary = false
 
   /**
-   * `name` is what errors call the stream, such as a device. `padding`: what a record of zeros alone is. Default: an empty
-   * packet that somebody captured in 1970. "end": the beginning of what fills the file up, which ends there; "fault":
-   * the same, where it cannot be left out. With "end" fewer zeros at the end fill the file up too.
+   * `name` is what errors call the stream, such as a device. `padding` says what a record that consists only of zeros
+   * is. Default: an empty packet captured in 1970. "end": the beginning of padding, at which the file ends; "fault":
+   * the same, where it cannot be removed. With "end", fewer zeros at the end are padding too.
    */
   constructor(name: string, { padding }: { readonly padding?: 'end' | 'fault' | undefined } = {}) {
     this.#name = name
@@ -41,40 +40,43 @@ export class RecordBoundary {
   }
 
   /**
-   * True when the bytes so far, without those that are held back, are a whole file: the header, and nothing or whole
-   * records after it. Pieces that feed() refused do not count: they are not passed on.
+   * True if the bytes so far, without those held back, are a complete file: the header, followed by nothing or by
+   * whole records. Pieces that feed() rejected do not count, because they are not passed on.
    */
   get atBoundary(): boolean {
     return this.#atBoundary
   }
 
-  /** Whether zeros have begun that fill the file up; it ends before them, at `wholeBytes`. */
+  /** Whether padding has begun; the file ends before it, at `wholeBytes`. */
   get isPadding(): boolean {
     return this.#isPadding
   }
 
-  /** Bytes up to the end of the last whole record, or of the header, of the pieces that feed() took; 0 before. */
+  /**
+   * Bytes up to the end of the last complete record, or of the header, in the pieces that feed() accepted; 0 before
+   * that.
+   */
   get wholeBytes(): number {
     return this.#wholeBytes
   }
 
-  /** Byte order of the PCAP, as its first byte says. */
+  /** Byte order of the PCAP, according to its first byte. */
   get isBigEndian(): boolean {
     return this.#isBigEndian
   }
 
   /**
-   * How many bytes on from here the next record begins, counted from those that are held back; undefined while the header
-   * of one is split.
+   * Distance to the beginning of the next record, counted from the bytes held back; undefined while a record header is
+   * split.
    */
   get bytesToNextRecord(): number | undefined {
     return this.#splitBytes === this.#heldZeros ? this.#missingBytes : undefined
   }
 
   /**
-   * Feeds the pieces, and returns what may be passed on: without padding, and without zeros at the end as long as they
-   * may be the beginning of a record or of padding; those come before the next pieces then. The pieces themselves when
-   * there is nothing to leave out. Throws as feed() does.
+   * Feeds the pieces, and returns what may be passed on: without padding, and without zeros at the end while they may
+   * be the beginning of a record or of padding; those are returned before the next pieces. Returns the pieces
+   * themselves if nothing is removed. Throws like feed().
    */
   pass(pieces: readonly Buffer[]): readonly Buffer[] {
     const held = this.#heldZeros
@@ -85,7 +87,7 @@ export class RecordBoundary {
     return firstBytes(held === 0 ? pieces : [ZEROS.subarray(0, held), ...pieces], Math.max(0, to - from))
   }
 
-  /** Throws device-protocol when a record claims more than 262,144 captured bytes, or padding is not all zeros. */
+  /** Throws device-protocol if a record claims more than 262,144 captured bytes, or padding is not all zeros. */
   feed(pieces: readonly Uint8Array[]): void {
     const [wasAtBoundary, wholeBytes] = [this.#atBoundary, this.#wholeBytes]
     try {
@@ -94,7 +96,7 @@ export class RecordBoundary {
         else this.#feedPiece(piece)
       }
     } catch (error) {
-      // Padding may have begun in a piece that is refused with the others.
+      // Padding may have begun in a piece that is rejected together with the others.
       this.#atBoundary = wasAtBoundary
       this.#wholeBytes = wholeBytes
       throw error
@@ -129,7 +131,7 @@ export class RecordBoundary {
     this.#fedBytes += end
   }
 
-  /** From record to record while their headers are whole; returns where it came to, at most the end. */
+  /** Skips records while their headers are complete; returns the position reached, at most the end. */
   #skipRecords(view: DataView, start: number): number {
     const end = view.byteLength
     let position = start
@@ -151,7 +153,7 @@ export class RecordBoundary {
     return Math.min(position, end)
   }
 
-  /** Takes bytes of a record header that no single chunk holds; returns how many. */
+  /** Consumes bytes of a record header that no single chunk contains; returns how many. */
   #feedSplitHeader(bytes: Uint8Array, offset: number): number {
     if (this.#splitBytes === 0) this.#unfinishedFrom = offset
     const taken = Math.min(RECORD_HEADER_BYTES - this.#splitBytes, bytes.byteLength)
@@ -200,7 +202,10 @@ export class RecordBoundary {
   }
 }
 
-/** The chunks of a PCAP up to where zeros fill it up. Throws device-protocol as RecordBoundary does; an end inside a record is the reader's to see. */
+/**
+ * The chunks of a PCAP up to its padding with zeros. Throws device-protocol like RecordBoundary; the reader must
+ * detect an end inside a record.
+ */
 export async function* withoutPadding(
   name: string,
   chunks: AsyncIterable<Uint8Array>,

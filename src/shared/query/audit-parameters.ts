@@ -1,4 +1,4 @@
-/** Which lines of the audit are listed. */
+/** Selects the audit lines to list. */
 import { numberType, patternType, TEXT } from './parameter-types.ts'
 import type { ParameterRows } from './query-parameters.ts'
 

@@ -1,4 +1,4 @@
-/** The table of captures as a device gives it; the gateway puts the device in front. */
+/** The columns of a device's capture table; the gateway puts the device in front. */
 export const CAPTURE_COLUMNS = [
   'StreamName',
   'StartTS',
@@ -11,8 +11,8 @@ export const CAPTURE_COLUMNS = [
 ] as const
 
 /**
- * A line of a table (RFC 4180) with its line end; columns that are undefined are empty. Texts are of devices and users:
- * one that a spreadsheet would calculate begins with an apostrophe.
+ * A line of a table (RFC 4180) with its line end; undefined columns are empty. Texts come from devices and users: one
+ * that a spreadsheet would evaluate gets an apostrophe in front.
  */
 export function csvLine(columns: readonly unknown[]): string {
   return `${columns.map(csvField).join(',')}\n`
@@ -24,7 +24,7 @@ function csvField(value: unknown): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-/** What a spreadsheet begins a formula with; a number is none. */
+/** Characters with which a spreadsheet formula begins; numbers are excepted. */
 const FORMULA_BEGINS: ReadonlySet<string> = new Set(['=', '+', '-', '@', '\t', '\r'])
 
 function isFormula(text: string): boolean {

@@ -1,20 +1,23 @@
-/** The full name of a capture that is made here: safe in paths, headers and addresses as it is. */
+/** The full name of a capture created by us: safe in paths, headers and addresses without escaping. */
 export const CAPTURE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 /** CAPTURE_NAME in words, for messages: "<parameter> <rule>". */
 export const CAPTURE_NAME_RULE =
   'must be 1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit'
 
-/** What a capture is started as; the time of the start is added to it. */
+/** The name under which a capture is started; the start time is appended to it. */
 export const BASE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const BASE_NAME_RULE =
   '1 to 64 letters, digits, dots, hyphens or underscores, beginning with a letter or digit'
 
-/** What a capture may be called that is asked for: third-party devices have names with blanks, slashes and any letters. */
+/**
+ * Maximum length of a capture name in requests: third-party devices have names with blanks, slashes and arbitrary
+ * letters.
+ */
 export const ASKED_NAME_BYTES_MAX = 1_024
 export const ASKED_NAME_RULE = `must be 1 to ${ASKED_NAME_BYTES_MAX} bytes of UTF-8 without control characters`
 
-/** Whether a capture of this name can be asked for, if a device has one. */
+/** Whether a capture of this name can be requested, if a device has one. */
 export function isAskedName(name: string): boolean {
   const isShort = name !== '' && Buffer.byteLength(name) <= ASKED_NAME_BYTES_MAX
   return isShort && name.isWellFormed() && !/\p{Cc}/u.test(name)

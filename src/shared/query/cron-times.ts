@@ -1,4 +1,4 @@
-/** When a cron expression comes round, by the reader that BullMQ has too. */
+/** When a cron expression is due, using the same parser as BullMQ. */
 import { CronExpressionParser } from 'cron-parser'
 import { CapfleetError } from '../base/error.ts'
 import { badParameter, quote } from './query-parameters.ts'
@@ -6,14 +6,14 @@ import { badParameter, quote } from './query-parameters.ts'
 export interface CronRule {
   /** Five fields: minute, hour, day of month, month, day of week. */
   readonly cron: string
-  /** IANA name of the zone in which they are meant. */
+  /** IANA name of the time zone that they refer to. */
   readonly cronZone: string
 }
 
-/** H is a minute that the reader picks by chance, another one each time that it reads. */
+/** H is a minute that the parser picks at random, a different one each time it parses. */
 const BY_CHANCE = /(^|[ ,])H([ ,/(]|$)/i
 
-/** The first time after `afterMs`. Fails with bad-parameter for an expression that is wrong or never comes round. */
+/** The first time after `afterMs`. Fails with bad-parameter for an expression that is invalid or never due. */
 export function nextCronMs({ cron, cronZone }: CronRule, afterMs: number): number {
   if (BY_CHANCE.test(cron)) throw badParameter('Cron', `must say when instead of H, got ${quote(cron)}`)
   try {
@@ -28,8 +28,8 @@ export function nextCronMs({ cron, cronZone }: CronRule, afterMs: number): numbe
 const HOUR_MS = 3_600_000
 
 /**
- * The same for an expression that has come round before. Where a clock is put back by half an hour, the reader finds
- * nothing behind some times: it looks on an hour or a day later then.
+ * The same for an expression that has been due before. If a clock is set back by half an hour, the parser finds
+ * nothing after some times: this then searches from an hour or a day later.
  */
 export function followingCronMs(rule: CronRule, afterMs: number): number {
   for (const skippedMs of [0, HOUR_MS]) {

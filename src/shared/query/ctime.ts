@@ -1,4 +1,4 @@
-/** A time as C's ctime() writes it: "Fri Nov 20 09:30:00 2026", in the zone. Scripts match on it. */
+/** A time in the format of C's ctime(): "Fri Nov 20 09:30:00 2026", in the zone. Scripts match on it. */
 export function ctime(date: Date, timeZone: string): string {
   const parts: Record<string, string> = {}
   const format = new Intl.DateTimeFormat('en-US', {

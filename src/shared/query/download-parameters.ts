@@ -1,6 +1,6 @@
 /**
- * THE ROWS of a download's parameters: each is read into the field of DownloadQuery that
- * it is listed under, and written from it towards a device. The time that a download covers is read by query-range.ts.
+ * The parameter rows of a download: each is parsed into the field of DownloadQuery that it is listed under, and
+ * written from it for a device. The time range is parsed by query-range.ts.
  */
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-sizes.ts'
 import { type FrameCondition, formatFrameFilter, parseFrameFilter } from './frame-filter.ts'
@@ -24,9 +24,9 @@ import { TIME_UNIT_WORDS, timeUnitOf } from './query-time.ts'
 import { COMPRESSIONS } from './query-values.ts'
 import { TIME_SOURCES, type TimeSource, timeSourceOf } from './time-source.ts'
 
-/** A jumbo frame with what switches write behind it fits. */
+/** Fits a jumbo frame including what switches append to it. */
 const SLICE_MAX_BYTES = 12_288
-/** Ten minutes: whoever would wait longer asks again. */
+/** Ten minutes: anyone willing to wait longer can ask again. */
 const WAIT_MAX_S = 600
 /** The limit of the program that compiles it. */
 const BPF_MAX_BYTES = 16_384
@@ -49,14 +49,14 @@ export const DOWNLOAD_PARAMETERS = {
     type: bpfType(),
     example: 'tcp port 443',
   },
-  /** Whether filterBpf looks at the innermost packet of a tunnel. */
+  /** Whether filterBpf applies to the innermost packet of a tunnel. */
   filterDecap: {
     name: 'FilterBPFDecap',
     says: 'Applies FilterBPF to the innermost packet of a tunnel instead of the packet as captured.',
     type: TRUE_FALSE,
     default: false,
   },
-  /** FilterFrame and FilterPort: all must hold; empty = every packet. */
+  /** FilterFrame and FilterPort: all must match; empty = every packet. */
   frameFilter: {
     name: 'FilterFrame',
     says:
@@ -80,7 +80,7 @@ export const DOWNLOAD_PARAMETERS = {
     type: regexType(),
     example: 'GET /',
   },
-  /** Go on with packets of the range that are recorded after the request came. Only in NIC time. */
+  /** Whether to continue with packets of the range that are recorded after the request arrived. Only in NIC time. */
   follow: {
     name: 'Follow',
     says:
@@ -103,7 +103,7 @@ export const DOWNLOAD_PARAMETERS = {
     type: integerType(1n, INTEGER_MAX, 'nanoseconds'),
     defaultSays: 'no limit',
   },
-  /** Largest body before compression, file header included; it ends with a whole record. */
+  /** Largest body before compression, including the file header; it ends with a whole record. */
   maxBytes: {
     name: 'MaxBytes',
     says: 'Ends the download at the last whole packet that keeps the body within this size, before compression and including the file header.',
@@ -117,9 +117,9 @@ export const DOWNLOAD_PARAMETERS = {
     defaultSays: 'no limit',
   },
   /**
-   * The body begins with this byte of what it would be without compression; undefined = its first.
-   * Who goes on with an earlier download so must see to it that the store has not changed: packets
-   * that were removed since, or came late, move all that follow.
+   * The body starts at this byte of the uncompressed body; undefined = the first. A caller who continues an earlier
+   * download in this way must ensure that the store has not changed: packets that were removed since, or arrived late,
+   * shift everything that follows.
    */
   afterBytes: {
     name: 'After',
@@ -158,7 +158,7 @@ export const DOWNLOAD_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** An empty filter is none, and one of white space too. */
+/** An empty filter means none, and so does one of white space. */
 function bpfType(): ParameterType<string> {
   return {
     schema: { type: 'string', maxLength: BPF_MAX_BYTES },
@@ -171,7 +171,10 @@ function bpfType(): ParameterType<string> {
   }
 }
 
-/** As it is typed, so that a mistake is told where it was typed. White space is a pattern too: only the empty text is none. */
+/**
+ * Not trimmed, so that positions in errors match what was typed. White space is a pattern too: only the empty text
+ * means none.
+ */
 function regexType(): ParameterType<string> {
   return {
     schema: { type: 'string', maxLength: REGEX_MAX_BYTES },
@@ -213,14 +216,17 @@ function timeSourceType(): ParameterType<TimeSource> {
   }
 }
 
-/** The unit of a time range is no clock, and what only the device knows is not read here: both leave the default. */
+/**
+ * The unit of a time range is not a clock, and what only the device knows is not interpreted here: both keep the
+ * default.
+ */
 function readTimeSource(word: string, name: string, context: ReadContext): TimeSource | undefined {
   const { kind, at, timeSourceAliases: aliases = {} } = context
   const source = timeSourceOf(word, aliases)
   if (source !== undefined) return source
   const hasUnits = kind === 'timerange'
   if (hasUnits && timeUnitOf(word) !== undefined) return undefined
-  // It is for the device to say whether it knows the word.
+  // The device decides whether it knows the word.
   if (at === 'gateway') return undefined
   const words = [...TIME_SOURCES, ...Object.keys(aliases), ...(hasUnits ? TIME_UNIT_WORDS : [])]
   throw badParameter(name, `must be one of ${words.join(', ')}, got ${quote(word)}`)

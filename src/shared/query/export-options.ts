@@ -1,4 +1,4 @@
-/** What an export is told beside its query: which files it becomes, where they go, and when it is ordered again. */
+/** The options of an export besides its query: which files it produces, where they go, and when it is repeated. */
 import {
   choiceType,
   durationType,
@@ -16,9 +16,9 @@ const PART_BYTES_MIN = 1_048_576n
 const PART_BYTES_MAX = 2n ** 43n
 const LIST_MAX = 1_000
 
-/** The parameters that an order of an export has beside those of a download. */
+/** The parameters that an order of an export has in addition to those of a download. */
 export const EXPORT_PARAMETERS = {
-  /** Length of the time that a file holds. */
+  /** Length of the time range in a file. */
   partTimeNs: {
     name: 'PartTime',
     says: 'Splits the export into files that cover this much time each, counted from its begin: 15m, 1h, 1d.',
@@ -33,7 +33,7 @@ export const EXPORT_PARAMETERS = {
     type: integerType(PART_BYTES_MIN, PART_BYTES_MAX, 'bytes'),
     defaultSays: 'one file',
   },
-  /** Name of a configured place for files. */
+  /** Name of a configured target for files. */
   target: {
     name: 'Target',
     says: 'Where the files go: the name of an entry of exports.targets.',
@@ -58,7 +58,7 @@ export const EXPORT_PARAMETERS = {
 
 export type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
 
-/** What a schedule has beside the parameters of its exports. */
+/** The parameters of a schedule in addition to those of its exports. */
 export const SCHEDULE_PARAMETERS = {
   cron: {
     name: 'Cron',
@@ -81,7 +81,7 @@ export const SCHEDULE_PARAMETERS = {
     type: zoneType(),
     defaultSays: "the gateway's timeZone",
   },
-  /** What becomes of runs that were due while no worker ran. */
+  /** What happens to runs that were due while no worker was running. */
   missed: {
     name: 'Missed',
     says: 'How runs are handled that were due while no worker was running: makeup orders all of them, skip only the last one.',
@@ -92,7 +92,7 @@ export const SCHEDULE_PARAMETERS = {
 
 export type ScheduleOptions = ParameterValues<typeof SCHEDULE_PARAMETERS>
 
-/** The parameters of lists that come in pages. */
+/** The parameters of paged lists. */
 export const EXPORT_LIST_PARAMETERS = {
   limit: {
     name: 'Limit',

@@ -5,9 +5,9 @@ import { joinFilters } from './joined-filter.ts'
 import type { ParameterRows } from './query-parameters.ts'
 
 /**
- * The canonical query string (without "?") that asks an appliance for the same packets: times in
- * nanoseconds, defaults left out. What leaves the body as it is, such as `waitS`, is the caller's matter and not in it;
- * `capturesMax` is said by the path (/pcap/ instead of /api/v1/pcap/).
+ * The canonical query string (without "?") that requests the same packets from an appliance: times in nanoseconds,
+ * defaults omitted. Parameters that do not affect the body, such as `waitS`, are up to the caller and not included;
+ * `capturesMax` is expressed by the path (/pcap/ instead of /api/v1/pcap/).
  */
 export function formatDownloadQuery(query: DownloadQuery): string {
   const { timeSourceWord, forcedFilters, filterBpf } = query
@@ -21,7 +21,7 @@ export function formatDownloadQuery(query: DownloadQuery): string {
   return joined(pairs)
 }
 
-/** The options that shape the body, as a query string; defaults are left out. */
+/** The options that affect the body, as a query string; defaults are omitted. */
 export function formatGatewayOptions(options: Partial<GatewayOptions>): string {
   return joined(formatRows(GATEWAY_PARAMETERS, options))
 }
@@ -70,7 +70,7 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
 
 const LOCAL_TIME_UNIT = 'YYYYMMDD_HHMMSS'
 
-/** Beside a local time, whose unit is not that of a number. */
+/** For use with a local time, whose unit is not that of a number. */
 function rfc3339Of(ns: bigint): string {
   const seconds = new Date(Number(ns / 1_000_000n)).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length)
   return `${seconds}.${String(ns % 1_000_000_000n).padStart(9, '0')}Z`

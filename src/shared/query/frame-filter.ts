@@ -1,10 +1,10 @@
 /**
- * FilterFrame: conditions joined by "and", each `<field> <op> <integers>`. White
- * space is free, "and" may be written in capitals, "=" means "==".
+ * FilterFrame: conditions joined by "and", each `<field> <op> <integers>`. White space is ignored, "and" is
+ * case-insensitive, "=" means "==".
  */
 import { CapfleetError } from '../base/error.ts'
 
-/** The fields with the largest value that each can have. */
+/** The fields with the maximum value of each. */
 const FIELD_LIMITS = {
   'capture.port': 255,
   'a7130.device': 65_535,
@@ -26,8 +26,8 @@ export interface FrameCondition {
 const TEXT_MAX_CHARACTERS = 4_096
 
 /**
- * All conditions must hold; a text of white space has none. Fails with bad-frame-filter, with the
- * position in `text` and what was expected there.
+ * All conditions must match; a text of white space has none. Fails with bad-frame-filter, with the position in `text`
+ * and what was expected there.
  */
 export function parseFrameFilter(text: string): readonly FrameCondition[] {
   if (text.length > TEXT_MAX_CHARACTERS) {
@@ -43,7 +43,7 @@ export function parseFrameFilter(text: string): readonly FrameCondition[] {
   return conditions
 }
 
-/** The text that parseFrameFilter reads back as the same conditions. */
+/** The text that parseFrameFilter parses into the same conditions. */
 export function formatFrameFilter(conditions: readonly FrameCondition[]): string {
   return conditions.map(({ field, op, values }) => `${field}${op}${values.join(',')}`).join(' and ')
 }
@@ -88,7 +88,9 @@ class Tokens {
     return this.#position === this.#text.length
   }
 
-  /** The token if `form` (sticky) is here and `accepts` agrees; otherwise nothing is taken. */
+  /**
+   * Consumes and returns the token if `form` (sticky) matches here and `accepts` agrees; otherwise consumes nothing.
+   */
   take(form: RegExp, accepts: (token: string) => boolean = () => true): string | undefined {
     form.lastIndex = this.#position
     const token = form.exec(this.#text)?.[0]

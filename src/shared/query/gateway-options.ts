@@ -1,4 +1,4 @@
-/** What a download's parameters say to the gateway alone: none of it reaches a device. */
+/** Parameters of a download that only the gateway handles: none of them reaches a device. */
 import {
   choiceType,
   INTEGER_MAX,
@@ -12,12 +12,12 @@ import {
 import { badParameter, type ParameterRows, type ParameterValues } from './query-parameters.ts'
 import { type GivenParameters, readParameters } from './read-parameters.ts'
 
-/** Longer than any network delays a packet; keeps what a merge must remember small. */
+/** Longer than any network delays a packet; limits what a merge must remember. */
 const DEDUP_MAX_NS = 10_000_000_000n
 const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export const GATEWAY_PARAMETERS = {
-  /** partial: a merge goes on without a device that cannot be read any more. */
+  /** partial: a merge continues without a device that has become unreadable. */
   onError: {
     name: 'OnError',
     says:
@@ -26,7 +26,7 @@ export const GATEWAY_PARAMETERS = {
     type: choiceType(['fail', 'partial']),
     default: 'fail',
   },
-  /** A merge drops a packet that another device had within so long before. */
+  /** A merge drops a packet that another device had within this time before. */
   dedupNs: {
     name: 'Dedup',
     says: 'Drops packets of a merge that another device captured within this time; Capfleet-Duplicates counts them.',
@@ -40,7 +40,7 @@ export const GATEWAY_PARAMETERS = {
     type: SWITCH,
     default: false,
   },
-  /** The SHA-256 of the body goes into the receipt and the trailers. */
+  /** The SHA-256 of the body is added to the receipt and the trailers. */
   digest: {
     name: 'Digest',
     says: 'Adds the SHA-256 of the body as sent to the receipt and as the trailer Capfleet-Sha256.',
@@ -48,7 +48,7 @@ export const GATEWAY_PARAMETERS = {
     default: false,
     leavesBody: true,
   },
-  /** Becomes an export. */
+  /** Turns the download into an export. */
   queueJob: {
     name: 'Queue',
     says: 'Runs the download as an export, with one file in the first target: the answer is 202, with the path of the export in Location.',
@@ -74,7 +74,7 @@ export const GATEWAY_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** What lets a download in; nothing behind that sees it. */
+/** Authorizes a download; removed before any later step sees it. */
 export const LINK_PARAMETERS = {
   ticket: {
     name: 'Ticket',
@@ -106,7 +106,7 @@ export const EVENTS_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** What chooses devices at the root. */
+/** Selects devices at the root. */
 export const FLEET_PARAMETERS = {
   devices: {
     name: 'Device',

@@ -1,11 +1,11 @@
-/** A caller's own text comes back in a header: long enough to find a typing mistake, too short to hurt. */
+/** A caller's own text is returned in a header: long enough to find a typing mistake, too short to do harm. */
 const NAME_MAX = 64
 const ALL_BYTES_MAX = 1_024
 const MORE = '...'
 
 /**
- * The names of ignored parameters as the value of Capfleet-Ignored: percent-encoded, each cut at 64
- * characters, in all at most 1,024 bytes; where something was left out follows "...".
+ * The names of ignored parameters as the value of Capfleet-Ignored: percent-encoded, each truncated to 64 characters,
+ * at most 1,024 bytes in total; "..." follows if something was left out.
  */
 export function ignoredNames(names: readonly string[]): string {
   const shown: string[] = []
@@ -19,16 +19,16 @@ export function ignoredNames(names: readonly string[]): string {
   return shown.join(', ')
 }
 
-/** A parameter's name is any text; a header may hold visible ASCII only. */
+/** A parameter's name is arbitrary text; a header may only contain visible ASCII. */
 function headerText(name: string): string {
   const text = encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed())
   return name.length > NAME_MAX ? text + MORE : text
 }
 
-/** As Capfleet-Ignored of our programs is: names are percent-encoded. */
+/** The form of Capfleet-Ignored of our own programs: names are percent-encoded. */
 const HEADER = /^[!-+\--~]+(, [!-+\--~]+)*$/
 
-/** The names that are in a Capfleet-Ignored of somebody who is not trusted; none of one that is malformed or too long. */
+/** The names in an untrusted Capfleet-Ignored; empty if it is malformed or too long. */
 export function parseIgnoredNames(header: string | undefined): readonly string[] {
   if (header === undefined || header.length > ALL_BYTES_MAX || !HEADER.test(header)) return []
   return header.split(', ').map(decoded)

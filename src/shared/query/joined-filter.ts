@@ -1,7 +1,7 @@
-/** BPF filters that are put together. */
+/** Combines BPF filters. */
 
 /**
- * Whether a filter stays within the parentheses that are put around it. In the filter language of pcap-filter(7) nothing
+ * Whether a filter stays within parentheses that are put around it. In the filter language of pcap-filter(7) nothing
  * quotes a parenthesis.
  */
 export function isEnclosed(filter: string): boolean {
@@ -15,9 +15,9 @@ export function isEnclosed(filter: string): boolean {
 }
 
 /**
- * The filter that lets pass what passes all of `forced` and `asked`. The forced ones come first: words such as vlan and
- * mpls move where everything behind them looks. REQUIRES: each is enclosed, and no forced one is blank: it would let
- * everything pass.
+ * The filter that matches what matches all of `forced` and `asked`. The forced ones come first: words such as vlan and
+ * mpls shift the offsets that everything after them uses. REQUIRES: each is enclosed, and no forced one is blank,
+ * which would match everything.
  */
 export function joinFilters(forced: readonly string[], asked: string | undefined): string | undefined {
   if (forced.some((filter) => filter.trim() === '')) throw new Error('a forced filter is blank')

@@ -17,9 +17,8 @@ export function legacyTables(kind: DownloadKind, at: keyof typeof DOWNLOAD_TABLE
 }
 
 /**
- * The parameters of a download below /pcap/. Every parameter of the V1 paths
- * works there too, save that TSMode of a time range is the unit of TSBegin and TSEnd and nothing
- * else. Fails as parseDownloadQuery does.
+ * The parameters of a download below /pcap/. Every parameter of the V1 paths works there too, except that TSMode of a
+ * time range is only the unit of TSBegin and TSEnd. Fails like parseDownloadQuery.
  */
 export function parseLegacyQuery(
   kind: DownloadKind,

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 
-/** A reading of a calendar and a clock on the wall, to the second. */
+/** A calendar date and wall-clock time, to the second. */
 export interface LocalTime {
   readonly year: number
   /** 1 to 12. */
@@ -14,13 +14,12 @@ export interface LocalTime {
 const DAY_MS = 86_400_000
 
 /**
- * The instants (epoch milliseconds, ascending) at which a clock in `zone` shows `local`: one as a
- * rule, none when the clock is put forward over it, two when it is put back.
- * REQUIRES: a real date, and a zone name that Intl knows.
+ * The instants (epoch milliseconds, ascending) at which a clock in `zone` shows `local`: usually one, none if the
+ * clock is set forward past it, two if it is set back over it. REQUIRES: a real date, and a zone name that Intl knows.
  */
 export function instantsOf(local: LocalTime, zone: string): number[] {
   const asUtcMs = Date.UTC(local.year, local.month - 1, local.day, local.hour, local.minute, local.second)
-  // A change of offset is further than a day from the next one, so that these two offsets are all.
+  // Changes of offset are more than a day apart, so these two offsets are all there are.
   const offsets = new Set([offsetMs(asUtcMs - DAY_MS, zone), offsetMs(asUtcMs + DAY_MS, zone)])
   return [...offsets]
     .map((offset) => asUtcMs - offset)
@@ -28,13 +27,13 @@ export function instantsOf(local: LocalTime, zone: string): number[] {
     .sort((a, b) => a - b)
 }
 
-/** Whether the calendar has this day and the clock this reading (no 30 February, no 24:00, no :60). */
+/** Whether the date and time exist (no 30 February, no 24:00, no :60). */
 export function isRealTime(local: LocalTime): boolean {
   const date = new Date(
     Date.UTC(local.year, local.month - 1, local.day, local.hour, local.minute, local.second),
   )
   return (
-    // Date.UTC takes the years 0 to 99 for those of the last century.
+    // Date.UTC maps the years 0 to 99 to 1900 to 1999.
     date.getUTCFullYear() === local.year &&
     date.getUTCMonth() === local.month - 1 &&
     date.getUTCDate() === local.day &&
@@ -57,7 +56,7 @@ export function localTimeAt(instantMs: number, zone: string): LocalTime {
   }
 }
 
-/** What a clock in `zone` is ahead of UTC at that instant. */
+/** How far a clock in `zone` is ahead of UTC at that instant. */
 function offsetMs(instantMs: number, zone: string): number {
   const parts: Record<string, number> = {}
   for (const { type, value } of formatterFor(zone).formatToParts(instantMs)) parts[type] = Number(value)
@@ -65,7 +64,7 @@ function offsetMs(instantMs: number, zone: string): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(instantMs / 1000) * 1000
 }
 
-/** Making a formatter costs more than using it. Names come from requests, so the cache is bounded. */
+/** Creating a formatter costs more than using it. Names come from requests, so the cache is limited. */
 const formatters = new LRUCache<string, Intl.DateTimeFormat>({ max: 64 })
 
 function formatterFor(zone: string): Intl.DateTimeFormat {

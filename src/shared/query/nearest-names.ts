@@ -1,10 +1,10 @@
 /**
- * Up to `limit` of `candidates` that look most like `wanted`, best first, for "did you mean".
- * Ignores case. A candidate that holds the wanted text counts as near.
+ * Up to `limit` of `candidates` that are most similar to `wanted`, best first, for "did you mean". Ignores case. A
+ * candidate that contains the wanted text counts as near.
  */
 export function nearestNames(wanted: string, candidates: Iterable<string>, limit = 3): string[] {
   const text = wanted.toLowerCase().slice(0, LONGEST_NAME)
-  // Every short name is near to a letter, and to nothing.
+  // Every short name is near a single letter, and near an empty text.
   const farthest = text.length < 2 ? 0 : Math.max(2, Math.floor(text.length / 3))
   const scored: { name: string; distance: number }[] = []
   for (const name of candidates) {
@@ -16,16 +16,16 @@ export function nearestNames(wanted: string, candidates: Iterable<string>, limit
   return scored.slice(0, limit).map((entry) => entry.name)
 }
 
-/** Longer texts are compared by their beginning: a hostile one must not cost time. */
+/** Only the beginning of longer texts is compared, so that a hostile one costs no time. */
 const LONGEST_NAME = 128
-/** A shorter text is part of too many names to mean one of them. */
+/** A shorter text is part of too many names to identify one of them. */
 const SHORTEST_PART = 3
 
 function isPartOf(text: string, name: string): boolean {
   return text.length >= SHORTEST_PART && name.includes(text)
 }
 
-/** Levenshtein distance, or farthest + 1 as soon as it is known to be larger than `farthest`. */
+/** Levenshtein distance, or farthest + 1 as soon as it is known to exceed `farthest`. */
 function editDistance(a: string, b: string, farthest: number): number {
   if (Math.abs(a.length - b.length) > farthest) return farthest + 1
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)

@@ -1,4 +1,4 @@
-/** What parameters may say: integers, words, switches, names and other texts. */
+/** Types of parameters: integers, words, switches, names and other texts. */
 import { ASKED_NAME_BYTES_MAX, ASKED_NAME_RULE, isAskedName } from './capture-name-rule.ts'
 import { badParameter, type ParameterType, quote } from './query-parameters.ts'
 
@@ -9,7 +9,7 @@ const NS_PER_UNIT = { s: 1_000_000_000n, m: 60_000_000_000n, h: 3_600_000_000_00
 type DurationUnit = keyof typeof NS_PER_UNIT
 export const NS_PER_DAY = NS_PER_UNIT.d
 
-/** An integer `^\d+(ULL)?$` from `min` to `max`: scripts write the suffix of C. */
+/** An integer `^\d+(ULL)?$` from `min` to `max`: scripts append the suffix of C. */
 export function integerType(min: bigint, max: bigint, unit?: string): ParameterType<bigint> {
   return {
     schema: { type: 'integer', minimum: min, maximum: max },
@@ -23,7 +23,7 @@ export function integerType(min: bigint, max: bigint, unit?: string): ParameterT
   }
 }
 
-/** The same for values that a number holds exactly. */
+/** The same for values that a number represents exactly. */
 export function numberType(min: number, max: number, unit?: string): ParameterType<number> {
   const integer = integerType(BigInt(min), BigInt(max), unit)
   return {
@@ -46,7 +46,10 @@ export function choiceType<const Word extends string>(words: readonly Word[]): P
   }
 }
 
-/** A choice of two sides: any of `words`, of which those of `trueWords` mean true. What is written comes first of its side. */
+/**
+ * A boolean: any of `words`, of which those in `trueWords` mean true. The first word for each value is the one
+ * written.
+ */
 function booleanType(words: readonly string[], trueWords: readonly string[]): ParameterType<boolean> {
   const { schema, read } = choiceType(words)
   return {
@@ -62,22 +65,22 @@ export const SWITCH = booleanType(['1', '0', 'true', 'false'], ['1', 'true'])
 /** "true" or "false" alone. */
 export const TRUE_FALSE = booleanType(['true', 'false'], ['true'])
 
-/** A word that is there or not. */
+/** A word that is present or absent. */
 export function wordType(word: string): ParameterType<boolean> {
   return booleanType([word], [word])
 }
 
-/** A text that is judged elsewhere. */
+/** A text that is validated elsewhere. */
 export const TEXT: ParameterType<string> = {
   schema: { type: 'string' },
   read: (text) => text,
   write: (text) => text,
 }
 
-/** A text of the form of `pattern`. `rule` says the form in words: "must be ...". */
+/** A text that matches `pattern`. `rule` describes that in words: "must be ...". */
 export function patternType(pattern: RegExp, rule: string): ParameterType<string> {
   return {
-    // Names of groups are spelt otherwise in other languages.
+    // Other languages spell named groups differently.
     schema: { type: 'string', pattern: pattern.source.replaceAll(/\(\?<\w+>/g, '(') },
     read: (text, name) => {
       if (pattern.test(text)) return text
@@ -87,7 +90,7 @@ export function patternType(pattern: RegExp, rule: string): ParameterType<string
   }
 }
 
-/** The name of a capture that a device has, whatever its maker calls them. */
+/** The name of a capture on a device, whatever naming scheme its maker uses. */
 export const CAPTURE_NAME_TYPE: ParameterType<string> = {
   schema: { type: 'string', maxLength: ASKED_NAME_BYTES_MAX },
   read: (text, name) => {
@@ -120,7 +123,7 @@ function durationText(ns: bigint): string {
   return `${ns / unitNs}${unit}`
 }
 
-/** A line of people, which goes into logs and manifests as it is. */
+/** A single line of text from a user, which goes into logs and manifests unescaped. */
 export function lineType(): ParameterType<string> {
   return {
     schema: { type: 'string', maxLength: LINE_CHARACTERS_MAX },

@@ -1,7 +1,7 @@
 /**
- * The parameters of a download become a DownloadQuery, or a CapfleetError that names the parameter
- * and the allowed form. Nothing of it is looked up: this is text alone. What one parameter may say stands in its row
- * in download-parameters.ts; which of them do not go together stands here.
+ * Parses the parameters of a download into a DownloadQuery, or fails with a CapfleetError that names the parameter and
+ * the allowed form. Pure text processing without look-ups. What a single parameter may be is defined in its row in
+ * download-parameters.ts; which ones cannot be combined is defined here.
  */
 import { DOWNLOAD_PARAMETERS } from './download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
@@ -15,7 +15,7 @@ import { type GivenParameters, ignoredParameters, readParameters } from './read-
 import { timeSourceOf } from './time-source.ts'
 
 export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'timeSourceAliases'> {
-  /** The rows that the request may have; default: those of a download there. */
+  /** The rows that the request may have. Default: those of a download there. */
   readonly table?: keyof typeof DOWNLOAD_TABLES
 }
 
@@ -34,12 +34,12 @@ export const DOWNLOAD_TABLES = {
   device: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS],
   gateway: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
   fleet: [FLEET_PARAMETERS, RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
-  /** Nobody waits for an export: what says how long, and how to go on, is not for it. */
+  /** Nobody waits for an export, so parameters for waiting and resuming do not apply. */
   export: EXPORT_TABLES,
   schedule: [SCHEDULE_PARAMETERS, ...EXPORT_TABLES],
 } as const satisfies Record<string, readonly ParameterRows[]>
 
-/** Which download an estimate is asked for: that of a capture, of a part of one, or of a time range. */
+/** The kind of download that an estimate is for: of a capture, of a part of one, or of a time range. */
 export function estimatedKind(given: GivenParameters): DownloadKind {
   if (!given.has('StreamName')) return 'timerange'
   return given.has('Start') || given.has('Stop') ? 'splittime' : 'single'
@@ -68,7 +68,7 @@ export function parseDownloadQuery(
   }
 }
 
-/** Who leaves local times to the device leaves its own words of TSMode to it, too. */
+/** If local times are left to the device, so are its own words of TSMode. */
 function wordForDevice(given: GivenParameters, { at, kind }: ReadContext): string | undefined {
   const word = given.get('TSMode') ?? ''
   if (at !== 'gateway' || word === '' || timeSourceOf(word, {}) !== undefined) return undefined
@@ -86,14 +86,14 @@ function refuseFollow({
   afterBytes,
 }: Pick<DownloadQuery, 'follow' | 'timeSource' | 'afterBytes'>): void {
   if (!follow) return
-  // In a vendor's time packets are sorted, and what comes next is not known before the range's end.
+  // In a vendor's time packets are sorted, and the next one is unknown before the end of the range.
   if (timeSource !== 'nic') {
     throw badParameter(
       'Follow',
       `cannot sort packets by ${timeSource} as they come; leave out TSMode or Follow`,
     )
   }
-  // The second time, packets that came late are in their places before what was sent.
+  // In a second download, late packets would be in their places before what was sent.
   if (afterBytes !== undefined) {
     throw badParameter(
       'After',

@@ -1,12 +1,12 @@
 import { CapfleetError } from '../base/error.ts'
 
-/** More parameters than any request needs; keeps hostile addresses cheap. */
+/** More parameters than any request needs; limits the cost of hostile addresses. */
 const MAX_PAIRS = 64
 
 /**
- * The parameters of a raw query string (without "?"), decoded, in their order. Empty pairs ("&&", a
- * trailing "&") are skipped and "+" is a space: existing scripts send both.
- * Fails with bad-parameter for a malformed %XX and for a name given twice.
+ * The parameters of a raw query string (without "?"), decoded, in order. Empty pairs ("&&", a trailing "&") are
+ * skipped and "+" is a space: existing scripts send both. Fails with bad-parameter for a malformed %XX and for a
+ * repeated name.
  */
 export function parseQueryString(raw: string): Map<string, string> {
   const parameters = new Map<string, string>()
@@ -36,7 +36,10 @@ export function parseQueryString(raw: string): Map<string, string> {
   return parameters
 }
 
-/** The same query string for a device of any maker: some read "+" as itself, and would take it for part of a capture's name. */
+/**
+ * The same query string for a device of any maker: some treat "+" literally, and would take it for part of a capture's
+ * name.
+ */
 export function withoutPluses(raw: string): string {
   return raw.replaceAll('+', '%20')
 }

@@ -1,45 +1,50 @@
-/** The parameters of requests as rows: what each is called, does and may say, and how it is read and written. */
+/**
+ * The parameters of requests as rows: the name, description, type and default of each, and how it is parsed and
+ * written.
+ */
 import { CapfleetError } from '../base/error.ts'
 import type { TimeSourceAliases } from './time-source.ts'
 
-/** A row: one parameter, in all that is to be known of it. */
+/** A row: everything to know about one parameter. */
 export interface Parameter<Value = unknown> {
   readonly name: string
   /** What it does, in one sentence. */
   readonly says: string
   readonly type: ParameterType<Value>
-  /** What an absent parameter means, and an empty one as a rule; left out: undefined. */
+  /** What an absent parameter means, and usually an empty one; absent: undefined. */
   readonly default?: Value
-  /** The same in words, where it is no value of the parameter. */
+  /** The same in words, if it is not a value of the parameter. */
   readonly defaultSays?: string
-  /** Whether a request without it is refused. */
+  /** Whether a request without it is rejected. */
   readonly required?: true
-  /** The kinds of download that have it; default: all. */
+  /** The kinds of download that have it. Default: all. */
   readonly kinds?: readonly string[]
-  /** Whether only devices have it; default: the gateway too. */
+  /** Whether only devices have it. Default: the gateway too. */
   readonly deviceOnly?: true
   /**
-   * Whether a download has the same body with and without it: it may differ between a download and its continuation,
-   * and is not written towards devices.
+   * Whether it leaves the body of a download unchanged: it may then differ between a download and its continuation,
+   * and is not sent to devices.
    */
   readonly leavesBody?: true
-  /** Whether it is another one under a further name: a description has the other alone. */
+  /** Whether it is an alternative name of another one: a description only lists the other. */
   readonly isOtherSpelling?: true
   /** A value to try. */
   readonly example?: string
 }
 
-/** What the text of a parameter may be. */
+/** The possible texts of a parameter. */
 export interface ParameterType<Value> {
-  /** Its rules as JSON Schema has them, for descriptions of the API. */
+  /** Its rules as JSON Schema, for descriptions of the API. */
   readonly schema: TextSchema
-  /** What a number counts. */
+  /** Unit of a number. */
   readonly unit?: string | undefined
-  /** Whether an empty text is read as any other; else it means the default, because scripts pass unset variables. */
+  /**
+   * Whether an empty text is parsed like any other; else it means the default, because scripts pass unset variables.
+   */
   readonly readsEmpty?: true
   /** Fails with bad-parameter, or an error of its own, that names the parameter; undefined means the default. */
   read(text: string, name: string, context: ReadContext): Value | undefined
-  /** The text that is read back as the same value. */
+  /** The text that is parsed into the same value. */
   write(value: Value): string
 }
 
@@ -52,20 +57,20 @@ export interface TextSchema {
   readonly maxLength?: number
 }
 
-/** Where a request is read, on which depend the rows that count and what some texts mean. */
+/** Where a request is read, which determines the applicable rows and the meaning of some texts. */
 export interface ReadContext {
-  /** Which kind of download is asked for. */
+  /** The kind of download that is requested. */
   readonly kind?: string
-  /** Who reads: a device, the gateway for one device, or for the fleet. Default: a device. */
+  /** Who reads it: a device, the gateway for one device, or for the fleet. Default: a device. */
   readonly at?: 'device' | 'gateway' | 'fleet'
-  /** Further spellings of TSMode, from the configuration. */
+  /** Additional spellings of TSMode, from the configuration. */
   readonly timeSourceAliases?: TimeSourceAliases
 }
 
-/** Rows by the name of the value that they give. */
+/** Rows by the name of their value. */
 export type ParameterRows = Readonly<Record<string, Parameter>>
 
-/** What the rows give. */
+/** The values of the rows. */
 export type ParameterValues<Rows> = { readonly [Name in keyof Rows]: ValueOf<Rows[Name]> }
 
 type ValueOf<Row> = Row extends { readonly type: ParameterType<infer Value> }
@@ -80,12 +85,12 @@ type WithoutParameter<Row> = Row extends { readonly default: infer Default }
       ? never
       : undefined
 
-/** A complaint about one parameter: "<name> <problem>". */
+/** An error about one parameter: "<name> <problem>". */
 export function badParameter(name: string, problem: string, position?: number): CapfleetError {
   return new CapfleetError('bad-parameter', `${name} ${problem}`, { param: name, position })
 }
 
-/** A caller's text inside a message, bounded in length. */
+/** A caller's text inside a message, limited in length. */
 export function quote(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text)
 }

@@ -1,4 +1,4 @@
-/** Which time a download covers: TSBegin and TSEnd, from and to, or Start and Stop. */
+/** The time range of a download: TSBegin and TSEnd, from and to, or Start and Stop. */
 import type { DownloadKind, DownloadQuery } from './download-query.ts'
 import { TEXT } from './parameter-types.ts'
 import {
@@ -24,7 +24,7 @@ import { resolveTimeZone } from './time-zone.ts'
 const TIME_FORMS =
   'An integer in TSUnit, YYYYMMDD_HHMMSS, RFC 3339, "now", or a time before now such as "-15m" (s, m, h, d).'
 
-/** The rows of the range. The ends are texts: what they mean is told by the unit and the zone beside them. */
+/** The rows of the range. The ends are texts, whose meaning depends on the unit and the zone. */
 export const RANGE_PARAMETERS = {
   begin: {
     name: 'TSBegin',
@@ -101,8 +101,8 @@ export const UNIT_MODE_PARAMETER = {
 
 export interface RangeContext {
   /**
-   * IANA zone for local times without TSZone; undefined: that of the device, which is to read them itself, and
-   * words of TSMode that are not known here.
+   * IANA zone for local times without TSZone; undefined: the device parses them itself in its own zone, as well as
+   * words of TSMode that are unknown here.
    */
   readonly zone: string | undefined
   /** "now" of relative times, epoch nanoseconds. */
@@ -111,7 +111,7 @@ export interface RangeContext {
 
 export type QueryRange = Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeUnit' | 'timeZone' | 'localTimes'>
 
-/** A range of time to look at, by the parameters of a time range. Fails as readQueryRange does, and where it is empty. */
+/** A time range for activity, from the parameters of a time range. Fails like readQueryRange, and if it is empty. */
 export function readActivityRange(
   given: GivenParameters,
   context: RangeContext & { readonly zone: string },
@@ -121,7 +121,7 @@ export function readActivityRange(
   throw badParameter('TSEnd', `(${endNs} ns) must be later than TSBegin`)
 }
 
-/** The range that the parameters tell. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
+/** The range that the parameters specify. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
 export function readQueryRange(
   kind: DownloadKind,
   given: GivenParameters,
@@ -170,7 +170,7 @@ interface RangeEnd {
 
 type RangeValues = ParameterValues<typeof RANGE_PARAMETERS>
 
-/** Nanoseconds whatever their size. */
+/** Nanoseconds, whatever their number of digits. */
 function splitEnds({ start = '', stop = '' }: RangeValues): readonly [RangeEnd, RangeEnd] {
   return [
     { parameter: 'Start', text: start, unit: 'nanos' },

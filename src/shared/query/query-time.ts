@@ -1,6 +1,4 @@
-/**
- * How the text of TSBegin, TSEnd, Start and Stop becomes epoch nanoseconds.
- */
+/** Converts the text of TSBegin, TSEnd, Start and Stop to epoch nanoseconds. */
 import { CapfleetError } from '../base/error.ts'
 import { instantsOf, isRealTime, type LocalTime } from './local-time.ts'
 
@@ -25,7 +23,7 @@ const TIME_UNIT_NAMES: Readonly<Record<string, TimeUnit>> = {
 
 export const TIME_UNIT_WORDS = Object.keys(TIME_UNIT_NAMES)
 
-/** The unit that `word` means in upper or lower case, undefined for an unknown word. */
+/** The unit that `word` means, ignoring case, or undefined for an unknown word. */
 export function timeUnitOf(word: string): TimeUnit | undefined {
   const name = TIME_UNIT_WORDS.find((known) => known.toLowerCase() === word.toLowerCase())
   return name === undefined ? undefined : TIME_UNIT_NAMES[name]
@@ -33,15 +31,15 @@ export function timeUnitOf(word: string): TimeUnit | undefined {
 
 export interface TimeContext {
   readonly parameter: string
-  /** Absent: read by the form of the text. */
+  /** Absent: determined by the form of the text. */
   readonly unit: TimeUnit | undefined
   /** IANA name for the YYYYMMDD_HHMMSS form. */
   readonly zone: string
   /** "now" of relative times. */
   readonly nowNs: bigint
   /**
-   * Of a range. Where the clock shows a local time twice, a begin is the first of them and an end the last one; an end
-   * behind all times that PCAP can carry means all that there is.
+   * Whether it is the end of a range. If a clock shows a local time twice, a begin means the first occurrence and an
+   * end the last; an end after all times that PCAP can represent means no limit.
    */
   readonly isEnd: boolean
 }
@@ -65,7 +63,9 @@ export function parseQueryTime(text: string, context: TimeContext): QueryTime {
   return time
 }
 
-/** Whether the text is a local time, whose zone tells what it means. Fails as parseQueryTime for one that is none. */
+/**
+ * Whether the text is a local time, whose meaning depends on the zone. Fails like parseQueryTime for an invalid one.
+ */
 export function isLocalTime(text: string, context: Pick<TimeContext, 'parameter' | 'unit'>): boolean {
   const match = LOCAL_TIME.exec(text)
   if (match === null || (context.unit !== undefined && context.unit !== 'YYYYMMDD_HHMMSS')) return false
@@ -88,7 +88,7 @@ function parseForm(text: string, context: TimeContext): QueryTime {
   return { ns: BigInt(text.replace('ULL', '')) * NANOS_PER_UNIT[unit], unit }
 }
 
-/** Digits of an epoch time, in the unit that their number tells. */
+/** Digits of an epoch time, in the unit that their number implies. */
 export function epochNs(digits: string): bigint {
   return BigInt(digits) * NANOS_PER_UNIT[unitOfDigits(digits.length)]
 }
@@ -112,7 +112,7 @@ const SECONDS_PER_SUFFIX: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h:
 /** "-15m": that long before now. */
 const BEFORE_NOW = /^-(\d{1,9})([smhd])$/
 
-/** Whether what the text means depends on when it is read. */
+/** Whether the meaning of the text depends on when it is read. */
 export function isRelativeTime(text: string): boolean {
   return text === 'now' || BEFORE_NOW.test(text)
 }
@@ -125,7 +125,7 @@ function parseRelative(text: string, nowNs: bigint): bigint | undefined {
   return nowNs - BigInt(count) * seconds * NANOS_PER_UNIT.sec
 }
 
-/** A "+" of the offset arrives as a space when the caller did not write it as %2B. */
+/** The "+" of the offset arrives as a space if the caller did not write it as %2B. */
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt_ ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([-+ ])(\d{2}):(\d{2}))$/
 

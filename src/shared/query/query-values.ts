@@ -1,4 +1,4 @@
-/** The closed sets of values of the download parameters. */
+/** The enumerated values of the download parameters. */
 
 /** `Compression` (4.4.6). */
 export const COMPRESSIONS = [
@@ -20,7 +20,7 @@ export const COMPRESSIONS = [
 ] as const
 export type Compression = (typeof COMPRESSIONS)[number]
 
-/** The container that a compression makes. */
+/** The container format of a compression. */
 export type Encoding = 'none' | 'gzip' | 'zstd'
 
 export function encodingOf(compression: Compression): Encoding {
@@ -28,7 +28,7 @@ export function encodingOf(compression: Compression): Encoding {
   return compression.startsWith('zstd') ? 'zstd' : 'gzip'
 }
 
-/** What follows the capture's name in Content-Disposition, and the media type, by container. */
+/** The extension after the capture's name in Content-Disposition, and the media type, by container. */
 export const ENCODING_FILES = {
   none: { ending: '.pcap', mediaType: 'application/vnd.tcpdump.pcap' },
   gzip: { ending: '.pcap.gz', mediaType: 'application/gzip' },
@@ -36,9 +36,9 @@ export const ENCODING_FILES = {
 } as const satisfies Record<Encoding, { ending: string; mediaType: string }>
 
 /**
- * The first bytes of a next record, gzip member or zstd frame. Written before a connection is cut,
- * they leave the format inside an element, so that tcpdump, gzip and zstd see the cut too, even
- * where everything before happens to end on a boundary. pigz needs the whole head of a member.
+ * The first bytes of a next record, gzip member or zstd frame. Written before a connection is cut, they leave the
+ * format inside an element, so that tcpdump, gzip and zstd detect the cut too, even if everything before happens to
+ * end on a boundary. pigz needs the whole header of a member.
  */
 export const PARTIAL_ELEMENTS = {
   none: new Uint8Array(8),

@@ -1,4 +1,4 @@
-/** How the parameters of a request are read by their rows, and what becomes of those that have none. */
+/** Parses the parameters of a request according to their rows, and handles those without a row. */
 import { nearestNames } from './nearest-names.ts'
 import { SWITCH, TEXT } from './parameter-types.ts'
 import {
@@ -12,7 +12,7 @@ import {
 /** The decoded parameters of a request, as parseQueryString gives them. */
 export type GivenParameters = ReadonlyMap<string, string>
 
-/** What every path takes that reads parameters. */
+/** Parameters that every path accepts. */
 export const COMMON_PARAMETERS = {
   strict: {
     name: 'Strict',
@@ -29,7 +29,7 @@ export const COMMON_PARAMETERS = {
   },
 } as const satisfies ParameterRows
 
-/** The values of the rows. Fails with bad-parameter for one that is malformed or missing. */
+/** The values of the rows. Fails with bad-parameter if one is malformed or missing. */
 export function readParameters<const Rows extends ParameterRows>(
   rows: Rows,
   given: GivenParameters,
@@ -42,13 +42,13 @@ export function readParameters<const Rows extends ParameterRows>(
   return values as ParameterValues<Rows>
 }
 
-/** Whether the row counts there. */
+/** Whether the row applies there. */
 export function isHere({ kinds, deviceOnly }: Parameter, { kind, at = 'device' }: ReadContext): boolean {
   if (deviceOnly === true && at !== 'device') return false
   return kinds === undefined || kind === undefined || kinds.includes(kind)
 }
 
-/** The text of a parameter that the request must have. Fails with bad-parameter. */
+/** The text of a required parameter. Fails with bad-parameter. */
 export function requireParameter(given: GivenParameters, name: string): string {
   const text = given.get(name)
   if (text !== undefined && text !== '') return text
@@ -56,8 +56,8 @@ export function requireParameter(given: GivenParameters, name: string): string {
 }
 
 /**
- * The names that no row has, for Capfleet-Ignored; with Strict=1 they are bad-parameter. `tables` are the rows of the
- * path beside those of every path.
+ * The names without a row, for Capfleet-Ignored; with Strict=1 they fail with bad-parameter. `tables` are the rows of
+ * the path other than those of every path.
  */
 export function ignoredParameters(
   tables: readonly ParameterRows[],
@@ -87,7 +87,7 @@ function namesOf(tables: readonly ParameterRows[], context: ReadContext): Readon
   return new Set(rows.filter((row) => isHere(row, context)).map(({ name }) => name))
 }
 
-/** The longest text of a parameter whose type states no other limit, in characters. */
+/** Maximum length of a parameter whose type states no other limit, in characters. */
 const TEXT_LENGTH_MAX = 4_096
 
 function readOne(row: Parameter, given: GivenParameters, context: ReadContext): unknown {

@@ -1,4 +1,4 @@
-/** The values of StreamView: how /stream/ssize and /stream/stime cut a capture. */
+/** The values of StreamView: how /stream/ssize and /stream/stime split a capture. */
 
 const MEGABYTE = 1_000_000n
 const GIGABYTE = 1_000n * MEGABYTE
@@ -6,7 +6,7 @@ const SECOND_NS = 1_000_000_000n
 const MINUTE_NS = 60n * SECOND_NS
 const HOUR_NS = 60n * MINUTE_NS
 
-/** By how many bytes; decimal units. */
+/** Bytes per part; decimal units. */
 export const SIZE_VIEWS = {
   split_10MB: 10n * MEGABYTE,
   split_100MB: 100n * MEGABYTE,
@@ -19,7 +19,7 @@ export const SIZE_VIEWS = {
   split_1TB: 1_000n * GIGABYTE,
 } as const satisfies Record<string, bigint>
 
-/** By how many nanoseconds. */
+/** Nanoseconds per part. */
 export const TIME_VIEWS = {
   split_1sec: SECOND_NS,
   split_10sec: 10n * SECOND_NS,

@@ -1,6 +1,6 @@
 /**
- * The words of TSMode: which clock the timestamps of a download come from, the
- * capture hardware's own ("nic") or the one that a switch has written into the packets.
+ * The words of TSMode: which clock the timestamps of a download come from, the capture hardware's own ("nic") or one
+ * that a switch has written into the packets.
  */
 export const TIME_SOURCES = [
   'nic',
@@ -15,10 +15,13 @@ export const TIME_SOURCES = [
 
 export type TimeSource = (typeof TIME_SOURCES)[number]
 
-/** Further spellings of TSMode from a program's configuration (tsModeAliases). */
+/** Additional spellings of TSMode from a program's configuration (tsModeAliases). */
 export type TimeSourceAliases = Readonly<Record<string, TimeSource>>
 
-/** The source that `word` means, undefined for an unknown word. An alias cannot change a word of the API. */
+/**
+ * The source that `word` means, or undefined for an unknown word. An alias cannot change the meaning of a word of the
+ * API.
+ */
 export function timeSourceOf(word: string, aliases: TimeSourceAliases = {}): TimeSource | undefined {
   const known = TIME_SOURCES.find((source) => source === word)
   return known ?? (Object.hasOwn(aliases, word) ? aliases[word] : undefined)

@@ -3,10 +3,9 @@ import { nearestNames } from './nearest-names.ts'
 import { ZONE_ALIASES } from './zone-aliases.ts'
 
 /**
- * The IANA zone that `text` names, spelled so that Intl takes it: a full name ("Asia/Singapore"),
- * or its last part alone ("singapore", "New_York"), in any case, old or new spelling.
- * Fails with bad-timezone (with near names) or ambiguous-timezone (with the candidates), naming
- * `parameter`.
+ * The IANA zone that `text` names, in a spelling that Intl accepts: a full name ("Asia/Singapore"), or its last part
+ * alone ("singapore", "New_York"), in any case, old or new spelling. Fails with bad-timezone (with similar names) or
+ * ambiguous-timezone (with the candidates), naming `parameter`.
  */
 export function resolveTimeZone(text: string, parameter: string): string {
   const name = text.trim().replaceAll(' ', '_')
@@ -22,10 +21,10 @@ export function resolveTimeZone(text: string, parameter: string): string {
   throw unknown(text, name, parameter)
 }
 
-/** Letters first: keeps out offsets such as "+05:00", which are not zone names. */
+/** Must begin with a letter, which excludes offsets such as "+05:00", which are not zone names. */
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/
 
-/** Intl's own name of the zone, equal for all spellings of it; undefined when it knows none. */
+/** Intl's own name of the zone, equal for all spellings of it; undefined if it knows none. */
 function canonicalName(name: string): string | undefined {
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone
@@ -34,7 +33,7 @@ function canonicalName(name: string): string | undefined {
   }
 }
 
-/** One spelling per real zone. */
+/** One spelling per distinct zone. */
 function distinctZones(names: readonly string[]): string[] {
   const bySpelling = new Map<string, string>()
   for (const name of names) {
@@ -45,15 +44,15 @@ function distinctZones(names: readonly string[]): string[] {
 }
 
 interface ZoneNames {
-  /** By the whole name in lower case. */
+  /** By the full name in lower case. */
   readonly byName: ReadonlyMap<string, string>
-  /** Whole names by their last part in lower case. */
+  /** Full names by their last part in lower case. */
   readonly byCity: ReadonlyMap<string, readonly string[]>
 }
 
 let cachedNames: ZoneNames | undefined
 
-/** Not simply what Intl accepts: it also takes abbreviations with a surprising meaning (ACT, IST). */
+/** Stricter than Intl, which also accepts abbreviations with a surprising meaning (ACT, IST). */
 function zoneNames(): ZoneNames {
   if (cachedNames) return cachedNames
   const byName = new Map<string, string>()

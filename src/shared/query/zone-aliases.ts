@@ -1,7 +1,7 @@
 /**
- * Names of the IANA zone database that Intl understands but does not list: older and newer
- * spellings of a city (Kolkata and Calcutta, Kyiv and Kiev) and regional links. Needed to find a
- * zone by its last part alone and to see which last parts are ambiguous.
+ * Names in the IANA zone database that Intl accepts but does not list: older and newer spellings of a city (Kolkata
+ * and Calcutta, Kyiv and Kiev) and regional links. Needed to find a zone by its last part alone and to see which last
+ * parts are ambiguous.
  */
 export const ZONE_ALIASES: readonly string[] = `
 Africa/Asmara Africa/Timbuktu America/Argentina/Buenos_Aires America/Argentina/Catamarca

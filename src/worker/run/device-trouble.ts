@@ -1,4 +1,4 @@
-/** How long a device that cannot be read is asked again, over all windows of an export. */
+/** How long an unreadable device is retried, over all windows of an export. */
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
 import { isDeviceFault } from '../../gateway/fetch/leased-streams.ts'
@@ -6,10 +6,10 @@ import { CapfleetError } from '../../shared/base/error.ts'
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
-/** Others hold all streams of the device: it is nobody's fault. */
+/** Others hold all streams of the device, which is nobody's fault. */
 const BUSY: ReadonlySet<string> = new Set(['queue-timeout', 'download-slots-exhausted', 'too-many-requests'])
 const BUSY_PAUSE_MS = 500
-/** What has nothing to do with the device or the order. */
+/** Errors unrelated to the device and the order. */
 const PASSING: ReadonlySet<string> = new Set([
   'scheduler-unavailable',
   'draining',
@@ -20,8 +20,8 @@ const PASSING: ReadonlySet<string> = new Set([
 const PASSING_PAUSE_MS = 2_000
 
 /**
- * Judges why a device could not be read. Throws Later when it is to be asked again; resolves to the failure when it has
- * been asked for as long as the export may wait; throws anything else on.
+ * Decides what the failure to read a device means. Throws Later if it should be retried; resolves to the failure if it
+ * has been retried for as long as the export may wait; rethrows anything else.
  */
 export async function judgeFailure(
   { store, limits, outcomes, clock }: ExportParts,
@@ -45,7 +45,7 @@ export async function judgeFailure(
   throw new Later(Math.round(pauseMs))
 }
 
-/** The device was read. */
+/** Records that the device was read. */
 export async function endTrouble({ store }: ExportParts, order: ExportOrder, device: string): Promise<void> {
   const known = await store.troubleOf(order.id, device)
   if (known.sinceMs === null && !known.isGivenUp) return

@@ -1,6 +1,6 @@
 /**
- * Room for exports: each keeps what it will still need, so that exports that begin together do not fill a disk that each
- * of them alone would have found large enough. A disk that fills up all the same pauses them.
+ * Reserves space for exports: each reserves what it will still need, so that exports that begin together do not fill a
+ * disk that each of them alone would have found large enough. If the disk fills up anyway, they are paused.
  */
 import { freeBytesOf } from '../../gateway/export/export-metrics.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
@@ -12,11 +12,14 @@ import { CapfleetError } from '../../shared/base/error.ts'
 export interface NeededSpace {
   /** Bytes for its files. */
   readonly files: bigint
-  /** Bytes for spans that are fetched and not joined yet. */
+  /** Bytes for spans that have been fetched and not been joined yet. */
   readonly spool: bigint
 }
 
-/** Keeps so much room for the export, in place of what it had. Fails with export-store-full when there is not enough. */
+/**
+ * Reserves this much space for the export, replacing its earlier reservation. Fails with export-store-full if there is
+ * not enough.
+ */
 export async function reserveSpace(
   parts: ExportParts,
   order: ExportOrder,
@@ -35,7 +38,7 @@ export async function reserveSpace(
   })
 }
 
-/** The export needs no room any more. */
+/** Releases the export's reservation. */
 export async function releaseSpace({ store }: Pick<ExportParts, 'store'>, order: ExportOrder): Promise<void> {
   for (const place of [placeOf(order), SPOOL]) await store.reserve(place, order.id, 0n)
 }
@@ -49,7 +52,7 @@ function placeOf({ target }: ExportOrder): string {
 interface Reservation {
   readonly place: string
   readonly needed: bigint
-  /** undefined: nobody can tell. */
+  /** undefined: unknown. */
   readonly free: bigint | undefined
 }
 

@@ -1,12 +1,12 @@
-/** An export that cannot become what was ordered. */
+/** Fails an export that cannot be completed as ordered. */
 import { recordEnd } from '../../gateway/export/export-audit.ts'
 import type { ExportParts } from '../../gateway/export/export-parts.ts'
 import { type ExportRecord, LIVE_STATES, type ReportedFailure } from '../../gateway/export/export-record.ts'
 import { asBefore } from '../../gateway/export/fill-export.ts'
 
 /**
- * The export ends without files; one whose holes were being filled keeps those that it had. Nothing happens when it has
- * another writer than the one that is given.
+ * The export ends without files; if holes were being filled, it keeps its previous files. Does nothing if the export
+ * has another writer than the given one.
  */
 export async function failExport(
   {

@@ -1,6 +1,6 @@
 /**
- * Fetches what one device has of one window into the spool: one stream, under a bulk lease of its own. A worker that
- * dies here costs no more than what came since the last checkpoint: another one copies what was kept and goes on.
+ * Fetches one device's part of one window into the spool: one stream, under its own bulk lease. A worker that dies
+ * here only loses what arrived since the last checkpoint: another one copies what was stored and continues.
  */
 import { constants } from 'node:fs'
 import { copyFile, unlink } from 'node:fs/promises'
@@ -25,13 +25,13 @@ export interface SpanRequest {
   readonly waitMs: number
   readonly checkpointBytes: number
   readonly signal: AbortSignal
-  /** Hears that the stream of the device is the span's. */
+  /** Called when the device's stream has been opened. */
   readonly onStream: () => void
-  /** Hears how many bytes of the span are in the spool, and how many of them have just come. */
+  /** Called with the number of bytes of the span in the spool, and how many of them have just arrived. */
   readonly onProgress: (bytes: number, comeBytes: number) => void
 }
 
-/** The span is in the spool when it resolves. Fails as a download does, or with export-store-full. */
+/** The span is in the spool when this resolves. Fails like a download, or with export-store-full. */
 export async function fetchSpan(parts: FetchParts, request: SpanRequest): Promise<void> {
   const { files } = request
   if ((await files.outcome()) !== undefined) return
@@ -40,19 +40,19 @@ export async function fetchSpan(parts: FetchParts, request: SpanRequest): Promis
     await fetchFrom(parts, request, await files.checkpoint())
   } catch (error) {
     if (!cannotGoOn(error) || (await files.checkpoint()) === undefined) throw error
-    // The device gives other bytes now, or cannot skip any: the span begins anew.
+    // The device returns other bytes now, or cannot skip any: the span starts over.
     await files.forgetCheckpoint()
     await fetchFrom(parts, request, undefined)
   }
 }
 
-/** The part of the ordered download that one device is asked for, uncompressed; the rest is done when spans are joined. */
+/** One device's part of the ordered download, uncompressed; the rest is done when spans are joined. */
 export function spanPlan(
   order: ExportOrder,
   query: BoundedQuery,
   { device, isFill = false }: { readonly device: string; readonly isFill?: boolean | undefined },
 ): DownloadPlan {
-  // The times of files that are filled have the resolution that was ordered.
+  // When files are being filled, times keep the resolution that was ordered.
   const isMerge = order.plan.devices.length > 1 && !isFill
   const ofMerge = { maxBytes: undefined, maxPackets: undefined, timeResolution: 'nsec' } as const
   return planDownload({ ...query, ...(isMerge ? ofMerge : {}), compression: 'none' }, [device], 1)
@@ -93,7 +93,7 @@ async function fetchFrom(
     })
     signal.throwIfAborted()
     await pourInto(writer, fetched, name, request)
-    // Others need not wait for our disk.
+    // Other downloads need not wait for our disk.
     await fetched[Symbol.asyncDispose]()
     await writer.flush()
     const holes = [
@@ -130,14 +130,14 @@ async function pourInto(
   }
 }
 
-/** A device that breaks off again and again must not fill the spool. */
+/** A device that breaks off repeatedly must not fill the spool. */
 async function removeUnneeded(files: SpanFiles, names: readonly (string | undefined)[]): Promise<void> {
   const needed = [(await files.outcome())?.file, (await files.checkpoint())?.file]
   for (const name of names)
     if (name !== undefined && !needed.includes(name)) await unlink(files.pathOf(name)).catch(ignoreMissing)
 }
 
-/** Whoever wrote the file may still write to it, and must not reach ours. */
+/** A copy: the previous writer may still write to its file, and must not affect ours. */
 async function copyKept(from: string, to: string): Promise<void> {
   await storing(() => copyFile(from, to, constants.COPYFILE_FICLONE))
 }
@@ -170,7 +170,7 @@ function agedOutHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuer
   return [{ fromNs: String(beginNs), toNs: String(toNs), final: true, error: { code: 'aged-out', detail } }]
 }
 
-/** What the device left out because it is damaged. Where in the range that is, the device does not say. */
+/** What the device left out as damaged. The device does not say where in the range that is. */
 function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   const { corruptBlocks = 0n } = body.result()
   if (corruptBlocks === 0n) return []
@@ -180,7 +180,7 @@ function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery
   ]
 }
 
-/** A device that closes the connection at the end of its answers does not show whether one was cut. */
+/** A device that closes the connection at the end of its answers does not show whether one was cut off. */
 function openEnds({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
   if (body.result().perDevice.every(({ status }) => status !== 'unverified')) return []
   const detail =
@@ -195,7 +195,7 @@ function openEnds({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): 
   ]
 }
 
-/** The rest cannot be fetched behind what was kept, but perhaps the whole. */
+/** The rest cannot be continued after what was stored, but the whole might be fetched. */
 function cannotGoOn(error: unknown): boolean {
   return (
     error instanceof CapfleetError && ['aged-out', 'not-implemented', 'bad-parameter'].includes(error.code)

@@ -1,4 +1,7 @@
-/** Makes new files of an export whose holes are filled: its kept records are merged with what came, window by window. */
+/**
+ * Creates new files of an export whose holes are being filled: its existing records are merged with what was fetched,
+ * window by window.
+ */
 
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import type { ExportParts } from '../../gateway/export/export-parts.ts'
@@ -25,7 +28,7 @@ import { type KeptFiles, KeptRecords } from './kept-records.ts'
 export interface JoinedWindow {
   readonly window: ExportWindow
   readonly query: BoundedQuery
-  /** In the order of the devices; those that have nothing are left out. */
+  /** In the order of the devices; those without packets are left out. */
   readonly spans: readonly Span[]
   readonly result: ResultFiles
   readonly signal: AbortSignal
@@ -36,7 +39,7 @@ export class FilledFiles implements AsyncDisposable {
   readonly #record: ExportRecord
   readonly #order: ExportOrder
   readonly #base: FillBase
-  /** Of the files of the present piece; they stay open from one window to the next. */
+  /** Of the files of the current piece; they stay open from one window to the next. */
   #records: KeptRecords | undefined
 
   constructor(parts: ExportParts, record: ExportRecord, base: FillBase) {
@@ -47,8 +50,8 @@ export class FilledFiles implements AsyncDisposable {
   }
 
   /**
-   * Appends a window to the result, with the kept records of its time. Files of a piece for which nothing comes stay as
-   * they are. What came of each span, in their order; fails as joinWindow() does.
+   * Appends a window to the result, with the existing records of its time. Files of a piece for which nothing was
+   * fetched stay unchanged. Returns the outcome of each span, in order; fails like joinWindow().
    */
   async join(
     { window, query, spans, result, signal }: JoinedWindow,
@@ -76,12 +79,14 @@ export class FilledFiles implements AsyncDisposable {
     return inputs
   }
 
-  /** Where the next window continues in the kept files; for the checkpoint. REQUIRES: the window has been joined. */
+  /**
+   * Where the next window continues in the existing files, for the checkpoint. REQUIRES: the window has been joined.
+   */
   place({ kept = NOTHING_TAKEN }: Checkpoint, { endsPiece }: ExportWindow): { readonly kept: KeptPlace } {
     return { kept: endsPiece ? NOTHING_TAKEN : (this.#records?.place ?? kept) }
   }
 
-  /** The files that are kept after those that are made. REQUIRES: all windows have been joined. */
+  /** The existing files that follow the new ones. REQUIRES: all windows have been joined. */
   async lastFiles(checkpoint: Checkpoint): Promise<Pick<ExportChange, 'checkpoint' | 'made'>> {
     const { fileCount, writtenBytes } = checkpoint
     const files = await this.#keptUpTo(fileCount, pieceCount(this.#order))
@@ -105,7 +110,7 @@ export class FilledFiles implements AsyncDisposable {
   }
 }
 
-/** The files of a piece that is filled, as they are now. */
+/** The current files of a piece that is being filled. */
 export function keptOf(
   { store, targets }: Pick<ExportParts, 'store' | 'targets'>,
   record: ExportRecord,

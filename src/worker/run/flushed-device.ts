@@ -1,6 +1,6 @@
 /**
- * When a device has all packets of a time: what was captured last may still be in its memory, and a range that ends now
- * would lack it without a word.
+ * Determines when a device has all packets of a time range: recently captured ones may still be in its memory, and a
+ * range that ends now would silently lack them.
  */
 import { ANSWER_BYTES_MAX } from '../../gateway/device/device-client.ts'
 import { deviceLate } from '../../gateway/device/device-failure.ts'
@@ -9,34 +9,34 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
 
 export interface FlushQuestion {
-  /** The end of the time. */
+  /** The end of the time range. */
   readonly endNs: bigint
   /** The shared time. */
   readonly nowMs: number
   /** How far the clock of this host is ahead of it. */
   readonly hostAheadMs: number
-  /** Of an end that is longer ago a device is not asked. */
+  /** If the end is longer ago than this, the device is not asked. */
   readonly recentMs: number
   /** How long the device may take to answer. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
-/** Of a device that does not tell how far it is: longer than ours needs. */
+/** For a device that does not report its progress: longer than our appliance needs. */
 const SETTLING_MS = 5_000
-/** Ours needs some 2 s; one that needs so long is in trouble. */
+/** Our appliance needs about 2 s; one that takes this long has a problem. */
 const PATIENCE_MS = 30_000
 const ASK_AGAIN_MS = 500
 /** A clock may be set meanwhile. */
 const LOOK_AGAIN_MS = 600_000
 
 /**
- * How long to wait before the device is to be asked again whether it has all packets before `endNs`; 0: it has them.
- * Fails with device-timeout, which names the device, when it should have had them for long.
+ * How long to wait before asking the device again whether it has all packets before `endNs`; 0: it has them. Fails
+ * with device-timeout, which names the device, if it should have had them long ago.
  */
 export async function flushWaitMs(member: FleetMember, question: FlushQuestion): Promise<number> {
   const { endNs, nowMs, hostAheadMs, recentMs } = question
-  // All that there is: nobody waits for the end of that.
+  // An unlimited range has no end to wait for.
   if (endNs >= TIME_LIMIT_NS) return 0
   const clockNs = BigInt(Math.round(nowMs)) * NS_PER_MS + deviceAheadNs(member, hostAheadMs)
   const sinceMs = Number((clockNs - endNs) / NS_PER_MS)
@@ -49,7 +49,9 @@ export async function flushWaitMs(member: FleetMember, question: FlushQuestion):
   throw deviceLate(member.device.name, `write what it captured before ${endNs} ns to its disk`, sinceMs)
 }
 
-/** How far the clock of a device is ahead of the shared time, whatever the clock of this host was set to since the probe. */
+/**
+ * How far the clock of a device is ahead of the shared time, even if the clock of this host was set since the probe.
+ */
 export function deviceAheadNs({ health }: FleetMember, hostAheadMs: number): bigint {
   const { clock } = health.report
   if (clock === undefined) return 0n
@@ -64,7 +66,7 @@ interface RunningCapture {
   readonly flushedNs: bigint
 }
 
-/** undefined: the device does not tell. Whether it can be read at all is seen when it is. */
+/** Returns undefined if the device does not report it. Whether it can be read at all shows when it is read. */
 async function askCapture(
   { client, breaker }: FleetMember,
   { timeoutMs, signal }: FlushQuestion,
@@ -75,7 +77,7 @@ async function askCapture(
     const { CaptureEnable, State, FlushedTS } = (answer ?? {}) as Record<string, unknown>
     if (!isNanoseconds(FlushedTS)) return undefined
     return {
-      // What a capture that is being stopped has in its memory still comes.
+      // A capture that is being stopped still flushes what is in its memory.
       isRunning: CaptureEnable === 'true' || State === 'stopping',
       flushedNs: BigInt(FlushedTS),
     }

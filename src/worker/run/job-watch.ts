@@ -6,19 +6,19 @@ import type { ExportChange, ExportStore } from '../../gateway/export/export-stor
 
 const BEAT_MS = 1_000
 
-/** The reason of the signal when the export was cancelled, failed or forgotten. */
+/** The signal's reason if the export was cancelled, has failed or no longer exists. */
 export const NOT_WANTED = new Error('the export was cancelled or removed')
-/** The reason of the signal when another worker has taken the job over. */
+/** The signal's reason if another worker has taken over the job. */
 export const TAKEN_OVER = new Error('another worker is writing the export')
 
 export interface WatchOptions {
   readonly store: ExportStore
   readonly order: ExportOrder
-  /** Ends the job: the worker stops. */
+  /** Ends the job because the worker is stopping. */
   readonly stopping: AbortSignal
-  /** The writer as which the job runs; undefined: it is no writer. */
+  /** The writer as which the job runs, or undefined if it is not a writer. */
   readonly writer?: string
-  /** What is told at each beat. */
+  /** What to report at each beat. */
   readonly progress: () => ExportChange
 }
 
@@ -57,7 +57,7 @@ export class JobWatch implements AsyncDisposable {
       const { isChanged, state } = await store.change(order, progress(), guard)
       if (!isChanged) this.#abort.abort(isLive(state) ? TAKEN_OVER : NOT_WANTED)
     } catch {
-      // While Redis is away the work goes on: what it leads to is judged when it is kept.
+      // While Redis is unreachable the work continues: its result is checked when it is stored.
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The records of files that a target keeps, in their order: what an export has of a piece before its holes are filled.
- * They are taken in parts, up to the end of each window, and by any number of workers one after the other.
+ * The records of files that a target has, in order: what an export already has of a piece before its holes are filled.
+ * They are read in parts, up to the end of each window, and possibly by several workers one after another.
  */
 import { type ExportOrder, orderedQuery } from '../../gateway/export/export-order.ts'
 import type { ExportedFile, KeptPlace } from '../../gateway/export/export-record.ts'
@@ -14,7 +14,7 @@ import { encodingOf } from '../../shared/query/query-values.ts'
 export interface KeptFiles {
   readonly target: ExportTarget
   readonly order: ExportOrder
-  /** The n-th file of a piece, from 0; undefined: there is none. A piece has one at least. */
+  /** The n-th file of a piece, from 0, or undefined if there is none. A piece has at least one. */
   readonly fileAt: (index: number) => Promise<ExportedFile | undefined>
 }
 
@@ -25,14 +25,14 @@ export class KeptRecords implements AsyncDisposable {
   readonly header: PcapHeader
   readonly #kept: KeptFiles
   #place: KeptPlace
-  /** Of the file at #place; undefined: it is not open. */
+  /** The file at #place; undefined: not open. */
   #chunks: AsyncIterator<Uint8Array> | undefined
   /** Its name. */
   #name = ''
-  /** Bytes that were read and not taken. */
+  /** Bytes that were read and not consumed. */
   #rest: Uint8Array = NOTHING
 
-  /** Continues at `place`. Fails as the target does. */
+  /** Continues at `place`. Fails like the target. */
   static async open(kept: KeptFiles, place: KeptPlace): Promise<KeptRecords> {
     return new KeptRecords(kept, place, await keptHeader(kept))
   }
@@ -43,14 +43,14 @@ export class KeptRecords implements AsyncDisposable {
     this.header = header
   }
 
-  /** After the last record that was taken. */
+  /** The position after the last record that was consumed. */
   get place(): KeptPlace {
     return this.#place
   }
 
   /**
-   * A PCAP of all records up to the first one that is not before `untilNs`; undefined: of all that are left. To be read
-   * to its end before the next one is taken.
+   * A PCAP of all records up to the first one that is not before `untilNs`; undefined: of all that are left. Must be
+   * read to its end before the next one is taken.
    */
   async *take(untilNs: bigint | undefined): AsyncGenerator<Uint8Array, void> {
     yield formatPcapHeader(this.header)
@@ -72,7 +72,7 @@ export class KeptRecords implements AsyncDisposable {
     this.#chunks = undefined
   }
 
-  /** In the units of the files; a record is before it when its seconds are, or its fraction of the same second. */
+  /** In the units of the files; a record is before it if its seconds are, or its fraction of the same second. */
   #limit(untilNs: bigint | undefined): Limit {
     if (untilNs === undefined) return { seconds: Number.POSITIVE_INFINITY, fraction: 0 }
     const fractionNs = Number(untilNs % NS_PER_S)
@@ -80,7 +80,7 @@ export class KeptRecords implements AsyncDisposable {
     return { seconds: Number(untilNs / NS_PER_S), fraction }
   }
 
-  /** The bytes that follow; undefined: no file is left. */
+  /** The bytes that follow, or undefined if no file is left. */
   async #read(): Promise<Uint8Array | undefined> {
     for (;;) {
       this.#chunks ??= await this.#open()
@@ -101,7 +101,7 @@ export class KeptRecords implements AsyncDisposable {
   }
 }
 
-/** The header of the files. Fails as the target does. */
+/** The header of the files. Fails like the target. */
 export async function keptHeader(kept: KeptFiles): Promise<PcapHeader> {
   const file = await kept.fileAt(0)
   if (file === undefined) throw new Error('an export that is filled has files')
@@ -118,7 +118,7 @@ interface Limit {
   readonly fraction: number
 }
 
-/** How many bytes at the begin are whole records before the limit, and whether the next one is not. */
+/** How many bytes at the beginning are whole records before the limit, and whether the next record is not. */
 function recordsBefore(bytes: Uint8Array, limit: Limit): { readonly end: number; readonly isCut: boolean } {
   const record = new RecordCursor(bytes)
   for (; record.hasHeader; record.at = record.end) {
@@ -130,12 +130,12 @@ function recordsBefore(bytes: Uint8Array, limit: Limit): { readonly end: number;
   return { end: record.at, isCut: false }
 }
 
-/** The records of one file from the byte on that follows `taken` bytes of them. */
+/** The records of one file, starting after `taken` bytes of them. */
 async function* recordBytes(kept: KeptFiles, file: ExportedFile, taken: number): AsyncGenerator<Uint8Array> {
   const first = PCAP_HEADER_BYTES + taken
   const isPlain = encodingOf(orderedQuery(kept.order).compression) === 'none'
   if (isPlain && first >= Number(file.bytes)) return
-  // What is compressed has to be decompressed to find the place.
+  // Compressed data must be decompressed to find the position.
   let left = isPlain ? 0 : first
   for await (const chunk of plainBytes(kept, file, { first, last: Number(file.bytes) - 1 })) {
     const cut = Math.min(left, chunk.length)
@@ -144,7 +144,7 @@ async function* recordBytes(kept: KeptFiles, file: ExportedFile, taken: number):
   }
 }
 
-/** The decompressed bytes of a file; `range` is of those of a file that is not compressed. */
+/** The decompressed bytes of a file; `range` only applies to an uncompressed file. */
 async function* plainBytes(
   { target, order }: KeptFiles,
   { name }: ExportedFile,

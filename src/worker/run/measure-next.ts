@@ -1,6 +1,6 @@
 /**
- * The piece of an order that comes next: measured on all devices that can be read, once they have the packets of its
- * time, and with room kept for it.
+ * Measures the next piece of an order on all readable devices, once they have the packets of its time, and reserves
+ * space for it.
  */
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
@@ -22,22 +22,22 @@ import { measurePiece, type Measuring as PieceMeasuring } from './measure-piece.
 import { refuseReplaced } from './same-devices.ts'
 
 export interface Measuring {
-  /** As its writer found it. */
+  /** As its writer read it. */
   readonly record: ExportRecord
   readonly checkpoint: Checkpoint
-  /** How many windows are in the spool at the same time. */
+  /** Number of windows that are in the spool at the same time. */
   readonly windowsAhead: number
-  /** Shown in the queue where a stream is needed for it. */
+  /** Shown in the queue if a stream is needed for it. */
   readonly id: string
   readonly signal: AbortSignal
 }
 
-/** What of the checkpoint comes of it. */
+/** The resulting part of the checkpoint. */
 export type Measured = Pick<Checkpoint, 'measured' | 'estimatedBytes' | 'offsetsNs'>
 
 /**
- * undefined: the time of the piece is not over, and windows that are ordered can be joined meanwhile. Throws Later when
- * there are none, or when a device is to be asked again; fails for what ends the export.
+ * Returns undefined if the time of the piece is not over yet and queued windows can be joined meanwhile. Throws Later
+ * if there are none, or if a device is to be retried; fails if the export must end.
  */
 export async function measureNext(parts: ExportParts, measuring: Measuring): Promise<Measured | undefined> {
   const { record, checkpoint, id, signal } = measuring
@@ -70,7 +70,7 @@ export async function measureNext(parts: ExportParts, measuring: Measuring): Pro
 
 type AskedPiece = Pick<PieceMeasuring, 'query' | 'devices' | 'filled'>
 
-/** What is asked of which devices in the present piece: of files that are filled, what they lack. */
+/** What to request from which devices in the current piece; when files are being filled, what they lack. */
 async function askedPiece(
   parts: ExportParts,
   { record, checkpoint: { piece } }: Measuring,
@@ -100,7 +100,7 @@ function withoutDevices({ estimatedBytes, offsetsNs }: Checkpoint, leftOut: read
   return { measured: { leftOut, header: null, stepNs: '0' }, estimatedBytes, offsetsNs }
 }
 
-/** More than a device that is late is waited for before it counts as one that cannot be read. */
+/** How much longer than a late device is waited for before it counts as unreadable. */
 const FLUSH_LATE_MS = 600_000
 
 interface LateDevice {
@@ -109,7 +109,7 @@ interface LateDevice {
   readonly waitMs: number
 }
 
-/** The device that is waited for the longest; undefined: all may have their packets up to a time. */
+/** The device with the longest wait; undefined: all may have their packets up to a time. */
 async function latestDevice(
   { fleet, limits, clock }: ExportParts,
   devices: readonly string[],
@@ -119,7 +119,7 @@ async function latestDevice(
     endNs,
     nowMs: clock.nowMs(),
     hostAheadMs: Date.now() - clock.nowMs(),
-    // Until then a device that is late has been given up.
+    // By then a late device has been given up.
     recentMs: limits.deviceRetryMs + FLUSH_LATE_MS,
     timeoutMs: limits.estimateTimeoutMs,
     signal,
@@ -132,10 +132,10 @@ async function latestDevice(
   return latest !== undefined && latest.waitMs > 0 ? latest : undefined
 }
 
-/** What is over soon needs no explanation. */
+/** A brief wait needs no explanation. */
 const BRIEF_MS = 1_000
 
-/** Says in the export why it waits. Throws Later. */
+/** Records in the export why it waits. Throws Later. */
 async function waitFor(
   { store, fleet, clock, log }: ExportParts,
   order: ExportOrder,
@@ -158,18 +158,18 @@ interface Reserving extends Measuring {
   readonly isExact: boolean
 }
 
-/** A filter may leave little of what is there: then only the spool is known to need room. */
+/** A filter may leave little of the estimate: then only the space for the spool is known. */
 async function reserve(
   parts: ExportParts,
   { record: { order }, windowsAhead, asked: { devices, filled }, bytes, isExact }: Reserving,
 ): Promise<void> {
   const ahead = BigInt(windowsAhead * devices.length * parts.limits.spanBytes)
-  // Files that are filled are there twice until the new ones are kept.
+  // Files that are being filled exist twice until the new ones are published.
   const files = (isExact ? bytes : 0n) + (filled?.bytes ?? 0n)
   await reserveSpace(parts, order, { files, spool: bytes < ahead ? bytes : ahead })
 }
 
-/** Clocks are measured again and again: the first measure counts for all files, and for the manifest. */
+/** Clocks are measured repeatedly: the first measurement counts for all files, and for the manifest. */
 function offsetsOf(
   { fleet }: ExportParts,
   { record: { order, base }, checkpoint: { offsetsNs: known } }: Measuring,
@@ -183,7 +183,7 @@ function offsetsOf(
   return { ...Object.fromEntries(offsets), ...known }
 }
 
-/** The device without which the export goes on. Throws when it cannot, or not yet. */
+/** The device without which the export continues. Throws if it cannot, or not yet. */
 async function deviceToLeaveOut(
   parts: ExportParts,
   { record: { order, base } }: Measuring,
@@ -195,7 +195,7 @@ async function deviceToLeaveOut(
   if (device === undefined || !asked.includes(device)) throw error
   const failure = await judgeFailure(parts, order, device, error)
   if (order.onMissing === 'fail') throw failure
-  // A new export has nothing without it; one that is filled stays as it is.
+  // A new export has nothing without it; one that is being filled stays unchanged.
   if (asked.length === 1 && base === undefined) throw failure
   return device
 }

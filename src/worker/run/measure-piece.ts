@@ -1,6 +1,6 @@
 /**
- * How a piece of an export's time is fetched: at once where it is small, or where its packets cannot be told apart by
- * time; else in windows, for which the header of the file must be known beforehand.
+ * How a piece of an export's time is fetched: in one go if it is small, or if its packets cannot be separated by time;
+ * else in windows, for which the file header must be known beforehand.
  */
 import { callerLabel } from '../../gateway/device/device-request.ts'
 import { type ExportOrder, isDivisible } from '../../gateway/export/export-order.ts'
@@ -17,24 +17,24 @@ import { spanPlan } from './fetch-span.ts'
 
 export interface Measuring {
   readonly order: ExportOrder
-  /** What is asked of the devices in this piece. */
+  /** What is requested from the devices in this piece. */
   readonly query: BoundedQuery
   /** The devices that are read. */
   readonly devices: readonly string[]
-  /** What a span should have at most. */
+  /** Target size of a span. */
   readonly spanBytes: number
   readonly estimateTimeoutMs: number
   readonly waitMs: number
   /** A name for leases. */
   readonly id: string
-  /** Where holes of files are filled. */
+  /** Set if holes of files are being filled. */
   readonly filled?: FilledPiece | undefined
   readonly signal: AbortSignal
 }
 
-/** What a piece that is filled has already. */
+/** What already exists of a piece that is being filled. */
 export interface FilledPiece {
-  /** How many ranges of its time are to be fetched apart. */
+  /** Number of ranges of its time that are fetched separately. */
   readonly ranges: number
   /** Packets in its files. */
   readonly packets: bigint
@@ -44,13 +44,13 @@ export interface FilledPiece {
 }
 
 export interface MeasuredPiece extends Omit<Measured, 'leftOut'> {
-  /** What all devices have of it before compression; undefined: not all told. */
+  /** What all devices have of it before compression, or undefined if not all of them reported it. */
   readonly bytes: bigint | undefined
-  /** Whether it will be that much. */
+  /** Whether it will be exactly that much. */
   readonly isExact: boolean
 }
 
-/** Fails as a download does where it has to ask for the header. */
+/** Fails like a download if it has to fetch the header. */
 export async function measurePiece(parts: FetchParts, measuring: Measuring): Promise<MeasuredPiece> {
   const { order, query, devices, spanBytes, filled } = measuring
   const estimates = await Promise.all(devices.map((device) => estimate(parts, measuring, device)))
@@ -66,11 +66,11 @@ export async function measurePiece(parts: FetchParts, measuring: Measuring): Pro
   if (!isDivided && (filled?.ranges ?? 1) === 1) return whole
   const { header, isByTime } = await headerOf(parts, measuring)
   if (isDivided && isByTime) return { ...whole, header, stepNs: String((rangeNs + windows - 1n) / windows) }
-  // The ranges of holes are apart however the packets of one come.
+  // The ranges of holes are separate, whatever the order of packets within one.
   return filled === undefined ? whole : { ...whole, header }
 }
 
-/** What a device that does not tell has is seen when it is fetched. */
+/** What a device has that does not report it only shows when it is fetched. */
 async function estimate(
   { fleet }: FetchParts,
   { query, order, estimateTimeoutMs, signal }: Measuring,
@@ -89,15 +89,15 @@ async function estimate(
 interface Begin {
   readonly name: string
   readonly header: PcapHeader
-  /** The device says that its packets come by time. */
+  /** Whether the device says that its packets are in time order. */
   readonly isByTime: boolean
   readonly hasPackets: () => Promise<boolean>
 }
 
 interface AgreedHeader {
-  /** The PCAP header that the file gets. */
+  /** The PCAP header for the file. */
   readonly header: PcapHeader
-  /** All devices vouch for the order of their packets. */
+  /** Whether all devices guarantee the order of their packets. */
   readonly isByTime: boolean
 }
 
@@ -108,7 +108,7 @@ async function headerOf(parts: FetchParts, measuring: Measuring): Promise<Agreed
   const [first] = begins
   if (begins.every(({ header }) => header.linkType === first?.header.linkType))
     return { header: commonHeader(begins), isByTime }
-  // A device without packets has no say in the link type.
+  // A device without packets does not count for the link type.
   const told: Begin[] = []
   for (const begin of begins) if (await begin.hasPackets()) told.push(begin)
   return { header: commonHeader(told.length > 0 ? told : begins.slice(0, 1)), isByTime }

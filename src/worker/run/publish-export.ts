@@ -1,4 +1,4 @@
-/** The end of an export: its files are hashed, kept by the target, and told of in a manifest beside them. */
+/** The end of an export: its files are hashed, stored by the target, and described in a manifest. */
 import { createHash, hash, randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, stat } from 'node:fs/promises'
@@ -24,11 +24,11 @@ export interface Publishing {
   readonly record: ExportRecord
   readonly checkpoint: Checkpoint
   readonly signal: AbortSignal
-  /** Changes the export as its writer; throws when it is that no longer. */
+  /** Changes the export as its writer; throws if it is no longer the writer. */
   readonly keep: (change: ExportChange, files?: ChangeOptions['files']) => Promise<void>
 }
 
-/** Where the files of an export are made. */
+/** The folder where the files of an export are written. */
 export function workFolder(
   { targets, spool }: Pick<ExportParts, 'targets' | 'spool'>,
   order: ExportOrder,
@@ -38,7 +38,7 @@ export function workFolder(
 }
 
 /**
- * Makes that folder. Not the one above it: a disk that is not mounted must not be taken for an empty one. Fails with
+ * Creates that folder, but not its parent: a disk that is not mounted must not be taken for an empty one. Fails with
  * export-target-unavailable or export-store-full.
  */
 export async function makeWorkFolder(
@@ -62,7 +62,7 @@ export async function makeWorkFolder(
   return folder
 }
 
-/** A file that was published before is not looked at again. */
+/** A file that was published before is not processed again. */
 export async function publishExport(parts: ExportParts, publishing: Publishing): Promise<void> {
   const { record, checkpoint, signal, keep } = publishing
   const { order } = record
@@ -107,7 +107,7 @@ async function publishFile(
     ({ size }) => size,
     () => undefined,
   )
-  // A worker that died here may have given it to the target already.
+  // A worker that died here may already have given it to the target.
   const source =
     bytes === undefined ? await target.open(place) : createReadStream(path, { highWaterMark: HASHED_AT_ONCE })
   const { sha256, length } = await hashOf(source, signal)
@@ -117,7 +117,7 @@ async function publishFile(
 
 const HASHED_AT_ONCE = 1_048_576
 
-/** Of what is on the disk: what is read here is what will be read. */
+/** Of what is on disk: the bytes read here are the ones that will be read later. */
 async function hashOf(source: AsyncIterable<Buffer>, signal: AbortSignal) {
   const hash = createHash('sha256')
   let length = 0
@@ -135,11 +135,11 @@ interface ManifestFacts {
   readonly files: readonly ExportedFile[]
   readonly state: 'complete' | 'partial'
   readonly endedMs: number
-  /** How often each device was asked again. */
+  /** How often each device was retried. */
   readonly retries: readonly number[]
 }
 
-/** The contract has its form (EXPORT_MANIFEST). */
+/** The contract defines its form (EXPORT_MANIFEST). */
 function manifestOf(
   { fleet }: ExportParts,
   { order, checkpoint, files, state, endedMs, retries }: ManifestFacts,

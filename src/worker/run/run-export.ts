@@ -1,7 +1,7 @@
 /**
- * The job that writes an export: orders its windows one ahead of the one that is joined, joins their spans into the
+ * The job that writes an export: queues its windows one ahead of the one being joined, joins their spans into the
  * files, and publishes these. After each window there is a checkpoint, which only the writer of the export may set: a
- * worker that was thought dead and comes back changes nothing.
+ * worker that was considered dead and comes back changes nothing.
  */
 import { randomUUID } from 'node:crypto'
 import type { SpanOf, WritingJob } from '../../gateway/export/export-jobs.ts'
@@ -41,10 +41,10 @@ import { measureNext } from './measure-next.ts'
 import { makeWorkFolder, publishExport } from './publish-export.ts'
 import { pause, type RunningJob, reported } from './run-span.ts'
 
-/** How the turn of a writer ends: nothing is left to do, or it goes on when its spans have come. */
+/** How a writer's turn ends: nothing is left to do, or it continues when its spans have been fetched. */
 export type WriterTurn = 'done' | 'waits-for-spans'
 
-/** Does what can be done now. Throws Later, or what is a defect. */
+/** Does what can be done now. Throws Later, or internal errors. */
 export async function runExport(
   parts: ExportParts,
   job: WritingJob,
@@ -83,9 +83,9 @@ class Turn implements AsyncDisposable {
   readonly #watch: JobWatch
   #checkpoint: Checkpoint
   #result: ResultFiles | undefined
-  /** Where the holes of files are filled. */
+  /** Set if holes of files are being filled. */
   readonly #filling: FilledFiles | undefined
-  /** Nobody else may still write to the files of the checkpoint. */
+  /** Whether no other writer can still be writing to the files of the checkpoint. */
   #isOurs: boolean
 
   constructor(parts: ExportParts, job: WritingJob, record: ExportRecord, options: TurnOptions) {
@@ -95,7 +95,7 @@ class Turn implements AsyncDisposable {
     this.#record = record
     this.#options = options
     const { checkpoint, base } = record
-    // One of an earlier version has all its holes in one window each.
+    // A checkpoint of an earlier version covers all holes in one window each.
     const isUsable = base === undefined || checkpoint?.kept !== undefined
     this.#checkpoint = (isUsable ? checkpoint : undefined) ?? this.#firstCheckpoint
     this.#isOurs = options.isHandedOver || this.#checkpoint.openFile === null
@@ -129,7 +129,7 @@ class Turn implements AsyncDisposable {
     }
   }
 
-  /** What an earlier version has stored has the form of this one from now on. */
+  /** Stores data of an earlier version in the present form. */
   async #storeAgain(): Promise<void> {
     const { former, base, published } = this.#record
     if (former === undefined) return
@@ -145,18 +145,18 @@ class Turn implements AsyncDisposable {
     )
   }
 
-  /** A file is missing: Redis was set back to what named it, by its last second or to a backup. */
+  /** A file is missing: Redis was rolled back to a state that names it, by its last second or to a backup. */
   async #beginAnew(): Promise<void> {
     this.#parts.log.warn('export.begun-anew', { exportId: this.#order.id })
     try {
       await this.#keep({ checkpoint: this.#firstCheckpoint, published: 0 }, 'dropped')
       await this.#parts.spool.remove(this.#order.id)
     } catch {
-      // Somebody else will see to it, or this worker when it has the job again.
+      // Another worker handles it, or this one when it gets the job again.
     }
   }
 
-  /** What was written behind the back of whoever ended the export goes. */
+  /** Removes what was written without the knowledge of whoever ended the export. */
   async #leave(): Promise<WriterTurn> {
     await this.#result?.[Symbol.asyncDispose]()
     await this.#parts.jobs.clean(this.#order.id)
@@ -182,7 +182,7 @@ class Turn implements AsyncDisposable {
     }
   }
 
-  /** One window is fetched while the one before it is joined. */
+  /** One window is fetched while the previous one is joined. */
   async #orderAhead(): Promise<void> {
     while (this.#checkpoint.ordered.length < WINDOWS_AHEAD && !isAllOrdered(this.#order, this.#checkpoint)) {
       if (this.#checkpoint.measured === null && !(await this.#measure())) return
@@ -200,7 +200,9 @@ class Turn implements AsyncDisposable {
       : orderFill(this.#order, base, this.#checkpoint)
   }
 
-  /** Whether the next piece is measured; if not, its time is not over, and other pieces can be joined meanwhile. */
+  /**
+   * Whether the next piece has been measured; if not, its time is not over, and other pieces can be joined meanwhile.
+   */
   async #measure(): Promise<boolean> {
     await this.#keep({ stage: this.#checkpoint.nextIndex === 0 ? 'preparing' : 'fetching' })
     const found = await measureNext(this.#parts, {
@@ -225,7 +227,7 @@ class Turn implements AsyncDisposable {
     await this.#parts.jobs.fetchWindow(this.#job, window, this.#spansOf(window))
   }
 
-  /** What became of the spans of a window; undefined: not all of them have come, and none is fatal. */
+  /** The outcomes of a window's spans; undefined if some are still missing and none is fatal. */
   async #outcomes(window: ExportWindow): Promise<readonly SpanOutcome[] | undefined> {
     const { spool } = this.#parts
     const outcomes = await Promise.all(
@@ -236,9 +238,9 @@ class Turn implements AsyncDisposable {
     return told.length === outcomes.length || isFatal ? told : undefined
   }
 
-  /** BullMQ has the job wait until its children have ended; a child that was lost is made again before. */
+  /** BullMQ makes the job wait until its children have ended; lost children are recreated first. */
   async #waitForSpans(): Promise<WriterTurn> {
-    // A writer that was stopped for long may wait for windows that another one has joined.
+    // A writer that was suspended for long may wait for windows that another one has joined.
     await this.#keep({})
     for (const window of this.#checkpoint.ordered) await this.#fetch(window)
     await this.#handOver()
@@ -334,7 +336,7 @@ class Turn implements AsyncDisposable {
     return 'done'
   }
 
-  /** Changes the export, as long as this is its writer. Throws TAKEN_OVER or NOT_WANTED. */
+  /** Changes the export while this is its writer. Throws TAKEN_OVER or NOT_WANTED. */
   async #keep(change: ExportChange, files?: ChangeOptions['files']): Promise<void> {
     const { writer } = this.#options
     const guard = { writer, states: LIVE_STATES, ...(files === undefined ? {} : { files }) }
@@ -343,7 +345,7 @@ class Turn implements AsyncDisposable {
     if (change.checkpoint !== undefined) this.#checkpoint = change.checkpoint
   }
 
-  /** The next turn may go on with the very files, unless they are of somebody who was not seen to stop. */
+  /** The next turn may continue the same files, unless they belong to a writer that was not seen to stop. */
   async #handOver(): Promise<void> {
     await this.#result?.[Symbol.asyncDispose]()
     this.#result = undefined
@@ -362,17 +364,17 @@ function bytesOf(files: readonly MadeFile[]): number {
   return files.reduce((sum, { bytes }) => sum + Number(bytes), 0)
 }
 
-/** The export goes on when the place for its files, or the audit, can be written. */
+/** The export continues once the target, or the audit, is writable. */
 const WAITS_FOR_STORE: ReadonlySet<string> = new Set([
   'export-store-full',
   'export-target-unavailable',
   'audit-unavailable',
 ])
 
-/** How many windows are fetched before they are joined: the spool needs so much room. */
+/** How many windows are fetched before they are joined: the spool needs that much space. */
 const WINDOWS_AHEAD = 2
 
-/** What says nothing of the order. */
+/** Errors that say nothing about the order. */
 const NOT_FINAL: ReadonlySet<string> = new Set([
   'export-store-full',
   'export-target-unavailable',
@@ -381,15 +383,15 @@ const NOT_FINAL: ReadonlySet<string> = new Set([
   'internal-error',
 ])
 
-/** Of the file of a part of which no device has anything any more: the other parts have packets. */
+/** For the file of a part of which no device has anything any more, while other parts have packets. */
 const HEADER_OF_NOTHING = { linkType: 1, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true }
 
-/** Why there is no file: nothing at all came of any device, or of one whose packets are gone for good (OnMissing=fail). */
+/** Why there is no file: no device returned anything, or one whose packets are permanently lost (OnMissing=fail). */
 function goneFor(order: ExportOrder, { devices }: Checkpoint): ReportedFailure | undefined {
   const { beginNs, endNs } = orderedQuery(order)
   const isAll = ({ fromNs, toNs, error }: Hole) =>
     error.code !== 'device-unverified' && BigInt(fromNs) <= beginNs && BigInt(toNs) >= endNs
-  // Of a damaged device a hole tells only that some of it is missing.
+  // For a damaged device a hole only says that some of it is missing.
   const silent = devices.filter(({ packets }) => BigInt(packets) === 0n)
   const empty = silent.flatMap(({ holes }) => holes.find(isAll) ?? [])
   if (empty.length === devices.length) return empty[0]?.error

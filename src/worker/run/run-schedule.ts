@@ -1,6 +1,7 @@
 /**
- * The runs of schedules become exports. When a run is due is told by its schedule alone, not by the job that wakes a
- * worker: it does not matter who looks, how often, or how late. That a run has become an export is noted with the export.
+ * Turns the runs of schedules into exports. Only the schedule decides when a run is due, not the job that wakes a
+ * worker: it does not matter who checks, how often, or how late. That a run has become an export is stored with the
+ * export.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { recordRun } from '../../gateway/export/export-audit.ts'
@@ -27,27 +28,27 @@ export type SchedulingParts = Pick<
   'schedules' | 'store' | 'clock' | 'jobs' | 'fleet' | 'targets' | 'ordering' | 'audit' | 'log'
 >
 
-/** Runs of one schedule that are ordered at once; the others follow at the next look. */
+/** Runs of one schedule that are ordered at once; the others follow at the next check. */
 const RUNS_AT_ONCE = 1_000
 
-/** Looks at all schedules that are due: what nobody was woken for is found here. */
+/** Checks all schedules that are due, which finds runs that nobody was woken for. */
 export async function runDueSchedules(parts: SchedulingParts, nowMs: number): Promise<void> {
   for (const id of await parts.schedules.due(nowMs)) {
     try {
       const record = await parts.schedules.find(id)
       await runSchedule(parts, id, nowMs)
-      // Redis may have lost what wakes a worker.
+      // Redis may have lost the job that wakes a worker.
       if (record !== undefined) await parts.jobs.keepSchedule(id, record.schedule)
     } catch (err) {
-      // The other schedules have nothing to do with it.
+      // A failure must not affect the other schedules.
       parts.log.error('schedule.failed', { scheduleId: id, err })
     }
   }
 }
 
 /**
- * Orders what is due of a schedule at `nowMs`, oldest first. Any number of workers may do so at the same time. REQUIRES:
- * that time is trusted.
+ * Orders the runs of a schedule that are due at `nowMs`, oldest first. Any number of workers may do so concurrently.
+ * REQUIRES: that time is trusted.
  */
 export async function runSchedule(parts: SchedulingParts, id: string, nowMs: number): Promise<void> {
   for (let left = RUNS_AT_ONCE; left > 0; left -= 1) {
@@ -71,7 +72,7 @@ async function dueRun({ schedule, nextMs }: ScheduleRecord, nowMs: number): Prom
   return { scheduleId: schedule.id, expectedMs: nextMs, nominalMs, followingMs }
 }
 
-/** Whether the next one may be looked at. */
+/** Returns whether to continue with the next one. */
 async function orderRun(parts: SchedulingParts, schedule: Schedule, run: ScheduledRun): Promise<boolean> {
   const { schedules, store, jobs, ordering, log } = parts
   const told = { scheduleId: schedule.id, user: schedule.user, at: new Date(run.nominalMs).toISOString() }
@@ -86,7 +87,7 @@ async function orderRun(parts: SchedulingParts, schedule: Schedule, run: Schedul
   } catch (error) {
     if (!(error instanceof CapfleetError) || error.code === 'scheduler-unavailable') throw error
     const { code, message: detail, kind } = error
-    // What will pass is tried again; what is wrong with the order would be wrong again.
+    // A temporary failure is retried; an invalid order would be invalid again.
     const isOver = !kind.retry && kind.blame !== 'ours'
     log.warn('schedule.refused', { ...told, code, detail, isOver })
     await schedules.refuse(run, { code, detail }, isOver)
@@ -127,7 +128,7 @@ async function runOrder(
   })
 }
 
-/** A schedule may do what its user may do now. */
+/** A schedule has its user's present rights. */
 async function boundsOfUser({ user: name, createdMs: madeMs }: Schedule, users: string): Promise<Bounds> {
   const user = await findUser(users, name)
   if (user === undefined || !isOf(user, { user: name, madeMs }))

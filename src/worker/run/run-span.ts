@@ -1,4 +1,4 @@
-/** The job that fetches a span: what its end means for the export. */
+/** The job that fetches a span, and what its end means for the export. */
 import type { SpanJob } from '../../gateway/export/export-jobs.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
@@ -19,15 +19,15 @@ import { refuseReplaced } from './same-devices.ts'
 export interface RunningJob {
   /** Unique for this attempt of the job. */
   readonly attempt: string
-  /** The worker stops. */
+  /** Aborts when the worker stops. */
   readonly stopping: AbortSignal
-  /** The job does more than wait from now on. */
+  /** Called when the job begins to do more than wait. */
   readonly onWork: () => void
 }
 
 /**
- * The span is in the spool, or its outcome says why not, when this resolves; or nobody wants it any more. Throws Later,
- * or what is a defect.
+ * When this resolves, the span is in the spool, or its outcome says why not, or it is no longer wanted. Throws Later,
+ * or internal errors.
  */
 export async function runSpan(parts: ExportParts, job: SpanJob, running: RunningJob): Promise<void> {
   const { exportId, window, device } = job
@@ -64,13 +64,13 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
     if (record.state === 'paused')
       await parts.store.change(order, { state: 'running', error: null }, { states: ['paused'] })
   } catch (error) {
-    // What ends by the signal may tell so in words of its own.
+    // Code that is ended by the signal may throw an error of its own.
     const why = watch.signal.aborted ? watch.signal.reason : error
     await meetFailure(parts, { order, window, device, files }, why, running)
   }
 }
 
-/** A job that comes late may be for a window that is in the files already. */
+/** A late job may be for a window that is in the files already. */
 function isAwaited({ state, checkpoint }: ExportRecord, { index }: ExportWindow): boolean {
   return LIVE_STATES.includes(state) && (checkpoint?.ordered ?? []).some((window) => window.index === index)
 }
@@ -114,12 +114,12 @@ async function meetFailure(
 
 const NOTHING: SpanOutcome = { file: null, bytes: 0, holes: [], fatal: null }
 
-/** A defect, or what will pass: neither says anything of the order. */
+/** An internal or temporary error: neither says anything about the order. */
 function isOurs({ kind, code }: CapfleetError): boolean {
   return kind.blame === 'ours' && code !== 'device-rejected' && code !== 'not-implemented'
 }
 
-/** The export waits for space. */
+/** Pauses the export until there is space. */
 export async function pause(parts: ExportParts, order: ExportOrder, error: CapfleetError): Promise<never> {
   parts.outcomes.paused()
   await parts.store.change(order, { state: 'paused', error: reported(error) }, { states: LIVE_STATES })

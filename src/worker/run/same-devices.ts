@@ -1,10 +1,13 @@
-/** An export is of the appliances that its devices were when it was ordered: packets of others must not get into it. */
+/**
+ * An export reads from the appliances that its devices were when it was ordered: it must not contain packets of
+ * others.
+ */
 import { deviceReplaced } from '../../gateway/device/device-failure.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import type { ExportParts } from '../../gateway/export/export-parts.ts'
 import { isSameDevice } from '../../gateway/fleet/health/device-identity.ts'
 
-/** Fails with device-replaced, or as a question to the device does. */
+/** Fails with device-replaced, or like a request to the device. */
 export async function refuseReplaced(
   { fleet, limits }: Pick<ExportParts, 'fleet' | 'limits'>,
   { identities }: ExportOrder,

@@ -65,7 +65,7 @@ test('whatever is spread keeps its sum', () => {
   assert.ok(buckets.packets.every((count) => Number.isInteger(count) && count >= 0))
 })
 
-test('packets are counted at whole milliseconds, and those with an edge inside stand alone', () => {
+test('packets are counted per whole millisecond, and milliseconds with an edge inside separately', () => {
   const whole = new ActivityBuckets({ beginNs: 0n, endNs: 4n * MS }, 2)
   assert.deepEqual(whole.countedAtNs, [0n, 2n * MS, 4n * MS])
   const between = new ActivityBuckets({ beginNs: 1n, endNs: 4n * MS + 1n }, 2)
@@ -74,7 +74,7 @@ test('packets are counted at whole milliseconds, and those with an edge inside s
   assert.deepEqual(short.countedAtNs, [0n, MS])
 })
 
-test('takes what lies in one bucket as a whole', () => {
+test('takes a part that lies in one bucket as a whole', () => {
   const buckets = new ActivityBuckets({ beginNs: 100n, endNs: 200n }, 10)
   for (const [beginNs, endNs, isWithin] of [
     [100n, 110n, true],

@@ -121,7 +121,7 @@ describe('the activity of imported captures', () => {
     assert.ok(farthest(told.packets, counted(times, told)) <= 20)
   })
 
-  test('of many segments is told from what is kept of them, and its sum is exact', async () => {
+  test('for many segments is answered from cached totals, and its sum is exact', async () => {
     const last = times.at(-1) ?? 0n
     const query = range(first, last + 1n, 1_999)
     const told = await activity(appliance, query)
@@ -142,7 +142,7 @@ describe('the activity of imported captures', () => {
     assert.deepEqual(told.packets, counted(times, told))
   })
 
-  test('tells where nothing was recorded', async () => {
+  test('reports where nothing was recorded', async () => {
     const told = await activity(appliance, range(START_NS - 10n * S, (times.at(-1) ?? 0n) + 10n * S, 100))
     const end = (times.at(-1) ?? 0n) + 1n
     assert.deepEqual(pairs(told.gaps), [
@@ -166,7 +166,7 @@ describe('the activity of imported captures', () => {
     })
   }
 
-  test('is for viewers too, and for nobody without a password', async () => {
+  test('is for viewers too, and requires a password', async () => {
     const path = '/api/v1/activity?TSBegin=-1h&TSEnd=now'
     assert.equal((await appliance.get(path, { user: appliance.credentials('viewer') })).status, 200)
     assert.equal((await appliance.get(path, { user: 'nobody:x' })).status, 401)
@@ -193,7 +193,7 @@ describe('the activity of what changes', () => {
     assert.deepEqual((await activity(appliance, query)).packets, told.packets)
   })
 
-  test('what was removed to make room is told apart from what was never recorded', async () => {
+  test('data removed to make room is distinguished from data never recorded', async () => {
     const retention = {
       maxBytes: 700_000,
       minFreeBytes: 0,

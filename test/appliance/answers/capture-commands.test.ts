@@ -47,7 +47,7 @@ test('conflicts are 409 with Status false', async () => {
   assert.deepEqual([running.json().code, running.json().StreamName], ['capture-running', StreamName])
 })
 
-test('a store without room refuses a start, and says why as long as nobody stops', async () => {
+test('a store without room refuses a start, and reports why until a stop', async () => {
   const retention = { maxBytes: 0, minFreeBytes: 1e14, maxAgeMs: 0, onFull: 'stop', pinMs: 0 } as const
   await using full = await startTempAppliance({ retention })
   const refused = await full.get(START)
@@ -92,7 +92,7 @@ test('a second start in the same minute gets the second', async () => {
   for (const name of names) assert.match(name, /^again_\d{8}_\d{4}(_\d{2}(_\d+)?)?$/)
 })
 
-test('capture_status tells the state with the types that scripts compare', async () => {
+test('capture_status reports the state with the types that scripts compare', async () => {
   const idle = await json(STATUS)
   assert.deepEqual(
     [idle.Status, idle.GUIMode, idle.StreamName, idle.CaptureEnable, idle.State],
@@ -132,7 +132,7 @@ test('the active capture is listed, shown in the status, downloadable, and not d
   assert.equal((await appliance.get(`/pcap/del?StreamName=${name}`)).status, 200)
 })
 
-test('a recorder that restarts goes on with the capture', async () => {
+test('a recorder that restarts continues the capture', async () => {
   const { StreamName, StartTS } = await json(`${START}?StreamName=kept`)
   await appliance.stopRecorder()
   const away = await appliance.get(STATUS)
@@ -223,7 +223,7 @@ test('the CSV and the summary follow the capture', async () => {
   )
 })
 
-test('the list of captures pages on behind one that runs, that has ended and that was deleted', async () => {
+test('the list of captures continues paging after one that runs, has ended or was deleted', async () => {
   const first = String((await json(`${START}?StreamName=paged`)).StreamName)
   await json(STOP)
   const runs = String((await json(`${START}?StreamName=paged-later`)).StreamName)

@@ -94,7 +94,7 @@ describe('capture metrics', () => {
     assert.ok(lag !== undefined && Math.abs(lag - (Date.now() / 1000 - 2.5)) < 5)
   })
 
-  test('tell a capture that cannot run from none', async () => {
+  test('distinguish a capture that cannot run from no capture', async () => {
     for (const [state, figures] of [
       ['error', [0, 1]],
       ['idle', [0, 0]],

@@ -9,7 +9,7 @@ async function linesOf(metrics: Metrics): Promise<readonly string[]> {
   return [...text.matchAll(/^capfleet_((?:disk|clock)_.*)$/gm)].map(([, line = '']) => line)
 }
 
-test('disks and clocks are told as their sensors have them', async () => {
+test('disks and clocks are reported as read from their sensors', async () => {
   const metrics = new Metrics()
   const synced = { isSynced: true, master: '', deviationNs: undefined, syncedSeconds: 1 }
   registerMachineMetrics(metrics, {
@@ -38,7 +38,7 @@ test('disks and clocks are told as their sensors have them', async () => {
   ])
 })
 
-test('what no sensor tells has no series', async () => {
+test('values that no sensor reports have no series', async () => {
   const metrics = new Metrics()
   registerMachineMetrics(metrics, { spaces: { value: undefined }, clocks: { value: undefined } })
   assert.deepEqual(await linesOf(metrics), [])

@@ -29,7 +29,7 @@ function recorded(captures: readonly StoredCapture[], more: Partial<RecordedTime
 const inS = (spans: readonly { readonly beginNs: bigint; readonly endNs: bigint }[]) =>
   spans.map(({ beginNs, endNs }) => [Number(beginNs / S), Number(endNs / S)])
 
-test('gaps lie between captures, and before and behind them', () => {
+test('gaps are between, before and after captures', () => {
   const captures = [captureOf('b', 500, 600), captureOf('a', 100, 200), captureOf('c', 150, 300)]
   assert.deepEqual(inS(gapsIn(RANGE, 0n, recorded(captures))), [
     [0, 100],
@@ -80,7 +80,7 @@ test('what was removed is no gap', () => {
   ])
 })
 
-test('a capture that went on after its recorder was away has a gap from its last packet on', () => {
+test('a capture that continued after its recorder was down has a gap from its last packet on', () => {
   const segment = (number: number, minS: number, maxS: number) => ({
     number,
     minNs: BigInt(minS) * S,
@@ -103,7 +103,7 @@ test('a capture that went on after its recorder was away has a gap from its last
   ])
 })
 
-test('no gap lies over packets whose clock is not that of the events', () => {
+test('no gap covers packets whose clock differs from that of the events', () => {
   const segment = (number: number, minS: number, maxS: number) => ({
     number,
     minNs: BigInt(minS) * S,
@@ -121,7 +121,7 @@ test('no gap lies over packets whose clock is not that of the events', () => {
   )
 })
 
-test('drops are told to the second, and joined where they lie close together', () => {
+test('drops are reported to the second, and joined if they are close together', () => {
   const drop = (atS: number, packets: number) =>
     eventOf('packets-dropped', atS, { name: 'a', packets: String(packets) })
   const events = [drop(10, 5), drop(11, 6), drop(30, 7), drop(2_000, 9)]
@@ -135,7 +135,7 @@ test('drops are told to the second, and joined where they lie close together', (
   assert.deepEqual(told(60n), [[9, 30, 18n]])
 })
 
-test('drops that no event tells of any more lie somewhere in their capture', () => {
+test('drops whose event is gone are somewhere in their capture', () => {
   const drops = { ring: 10n, disk: 5n }
   const captures = [
     captureOf('a', 100, 200, { drops }),

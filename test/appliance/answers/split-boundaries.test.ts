@@ -81,7 +81,7 @@ function madeCapture(unitNs: bigint): MadeCapture {
   return { capture: captureRecord('made', { startNs, endNs: lastNs + 1n, streams }), timestampsNs }
 }
 
-test(`every packet of 2,000 captures lies in one split by time, of one unit (SEED=${random.seed})`, async () => {
+test(`every packet of 2,000 captures is in exactly one split by time, for each unit (SEED=${random.seed})`, async () => {
   for (let round = 0; round < 2_000; round++) {
     const unitNs = random.pick([SECOND_NS, 10n * SECOND_NS, 600n * SECOND_NS])
     const { capture, timestampsNs } = madeCapture(unitNs)

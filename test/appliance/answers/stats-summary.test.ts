@@ -7,7 +7,7 @@ import { wrongMembers } from '../../support/devices/status-members.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 
-test('the summary is flat, has every member once, and tells the retention edge', async () => {
+test('the summary is flat, has every member once, and includes the retention edge', async () => {
   await using appliance = await startTempAppliance()
   const empty = (await appliance.get('/sysmaster/stats_summary')).json()
   assert.deepEqual([empty.packets_oldest_ts, empty.packets_oldest, empty.capture_days], ['0', '', 0])

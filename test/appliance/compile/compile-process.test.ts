@@ -36,7 +36,7 @@ test('a helper that is killed by the clock on the wall says nothing about the te
   await assert.rejects(runScript('exec sleep 30', { limitMs: 100 }), { code: 'compiler-busy' })
 })
 
-test('a helper that somebody else has killed says nothing about the text', async () => {
+test('a helper killed from outside says nothing about the text', async () => {
   for (const signal of ['KILL', 'TERM', 'ALRM']) {
     const killed = runScript(`kill -${signal} $$`, { cpuLimitMs: LONG_MS })
     await assert.rejects(killed, { code: 'compiler-busy' }, signal)
@@ -53,7 +53,7 @@ test('a helper that writes without end is killed', async () => {
   }
 })
 
-test('a helper that nobody waits for any more is killed', async () => {
+test('a helper is killed once no one waits for it', async () => {
   const client = new AbortController()
   const left = runScript('exec sleep 30', { signal: client.signal })
   client.abort(new Error('the client has gone'))

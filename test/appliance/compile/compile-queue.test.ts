@@ -79,7 +79,7 @@ test('a user alone with the only helper has it', () => {
   assert.deepEqual(stage.running, ['a'])
 })
 
-test('whoever was served longest ago is next, not who asked first', async () => {
+test('the caller served longest ago is next, not the first in line', async () => {
   const stage = new QueueStage({ compilers: 1 })
   for (const text of ['a1', 'a2', 'a3']) stage.wants(ann, text)
   for (const text of ['b1', 'b2']) stage.wants(bob, text)
@@ -123,7 +123,7 @@ test('an equal text that waits is compiled with the first that has its turn', as
   assert.deepEqual(stage.started, ['slow', 'equal'])
 })
 
-test('who leaves does not end what another waits for; the last one does', async () => {
+test('a caller that leaves does not end what another waits for; the last one does', async () => {
   const stage = new QueueStage()
   const [first, second] = [new AbortController(), new AbortController()]
   const asked = [stage.ask(ann, 'a', first.signal), stage.ask(bob, 'a', second.signal)]
@@ -138,7 +138,7 @@ test('who leaves does not end what another waits for; the last one does', async 
   assert.deepEqual(stage.running, ['a'], 'nothing is remembered of it')
 })
 
-test('who leaves while waiting is never served', async () => {
+test('a caller that leaves while waiting is never served', async () => {
   const stage = new QueueStage()
   const client = new AbortController()
   stage.wants(ann, 'a')
@@ -159,7 +159,7 @@ test('a helper that was killed is nothing to remember', async () => {
   assert.deepEqual(await again, { output: Buffer.from('a') })
 })
 
-test('a caller fills an eighth of the queue, a user half, and nobody more than all', async () => {
+test('a caller fills an eighth of the queue, a user half, and together at most all of it', async () => {
   const stage = new QueueStage({ waitingMax: 16 })
   const busy = { code: 'compiler-busy', message: /too many filters are already waiting/ }
   for (let i = 0; i < 3; i++) stage.wants(ann, `a${i}`)
@@ -174,7 +174,7 @@ test('a caller fills an eighth of the queue, a user half, and nobody more than a
   assert.equal(stage.queue.counts.busy, 3)
 })
 
-test('who waits too long is answered, with when to try again', async () => {
+test('a caller that waits too long is answered, with when to try again', async () => {
   const stage = new QueueStage({ waitMs: 20 })
   stage.wants(ann, 'slow')
   await assert.rejects(stage.ask(ann, 'other'), {

@@ -49,7 +49,7 @@ for (const [filter, pattern] of [
   })
 }
 
-test('a mistake between slashes is told where it was typed', async () => {
+test('a mistake between slashes is reported at its place as typed', async () => {
   for (const filter of ['/größe[/', '/größe[/i', '/größe[/ism'])
     await assert.rejects(new RegexCompiler(new CompileQueue()).compile(filter, request), (error) => {
       assert.ok(error instanceof CapfleetError)

@@ -158,7 +158,7 @@ describe('a machine that is made up', () => {
     assert.equal(find(await checkClock(folder.path, signal), 'source').level, 'ok')
   })
 
-  test('privileges: of the recorder that runs, not of who asks', async () => {
+  test('privileges: those of the running recorder, not of the caller', async () => {
     await using folder = await tempFolder()
     await makeFiles(folder.path, {
       'self/status': 'Name:\tnode\nCapEff:\t000001ffffffffff\n',

@@ -288,7 +288,7 @@ test('a download that hardly moves is cut when another user waits for its slot',
   assert.match(metrics, /capfleet_store_downloads_total\{kind="single",outcome="too-slow"\} [1-9]/)
 })
 
-test('a user who is removed holds no slot any more, and their body is cut', async () => {
+test('a removed user no longer holds a slot, and their body is cut', async () => {
   const asUser = { user: appliance.credentials('user') }
   const [reading, stalled] = await Promise.all([
     appliance.open(SINGLE, asUser),

@@ -56,7 +56,7 @@ test('one question serves all who wait, and a further one waits a moment', async
   assert.ok(second - first >= 150, 'no storm of questions')
 })
 
-test('a capture goes on through a roll; without a name or ports nothing comes', async () => {
+test('a capture continues through a roll; without a name or ports nothing comes', async () => {
   const isCapturing = async (changes: Partial<CaptureReport>) =>
     (await new FlushWatch({ captureReport: async () => report(changes) }).next(never)).isCapturing
   assert.equal(await isCapturing({}), true)
@@ -79,7 +79,7 @@ test('a recorder that was killed is asked again until it is back', async () => {
   assert.equal((await watch.next(never)).flushedNs, 7n)
 })
 
-test('who leaves waits no longer', async () => {
+test('a client that leaves stops waiting', async () => {
   const watch = new FlushWatch({ captureReport: () => new Promise(() => undefined) })
   const leaving = new AbortController()
   const waiting = watch.next(leaving.signal)

@@ -96,7 +96,7 @@ async function follow(query: DownloadQuery): Promise<{ readonly numbers: number[
 const parse = (kind: 'timerange' | 'single', text: string): DownloadQuery =>
   parseDownloadQuery(kind, parseQueryString(`${text}&Follow=1`), { zone: 'UTC', nowNs: START_NS })
 
-test('a time range goes on with the next capture', async () => {
+test('a time range continues with the next capture', async () => {
   const { numbers, asked } = await follow(parse('timerange', `TSBegin=${at(2)}&TSEnd=${at(18)}`))
   assert.deepEqual(numbers, range(2, 18))
   assert.equal(asked, 5)

@@ -151,7 +151,7 @@ test('a quiet follow outlives the idle time-out, and its slot is free when the c
   await eventually(async () => (await live.appliance.slotsUsed()) === 0, { message: 'the slot is free' })
 })
 
-test('packets that came behind the watermark, as after a step of the clock, end a follow openly', async () => {
+test('packets after the watermark, as after a clock step, end a follow visibly', async () => {
   const live = await startLive([packets(40), packets(4, 5)])
   const { response } = await live.appliance.open(timerange(0, 100))
   let bytes = 0

@@ -49,7 +49,7 @@ const download = async (path: string): Promise<PcapContent> => {
   return readPcap(answer.body)
 }
 
-describe('a capture comes back packet for packet', () => {
+describe('a capture is returned packet for packet', () => {
   for (const [index, path] of CAPTURE_FILES.entries()) {
     test(basename(path), async () => {
       const record = await appliance.importFiles(`file${index}`, path)
@@ -208,7 +208,7 @@ test('the headers say what was understood', async () => {
   assert.equal(answer.trailers['capfleet-packets'], '0')
 })
 
-test('with a time of a switch the order is not vouched for', async () => {
+test('with timestamps of a switch the order is not guaranteed', async () => {
   const answer = await appliance.get('/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&TSMode=vendorA7130')
   assert.deepEqual([answer.status, answer.headers['capfleet-order']], [200, undefined])
 })

@@ -83,7 +83,7 @@ test('half a line is no event until the rest is there', async () => {
   assert.equal(feed.newestId, 7)
 })
 
-test('a client is told of a gap exactly when events that it has not seen are gone', () => {
+test('a client is notified of a gap exactly if events that it has not seen are gone', () => {
   const random = seededRandom()
   for (let round = 0; round < 2_000; round++) {
     const history: StoredEvent[] = []

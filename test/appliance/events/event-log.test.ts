@@ -70,7 +70,7 @@ test('two files bound the space, and together hold the newest events', async () 
     assert.ok((await stat(join(folder.path, name))).size < 4_096 + longest)
 })
 
-test('a bad line in the middle hides nothing else', async () => {
+test('a bad line in the middle hides no other line', async () => {
   await using folder = await tempFolder()
   await write(folder.path, [1])
   await appendFile(join(folder.path, 'events.jsonl'), 'not JSON\n{"id":"x"}\n')
@@ -80,7 +80,7 @@ test('a bad line in the middle hides nothing else', async () => {
   assertChain(events)
 })
 
-test('a disk that takes nothing fails nobody; later the newest events come, with the loss to be seen', async () => {
+test('a disk that accepts nothing causes no failure; later the newest events are written, with the loss visible', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'events.jsonl')
   await mkdir(path)

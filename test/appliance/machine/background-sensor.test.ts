@@ -31,7 +31,7 @@ test('a sensor that fails has no value, and has one again when it works again', 
   assert.equal(sensor.value, undefined)
 })
 
-test('a sensor that hangs is waited for no longer than its limit, asked once, and told to stop', async () => {
+test('a hanging sensor is awaited no longer than its limit, asked once, and stopped', async () => {
   let asked = 0
   let told = false
   const read = (signal: AbortSignal): Promise<number> => {

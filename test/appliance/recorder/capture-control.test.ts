@@ -151,7 +151,7 @@ test('finished segments come into the log while the capture runs, once each', as
   assert.deepEqual([state, packets], ['active', 11n])
 })
 
-test('a segment that the store has removed does not come back', async () => {
+test('a segment removed by the store does not reappear', async () => {
   await using stage = await stageAt()
   const { name } = await stage.control.start({ baseName: 'a' }, never)
   stage.engine.streams = [scriptedStream(0, 1, [5n, 6n])]
@@ -169,7 +169,7 @@ test('a segment that the store has removed does not come back', async () => {
   assert.equal((await stage.record(name)).packets, 13n)
 })
 
-test('a capture takes no packets while the store has no room for them, and then goes on', async () => {
+test('a capture accepts no packets while the store has no room for them, and then continues', async () => {
   await using stage = await stageAt()
   const { control, engine } = stage
   const { name } = await control.start({ baseName: 'a' }, never)
@@ -193,7 +193,7 @@ test('a capture takes no packets while the store has no room for them, and then 
   )
 })
 
-test('a capture that cannot end for want of room is ended before it goes on, though there is room again', async () => {
+test('a capture that cannot end for lack of room is ended before it continues, even if there is room again', async () => {
   await using stage = await stageAt()
   const { control, engine } = stage
   const { name } = await control.start({ baseName: 'a' }, never)
@@ -220,7 +220,7 @@ test('without room nothing is started, which is an error until somebody says sto
   assert.deepEqual([control.report().state, control.report().message], ['idle', ''])
 })
 
-test('a capture goes on after a restart, under its name, from its start, with its counts', async () => {
+test('a capture continues after a restart, with its name, start and counts', async () => {
   await using stage = await stageAt()
   const { name } = await stage.control.start({ baseName: 'a' }, never)
   stage.engine.count(0, { storedPackets: 9n, ringDrops: 4n })
@@ -237,7 +237,7 @@ test('a capture goes on after a restart, under its name, from its start, with it
   assert.deepEqual(stage.events.slice(0, 2), [`capture-started ${name}`, `capture-resumed ${name}`])
 })
 
-test('of two active captures, left by a kill in the middle of a roll, the newer goes on', async () => {
+test('of two active captures, left by a kill in the middle of a roll, the newer one continues', async () => {
   await using stage = await stageAt()
   const { name: first } = await stage.control.start({ baseName: 'a' }, never)
   const older = { ...(await stage.record(first)), name: 'b_20261120_0540', baseName: 'b' }
@@ -248,7 +248,7 @@ test('of two active captures, left by a kill in the middle of a roll, the newer 
   assert.deepEqual([state, endNs], ['closed', older.endNs], 'as of its last packet')
 })
 
-test('a capture that cannot go on after a restart is tried again until it does', async () => {
+test('a capture that cannot continue after a restart is retried until it does', async () => {
   await using stage = await stageAt()
   const { name } = await stage.control.start({ baseName: 'a' }, never)
   await stage.restart('killed', () => {
@@ -268,7 +268,7 @@ test('a capture that cannot go on after a restart is tried again until it does',
   assert.equal(stage.events.filter((event) => event.startsWith('capture-failed')).length, 1)
 })
 
-test('a capture that waits to go on can be stopped', async () => {
+test('a capture that waits to continue can be stopped', async () => {
   await using stage = await stageAt()
   const { name } = await stage.control.start({ baseName: 'a' }, never)
   await stage.restart('killed', () => {
@@ -288,7 +288,7 @@ test('who no longer waits for its turn starts nothing', async () => {
   assert.deepEqual([stage.control.report().state, await stage.captures()], ['idle', []])
 })
 
-test('a roll goes on under a new name and closes the old one; the counts are of each alone', async () => {
+test('a roll continues under a new name and closes the old capture; each has its own counts', async () => {
   await using stage = await stageAt()
   const { control, engine } = stage
   const { name: first } = await control.start({ baseName: 'a' }, never)

@@ -126,7 +126,7 @@ describe('a schedule', () => {
     assert.equal((await stage.record('am_20261120_0900')).state, 'closed')
   })
 
-  test('goes on after a restart within a run, and is closed when the run is over meanwhile', async () => {
+  test('continues after a restart during a run, and is closed if the run has ended meanwhile', async () => {
     await using stage = await captureStage({ at: '2026-11-20T09:00:00Z', config: { schedule: [HOURS] } })
     await stage.restart('killed')
     const { name, scheduleName } = stage.control.report()
@@ -137,7 +137,7 @@ describe('a schedule', () => {
     assert.equal((await stage.record(name)).state, 'closed')
   })
 
-  test('whose capture could not begin leaves no error behind when its time is over', async () => {
+  test('whose capture could not start leaves no error after its time is over', async () => {
     const refusal = new Error('no such interface')
     const at = '2026-11-20T16:59:00Z'
     await using stage = await captureStage({ at, config: { schedule: [HOURS] }, refusal })
@@ -198,7 +198,7 @@ describe('a roll', () => {
     assert.equal((await stage.record('a_20261120_2359')).state, 'closed')
   })
 
-  test('every so many seconds, whatever is done to the clock', async () => {
+  test('every n seconds, whatever happens to the clock', async () => {
     await using stage = await captureStage({
       at: '2026-11-20T12:00:00Z',
       config: { roll: { everySeconds: 60 } },
@@ -217,7 +217,7 @@ describe('a roll', () => {
     assert.equal(stage.control.report().name, 'a_20261120_1002')
   })
 
-  test('every so many bytes of each capture', async () => {
+  test('every n bytes of each capture', async () => {
     const everyBytes = 2 ** 20
     await using stage = await captureStage({ at: '2026-11-20T12:00:00Z', config: { roll: { everyBytes } } })
     await stage.control.start({ baseName: 'a' }, never)
@@ -245,7 +245,7 @@ describe('a roll', () => {
     await assert.rejects(stage.control.stop(false, never), { code: 'capture-scheduled' })
   })
 
-  test('that fails is tried again and the capture goes on meanwhile', async () => {
+  test('that fails is retried, and the capture continues meanwhile', async () => {
     await using stage = await captureStage({
       at: '2026-11-20T12:00:00Z',
       config: { roll: { everySeconds: 60 } },

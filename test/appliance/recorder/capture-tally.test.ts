@@ -41,7 +41,7 @@ test('after a restart the packets and bytes of all segments count', () => {
   })
 })
 
-test('behind rolls each capture has what the driver stored since the one before it ended', () => {
+test('after rolls each capture has what the driver stored since the previous one ended', () => {
   const engine = new ScriptedEngine(PORTS)
   let tally = CaptureTally.start(totalsOf([scriptedStream(0, 1, [5n, 5n])]), undefined)
   engine.count(0, { ...stored(9n), ringDrops: 4n })

@@ -69,7 +69,7 @@ test('every step is one event, back and forward, an hour or 2 ms', () => {
   assert.deepEqual(rounded(steps), expected, `SEED=${random.seed}`)
 })
 
-test('less than a millisecond is none, nor is a reading that was interrupted', () => {
+test('less than a millisecond is not a step, nor is an interrupted reading', () => {
   const { clocks, steps, watch } = watched()
   clocks.realtime += MS / 2n
   watch.check()

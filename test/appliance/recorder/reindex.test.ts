@@ -20,7 +20,7 @@ async function sievesIn(folder: string): Promise<Map<string, Buffer>> {
   )
 }
 
-test('sieves are made beside a capture that goes on, which loses nothing', {
+test('sieves are created while a capture runs, which loses nothing', {
   skip: WITHOUT_WIRE,
 }, async () => {
   await using folder = await tempFolder()

@@ -115,7 +115,7 @@ test('an imported packet is as old as its import', () => {
   assert.equal(queue.peek()?.storedNs, CREATED_NS)
 })
 
-test('the oldest segment of all is found behind younger ones of an older capture', () => {
+test('the oldest segment of all is found after younger ones of an older capture', () => {
   const long = new Capture('a').withPort(0, [500n, 600n])
   const short = new Capture('b', { createdNs: CREATED_NS + 1n }).withPort(0, [100n])
   const queue = queueOf(long, short)
@@ -124,7 +124,7 @@ test('the oldest segment of all is found behind younger ones of an older capture
   assert.deepEqual(drained(queue), ['a 0.1', 'a 0.2'])
 })
 
-test('a capture that is set aside holds up no other, and comes back with what was taken and not removed', () => {
+test('a capture that is set aside delays no other, and returns with what was taken and not removed', () => {
   const first = new Capture('a').withPort(0, [1n, 2n])
   const second = new Capture('b', { createdNs: CREATED_NS + 5n }).withPort(0, [1n])
   const queue = queueOf(first, second)

@@ -116,7 +116,7 @@ test('a disk that is read-only is reported once, and when it is well again; a st
     assert.deepEqual(reported(keeper), ['retention-failed', 'retention-recovered'])
   }))
 
-test('a store that cannot be read is reported, and looked at again', (t) =>
+test('a store that cannot be read is reported, and checked again', (t) =>
   onDisk(t, async ({ disk, open }) => {
     await using keeper = await open(0)
     execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(disk.path, 'store')])

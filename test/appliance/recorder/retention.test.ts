@@ -51,7 +51,7 @@ beforeEach(async () => {
   for (const { Path } of await list()) await keeper.writer.deleteCapture(String(Path))
 })
 
-test('the oldest segments go, as few as make room, and everybody is told', async () => {
+test('the oldest segments are removed, as few as necessary, and all clients are notified', async () => {
   {
     await using keeper = await open({})
     await importCapture(keeper, 'first', 0, 45)

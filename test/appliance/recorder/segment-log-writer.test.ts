@@ -118,7 +118,7 @@ test('whatever single byte changes, no entry is invented and each loss is counte
   }
 })
 
-test('a log that was cut anywhere gives its whole entries, and goes on after them', async () => {
+test('a log that was cut anywhere returns its whole entries, and continues after them', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'segments.log')
   const table = new SegmentTable()

@@ -22,7 +22,7 @@ test('a store has one writer, in this process and in others', async () => {
   using _again = await lockStore(paths)
 })
 
-test('a killed writer leaves no lock behind', async () => {
+test('a killed writer leaves no lock', async () => {
   await using folder = await tempFolder()
   const paths = storePaths(folder.path)
   const script = `

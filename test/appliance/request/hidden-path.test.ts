@@ -50,7 +50,7 @@ test('the log has an error as it was, with the id of the request', async () => {
   ])
 })
 
-describe('a caller does not learn where the store lies', () => {
+describe('a caller does not learn the path of the store', () => {
   async function withCapture(): Promise<TempAppliance> {
     const appliance = await startTempAppliance()
     const path = join(appliance.folder, 'a.pcap')
@@ -90,7 +90,7 @@ describe('a caller does not learn where the store lies', () => {
     }
   })
 
-  test('when the folder of a capture is none', async () => {
+  test('when the folder of a capture is not one', async () => {
     await using appliance = await withCapture()
     const port = join(appliance.storePath, 'captures', 'a', 'cap0', '00000')
     await rm(port, { recursive: true })
@@ -98,7 +98,7 @@ describe('a caller does not learn where the store lies', () => {
     await assertHidden(appliance, '/api/v1/pcap/single?StreamName=a', 503)
   })
 
-  test('by an event that tells of the disk', async () => {
+  test('by an event about the disk', async () => {
     await using appliance = await withCapture()
     await appliance.stopRecorder()
     await using events = new EventLog(appliance.storePath, { log: createLog('test', 'silent') })

@@ -17,7 +17,7 @@ test('a user without a label is one caller', () => {
   assert.equal(from(undefined).user, '')
 })
 
-test('labels tell the callers behind one user apart, and make nobody another user', () => {
+test('labels distinguish the callers of one user, and give no one another identity', () => {
   const [first, second, other] = [from('gateway', 'a'), from('gateway', 'b'), from('ann', 'a')]
   assert.equal(new Set([first.id, second.id, other.id, from('gateway').id]).size, 4)
   assert.deepEqual([first.user, second.user, other.user], ['gateway', 'gateway', 'ann'])

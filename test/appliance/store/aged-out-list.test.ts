@@ -38,7 +38,7 @@ test('the joined span ends with the later of the two, also when that is the firs
   assert.deepEqual((await readAgedOut(paths))[0], { name: '', startNs: 999n, endNs: 9_000n })
 })
 
-test('a name that comes again counts once, as the newest', async () => {
+test('a repeated name counts once, as the newest', async () => {
   await using folder = await tempFolder()
   const paths = storePaths(folder.path)
   await addAgedOut(paths, { name: 'a', startNs: 1n, endNs: 2n })

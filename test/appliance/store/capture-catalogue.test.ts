@@ -43,7 +43,7 @@ test('sees every one of many quick changes, also a capture replaced by one of th
   }
 })
 
-test('hidden folders and folders of others are no captures; one whose record is unreadable is a damaged one', async () => {
+test('hidden and foreign folders are not captures; one with an unreadable record is a damaged capture', async () => {
   await using folder = await tempFolder()
   const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
   await putCapture(folder.path, captureRecord('good'))

@@ -97,7 +97,7 @@ test('temperatures are found where drivers put them; what is not there is listed
   ])
 })
 
-test('fans come in the order of their numbers; a fan that stands still is a reading', async () => {
+test('fans are sorted by number; a stopped fan is a reading', async () => {
   const group = fanGroup(await readHwmon(roots, never))
   assert.deepEqual([group.Fan_SYS0, group.Fan_SYS1, group.Fan_SYS2, group.Fan_SYS3], [1200, 0, 900, 0])
   assert.deepEqual((group.unavailable as string[])[0], 'Fan_SYS3')

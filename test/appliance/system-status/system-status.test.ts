@@ -70,7 +70,7 @@ describe('every member with its type', () => {
     }
   })
 
-  test('what the machine cannot tell is 0, false or empty and listed', async () => {
+  test('what the machine cannot report is 0, false or empty and listed', async () => {
     for (const [name, group] of Object.entries(await status())) {
       if (!(name in STATUS_MEMBERS)) continue
       for (const member of group.unavailable as string[]) {
@@ -289,7 +289,7 @@ test('a slot that falls free in the middle is given to the next download', async
   await count(0)
 })
 
-test('without recorder the status comes, and says what it cannot tell', async () => {
+test('without a recorder the status is returned, and says what it cannot report', async () => {
   await using other = await startTempAppliance()
   await other.stopRecorder()
   await eventually(

@@ -64,7 +64,7 @@ describe('who may do what', () => {
   })
   after(() => fleet?.[Symbol.asyncDispose]())
 
-  test('is what the rows of both tables say, for each role and for nobody', async (t) => {
+  test('matches the rows of both tables, for each role and without a login', async (t) => {
     let asked = 0
     for (const program of programs) {
       for (const row of program.table) {

@@ -48,7 +48,7 @@ describe('system reads without credentials', () => {
   const ask = (path: string, headers: Record<string, string> = {}): Promise<HttpAnswer> =>
     httpGet(gateway.url + path, { headers })
 
-  test('are answered below a device and at the root, with what the device tells everybody', async () => {
+  test('are answered below a device and at the root, with what the device discloses to everyone', async () => {
     using running = await httpOpen(
       `${gateway.url}/devices/open/api/v1/pcap/single?StreamName=private-capture&FilterBPF=greater+10`,
       { headers: gateway.as.user },
@@ -73,7 +73,7 @@ describe('system reads without credentials', () => {
     assert.deepEqual([entry?.Body.cat.cat_EnableCnt, entry?.Body.cat.cat_0_CmdLine], [1, ''])
   })
 
-  test('are 401 of a device that tells users only, and say so', async () => {
+  test('are 401 for a device that answers users only, and say so', async () => {
     for (const path of ['/devices/closed/api/v1/system/version', '/api/v1/system/version?Device=closed']) {
       const answer = await ask(path)
       assert.deepEqual([answer.status, answer.json().code], [401, 'unauthenticated'], path)
@@ -89,7 +89,7 @@ describe('system reads without credentials', () => {
     assert.deepEqual(statuses, ['open 200', 'closed 401'])
   })
 
-  test('are all that is open: everything else needs a user', async () => {
+  test('are all that is open: everything else requires a user', async () => {
     for (const path of [
       '/sysmaster/stats_summary',
       '/sysmaster/status',

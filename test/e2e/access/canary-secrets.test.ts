@@ -240,7 +240,7 @@ describe('secrets', () => {
     assert.ok((await canaries.refuseBelow(path('work'))) > 10_000)
   })
 
-  test('are in nothing that Redis was ever told to keep', async () => {
+  test('are in nothing that was ever stored in Redis', async () => {
     assert.ok((await canaries.refuseBelow(join(dirname(redis.url), 'appendonlydir'))) > 1_000)
   })
 

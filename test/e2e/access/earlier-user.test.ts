@@ -24,7 +24,7 @@ interface Left {
 }
 
 for (const role of ['user', 'full'] as const)
-  describe(`a name that somebody else had before, of the role ${role}`, () => {
+  describe(`a name that belonged to someone else, of the role ${role}`, () => {
     let fleet: SmallFleet
     let left: Left
     let keyed: string

@@ -145,7 +145,7 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     assert.deepEqual([answer.status, answer.json().code], [403, 'out-of-bounds'])
   })
 
-  test('is told that a question is right, and who would answer it, and no count', async () => {
+  test('learns that a request is valid, and which devices would answer it, but no count', async () => {
     const answer = await ask(`/v1/estimate?${RANGE}`)
     const { devices, ...sum } = answer.json()
     assert.deepEqual(sum, { kind: 'timerange', packets: null, bytes: null, exact: false, ignored: [] })
@@ -201,13 +201,13 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
       })
     // Downloads are compared packet for packet above.
     if (view === 'refused' || method !== 'GET' || path.includes('/pcap/')) continue
-    test(`${method} ${path} tells no count of packets`, async () => {
+    test(`${method} ${path} discloses no packet count`, async () => {
       const { body } = await askAs('everything', target + question)
       assert.deepEqual(await secretsIn(body), [])
     })
   }
 
-  test('negative control: the answers for others have what must not be told', async () => {
+  test('negative control: the answers for others contain what must not be disclosed', async () => {
     for (const path of ['/stream/list', '/stream/list?Format=csv', `/v1/estimate?${RANGE}`]) {
       const { body } = await httpGet(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
       assert.ok((await secretsIn(body)).length > 0, path)

@@ -37,7 +37,7 @@ describe('the search for secrets', () => {
     })
   }
 
-  test('finds one in what Redis was told to keep', async () => {
+  test('finds one in what was stored in Redis', async () => {
     const redis = await TempRedis.create()
     const client = new Redis(redis.url)
     await client.set('key', `before ${DEVICE_PASSWORD}`)

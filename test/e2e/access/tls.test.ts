@@ -144,7 +144,7 @@ describe('TLS', () => {
     )
   })
 
-  test('a device whose certificate is of another authority is told apart from one that is down', async () => {
+  test('a device whose certificate is from another authority is distinguished from one that is down', async () => {
     for (const target of ['/api/v1/system/version', '/api/v1/pcap/single?StreamName=capture', '/unlisted']) {
       const { status, json } = await ask(gateway, `/devices/other-ca${target}`)
       assert.equal(status, 502, target)
@@ -155,7 +155,7 @@ describe('TLS', () => {
     }
   })
 
-  test('capfleet shows the certificate that it was told of when it logged in', async () => {
+  test('capfleet presents the certificate that it was given at login', async () => {
     await using user = await tempClient()
     const login = ['login', gateway.address, '--user', 'full', '--ca', ours.ca]
     const options = { input: `${APPLIANCE_PASSWORD}\n` }
@@ -190,7 +190,7 @@ describe('TLS', () => {
       assert.ok(Number(failures.exec(metrics.body.toString())?.[1]) >= 2)
     })
 
-    test(`${name}: a new certificate is shown from then on, and a running download goes on`, async () => {
+    test(`${name}: a new certificate is presented from then on, and a running download continues`, async () => {
       assert.equal(await subjectOf(program()), name)
       const url = `${program().address}${DOWNLOAD[name]}/api/v1/pcap/single?StreamName=capture`
       const options = { user: `full:${APPLIANCE_PASSWORD}`, tls: await clientTls(client) }

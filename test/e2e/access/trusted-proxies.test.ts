@@ -37,14 +37,14 @@ describe('a gateway behind a trusted proxy', () => {
   }
   const wrong = { authorization: `Basic ${btoa('viewer:a wrong password')}` }
 
-  test('makes who was wrong too often pause, and nobody else', async () => {
+  test('delays callers with too many wrong logins, and no one else', async () => {
     const statuses: number[] = []
     for (let tries = 0; tries < 6; tries++) statuses.push(await loginFrom('198.51.100.1', wrong))
     assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
     assert.equal(await loginFrom('198.51.100.2', gateway.as.viewer), 200)
   })
 
-  test('tells browsers that came by TLS to the proxy to come by TLS again', async () => {
+  test('tells browsers that use TLS to the proxy to keep using TLS', async () => {
     const told = async (proto: string) => {
       const { headers } = await fetch(`${gateway.url}/livez`, { headers: { 'x-forwarded-proto': proto } })
       return headers.get('strict-transport-security')

@@ -21,7 +21,7 @@ const SLOW = 500_000
 const BROKEN_AFTER_BYTES = 300_000
 
 describe('an export that cannot become what was ordered', () => {
-  test('fails when its devices have packets of other link types, and leaves nothing behind', async () => {
+  test('fails when its devices have packets of other link types, and leaves nothing over', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
     for (const [index, linkType] of [1, 101, 1].entries()) {
       const { appliance, name } = world.devices[index] ?? assert.fail()
@@ -237,7 +237,7 @@ describe('an export that is cancelled', () => {
       await eventually(async () => (await appliance.slotsUsed()) === 0, { message: 'no stream' })
   }
 
-  test('before a worker has begun leaves nothing behind', async () => {
+  test('before a worker has begun leaves nothing over', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     const id = await world.ordered(WHOLE_RANGE)
     await cancelled(world, id)
@@ -246,7 +246,7 @@ describe('an export that is cancelled', () => {
     await nothingIsLeft(world)
   })
 
-  test('while its spans are fetched leaves nothing behind', async () => {
+  test('while its spans are fetched leaves nothing over', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using _worker = await startTempWorker(world.gateway)
     for (const { line } of world.devices) line.bytesPerSecond = SLOW

@@ -14,7 +14,7 @@ const SLOW = 400_000
 /** Far less than a worker's death takes to be noticed (WORKER_TIMINGS.lockMs). */
 const HAND_OVER_MS = 5_000
 
-describe('a worker that is told to end', () => {
+describe('a worker that is asked to end', () => {
   /** With the timings of production: one that died would be missed much later than this test lasts. */
   async function start({ gateway }: ExportWorld): Promise<RunningWorker & AsyncDisposable> {
     const { config, configPath } = gateway

@@ -78,7 +78,7 @@ describe('exports whose workers and Redis are killed', {
     assert.deepEqual(await run.problems(), [])
   })
 
-  test('negative control: a worker that goes on where a file ends, not where its checkpoint says, is found out', async (t) => {
+  test('negative control: a worker that continues where a file ends, not at its checkpoint, is detected', async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
     await using run = await KillRun.start(random, { kind: 'end-of-file' })

@@ -44,7 +44,7 @@ test('an export that waits for its end can be cancelled', async () => {
   assert.match((await following).body.toString(), /"state":"cancelled"/)
 })
 
-test('an export that waits for a device whose clock is behind says so', async () => {
+test('an export that waits for a device whose clock is late says so', async () => {
   await using redis = await TempRedis.create()
   await using late = await FakeDevice.start('late', Buffer.alloc(24))
   late.clockAheadNs = -86_400n * SECOND_NS

@@ -18,7 +18,7 @@ const CAPTURE_BYTES = 4_000_000
 const SLOW = 500_000
 
 describe('a full disk', () => {
-  test('pauses an export, which goes on when there is room', async (t) => {
+  test('pauses an export, which continues when there is room', async (t) => {
     const disk = await mountSmallDisk(8_000_000)
     if (typeof disk === 'string') return t.skip(disk)
     await using _disk = disk
@@ -60,7 +60,7 @@ describe('a full disk', () => {
 })
 
 describe('a worker', () => {
-  test('that dies of an export has it run by itself, where it is parked, and others end meanwhile', async (t) => {
+  test('that crashes on an export runs it alone, where it is parked, and others end meanwhile', async (t) => {
     await using world = await ExportWorld.create({ captureBytes: 1_500_000 })
     await using folder = await tempFolder()
     const fault = {
@@ -85,7 +85,7 @@ describe('a worker', () => {
   })
 })
 
-describe('a writer that nobody saw stop', () => {
+describe('a writer that no one saw stop', () => {
   test('keeps its file for itself, also when the next writer finds nothing to write', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
@@ -140,7 +140,7 @@ describe('a writer that nobody saw stop', () => {
 })
 
 describe('Redis that was set back', () => {
-  test('to a file that has been replaced since has the export begin anew', async () => {
+  test('to a file that has been replaced since restarts the export', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
     const direct = sha256(await world.directRange(WHOLE_RANGE))

@@ -67,7 +67,7 @@ describe('the files of an export', () => {
     })
   }
 
-  test('have one header and nothing else where there is no packet', async () => {
+  test('have one header and nothing else if there are no packets', async () => {
     const [file] = await world.exported(`TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`)
     assert.equal(file?.length, HEADER_BYTES)
   })
@@ -91,7 +91,7 @@ describe('the files of an export', () => {
     })
   }
 
-  test('are told of as they are, in the export and in the manifest beside them', async () => {
+  test('are reported unchanged, in the export and in its manifest', async () => {
     const id = await world.ordered(`${WHOLE_RANGE}&PartTime=20s&Reason=case+7`)
     const shown = await world.ended(id)
     const manifest = EXPORT_MANIFEST.parse(
@@ -170,7 +170,7 @@ describe('the files of an export', () => {
     assert.deepEqual(records, recordLines(readPcap(await world.directRange(WHOLE_RANGE)).records))
   })
 
-  test('Align: each packet is moved by the offset that the manifest tells', async () => {
+  test('Align: each packet is moved by the offset in the manifest', async () => {
     const id = await world.ordered(`${WHOLE_RANGE}&Align=1`)
     const shown = await world.ended(id)
     const [file = Buffer.alloc(0)] = await world.files(shown)
@@ -213,7 +213,7 @@ describe('the files of an export', () => {
     }
   })
 
-  test('go when the export is deleted, and nobody finds it any more', async () => {
+  test('are gone when the export is deleted, and cannot be found any more', async () => {
     const id = await world.ordered(WHOLE_RANGE)
     await world.ended(id)
     assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 200)
@@ -256,7 +256,7 @@ describe('an order', () => {
     assert.equal((await world.order(`${WHOLE_RANGE}&Device=nobody`)).json().code, 'unknown-device')
   })
 
-  test('is for the role user, and an export is for whoever ordered it and for the role full', async () => {
+  test('is for the role user, and an export is visible to its creator and to the role full', async () => {
     assert.equal((await world.order(WHOLE_RANGE, { as: 'viewer' })).status, 403)
     const id = await world.ordered(WHOLE_RANGE, { as: 'full' })
     assert.equal((await world.call(`/v1/exports/${id}`)).status, 404)
@@ -275,7 +275,7 @@ describe('an order', () => {
       await world.call(`/v1/exports/${one}`, { method: 'DELETE', as })
   })
 
-  test('that comes again with its Idempotency-Key is the same order, and no other one', async () => {
+  test('that is repeated with its Idempotency-Key is the same order, and no other one', async () => {
     const headers = { 'Idempotency-Key': 'night-1' }
     const [first, ...others] = await Promise.all(
       Array.from({ length: 5 }, () => world.ordered(WHOLE_RANGE, { headers })),
@@ -350,7 +350,7 @@ describe('lists of exports', () => {
 })
 
 describe('events of an export', () => {
-  test('tell how it goes on until it has ended, and go on behind Last-Event-ID', async () => {
+  test('report progress until the end, and continue after Last-Event-ID', async () => {
     await using world = await ExportWorld.create({ captureBytes: 2_000_000 })
     const id = await world.ordered(WHOLE_RANGE)
     const follow = async (headers = {}) =>
@@ -377,7 +377,7 @@ describe('events of an export', () => {
     assert.equal(await known.next(), undefined)
   })
 
-  test('are for so many followers of one caller, and read once for those who wait together', async () => {
+  test('are limited per caller, and read once for all followers that wait together', async () => {
     await using world = await ExportWorld.create({ captureBytes: 100_000 })
     const id = await world.ordered(WHOLE_RANGE)
     const headers = world.gateway.as.user

@@ -194,7 +194,7 @@ describe('what a gateway cannot call back', { concurrency: true }, () => {
     await victim.start()
   })
 
-  test('who is granted streams that Redis forgot is refused by the device, and waits until they end', async () => {
+  test('a request granted streams that Redis forgot is refused by the device, and waits until they end', async () => {
     await using world = await ChaosWorld.create({ gateways: 2, devices: 1, pace: PACE })
     const [silent, other] = world.gateways
     assert.ok(silent && other)
@@ -213,7 +213,7 @@ describe('what a gateway cannot call back', { concurrency: true }, () => {
 })
 
 describe('the checks of a chaos run', () => {
-  test('negative control: a request that nobody makes any more is seen as a leak', async () => {
+  test('negative control: a request that no longer exists is detected as a leak', async () => {
     await using world = await ChaosWorld.create({ gateways: 1, devices: 1, pace: PACE })
     assert.deepEqual(await world.leakedKeys(), [])
     await world.redisCall('HSET', '{capfleet}:r', 'ghost', 'g')

@@ -66,7 +66,7 @@ async function startBreakingProxy(deviceUrl: string): Promise<BreakingProxy> {
   return proxy
 }
 
-describe('a download from appliances goes on', () => {
+describe('a download from appliances continues', () => {
   const parts = new AsyncDisposableStack()
   const proxies: BreakingProxy[] = []
   let gateway: TempGateway

@@ -92,7 +92,7 @@ describe('a gateway', () => {
   }
 
   for (const [name, path] of ways) {
-    test(`cuts ${name} by a reset, behind all that it has sent`, async () => {
+    test(`cuts ${name} by a reset, after everything it has sent`, async () => {
       const boundary = fleetPcap(0, 300).length
       for (const dieAfterBytes of [boundary, boundary + 20]) {
         const end = await readCut(dieAfterBytes, world.gateway.url, path, authorization())
@@ -130,7 +130,7 @@ describe('a gateway', () => {
     )
   })
 
-  test('answers a Range that begins with the first byte, is none, or is of a HEAD with the whole', async () => {
+  test('answers a Range that begins with the first byte, is invalid, or belongs to a HEAD with the whole', async () => {
     const [, path] = ways[0]
     for (const range of ['bytes=0-', 'bytes=0-99', 'bytes=x-', 'packets=7-']) {
       const { status, headers, body } = await get(path, range)

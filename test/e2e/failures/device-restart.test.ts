@@ -43,7 +43,7 @@ describe('a device that is killed in the middle of a merge', {
     assert.deepEqual(others, [])
   })
 
-  test('negative control: one that comes back with other packets is never taken for the same', async () => {
+  test('negative control: one that returns with other packets is never taken for the same', async () => {
     await using stage = await startRestartStage(1)
     const whileDark = (device: { holdCaptureOf(index: number): void }) => device.holdCaptureOf(7)
     const early = { ...seededRandom(1), integer: () => 100 }

@@ -115,7 +115,7 @@ describe('a gateway is killed while capfleet get downloads', () => {
     assert.equal(createHash('sha256').update(stdout).digest('hex'), whole)
   })
 
-  test('7: what cannot go on ends inside a packet, for the program behind the pipe', async () => {
+  test('7: what cannot continue ends inside a packet, for the program after the pipe', async () => {
     front.targetPort = portOf(gateway.url)
     front.limitBytes = STEP_BYTES
     const command = ['get', ...rangeFlags, '-o', '-', '--retries', '0']
@@ -134,7 +134,7 @@ describe('a gateway is killed while capfleet get downloads', () => {
   })
 
   for (const signal of ['SIGKILL', 'SIGINT'] as const) {
-    test(`${signal} of capfleet itself: the same command goes on with the part`, async () => {
+    test(`${signal} of capfleet itself: the same command continues with the part`, async () => {
       front.targetPort = portOf(gateway.url)
       front.limitBytes = STEP_BYTES
       const name = `${signal}.pcap`
@@ -181,7 +181,7 @@ describe('a gateway is killed while capfleet get downloads', () => {
     assert.ok(files.every((file) => file.subarray(0, 24).equals(body.subarray(0, 24))))
   })
 
-  test('a compressed download begins anew, as no part of it can be continued', async () => {
+  test('a compressed download starts over, as no part of it can be continued', async () => {
     front.targetPort = portOf(gateway.url)
     front.limitBytes = 20_000
     const run = client.start(['get', ...rangeFlags, '-o', 'small.pcap.zst', '--compression', 'zstd'], {

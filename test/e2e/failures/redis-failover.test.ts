@@ -19,7 +19,7 @@ const PACKETS = 4_000
 const PATH = `/devices/d0/api/v1/pcap/timerange?${FLEET_RANGE}`
 
 describe('a failover of Redis', () => {
-  test('cuts no download, and new ones and exports come back by themselves', async (t) => {
+  test('cuts no download, and new ones and exports recover automatically', async (t) => {
     await using folder = await tempFolder()
     await using authority = await TempAuthority.create()
     const files = { ...(await authority.issue('redis')), ca: authority.ca }

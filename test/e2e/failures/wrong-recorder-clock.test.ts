@@ -125,7 +125,7 @@ class ClockedRecorder implements AsyncDisposable {
 
 describe('a recorder whose clock jumps', { skip: WITHOUT_FAKETIME }, () => {
   for (const { name, jumpS } of CLOCK_JUMPS)
-    test(`by ${name} removes nothing, and goes on with its capture`, async () => {
+    test(`by ${name} removes nothing, and the capture continues`, async () => {
       await using recorder = await ClockedRecorder.create()
       await recorder.import('before')
       const { name: capture } = await recorder.client.captureReport()

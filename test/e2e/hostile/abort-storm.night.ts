@@ -29,7 +29,7 @@ const KEPT_FDS = 8
 const PACE = { packets: 401, packetsPerTick: 50, tickMs: 4 }
 
 describe('a storm of clients that break off', { timeout: TEST_LIMIT_MS + ABORTS * 60 }, () => {
-  test(`${ABORTS} of them leave nothing behind`, async (t) => {
+  test(`${ABORTS} of them leave nothing over`, async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
     await using stage = await startSimulatedStage({ groups: 1, devicesPerGroup: DEVICES, pace: PACE })

@@ -71,7 +71,7 @@ describe('negative control: of a server with faults the harness says', () => {
   test('that it keeps memory', async () => {
     assert.match(await brokenBy('many-splits'), /more than 64 MiB stay/)
   })
-  test('that it stands still for others', async () => {
+  test('that it blocks for others', async () => {
     assert.match(await brokenBy('many-system-reports'), /livez slower than/)
   })
   test('that it refuses others', async () => {

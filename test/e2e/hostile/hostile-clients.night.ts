@@ -34,7 +34,7 @@ describe('hostile clients', () => {
   })
   after(() => stage[Symbol.asyncDispose]())
 
-  test(`${TRICKLERS} sockets that send a byte a second are closed, and nobody else waits for them`, async (t) => {
+  test(`${TRICKLERS} sockets that send a byte a second are closed, and delay no one else`, async (t) => {
     const { url } = stage.gateway
     const trickling = trickle(url, TRICKLERS, CLOSED_WITHIN_MS)
     const slowestMs = await goodRequests(url)
@@ -106,7 +106,7 @@ describe('hostile clients', () => {
     }
   })
 
-  test('a body behind a request for a download is not taken for a request', async () => {
+  test('a body after a request for a download is not taken for a request', async () => {
     const fields = `Host: x\r\nAuthorization: ${GATEWAY_AUTHORIZATION}\r\nContent-Length: 39\r\nConnection: close`
     const smuggled = 'GET /v1/devices HTTP/1.1\r\nHost: x.y.z\r\n\r'
     const answers = rawAnswers(await rawExchange(stage.gateway.url, get(DOWNLOAD, fields) + smuggled))

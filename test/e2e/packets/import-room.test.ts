@@ -147,7 +147,7 @@ test('a bomb is refused by name and ratio, and every other capture stays as it w
   assert.ok(peak < MEMORY_LIMIT_KIB, `${peak} KiB`)
 })
 
-test('an import for which there is no room ends with store-full, and leaves nothing behind', async (t) => {
+test('an import without room ends with store-full, and leaves nothing over', async (t) => {
   await using store = await nearlyFullStore(t)
   if (store === undefined) return
   const held = await hashes(store.path)
@@ -165,7 +165,7 @@ test('an import for which there is no room ends with store-full, and leaves noth
   for (const [path, hash] of Object.entries(held)) assert.equal(after[path], hash)
 })
 
-test('what an import needs to sort its packets costs nobody anything either', async (t) => {
+test('the space an import needs to sort its packets is not taken from captures either', async (t) => {
   await using store = await nearlyFullStore(t, ROOMY_BYTES)
   if (store === undefined) return
   const held = await hashes(store.path)

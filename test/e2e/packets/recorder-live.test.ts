@@ -151,7 +151,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     assert.deepEqual(await capturesOf(stage.recorder), [])
   })
 
-  test('goes on while the disk is full, counts what it drops, and goes on storing when there is room', async (t) => {
+  test('continues while the disk is full, counts what it drops, and stores again when there is room', async (t) => {
     await using folder = await tempFolder()
     const store = join(folder.path, 'store')
     await mkdir(store)
@@ -256,7 +256,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     await sender[Symbol.asyncDispose]()
   })
 
-  test('whose interface goes away says so, and captures again when it is back', async () => {
+  test('whose interface disappears says so, and captures again when it is back', async () => {
     await using stage = await stageWith({})
     const { recorder, wire } = stage
     const inside = (...args: string[]) =>
@@ -280,7 +280,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     })
   })
 
-  test('whose active capture has an index that is none mends it, and goes on with the capture', async () => {
+  test('whose active capture has an invalid index repairs it, and continues the capture', async () => {
     await using stage = await stageWith({})
     const { recorder, wire } = stage
     const { name } = await recorder.client.startCapture('damaged')

@@ -9,7 +9,7 @@ import { startStubGateway } from '../../support/servers/stub-gateway.ts'
 const event = (id: number, state: string) =>
   `id: ${id}\nevent: export\ndata: {"id":"e1","state":"${state}"}\n\n`
 
-test('goes on behind the last event when the gateway is replaced, until the export has ended', async () => {
+test('continues after the last event when the gateway is replaced, until the export has ended', async () => {
   const lastIds: (string | undefined)[] = []
   await using stub = await startStubGateway({
     'GET /v1/exports/e1/events': (req, res) => {

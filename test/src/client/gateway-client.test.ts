@@ -43,7 +43,7 @@ test('a body that is cut is a failure that may be tried again', async () => {
   )
 })
 
-test('a gateway with a certificate of its own is trusted when it is named', async () => {
+test('a gateway with its own certificate is trusted when that is named', async () => {
   await using certificate = await createTempCertificate()
   const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)])
   const server = createServer({ cert, key }, (_req, res) => void res.end('{}')).listen(0, '127.0.0.1')
@@ -80,7 +80,7 @@ test('every error of the gateway is of a kind', () => {
   )
 })
 
-test('an answer of something else than a gateway is told as that', () => {
+test('an answer from something other than a gateway is reported as such', () => {
   const proxy = problemFailure(502, new Headers(), '<html>Bad Gateway</html>')
   assert.deepEqual([proxy.kind, proxy.canRetry], ['device', true])
   assert.match(proxy.message, /not a capfleet gateway/)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { startChildProgram } from '../../../src/demo/child-program.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-test('a program that does not start is told with its own reason', async () => {
+test('a program that does not start is reported with its own reason', async () => {
   await using folder = await tempFolder()
   const logPath = join(folder.path, 'log', 'gateway.log')
   const args = ['gateway', '--config', join(folder.path, 'missing.yaml')]

@@ -20,7 +20,7 @@ async function recorderStart(folder: string): Promise<SupervisedProgramOptions['
     })
 }
 
-test('a recorder that is killed is back with its capture; one that is stopped stays away', async () => {
+test('a recorder that is killed is restarted with its capture; one that is stopped stays stopped', async () => {
   await using folder = await tempFolder()
   const ended: number[] = []
   const client = new RecorderClient(join(folder.path, 'store'))

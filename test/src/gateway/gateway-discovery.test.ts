@@ -25,7 +25,7 @@ const DOWNLOADS = [TIMERANGE, `${TIMERANGE}&Queue=job`, '/api/v1/pcap/single?Str
 const READS = [...DOWNLOADS, `/v1/estimate?${FLEET_RANGE}`, '/stream/ssize?StreamName=tap&Size=1MB']
 const LISTS = ['/stream/list', `/v1/activity?${FLEET_RANGE}`]
 
-describe('a fleet that a directory tells of', () => {
+describe('a fleet listed by a directory', () => {
   let redis: TempRedis
   let folder: TempFolder
 
@@ -73,7 +73,7 @@ describe('a fleet that a directory tells of', () => {
       message: 'the directory has answered',
     })
 
-  test('is not served as if it were whole before the first answer; a device that is known is', async () => {
+  test('is not served as if complete before the first answer; a known device is', async () => {
     await using d0 = await FakeDevice.start('d0', fleetPcap(0, PACKETS))
     await using d1 = await FakeDevice.start('d1', fleetPcap(1, PACKETS))
     await using kubernetes = await FakeKubernetes.start()

@@ -50,7 +50,7 @@ const timed = async (work: Promise<unknown>) => {
 }
 
 describe('a gateway that ends', () => {
-  test('resets a slow client, who loses what was on its way: another gateway asks how much came, and goes on there', async () => {
+  test('resets a slow client, which loses data in transit: another gateway asks how much arrived, and continues there', async () => {
     await using stand = await setUp(2)
     const [first, second] = stand.gateways as [TempGateway, TempGateway]
     const headers = first.as.user
@@ -111,7 +111,7 @@ describe('a gateway that ends', () => {
     await redis.until(async () => (await redis.leftovers('capfleet')).length === 0)
   })
 
-  test('cuts what takes longer, and another replica goes on with it', async () => {
+  test('cuts what takes longer, and another replica continues it', async () => {
     await using stand = await setUp(2)
     const { d0 } = stand
     const [one, two] = stand.gateways as [TempGateway, TempGateway]

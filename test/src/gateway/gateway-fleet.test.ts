@@ -266,7 +266,7 @@ describe('the gateway in front of its devices', () => {
 })
 
 describe('a device that is down', () => {
-  test('fails at once and alone, is told of within seconds, and is used again when it is back', async () => {
+  test('fails at once and alone, is reported within seconds, and is used again when it is back', async () => {
     await using redis = await TempRedis.create()
     const [d0, d1] = (await startFakeFleet(PACKETS, ['d0', 'd1'])) as [FakeDevice, FakeDevice]
     await using _second = d1
@@ -306,7 +306,7 @@ describe('a caller', () => {
   const ask = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
   const breakerOf = async (device: string) => (await ask(`/v1/devices/${device}`)).json().breaker
 
-  test('cannot make the gateway give up a device by a parameter that comes back in a header', async () => {
+  test('cannot make the gateway give up a device by a parameter that is echoed in a header', async () => {
     const [d0] = world.fleet as [FakeDevice]
     d0.behaviour = { echoesQuery: true }
     for (const path of ['/devices/d0/api/v1/system/version', '/devices/d0/x', '/api/v1/system/version']) {
@@ -316,7 +316,7 @@ describe('a caller', () => {
     assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
   })
 
-  test('whose filter finds the compilers of a device busy is told when to come back', async () => {
+  test('whose filter finds the compilers of a device busy is told when to retry', async () => {
     const [d0, d1] = world.fleet as [FakeDevice, FakeDevice]
     const busy = { status: 503, body: { code: 'compiler-busy', detail: 'eight filters wait' } }
     d0.behaviour = { problem: busy }
@@ -339,7 +339,7 @@ describe('a caller', () => {
     assert.equal(d0.mostReaders, 4, 'its limit was not lowered')
   })
 
-  test('is told of compilers that are busy before it waits for a stream', async () => {
+  test('learns that compilers are busy before it waits for a stream', async () => {
     const [d0] = world.fleet as [FakeDevice]
     d0.behaviour = { estimateProblem: { status: 503, body: { code: 'compiler-busy', detail: 'eight wait' } } }
     const answer = await ask(`/devices/d0${TIMERANGE}&FilterBPF=tcp`)

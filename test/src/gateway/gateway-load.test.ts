@@ -112,7 +112,7 @@ describe('under load', () => {
     await untilNothingIsLeft(setting)
   })
 
-  test('a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it comes back', async () => {
+  test('a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it recovers', async () => {
     await using setting = await setUp(1, { downloads: { retryPauseMs: 10 } })
     const { fleet, gateways } = setting
     const [gateway] = gateways as [TempGateway]

@@ -141,7 +141,7 @@ describe('a gateway whose configuration changes', () => {
     assert.equal(await statusOf((await issue()).token), 200)
   })
 
-  test('events of a device end for a user who is removed', async () => {
+  test('events of a device end for a removed user', async () => {
     const device = createPlainServer((req, res) => {
       res.writeHead(200, { 'content-type': 'text/event-stream' })
       if (req.url?.startsWith('/api/v1/system/events')) res.write('retry: 2000\n\n')
@@ -166,7 +166,7 @@ describe('a gateway whose configuration changes', () => {
     }
   })
 
-  test('a user who is removed is cut off, with a receipt that says why; others go on', async () => {
+  test('a removed user is cut off, with a receipt that says why; others continue', async () => {
     const [d0, d1] = devices as [FakeDevice, FakeDevice]
     const users = join(folder.path, 'users.yaml')
     const others = await readFile(users, 'utf8')
@@ -193,7 +193,7 @@ describe('a gateway whose configuration changes', () => {
     await eventually(() => d0.readers === 0 && d1.readers === 0, { message: 'the devices are left' })
   })
 
-  test('a user who is removed while their download is all that a gateway waits for is cut off', async () => {
+  test('a removed user whose download is all that a gateway waits for is cut off', async () => {
     const [d0] = devices as [FakeDevice]
     const users = join(folder.path, 'users.yaml')
     const others = await readFile(users, 'utf8')
@@ -301,7 +301,7 @@ describe('a gateway whose configuration changes', () => {
     await untilNames('d0')
   })
 
-  test('a device with a token and a certificate of its own is trusted by its ca alone', async () => {
+  test('a device with its own token and certificate is trusted by its ca alone', async () => {
     const seen: (string | undefined)[] = []
     const server: Server = createServer(
       { key: await readFile(certificate.key), cert: await readFile(certificate.cert) },

@@ -134,7 +134,7 @@ describe('the gateway', () => {
       ])
     })
 
-    test('tells devices its callers apart, by a label that is no name and that nobody can choose', async () => {
+    test('distinguishes its callers to devices by a label that is not a name and that no one can choose', async () => {
       const ways = [
         `/devices/d0${TIMERANGE}&FilterBPF=tcp`,
         `/devices/d0/api/v1/pcap/estimate?${FLEET_RANGE}`,
@@ -232,7 +232,7 @@ describe('the gateway', () => {
       assert.equal((await get(TIMERANGE, {}, 'HEAD')).status, 200)
     })
 
-    test('refuses bad parameters before any device hears of them', async () => {
+    test('refuses bad parameters before any device gets them', async () => {
       for (const query of [
         'TSBegin=x&TSEnd=1',
         `${FLEET_RANGE}&Slice=0`,

@@ -46,7 +46,7 @@ async function linesOf(event: string, requestId: string | null) {
 }
 
 describe('the trace of a request', () => {
-  test('is not that of the events of a device, which others hear when the request has ended', async () => {
+  test('excludes the events of a device, which end after the request', async () => {
     for (const device of devices) device.requests.length = 0
     const leave = new AbortController()
     const headers = { ...gateway.as.full, traceparent: `00-${TRACE}-${PARENT}-01` }
@@ -103,7 +103,7 @@ describe('the trace of a request', () => {
 })
 
 describe('Server-Timing', () => {
-  test('of a download tells the wait for streams, the begin of the devices and all up to the head', async () => {
+  test('of a download contains the wait for streams, the start of the devices and the total up to the head', async () => {
     for (const path of [`${RANGE}d0`, `${RANGE}d0,d1`]) {
       const { headers } = await ask(path)
       const timing = headers.get('server-timing') ?? ''
@@ -113,14 +113,14 @@ describe('Server-Timing', () => {
     }
   })
 
-  test('of other answers and of errors tells the whole', async () => {
+  test('of other answers and of errors contains the total', async () => {
     for (const path of ['/v1/devices', `${RANGE}nobody`])
       assert.match((await ask(path)).headers.get('server-timing') ?? '', /^total;dur=[\d.]+$/)
   })
 })
 
 describe('the log', () => {
-  test('tells of a download that has ended how it did', async () => {
+  test('records how a download has ended', async () => {
     const { headers, body } = await ask(`${RANGE}d0,d1`)
     const [line] = await linesOf('download.ended', headers.get('capfleet-request-id'))
     const { durationMs, waitedMs, ...facts } = line ?? {}
@@ -140,7 +140,7 @@ describe('the log', () => {
     assert.ok(Number(durationMs) >= 0 && Number(waitedMs) >= 0)
   })
 
-  test('tells of a refused one, by which error', async () => {
+  test('records a refused one, with its error', async () => {
     const [device] = devices
     if (device !== undefined)
       device.behaviour = { problem: { status: 500, body: { code: 'internal-error' } } }
@@ -217,7 +217,7 @@ describe('spans', () => {
     )
   })
 
-  test('of a trace that nobody records are not sent, nor those of probes', async () => {
+  test('of an unsampled trace are not sent, nor those of probes', async () => {
     const unrecorded = TRACE.replace('4', '5')
     const recorded = TRACE.replace('4', '6')
     const ask = (path: string, traceId: string, flags: string) =>

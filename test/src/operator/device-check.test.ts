@@ -22,7 +22,7 @@ const levels = (findings: readonly Finding[]) =>
 const detail = (findings: readonly Finding[], name: string) =>
   findings.find(({ check }) => check === name)?.detail ?? ''
 
-test('one of ours has nothing to be mended', async () => {
+test('a check of one of our devices finds nothing to fix', async () => {
   await using appliance = await startTempAppliance()
   const path = join(appliance.folder, 'some.pcap')
   await writeFile(path, makePcap([makePacket(1_793_610_000_000_000_000n, 'one')]))
@@ -39,7 +39,7 @@ test('one of ours has nothing to be mended', async () => {
   assert.match(detail(findings, 'order'), /and the device declares it$/)
 })
 
-describe('a device of another maker', () => {
+describe('a device of another manufacturer', () => {
   let foreign: ApiDevice
   before(async () => {
     foreign = await ApiDevice.start('foreign', 50)
@@ -109,7 +109,7 @@ describe('a device of another maker', () => {
     assert.deepEqual(levels(await checkDevice(absent, NEVER)), { version: 'problem' })
   })
 
-  test('is told of before each question', async () => {
+  test('is announced before each request', async () => {
     foreign.behaviour = {}
     const questions: string[] = []
     await checkDevice(device(), NEVER, (question) => questions.push(question))

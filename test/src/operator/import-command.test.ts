@@ -41,7 +41,7 @@ async function manyFiles(folder: string): Promise<readonly string[]> {
   return paths
 }
 
-test('500 files of which the third is none: the others become captures, it is named, status 1', async () => {
+test('500 files of which the third is invalid: the others become captures, it is named, status 1', async () => {
   await using folder = await tempFolder()
   const store = join(folder.path, 'store')
   const paths = await manyFiles(folder.path)

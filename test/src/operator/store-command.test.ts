@@ -60,7 +60,7 @@ test('sieves that are missing or cut are made, and those that there are stay', a
   assert.deepEqual([await readFile(big), await readFile(small)], written)
 })
 
-test('it may be ended between captures, and the recorder that runs goes on with the rest', async () => {
+test('it may be stopped between captures, and the running recorder continues with the rest', async () => {
   await using folder = await tempFolder()
   const { store, big, small } = await makeStore(folder.path)
   const written = [await readFile(big), await readFile(small)]
@@ -89,7 +89,7 @@ test('it may be ended between captures, and the recorder that runs goes on with 
   assert.deepEqual(await client.reindex({}), { segments: 2n, blocks: 0n, damages: [] })
 })
 
-test('an index that is none is left to store verify, and keeps no other segment without sieves', async () => {
+test('an invalid index is left to store verify, and keeps no other segment without sieves', async () => {
   await using folder = await tempFolder()
   const { store, big, small } = await makeStore(folder.path)
   const written = await readFile(small)
@@ -149,7 +149,7 @@ test('packets that are marked as lost are named again, without advice that canno
   assert.deepEqual([whole.status, whole.stdout], [0, ''])
 })
 
-test('a segment that neither log nor index tells of is made known again by its packets', async () => {
+test('a segment in neither log nor index is rediscovered by its packets', async () => {
   await using folder = await tempFolder()
   const { store, big } = await makeStore(folder.path)
   const index = await readFile(big.replace('.sieve', '.idx'))

@@ -12,7 +12,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-test('after Redis has come back empty exports expire, and a worker with another spool is refused', async () => {
+test('after Redis was emptied exports expire, and a worker with another spool is refused', async () => {
   await using folder = await tempFolder()
   await using redis = await TempRedis.create()
   const settings = (spool: string) => ({

@@ -24,7 +24,7 @@ const orderAt = (createdMs: number, target: string): ExportOrder =>
 /** Names in the spool that no export has. */
 const FOREIGN = ['lost+found', 'notes.txt', '.hidden', '00000000-0000-4000-8000-000000000009.old']
 
-test('a target that is gone, or away, keeps the files of others no longer than they are to be kept', async () => {
+test('a target that is gone, or unreachable, keeps the files of others no longer than configured', async () => {
   await using stand = await scheduleStand()
   await using folder = await tempFolder()
   const opened = stand.open()
@@ -99,7 +99,7 @@ describe('while the time is not trusted', () => {
   })
 })
 
-test('sweeps are ordered when there was none for a while, by whoever looks', async () => {
+test('sweeps are ordered if there was none for a while, by any worker that checks', async () => {
   await using stand = await scheduleStand()
   const { jobs, store } = stand.open()
   const log = createLog('test', 'silent')

@@ -74,7 +74,7 @@ describe('a worker of a queue', () => {
     assert.ok((await watched.replacements()) >= 1)
   })
 
-  test('that takes jobs is left alone, also where there are none but canaries', async () => {
+  test('that takes jobs is left alone, even if there are only canaries', async () => {
     await using watched = await watchedQueue({ isSilent: false })
     let [idleMs, falls] = [0, 0]
     const hasTakenCanaries = () => {

@@ -28,21 +28,21 @@ async function dies(job: SomeJob, marker: string, isAtWork: boolean): Promise<bo
 }
 
 describe('a job whose workers die', () => {
-  test('at work, at the same place, runs by itself after two deaths', async () => {
+  test('at work, at the same place, runs alone after two deaths', async () => {
     const job = someJob()
     const alone: boolean[] = []
     for (let death = 0; death < 4; death += 1) alone.push(await dies(job, 'same', true))
     assert.deepEqual(alone, [false, false, true, true])
   })
 
-  test('while it waits runs by itself after ten', async () => {
+  test('while it waits runs alone after ten', async () => {
     const job = someJob()
     const alone: boolean[] = []
     for (let death = 0; death < 12; death += 1) alone.push(await dies(job, 'same', false))
     assert.equal(alone.indexOf(true), 10)
   })
 
-  test('gets further each time and never runs by itself', async () => {
+  test('gets further each time and never runs alone', async () => {
     const job = someJob()
     for (let death = 0; death < 50; death += 1) assert.equal(await dies(job, `at ${death}`, true), false)
   })

@@ -1,15 +1,15 @@
-/** Tokens as attackers make them: out of a good one, or with what they know of its key. */
+/** Tokens as attackers forge them: from a valid one, or with what they know about its key. */
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** What a good token is made of. */
+/** The parts of a valid token. */
 export interface TokenModel {
   readonly header: Json
   readonly claims: Json
-  /** As its issuer signs. */
+  /** Signs like its issuer. */
   readonly signs: (text: string) => Buffer
-  /** What everybody may know of the key; undefined for a shared one. */
+  /** The public part of the key; undefined for a shared key. */
   readonly publicKey: KeyObject | undefined
 }
 
@@ -21,12 +21,12 @@ export interface Attack {
 export const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 const raw = (json: string): string => Buffer.from(json).toString('base64url')
 
-/** A token of these texts, signed as they are. */
+/** A token of these texts, signed with `signs`. */
 export function tokenOf(header: string, claims: string, signs: TokenModel['signs']): string {
   return `${header}.${claims}.${signs(`${header}.${claims}`).toString('base64url')}`
 }
 
-/** How a key of each type signs, and where `alg` says so. */
+/** How a key of each type signs, and which `alg` names it. */
 export const SIGNERS = {
   RS256: (key: KeyObject) => (text: string) => sign('sha256', Buffer.from(text), key),
   ES256: (key: KeyObject) => (text: string) =>
@@ -37,7 +37,7 @@ export const SIGNERS = {
     createHmac('sha256', key).update(text).digest(),
 } as const
 
-/** All that has been tried on JWTs, on this one. */
+/** All known attacks on JWTs, applied to this one. */
 export function attacksOn({ header, claims, signs, publicKey }: TokenModel): readonly Attack[] {
   const nowS = Math.floor(Date.now() / 1_000)
   const own = generateKeyPairSync('ec', { namedCurve: 'prime256v1' })
@@ -154,7 +154,7 @@ export function attacksOn({ header, claims, signs, publicKey }: TokenModel): rea
   }).map(([name, token]) => ({ name, token }))
 }
 
-/** The same bytes to a lenient reader: bits of the last character that no byte has. */
+/** Decodes to the same bytes in a lenient reader: changes the unused bits of the last character. */
 function otherLastBits(text: string): string {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const spare = text.length % 4 === 2 ? 4 : text.length % 4 === 3 ? 2 : 0

@@ -2,7 +2,7 @@ import { LoginGate, type LoginSettings } from '../../../src/shared/auth/login-ga
 import { UsersFile } from '../../../src/shared/auth/users-file.ts'
 import { Metrics } from '../../../src/shared/base/metrics.ts'
 
-/** Users of a file, with limits that only a test of limits comes near. */
+/** Loads the users of a file, with limits that only a test of limits comes near. */
 export function loadUsers(
   path: string,
   settings: LoginSettings = { waitingMax: 1_000, wrongMax: 1_000, pauseMaxS: 60 },

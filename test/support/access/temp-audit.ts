@@ -1,4 +1,4 @@
-/** Audits in a folder of their own, as a program has them. */
+/** Audit logs in a temporary folder. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { AuditEvent } from '../../../src/gateway/audit/audit-events.ts'
@@ -12,7 +12,7 @@ export interface TempAudit extends TempFolder {
   readonly metrics: Metrics
   /** Opens an audit in the folder; the caller closes it. */
   open(settings?: Partial<AuditSettings>, now?: () => Date): Promise<AuditLog>
-  /** The lines of all its files, in the order of their names. */
+  /** The lines of all its files, in order of file name. */
   entries(): Promise<readonly AuditEntry[]>
 }
 
@@ -46,7 +46,7 @@ export async function tempAudit(folder?: string): Promise<TempAudit> {
   }
 }
 
-/** The lines of all audits of a folder. */
+/** The lines of all audit logs in a folder. */
 export async function auditEntries(folder: string): Promise<readonly AuditEntry[]> {
   const files = [...(await listChains(folder)).values()].flat()
   const texts = await Promise.all(files.map(({ path }) => readFile(path, 'utf8')))
@@ -58,7 +58,7 @@ export async function auditEntries(folder: string): Promise<readonly AuditEntry[
   )
 }
 
-/** For what is tested without an audit. */
+/** For tests that need no audit log. */
 export const UNAUDITED: Audit = { record: async () => undefined }
 
 export const downloadBy = (user: string, details: Record<string, unknown> = {}): AuditEvent => ({

@@ -1,4 +1,4 @@
-/** Certificates as an organization has them: one that vouches, and those that it vouches for. */
+/** A certificate authority and certificates that it issues. */
 import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ export interface IssuedCertificate {
 
 export class TempAuthority implements AsyncDisposable {
   readonly #folder: TempFolder
-  /** Path of the certificate that vouches for the others. */
+  /** Path of the CA certificate. */
   readonly ca: string
   readonly #key: string
 
@@ -34,7 +34,7 @@ export class TempAuthority implements AsyncDisposable {
     return authority
   }
 
-  /** For localhost and 127.0.0.1, and for clients. `name` makes the subject and the names of the files. */
+  /** For localhost and 127.0.0.1, and for clients. `name` determines the subject and the file names. */
   async issue(name: string, days = 1): Promise<IssuedCertificate> {
     const path = (what: string) => join(this.#folder.path, `${name}${what}.pem`)
     const [cert, key, request, extensions] = [path(''), path('-key'), path('-request'), path('-extensions')]

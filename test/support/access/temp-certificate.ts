@@ -8,7 +8,7 @@ export interface TempCertificate extends AsyncDisposable {
   /** Paths of PEM files. */
   readonly cert: string
   readonly key: string
-  /** What `cert` holds; it vouches for itself. */
+  /** Content of `cert`; it is self-signed. */
   readonly ca: string
 }
 

@@ -1,4 +1,4 @@
-/** What a gateway verifies tokens with, without the gateway: a Redis, users, and a folder of keys. */
+/** Token verification as in a gateway, but without one: a Redis, users, and a folder of keys. */
 import { join } from 'node:path'
 import { gatewayConfigSchema } from '../../../src/gateway/gateway-config.ts'
 import { type OpenedTokens, openTokens } from '../../../src/gateway/open-tokens.ts'
@@ -21,7 +21,7 @@ export interface TempTokens extends OpenedTokens, AsyncDisposable {
   readonly logged: readonly string[]
 }
 
-/** `fill` puts keys into the folder. Its users are "ann" (full) and "admin". */
+/** `fill` creates keys in the folder. The users are "ann" (full) and "admin". */
 export async function openTempTokens(
   fill: (folder: string) => Promise<void>,
   auth: object = {},

@@ -1,7 +1,7 @@
 import { type Bounds, type Caller, UNBOUNDED } from '../../../src/shared/base/caller.ts'
 import { type Role, SCOPES_OF_ROLE } from '../../../src/shared/base/scopes.ts'
 
-/** Somebody with a password, whom nobody takes anything from unless `revoked` says so. */
+/** A caller with a password, whose access is only revoked if `revoked` says so. */
 export function callerNamed(
   name: string,
   { role = 'full', bounds = UNBOUNDED, revoked = new AbortController().signal }: CallerTraits = {},

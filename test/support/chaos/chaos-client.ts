@@ -1,4 +1,4 @@
-/** One download of a chaos run, judged: what its client saw, and whether that was honest. */
+/** One download of a chaos run and its verdict: what the client saw, and whether that was honest. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -7,22 +7,22 @@ import { simulatedDigest, simulatedRange } from '../devices/simulated-capture.ts
 import { GATEWAY_AUTHORIZATION } from '../processes/gateway-process.ts'
 
 export interface ChaosRequest {
-  /** Of a gateway. */
+  /** Base URL of a gateway. */
   readonly url: string
   /** Numbers of the devices, ascending; one = a download of that device, several = a merge. */
   readonly devices: readonly number[]
   readonly packets: number
   readonly waitS: number
-  /** Leaves after so many ms; undefined = stays. */
+  /** Leaves after this many ms; undefined = stays. */
   readonly leaveAfterMs: number | undefined
-  /** Stops reading for so long after the head. */
+  /** Stops reading for this long after the head. */
   readonly sleepMs: number
 }
 
 /**
- * complete: ended cleanly and every byte is right. FALSE: ended cleanly and is not the file that was
- * asked for. cut: broke off after a 200. refused: another status, in `code`. unreachable: no answer.
- * left: this client went away. hung: nothing of all that in time.
+ * complete: ended cleanly and every byte is right. FALSE: ended cleanly but is not the requested file. cut: broke off
+ * after a 200. refused: another status, in `code`. unreachable: no answer. left: this client went away. hung: none of
+ * these in time.
  */
 export type ChaosEnd = 'complete' | 'FALSE' | 'cut' | 'refused' | 'unreachable' | 'left' | 'hung'
 
@@ -34,7 +34,7 @@ export interface ChaosResult {
   readonly endedMs: number
 }
 
-/** Longer than the longest wait, the longest stream and all that can happen to it. */
+/** Longer than the longest wait plus the longest stream with all its possible faults. */
 const HUNG_MS = 150_000
 
 export async function chaosDownload(asked: ChaosRequest): Promise<ChaosResult> {
@@ -63,7 +63,7 @@ export async function chaosDownload(asked: ChaosRequest): Promise<ChaosResult> {
     if (res.statusCode !== 200) return give('refused', await codeOf(res))
     await delay(asked.sleepMs)
     const digest = await digestOf(res)
-    // Node ends an answer cleanly, and empty, that had come whole and was not read when its reader left.
+    // If the reader leaves after the whole answer has arrived unread, Node ends it cleanly, and empty.
     if (why !== undefined) return give(why)
     return give(digest === simulatedDigest(asked.devices, asked.packets) ? 'complete' : 'FALSE')
   } catch {

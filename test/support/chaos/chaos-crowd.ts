@@ -1,4 +1,4 @@
-/** Clients that download without end, each its own way, and what became of their downloads. */
+/** Clients that download continuously, each in its own way, and the results of their downloads. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeededRandom } from '../seeded-random.ts'
 import { type ChaosEnd, type ChaosRequest, type ChaosResult, chaosDownload } from './chaos-client.ts'
@@ -14,7 +14,7 @@ const SIZES = [20, 100, 200, 400, 800] as const
 const LONG_SIZE = 6_000
 const LONG_ONE_IN = 12
 const REST_MS = 150
-/** A load balancer would not send everybody to a gateway that is down. */
+/** A load balancer would not send all clients to a gateway that is down. */
 const AWAY_MS = 800
 
 export class ChaosCrowd {
@@ -28,7 +28,7 @@ export class ChaosCrowd {
     this.#random = random
   }
 
-  /** Lets `clients` download until `until` settles; resolves when all of them have ended. */
+  /** Runs `clients` clients until `until` settles; resolves when all of them have ended. */
   async run(clients: number, until: Promise<void>): Promise<void> {
     const goHome = () => {
       this.#leaving = true
@@ -39,7 +39,7 @@ export class ChaosCrowd {
     await until
   }
 
-  /** Every client asks for one download more and waits for it; the ends. */
+  /** Each client makes one more download and waits for it; returns the results. */
   async lastRound(clients: number, waitS: number): Promise<readonly CrowdDownload[]> {
     const patient = { waitS, leaveAfterMs: undefined, sleepMs: 0, packets: 200 }
     return Promise.all(
@@ -55,7 +55,7 @@ export class ChaosCrowd {
     while (!this.#leaving) {
       const download = await this.#download(this.#asked())
       this.downloads.push(download)
-      // A gateway that is away answers at once; nobody asks again without a pause.
+      // An unreachable gateway fails at once; no client repeats a request without a pause.
       if (download.end !== 'complete') await delay(download.end === 'unreachable' ? AWAY_MS : REST_MS)
     }
   }

@@ -1,4 +1,4 @@
-/** What happens to a chaos world: each event begins, lasts, and ends; several run at the same time. */
+/** Faults in a chaos world: each event begins, lasts, and ends; several run at the same time. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { SeededRandom } from '../seeded-random.ts'
 import type { ChaosWorld } from './chaos-world.ts'
@@ -11,7 +11,7 @@ export type ChaosKind =
   | 'redis-kill'
   | 'redis-empty'
 
-/** An event that has been, or is; `gateway` is undefined where it hit all. */
+/** A past or current event; `gateway` is undefined if it affected all. */
 export interface ChaosRecord {
   readonly kind: ChaosKind
   readonly gateway: number | undefined
@@ -19,7 +19,7 @@ export interface ChaosRecord {
   endedMs: number
 }
 
-/** Of about a thousand events. */
+/** Per about a thousand events. */
 const WEIGHTS: readonly (readonly [ChaosKind, number])[] = [
   ['gateway-kill', 60],
   ['gateway-stop', 290],
@@ -32,14 +32,14 @@ const WEIGHTS: readonly (readonly [ChaosKind, number])[] = [
 const LONG_ONE_IN = 25
 const SHORT_MS = [20, 700] as const
 const LONG_MS = [5_000, 20_000] as const
-/** After each loss of Redis nothing is granted for 5 s; something shall run when the next one comes. */
+/** After each loss of Redis nothing is granted for 5 s; streams should be running when the next loss comes. */
 const REDIS_REST_MS = 12_000
 
 export class ChaosEvents {
   readonly records: ChaosRecord[] = []
   readonly #world: ChaosWorld
   readonly #random: SeededRandom
-  /** What of which gateway is being disturbed: one event at a time on each. */
+  /** What is disturbed, and at which gateway: one event at a time for each. */
   readonly #busy = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   readonly #failures: unknown[] = []
@@ -50,7 +50,7 @@ export class ChaosEvents {
     this.#random = random
   }
 
-  /** Begins `count` events, one each `everyMs` on average; then all that still last are ended. */
+  /** Starts `count` events, on average one each `everyMs`; then ends all that are still running. */
   async run(count: number, everyMs: number): Promise<void> {
     while (this.records.length < count) {
       this.#begin(this.#kind())
@@ -62,7 +62,7 @@ export class ChaosEvents {
     if (this.#failures.length > 0) throw this.#failures[0]
   }
 
-  /** Whether something of these kinds hit the gateway (or all) between two moments. */
+  /** Whether an event of these kinds affected the gateway (or all) between two times. */
   hit(gateway: number, kinds: readonly ChaosKind[], fromMs: number, toMs: number): boolean {
     return this.records.some(
       (record) =>
@@ -88,7 +88,7 @@ export class ChaosEvents {
     const [leastMs, mostMs] = this.#random.integer(1, LONG_ONE_IN) === 1 ? LONG_MS : SHORT_MS
     const lastsMs = this.#random.integer(leastMs, mostMs)
     const ofRedis = kind === 'redis-kill' || kind === 'redis-empty'
-    // A stopped process cannot be restarted, a killed one not be stopped; networks are apart from that.
+    // A stopped process cannot be restarted, and a killed one cannot be stopped; networks are independent of that.
     const place = ofRedis ? 'redis' : kind.startsWith('gateway') ? `process${gateway}` : `${kind}${gateway}`
     if (this.#busy.has(place)) return
     this.#busy.add(place)

@@ -12,10 +12,10 @@ import { tempFolder } from '../temp-folder.ts'
 export interface ChaosWorldOptions {
   readonly gateways: number
   readonly devices: number
-  /** What devices say of their readers instead of the truth. */
+  /** The number of readers that devices report instead of the real one. */
   readonly claimedReaders?: number
   readonly pace: { readonly packets: number; readonly packetsPerTick: number; readonly tickMs: number }
-  /** Of each gateway; gateways that do not share it do not share their queue either. */
+  /** Per gateway; gateways with different prefixes do not share a queue. */
   readonly keyPrefixOf?: (gateway: number) => string
 }
 
@@ -61,7 +61,7 @@ export class ChaosWorld implements AsyncDisposable {
     return new ChaosWorld({ redis, fleet, gateways }, options.devices, building.move())
   }
 
-  /** Kills Redis and starts it at once, with what its append-only file held, or with nothing. */
+  /** Kills Redis and restarts it at once, with the content of its append-only file, or empty. */
   async restartRedis(options: { readonly empty: boolean }): Promise<void> {
     await this.redis.stop('SIGKILL')
     if (options.empty)
@@ -69,12 +69,12 @@ export class ChaosWorld implements AsyncDisposable {
     await this.redis.start()
   }
 
-  /** Keys that tell of a request which nobody makes any more. */
+  /** Keys that belong to a request that no longer exists. */
   async leakedKeys(): Promise<readonly string[]> {
     return leaseKeys(await this.redis.leftovers(PREFIX), PREFIX)
   }
 
-  /** One command to the world's Redis, past every proxy. */
+  /** Sends one command to the world's Redis, bypassing all proxies. */
   async redisCall(command: string, ...args: readonly string[]): Promise<unknown> {
     const redis = new Redis(this.redis.url)
     try {

@@ -1,4 +1,4 @@
-/** A client that breaks off at some point of a request. */
+/** A client that aborts at some point of a request. */
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -7,9 +7,9 @@ import type { SeededRandom } from '../seeded-random.ts'
 import { connectTo } from './raw-client.ts'
 
 /**
- * connected: after the connection alone. half-head: in the middle of its own request. asked: some ms
- * after the request, which may be before the head, in the queue, or in the body. body: after so many
- * bytes. head: a HEAD request, broken off. nothing: it reads to the end.
+ * connected: after connecting. half-head: in the middle of its own request head. asked: some ms after the request,
+ * possibly before the head, in the queue, or in the body. body: after some bytes. head: an aborted HEAD request.
+ * nothing: reads to the end.
  */
 export const ABORT_PHASES = [
   'connected',
@@ -57,7 +57,7 @@ async function readSome(sent: ReturnType<typeof request>, mostBytes: number): Pr
       if (bytes > mostBytes) break
     }
   } catch {
-    // A refusal or a cut is an end like another here: what stays behind is what counts.
+    // A refusal or a cut is just another end here: only what is left behind matters.
   } finally {
     sent.destroy()
   }

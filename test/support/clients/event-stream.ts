@@ -1,8 +1,8 @@
-/** Reads an answer of server-sent events as they come. */
+/** Reads a stream of server-sent events. */
 import type { OpenAnswer } from '../http-get.ts'
 
 export interface ServerSentEvent {
-  /** Empty = it has none. */
+  /** Empty if it has none. */
   readonly id: string
   readonly event: string
   readonly data: Readonly<Record<string, unknown>>
@@ -12,7 +12,7 @@ export class EventStream implements Disposable {
   readonly #answer: OpenAnswer
   readonly #texts: AsyncIterator<string>
   #rest = ''
-  /** Comments and other lines that are no event, in order. */
+  /** Comments and other lines that are not events, in order. */
   readonly others: string[] = []
 
   constructor(answer: OpenAnswer) {
@@ -20,7 +20,7 @@ export class EventStream implements Disposable {
     this.#texts = answer.response.setEncoding('utf8')[Symbol.asyncIterator]() as AsyncIterator<string>
   }
 
-  /** The next event; undefined when the stream has ended. Rejects when it was cut. */
+  /** The next event, or undefined at the end of the stream. Rejects if it was cut. */
   async next(): Promise<ServerSentEvent | undefined> {
     for (;;) {
       const end = this.#rest.indexOf('\n\n')
@@ -37,7 +37,7 @@ export class EventStream implements Disposable {
     }
   }
 
-  /** So many events. */
+  /** The next `count` events. */
   async take(count: number): Promise<ServerSentEvent[]> {
     const events: ServerSentEvent[] = []
     while (events.length < count) {

@@ -1,11 +1,11 @@
-/** Clients that download one after the other, as fast as they can, until dispose. */
+/** Clients that each download repeatedly, as fast as they can, until dispose. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { eventually } from '../eventually.ts'
 
 export interface Downloaded {
-  /** That ended whole. */
+  /** Completed downloads. */
   readonly downloads: number
   readonly bytes: number
 }
@@ -16,7 +16,7 @@ export interface GreedyReadersOptions {
   readonly user: string
 }
 
-/** Clients are on other machines: here they shall not take much from what is tested. */
+/** Real clients run on other machines: here they should take little CPU time from the tested program. */
 const NICE = '10'
 
 export class GreedyReaders implements AsyncDisposable {
@@ -33,7 +33,7 @@ export class GreedyReaders implements AsyncDisposable {
     this.#readers = options.urls.map((url, index) => this.#read(url, index))
   }
 
-  /** Resolves when each has had a whole download. */
+  /** Resolves when each has completed a download. */
   static async start(options: GreedyReadersOptions): Promise<GreedyReaders> {
     const readers = new GreedyReaders(options)
     const everyOne = (): boolean => readers.#failures.length > 0 || readers.#done.every((count) => count > 0)
@@ -41,7 +41,7 @@ export class GreedyReaders implements AsyncDisposable {
     return readers
   }
 
-  /** So far. Fails when any download did. */
+  /** So far. Fails if any download failed. */
   get downloaded(): Downloaded {
     if (this.#failures.length > 0) throw new Error(this.#failures.join('\n'))
     return { downloads: this.#done.reduce((sum, count) => sum + count, 0), bytes: this.#bytes }

@@ -4,12 +4,12 @@ import { type IncomingMessage, request } from 'node:http'
 
 export interface Patience {
   readonly headers: Readonly<Record<string, string>>
-  /** Leaves when it has more than so many bytes; 0 = before any, `leaveAfterMs` after asking. */
+  /** Leaves after more than this many bytes; 0 = before any, `leaveAfterMs` after the request. */
   readonly leaveAfterBytes: number
   readonly leaveAfterMs: number
 }
 
-/** Downloads `url`: the whole body, or undefined when this client left. Any other end rejects. */
+/** Downloads `url`: returns the whole body, or undefined if this client left. Any other end rejects. */
 export async function impatientDownload(url: string, patience: Patience): Promise<Buffer | undefined> {
   const req = request(url, { headers: patience.headers, agent: false })
   req.on('error', () => undefined)
@@ -26,7 +26,7 @@ export async function impatientDownload(url: string, patience: Patience): Promis
   for await (const chunk of res) {
     chunks.push(chunk)
     bytes += chunk.length
-    // A body that is shorter than that ends before the client leaves; it is a whole one then.
+    // A shorter body ends before the client leaves, and counts as whole.
     if (bytes > patience.leaveAfterBytes) {
       req.destroy()
       return undefined

@@ -1,4 +1,4 @@
-/** A client on a raw socket: sends what it is told to, and reads answers as bytes. */
+/** A client on a raw socket: sends the given bytes, and reads answers as bytes. */
 import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import { WAIT_LIMIT_MS } from '../test-limits.ts'
@@ -6,7 +6,7 @@ import { WAIT_LIMIT_MS } from '../test-limits.ts'
 export interface RawAnswer {
   readonly status: number
   readonly body: Buffer
-  /** Whether the framing says that the body has come to its end. */
+  /** Whether the body is complete according to its framing. */
   readonly isWhole: boolean
 }
 
@@ -18,20 +18,20 @@ export async function connectTo(url: string): Promise<Socket> {
   return socket
 }
 
-/** Sends all at once and reads until the server closes or resets the connection. */
+/** Sends everything at once and reads until the server closes or resets the connection. */
 export async function rawExchange(url: string, text: string | Buffer): Promise<Buffer> {
   const socket = await connectTo(url)
   const chunks: Buffer[] = []
   socket.on('data', (chunk: Buffer) => chunks.push(chunk))
   socket.write(text)
   const timer = setTimeout(() => socket.destroy(), WAIT_LIMIT_MS)
-  // once() would reject with a reset.
+  // once() would reject on a reset.
   await new Promise<void>((resolve) => socket.once('close', () => resolve()))
   clearTimeout(timer)
   return Buffer.concat(chunks)
 }
 
-/** The answers in the order in which they came. */
+/** The answers in the order of arrival. */
 export function rawAnswers(bytes: Buffer): readonly RawAnswer[] {
   const answers: RawAnswer[] = []
   let rest = bytes
@@ -51,7 +51,7 @@ export function rawAnswers(bytes: Buffer): readonly RawAnswer[] {
 interface RawBody {
   readonly body: Buffer
   readonly isWhole: boolean
-  /** On the wire. */
+  /** On the wire, including framing. */
   readonly bodyBytes: number
 }
 

@@ -1,4 +1,4 @@
-/** Programs with which people download and resume, as they are installed here. */
+/** Programs that people use to download and resume, as installed here. */
 
 import { execFile, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -18,20 +18,20 @@ export interface ProgramRun {
 }
 
 export interface ProgramEnd {
-  /** Whether it says that the download is complete. */
+  /** Whether the program reports the download as complete. */
   readonly isComplete: boolean
-  /** What it has saved. */
+  /** The saved file. */
   readonly file: Buffer
 }
 
 export interface ResumingProgram {
   readonly name: string
-  /** Why it cannot run here. */
+  /** Why it cannot run here, or false. */
   readonly missing: string | false
   readonly run: (run: ProgramRun) => Promise<ProgramEnd>
 }
 
-/** A shell script with URL, AUTHORIZATION and FILE in its environment. */
+/** A shell script that gets URL, AUTHORIZATION and FILE in its environment. */
 function byShell(name: string, needs: string, script: string): ResumingProgram {
   const isThere = spawnSync('sh', ['-c', needs], { stdio: 'ignore' }).status === 0
   return {
@@ -61,7 +61,7 @@ function byShell(name: string, needs: string, script: string): ResumingProgram {
   }
 }
 
-/** Saves by the download manager of a browser, which resumes or begins again as it likes. */
+/** Saves with a browser's download manager, which resumes or starts over as it likes. */
 const BY_BROWSER: ResumingProgram = {
   name: 'chromium',
   missing: skipWithout(existsSync(CHROMIUM), `${CHROMIUM} is not installed (apt-get install chromium)`),
@@ -74,7 +74,7 @@ const BY_BROWSER: ResumingProgram = {
 
 const twice = (command: string): string => `${command} || ${command}`
 
-/** Those whose name has "-c" or "-C" are started again after a failure, with what they have. */
+/** Those whose name contains "-c" or "-C" are started again after a failure, with the partial file. */
 export const RESUMING_PROGRAMS: readonly ResumingProgram[] = [
   byShell('wget', 'wget --version', 'wget -q -O "$FILE" "$URL"'),
   byShell('wget -c', 'wget --version', twice('wget -q -c --tries=1 -O "$FILE" "$URL"')),

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** Reads to the end, not faster than this. */
+/** Reads to the end, no faster than this. */
 export async function slowReader(
   stream: Readable,
   { bytesPerSecond }: { readonly bytesPerSecond: number },

@@ -1,4 +1,4 @@
-/** A real browser with the page of a gateway in it, which notes what no page may do. */
+/** A real browser showing a gateway's page, which records everything that the page must not do. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -13,7 +13,7 @@ import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export const CHROMIUM = '/usr/bin/chromium'
 
-/** For the `skip` of tests of the page. */
+/** Skip reason for tests of the page, or false. */
 export function missingForConsole(): string | false {
   const isBuilt = existsSync(join(REPOSITORY_ROOT, 'dist-console', 'index.html'))
   return (
@@ -29,7 +29,7 @@ export interface Viewer {
 
 export interface OpenPage extends AsyncDisposable {
   readonly page: Page
-  /** What the browser refused by the page's policy, what failed in the page, and requests to other hosts. */
+  /** Violations of the page's content security policy, errors in the page, and requests to other hosts. */
   readonly faults: readonly string[]
 }
 
@@ -41,12 +41,12 @@ export class ConsoleBrowser implements AsyncDisposable {
   }
 
   static async launch(): Promise<ConsoleBrowser> {
-    // Tests run as root in containers, where the browser's own sandbox cannot be.
+    // Tests run as root in containers, where the browser's own sandbox does not work.
     const args = ['--no-sandbox', '--disable-dev-shm-usage']
     return new ConsoleBrowser(await chromium.launch({ executablePath: CHROMIUM, args }))
   }
 
-  /** A browser of its own, as somebody else's. */
+  /** Opens the page in a separate browser context, like another user. */
   async open(url: string, options: Parameters<Browser['newContext']>[0] = {}): Promise<OpenPage> {
     const context = await this.#browser.newContext({ acceptDownloads: true, ...options })
     context.setDefaultTimeout(WAIT_LIMIT_MS)
@@ -65,7 +65,7 @@ export class ConsoleBrowser implements AsyncDisposable {
     return { page, faults, [Symbol.asyncDispose]: () => closed(context) }
   }
 
-  /** The file that an address leads to; undefined when the browser says that the download failed. */
+  /** The file at an address, or undefined if the browser reports that the download failed. */
   async save(
     url: string,
     httpCredentials: { readonly username: string; readonly password: string },
@@ -73,7 +73,7 @@ export class ConsoleBrowser implements AsyncDisposable {
     const context = await this.#browser.newContext({ acceptDownloads: true, httpCredentials })
     context.setDefaultTimeout(WAIT_LIMIT_MS)
     const page = await context.newPage()
-    // The page stays where it is: the address becomes a download.
+    // The page is not left: the address becomes a download.
     const left = page.goto(url).catch(() => undefined)
     const download = await page.waitForEvent('download')
     await left
@@ -99,14 +99,14 @@ export async function signIn(page: Page, { user, password }: Viewer): Promise<vo
   await page.getByRole('navigation').waitFor()
 }
 
-/** Goes to a view by the address, as a link would. */
+/** Opens a view by its address, like a link. */
 export async function show(page: Page, hash: string): Promise<void> {
   await page.evaluate((next) => {
     location.hash = next
   }, hash)
 }
 
-/** Nothing says any more that it is still asking. */
+/** Waits until nothing is marked as loading. */
 export async function settled(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector('.waiting, [aria-busy=true]') === null)
 }
@@ -125,15 +125,15 @@ export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** What hinders people in what is shown, of any level. */
+/** Accessibility violations of any level in what is shown. */
 export async function hindrances(page: Page): Promise<readonly string[]> {
-  // The new way opens a page of its own for each result, which costs more than the rules; there are no frames here.
+  // The new mode opens a separate page for each result, which takes longer than the rules; there are no frames here.
   const axe = new AxeBuilder({ page }).setLegacyMode(true).options({ resultTypes: ['violations'] })
   const { violations } = await axe.analyze()
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
 }
 
-/** Presses Tab until the focus is on what the selector names. */
+/** Presses Tab until the focus is on the selected element. */
 export async function tabTo(page: Page, selector: string): Promise<void> {
   for (let presses = 0; presses < 120; presses += 1) {
     if (await page.evaluate((wanted) => document.activeElement?.matches(wanted) === true, selector)) return

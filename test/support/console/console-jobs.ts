@@ -1,4 +1,4 @@
-/** Tests of what somebody does with the page: downloads that go on, exports, schedules, captures, tokens, events. */
+/** Tests of user actions on the page: downloads that continue, exports, schedules, captures, tokens, events. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -14,7 +14,7 @@ const SLOW_BYTES_PER_SECOND = 100_000
 const PCAP_HEADER_BYTES = 24
 
 export function testDownloadsAndExports(stand: () => ConsoleStand): void {
-  test('a download that broke off goes on where it was cut', async () => {
+  test('a download that broke off continues where it was cut', async () => {
     const { page, world } = stand()
     const { line } = world.device('north')
     await show(page, `#/timeline?${WHOLE_RANGE}&Device=north`)
@@ -32,7 +32,7 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     assert.deepEqual(rest, whole.slice(-rest.length))
   })
 
-  test('a download that was given up goes on behind what somebody has of it', async () => {
+  test('a download that was given up continues after the part that a user has', async () => {
     const { page, world } = stand()
     const { line } = world.device('north')
     await show(page, `#/timeline?${WHOLE_RANGE}&Device=north`)
@@ -104,7 +104,7 @@ async function schedulesOf(world: ConsoleStand['world']): Promise<readonly unkno
 }
 
 export function testControl(stand: () => ConsoleStand): void {
-  test('captures start and stop on several devices at a time, and each device tells what it did', async () => {
+  test('captures start and stop on several devices at a time, and each device reports its result', async () => {
     const { page, world } = stand()
     const stateOf = async (name: 'east' | 'north') =>
       (await world.device(name).appliance.get('/sysmaster/capture_status')).json().State
@@ -123,7 +123,7 @@ export function testControl(stand: () => ConsoleStand): void {
     assert.deepEqual([await stateOf('east'), await stateOf('north')], ['idle', 'idle'])
   })
 
-  test('a token is made, told once, good, and no more when it is revoked', async () => {
+  test('a token is created, shown once, works, and stops working when it is revoked', async () => {
     const { page, url } = stand()
     await show(page, '#/access')
     await page.getByText('New token').click()
@@ -134,7 +134,7 @@ export function testControl(stand: () => ConsoleStand): void {
     const headers = { authorization: `Bearer ${token}` }
     const status = async () => (await httpGet(`${url}v1/devices`, { headers })).status
     assert.equal(await status(), 200)
-    // The audit below tells of the same token, in a row of its own that may come at any time.
+    // The audit log below shows the same token in its own row, which may appear at any time.
     const row = page.getByLabel('Tokens', { exact: true }).locator('tr', { hasText: 'made by a click' })
     await row.getByRole('button', { name: 'Revoke' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
@@ -143,7 +143,7 @@ export function testControl(stand: () => ConsoleStand): void {
   })
 }
 
-/** Answers the question about the chosen devices, which names them, and reads what each of them did. */
+/** Confirms the question about the selected devices, which names them, and reads the result of each. */
 async function control(
   page: Page,
   action: 'Start capture' | 'Stop capture',

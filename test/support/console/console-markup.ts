@@ -1,4 +1,4 @@
-/** Tests that what others have written stays text in every view. */
+/** Tests that text from other people or devices stays text in every view. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -9,7 +9,7 @@ import type { ConsoleStand } from './console-stand.ts'
 import { MARKUP, plantFailures, plantMarkup } from './planted-answers.ts'
 
 const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
-/** Its answer has no text of others while nobody streams. */
+/** Its answer contains no foreign text while nothing is streaming. */
 const WITHOUT_TEXT = new Set(['queue'])
 
 export function testMarkup(stand: () => ConsoleStand): void {
@@ -58,7 +58,7 @@ async function isText({ page, faults }: OpenPage, view: string): Promise<void> {
   assert.notEqual(await page.title(), 'broken', view)
 }
 
-/** Elements that the page itself never has. */
+/** Elements that the page itself never creates. */
 async function madeOfMarkup(page: Page): Promise<readonly string[]> {
   return await page.evaluate(() =>
     [...document.querySelectorAll('img, [onerror], body script:not([type=module])')].map(

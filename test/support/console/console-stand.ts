@@ -1,11 +1,11 @@
-/** What the tests of the page share: one fleet, one browser, and a page in it that somebody with the role "full" uses. */
+/** Shared setup of the page's tests: one fleet, one browser, and a page used by a user with the role "full". */
 import type { Page } from 'playwright-core'
 import { ExportWorld } from '../exports/export-world.ts'
 import { startTempWorker } from '../processes/temp-worker.ts'
 import { ConsoleBrowser, type OpenPage } from './console-browser.ts'
 
 const CAPTURE_BYTES = 1_000_000
-/** An export without a device ends while somebody looks. */
+/** An export without its device ends while the test watches. */
 const DEVICE_RETRY_S = 1
 
 export class ConsoleStand implements AsyncDisposable {

@@ -1,10 +1,16 @@
-/** A gateway whose every text has markup in it: names, sites, reasons, events and errors of devices, as a browser hears them. */
+/**
+ * A gateway with markup in its every text: names, sites, reasons, events and errors of devices, as received by a
+ * browser.
+ */
 import type { BrowserContext, Request, Route } from 'playwright-core'
 
-/** Runs where it is taken for markup, in a text as in an attribute, unless the page's policy stops it: then that is reported. */
+/**
+ * Runs if it is treated as markup, in text or in an attribute, unless the page's policy stops it, which is then
+ * reported.
+ */
 export const MARKUP = `"><script>document.title='broken'</script><img src=x onerror="document.title='broken'">`
 
-/** Members of answers that hold what somebody else has written. */
+/** Members of answers that contain text written by others. */
 const WRITTEN: ReadonlySet<string> = new Set([
   'address',
   'detail',
@@ -23,7 +29,7 @@ const WRITTEN: ReadonlySet<string> = new Set([
   'version',
 ])
 
-/** From now on the context hears the gateway with markup behind each of those texts. */
+/** From now on the context's answers from the gateway have markup appended to each of those texts. */
 export async function plantMarkup(context: BrowserContext): Promise<void> {
   await context.route(isAsked, async (route) => {
     const answer = await route.fetch({ url: withoutMarkup(route.request()) })
@@ -34,7 +40,7 @@ export async function plantMarkup(context: BrowserContext): Promise<void> {
   await context.route('**/v1/events**', (route) => route.fulfill(eventStream()))
 }
 
-/** From now on every question fails, with a reason that has markup in it. */
+/** From now on every matching request fails, with a reason that contains markup. */
 export async function plantFailures(context: BrowserContext, param: string): Promise<void> {
   const problem = { code: `bad${MARKUP}`, detail: `why ${MARKUP}`, param, position: 2 }
   const fail = (route: Route) => route.fulfill({ status: 400, json: problem })
@@ -46,7 +52,7 @@ function isAsked({ pathname }: URL): boolean {
   return !pathname.startsWith('/assets/') && pathname !== '/' && !pathname.endsWith('/events')
 }
 
-/** The gateway knows its devices by their own names. */
+/** The gateway only knows its devices by their own names. */
 function withoutMarkup(request: Request): string {
   const url = new URL(request.url())
   const path = decodeURIComponent(url.pathname).replaceAll(MARKUP, '')

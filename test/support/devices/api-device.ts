@@ -1,6 +1,6 @@
 /**
- * An appliance of another maker, which knows what the document of the API says and nothing else: no request id, no
- * trailers, no problem bodies, no After; a parameter that it does not know it passes over in silence.
+ * An appliance of another manufacturer, which implements the API document and nothing else: no request id, no
+ * trailers, no problem bodies, no After; it silently ignores unknown parameters.
  */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -11,7 +11,7 @@ import { NotedChanges } from '../noted-changes.ts'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
 
-/** How it refuses a stream too many; "wait": it keeps the request until one ends. */
+/** How it refuses a stream above its limit; "wait": it holds the request until one ends. */
 export type LimitStyle = '503' | '503 with Retry-After' | '429' | 'text' | 'nothing' | 'reset' | 'wait'
 
 const RECORD_HEADER_BYTES = 16
@@ -19,56 +19,56 @@ const CAPTURED_BYTES = 64
 
 export const API_BEGIN_NS = 1_793_610_000_000_000_000n
 export const API_STEP_NS = 60_000_000n
-/** Of each packet in a file. */
+/** Record size of each packet in a file. */
 export const API_RECORD_BYTES = RECORD_HEADER_BYTES + CAPTURED_BYTES
 export const API_CAPTURE = 'cap_20261102_0900'
 
 export interface ApiBehaviour {
   readonly streamsMax?: number
   readonly limit?: LimitStyle
-  /** A stream that has ended counts until a further one has been refused. */
+  /** A stream that has ended still counts until another one has been refused. */
   readonly isFreedLate?: boolean
-  /** Its timestamps have microseconds. */
+  /** Timestamps have microsecond resolution. */
   readonly isCoarse?: boolean
-  /** It passes over these without a word. */
+  /** Silently ignores these parameters. */
   readonly ignores?: readonly ('FilterBPF' | 'FilterFrame' | 'Slice')[]
-  /** It refuses the filter that no packet passes. */
+  /** Refuses a filter that no packet can pass. */
   readonly refusesEmpty?: boolean
-  /** Its files are big-endian. */
+  /** Files are big-endian. */
   readonly isBigEndian?: boolean
-  /** In which order it sends its packets; default: by time. */
+  /** Order of the packets it sends; default: by time. */
   readonly order?: (records: readonly PcapRecord[]) => readonly PcapRecord[]
-  /** Its answers are in chunks. */
+  /** Answers are chunked. */
   readonly isChunked?: boolean
-  /** So many zeros follow its packets. */
+  /** This many zero bytes follow its packets. */
   readonly zeros?: number
-  /** The end of its answers is that of the connection, as of HTTP/1.0. */
+  /** Answers end by closing the connection, as with HTTP/1.0. */
   readonly endsByClose?: 'whole' | 'half'
-  /** It speaks HTTP/1.0: without chunks, and each connection has one answer. */
+  /** Speaks HTTP/1.0: no chunks, one answer per connection. */
   readonly isOldHttp?: boolean
-  /** It refuses logins by Basic and names the one that it wants. */
+  /** Refuses Basic authentication and names the scheme that it wants. */
   readonly wantsLogin?: string
-  /** It sends callers to an address where it answers. */
+  /** Redirects callers to an address where it answers. */
   readonly redirects?: boolean
-  /** The list of its captures: an array alone, null for none, times as numbers. */
+  /** Form of its capture list: a bare array, null for none, times as numbers. */
   readonly list?: 'array' | 'null' | 'numbers'
-  /** The record in the middle of its answers claims more bytes than any packet has. */
+  /** The record in the middle of its answers claims more bytes than a packet can have. */
   readonly isDamaged?: boolean
-  /** It has no paths that are these. */
+  /** Paths that do not exist. */
   readonly missing?: RegExp
-  /** It answers a page at this path. */
+  /** Answers an HTML page at this path. */
   readonly pageAt?: string
-  /** Downloads wait for what it gives before they are answered. */
+  /** Downloads are answered after this resolves. */
   readonly search?: (target: string) => Promise<unknown>
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
-  /** The answer to a stream too many waits for this. */
+  /** The refusal of a stream above the limit waits for this. */
   readonly refusalHeld?: Promise<unknown>
 }
 
 /** Where and how a stream breaks off. */
 export interface StreamBreak {
-  /** Of its body; the client of one that is reset may lose the last ones. */
+  /** Of the body; after a reset, the client may lose the last bytes. */
   readonly afterBytes: number
   readonly by: 'reset' | 'close'
 }
@@ -77,13 +77,13 @@ export class ApiDevice implements AsyncDisposable {
   readonly name: string
   readonly password = 'secret-of-another-maker'
   readonly records: readonly PcapRecord[]
-  /** So many of the next streams are reset in their middle. */
+  /** This many of the next streams are reset in the middle. */
   breaksLeft = 0
-  /** So do the next ones, the first one first. */
+  /** Breaks of the following streams, in order. */
   readonly breaks: StreamBreak[] = []
-  /** The next stream after a break has its first two packets exchanged. */
+  /** In the next stream after a break, the first two packets are swapped. */
   swapsAfterBreak = false
-  /** The names of its captures, each of which has all packets. */
+  /** Names of its captures, each of which contains all packets. */
   captures: readonly string[] = [API_CAPTURE]
   /** It refuses all downloads so. */
   refusal: { readonly status: number; readonly text: string | Buffer } | undefined
@@ -129,7 +129,7 @@ export class ApiDevice implements AsyncDisposable {
     return { name: this.name, url, user: 'gateway', password: { env: 'FAKE_DEVICE_PASSWORD' } }
   }
 
-  /** Resolves when it holds; looked at whenever a stream begins, ends or is refused. */
+  /** Resolves when the condition holds; checked whenever a stream begins, ends or is refused. */
   async until(condition: () => boolean): Promise<void> {
     await this.#changes.until(condition)
   }
@@ -223,8 +223,8 @@ export class ApiDevice implements AsyncDisposable {
   }
 
   /**
-   * FilterBPF "odd" leaves the packets of odd numbers, "less 0" and contradictions of capture.port none; it knows no other
-   * filter. Below /pcap/timerange it knows none.
+   * FilterBPF "odd" selects the odd-numbered packets, "less 0" and contradictions of capture.port none; it knows no
+   * other filter. Below /pcap/timerange it knows none.
    */
   #chosen(target: string, query: Pairs): Buffer {
     const isLegacyRange = target.startsWith('/pcap/timerange')
@@ -284,7 +284,7 @@ export class ApiDevice implements AsyncDisposable {
   }
 }
 
-/** Each connection has one answer. */
+/** One answer per connection. */
 function speakOldHttp(res: ServerResponse): void {
   const { socket } = res
   if (socket === null) return
@@ -299,7 +299,7 @@ interface Pairs {
   get(name: string): string | null
 }
 
-/** As its maker reads them: "+" is no blank. */
+/** Decoded the manufacturer's way: "+" is not a space. */
 function decodedPairs(query: string): Pairs {
   const pairs = query.split('&').map((pair) => pair.split('=').map(decodeURIComponent))
   return { get: (name) => pairs.find(([key]) => key === name)?.[1] ?? null }

@@ -1,4 +1,4 @@
-/** The line to one device: counts what comes over it, can be slow, cut at a byte, and down. */
+/** The network line to one device: counts traffic, can be slow, cut at a byte, or down. */
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
 
@@ -11,15 +11,15 @@ export class DeviceLine implements AsyncDisposable {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #isDown = false
-  /** Bytes that the device has sent, of heads and bodies. */
+  /** Bytes sent by the device, heads and bodies. */
   receivedBytes = 0
-  /** Answers that sent a client away: it was a reader too many. */
+  /** Answers that refused a reader above the limit. */
   refused = 0
   /** All answers. */
   served = 0
-  /** What each connection brings in a second; undefined: as fast as it goes. */
+  /** Bytes per second of each connection; undefined: unlimited. */
   bytesPerSecond: number | undefined
-  /** Each connection breaks after so many bytes of the device. */
+  /** Each connection breaks after this many bytes from the device. */
   cutAfterBytes = Number.POSITIVE_INFINITY
 
   private constructor(device: URL) {
@@ -27,7 +27,7 @@ export class DeviceLine implements AsyncDisposable {
     this.#server = createServer((client) => this.#accept(client))
   }
 
-  /** Leads to a device. */
+  /** Starts a line to a device. */
   static async start(deviceUrl: string): Promise<DeviceLine> {
     const line = new DeviceLine(new URL(deviceUrl))
     line.#server.listen(0, '127.0.0.1')
@@ -43,7 +43,7 @@ export class DeviceLine implements AsyncDisposable {
     return this.#isDown
   }
 
-  /** While it is down, connections are reset: those that are there, and new ones at once. */
+  /** While it is down, connections are reset: existing ones, and new ones at once. */
   set isDown(isDown: boolean) {
     this.#isDown = isDown
     if (isDown) for (const socket of this.#sockets) socket.resetAndDestroy()

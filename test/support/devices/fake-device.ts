@@ -7,19 +7,19 @@ import { NotedChanges } from '../noted-changes.ts'
 import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 import { inListOrder, LIST_PARAMETERS_HEADER, listedPart } from './listed-part.ts'
 
-/** What a simulated device does with the next requests; each member is a fault or a pace. */
+/** How a simulated device handles the next requests; each member is a fault or a pace. */
 export interface FakeBehaviour {
   readonly chunkBytes?: number
   readonly pauseMs?: number
-  /** Takes the request and never says anything. */
+  /** Accepts the request and never answers. */
   readonly silent?: boolean
-  /** Breaks the connection after so many bytes of the body. */
+  /** Breaks the connection after this many bytes of the body. */
   readonly dieAfterBytes?: number
-  /** Sends so many bytes of the body, then nothing more. */
+  /** Sends this many bytes of the body, then nothing more. */
   readonly hangAfterBytes?: number
-  /** Announces the completion trailer and does not send it. */
-  /** That it says to have left out at the end of a whole body. */
+  /** Number of skipped blocks that it reports at the end of a whole body. */
   readonly corruptBlocks?: number
+  /** Announces the completion trailer but does not send it. */
   readonly withoutCompletion?: boolean
   /** Content-Length instead of chunks and trailers. */
   readonly withLength?: boolean
@@ -27,25 +27,25 @@ export interface FakeBehaviour {
   readonly problem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
   /** Answers an estimate with this problem. */
   readonly estimateProblem?: { readonly status: number; readonly body: Readonly<Record<string, unknown>> }
-  /** Takes requests whose path begins so, and never says anything. */
+  /** Accepts requests whose path starts with this, and never answers them. */
   readonly silentBelow?: string
-  /** Further headers of a download. */
+  /** Additional headers of a download. */
   readonly headers?: Readonly<Record<string, string>>
   /** Sent instead of the capture. */
   readonly body?: Buffer
-  /** Knows no After=, and sends the whole body. */
+  /** Does not know After=, and sends the whole body. */
   readonly cannotSkip?: boolean
-  /** Takes no HEAD of a download. */
+  /** Refuses HEAD for a download. */
   readonly knowsNoHead?: boolean
-  /** Of another maker: its answers do not show that it is one of ours. */
+  /** Acts as another manufacturer's device: its answers do not identify it as an appliance. */
   readonly isForeign?: boolean
-  /** Sends so many bytes of the answer to a control call, then nothing more. */
+  /** Sends this many bytes of the answer to a control call, then nothing more. */
   readonly stopsAfterBytes?: number
-  /** Gives parts of its list, as an appliance; else it sends all of it, whatever the parameters. */
+  /** Answers parts of its list, like an appliance; otherwise the whole list, whatever the parameters. */
   readonly givesParts?: boolean
   /** Refuses a list with parameters. */
   readonly refusesParts?: boolean
-  /** Sends the query of a control call back in a header, however long it is. */
+  /** Echoes the query of a control call in a header, however long it is. */
   readonly echoesQuery?: boolean
 }
 
@@ -56,7 +56,7 @@ interface SeenRequest {
 }
 
 const USER = 'gateway'
-/** As a real device; a fifth reader is refused and remembered in `overruns`. */
+/** Like a real device; a fifth reader is refused and recorded in `overruns`. */
 const SLOTS = 4
 const PROBED_PATHS: ReadonlySet<string> = new Set([
   '/api/v1/system/version',
@@ -66,30 +66,30 @@ const PROBED_PATHS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * A real HTTP server that serves one PCAP as any download, the way an appliance does, and counts its
- * readers. Its behaviour is scripted by the test.
+ * A real HTTP server that serves one PCAP for any download, the way an appliance does, and counts its readers. Its
+ * behaviour is scripted by the test.
  */
 export class FakeDevice implements AsyncDisposable {
   readonly name: string
   readonly user = USER
   readonly password = DEVICE_PASSWORD
-  /** All but probes. */
+  /** All requests except probes. */
   readonly requests: SeenRequest[] = []
   readonly probes: SeenRequest[] = []
-  /** Answers to further control calls, by path. */
+  /** Answers to other control calls, by path. */
   readonly answers = new Map<string, unknown>()
-  /** How far its clock is ahead of the machine's. */
+  /** Offset of its clock from the machine's. */
   clockAheadNs = 0n
-  /** What stats_summary tells. */
+  /** Reported in stats_summary. */
   oldestPacketNs = 0n
   behaviour: FakeBehaviour = {}
   captures: readonly Readonly<Record<string, unknown>>[] = []
-  /** That were ever opened. */
+  /** Opened so far. */
   connections = 0
   readers = 0
   mostReaders = 0
   overruns = 0
-  /** Readers of somebody else, who did not come through the gateway. */
+  /** Readers from outside, which bypass the gateway. */
   outsiders = 0
   readonly #server: Server
   readonly #pcap: Buffer
@@ -98,7 +98,7 @@ export class FakeDevice implements AsyncDisposable {
   private constructor(name: string, pcap: Buffer) {
     this.name = name
     this.#pcap = pcap
-    // As an appliance, which takes long filters.
+    // Header limit like an appliance, which accepts long filters.
     this.#server = createServer({ maxHeaderSize: 65_536 }, (req, res) => void this.#answer(req, res))
     this.#server.on('connection', () => {
       this.connections += 1
@@ -125,12 +125,12 @@ export class FakeDevice implements AsyncDisposable {
     return { name: this.name, url: this.url, user: USER, password: { env: 'FAKE_DEVICE_PASSWORD' } }
   }
 
-  /** Resolves when `condition` holds; it is looked at whenever a reader comes or goes. */
+  /** Resolves when `condition` holds; checked whenever a reader starts or ends. */
   async until(condition: () => boolean): Promise<void> {
     await this.#changes.until(condition)
   }
 
-  /** As if the machine lost power: nothing listens any more, all connections break. */
+  /** Simulates a power loss: nothing listens any more, all connections break. */
   async kill(): Promise<void> {
     const closed = once(this.#server, 'close')
     this.#server.close()
@@ -144,7 +144,7 @@ export class FakeDevice implements AsyncDisposable {
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = req
-    // The gateway's own look at the device's health comes at any time and is no business of a test.
+    // The gateway's own health probes come at any time and do not concern tests.
     const isProbe = headers['user-agent'] !== undefined && PROBED_PATHS.has(url)
     ;(isProbe ? this.probes : this.requests).push({ method, url, headers })
     this.#changes.note()

@@ -1,25 +1,25 @@
 /**
- * A TCP proxy that can lose the network: while it is cut, both directions are black holes (no byte,
- * no end, no reset arrives; new connections are taken and go nowhere); when it is mended, all that
- * was sent arrives, as with TCP's own repetition, also of clients that have ended or died since; but
- * not of clients that have reset their connection, because then the kernel repeats nothing.
+ * A TCP proxy that can simulate a network cut: during the cut, both directions are black holes (no byte, no FIN, no
+ * RST arrives; new connections are accepted and lead nowhere). After the cut, everything sent meanwhile arrives, as
+ * with TCP retransmission, including from clients that have since closed or died, but not from clients that have reset
+ * their connection, because the kernel then retransmits nothing.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
 
-/** Of the real server: a port of this machine or a Unix socket. */
+/** The real server: a port on this machine or a Unix socket. */
 export type ProxyTarget = { readonly host: string; readonly port: number } | { readonly path: string }
 
 interface Pair {
   readonly client: Socket
   readonly upstream: Socket
-  /** What the client sent while the network was cut, in order. */
+  /** Sent by the client during the cut, in order. */
   readonly held: Buffer[]
-  /** The client has gone; the upstream does not know while the network is cut. */
+  /** The client has gone; the upstream does not notice during the cut. */
   clientGone: boolean
 }
 
-/** A client that came while the network was cut, and what it has sent. */
+/** A client that connected during the cut, and what it has sent. */
 interface Refused {
   readonly client: Socket
   readonly held: Buffer[]
@@ -48,12 +48,12 @@ export class FaultProxy implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Whether the upstream's connection from this local port has no client any more. */
+  /** Whether the upstream connection from this local port no longer has a client. */
   isStranded(localPort: number): boolean {
     return [...this.#pairs].some(({ upstream, clientGone }) => clientGone && upstream.localPort === localPort)
   }
 
-  /** New connections that have sent something while the network is cut. */
+  /** New connections that have sent data during the cut. */
   get held(): number {
     return [...this.#refused].filter(({ held }) => held.length > 0).length
   }
@@ -122,12 +122,12 @@ export class FaultProxy implements AsyncDisposable {
     return pair
   }
 
-  /** What was held while the network was cut, and the end of the client. */
+  /** Delivers what was held during the cut, and the client's end. */
   #deliver(pair: Pair): void {
     const { upstream, held, clientGone } = pair
     const isAsked = held.length > 0
     for (const bytes of held.splice(0)) upstream.write(bytes)
-    // The server takes what came before the end, answers it, and sees the end then.
+    // The server receives what was sent before the end, answers it, and only then sees the end.
     if (clientGone && isAsked) upstream.once('data', () => upstream.destroy())
     else if (clientGone) upstream.destroy()
     upstream.resume()

@@ -1,4 +1,4 @@
-/** The part of a list that an appliance answers with: what a device that knows the parameters of lists does. */
+/** The part of a list that an appliance answers with, like a device that supports the list parameters. */
 
 type Capture = Readonly<Record<string, unknown>>
 
@@ -6,7 +6,7 @@ export const LIST_PARAMETERS_HEADER = {
   'Capfleet-List-Parameters': 'StreamName, Limit, After, From, To, Format',
 }
 
-/** `captures` must come newest first; no more of them are taken than are needed, unless a name is asked for. */
+/** `captures` must come newest first; no more of them are read than needed, unless a name is given. */
 export function listedPart(captures: Iterable<Capture>, query: URLSearchParams): readonly Capture[] {
   const limit = Number(query.get('Limit') ?? Infinity)
   const name = query.get('StreamName')
@@ -17,7 +17,7 @@ export function listedPart(captures: Iterable<Capture>, query: URLSearchParams):
   return (full.length > 0 ? full : started).slice(0, limit)
 }
 
-/** As an appliance orders them. */
+/** The order of an appliance's list. */
 export function inListOrder(captures: readonly Capture[]): readonly Capture[] {
   return captures.toSorted((a, b) => {
     if (startOf(a) !== startOf(b)) return startOf(a) < startOf(b) ? 1 : -1

@@ -1,4 +1,4 @@
-/** A device without a network: it answers download targets from a list of packets, and dies as told. */
+/** A device without a network: it answers download targets from a list of packets, and fails on request. */
 import { NO_END } from '../../../src/gateway/fetch/device-claims.ts'
 import type { Source } from '../../../src/gateway/fetch/source.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
@@ -8,19 +8,19 @@ import type { PcapRecord } from '../packets/pcap-records.ts'
 
 export class MemoryDevice {
   readonly name: string
-  /** What it was asked for, in order. */
+  /** Requested targets, in order. */
   readonly targets: string[] = []
   /** How many streams are open now. */
   open = 0
-  /** Streams that somebody reads, or of which somebody still looks at a chunk. */
+  /** Streams being read, or with a chunk that is still in use. */
   reading = 0
   records: readonly PcapRecord[]
   chunkBytes = 50
-  /** Whether it says that its packets are in the order of time. */
+  /** Whether it declares its packets to be in time order. */
   saysOrder = true
-  /** For each stream in turn: it breaks off after so many bytes. Missing or undefined: never. */
+  /** For each stream in turn: the number of bytes after which it breaks off. Missing or undefined: never. */
   diesAfterBytes: (number | undefined)[] = []
-  /** Refuses to be opened with this. */
+  /** Opening fails with this. */
   refusal: CapfleetError | undefined
 
   constructor(name: string, records: readonly PcapRecord[]) {
@@ -39,7 +39,7 @@ export class MemoryDevice {
       isOpen = false
     }
     const answer = this.#answer(target)
-    // A merge pulls, so that a generator does in place of the body.
+    // A merge pulls, so a generator can replace the body.
     const source: Omit<Source, 'body'> & { readonly body: unknown } = {
       device: this.name,
       encoding: 'none',

@@ -4,12 +4,12 @@ import { DeviceClient } from '../../../src/gateway/device/device-client.ts'
 import { DeviceProxy } from '../../../src/gateway/device/device-proxy.ts'
 import { passRead } from '../../../src/gateway/device/passed-call.ts'
 
-/** Answers `res` with what the device says to `target`. */
+/** Answers `res` with the device's answer to `target`. */
 export type PassCall = (target: string, req: IncomingMessage, res: ServerResponse) => Promise<void>
 
 export const CALLER = 'caller-label'
 
-/** The two ways by which somebody's call goes to a device. */
+/** The two ways in which a user's call reaches a device. */
 export const PASSING_WAYS: readonly (readonly [
   name: string,
   open: (device: Device, timeoutMs: number) => PassCall,

@@ -1,30 +1,30 @@
-/** A device that answers every request with bytes of the test's choice, whatever HTTP makes of them. */
+/** A device that answers every request with bytes chosen by the test, valid HTTP or not. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 
-/** How the connection goes on when everything is written: it is closed, reset, or nothing happens. */
+/** What happens to the connection when everything is written: it is closed, reset, or left open. */
 export type RawEnd = 'close' | 'reset' | 'hang'
 
 export interface RawAnswer {
-  /** Each is written by itself, after the one before has left. */
+  /** Each is written separately, after the previous one has been sent. */
   readonly writes: Iterable<Uint8Array>
   /** After each write. */
   readonly pauseMs?: number
   readonly end?: RawEnd
-  /** With "hang": these bytes more when it resolves, then the connection is closed. */
+  /** With "hang": these bytes are sent when it resolves, then the connection is closed. */
   readonly added?: Promise<string | Uint8Array>
 }
 
 export class RawDevice implements AsyncDisposable {
   /** Heads of all requests. */
   readonly requests: string[] = []
-  /** Whether all was written and the connection hangs. */
+  /** Whether everything was written and the connection hangs. */
   isHanging = false
   answer: RawAnswer = { writes: [] }
-  /** Answers of the next requests, one each; `answer` follows. */
+  /** Answers to the next requests, one each; after them, `answer`. */
   readonly next: RawAnswer[] = []
   /** Over all answers. */
   writtenBytes = 0
@@ -52,7 +52,7 @@ export class RawDevice implements AsyncDisposable {
     return this.#sockets.size
   }
 
-  /** Resolves when `condition` holds; it is looked at whenever a connection or request comes or goes. */
+  /** Resolves when `condition` holds; checked whenever a connection or request starts or ends. */
   async until(condition: () => boolean): Promise<void> {
     await this.#changes.until(condition)
   }
@@ -102,12 +102,12 @@ async function readRequest(socket: Socket): Promise<string> {
     text += bytes.toString('latin1')
   })
   while (!text.includes('\r\n\r\n') && !socket.destroyed)
-    // A reset rejects both; the loop sees that the socket is gone.
+    // A reset rejects both; the loop notices the closed socket.
     await Promise.race([once(socket, 'data'), once(socket, 'close')]).catch(() => undefined)
   return text
 }
 
-/** `body` as chunks of these sizes, in turn; without the last chunk. */
+/** `body` in chunks of these sizes, cyclically; without the last chunk. */
 export function chunked(body: Uint8Array, sizes: readonly number[]): Buffer {
   const parts: Uint8Array[] = []
   for (let at = 0, turn = 0; at < body.length; turn++) {
@@ -118,7 +118,7 @@ export function chunked(body: Uint8Array, sizes: readonly number[]): Buffer {
   return Buffer.concat(parts)
 }
 
-/** Cut into pieces of these lengths, in turn. */
+/** Cut into pieces of these lengths, cyclically. */
 export function* pieces(bytes: Uint8Array, lengths: readonly number[]): Generator<Uint8Array> {
   for (let at = 0, turn = 0; at < bytes.length; turn++) {
     const length = lengths[turn % lengths.length] ?? 1
@@ -127,7 +127,7 @@ export function* pieces(bytes: Uint8Array, lengths: readonly number[]): Generato
   }
 }
 
-/** The same again and again, for as long as somebody takes it. */
+/** Repeats the text for as long as it is consumed. */
 export function* endless(text: string): Generator<Uint8Array> {
   const bytes = Buffer.from(text, 'latin1')
   for (;;) yield bytes

@@ -1,6 +1,6 @@
 /**
- * What simulated devices hold, computed from the device's number alone, so that two processes agree
- * on every byte: a packet each 10 ms, 1 ms later on each device, and now and then two at one time.
+ * The content of simulated devices, computed from the device's number alone, so that two processes agree on every
+ * byte: one packet every 10 ms, 1 ms later on each device, and sometimes two with the same time.
  */
 import { createHash } from 'node:crypto'
 import { makePacket, makePcap, makeRecord } from '../packets/packet-maker.ts'
@@ -9,7 +9,7 @@ import type { PcapRecord } from '../packets/pcap-records.ts'
 export const SIMULATED_BEGIN_NS = 1_700_000_000_000_000_000n
 const STEP_NS = 10_000_000n
 const SKEW_NS = 1_000_000n
-/** Every so many packets one has the time of the packet before it. */
+/** Every n-th packet has the time of the packet before it. */
 const TWIN_EVERY = 7
 
 export interface SimulatedCapture {
@@ -37,9 +37,9 @@ export function simulatedRange(packets: number): string {
   return `TSBegin=${SIMULATED_BEGIN_NS}&TSEnd=${endNs}&TSUnit=nanos`
 }
 
-/** The bytes that a merge of these devices (numbers in the fleet's order) is. */
+/** The bytes of a merge of these devices (numbers in the fleet's order). */
 export function simulatedMerge(indices: readonly number[], packets: number): Buffer {
-  // The packet after them may be a twin of the last one, and then it is in the range too.
+  // The next packet may have the same time as the last one, and is then in the range too.
   const captures = indices.map((index) => simulatedCapture(index, packets + 1))
   const endNs = SIMULATED_BEGIN_NS + BigInt(packets) * STEP_NS
   const records = captures.flatMap(({ records }) => records.filter(({ ns }) => ns < endNs))
@@ -50,7 +50,7 @@ export function simulatedMerge(indices: readonly number[], packets: number): Buf
 
 const digests = new Map<string, string>()
 
-/** SHA-256 of simulatedMerge, remembered. */
+/** SHA-256 of simulatedMerge, cached. */
 export function simulatedDigest(indices: readonly number[], packets: number): string {
   const key = `${indices.join()}/${packets}`
   const digest = digests.get(key) ?? sha256(simulatedMerge(indices, packets))

@@ -1,8 +1,8 @@
 /**
- * A device that plays a computed capture at a steady pace, truthful about TSBegin and TSEnd. It
- * serves four readers, answers the fifth with 503, and counts readers exactly: a reader is one from
- * its request until its connection or answer has closed. It can lose its power and come back, and fall
- * silent: then it takes connections and requests, and says nothing more.
+ * A device that plays a computed capture at a steady pace and honours TSBegin and TSEnd. It serves four readers,
+ * answers a fifth with 503, and counts readers exactly: a reader counts from its request until its connection or
+ * answer has closed. It can lose power and come back, or fall silent: it then accepts connections and requests, and
+ * sends nothing more.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -23,26 +23,26 @@ export interface SimulatedDeviceOptions {
   readonly packets: number
   readonly packetsPerTick: number
   readonly tickMs: number
-  /** How many captures its list has. Default: none. */
+  /** Number of captures in its list. Default: none. */
   readonly captures?: number
-  /** Whether it sends its whole list whatever it is asked, unlike an appliance. */
+  /** Whether it always sends its whole list, unlike an appliance. */
   readonly sendsWholeLists?: boolean
-  /** Told as cat_EnableCnt instead of the truth: a planted fault. */
+  /** Reported as cat_EnableCnt instead of the real number: a planted fault. */
   readonly claimedReaders?: number | undefined
   /**
-   * Whether the connection from this port has lost its other end without the device being able to
-   * know (the network is cut). Its reader is nobody's fault, like one of a stranger.
+   * Whether the connection from this port has lost its other end without the device being able to notice (network
+   * cut). Its reader is no one's fault, like one from outside.
    */
   readonly isStranded?: (remotePort: number) => boolean
 }
 
-/** One who came while four others were there and none of them was stranded, and was refused. */
+/** A reader that was refused because four others were active, none of them stranded. */
 export interface FifthReader {
   readonly device: string
   readonly atMs: number
 }
 
-/** What its list says of a capture. Those of the same number began together on all devices. */
+/** A capture's entry in its list. Captures with the same number began at the same time on all devices. */
 export function simulatedListItem(device: string, number: number): Readonly<Record<string, string>> {
   return {
     StreamName: `${device}_${number}`,
@@ -51,7 +51,7 @@ export function simulatedListItem(device: string, number: number): Readonly<Reco
   }
 }
 
-/** Of the capture that runs at that time. */
+/** Number of the capture running at that time. */
 function simulatedNumber(ns: bigint): number {
   return Number((ns - SIMULATED_BEGIN_NS) / 1_000_000_000n)
 }
@@ -60,16 +60,16 @@ export class SimulatedDevice implements AsyncDisposable {
   readonly name: string
   readonly fifths: FifthReader[] = []
   mostReaders = 0
-  /** Downloads sent to their end. */
+  /** Completed downloads. */
   served = 0
-  /** Answers that are no downloads. */
+  /** Answers that are not downloads. */
   answered = 0
-  /** Questions for its list. */
+  /** Requests for its list. */
   lists = 0
-  /** Captures that it has listed. */
+  /** Captures sent in lists. */
   listed = 0
   isSilent = false
-  /** Downloads answered with 503, fifth readers and those who met stranded ones. */
+  /** Downloads answered with 503: fifth readers, and those refused because of stranded ones. */
   refused = 0
   readonly #options: SimulatedDeviceOptions
   #capture: SimulatedCapture
@@ -90,7 +90,7 @@ export class SimulatedDevice implements AsyncDisposable {
     return device
   }
 
-  /** The same whenever it is on. */
+  /** Stays the same across power losses. */
   get url(): string {
     return `http://${OWN_LOOPBACK}:${this.#port}`
   }
@@ -101,7 +101,7 @@ export class SimulatedDevice implements AsyncDisposable {
 
   /** Listens, on the same port as before. */
   async powerOn(): Promise<void> {
-    // As an appliance.
+    // The same timeout as an appliance.
     const server = createServer({ keepAliveTimeout: 65_000 }, (req, res) => void this.#answer(req, res))
     server.on('connection', (socket) => {
       this.#sockets.add(socket)
@@ -124,7 +124,9 @@ export class SimulatedDevice implements AsyncDisposable {
     await closed
   }
 
-  /** From now on it holds what another device should, or only the first packets: somebody overwrote its store. */
+  /**
+   * From now on it serves another device's capture, or only the first packets, as if its store had been overwritten.
+   */
   holdCaptureOf(index: number, packets = this.#options.packets): void {
     this.#capture = simulatedCapture(index, packets)
   }
@@ -176,7 +178,7 @@ export class SimulatedDevice implements AsyncDisposable {
     return { Path: '/capture/', StreamList: true, List }
   }
 
-  /** Newest first, perhaps without those that begin at `to` or later. */
+  /** Newest first, optionally without those that begin at or after `to`. */
   *#captures(to: string | null = null): Generator<Readonly<Record<string, unknown>>, void> {
     const { captures = 0 } = this.#options
     const before = to === null ? captures : simulatedNumber(BigInt(to) - 1n) + 1

@@ -1,6 +1,6 @@
 /**
- * A process of simulated devices and of the network between them, Redis and the gateways: each
- * gateway reaches each device and Redis through proxies of its own. Its parent is simulated-fleet.ts.
+ * A process that runs simulated devices and the network between them, Redis and the gateways: each gateway reaches
+ * each device and Redis through its own proxies. Its parent is simulated-fleet.ts.
  */
 import { FaultProxy } from './fault-proxy.ts'
 import { SimulatedDevice } from './simulated-device.ts'

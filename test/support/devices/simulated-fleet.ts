@@ -1,4 +1,4 @@
-/** Simulated devices and the network around them, in a process of their own. */
+/** Simulated devices and the network around them, in a separate process. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -24,16 +24,16 @@ export interface FleetFacts {
 export interface FleetState {
   readonly readers: readonly number[]
   readonly mostReaders: readonly number[]
-  /** Downloads sent to their end. */
+  /** Completed downloads. */
   readonly served: number
-  /** New connections to devices that have sent something while their network is cut. */
+  /** New connections to devices that have sent data while their network is cut. */
   readonly held: number
   /** Downloads answered with 503. */
   readonly refused: number
   readonly fifths: readonly FifthReader[]
 }
 
-/** Where a gateway's network is cut. */
+/** Which network of a gateway is cut. */
 export type NetworkPart = 'redis' | 'devices'
 
 export type FleetCommand =

@@ -130,7 +130,7 @@ export const STATUS_MEMBERS: Readonly<Record<string, Members>> = {
   },
 }
 
-/** Names of the members that are missing or of another type. */
+/** Names of the members that are missing or have another type. */
 export function wrongMembers(payload: Readonly<Record<string, unknown>>, members: Members): string[] {
   return Object.entries(members)
     .filter(([name, type]) => !isOfType(payload[name], type))

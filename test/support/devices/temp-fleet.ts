@@ -5,7 +5,7 @@ import { DEVICE_PASSWORD } from '../suite-secrets.ts'
 
 const ignore = () => undefined
 
-/** A fleet of these devices that sends only what the test asks for after its first probes, with long time limits. */
+/** A fleet of these devices that, after the first probes, sends only what the test requests, with long time limits. */
 export function tempFleet(
   devices: readonly { readonly name: string; readonly url: string }[],
   options: Partial<FleetOptions> = {},

@@ -1,6 +1,6 @@
 /**
- * A small store of every kind of file, of which it is known what each byte stands for: which packets may be missing when
- * that byte is damaged. Tests copy it, damage the copy, and compare what comes out with what went in.
+ * A small store with every kind of file, for which the meaning of each byte is known: which packets may be missing if
+ * that byte is damaged. Tests copy it, damage the copy, and compare what they read with what was written.
  */
 import assert from 'node:assert/strict'
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -19,38 +19,38 @@ const START_NS = 1_700_000_000_000_000_000n
 const SEGMENT_BYTES = 700_000
 const INDEX_HEADER_BYTES = 64
 const ENTRY_BYTES = 64
-/** A block of each segment is about a quarter of a megabyte. */
+/** A block of a segment is about 256 KB. */
 const PACKET_BYTES = 9_000
 
 export interface ModelCapture {
   readonly name: string
-  /** All packets as a download gives them. */
+  /** All packets as a download returns them. */
   readonly packets: readonly PcapRecord[]
   readonly isActive: boolean
 }
 
 interface Block {
-  /** Segment path below the store, without ending. */
+  /** Segment path relative to the store, without extension. */
   readonly segment: string
   readonly offset: number
   readonly bytes: number
   readonly number: number
-  /** Text of its packets, which no other packet has. */
+  /** Texts of its packets, unique to them. */
   readonly texts: ReadonlySet<string>
 }
 
 export interface DamageModel {
   readonly path: string
   readonly captures: readonly ModelCapture[]
-  /** Every file, below the store. */
+  /** Every file, relative to the store. */
   readonly files: readonly string[]
-  /** Packets that may be missing when the bytes [from, to) of a file are damaged, and nothing else. */
+  /** Packets that may be missing if bytes [from, to) of a file are damaged, and nothing else is. */
   mayLose(file: string, from: number, to: number): ReadonlySet<string>
   /** Where the blocks of a segment's file begin. */
   offsetsOf(file: string): readonly number[]
 }
 
-/** The captures of the model: an import of one port, one of three, and a capture that is being recorded. */
+/** Creates the model's captures: an import of one port, one of three, and a capture being recorded. */
 export async function makeDamageModel(folder: string, bootId: string): Promise<DamageModel> {
   const path = join(folder, 'model')
   const captures = [
@@ -178,7 +178,7 @@ function textsIn(pcap: Buffer, from: number, to: number): ReadonlySet<string> {
   return texts
 }
 
-/** Packets may go with their own bytes, and with the entry that proves them; never with anything else. */
+/** Packets may be lost with their own bytes, or with the index entry that verifies them; never with anything else. */
 function isTouched(
   { segment, offset, bytes, number }: Block,
   file: string,

@@ -1,4 +1,4 @@
-/** What a store holds after one damage, compared with the model that it is a copy of. */
+/** The content of a store after one damage, compared with the model that it was copied from. */
 import assert from 'node:assert/strict'
 import { selectStreams } from '../../../appliance/downloads/select-streams.ts'
 import type { EventSink } from '../../../appliance/events/event-log.ts'
@@ -21,15 +21,15 @@ const log = createLog('test', 'silent')
 const EVERYTHING = { beginNs: 0n, endNs: 2n ** 62n }
 const NEVER = new AbortController().signal
 
-/** What came out of a damaged store, in counts. */
+/** Results of reading a damaged store, as counts. */
 export interface DamageSeen {
-  /** Packets that are missing; each damage that explains them is said somewhere. */
+  /** Missing packets; each damage that explains them is reported somewhere. */
   readonly lost: number
-  /** Blocks that downloads counted as left out. */
+  /** Blocks that downloads reported as skipped. */
   readonly corruptBlocks: number
-  /** Captures in state "damaged" of the list. */
+  /** Captures with state "damaged" in the list. */
   readonly damagedCaptures: number
-  /** Damages that the recorder reported; 0 where none ran. */
+  /** Damages reported by the recorder; 0 if none ran. */
   readonly events: number
 }
 
@@ -38,10 +38,10 @@ export function catalogueOf(path: string): CaptureCatalogue {
 }
 
 /**
- * Reads every capture of the store as the appliance does, alone and in one range over all. Fails when a packet is
- * invented, changed, out of order or twice, when one is missing that `mayLose` does not name, or when any is missing and
- * nothing says so. `unflushed`: captures of which the end may be missing without a word, because it was not flushed.
- * The catalogue is that of an appliance that starts now, or one that has been reading the store.
+ * Reads every capture of the store like the appliance, alone and in one range over all. Fails if a packet is invented,
+ * changed, out of order or duplicated, if one is missing that `mayLose` does not name, or if any is missing and
+ * nothing reports it. `unflushed`: captures whose end may be missing without a report, because it was not flushed. The
+ * catalogue is that of an appliance that starts now, or one that has been reading the store.
  */
 export async function readDamaged(
   path: string,
@@ -74,7 +74,7 @@ export async function readDamaged(
   return { lost, corruptBlocks, damagedCaptures }
 }
 
-/** A recorder takes the store up, resumes what was being recorded, and ends it. Returns how many damages it reported. */
+/** A recorder opens the store, resumes the running capture, and ends it. Returns the number of damages it reported. */
 export async function recoverDamaged(path: string, bootId: string): Promise<number> {
   await using recorder = await OpenRecorder.open(path, bootId)
   await recorder.stopCapture()
@@ -97,7 +97,7 @@ export class OpenRecorder implements AsyncDisposable {
     })
   }
 
-  /** Resumes what was being recorded. */
+  /** Resumes the capture that was being recorded. */
   static async open(path: string, bootId: string): Promise<OpenRecorder> {
     await using parts = new AsyncDisposableStack()
     const writer = parts.use(await StoreWriter.open(path))
@@ -123,7 +123,7 @@ export class OpenRecorder implements AsyncDisposable {
     return recorder
   }
 
-  /** How many damages it has reported. */
+  /** Number of damages reported so far. */
   get reported(): number {
     return this.#reported
   }
@@ -140,7 +140,7 @@ export class OpenRecorder implements AsyncDisposable {
     await control[Symbol.asyncDispose]()
   }
 
-  /** Checks the segments in which downloads of this process met damage, as an appliance asks it to. */
+  /** Checks the segments in which downloads of this process found damage, as an appliance requests it. */
   async checkWhatWasMet(): Promise<void> {
     for (const suspect of takeSuspects()) {
       const place = segmentOfPath(this.#captures, suspect)
@@ -148,7 +148,7 @@ export class OpenRecorder implements AsyncDisposable {
     }
   }
 
-  /** Does as `capfleet store verify --repair`. */
+  /** Same as `capfleet store verify --repair`. */
   async repair(): Promise<void> {
     await verifyStore(this.#writer, { repair: true }, { onProgress: () => undefined })
   }
@@ -159,7 +159,10 @@ export class OpenRecorder implements AsyncDisposable {
   }
 }
 
-/** A recorder that starts with nothing to record checks what downloads met. Returns how many damages it reported. */
+/**
+ * A recorder that starts with nothing to record checks the damage that downloads found. Returns the number of damages
+ * it reported.
+ */
 export async function checkWhatWasMet(path: string, bootId: string): Promise<number> {
   await using recorder = await OpenRecorder.open(path, bootId)
   await recorder.load()
@@ -168,7 +171,7 @@ export async function checkWhatWasMet(path: string, bootId: string): Promise<num
   return recorder.reported - before
 }
 
-/** A recorder that starts with nothing to record repairs the store as `capfleet store verify --repair`. */
+/** A recorder that starts with nothing to record repairs the store like `capfleet store verify --repair`. */
 export async function repairStore(path: string, bootId: string): Promise<void> {
   await using recorder = await OpenRecorder.open(path, bootId)
   await recorder.repair()
@@ -179,7 +182,7 @@ interface Downloaded {
   readonly corruptBlocks: number
 }
 
-/** Ranges that begin or end at lost packets, or hold no other time, are short as well, and must say so. */
+/** Ranges that begin or end at lost packets, or contain no other time, are incomplete as well, and must report it. */
 async function checkRangesOf(
   catalogue: CaptureCatalogue,
   capture: StoredCapture,
@@ -222,7 +225,7 @@ async function downloadOf(
   return { records, corruptBlocks: Number(download.totals().corruptBlocks) }
 }
 
-/** The expected packets that are missing. Fails when what came is anything else but the rest, in its order. */
+/** The expected packets that are missing. Fails if what was read is anything but the rest, in order. */
 function missingIn(got: readonly PcapRecord[], expected: ModelCapture['packets']): readonly PcapRecord[] {
   const missing: PcapRecord[] = []
   let next = 0

@@ -1,6 +1,6 @@
-// Preloaded into a program. While the file $FAILING_DISK exists, it holds an error number, with
-// which renames and removals of files fail (0 = they do not), and how many milliseconds longer each
-// sync takes; each such sync makes $FAILING_DISK.syncs a byte longer.
+// Preloaded into a program. While the file $FAILING_DISK exists, it contains the error number with
+// which renames and removals of files fail (0 = they do not), and the number of milliseconds by
+// which each sync is delayed; each delayed sync appends a byte to $FAILING_DISK.syncs.
 #include <dlfcn.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Preloaded into a program, makes every sync of files a promise that is not kept: the negative
+// Preloaded into a program, makes every file sync succeed without doing anything: the negative
 // control of the power-loss tests.
 extern "C" {
 int fsync(int) { return 0; }

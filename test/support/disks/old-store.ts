@@ -1,4 +1,4 @@
-/** Makes of a store what a capfleet of format 1 would have written. */
+/** Converts a store to what a capfleet of format 1 would have written. */
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toJson } from '../../../appliance/store/capture-record.ts'

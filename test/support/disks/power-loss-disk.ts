@@ -1,8 +1,8 @@
 /**
- * A disk of its own that can lose its power: a file behind a loop device. A cut takes what the disk has
- * been given by then, in one atomic copy; what is only in the cache of the mounted file system is not in
- * it. The file lies on a file system, the disk's cache, which lies on a file again, the medium: a cut that
- * takes the medium loses what the disk was not told to flush. Needs root.
+ * A disk that can lose its power: a file behind a loop device. A cut copies atomically what the disk has received so
+ * far, without what is only in the cache of the mounted file system. The file is on a file system that acts as the
+ * disk's cache and is itself backed by a file, the medium: a cut that copies the medium also loses what the disk was
+ * not told to flush. Needs root.
  */
 import { execFile } from 'node:child_process'
 import { constants, existsSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { tempFolder } from '../temp-folder.ts'
 
 const run = promisify(execFile)
 
-/** A message for the `skip` of a test; false when this process may make disks. */
+/** Skip reason for tests, or false if this process can create disks. */
 export const WITHOUT_DISKS: string | false =
   process.getuid?.() === 0 && existsSync('/dev/loop-control') ? false : 'needs root: loop devices'
 
@@ -22,16 +22,16 @@ export type FileSystem = 'ext4' | 'xfs'
 
 interface FileSystemCommands {
   readonly make: readonly [string, ...string[]]
-  /** Of the copy, beside the original. */
+  /** For mounting the copy while the original is mounted. */
   readonly mountOptions: string
 }
 
 const COMMANDS: Readonly<Record<FileSystem, FileSystemCommands>> = {
   ext4: { make: ['mkfs.ext4', '-qF'], mountOptions: 'loop' },
-  // XFS refuses a second one with the same identity. It makes copies of files at one moment, and at once.
+  // XFS refuses to mount a second one with the same UUID. It can copy files atomically and fast (reflink).
   xfs: { make: ['mkfs.xfs', '-q', '-m', 'reflink=1'], mountOptions: 'loop,nouuid' },
 }
-/** All sparse. */
+/** All files are sparse. */
 const DISK_BYTES = '4G'
 const CACHE_BYTES = '8G'
 const MEDIUM_BYTES = '16G'
@@ -76,7 +76,7 @@ export class PowerLossDisk implements AsyncDisposable {
     return new PowerLossDisk(kind, folder, owned.move())
   }
 
-  /** The power fails and comes back, for a copy: its log is replayed, and it is mounted until dispose. */
+  /** Simulates a power failure and restart, on a copy: its log is replayed, and it is mounted until dispose. */
   async cutPower({ losesCache }: { readonly losesCache: boolean }): Promise<Mounted> {
     await using owned = new AsyncDisposableStack()
     let disk = join(this.#folder, 'cache/disk')
@@ -89,7 +89,7 @@ export class PowerLossDisk implements AsyncDisposable {
     return { path, [Symbol.asyncDispose]: () => all.disposeAsync() }
   }
 
-  /** Everything so far is on the disk. */
+  /** Flushes everything written so far to the disk. */
   async sync(): Promise<void> {
     await run('sync', ['--file-system', this.path])
   }
@@ -110,7 +110,7 @@ export class PowerLossDisk implements AsyncDisposable {
   }
 }
 
-/** A process that was killed a moment ago may still hold it, with the mounts of its namespace. */
+/** A process that was just killed may still hold it, through the mounts of its namespace. */
 
 async function mount(path: string, args: readonly string[]): Promise<Mounted> {
   await mkdir(path, { recursive: true })

@@ -1,4 +1,4 @@
-/** A recorder starts on a store that has lost its power, and ends the capture that goes on; what the store holds then. */
+/** Starts a recorder on a store after a power loss, ends the running capture, and reads the content of the store. */
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,11 +14,11 @@ import { storedCaptureOf } from './store-captures.ts'
 
 export interface RecoveredCapture {
   readonly record: StoredCapture
-  /** Of its packets, in stored order. */
+  /** Numbers of its packets, in stored order. */
   readonly numbers: readonly number[]
 }
 
-/** Captures of numbered packets, oldest first. Fails when anything in the store is not whole. */
+/** Captures of numbered packets, oldest first. Fails if anything in the store is incomplete. */
 export async function recoverStore(storePath: string): Promise<readonly RecoveredCapture[]> {
   const capture = { timeZone: 'UTC', config: captureConfigSchema.parse({}) }
   const recorder = await startRecorder({ storePath, capture, log: createLog('test', 'silent') })
@@ -58,7 +58,7 @@ function filesOf(segment: number): string[] {
   return ['idx', 'pcap', 'sieve', 'tally'].map((ending) => `${String(segment).padStart(8, '0')}.${ending}`)
 }
 
-/** The check sums of the index are those of the packets. */
+/** The checksums in the index match the packets. */
 async function assertSound(capture: StoredCapture, folder: string, packets: number): Promise<void> {
   const segments = selectSegments(capture, 0, { fromNs: 0n, toNs: 2n ** 62n })
   await using download = await Download.open({

@@ -1,4 +1,4 @@
-/** A small file system of its own: full when a test fills it, whatever others do to the disk. */
+/** A separate small file system: full when a test fills it, whatever happens on the machine's disk. */
 import { spawnSync } from 'node:child_process'
 import { mkdir, open, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,21 +6,21 @@ import { isFullDisk } from '../../../src/shared/base/full-disk.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface SmallDisk extends AsyncDisposable {
-  /** Where it is mounted. */
+  /** Mount point. */
   readonly path: string
-  /** A folder on another disk, for what shall not count. */
+  /** A folder on another disk, for files that must not count. */
   readonly beside: string
 }
 
 export interface SmallDiskOptions {
   readonly bytes: number
-  /** Default: "tmpfs", in memory. The others are files behind a loop device, where root has nothing set aside. */
+  /** Default: "tmpfs", in memory. The others are files behind a loop device, without blocks reserved for root. */
   readonly kind?: 'tmpfs' | 'ext4' | 'xfs'
-  /** Of ext4. */
+  /** For ext4. */
   readonly inodes?: number
 }
 
-/** Gives the reason, a sentence, where nothing can be mounted: that takes root. */
+/** Returns the reason, a sentence, if nothing can be mounted: that requires root. */
 export async function mountSmallDisk(options: number | SmallDiskOptions): Promise<SmallDisk | string> {
   const { bytes, kind = 'tmpfs', inodes } = typeof options === 'number' ? { bytes: options } : options
   await using parts = new AsyncDisposableStack()
@@ -52,7 +52,7 @@ export async function mountSmallDisk(options: number | SmallDiskOptions): Promis
   return { path, beside, [Symbol.asyncDispose]: () => owner.disposeAsync() }
 }
 
-/** Takes all bytes that are free now, or fewer if the disk is full before. */
+/** Takes all free bytes, or fewer if the disk is full earlier. */
 export async function fillBytes(path: string): Promise<void> {
   await using file = await open(path, 'a')
   const { bavail, bsize } = await statfs(dirname(path))
@@ -67,7 +67,7 @@ export async function fillBytes(path: string): Promise<void> {
   }
 }
 
-/** Takes all files that are free now by empty ones in a new folder, or fewer if the disk has none left before. */
+/** Takes all free inodes with empty files in a new folder, or fewer if the disk runs out earlier. */
 export async function fillFiles(folder: string): Promise<void> {
   const { ffree } = await statfs(dirname(folder))
   try {

@@ -6,7 +6,7 @@ import { readCapture } from '../../../appliance/store/read-capture.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { type StoredCapture, segmentsOf, storedCapture } from '../../../appliance/store/stored-capture.ts'
 
-/** As the recorder does it: complete in a hidden folder, then renamed. */
+/** Like the recorder: complete in a hidden folder, then renamed. */
 export async function putCapture(root: string, capture: StoredCapture): Promise<void> {
   const { captures } = storePaths(root)
   const hidden = join(captures, `.importing-${capture.name}`)
@@ -15,13 +15,13 @@ export async function putCapture(root: string, capture: StoredCapture): Promise<
   await rename(hidden, join(captures, capture.name))
 }
 
-/** The record and the log of a capture, into a folder that has none. */
+/** Writes a capture's record and log into a folder that has none. */
 export async function writeCapture(folder: string, capture: StoredCapture): Promise<void> {
   const { table, growing, packets, bytes, drops, removed, problems, ...record } = capture
   await HeldCapture.create(folder, record, [...segmentsOf(capture)])
 }
 
-/** What a reader finds on the disk; the segments that are being written are not looked for. */
+/** What a reader finds on the disk; segments being written are not included. */
 export async function storedCaptureOf(root: string, name: string): Promise<StoredCapture> {
   const read = await readCapture(join(storePaths(root).captures, name), name, { isWritten: true })
   if (read === undefined) throw new Error(`there is no capture ${name}`)

@@ -1,4 +1,4 @@
-/** A store with retention at hand, as the recorder has it, for tests that say when it works. */
+/** A store with retention, like the recorder's, for tests that decide when retention runs. */
 import { join } from 'node:path'
 import type { RetentionSettings } from '../../../appliance/appliance-config.ts'
 import type { EventKind } from '../../../appliance/events/event-log.ts'
@@ -12,7 +12,7 @@ export interface KeeperOptions {
   readonly settings: Partial<RetentionSettings>
   readonly segmentBytes?: number
   readonly nowNs?: () => bigint
-  /** What a capture is said to write. */
+  /** The write rate that a capture reports. */
   readonly bytesPerSecond?: number
 }
 
@@ -32,7 +32,7 @@ export class StoreKeeper implements AsyncDisposable {
     this.events = events
   }
 
-  /** The first look for room is over when this resolves. */
+  /** Resolves after the first check for free space. */
   static async open(options: KeeperOptions): Promise<StoreKeeper> {
     const { storePath, settings, segmentBytes, nowNs, bytesPerSecond = 0 } = options
     const events: RecordedEvent[] = []
@@ -54,7 +54,7 @@ export class StoreKeeper implements AsyncDisposable {
     return keeper
   }
 
-  /** Works now, and waits for it. */
+  /** Runs retention now, and waits for it. */
   async collect(): Promise<void> {
     await this.retention.makeRoom(0n)
   }

@@ -1,11 +1,11 @@
-/** The tables of REFERENCE.md about the command line, from the commands themselves. */
+/** The command-line tables of REFERENCE.md, generated from the commands themselves. */
 import { Command } from 'commander'
 import { addClientCommands, CLIENT_COMMANDS } from '../../../src/client/command/client-commands.ts'
 import { QueryFlags } from '../../../src/client/command/common/query-flags.ts'
 import { DOWNLOAD_TABLES } from '../../../src/shared/query/parse-download-query.ts'
 import { code, table } from './reference-tables.ts'
 
-/** Every command that asks a gateway, with the flags of its own; then the flags of downloads. */
+/** Every command that calls a gateway, with its own flags; then the flags of downloads. */
 export async function commandTables(): Promise<string> {
   const program = new Command('capfleet')
   await addClientCommands(program, Object.keys(CLIENT_COMMANDS))

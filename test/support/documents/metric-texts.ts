@@ -1,4 +1,4 @@
-/** What the programs tell as /metrics when all of them have had something to do. */
+/** The /metrics texts of the programs when all of them have done some work. */
 import assert from 'node:assert/strict'
 import { eventually } from '../eventually.ts'
 import { ScriptedDriver } from '../live/scripted-driver.ts'
@@ -14,10 +14,10 @@ export interface MetricTexts {
   readonly appliance: string
 }
 
-/** Of what a device recorded, and who looked at it: none of it may be in a label. */
+/** Recorded content and who accessed it: none of it may appear in a label. */
 export const UNTOLD = { capture: 'secret-merger', user: 'user', filter: 'port 4711' } as const
 
-/** What an appliance hears from its recorder and from its sensors some time after it has begun. */
+/** What an appliance receives from its recorder and sensors some time after its start. */
 const SEEN_LAST = [
   '\ncapfleet_capture_active 1\n',
   '\ncapfleet_capture_dropped_packets_total{',
@@ -64,7 +64,7 @@ function gatewayOver(appliance: TempAppliance, redisUrl: string): Promise<TempGa
   })
 }
 
-/** A capture, a download, an error, a call to a device, an export, and another one that waits for its time. */
+/** A capture, a download, an error, a call to a device, an export, and another export that is scheduled. */
 async function useAll(appliance: TempAppliance, driver: ScriptedDriver, gateway: TempGateway): Promise<void> {
   const { capture, filter } = UNTOLD
   const endNs = BEGIN_NS + 30_000_000n

@@ -1,4 +1,4 @@
-/** The tables of REFERENCE.md, as Markdown, from what the programs themselves use. */
+/** The tables of REFERENCE.md, as Markdown, generated from what the programs themselves use. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ export function roleTable(): string {
   )
 }
 
-/** Of a device, then of the gateway: a row has all methods by which a path does the same. */
+/** Paths of a device, then of the gateway: a row lists all methods for which a path does the same. */
 export function pathTables(): string {
   return [
     'Of a device, and of the gateway below `/devices/{device}`:',
@@ -60,14 +60,14 @@ function accessOf({ scope }: Endpoint): string {
   return ['anyone', 'known', 'system', 'metrics'].includes(scope) ? scope : code(scope)
 }
 
-/** Those of a download are named in a table of their own. */
+/** Those of a download are in a separate table. */
 function parameterNames(endpoint: Endpoint): string {
   const names = own(endpoint).map(({ name }) => name)
   const others = names.includes('FilterBPF') ? names.filter((name) => !OF_DOWNLOADS.has(name)) : names
   return [...(others.length < names.length ? ['of a download'] : []), ...others.map(code)].join(', ')
 }
 
-/** Parameters by name; where one means different things it has a row for each. */
+/** Parameters by name; a name with different meanings has a row for each. */
 export function parameterTables(): string {
   const endpoints: readonly Endpoint[] = [...APPLIANCE_ROUTES, ...GATEWAY_ROUTES]
   const downloads = endpoints.filter(isDownload)
@@ -80,7 +80,7 @@ export function parameterTables(): string {
   ].join('\n\n')
 }
 
-/** Those of every path come last. */
+/** Parameters of every path come last. */
 function distinctRows(endpoints: readonly Endpoint[]): readonly Parameter[] {
   const rows = endpoints.flatMap(parametersOf)
   const ordered = [...rows.filter((row) => !isOfEveryPath(row)), ...rows.filter(isOfEveryPath)]
@@ -155,7 +155,7 @@ export function errorTable(): string {
   )
 }
 
-/** Those of Node itself are left out. */
+/** Without Node's own. */
 export function metricTables({ gateway, worker, appliance }: MetricTexts): string {
   return [
     'The gateway:',
@@ -199,7 +199,7 @@ function shownPath(path: string): string {
   return path.replace('{*path}', '{path}').replaceAll(/:(\w+)/g, '{$1}')
 }
 
-/** In the style of code. */
+/** Formatted as code. */
 export function code(text: string): string {
   return `\`${text}\``
 }

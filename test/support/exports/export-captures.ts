@@ -1,4 +1,4 @@
-/** Captures for exports: packets of some devices, which meet in time and are partly the same. */
+/** Captures for exports: packets of some devices, with equal times and partly equal content. */
 import { writeFile } from 'node:fs/promises'
 import { type MadePcapOptions, makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
@@ -10,13 +10,13 @@ export const EXPORT_END_NS = EXPORT_BEGIN_NS + BigInt(EXPORT_SECONDS) * 1_000_00
 
 const LENGTH_MIN = 60
 const LENGTH_MAX = 1_514
-/** Every so many packets one that each device has, so soon after the device before it. */
+/** Every n-th packet appears on all devices, each a bit later than on the previous one. */
 const SHARED_EVERY = 10
 const SHARED_LATER_NS = 500n
-/** Every so many packets one at the begin of a second, at which all devices have one. */
+/** Every n-th packet is at the start of a second, where all devices have one. */
 const EVEN_EVERY = 97
 
-/** About `bytes` of packets, spread over the whole time. Another device gets others of another seed. */
+/** About `bytes` of packets, spread over the whole time. Each device uses its own seed. */
 export function exportPackets(device: number, bytes: number): PcapRecord[] {
   const random = seededRandom(1_000 + device)
   const shared = seededRandom(7)

@@ -1,4 +1,4 @@
-/** What every place for the files of exports must do, as src/gateway/export/target/export-target.ts says it. */
+/** What every export target must do, as defined in src/gateway/export/target/export-target.ts. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { madeFile } from './made-file.ts'
 
 export interface TargetStage {
   readonly target: ExportTarget
-  /** Where finished files are made. */
+  /** Where finished files are created. */
   readonly folder: string
 }
 
@@ -36,7 +36,7 @@ export function failsWith(code: ErrorCode) {
   return { name: 'CapfleetError', code }
 }
 
-/** The tests of a target; `stage()` gives it when it is asked for. */
+/** The tests of a target; `stage()` is called when a test runs. */
 export function testTargetContract(stage: () => TargetStage): void {
   test('a target that can be used passes its check, twice', async () => {
     await stage().target.check()
@@ -81,7 +81,7 @@ export function testTargetContract(stage: () => TargetStage): void {
     await assert.rejects(target.open({ ...file, exportId: randomUUID() }), failsWith('unknown-export'))
   })
 
-  test('keeping a file again does no harm, with the file taken away already or made again', async () => {
+  test('keeping a file again does no harm, whether the file was already moved or recreated', async () => {
     const { target, folder } = stage()
     const file = await madeFile(folder, 5_000)
     const content = await readFile(file.path)
@@ -118,7 +118,7 @@ export function testTargetContract(stage: () => TargetStage): void {
     }
   })
 
-  test('a file that has gone is not taken for kept, whatever else is kept in its place', async () => {
+  test('a missing file is not taken for kept, whatever else is kept in its place', async () => {
     const { target, folder } = stage()
     const first = await madeFile(folder, 100)
     await keep(target, first)
@@ -134,7 +134,7 @@ export function testTargetContract(stage: () => TargetStage): void {
     await assert.rejects(target.open(file), failsWith('unknown-export'))
   })
 
-  test('who is told to stop keeps nothing and leaves the file', async () => {
+  test('a cancelled copy keeps nothing and leaves the file', async () => {
     const { target, folder } = stage()
     const file = await madeFile(folder, 100)
     const reason = new Error('cancelled')
@@ -143,7 +143,7 @@ export function testTargetContract(stage: () => TargetStage): void {
     assert.equal(existsSync(file.path), true)
   })
 
-  test('all files of an export are removed, those of others stay, and again does no harm', async () => {
+  test('all files of an export are removed, those of others stay, and repeating it does no harm', async () => {
     const { target, folder } = stage()
     const file = await madeFile(folder, 100)
     const second = await madeFile(folder, 200, { exportId: file.exportId, name: 'capture-2.pcap' })

@@ -1,4 +1,4 @@
-/** Workers in processes of their own, which can be killed, stopped and started again. */
+/** Workers in separate processes, which can be killed, stopped and restarted. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -14,7 +14,10 @@ import { FAST_TIMINGS } from '../processes/temp-worker.ts'
 const PROGRAM = fileURLToPath(new URL('export-worker-program.ts', import.meta.url))
 const FAULT = fileURLToPath(new URL('planted-fault.ts', import.meta.url))
 
-/** end-of-file: it goes on where a file ends, not where the checkpoint says. poison: it dies of an export whose id is in a file. */
+/**
+ * end-of-file: it continues where a file ends instead of at the checkpoint. poison: it crashes on an export whose id
+ * is in a file.
+ */
 export type WorkerFault =
   | { readonly kind: 'end-of-file' }
   | { readonly kind: 'poison'; readonly idPath: string; readonly deathsPath: string }
@@ -27,13 +30,13 @@ export interface WorkerSettings {
 
 export interface WorkerProcessOptions {
   readonly gateway: Pick<TempGateway, 'config' | 'configPath'>
-  /** Holds settings and log. */
+  /** Contains settings and log. */
   readonly folder: string
   readonly name: string
   readonly fault?: WorkerFault
-  /** Default: those of workers that die. */
+  /** Default: those for tests that kill workers. */
   readonly timings?: WorkerTimings
-  /** Beside that of this process. */
+  /** In addition to this process's environment. */
   readonly environment?: Readonly<Record<string, string>>
 }
 
@@ -70,7 +73,7 @@ export class ExportWorkerProcess implements AsyncDisposable {
     return this.#child?.pid ?? 0
   }
 
-  /** Of the present process; another after a restart. */
+  /** Of the current process; changes with a restart. */
   get url(): string {
     return this.#url
   }
@@ -80,7 +83,7 @@ export class ExportWorkerProcess implements AsyncDisposable {
     return child !== undefined && child.exitCode === null && child.signalCode === null
   }
 
-  /** Starts it, as often as it takes: it ends by itself while Redis is away. */
+  /** Starts it, repeatedly if needed: it exits while Redis is away. */
   start(): Promise<void> {
     this.#starting ??= this.#startUntilReady().finally(() => {
       this.#starting = undefined
@@ -88,7 +91,7 @@ export class ExportWorkerProcess implements AsyncDisposable {
     return this.#starting
   }
 
-  /** SIGKILL and SIGTERM wait for its end. */
+  /** For SIGKILL and SIGTERM, waits for its end. */
   async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void> {
     const child = this.#child
     if (child === undefined || !this.isRunning) return

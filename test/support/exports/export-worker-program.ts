@@ -1,4 +1,4 @@
-/** A worker as a program, with the timings that it is given. */
+/** A worker as a program, with the given timings. */
 import { readFileSync } from 'node:fs'
 import { createLog } from '../../../src/shared/base/log.ts'
 import { startWorker } from '../../../src/worker/worker.ts'

@@ -1,4 +1,4 @@
-/** A Redis, appliances behind lines that can fail, and a gateway that orders exports of them into a folder. */
+/** A Redis, appliances behind lines that can fail, and a gateway that writes exports of them to a folder. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { EXPORT_BEGIN_NS, EXPORT_END_NS, writeExportCapture } from './export-cap
 
 export const EXPORT_DEVICES = ['east', 'north', 'west'] as const
 
-/** Of one device: its appliance and the line to it. */
+/** One device: its appliance and the line to it. */
 export interface ExportDevice {
   readonly name: string
   readonly appliance: TempAppliance
@@ -24,16 +24,16 @@ export interface ExportDevice {
 }
 
 export interface ExportWorldOptions {
-  /** Of packets on each device; each gets a capture that is called like it. */
+  /** Bytes of packets on each device; each has one capture, named like the device. */
   readonly captureBytes: number
-  /** Settings of exports beside those that all worlds have. */
+  /** Export settings in addition to the common ones. */
   readonly exports?: Readonly<Record<string, unknown>>
   readonly settings?: Readonly<Record<string, unknown>>
-  /** Where spool and files lie; absent: in a folder of its own. */
+  /** Where spool and files are; absent: in a temporary folder. */
   readonly folder?: string
 }
 
-/** An export as GET shows it. */
+/** An export as returned by GET. */
 export interface ShownExport {
   readonly id: string
   readonly state: string
@@ -63,7 +63,7 @@ export interface ShownExport {
   }
 }
 
-/** All that the captures have. */
+/** The whole time of the captures. */
 export const WHOLE_RANGE = `TSBegin=${EXPORT_BEGIN_NS}&TSEnd=${EXPORT_END_NS}`
 const ENDED = ['complete', 'partial', 'failed', 'cancelled']
 const PREFIX = 'capfleet'
@@ -74,7 +74,7 @@ export class ExportWorld implements AsyncDisposable {
   readonly redis: TempRedis
   readonly gateway: TempGateway
   readonly devices: readonly ExportDevice[]
-  /** Holds spool/ and files/. */
+  /** Contains spool/ and files/. */
   readonly folder: string
   readonly #owned: AsyncDisposableStack
 
@@ -149,12 +149,12 @@ export class ExportWorld implements AsyncDisposable {
     return httpGet(this.gateway.url + path, { method, headers: { ...this.gateway.as[as], ...headers } })
   }
 
-  /** The answer to an order. */
+  /** The answer to the request for an export. */
   order(query: string, options: { as?: Caller; headers?: Record<string, string> } = {}): Promise<HttpAnswer> {
     return this.call(`/v1/exports?${query}`, { ...options, method: 'POST' })
   }
 
-  /** The id of an export that is ordered now. */
+  /** Creates an export and returns its id. */
   async ordered(
     query: string,
     options: { as?: Caller; headers?: Record<string, string> } = {},
@@ -171,7 +171,7 @@ export class ExportWorld implements AsyncDisposable {
     return answer.json() as unknown as ShownExport
   }
 
-  /** The export when it is as `condition` wants it. */
+  /** The export as soon as it meets `condition`. */
   async until(
     id: string,
     condition: (shown: ShownExport) => boolean,
@@ -196,7 +196,7 @@ export class ExportWorld implements AsyncDisposable {
     return this.until(id, ({ state }) => ENDED.includes(state), limitMs)
   }
 
-  /** Waits until the gateway asks a device again that was down: until it has answered a probe, requests fail at once. */
+  /** Waits until the gateway uses a recovered device again: until it has answered a probe, requests fail at once. */
   async isAnswering(device: string): Promise<void> {
     await eventually(
       async () => (await this.call(`/devices/${device}/api/v1/system/version`)).status === 200,
@@ -217,7 +217,7 @@ export class ExportWorld implements AsyncDisposable {
     return Promise.all(files.map(({ name }) => readFile(join(this.target, id, name))))
   }
 
-  /** What a client gets who downloads the same at once. */
+  /** What a client gets that downloads the same directly. */
   async direct(path: string): Promise<Buffer> {
     const answer = await this.call(path)
     assert.equal(answer.status, 200, answer.body.toString())
@@ -228,7 +228,7 @@ export class ExportWorld implements AsyncDisposable {
     return this.direct(`/api/v1/pcap/timerange?${query}`)
   }
 
-  /** What is left in the spool and in the folder of the target beside kept files, and of jobs. */
+  /** Whatever is left in the spool and in the target's folder apart from kept files, and of jobs. */
   async leftovers(): Promise<readonly string[]> {
     const [spool, work, jobs] = await Promise.all([
       namesIn(this.spool).then((names) => names.filter((name) => name !== '.spool')),
@@ -238,7 +238,7 @@ export class ExportWorld implements AsyncDisposable {
     return [...spool.map((name) => `spool/${name}`), ...work.map((name) => `.work/${name}`), ...jobs]
   }
 
-  /** Waits until nothing is left behind by exports that have ended. */
+  /** Waits until nothing is left of exports that have ended. */
   async isTidy(): Promise<void> {
     let left: readonly string[] = []
     await eventually(
@@ -252,7 +252,7 @@ export class ExportWorld implements AsyncDisposable {
     })
   }
 
-  /** Keys of jobs of exports in BullMQ; those of canaries and of the sweep come and go. */
+  /** BullMQ keys of export jobs; those of canaries and of the sweep come and go. */
   async jobKeys(): Promise<readonly string[]> {
     const keys = await this.redisKeys(`${jobPrefix(PREFIX)}:*`)
     return keys.filter((key) =>
@@ -277,7 +277,7 @@ export class ExportWorld implements AsyncDisposable {
   }
 }
 
-/** Asks again where a gateway could not ask Redis in time, because the machine is busy. */
+/** Repeats the request if a gateway could not reach Redis in time, because the machine is busy. */
 async function untilRedisAnswers(ask: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
   for (;;) {
     const answer = await ask()

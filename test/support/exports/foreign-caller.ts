@@ -1,4 +1,4 @@
-/** A caller of a gateway over appliances of other makers, who compares what comes with the packets that a device has. */
+/** A client of a gateway over other manufacturers' appliances, which compares the answers with a device's packets. */
 import type { Receipt } from '../../../src/gateway/serve/receipt.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { API_RECORD_BYTES } from '../devices/api-device.ts'
@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts'
 import { httpOpen } from '../http-get.ts'
 import type { ExportWorld, ShownExport } from './export-world.ts'
 
-/** A download as it came. */
+/** A finished download. */
 export interface Taken {
   readonly status: number
   readonly id: string
@@ -17,15 +17,16 @@ export interface Taken {
   readonly state: string | undefined
 }
 
-/** What must be said of a failure: its code, and a text with the device's name in it and the cause. */
+/** What must be reported about a failure: its code, and a text that contains the device's name and the cause. */
 export interface Told {
   readonly code: string
   readonly detail: string
 }
 
 /**
- * A download or an export in a word or two. "right": whole, and said to be. Else the first word tells what is wrong, which
- * its client sees: a status, "cut", "unverified", "partial", "failed". "SILENT": the client does not see it.
+ * The verdict on a download or an export in a word or two. "right": whole, and declared whole. Otherwise the first
+ * word names the fault, which the client sees: a status, "cut", "unverified", "partial", "failed". "SILENT": the
+ * client does not see it.
  */
 export interface Judged {
   readonly outcome: string
@@ -60,7 +61,7 @@ export class ForeignCaller {
     }
   }
 
-  /** `right` is what the download has to be. */
+  /** `right` is the expected content. */
   async judge(taken: Taken, right: Buffer): Promise<Judged> {
     const { status, body, isCut, complete, state } = taken
     if (status !== 200) {
@@ -88,7 +89,7 @@ export class ForeignCaller {
     return await this.judge(await this.take(path), right)
   }
 
-  /** The rest of a download that was cut, together with what had come, of which the client keeps `size` bytes. */
+  /** Resumes a download that was cut and judges the whole; the client keeps `size` bytes of what it had. */
   async resume(
     taken: Taken,
     { path, right, size = wholeSize(taken.body) }: { path: string; right: Buffer; size?: number },
@@ -124,7 +125,7 @@ export class ForeignCaller {
     return { outcome: `${shown.state}, ${shape}: ${hole?.error.code}`, told: hole?.told }
   }
 
-  /** The receipt of a download that was cut, when it has been written. */
+  /** The receipt of a download that was cut, as soon as it is written. */
   async #failed(id: string): Promise<Receipt> {
     let receipt: Receipt | undefined
     const hasEnded = async () => {
@@ -149,7 +150,7 @@ function isBeginOf(body: Buffer, right: Buffer): boolean {
   return body.subarray(0, size).equals(right.subarray(0, size))
 }
 
-/** Whether it is whole records of the other file, in their order. */
+/** Whether it consists of whole records of the other file, in their order. */
 function isPartOf(body: Buffer, right: Buffer): boolean {
   if (body.length !== wholeSize(body) || !isBeginOf(body.subarray(0, PCAP_HEADER_BYTES), right)) return false
   let at = PCAP_HEADER_BYTES
@@ -168,7 +169,7 @@ function wholeSize(body: Buffer): number {
   return body.length - ((body.length - PCAP_HEADER_BYTES) % API_RECORD_BYTES)
 }
 
-/** How many bytes of a file that was cut are not of the mark of the cut. */
+/** Length of the common prefix: for a file that was cut and the whole one, the bytes before the cut marker. */
 export function sameBytes(a: Buffer, b: Buffer): number {
   const most = Math.min(a.length, b.length)
   for (let at = 0; at < most; at += 1) if (a[at] !== b[at]) return at

@@ -1,9 +1,9 @@
-/** An export as earlier versions stored it: all of its files are in the record, and in each checkpoint. */
+/** An export as earlier versions stored it: all its files in the record, and in each checkpoint. */
 import type { Redis } from 'ioredis'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Stores it so. REQUIRES: no worker runs. */
+/** Stores it in that form. REQUIRES: no worker runs. */
 export async function storeInFormerForm(redis: Redis, id: string, keyPrefix = 'capfleet'): Promise<void> {
   const key = (kind: string) => `{${keyPrefix}}:export:${kind}:${id}`
   const { state = '', progress = 'null', base = 'null' } = await redis.hgetall(key('job'))

@@ -1,4 +1,4 @@
-/** A fault of a worker that its parent plants; a job that the worker runs in a process of its own has it, too. */
+/** A worker fault planted by its parent; also affects a job that the worker runs in a separate process. */
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import { FileWriter } from '../../../src/gateway/export/files/file-writer.ts'
 import type { WorkerFault } from './export-worker-process.ts'

@@ -1,4 +1,4 @@
-/** Schedules over a real Redis, ordered without a worker: the clock is whatever a test says. */
+/** Schedules over a real Redis, run without a worker: the test sets the clock. */
 import { join } from 'node:path'
 import { Device } from '../../../src/gateway/device/device.ts'
 import { ExportJobs } from '../../../src/gateway/export/export-jobs.ts'
@@ -22,7 +22,7 @@ export interface ScheduleStand extends AsyncDisposable {
   readonly keyPrefix: string
   /** What another worker would have: its own connections. */
   open(): SchedulingParts
-  /** Makes these the devices of all workers. */
+  /** Sets the devices of all workers. */
   setDevices(...names: readonly string[]): void
 }
 
@@ -54,7 +54,7 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
   const ordering = { users, timeZone: 'UTC', tsModeAliases: {}, perUserMax, devicesMax: 64 }
   const options = { redis: { url: redis.url }, keyPrefix, log }
   const setDevices = (...names: readonly string[]) => {
-    // Nobody listens there: an export is ordered without asking a device.
+    // Nothing listens there: an export is created without a request to a device.
     fleet.replace(
       names.map(
         (name) => new Device({ name, url: 'http://127.0.0.1:9', user: 'u', password: new Secret('p') }),

@@ -1,4 +1,4 @@
-/** The order of an export as the store keeps it, for tests that need no device. */
+/** The request for an export as the store keeps it, for tests that need no device. */
 import type { ExportOrder } from '../../../src/gateway/export/export-order.ts'
 
 export function storedOrder(told: Pick<ExportOrder, 'id' | 'target'> & Partial<ExportOrder>): ExportOrder {

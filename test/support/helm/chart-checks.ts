@@ -1,4 +1,4 @@
-/** The checks that the chart must pass: each returns what is wrong, and nothing when all is well. */
+/** The checks that the chart must pass: each returns the mistakes it finds, and nothing if there are none. */
 import { readdirSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { CHART, renderText, runTool, type ToolResult } from './chart.ts'
 
 const SCHEMAS = join(REPOSITORY_ROOT, '.tools', 'kubernetes-schemas')
 
-/** Of operators; Kubernetes itself has no schema of them. */
+/** Kinds defined by operators; Kubernetes itself has no schemas for them. */
 const OF_OPERATORS = ['HTTPRoute', 'BackendTLSPolicy', 'ServiceMonitor', 'PrometheusRule']
 
 /** The minor versions of Kubernetes that the chart is checked against. */
@@ -24,7 +24,7 @@ export async function unitTest(chart: string = CHART): Promise<string> {
   return complaint(await runTool('helm-unittest', ['--strict', chart]))
 }
 
-/** Renders the chart with each of the files, and compares all objects with the schemas of each version. */
+/** Renders the chart with each of the files, and checks all objects against the schemas of each version. */
 export async function conform(
   versions: readonly string[],
   { chart = CHART, values }: { readonly chart?: string; readonly values: readonly string[] },

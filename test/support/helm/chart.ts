@@ -1,4 +1,4 @@
-/** The chart in `helm`, as Helm itself sees it. */
+/** The chart in `helm`, as rendered by Helm. */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -16,18 +16,18 @@ export const CHART = join(REPOSITORY_ROOT, 'helm')
 const TOOLS = join(REPOSITORY_ROOT, '.tools')
 const NEEDED = ['helm', 'helm-unittest', 'kubeconform', 'kubernetes-schemas']
 
-/** For `skip`. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_HELM = skipWithout(
   NEEDED.every((tool) => existsSync(join(TOOLS, tool))),
   `not all of these are in .tools: ${NEEDED.join(', ')}; \`node .ci/setup.mjs --test\` brings them`,
 )
 
-/** The files of values that the chart comes with, by what they are for. */
+/** The value files in the chart's `ci` folder, by purpose. */
 export const CI_VALUES: Readonly<Record<string, string>> = Object.fromEntries(
   readdirSync(join(CHART, 'ci')).map((file) => [file.replace(/-values\.yaml$/, ''), join(CHART, 'ci', file)]),
 )
 
-/** As the API takes them; of what the chart renders tests look at a little. */
+/** As the API accepts them; tests only check a few fields of what the chart renders. */
 export interface Manifest {
   readonly kind: string
   readonly metadata: { readonly name: string; readonly namespace?: string }
@@ -40,7 +40,7 @@ export interface ToolResult {
   readonly stderr: string
 }
 
-/** Runs a tool of `.tools` until it ends, whatever its status. */
+/** Runs a tool from `.tools` to its end, whatever its status. */
 export async function runTool(name: string, args: readonly string[]): Promise<ToolResult> {
   const command = promisify(execFile)(join(TOOLS, name), args, { maxBuffer: 64 << 20 })
   return command.then(
@@ -57,13 +57,13 @@ export interface Rendering {
   readonly chart?: string
   /** Paths of files. */
   readonly values?: readonly string[]
-  /** As Helm's --set takes them. */
+  /** In the syntax of Helm's --set. */
   readonly set?: readonly string[]
-  /** As its --set-json takes them. */
+  /** In the syntax of --set-json. */
   readonly json?: readonly string[]
 }
 
-/** What `helm template` answers. */
+/** The output of `helm template`. */
 export function renderText({
   chart = CHART,
   values = [],
@@ -78,7 +78,7 @@ export function renderText({
   return runTool('helm', ['template', 'fleet', chart, '--namespace', 'captures', ...files, ...settings])
 }
 
-/** All objects; fails with what Helm says. */
+/** All objects; fails with Helm's message. */
 export async function render(rendering: Rendering = {}): Promise<readonly Manifest[]> {
   const { status, stdout, stderr } = await renderText(rendering)
   if (status !== 0) throw new Error(stderr)
@@ -91,14 +91,14 @@ export function parseManifests(text: string): readonly Manifest[] {
     .filter((manifest) => manifest !== null)
 }
 
-/** A copy of the chart, in which a test may plant a mistake. */
+/** A copy of the chart, into which a test may plant a mistake. */
 export async function copyChart(): Promise<TempFolder> {
   const folder = await tempFolder()
   await cp(CHART, folder.path, { recursive: true })
   return folder
 }
 
-/** A copy of the chart with a text of one of its files replaced; fails when the text is not there. */
+/** A copy of the chart with a text in one of its files replaced; fails if the text is not found. */
 export async function plantInChart(file: string, good: string, bad: string): Promise<TempFolder> {
   const chart = await copyChart()
   const path = join(chart.path, file)

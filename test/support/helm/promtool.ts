@@ -8,7 +8,7 @@ import { skipWithout } from '../set-up-tools.ts'
 
 const PROMTOOL = join(REPOSITORY_ROOT, '.tools/promtool')
 
-/** For `skip`. */
+/** Skip reason for tests, or false. */
 export const NO_PROMTOOL = skipWithout(
   existsSync(PROMTOOL),
   'there is no .tools/promtool; `node .ci/setup.mjs --test` brings it',
@@ -16,7 +16,7 @@ export const NO_PROMTOOL = skipWithout(
 
 export interface Checked {
   readonly status: number | null
-  /** All that it said. */
+  /** Its whole output. */
   readonly said: string
 }
 

@@ -4,7 +4,7 @@ import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml'
 export interface DescribedValue {
   /** "gateway.replicas" */
   readonly path: string
-  /** As JSON; long ones only by what they are. */
+  /** As JSON; "see values.yaml" for a long one. */
   readonly default: string
   readonly text: string
 }
@@ -42,7 +42,7 @@ function commentOf(node: unknown): string | undefined {
   return (node as { readonly commentBefore?: string | null }).commentBefore ?? undefined
 }
 
-/** What stands behind the mark, on one line. */
+/** The text after the mark, on one line. */
 function descriptionIn(comment: string): string | undefined {
   const lines = comment.split('\n').map((line) => line.trim())
   const begin = lines.findLastIndex((line) => line.startsWith(MARK))

@@ -1,4 +1,4 @@
-/** The ways in which a device can break its word, by name, as bytes on a raw connection. */
+/** The ways in which a device can misbehave, by name, as bytes on a raw connection. */
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import type { HonestFile, HostileCompression } from './hostile-case.ts'
 import { chunkOf, type HostileWire } from './hostile-wire.ts'
@@ -6,10 +6,10 @@ import { chunkOf, type HostileWire } from './hostile-wire.ts'
 export interface HostileScene {
   readonly wire: HostileWire
   readonly file: HonestFile
-  /** 0 <= cut < 1: where in the file, as a part of it. */
+  /** Position in the file as a fraction, 0 <= cut < 1. */
   readonly cut: number
   readonly compression: HostileCompression
-  /** Of a device that behaves. */
+  /** URL of a device that behaves. */
   readonly elsewhere: string
 }
 
@@ -24,8 +24,8 @@ const FLOOD_BYTES = 4 << 20
 const BOMB_BYTES = 256 << 20
 
 /**
- * In all of these the client must not see a clean end: the file is not whole, or the device did not
- * say that it is although it promised to.
+ * In all of these the client must not see a clean end: the file is incomplete, or the device did not confirm its end
+ * although it promised to.
  */
 const INCOMPLETE = {
   'polite short end, nothing announced': async (scene) => {
@@ -136,8 +136,8 @@ const INCOMPLETE = {
 } as const satisfies Record<string, Act>
 
 /**
- * Here a clean end is right when the client has exactly what the device sent: a relay does not look
- * into compressed bytes. A merge must look, and refuse.
+ * Here a clean end is right if the client has exactly what the device sent: a relay does not look into compressed
+ * bytes. A merge must look, and refuse.
  */
 const DECEPTIVE = {
   bomb: async ({ wire, compression }) => {
@@ -154,7 +154,7 @@ const DECEPTIVE = {
   },
 } as const satisfies Record<string, Act>
 
-/** Here the file is whole, with something that does not belong to it. */
+/** Here the file is whole, but has something added that does not belong to it. */
 const WHOLE = {
   polite: async (scene) => {
     await sendWhole(scene)
@@ -186,35 +186,35 @@ export function isIncomplete(name: string): boolean {
   return name in INCOMPLETE
 }
 
-/** As a device of ours does. */
+/** Like one of our own devices. */
 async function sendWhole({ wire, file }: HostileScene): Promise<void> {
   await wire.head(ANNOUNCED)
   await wire.chunks(file.bytes)
   await wire.send(COMPLETE)
 }
 
-/** Up to the cut, moved off a place where a shorter file would be a whole one. */
+/** Up to the cut, moved away from positions where a shorter file would be whole. */
 function partOf({ file, cut }: Omit<HostileScene, 'wire'>): Buffer {
   let at = Math.floor(cut * file.bytes.length)
   while (file.boundaries.has(at)) at += 1
   return file.bytes.subarray(0, Math.min(at, file.bytes.length - 1))
 }
 
-/** Up to the cut, wherever it is: the framing tells that this is not all. Often a whole record. */
+/** Up to the cut, wherever it is: the framing shows that this is not all. Often ends with a whole record. */
 function anyPartOf({ file, cut }: Omit<HostileScene, 'wire'>): Buffer {
   const at = Math.floor(cut * file.bytes.length)
   const boundary = [...file.boundaries].findLast((offset) => offset <= at) ?? 0
   return file.bytes.subarray(0, Math.floor(cut * 1_000) % 3 === 0 ? boundary : at)
 }
 
-/** Making them takes seconds, in which no device of this process would answer. */
+/** Building them takes seconds, during which no device of this process would answer. */
 export function makeBombs(): void {
   for (const compression of ['none', 'fast', 'zstd', 'best'] as const) bombOf(compression)
 }
 
 const bombs = new Map<string, Buffer>()
 
-/** A quarter of a gigabyte of zeros, small on the wire; uncompressed zeros are empty records. */
+/** A quarter of a gigabyte of zeros, small on the wire; uncompressed, zeros are empty records. */
 function bombOf(compression: HostileCompression): Buffer {
   const known = bombs.get(compression)
   if (known !== undefined) return known

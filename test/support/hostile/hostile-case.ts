@@ -1,16 +1,16 @@
-/** What a hostile device is told to do with one download, and what an honest client may get from it. */
+/** How a hostile device handles one download, and what an honest client may get from it. */
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { simulatedCapture, simulatedMerge } from '../devices/simulated-capture.ts'
 
 export type HostileCompression = 'none' | 'fast' | 'zstd' | 'best'
 
-/** Packets of a capture; the larger one crosses every buffer of the gateway. */
+/** Packets of a capture; the larger size exceeds every buffer of the gateway. */
 export const HOSTILE_SIZES = [40, 1_500] as const
 
 /** A file as an honest device would send it. */
 export interface HonestFile {
   readonly bytes: Buffer
-  /** Offsets at which a part of the file is a whole file too; nobody can see that it was cut there. */
+  /** Offsets at which a prefix of the file is also a whole file; a cut there cannot be detected. */
   readonly boundaries: ReadonlySet<number>
 }
 
@@ -23,7 +23,7 @@ const FORMATS: Readonly<Record<HostileCompression, (bytes: Buffer) => Buffer>> =
 
 const files = new Map<string, HonestFile>()
 
-/** A device's packets from `beginNs` on. Compressed ones are two members or frames, as of two slices. */
+/** A device's packets from `beginNs` on. Compressed files have two members or frames, as for two slices. */
 export function honestFile(
   index: number,
   packets: number,

@@ -1,4 +1,4 @@
-/** A device on raw sockets that does with each download what the test registered for it. */
+/** A device on raw sockets that handles each download as the test registered it. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
@@ -7,11 +7,11 @@ import { HOSTILE_ACTS, type HostileScene } from './hostile-behaviours.ts'
 import { type HostileCompression, honestFile } from './hostile-case.ts'
 import { HostileWire } from './hostile-wire.ts'
 
-/** What it does when it is asked again for the rest of a download that it broke. */
+/** What it does if it is asked again for the rest of a download that it broke. */
 export type HostileAgain = 'honest' | 'refuses' | 'hostile'
 
 export interface HostileOrder {
-  /** A name of HOSTILE_ACTS. */
+  /** A name from HOSTILE_ACTS. */
   readonly act: string
   readonly again: HostileAgain
   readonly cut: number
@@ -23,7 +23,7 @@ export interface HostileDeviceOptions {
   /** Which simulated capture it holds. */
   readonly index: number
   readonly random: SeededRandom
-  /** A place to redirect to. */
+  /** Redirect target. */
   readonly elsewhere: string
 }
 
@@ -33,7 +33,7 @@ const CONTROL: Readonly<Record<string, string>> = {
   '/stream/list': '{"Path":"/capture/","StreamList":true,"List":[]}',
 }
 
-/** The test names an order by the end of the range, which a device is asked for also on a second try. */
+/** Orders are identified by the end of the range, which is the same in a second request. */
 export class HostileDevice implements AsyncDisposable {
   readonly name: string
   readonly #orders = new Map<bigint, { readonly order: HostileOrder; asked: number }>()
@@ -58,7 +58,7 @@ export class HostileDevice implements AsyncDisposable {
     return `http://${OWN_LOOPBACK}:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** For downloads of ranges that end at `endNs`, from the first request on. */
+  /** Registers an order for downloads of ranges that end at `endNs`, from the first request on. */
   order(endNs: bigint, order: HostileOrder): void {
     this.#orders.set(endNs, { order, asked: 0 })
   }
@@ -108,7 +108,7 @@ export class HostileDevice implements AsyncDisposable {
   }
 }
 
-/** The capture has gone meanwhile. */
+/** As if the capture had been removed meanwhile. */
 async function refuse(wire: HostileWire): Promise<void> {
   const body = '{"code":"unknown-capture","status":404,"detail":"it was deleted"}'
   const fields = [
@@ -121,7 +121,7 @@ async function refuse(wire: HostileWire): Promise<void> {
   wire.end()
 }
 
-/** Path and query of the request, when its head is here; undefined when the connection closed first. */
+/** Path and query of the request, once its head has arrived; undefined if the connection closed earlier. */
 async function requestTarget(socket: Socket): Promise<string | undefined> {
   let text = ''
   socket.setEncoding('latin1')
@@ -131,7 +131,7 @@ async function requestTarget(socket: Socket): Promise<string | undefined> {
     if (typeof piece?.[0] !== 'string') return undefined
     text += piece[0]
   }
-  // Whatever else comes is not looked at, but the end of the connection must be seen.
+  // Anything else is discarded, but the end of the connection must be noticed.
   socket.resume()
   return text.split(' ', 2)[1]
 }

@@ -1,4 +1,4 @@
-/** A gateway over groups of three devices each; one of each group is told to misbehave. */
+/** A gateway over groups of three devices each; one in each group misbehaves. */
 
 import { SIMULATED_PASSWORD, SIMULATED_USER } from '../devices/simulated-device.ts'
 import { GatewayProcess } from '../processes/gateway-process.ts'
@@ -13,11 +13,11 @@ export const GROUP_DEVICES = 3
 
 export interface HostileFleet extends AsyncDisposable {
   readonly gateway: GatewayProcess
-  /** Each has its devices' streams to itself, so that groups do not wait for each other. */
+  /** Each group has its devices' streams to itself, so that groups do not wait for each other. */
   readonly groups: readonly (readonly HostileDevice[])[]
 }
 
-/** Hangs are cut soon; a device may fail as often as it likes and is still asked. */
+/** Hanging downloads are cut soon; a device may fail any number of times and is still used. */
 const SETTINGS = {
   downloads: { idleTimeoutMs: 1_000, startTimeoutMs: 2_500 },
   health: { failuresMax: 1_000_000, intervalS: 60 },
@@ -49,26 +49,29 @@ export async function startHostileFleet(groups: number, random: SeededRandom): P
   return { gateway, groups: started, [Symbol.asyncDispose]: () => owner.disposeAsync() }
 }
 
-/** One of ours that went bad: a relay from one of another maker is asked again where it may have had no stream left. */
+/**
+ * Declared as an appliance of ours: with another manufacturer's, a relay repeats a request if the device may have had
+ * no free stream.
+ */
 function settingOf({ name, url }: HostileDevice): Record<string, unknown> {
   return { name, url, kind: 'capfleet', user: SIMULATED_USER, password: { env: 'SIMULATED_PASSWORD' } }
 }
 
-/** One download to judge. */
+/** A download and its expected result. */
 export interface HostileDownload {
   readonly act: string
-  /** For a merge, which asks a device again that broke off; a relay never does. */
+  /** For a merge, which asks a device that broke off again; a relay never does. */
   readonly again: HostileAgain
   readonly way: 'relay' | 'merge'
   readonly compression: HostileCompression
-  /** Of the device in its group that misbehaves. */
+  /** Index of the misbehaving device in its group. */
   readonly index: number
   readonly cut: number
   readonly packets: number
 }
 
 const COMPRESSIONS: readonly HostileCompression[] = ['none', 'fast', 'zstd', 'best']
-/** One that never comes to its senses is given up after half a minute: there are few of those. */
+/** A device that never recovers is given up after half a minute: there are few of those. */
 const AGAIN: readonly HostileAgain[] = [
   ...Array.from({ length: 12 }, () => 'honest' as const),
   ...Array.from({ length: 7 }, () => 'refuses' as const),
@@ -76,7 +79,7 @@ const AGAIN: readonly HostileAgain[] = [
 ]
 const WAYS = ['relay', 'merge'] as const
 
-/** Every behaviour x way x compression in turn, the cut points at random. */
+/** Every combination of behaviour, way and compression in turn, with random cut points. */
 export function hostileDownload(
   number: number,
   random: SeededRandom,

@@ -1,4 +1,4 @@
-/** Query strings as attackers, broken scripts and bad luck make them. */
+/** Query strings as written by attackers, broken scripts or by accident. */
 import type { SeededRandom } from '../seeded-random.ts'
 
 const NAMES = [
@@ -48,7 +48,7 @@ const NAMES = [
   '',
 ] as const
 
-/** Values that are right somewhere, nearly right, or meant to do harm. */
+/** Values that are valid somewhere, nearly valid, or harmful. */
 const VALUES = [
   '0',
   '1',
@@ -130,7 +130,7 @@ const VALUES = [
   'null',
 ] as const
 
-/** Values of a parameter's own kind: right, or wrong in a way that only its reader can see. */
+/** Values of a parameter's own kind: valid, or wrong in a way that only its parser detects. */
 const OWN_VALUES: Readonly<Record<string, readonly string[]>> = {
   FilterBPF: [
     'tcp',
@@ -169,7 +169,7 @@ const OWN_VALUES: Readonly<Record<string, readonly string[]>> = {
   Limit: ['1', '100000'],
 }
 
-/** A raw query string, without "?"; may be anything that an HTTP request line can carry. */
+/** A raw query string, without "?"; may contain anything that an HTTP request line can carry. */
 export function hostileQuery(random: SeededRandom): string {
   if (random.next() < 0.05) return randomBytes(random)
   const pairs = Array.from({ length: Math.max(0, random.integer(-4, 5)) }, () => randomPair(random))
@@ -178,7 +178,7 @@ export function hostileQuery(random: SeededRandom): string {
     .join(random.next() < 0.9 ? '&' : '&&')
 }
 
-/** What a download needs, so that the rest is looked at. */
+/** What a download needs, so that the rest is parsed. */
 function wellMeant(random: SeededRandom): string[] {
   const name = random.pick(['hostile', 'hostile_20260921_1413', 'other', 'nosuch'])
   const begin = 1_790_000_000_000_000_000n + BigInt(random.integer(0, 1_000_000_000))

@@ -1,4 +1,4 @@
-/** Writing to a socket byte by byte as one likes, and no faster than the other side reads. */
+/** Writes arbitrary bytes to a socket, no faster than the other side reads. */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import type { SeededRandom } from '../seeded-random.ts'
@@ -12,12 +12,12 @@ export class HostileWire {
     this.#random = random
   }
 
-  /** Whether the other side has gone. */
+  /** Whether the other side has closed. */
   get isClosed(): boolean {
     return this.#socket.destroyed || this.#socket.writableEnded
   }
 
-  /** Sends the bytes in a few pieces, so that no reader may rely on where they end. */
+  /** Sends the bytes in a few pieces, so that no reader can rely on their boundaries. */
   async send(bytes: Buffer | string): Promise<void> {
     const whole = Buffer.from(bytes)
     for (let at = 0; at < whole.length && !this.isClosed; ) {
@@ -41,7 +41,7 @@ export class HostileWire {
     }
   }
 
-  /** The same text again and again until the other side has had enough, at most `limitBytes`; then silence. */
+  /** Repeats the text until the other side closes, at most `limitBytes`; then sends nothing more. */
   async flood(text: string, limitBytes: number): Promise<void> {
     const piece = Buffer.from(text.repeat(Math.ceil(65_536 / text.length)))
     for (let sent = 0; sent < limitBytes && !this.isClosed; sent += piece.length) {
@@ -54,7 +54,7 @@ export class HostileWire {
     this.#socket.end()
   }
 
-  /** A reset after the kernel has sent what was written. */
+  /** Resets the connection after the kernel has sent what was written. */
   async reset(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5))
     this.#socket.resetAndDestroy()
@@ -65,7 +65,7 @@ export class HostileWire {
   }
 }
 
-/** One chunk of the chunked coding. */
+/** One chunk in chunked transfer coding. */
 export function chunkOf(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')])
 }

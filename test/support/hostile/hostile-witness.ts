@@ -1,4 +1,4 @@
-/** Clients that tell what they saw of a download: a clean end with these bytes, or a failure. */
+/** Clients that report what they saw of a download: a clean end with these bytes, or a failure. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
@@ -8,17 +8,17 @@ import type { HostileCompression } from './hostile-case.ts'
 
 export interface Witnessed {
   readonly client: string
-  /** Undefined when the client saw a failure. */
+  /** Undefined if the client saw a failure. */
   readonly bytes: Buffer | undefined
   /** The failure in the client's words. */
   readonly failure: string
-  /** False when a reader of the file, behind the client, took a failed download for a whole file. */
+  /** False if a program that reads the client's output took a failed download for a whole file. */
   readonly readerNoticed: boolean
 }
 
 const LIMIT_S = 120
 
-/** Node's own fetch; an answer that is not 200 is a failure. */
+/** Node's own fetch; any status but 200 is a failure. */
 export async function fetchWitness(url: string): Promise<Witnessed> {
   const client = 'fetch'
   const signal = AbortSignal.timeout(LIMIT_S * 1_000)
@@ -33,7 +33,7 @@ export async function fetchWitness(url: string): Promise<Witnessed> {
   }
 }
 
-/** What a pipeline of the README does with the file. */
+/** What a README pipeline does with the file. */
 const READERS: Readonly<Record<HostileCompression, string>> = {
   none: 'tcpdump -nr - -w /dev/null',
   fast: 'gzip -dc',
@@ -41,7 +41,7 @@ const READERS: Readonly<Record<HostileCompression, string>> = {
   zstd: 'zstd -dc',
 }
 
-/** curl with tcpdump (or the decompressor) behind it. */
+/** curl piped into tcpdump (or the decompressor). */
 export async function curlWitness(
   url: string,
   place: { readonly folder: string; readonly name: string; readonly compression: HostileCompression },
@@ -56,7 +56,7 @@ export async function curlWitness(
   const [curl, , reader] = codes
   if (curl === 28) throw new Error(`hung: ${url}`)
   const bytes = await readFile(file)
-  // Nothing at all is no gzip or zstd file that anybody could take for a capture.
+  // Empty output is not a gzip or zstd file that could be taken for a capture.
   const nothing = bytes.length === 0 && place.compression !== 'none'
   return {
     client: 'curl',
@@ -66,7 +66,7 @@ export async function curlWitness(
   }
 }
 
-/** The PCAP inside; undefined when it cannot be decoded. */
+/** The decompressed PCAP; undefined if it cannot be decoded. */
 export function decoded(bytes: Buffer, compression: HostileCompression): Buffer | undefined {
   try {
     if (compression === 'none') return bytes
@@ -76,7 +76,7 @@ export function decoded(bytes: Buffer, compression: HostileCompression): Buffer 
   }
 }
 
-/** Node stops behind the first frame of several. */
+/** Node stops after the first of several frames. */
 function unpackFrames(bytes: Buffer): Buffer {
   const frames: Buffer[] = []
   for (let at = 0; at < bytes.length; ) {

@@ -1,4 +1,4 @@
-/** Containers of our images as the chart runs them: a read-only root, no capability, nothing that could be gained. */
+/** Containers of our images as the chart runs them: a read-only root, no capabilities, no privilege escalation. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -6,29 +6,29 @@ import { promisify } from 'node:util'
 import { imageTag } from './image-names.ts'
 
 export interface ContainerOptions {
-  /** "uid:gid"; default: that of the image. */
+  /** "uid:gid"; default: the image's. */
   readonly user?: string
   readonly capabilities?: readonly string[]
   readonly memory?: string
-  /** Folder or file of this machine -> its place; with ":ro" behind it read-only. */
+  /** Host path -> container path; with ":ro" appended, read-only. */
   readonly mounts?: Readonly<Record<string, string>>
   readonly environment?: Readonly<Record<string, string>>
-  /** Instead of the program of the image. */
+  /** Replaces the image's entrypoint. */
   readonly entrypoint?: string
 }
 
 export interface RunningContainer extends AsyncDisposable {
-  /** What its ready line says: an address. */
+  /** The address in its ready line. */
   readonly address: string
-  /** What it has said on stderr so far. */
+  /** Its output on stderr so far. */
   readonly said: () => string
-  /** The health check that the image has; whether it ends well. */
+  /** Whether the image's health check succeeds. */
   isHealthy(): Promise<boolean>
-  /** SIGTERM, as Kubernetes sends it; resolves with its status. */
+  /** Sends SIGTERM, like Kubernetes; resolves with its exit status. */
   stop(): Promise<number | null>
 }
 
-/** The machine may have no systemd, and control groups of both kinds: crun does not start there. */
+/** The machine may have no systemd, and both versions of control groups: crun does not start there. */
 const ENGINE = ['--log-level=fatal', '--runtime=runc', '--cgroup-manager=cgroupfs']
 
 function runOptions(options: ContainerOptions): readonly string[] {
@@ -44,7 +44,7 @@ function runOptions(options: ContainerOptions): readonly string[] {
   ]
 }
 
-/** Runs a container until it ends; fails, with what it says, when that is not well. */
+/** Runs a container to its end; fails, with its output, if that is not successful. */
 export async function runContainer(
   image: string,
   args: readonly string[],
@@ -55,7 +55,7 @@ export async function runContainer(
   return stdout
 }
 
-/** Starts a container and waits until it says that it is ready. */
+/** Starts a container and waits for its ready line. */
 export async function startContainer(
   image: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** What the images are called, and where their archives are. */
+/** Names of the images, and where their archives are. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'yaml'
@@ -7,7 +7,7 @@ import { REPOSITORY_ROOT } from '../repository-files.ts'
 /** The targets of config/Dockerfile that are images. */
 export const CAPFLEET_IMAGES = ['gateway', 'appliance', 'client'] as const
 
-/** NAME.tar, and NAME.cdx.json of our own. */
+/** Contains NAME.tar, and NAME.cdx.json for our own images. */
 export const IMAGE_FOLDER = join(REPOSITORY_ROOT, '.tools', 'images')
 
 const { version } = JSON.parse(read('package.json')) as { readonly version: string }
@@ -18,7 +18,7 @@ const { redis } = parse(read('helm/values.yaml')) as {
 export const NODE_BASE = `docker.io/library/${/^FROM (\S+) AS packages$/m.exec(read('config/Dockerfile'))?.[1]}`
 export const REDIS_IMAGE = `docker.io/${redis.image.repository}:${redis.image.tag}`
 
-/** As they are here, and at the real node with the value imageRegistry=localhost. */
+/** The tag here, and on the real node with the value imageRegistry=localhost. */
 export function imageTag(name: string): string {
   if (name === 'pause') return 'localhost/pause:1'
   return name === 'redis'

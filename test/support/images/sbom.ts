@@ -1,4 +1,4 @@
-/** Bills of materials, checked by the schema of CycloneDX. */
+/** Checks bills of materials against the CycloneDX schema. */
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { skipWithout } from '../set-up-tools.ts'
 
 const PYTHON = join(REPOSITORY_ROOT, '.venv/bin/python')
 
-/** For `skip`: the Python tools of the tests, hadolint among them. */
+/** Skip reason for tests, or false: the tests' Python tools, including hadolint. */
 export const WITHOUT_PYTHON_TOOLS = skipWithout(
   existsSync(PYTHON),
   'there is no .venv; `node .ci/setup.mjs --test` brings it',
@@ -19,7 +19,7 @@ export interface Sbom {
   readonly components: readonly { readonly name: string; readonly version: string; readonly purl: string }[]
 }
 
-/** What is wrong with a document: nothing, or a line for each mistake. */
+/** The mistakes in a document: one line each, or nothing. */
 export function sbomMistakes(text: string): string {
   const program = join(REPOSITORY_ROOT, 'test/support/images/check-sbom.py')
   const checked = spawnSync(PYTHON, [program], {

@@ -1,11 +1,11 @@
-/** What a cluster has before the chart comes: namespaces, volumes, and the kinds of operators. */
+/** What a cluster has before the chart is installed: namespaces, volumes, and the kinds of operators. */
 
 interface Levels {
   readonly restricted: readonly string[]
   readonly privileged: readonly string[]
 }
 
-/** Namespaces of two levels of Pod Security, which refuse pods and warn of what would make them. */
+/** Namespaces with two levels of Pod Security, which refuse pods and warn about objects that would create them. */
 export function namespaces({ restricted, privileged }: Levels): readonly object[] {
   const make = (level: string) => (name: string) => ({
     apiVersion: 'v1',
@@ -18,7 +18,7 @@ export function namespaces({ restricted, privileged }: Levels): readonly object[
   return [...restricted.map(make('restricted')), ...privileged.map(make('privileged'))]
 }
 
-/** So many volumes of no class, and of the class "nfs": they are bound by whoever asks first. */
+/** This many volumes without a class, and of the class "nfs": the first claim binds them. */
 export function volumes(count: number): readonly object[] {
   return ['', 'nfs'].flatMap((storageClassName) =>
     Array.from({ length: count }, (_, index) => ({
@@ -48,7 +48,7 @@ const KINDS = [
   { group: 'monitoring.coreos.com', version: 'v1', kind: 'PrometheusRule', plural: 'prometheusrules' },
 ]
 
-/** The kinds that operators bring, with any fields. */
+/** The kinds that operators define, with any fields. */
 export function crdsOfOperators(): readonly object[] {
   return KINDS.map(({ group, version, kind, plural }) => {
     const schema = {

@@ -1,4 +1,4 @@
-/** A cluster that KUBECONFIG leads to: its tools, and the names of its Services, which nobody else answers. */
+/** The cluster of KUBECONFIG: its tools, and DNS for its Services, which nothing else provides. */
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { TinyDns } from '../servers/tiny-dns.ts'
 
-/** Runs helm, kubectl or another tool of `.tools`; fails with what it says. */
+/** Runs helm, kubectl or another tool from `.tools`; fails with its output. */
 export async function tool(name: string, args: readonly string[]): Promise<string> {
   const path = join(REPOSITORY_ROOT, '.tools', name)
   const { stdout } = await promisify(execFile)(path, args, { maxBuffer: 64 << 20, encoding: 'utf8' })
@@ -17,7 +17,7 @@ export async function tool(name: string, args: readonly string[]): Promise<strin
 export const helm = (...args: readonly string[]): Promise<string> => tool('helm', args)
 export const kubectl = (...args: readonly string[]): Promise<string> => tool('kubectl', args)
 
-/** Makes objects of a manifest, or changes them. */
+/** Creates or changes the objects of a manifest. */
 export async function apply(...manifests: readonly object[]): Promise<void> {
   const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: manifests })
   const child = spawn(join(REPOSITORY_ROOT, '.tools', 'kubectl'), ['apply', '-f', '-'], {
@@ -28,7 +28,7 @@ export async function apply(...manifests: readonly object[]): Promise<void> {
   if (status !== 0) throw new Error('kubectl apply failed; its message is above')
 }
 
-/** Cluster DNS at `address` for Services with an address of their own. */
+/** Serves cluster DNS at `address` for Services with an address of their own. */
 export async function serveClusterDns(address: string): Promise<AsyncDisposable> {
   const dns = await TinyDns.start([], { port: 53, address })
   const services = new Map<string, string>()

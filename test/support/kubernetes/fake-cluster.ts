@@ -1,6 +1,6 @@
 /**
- * A Kubernetes whose control plane is real and whose pods are pretended by kwok: what is installed is admitted, scheduled, ready
- * and ended as anywhere, only that no program runs.
+ * A Kubernetes with a real control plane whose pods are simulated by kwok: objects are admitted, scheduled, become
+ * ready and end as usual, only no program runs.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,11 +21,11 @@ export interface FakeCluster extends AsyncDisposable {
   /** For --kubeconfig. */
   readonly kubeconfig: string
   readonly apiUrl: string
-  /** The certificate of the API, which vouches for itself. */
+  /** The API's self-signed certificate. */
   readonly caFile: string
 }
 
-/** With three nodes that are ready. */
+/** With three ready nodes. */
 export async function startFakeCluster(): Promise<FakeCluster> {
   await using parts = new AsyncDisposableStack()
   const { path: folder } = parts.use(await tempFolder())
@@ -60,7 +60,7 @@ export async function startFakeCluster(): Promise<FakeCluster> {
   return { kubeconfig, apiUrl, caFile, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
-/** Its output goes to a file, for whoever looks for the cause of a failure. */
+/** Its output goes to a file, for finding the cause of a failure. */
 function startLogged(folder: string, name: string, args: readonly string[]): ChildProcess {
   const log = openSync(join(folder, `${name}.log`), 'a')
   try {
@@ -83,7 +83,7 @@ async function isReady(ask: (...args: string[]) => Promise<string>): Promise<boo
   )
 }
 
-/** Of this machine; they were free when they were looked for. */
+/** Ports of this machine that were free when checked. */
 async function freePorts(): Promise<readonly [number, number, number, number]> {
   const servers = [0, 1, 2, 3].map(() => createServer().listen(0, '127.0.0.1'))
   await Promise.all(servers.map((server) => once(server, 'listening')))
@@ -153,7 +153,7 @@ async function nodeFile(folder: string, index: number): Promise<string> {
     'topology.kubernetes.io/zone': `zone-${index}`,
     'capfleet.io/capture': 'true',
   }
-  // Not of this machine alone: a loopback address is no endpoint of a Service.
+  // Not a loopback address, because those are not valid endpoints of a Service.
   const address = { type: 'InternalIP', address: `10.1.0.${index + 1}` }
   const addresses = [address, { type: 'Hostname', address: name }]
   const status = { allocatable: room, capacity: room, addresses }

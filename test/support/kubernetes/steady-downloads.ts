@@ -1,13 +1,13 @@
-/** Clients that download the same bytes again and again, each time by a new connection. */
+/** Clients that download the same bytes repeatedly, each time over a new connection. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface SteadyDownloads {
-  /** Transfers that were whole. */
+  /** Complete transfers. */
   done(): number
-  /** Lets those that run end. */
+  /** Lets running transfers end. */
   end(): Promise<{
     readonly transfers: number
     readonly handedBack: number
@@ -20,7 +20,7 @@ interface Load {
   readonly authorization: string
   readonly sha256: string
   readonly clients: number
-  /** So many of them take a pause of this length between parts of the body. */
+  /** This many of them pause for this long between parts of the body. */
   readonly slow: { readonly clients: number; readonly pauseMs: number }
 }
 
@@ -63,10 +63,10 @@ interface Downloaded {
   readonly sha256: string
 }
 
-/** Far longer than any transfer takes; a connection that nobody ends would hang for ever. */
+/** Far longer than any transfer takes; a connection that is never closed would hang for ever. */
 const TRANSFER_LIMIT_MS = 60_000
 
-/** Fails when the answer breaks off, or does not come to its end. */
+/** Fails if the answer breaks off or is incomplete. */
 async function download({ url, authorization }: Load, pauseMs: number): Promise<Downloaded> {
   const signal = AbortSignal.timeout(TRANSFER_LIMIT_MS)
   const sent = request(url, { headers: { authorization }, agent: false, signal })

@@ -1,6 +1,6 @@
 import { NotedChanges } from '../noted-changes.ts'
 
-/** What a fake part was asked, or a listener was told: a list whose growth can be awaited. */
+/** What a fake part was asked or a listener received: a list whose growth can be awaited. */
 export class AwaitedList<Item> {
   readonly items: Item[] = []
   readonly #changes = new NotedChanges()
@@ -10,7 +10,7 @@ export class AwaitedList<Item> {
     this.#changes.note()
   }
 
-  /** Waits until the list is as `condition` says. */
+  /** Waits until the list meets `condition`. */
   async until(condition: (items: readonly Item[]) => boolean): Promise<void> {
     await this.#changes.until(() => condition(this.items), condition)
   }

@@ -93,12 +93,12 @@ function sorted(record: Record<string, string>): [string, string][] {
 }
 
 /**
- * The scheduler's keys that tell of a request, of a device's use or of a replica that has left; all
- * of them go when nobody downloads or waits any more (lease-rules.lua has the list).
+ * The scheduler's keys that belong to a request, to a device's use or to a replica that has left; all of them must be
+ * gone when nothing downloads or waits any more (lease-rules.lua has the list).
  */
 const LEASE_KEY = /^(use|r|restore|dirty|lapsed|susd|(on|q|qb|f|own|in|out|sus):.*)$/
 
-/** Those of them among `keys`, which begin with "{prefix}:". */
+/** Those of `keys` that start with "{prefix}:" and are such keys, sorted. */
 export function leaseKeys(keys: readonly string[], prefix: string): readonly string[] {
   const head = `{${prefix}}:`
   return keys.filter((key) => key.startsWith(head) && LEASE_KEY.test(key.slice(head.length))).sort()

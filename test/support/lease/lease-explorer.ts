@@ -3,11 +3,11 @@ import { LeaseWorld, type WorldPlan } from './lease-world.ts'
 
 export interface Exploration {
   readonly states: number
-  /** The first state in which something is wrong: what, and how it came to it. */
+  /** The first state with a problem: what is wrong, and the steps to it. */
   readonly problem: string | undefined
 }
 
-/** In how many states it is tried whether everybody is served when no fault comes any more. */
+/** One in this many states is tested for whether all are served if no more faults occur. */
 const STATES_A_DRAIN = 50
 const DRAIN_STEPS_MOST = 200
 
@@ -16,7 +16,7 @@ interface Node {
   readonly path: { readonly name: string; readonly before: Node['path'] } | undefined
 }
 
-/** Walks through all states of the world, until something is wrong. */
+/** Explores all states of the world until something is wrong. */
 export function explore(plan: WorldPlan): Exploration {
   const seen = new Set<number>()
   const open: Node[] = [{ world: new LeaseWorld(plan), path: undefined }]
@@ -40,12 +40,12 @@ export function explore(plan: WorldPlan): Exploration {
   return { states: seen.size, problem: undefined }
 }
 
-/** From here on without faults, streams that break off and anybody who gives up: everybody must be served. */
+/** From here on without faults, broken streams or clients that give up: all must be served. */
 function drainProblems(start: LeaseWorld): string[] {
   const world = start.clone()
   for (let count = 0; count < DRAIN_STEPS_MOST; count += 1) {
     const steps = world.peacefulSteps().filter(([name]) => !/^(cancel|break)/.test(name))
-    // Lower in this list: only when nothing of the higher is possible; so no step is put off for ever.
+    // Steps lower in this list only happen if none of the higher ones is possible, so no step is delayed for ever.
     const step =
       steps.find(([name]) => !/^(ask|sample|clear|release|end)/.test(name)) ??
       steps.find(([name]) => /^(sample|clear)/.test(name)) ??
@@ -63,7 +63,7 @@ function story(path: Node['path']): string {
   return names.join(', ')
 }
 
-/** 53 bits: of ten million states two would share one with a chance of 1 in 180. */
+/** 53 bits: the chance that any two of ten million states collide is 1 in 180. */
 function hash(text: string): number {
   let high = 0x811c9dc5
   let low = 0x2545f491

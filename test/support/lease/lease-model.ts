@@ -1,14 +1,14 @@
 /**
- * The scheduler's rules once more, written to be plainly right rather than quick: everything is
- * found anew by looking at all requests. Each method is a script of src/gateway/lease. The property test
- * compares it with the scripts, the explorer walks through all its states.
+ * The scheduler's rules once more, written to be obviously correct rather than fast: everything is recomputed from all
+ * requests. Each method is a script in src/gateway/lease. The property test compares it with the scripts, the explorer
+ * goes through all its states.
  */
 
 export type ModelClass = 'interactive' | 'bulk'
 
 export interface ModelRequest {
   readonly id: string
-  /** Of a suspect: where its stream has not been freed yet. */
+  /** For a suspect: devices where its stream has not been freed yet. */
   devices: readonly string[]
   readonly class: ModelClass
   readonly user: string
@@ -21,7 +21,7 @@ export interface ModelRequest {
   begun: boolean
 }
 
-/** What a replica tells of a request that it has. */
+/** What a replica reports about a request that it has. */
 export interface ModelOwned
   extends Pick<ModelRequest, 'id' | 'devices' | 'class' | 'user' | 'tag' | 'seq' | 'attempt'> {
   readonly kind: 'open' | 'held' | 'waiting'
@@ -29,7 +29,7 @@ export interface ModelOwned
 
 export interface ModelRules {
   readonly streams: number
-  /** Planted mistakes, which a harness must find. */
+  /** Planted mistakes, which a harness must detect. */
   readonly noReservation?: boolean
   readonly bulkReservesAll?: boolean
   readonly grantsWhileRecovering?: boolean
@@ -39,11 +39,11 @@ export interface ModelRules {
   readonly releasesLaterAttempts?: boolean
   readonly reopensUntold?: boolean
   readonly lowersForEver?: boolean
-  /** A replica that lapsed does not count its waiters' attempts on. */
+  /** A lapsed replica does not continue to count its waiters' attempts. */
   readonly keepsAttempts?: boolean
 }
 
-/** Of exchange.lua. */
+/** Same as in exchange.lua. */
 const BULK_COST_MOST = 8
 
 const WEIGHTS = { interactive: 8, bulk: 1 } as const
@@ -55,7 +55,7 @@ export class LeaseModel {
   /** Per device with waiters: the largest tag granted, and the last tag of each flow. */
   times = new Map<string, { top: number; flows: Map<string, number> }>()
   live = new Set<string>()
-  /** Grants of requests that waited, on their way: "owner attempt id". Some come after a lapse of the owner. */
+  /** Grants of requests that waited, not yet delivered: "owner attempt id". Some arrive after a lapse of the owner. */
   wakes: string[] = []
   recovering = false
   #seq = 0
@@ -89,8 +89,8 @@ export class LeaseModel {
   }
 
   /**
-   * `seq`: of the request, larger than all before. `told`: its tag, which depends on how long streams took where it
-   * is of bulk work, and so on the clock.
+   * `seq`: the request's, larger than all before. `told`: its reported tag, which for bulk work depends on the
+   * duration of streams and thus on the clock.
    */
   enqueue(
     wanted: Omit<ModelRequest, 'tag' | 'seq' | 'state' | 'begun'>,
@@ -129,7 +129,7 @@ export class LeaseModel {
     return request.state
   }
 
-  /** `busy`: the device that answered so. */
+  /** `busy`: the device that answered that it is busy. */
   requeue(id: string, busy: string, attempt: number): 'w' | 'g' | '' {
     const request = this.requests.get(id)
     if (request === undefined) return ''
@@ -149,7 +149,7 @@ export class LeaseModel {
     if (request?.state === 'g') request.begun = true
   }
 
-  /** One of its streams is opened again. */
+  /** One of its streams is being reopened. */
   reopening(id: string): void {
     const request = this.requests.get(id)
     if (request?.state === 'g' && !this.rules.reopensUntold) request.begun = false
@@ -172,13 +172,13 @@ export class LeaseModel {
     this.pump()
   }
 
-  /** Half a minute has gone by. */
+  /** Half a minute has passed. */
   moveFloor(): void {
     this.#floor = this.#before
     this.#before = this.#top
   }
 
-  /** `begun`, `suspects`: ids that were so before the device was asked. */
+  /** `begun`, `suspects`: ids that were in that state before the device was asked. */
   clear(
     device: string,
     readers: number,
@@ -200,7 +200,7 @@ export class LeaseModel {
     return freed.length
   }
 
-  /** Redis was restarted; its data is there. */
+  /** Redis was restarted with its data intact. */
   restart(): void {
     this.recovering = true
   }
@@ -268,7 +268,7 @@ export class LeaseModel {
     return Math.max(...before) + 1
   }
 
-  /** Starts whoever may start. */
+  /** Starts every request that may start. */
   pump(): void {
     if (!this.#mayGrant()) return
     const waiting = [...this.requests.values()].filter(({ state }) => state === 'w')
@@ -336,7 +336,7 @@ export class LeaseModel {
 
   #reassertOne(owner: string, one: ModelOwned): 'g' | 'w' {
     const known = this.requests.get(one.id)
-    // The device's number of readers does not tell which of two suspects streams.
+    // The device's number of readers does not show which of two suspects is streaming.
     const isGranted =
       known?.state === 's'
         ? this.rules.regrantsSuspects
@@ -364,7 +364,7 @@ export class LeaseModel {
   }
 }
 
-/** Of a device's streams, how many bulk may use. */
+/** How many of a device's streams bulk may use. */
 export function bulkLimit(limit: number): number {
   return limit > 1 ? limit - 1 : limit
 }
@@ -376,7 +376,7 @@ export function compare(a: ModelRequest, b: ModelRequest): number {
   return a.seq - b.seq
 }
 
-/** As the texts of their sequence numbers and ids. */
+/** By the texts of their sequence numbers and ids. */
 function bySequence(a: ModelRequest, b: ModelRequest): number {
   return a.seq - b.seq || (a.id < b.id ? -1 : 1)
 }
@@ -389,7 +389,7 @@ function costOf(request: Pick<ModelRequest, 'class' | 'devices'>): number {
   return (840 * request.devices.length) / WEIGHTS[request.class]
 }
 
-/** The tag of bulk work that was told, if it is one that such a request may have. */
+/** The reported tag of bulk work, if it is one that such a request may have. */
 function withinBulkCost(start: number, cost: number, told = start + cost): number {
   const cheapest = start + cost
   const dearest = start + BULK_COST_MOST * cost

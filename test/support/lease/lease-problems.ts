@@ -2,7 +2,7 @@
 import { bulkLimit, compare, type ModelRequest } from './lease-model.ts'
 import type { LeaseWorld } from './lease-world.ts'
 
-/** What does not hold in `world`, which came from `before` in one step. */
+/** Violated invariants in `world`, which was reached from `before` in one step. */
 export function leaseProblems(world: LeaseWorld, before: LeaseWorld): string[] {
   return [
     ...world.devices().flatMap((device) => readerProblems(world, device)),
@@ -18,8 +18,8 @@ function readerProblems(world: LeaseWorld, device: string): string[] {
 }
 
 /**
- * Who was granted in this step must have had a free stream (a lease that is asserted again may exceed
- * the limit, by one whose stream has ended already), and must have left earlier waiters theirs.
+ * A request granted in this step must have had a free stream (a reasserted lease may exceed the limit by one whose
+ * stream has already ended), and must have left earlier waiters theirs.
  */
 function grantProblems(request: ModelRequest, { model }: LeaseWorld, before: LeaseWorld): string[] {
   const { id, state } = request
@@ -35,7 +35,7 @@ function grantProblems(request: ModelRequest, { model }: LeaseWorld, before: Lea
   return found
 }
 
-/** Who waits although the rules let it start. */
+/** Requests that wait although the rules let them start. */
 function idlers({ model }: LeaseWorld): string[] {
   if (model.recovering) return []
   const waiting = [...model.requests.values()].filter(({ state }) => state === 'w')
@@ -47,7 +47,7 @@ function idlers({ model }: LeaseWorld): string[] {
   return waiting.filter(mayStart).map(({ id }) => id)
 }
 
-/** Streams of a device in use or reserved before the request, and the limits; of all and of bulk ones. */
+/** Streams of a device in use or reserved by earlier requests, and the limits; of all and of bulk ones. */
 function lineBefore(request: ModelRequest, device: string, model: LeaseWorld['model']) {
   const limit = model.limit(device)
   const bulkMost = bulkLimit(limit)

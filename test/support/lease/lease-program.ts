@@ -1,7 +1,7 @@
 /**
- * A gateway's scheduler in a process of its own, which can be paused as a whole. Takes the settings of its
- * argument; each message is an id: one that is new asks for a stream of the device "a", one that is granted gives it
- * back. Tells each grant by a message with its id, and ends itself when its parent has gone.
+ * A gateway's scheduler in a separate process, which can be paused as a whole. Its argument contains the settings;
+ * each message is an id: a new one requests a stream of the device "a", a granted one releases it. Reports each grant
+ * by a message with its id, and exits when its parent has gone.
  */
 import type { Lease } from '../../../src/gateway/lease/lease.ts'
 import { LeaseScheduler } from '../../../src/gateway/lease/lease-scheduler.ts'
@@ -21,7 +21,7 @@ const scheduler = await LeaseScheduler.start({
   redis: { url },
   keyPrefix: LEASE_PREFIX,
   log: SILENT_LOG,
-  // The parent's scheduler asks the device.
+  // Only the parent's scheduler asks the device.
   readersOf: () => Promise.reject(new Error('no answer')),
 })
 const leases = new Map<string, Lease>()

@@ -1,4 +1,4 @@
-/** Short ways to use the scheduler in a test. */
+/** Shortcuts for using the scheduler in a test. */
 import type { Lease, LeaseRequest } from '../../../src/gateway/lease/lease.ts'
 import { LeaseScheduler, type LeaseSchedulerOptions } from '../../../src/gateway/lease/lease-scheduler.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/gateway/lease/lease-timings.ts'
@@ -7,7 +7,7 @@ import type { TempRedis } from '../processes/temp-redis.ts'
 
 export const LEASE_PREFIX = 'test'
 export const SILENT_LOG: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-/** A replica that dies is missed soon; one that lives is not missed because the machine is busy. */
+/** A dead replica is detected soon; a live one is not taken for dead because the machine is busy. */
 export const QUICK_TIMINGS: LeaseTimings = {
   ...LEASE_TIMINGS,
   heartbeatMs: 50,
@@ -59,7 +59,7 @@ export interface ExpectedUse {
   readonly waiting?: number
 }
 
-/** Waits until the device is used so. */
+/** Waits until the device's use is as expected. */
 export async function untilUse(
   redis: TempRedis,
   scheduler: LeaseScheduler,

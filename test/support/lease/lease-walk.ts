@@ -1,4 +1,4 @@
-/** Random commands to the scheduler's scripts in a real Redis and to the model, compared all the time. */
+/** Random commands to the scheduler's scripts in a real Redis and to the model, comparing both after each. */
 import assert from 'node:assert/strict'
 import { Redis } from 'ioredis'
 import {
@@ -17,11 +17,11 @@ const REPLICAS = ['x', 'y', 'z'] as const
 const USERS = ['ann', 'ben', 'cy'] as const
 const WAITING_MOST = 40
 const STEPS_A_DUMP = 25
-/** Nothing happens by time: the walk moves the deadlines that are stored. */
+/** Nothing expires by itself: the walk moves the stored deadlines. */
 const FAR_MS = 1e10
 const TIMINGS = { ...LEASE_TIMINGS, leaseTtlMs: FAR_MS, openMs: FAR_MS, busyMs: FAR_MS, heartbeatMs: FAR_MS }
 
-/** A replica's view of a request; it may be behind what Redis knows. */
+/** A replica's view of a request; it may be older than what Redis knows. */
 type Known = ModelOwned & { readonly owner: string }
 
 export class LeaseWalk {
@@ -37,7 +37,7 @@ export class LeaseWalk {
   #attempts = 0
   #steps = 0
 
-  /** REQUIRES: the server is for this alone. */
+  /** REQUIRES: nothing else uses the server. */
   constructor(url: string, random: SeededRandom, rules: ModelRules) {
     this.#random = random
     this.#redis = new Redis(url)
@@ -92,7 +92,7 @@ export class LeaseWalk {
     if (known !== undefined) await this.#exchange(known.owner, [releaseOf(known)])
   }
 
-  /** Several in one script; ids are given back and used again. */
+  /** Several in one script; ids are released and reused. */
   async exchange(): Promise<void> {
     const owner = this.#random.pick(REPLICAS)
     const asks: ExchangeAsk[] = this.#known.size > WAITING_MOST ? [] : [this.#newAsk(), this.#newAsk()]
@@ -105,7 +105,7 @@ export class LeaseWalk {
     await this.#exchange(owner, asks)
   }
 
-  /** Sometimes it comes to Redis twice. */
+  /** Sometimes it reaches Redis twice. */
   async #exchange(owner: string, asks: readonly ExchangeAsk[]): Promise<void> {
     const scripts = this.#of(owner)
     this.#answer(owner, asks, await scripts.exchange(asks))
@@ -214,7 +214,7 @@ export class LeaseWalk {
     if (suspects.length === 0) return this.lapse()
     const device = this.#random.pick(this.#random.pick(suspects).devices)
     const isAsked = this.#random.next() < 0.8
-    // Either all that there is was there before the device was asked, or nothing.
+    // Either everything that exists existed before the device was asked, or nothing.
     const askedMs = isAsked ? Date.now() + FAR_MS / 2 : 0
     const all = [...this.#model.requests.values()]
     const there = new Set(isAsked ? all.map(({ id }) => id) : [])
@@ -248,7 +248,7 @@ export class LeaseWalk {
   }
 
   async #recovered(): Promise<void> {
-    // A script first, that notices the restart.
+    // First a script, which detects the restart.
     await this.#tidy()
     await this.#redis.hset(this.#key('g'), 'recover', 0)
     await this.#tidy()

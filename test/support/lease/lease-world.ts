@@ -1,16 +1,15 @@
 /**
- * A small world around the scheduler's model: requests of two replicas, what the devices count, and
- * all that can happen next in a state. One step is what is done at once in the product (a script, or
- * a message that arrives); what may come between two steps there may come between them here.
+ * A small world around the scheduler's model: requests of two replicas, what the devices count, and all possible next
+ * steps in a state. One step is what the product does atomically (a script, or a message that arrives); whatever may
+ * happen between two steps there may happen between them here.
  *
- * Devices tell how many readers they have, and refuse a stream too many. A request may arrive at any
- * time, also of a replica that has lapsed or died. Where devices are without a limit of their own
- * (`unlimited`), so that the scheduler alone bounds their readers, it is taken for granted that a request which
- * a replica has sent reaches its device before that replica's lease can lapse, and that a replica
- * which is silent all through a recovery from lost data has no streams.
+ * Devices report their number of readers, and refuse a stream above their limit. A request may arrive at any time, even
+ * from a replica that has lapsed or died. If devices have no limit of their own (`unlimited`), so that only the
+ * scheduler bounds their readers, the world assumes that a request sent by a replica reaches its device before the
+ * replica's lease can lapse, and that a replica which is silent throughout a recovery from lost data has no streams.
  *
- * What it takes for granted anywhere: a request that its replica gives up does not arrive, and a closed
- * stream is no longer counted when its lease is given back.
+ * It always assumes that a request given up by its replica does not arrive, and that a closed stream is no longer
+ * counted when its lease is released.
  */
 import { LeaseModel, type ModelClass, type ModelOwned, type ModelRules } from './lease-model.ts'
 
@@ -24,17 +23,17 @@ export interface TaskPlan {
 export interface WorldPlan {
   readonly rules: ModelRules
   readonly tasks: readonly TaskPlan[]
-  /** Crashes, pauses, restarts on one path. */
+  /** Crashes, pauses and restarts on one path. */
   readonly faults: number
-  /** Devices begin whatever comes. */
+  /** Devices accept any number of streams. */
   readonly unlimited?: boolean
-  /** A stream ends only by the release of its lease: no device counts fewer readers than there are leases. */
+  /** A stream only ends with the release of its lease: no device counts fewer readers than there are leases. */
   readonly releasesAtOnce?: boolean
 }
 
 /**
- * coming: granted, on its way to the device, which does not count it yet; refused: the device `busy` was full;
- * ended: the device has sent all, the lease is still held.
+ * coming: granted, on its way to the device, which does not count it yet; refused: the device `busy` was full; ended:
+ * the device has sent everything, the lease is still held.
  */
 type Phase = 'new' | 'waiting' | 'coming' | 'refused' | 'streaming' | 'ended' | 'gone'
 
@@ -104,7 +103,7 @@ export class LeaseWorld {
     ].join('|')
   }
 
-  /** All that can happen next. */
+  /** All possible next steps. */
   steps(): Step[] {
     return [...this.peacefulSteps(), ...this.#faultSteps()]
   }
@@ -122,10 +121,10 @@ export class LeaseWorld {
     ]
   }
 
-  /** Nothing more can happen: nothing may be left. */
+  /** No step is possible any more: nothing may be left. */
   endProblems(): string[] {
     const waiting = this.#tasks.filter(({ phase }) => phase !== 'gone').length
-    // With the last replica gone nobody is there to clear up; the next one will.
+    // Without the last replica there is nothing to clean up; the next one will do it.
     if (![...this.#replicas.values()].includes('up')) return []
     const left = this.model.requests.size + this.model.times.size
     return waiting + left === 0
@@ -137,7 +136,7 @@ export class LeaseWorld {
     return [...new Set(this.plan.tasks.flatMap(({ devices }) => devices))]
   }
 
-  /** As the device counts. */
+  /** The device's count. */
   readers(device: string): number {
     return this.#tasks.filter(
       ({ phase }, i) => phase === 'streaming' && this.#planOf(i).devices.includes(device),
@@ -150,7 +149,7 @@ export class LeaseWorld {
     return this.#tasks.flatMap(({ phase }, i) => (phase === 'refused' ? [String(i)] : []))
   }
 
-  /** Whether a request had been granted, also when the data of it is lost. */
+  /** Whether a request had been granted, even if its data is lost. */
   wasGranted(id: string): boolean {
     const request = this.model.requests.get(id)
     if (request !== undefined) return request.state !== 'w'
@@ -173,7 +172,7 @@ export class LeaseWorld {
     if (task.phase === 'waiting' && isLive && this.#wakeOf(index) >= 0)
       add('deliver', (world) => world.#deliver(index))
     if (task.phase === 'waiting' && isUp) add('cancel', (world) => world.#release(index))
-    // Else it could be refused for ever while the explorer lets nobody else move.
+    // Otherwise it could be refused for ever while the explorer lets nothing else move.
     if (task.phase === 'coming' && (task.busy === '' || this.#fullOf(index) === undefined))
       add('arrive', (world) => world.#arrive(index))
     if (task.phase === 'refused' && isLive) add('requeue', (world) => world.#requeue(index))
@@ -182,12 +181,12 @@ export class LeaseWorld {
         mine.told = true
         world.model.opened(id)
       })
-    // Known to the replica at once, which opens it again.
+    // Noticed by the replica at once, which reopens it.
     if (task.phase === 'streaming' && isLive && task.told)
       add('break', (world, mine) => {
         Object.assign(mine, { phase: 'coming', told: false })
         world.model.reopening(id)
-        // Told again, it has begun after the question.
+        // Reported again, so it has begun after the request to the device.
         const probe = world.#probe
         if (probe !== undefined) world.#probe = { ...probe, begun: probe.begun.difference(new Set([id])) }
       })
@@ -296,7 +295,7 @@ export class LeaseWorld {
     this.#replicas.set(replica, 'dead')
     for (const index of this.#indexesOf(replica)) {
       const task = this.#taskOf(index)
-      // What the network holds of a dead one may still arrive.
+      // A dead replica's requests that are still in the network may arrive.
       if (task.phase !== 'coming' || this.plan.unlimited) task.phase = 'gone'
     }
     this.#dropWakes()
@@ -316,7 +315,7 @@ export class LeaseWorld {
       if (hasLapsed && task.phase === 'waiting' && !this.plan.rules.keepsAttempts) task.attempt += 1
     const owned = this.#indexesOf(replica).flatMap((index) => this.#ownedOf(index) ?? [])
     const states = this.model.reassert(replica, owned)
-    // Should one of them become a suspect again, then one that is younger than the question.
+    // If one of them becomes a suspect again, it is younger than the request to the device.
     if (this.#probe !== undefined) {
       const told = new Set(owned.map(({ id }) => id))
       this.#probe = { ...this.#probe, suspects: this.#probe.suspects.difference(told) }
@@ -385,7 +384,7 @@ export class LeaseWorld {
     return this.model.wakes.findIndex((wake) => wake.endsWith(` ${this.#taskOf(index).attempt} ${index}`))
   }
 
-  /** A wake-up of what no longer waits, or waits in a later attempt, changes nothing. */
+  /** A wake-up for a request that no longer waits, or waits in a later attempt, has no effect. */
   #dropWakes(): void {
     this.model.wakes = this.model.wakes.filter((wake) => {
       const [, attempt, id] = wake.split(' ').map(Number)

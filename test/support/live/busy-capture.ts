@@ -1,4 +1,4 @@
-/** A recorder and an appliance in processes of their own: packets come in while clients download. */
+/** A recorder and an appliance in separate processes: packets arrive while clients download. */
 import { join } from 'node:path'
 import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { GreedyReaders } from '../clients/greedy-readers.ts'
@@ -11,29 +11,29 @@ import { tempFolder } from '../temp-folder.ts'
 
 export interface BusyCaptureOptions {
   readonly wire: CaptureWire
-  /** What is sent, and what is downloaded meanwhile. */
+  /** File that is sent, and downloaded meanwhile. */
   readonly traffic: string
   readonly rounds: number
   /** 0 = as fast as the sender can. */
   readonly packetsPerSecond: number
-  /** A client for each of these values of Compression. */
+  /** One client for each of these values of Compression. */
   readonly readers: readonly string[]
 }
 
 export interface BusyCapture {
   readonly sent: bigint
   readonly stored: bigint
-  /** As the recorder says. */
+  /** As reported by the recorder. */
   readonly drops: bigint
   readonly seconds: number
-  /** While packets were sent. */
+  /** Downloads while packets were sent. */
   readonly downloads: number
   readonly downloadedBytes: number
 }
 
 const MIB = 2 ** 20
 
-/** Fails when a download does. */
+/** Fails if a download fails. */
 export async function captureWhileReading(options: BusyCaptureOptions): Promise<BusyCapture> {
   const { wire, traffic, rounds, packetsPerSecond, readers } = options
   await using folder = await tempFolder()

@@ -1,6 +1,6 @@
 /**
- * The capture of a device over a real store in a temporary folder, with a scripted engine and a clock
- * that the test sets. Ticks happen when the test says so.
+ * A device's capture over a real store in a temporary folder, with a scripted engine and a clock that the test sets.
+ * Ticks happen when the test requests them.
  */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -26,17 +26,17 @@ export interface CaptureStage extends AsyncDisposable {
   readonly control: CaptureControl
   /** "kind name" of each event so far. */
   readonly events: string[]
-  /** Set: there is no room for packets, with this failure. */
+  /** If set, there is no room for packets, with this error. */
   roomProblem: Error | undefined
-  /** How often a segment was finished. */
+  /** How many segments were finished. */
   readonly finished: () => number
-  /** Sets both clocks forward, and lets what is due then happen. */
+  /** Advances both clocks, and runs what is then due. */
   pass(ms: number): Promise<void>
-  /** Sets the clock on the wall alone, and lets what is due then happen. */
+  /** Sets only the wall clock, and runs what is then due. */
   setWall(time: string): Promise<void>
-  /** Sets the clock on the wall while no recorder runs. */
+  /** Sets the wall clock while no recorder runs. */
   setAway(time: string): void
-  /** Ends the recorder: in good order, or as kill -9 does. The next one has the same engine and store. */
+  /** Ends the recorder, cleanly or as kill -9 does. The next one has the same engine and store. */
   restart(how: 'stopped' | 'killed', whileAway?: () => void): Promise<void>
   /** Names of captures, oldest first, and each one's record. */
   captures(): Promise<string[]>
@@ -44,12 +44,12 @@ export interface CaptureStage extends AsyncDisposable {
 }
 
 export interface CaptureStageOptions {
-  /** RFC 3339: what the clock shows at the beginning. */
+  /** RFC 3339: the clock at the start. */
   readonly at: string
   /** As in the YAML file. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly timeZone?: string
-  /** Schedules and rolls follow the clock on the wall as the recorder's clock says; default: at once. */
+  /** Whether schedules and rolls follow the recorder's guarded clock; default: the wall clock at once. */
   readonly isClockGuarded?: boolean
   readonly refusal?: Error
 }

@@ -1,4 +1,4 @@
-/** One merge of three devices of which one loses its power in the middle and comes back. */
+/** A merge of three devices, one of which loses power in the middle and comes back. */
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { simulatedRange } from '../devices/simulated-capture.ts'
@@ -12,7 +12,7 @@ export const RESTART_PACKETS = 1_500
 /** A stream of 1,500 packets lasts more than half a second. */
 const PACE = { packets: RESTART_PACKETS + 1, packetsPerTick: 25, tickMs: 10 }
 
-/** Groups of three devices, so that several rounds go on at the same time. */
+/** Groups of three devices each, so that several rounds run concurrently. */
 export function startRestartStage(groups: number): Promise<SimulatedStage> {
   return startSimulatedStage({ groups, devicesPerGroup: RESTART_DEVICES, pace: PACE })
 }
@@ -20,7 +20,7 @@ export function startRestartStage(groups: number): Promise<SimulatedStage> {
 const LATEST_MS = 700
 const DARK_MS = 900
 
-/** The SHA-256 of what the client has got, or how it failed. `whileDark` is called while the power is off. */
+/** The SHA-256 of what the client received, or its error. `whileDark` is called while the power is off. */
 export async function restartRound(
   { gateway, groups }: SimulatedStage,
   group: number,

@@ -1,4 +1,4 @@
-/** A capture driver that writes prepared packets when a test says so: byte for byte a growing store. */
+/** A capture driver that writes prepared packets on request: byte for byte a growing store. */
 import { appendFile, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -16,7 +16,7 @@ import type { PcapRecord } from '../packets/pcap-records.ts'
 const INDEX_HEADER_BYTES = 64
 const ENTRY_BYTES = 64
 
-/** One block of a prepared segment, as its index entry says. */
+/** One block of a prepared segment, as described by its index entry. */
 interface Block {
   readonly port: number
   readonly segment: number
@@ -46,7 +46,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     this.ports = [...waiting.keys()]
   }
 
-  /** `ports[n]` are the packets of port n in time order; each small segment holds about so many bytes. */
+  /** `ports[n]` are the packets of port n in time order; each small segment has about `segmentBytes`. */
   static async make(
     ports: readonly (readonly PcapRecord[])[],
     segmentBytes: number,
@@ -72,7 +72,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     for (const port of this.ports) await mkdir(join(target.folder, `cap${port}`), { recursive: true })
   }
 
-  /** Everything of these ports before `ns` is written and indexed, then it is said to be flushed. */
+  /** Writes and indexes everything of these ports before `ns`, then reports it as flushed. */
   async flushUntil(ns: bigint, ports: readonly number[] = this.ports): Promise<void> {
     for (const port of ports) {
       const blocks = this.#waiting.get(port) ?? []
@@ -81,7 +81,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     this.#flushedNs = ns
   }
 
-  /** The next block of a port is written, whatever its time. */
+  /** Writes the next block of a port, whatever its time. */
   async writeNext(port: number): Promise<void> {
     const block = this.#waiting.get(port)?.shift()
     if (block !== undefined) await this.#write(block)
@@ -103,12 +103,12 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     }))
   }
 
-  /** Of the running capture all segments count as open. */
+  /** All segments of the running capture count as open. */
   takeFinished(): readonly StreamSummary[] {
     return []
   }
 
-  /** How often somebody wanted to know what is flushed. */
+  /** How often the flushed time was requested. */
   get timesAsked(): number {
     return this.#timesAsked
   }
@@ -123,7 +123,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     await rm(this.#folder, { recursive: true, force: true })
   }
 
-  /** Data, tally, index: in the order of FORMAT.md. A capture's first segment is number 1. */
+  /** Data, tally, index: in the order given in FORMAT.md. A capture's first segment is number 1. */
   async #write(block: Block): Promise<void> {
     if (this.#target === undefined) throw new Error('no capture runs')
     const first = this.#written.find(({ port }) => port === block.port)?.segment ?? block.segment
@@ -142,7 +142,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     this.#written.push(block)
   }
 
-  /** Nothing is lost, and nothing left out. */
+  /** Nothing is lost or filtered. */
   #countsOf(port: number): LivePortCounts {
     const written = this.#written.filter((block) => block.port === port)
     const packets = written.reduce((sum, block) => sum + block.packets, 0n)
@@ -173,7 +173,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
       const last = own.at(-1) as Block
       return {
         number: position + 1,
-        // A port's packets are in the order of time.
+        // A port's packets are in time order.
         minNs: own[0]?.minNs ?? last.minNs,
         maxNs: last.maxNs,
         packets: own.reduce((sum, { packets }) => sum + packets, 0n),

@@ -1,12 +1,12 @@
-/** A capture engine that writes nothing: it notes what it is asked, and counts what the test says. */
+/** A capture engine that writes nothing: it records its calls, and reports the counts that the test sets. */
 import type { CaptureEngine } from '../../../appliance/recorder/port-driver.ts'
 import type { LiveCounts, LivePortCounts, LiveStream } from '../../../native/live-capture.ts'
 
 export class ScriptedEngine implements CaptureEngine {
   readonly calls: string[] = []
-  /** Makes the next calls that can fail do so. */
+  /** Makes subsequent calls fail, if they can. */
   refusal: Error | undefined
-  /** What roll() and stop() answer, and finished() until then. */
+  /** Result of roll() and stop(), and of finished() until then. */
   streams: readonly LiveStream[] = []
   #counts: LiveCounts
 
@@ -20,7 +20,7 @@ export class ScriptedEngine implements CaptureEngine {
     }
   }
 
-  /** The counts of a port change to these; the others stay. */
+  /** Sets these counts of a port; the others stay. */
   count(port: number, counts: Partial<LivePortCounts>, whole: Partial<LiveCounts> = {}): void {
     const ports = this.#counts.ports.map((entry) => (entry.port === port ? { ...entry, ...counts } : entry))
     this.#counts = { ...this.#counts, ...whole, ports }
@@ -64,7 +64,7 @@ export class ScriptedEngine implements CaptureEngine {
   }
 }
 
-/** A stream of Ethernet with segments numbered from `first`, one for each count of packets of 100 bytes. */
+/** An Ethernet stream with segments numbered from `first`, one for each given number of packets of 100 bytes. */
 export function scriptedStream(
   port: number,
   first: number,

@@ -1,4 +1,4 @@
-/** One gateway process over simulated devices in this process. */
+/** A gateway process over simulated devices in this process. */
 
 import { SIMULATED_PASSWORD, SIMULATED_USER, SimulatedDevice } from '../devices/simulated-device.ts'
 import { GatewayProcess } from '../processes/gateway-process.ts'
@@ -6,7 +6,7 @@ import { TempRedis } from '../processes/temp-redis.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface SimulatedStageOptions {
-  /** Names; devices of the same place in `groups` hold the same packets. */
+  /** Number of groups; devices at the same position in their groups hold the same packets. */
   readonly groups: number
   readonly devicesPerGroup: number
   readonly pace: { readonly packets: number; readonly packetsPerTick: number; readonly tickMs: number }

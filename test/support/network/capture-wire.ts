@@ -1,6 +1,6 @@
 /**
- * A wire of its own: a veth pair between two network namespaces. What is sent at one end comes out
- * at the other and nowhere else. Needs root.
+ * A virtual wire: a veth pair between two network namespaces. Packets sent at one end arrive at the other and nowhere
+ * else. Needs root.
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
@@ -11,7 +11,7 @@ const run = promisify(execFile)
 const PROBE = `capfleet-probe-${process.pid}`
 const MAKE_A_WIRE = `ip netns add ${PROBE} && { ip -n ${PROBE} link add probe0 type veth peer name probe1; made=$?; ip netns delete ${PROBE}; exit $made; }`
 
-/** For the `skip` of a test. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_WIRE: string | false = whyNot('sh', '-c', MAKE_A_WIRE)
 
 export interface CaptureWire extends AsyncDisposable {
@@ -19,13 +19,13 @@ export interface CaptureWire extends AsyncDisposable {
   readonly interfaceName: string
   readonly sender: string
   readonly receiver: string
-  /** Address of the receiving end, for UDP from the other one. */
+  /** Address of the receiving end, for UDP from the other end. */
   readonly address: string
 }
 
 const IPV6_SWITCHES = '/proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv6/conf/default/disable_ipv6'
 
-/** Ethernet's, and room for tags of VLANs. */
+/** Ethernet's, plus room for VLAN tags. */
 const MTU = '2000'
 
 let made = 0
@@ -39,7 +39,7 @@ export async function captureWire(): Promise<CaptureWire> {
   for (const name of [sender, receiver]) {
     await ip('netns', 'add', name)
     parts.defer(async () => void (await ip('netns', 'delete', name)))
-    // The kernel's own packets would be in the captures; without IPv6 it sends none.
+    // The kernel's own packets would be captured; without IPv6 it sends none.
     await inside(name, 'sh', '-c', `echo 1 | tee ${IPV6_SWITCHES} > /dev/null || true`)
   }
   await ip('link', 'add', 'tx0', 'netns', sender, 'type', 'veth', 'peer', 'name', 'rx0', 'netns', receiver)
@@ -57,7 +57,7 @@ export async function captureWire(): Promise<CaptureWire> {
   }
 }
 
-/** Program and arguments that run a command in a namespace, as the same process. */
+/** Program and arguments that run a command in a namespace, in the same process. */
 export function inNamespace(name: string, command: readonly string[]): [string, string[]] {
   return ['ip', ['netns', 'exec', name, ...command]]
 }

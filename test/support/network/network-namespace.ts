@@ -1,19 +1,19 @@
 /**
- * A test file that runs in a network namespace of its own: the file starts itself again in there.
- * What it makes (interfaces) goes with the namespace.
+ * Runs a test file in its own network namespace, by starting the file again in there. Interfaces that it creates
+ * disappear with the namespace.
  */
 import { execFile, spawnSync } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 
-/** What a test leaves open when it fails would keep the process in there alive. */
+/** Resources left open by a failed test would keep the process in there alive. */
 const FILE_LIMIT = new URL('../file-limit.ts', import.meta.url).href
 const MARK = 'CAPFLEET_TEST_NAMESPACE'
-/** Root of the machine, or else of a user namespace, where that is allowed. */
+/** Root of the machine, or else of a user namespace, if that is allowed. */
 const USER = process.getuid?.() === 0 ? [] : ['--map-root-user']
 const UNSHARE = [...USER, '--net', '--mount', 'sh', '-c']
 
-/** Runs `define` when this process is in the namespace; else the file's tests run there, as one. */
+/** Runs `define` if this process is in the namespace; otherwise runs the file's tests there, as one test. */
 export function inNetworkNamespace(file: string, define: () => void): void {
   if (process.env[MARK] !== undefined) {
     define()
@@ -28,7 +28,7 @@ function runInside(t: TestContext, file: string): void {
     t.skip(reason)
     return
   }
-  // The namespace's own /sys, where the interfaces are.
+  // Mounts the namespace's own /sys, which lists its interfaces.
   const script =
     'mount -t sysfs sysfs /sys && ip link set lo up && exec "$0" --import "$1" --test-reporter=spec "$2"'
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
@@ -42,8 +42,8 @@ function runInside(t: TestContext, file: string): void {
 }
 
 /**
- * For the `skip` of a test that needs interfaces of its own: the reason when this command, which makes such
- * ones, fails. False where it succeeds, and in continuous integration (CI=true): there the test fails instead.
+ * Skip reason for a test that needs its own interfaces, if this command, which creates some, fails. False if it
+ * succeeds, and in continuous integration (CI=true): there the test fails instead.
  */
 export function whyNot(command: string, ...args: readonly string[]): string | false {
   const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' })
@@ -58,7 +58,7 @@ export async function runCommand(command: string, ...args: readonly string[]): P
 }
 
 export interface VethPair {
-  /** What is sent here ... */
+  /** Packets sent here ... */
   readonly near: string
   /** ... arrives here. */
   readonly far: string
@@ -66,7 +66,7 @@ export interface VethPair {
 
 let pairs = 0
 
-/** Two interfaces with a cable between them, on which nothing but the test talks. */
+/** Two connected interfaces, used only by the test. */
 export async function makeVethPair(mtu = 9_000): Promise<VethPair> {
   const pair = { near: `near${pairs}`, far: `far${pairs}` }
   pairs += 1

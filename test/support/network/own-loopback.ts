@@ -1,5 +1,5 @@
 /**
- * The loopback address of this process alone, for the devices of a test. Who goes on calling a device that has been
- * switched off must not reach the server that another test file, beside this one, has been given the same port for.
+ * A loopback address used only by this process, for the devices of a test. Requests to a device that was switched off
+ * must not reach a server of another test file that got the same port meanwhile.
  */
 export const OWN_LOOPBACK = `127.${1 + ((process.pid >> 16) & 0x7f)}.${(process.pid >> 8) & 0xff}.${process.pid & 0xff}`

@@ -1,4 +1,4 @@
-/** Two virtual network interfaces whose packets arrive at each other. */
+/** Two connected virtual network interfaces. */
 import { execFileSync } from 'node:child_process'
 import { whyNot } from './network-namespace.ts'
 
@@ -10,7 +10,7 @@ export interface VethPair extends Disposable {
 const PROBE = `cfp${process.pid}`
 const MAKE_A_PAIR = `ip link add ${PROBE}l type veth peer name ${PROBE}r && ip link del ${PROBE}l`
 
-/** For a test's `skip`. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_VETH: string | false = whyNot('sh', '-c', MAKE_A_PAIR)
 
 let made = 0

@@ -12,8 +12,8 @@ const CAPTURED_LENGTH = 1_008
 const GAP_NS = 1_000_000n
 
 /**
- * Writes a PCAP larger than all socket buffers together, so that a client that does not read holds
- * its download open. One packet per millisecond; each begins with its number.
+ * Writes a PCAP larger than all socket buffers together, so that a client that does not read keeps its download open.
+ * One packet per millisecond; each begins with its number.
  */
 export async function writeBigCapture(path: string, packets = 65_536): Promise<BigCapture> {
   const startNs = 1_795_000_000_000_000_000n

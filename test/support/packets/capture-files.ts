@@ -1,6 +1,6 @@
 /**
- * Capture files for tests that compare with tcpdump, tshark and others: ours, and those of others where they lie beside the
- * repository. A run says whether it has these (.ci/run-tests.mjs); no test needs them.
+ * Capture files for tests that compare with tcpdump, tshark and others: ours, and others if they exist next to the
+ * repository. A run prints whether it has these (.ci/run-tests.mjs); no test requires them.
  */
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,12 +13,12 @@ const OTHERS = join(REPOSITORY_ROOT, '..', 'shared', 'captures')
 /** Paths, ours first. */
 export const CAPTURE_FILES: readonly string[] = [...writeOurs(), ...others()]
 
-/** Those that are there of these names; ours are. */
+/** The existing files with these names; ours always exist. */
 export function capturesNamed(...names: readonly string[]): string[] {
   return CAPTURE_FILES.filter((path) => names.includes(basename(path)))
 }
 
-/** They go with the process. */
+/** Removed when the process ends. */
 function writeOurs(): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'capfleet-captures-'))
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))

@@ -3,7 +3,7 @@ import { type Drops, type RemovedSegments, SegmentTable } from '../../../applian
 import { type StoredCapture, storedCapture } from '../../../appliance/store/stored-capture.ts'
 import { type LogEntry, LogEntryKind } from '../../../native/segment-entry.ts'
 
-/** A finished segment, as tests name it. */
+/** A finished segment, as given by tests. */
 export type MadeSegment = Pick<LogEntry, 'number' | 'minNs' | 'maxNs' | 'packets' | 'bytes'> &
   Partial<Pick<LogEntry, 'flags'>>
 
@@ -15,7 +15,7 @@ export interface MadeStream {
 }
 
 export interface CaptureChanges extends Partial<CaptureRecord> {
-  /** Default: one segment with the packets of the capture's time. */
+  /** Default: one segment with packets in the capture's time range. */
   readonly streams?: readonly MadeStream[]
   readonly packets?: bigint
   readonly removed?: RemovedSegments

@@ -1,11 +1,11 @@
 /**
- * Packets at the data port of CAPWAP: Ethernet and IEEE 802.11 frames of stations, and what looks
- * like them but is encrypted, a fragment, a keep-alive, of another radio. Only what has one meaning:
- * IEEE 802.11 data always has a direction.
+ * Packets at the CAPWAP data port: Ethernet and IEEE 802.11 frames of stations, and similar packets that are
+ * encrypted, a fragment, a keep-alive, or of another radio. Only unambiguous ones: IEEE 802.11 data always has a
+ * direction.
  */
 import type { SeededRandom } from '../seeded-random.ts'
 
-/** Of the two bytes of IEEE 802.11 frame control. */
+/** Order of the two frame control bytes of IEEE 802.11. */
 export type FrameControlOrder = 'standard' | 'swapped'
 
 const SNAP = 'aaaa03000000'
@@ -28,7 +28,7 @@ export function makeCapwapPacket(random: SeededRandom, order: FrameControlOrder)
   return inUdp(random, Buffer.concat([capwapHeader(random, isWlan), frame]))
 }
 
-/** EtherType and packet, each with addresses that occur only inside. */
+/** EtherType and packet, each with addresses that only occur inside. */
 function innerPacket(random: SeededRandom): Buffer {
   const tcp = hex('9c400050', '00'.repeat(8), '5002', '00'.repeat(6))
   const dns = hex('9c4000350008', '0000')
@@ -82,8 +82,8 @@ function wlanFrame(random: SeededRandom, order: FrameControlOrder): Buffer {
 }
 
 /**
- * Whoever swaps frame control swaps this too. tshark does not expect that: to its eyes no sequence
- * number may look like that of a later fragment.
+ * Senders that swap frame control also swap this. tshark does not expect that: its reading of the sequence number must
+ * not look like that of a later fragment.
  */
 function sequenceControl(random: SeededRandom, order: FrameControlOrder, isLaterFragment: boolean): Buffer {
   const fragment = isLaterFragment ? random.integer(1, 15) : 0
@@ -110,7 +110,7 @@ function capwapHeader(random: SeededRandom, isWlan: boolean): Buffer {
     (hasWireless ? 0x20 : 0) |
     (hasRadio ? 0x10 : 0) |
     (isKeepAlive ? 0x08 : 0)
-  // Only a fragment's offset means something.
+  // The offset only matters in a fragment.
   const offset = random.next() < 0.5 ? random.integer(1, 0x1fff) : 0
   return Buffer.concat([
     Buffer.from([0, words << 3, (binding << 1) | (isWlan ? 1 : 0), flags]),

@@ -1,8 +1,8 @@
-/** What a recorder has promised of the packets of a NumberedSender, and whether it has kept it. */
+/** What a recorder has promised about the packets of a NumberedSender, and whether it has kept the promise. */
 import { eventually } from '../eventually.ts'
 import type { NumberedSender } from './numbered-sender.ts'
 
-/** From the call that sends a packet to its time stamp at the other end of the wire. */
+/** Maximum time from the call that sends a packet to its timestamp at the other end of the wire. */
 const TRANSIT_NS = 20_000_000n
 
 export interface Flushed {
@@ -11,22 +11,22 @@ export interface Flushed {
   readonly to: number
 }
 
-/** The first packet that is sent after this moment, or a later one. */
+/** Number of a packet that is sent after this call. */
 export async function sentFromNowOn(sender: NumberedSender): Promise<number> {
   const before = sender.sent
-  // What is on its way may be from before; the batch after the next mark is not.
+  // Packets in transit may be from before; the batch after the next mark is not.
   await eventually(() => sender.sent > before, { message: 'the sender goes on' })
   const { sent } = sender
   await eventually(() => sender.sent > sent, { message: 'the sender goes on' })
   return sender.sent
 }
 
-/** All packets below this number had arrived, surely, and were flushed. */
+/** All packets below this number had certainly arrived and were flushed. */
 export function flushedBefore(sender: NumberedSender, flushedNs: bigint): number {
   return sender.sentBefore(flushedNs - TRANSIT_NS)
 }
 
-/** Numbers ascend, none is twice, and all that were flushed are there. */
+/** Checks that numbers ascend without duplicates, and that all flushed ones are there. */
 export function lossesIn(stored: readonly number[], promises: readonly Flushed[]): string[] {
   const disorder = stored.flatMap((number, index) => {
     const before = stored[index - 1] ?? -1

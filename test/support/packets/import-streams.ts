@@ -15,7 +15,7 @@ export async function importStreams(root: string, files: readonly string[]): Pro
   return streamsIn(directory, streams)
 }
 
-/** Streams that were imported into this folder, as the engine takes them. */
+/** Streams imported into this folder, in the engine's form. */
 export function streamsIn(directory: string, streams: readonly StreamSummary[]): StreamFiles[] {
   return streams.map((stream) => ({
     port: stream.port,
@@ -24,7 +24,7 @@ export function streamsIn(directory: string, streams: readonly StreamSummary[]):
   }))
 }
 
-/** Paths of the segments, without ending. */
+/** Paths of the segments, without extension. */
 export function segmentPathsOf({ folder, segments }: StreamFiles): string[] {
   const entries = Buffer.from(segments)
   return Array.from({ length: entries.length / LOG_ENTRY_BYTES }, (_, index) =>

@@ -1,6 +1,6 @@
 /**
- * Small captures of everything that a capture may hold, for tests that compare with tcpdump, tshark and others. The same
- * bytes each time.
+ * Small captures with everything that a capture may contain, for tests that compare with tcpdump, tshark and others.
+ * The same bytes each time.
  */
 import { type SeededRandom, seededRandom } from '../seeded-random.ts'
 import { madeSwitchCaptures } from './made-switch-captures.ts'
@@ -67,7 +67,7 @@ function pcaps(): [string, Buffer][] {
 }
 
 function pcapngs(): [string, Buffer][] {
-  // Packets of one time come in at one port: which of two ports is first is not the file's order.
+  // Packets with equal times go to the same port, because the order between ports is not the file's order.
   const onPorts = (ports: bigint, packets: readonly PcapRecord[]): PortRecord[] =>
     packets.map((packet) => ({ ...packet, port: Number(packet.ns % ports) }))
   const one = records('one-interface', mixedFrame, 40)
@@ -76,14 +76,14 @@ function pcapngs(): [string, Buffer][] {
     ['empty.pcapng', makePcapng(1, [])],
     ['one-interface.pcapng', makePcapng(1, onPorts(1n, one))],
     ['three-interfaces.pcapng', makePcapng(3, onPorts(3n, records('three-interfaces', mixedFrame, 60)))],
-    // Later than PCAP can say.
+    // Later than PCAP can represent.
     ['year-2107.pcapng', makePcapng(1, onPorts(1n, [late]))],
   ]
 }
 
 type FrameMaker = (random: SeededRandom) => Buffer
 
-/** Every third time is that of the packet before, and every twentieth packet is there twice. */
+/** Every third packet has the time of the previous one, and every twentieth occurs twice. */
 function records(name: string, make: FrameMaker, count: number): PcapRecord[] {
   const random = seededRandom([...name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), SEED))
   const made: PcapRecord[] = []
@@ -105,13 +105,13 @@ function cut(record: PcapRecord, bytes: number): PcapRecord {
   return { ...record, captured: record.captured.subarray(0, bytes) }
 }
 
-/** Some of the times go back, also far. */
+/** Some of the times go back, some of them far. */
 function shuffled(packets: readonly PcapRecord[]): PcapRecord[] {
   const random = seededRandom(SEED)
   return packets.map(({ ns, ...rest }) => ({ ...rest, ns: ns - BigInt(random.integer(0, 3)) * 100_000_000n }))
 }
 
-/** The same file as a machine of the other byte order writes it. */
+/** The same file as written by a machine with the other byte order. */
 function swapped(file: Buffer): Buffer {
   const bytes = Buffer.from(file)
   for (const at of [0, 8, 12, 16, 20]) bytes.subarray(at, at + 4).swap32()
@@ -124,7 +124,7 @@ function swapped(file: Buffer): Buffer {
   return bytes
 }
 
-/** Fractions of a second or more, also of those whose highest bit is set. */
+/** Fractions of a second or more, some with their highest bit set. */
 function withLongFractions(file: Buffer): Buffer {
   const bytes = Buffer.from(file)
   const fractions = [1_000_000_000, 1_500_000_000, 2 ** 31 - 1, 2 ** 31, 4_000_000_000, 2 ** 32 - 1]
@@ -145,7 +145,7 @@ const TEXTS = [
   'ssh-ed25519 key exchange',
   '35=D|49=BUYER|56=SELLER|34=0000123456|',
 ]
-/** MSS, window scale and timestamps; of the handshake. */
+/** MSS, window scale and timestamps, as in a handshake. */
 const SYN_OPTIONS = layer.hex('020405b4', '01030307', '0402', '080a', '0000000100000000', '0000')
 const TIME_OPTIONS = layer.hex('0101', '080a', '0000000200000001')
 
@@ -211,7 +211,7 @@ function plainPacket(random: SeededRandom): Buffer {
   return random.next() < 0.7 ? ipv4Packet(random) : ipv6Packet(random)
 }
 
-/** A type and what it is about. */
+/** A type and its payload. */
 function typed(random: SeededRandom): readonly [number, Buffer] {
   const kind = random.next()
   if (kind < 0.6) return [TYPE.ipv4, ipv4Packet(random)]
@@ -239,19 +239,19 @@ function mixedFrame(random: SeededRandom): Buffer {
   return random.pick(MIXED)(random)
 }
 
-/** One to three tags, the outer ones of a service provider, or of one from before the standard. */
+/** One to three tags, the outer ones of a service provider, or a pre-standard one. */
 function vlanFrame(random: SeededRandom): Buffer {
   const tags = random.integer(1, 3)
   let [type, payload] = typed(random)
   for (let tag = 0; tag < tags; tag++) {
-    // With and without a priority.
+    // With and without priority.
     payload = layer.tagged(random.pick([100, 7, 0x6000 + 100]), type, payload)
     type = tag === 0 ? TYPE.vlan : random.pick([TYPE.serviceVlan, TYPE.vlan, TYPE.oldVlan])
   }
   return layer.ethernet(type, payload, someEnds(random))
 }
 
-/** What interfaces of virtual machines are told apart by (VN-Tag), also in front of a VLAN. */
+/** Tags that identify interfaces of virtual machines (VN-Tag), also before a VLAN tag. */
 function interfaceTagFrame(random: SeededRandom): Buffer {
   const [type, payload] = typed(random)
   const isInVlan = random.next() < 0.5
@@ -260,7 +260,7 @@ function interfaceTagFrame(random: SeededRandom): Buffer {
   return layer.ethernet(TYPE.interfaceTag, tag, someEnds(random))
 }
 
-/** The first, one in the middle or the last, of IPv4 or IPv6. */
+/** The first, a middle or the last fragment, of IPv4 or IPv6. */
 function fragmentFrame(random: SeededRandom): Buffer {
   const id = random.integer(1, 9)
   const [offset, more] = random.pick([
@@ -286,7 +286,7 @@ function jumboFrame(random: SeededRandom): Buffer {
   return layer.ethernet(TYPE.ipv4, layer.ipv4(PROTOCOL.udp, layer.udp(5_001, 5_001, data), someEnds(random)))
 }
 
-/** What is no IP: types that few know, frames with a length, loops, and the smallest that there are. */
+/** Not IP: rare types, frames with a length, loops, and the smallest frames. */
 function oddFrame(random: SeededRandom): Buffer {
   const data = Buffer.alloc(random.integer(46, 90), random.integer(0, 255))
   switch (random.integer(0, 4)) {
@@ -307,7 +307,7 @@ function oddFrame(random: SeededRandom): Buffer {
         someEnds(random),
       )
     case 3:
-      // IPv4 with a protocol that few know, and padding behind it.
+      // IPv4 with a rare protocol, followed by padding.
       return Buffer.concat([
         layer.ethernet(TYPE.ipv4, layer.ipv4(253, layer.hex('01020304'), someEnds(random))),
         Buffer.alloc(22),
@@ -356,7 +356,7 @@ function erspanFrame(random: SeededRandom): Buffer {
   return overIp(random, PROTOCOL.gre, mirrored)
 }
 
-/** At the standard's port and at that of Linux. */
+/** At the standard port and at Linux's. */
 function vxlanFrame(random: SeededRandom): Buffer {
   const frame = random.pick([plainFrame, plainFrame, vlanFrame])(random)
   const port = random.pick([4_789, 4_789, 8_472])
@@ -399,7 +399,7 @@ function ipInIpFrame(random: SeededRandom): Buffer {
   return overIp(random, protocol, isIpv4 ? ipv4Packet(random) : ipv6Packet(random))
 }
 
-/** As a network card hands it on before it is cut into packets: the lengths of the headers are 0. */
+/** As a NIC passes it on before segmentation: the length fields are 0. */
 function bigTcpFrame(): Buffer {
   const inner = layer.ipv4(PROTOCOL.tcp, layer.tcp(40_000, 80, Buffer.alloc(BIG_BYTES, 'big ')), {
     from: 3,
@@ -416,7 +416,7 @@ function pppFrame(random: SeededRandom): Buffer {
   return Buffer.concat([layer.hex('ff03', isMpls ? '0281' : '0021'), packet])
 }
 
-/** What Linux puts in front where it hides the link: sent, received, to all. */
+/** Linux's header where it hides the link layer: sent, received, broadcast. */
 function cookedFrame(random: SeededRandom): Buffer {
   const [type, payload] = typed(random)
   const direction = layer.bytesOf(random.pick([0, 1, 4]), 2)

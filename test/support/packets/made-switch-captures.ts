@@ -1,4 +1,4 @@
-/** Captures of packets that switches stamped: clocks that a reader must follow from packet to packet. */
+/** Captures of packets stamped by switches, whose clocks a reader must track from packet to packet. */
 import { crc32 } from 'node:zlib'
 import { seededRandom } from '../seeded-random.ts'
 import * as layer from './packet-layers.ts'
@@ -7,7 +7,7 @@ import { makePcap } from './packet-maker.ts'
 import type { PcapRecord } from './pcap-records.ts'
 
 const SECOND_NS = 1_000_000_000n
-/** A capture is this late. */
+/** Delay of a capture. */
 const LATE_NS = 10_000_000n
 
 /** By file name. */
@@ -21,8 +21,8 @@ export function madeSwitchCaptures(startNs: bigint): [string, Buffer][] {
 }
 
 /**
- * A counter of 350 MHz, of which packets have 31 bits, and once a second a key frame with its time. The tick stands in front
- * of the frame check sequence, or in its place.
+ * A 350 MHz counter, of which packets contain 31 bits, and one key frame per second with its time. The tick precedes
+ * the frame check sequence, or replaces it.
  */
 function ticked(startNs: bigint, place: 'appended' | 'for-fcs'): PcapRecord[] {
   const random = seededRandom(7_150)
@@ -50,7 +50,7 @@ function keyFrame(tick: bigint, utcNs: bigint): Buffer {
   return Buffer.concat([layer.ethernet(TYPE.ipv4, ip, { from: 9, to: 'all' }), Buffer.alloc(4)])
 }
 
-/** Its seven low bits stand below a bit that is 0. */
+/** Bit 7 is always 0; the low seven bits of the tick are below it. */
 function tickWord(tick: bigint): Buffer {
   const low = BigInt.asUintN(31, tick)
   return layer.bytesOf(((low >> 7n) << 8n) | (low & 127n), 4)
@@ -76,14 +76,14 @@ function mirrored(startNs: bigint): PcapRecord[] {
   })
 }
 
-/** Headers of both forms: seconds of 32 bits, or the low 16 bits of them; of UTC or TAI, of both generations of hardware. */
+/** Both header forms: 32-bit seconds, or their low 16 bits; in UTC or TAI, of both hardware generations. */
 function withHeader(startNs: bigint): PcapRecord[] {
   const random = seededRandom(7_280)
   const versions = [0x0010, 0x0011, 0x0110, 0x0111, 0x0020, 0x0021, 0x0120, 0x0121]
   return Array.from({ length: 48 }, (_, index) => {
     const version = versions[index % 8] ?? 0
     const ns = startNs + BigInt(index) * 500_000_000n
-    // The capture is as late as those of a NIC with a clock of its own are.
+    // The capture is as late as those of a NIC with its own clock are.
     const stampNs = ns - 147_000_000n + BigInt(random.integer(0, 100_000))
     const seconds =
       (version & 0x00f0) === 0x0010

@@ -1,4 +1,7 @@
-/** Ethernet packets of several kinds, also within VLAN tags and VXLAN tunnels, whose filters tcpdump can judge. */
+/**
+ * Ethernet packets of several kinds, also within VLAN tags and VXLAN tunnels, whose filters can be compared with
+ * tcpdump.
+ */
 import type { SeededRandom } from '../seeded-random.ts'
 import type { PcapRecord } from './pcap-records.ts'
 
@@ -7,7 +10,7 @@ const IPV4 = 0x0800
 const VLAN = 0x8100
 const VXLAN_PORT = 4_789
 
-/** Some 90 bytes or more of captured data, at random. */
+/** Random, about 90 bytes or more of captured data. */
 export function randomMixedPacket(random: SeededRandom, ns: bigint): PcapRecord {
   const captured = wrapped(random, randomInner(random))
   return { ns, originalLength: captured.length, captured }

@@ -1,4 +1,4 @@
-/** Packets that say which they are: what was stored of them can be compared with what was sent. */
+/** Numbered packets: what was stored of them can be compared with what was sent. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,14 +8,14 @@ export const TICK_MS = 5
 const SIZES = 1_300
 const HEADERS = 14 + 20 + 8
 
-/** The number, then bytes and a length that follow from it. */
+/** The number, then bytes and a length derived from it. */
 export function numberedPayload(number: number): Buffer {
   const payload = Buffer.alloc(8 + ((number * 131) % SIZES), number % 251)
   payload.writeBigUInt64LE(BigInt(number))
   return payload
 }
 
-/** Numbers of the packets in a segment, in stored order; fails when one is not as it was sent. */
+/** Numbers of the packets in a segment, in stored order; fails if one differs from what was sent. */
 export function numbersIn(pcap: Buffer): number[] {
   return readPcap(pcap).records.map(({ captured, originalLength }) => {
     const payload = captured.subarray(HEADERS)

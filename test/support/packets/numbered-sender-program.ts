@@ -1,7 +1,7 @@
 /**
- * Sends numbered UDP packets until its parent ends it, and tells after each batch that all of them
- * are out: {sent, atNs}. Told anything, it ends after the batch in hand. Started by numbered-sender.ts in a
- * namespace; arguments: address, packets per tick.
+ * Sends numbered UDP packets until its parent ends it, and reports after each batch that all of them have been sent:
+ * {sent, atNs}. On any message, it ends after the current batch. Started by numbered-sender.ts in a namespace;
+ * arguments: address, packets per tick.
  */
 import { createSocket } from 'node:dgram'
 import { clockNs } from '../../../native/addon.ts'
@@ -19,7 +19,7 @@ function send(number: number): Promise<void> {
   )
 }
 
-/** A parent that has just gone needs to know no more. */
+/** A parent that has just gone needs no more reports. */
 function tell(mark: { readonly sent: number; readonly atNs: string }): Promise<void> {
   return new Promise((resolve) => void process.send?.(mark, undefined, undefined, () => resolve()))
 }

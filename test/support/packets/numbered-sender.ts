@@ -7,12 +7,12 @@ import { type CaptureWire, inNamespace } from '../network/capture-wire.ts'
 const PROGRAM = fileURLToPath(new URL('numbered-sender-program.ts', import.meta.url))
 
 interface Mark {
-  /** All packets below this number are out at that time. */
+  /** All packets below this number had been sent at that time. */
   readonly sent: number
   readonly atNs: string
 }
 
-/** Sends numbered packets over a wire, from 0 on, until dispose. */
+/** Sends numbered packets over a wire, starting at 0, until dispose. */
 export class NumberedSender implements AsyncDisposable {
   readonly #child: ChildProcess
   readonly #marks: Mark[] = []
@@ -35,17 +35,17 @@ export class NumberedSender implements AsyncDisposable {
     return sender
   }
 
-  /** So many are out by now, at least. */
+  /** At least this many have been sent. */
   get sent(): number {
     return this.#marks.at(-1)?.sent ?? 0
   }
 
-  /** All packets below this number were out when the clock showed `ns`. */
+  /** All packets below this number had been sent when the clock showed `ns`. */
   sentBefore(ns: bigint): number {
     return this.#marks.findLast(({ atNs }) => BigInt(atNs) <= ns)?.sent ?? 0
   }
 
-  /** Ends after a whole batch of which the sender has told: `sent` is exact then. */
+  /** Ends after a whole batch that the sender has reported: `sent` is then exact. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null) return
     const ended = [once(this.#child, 'disconnect'), once(this.#child, 'exit')]

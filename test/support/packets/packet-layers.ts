@@ -1,4 +1,4 @@
-/** Headers of packets, from the inside out: each function puts its own in front of what it carries. */
+/** Headers of packets, from the inside out: each function puts its own before its payload. */
 
 export const TYPE = {
   ipv4: 0x0800,
@@ -43,7 +43,7 @@ export function ethernet(type: number, payload: Buffer, { from, to }: Ends = ONE
   return Buffer.concat([destination, hex('0200000000', byte(from)), bytesOf(type, 2), payload])
 }
 
-/** What follows the type of a tag. */
+/** The content after the type of a tag. */
 export function tagged(vlan: number, type: number, payload: Buffer): Buffer {
   return Buffer.concat([bytesOf(vlan, 2), bytesOf(type, 2), payload])
 }
@@ -133,7 +133,7 @@ export function arp(isReply: boolean, { from, to }: { readonly from: number; rea
   return Buffer.concat([hex('000108000604'), bytesOf(isReply ? 2 : 1, 2), sender ?? hex(), target ?? hex()])
 }
 
-/** A question for an address, or its answer. */
+/** A DNS query for an address, or its answer. */
 export function dns(id: number, name: string, answer?: Buffer): Buffer {
   const labels = name
     .split('.')
@@ -185,19 +185,19 @@ export function mpls(labels: readonly number[], payload: Buffer): Buffer {
   return Buffer.concat([...stack, payload])
 }
 
-/** A packet of a user, with or without an extension header. */
+/** A user packet, with or without an extension header. */
 export function gtpUser(tunnel: number, packet: Buffer, extension: Buffer = Buffer.alloc(0)): Buffer {
   const rest = extension.length === 0 ? packet : Buffer.concat([hex('000000', '85'), extension, packet])
   const flags = extension.length === 0 ? 0x30 : 0x34
   return Buffer.concat([Buffer.from([flags, 0xff]), bytesOf(rest.length, 2), bytesOf(tunnel, 4), rest])
 }
 
-/** The header of type II, without that of GRE. */
+/** The type II header, without the GRE header. */
 export function erspan2(session: number, frame: Buffer): Buffer {
   return Buffer.concat([bytesOf(0x1064_0000 + session, 4), hex('00000005'), frame])
 }
 
-/** The header of type III with a counter of this granularity. */
+/** The type III header with a counter of this granularity. */
 export function erspan3(session: number, granularity: number, counter: bigint, frame: Buffer): Buffer {
   const head = [
     bytesOf(0x2064_0000 + session, 4),

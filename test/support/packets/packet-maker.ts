@@ -1,9 +1,9 @@
-/** PCAP bytes for tests, made without src/gateway/pcap so that a mistake there is not repeated here. */
+/** PCAP bytes for tests, built without src/gateway/pcap so that a mistake there is not repeated here. */
 import type { ChunkStream } from '../../../src/gateway/pcap/pcap-input.ts'
 import type { PcapRecord } from './pcap-records.ts'
 
 export interface MadePcapOptions {
-  /** Default true. With false, timestamps lose what is below a microsecond. */
+  /** Default true. With false, timestamps are truncated to microseconds. */
   readonly nanoseconds?: boolean
   readonly linkType?: number
   readonly snaplen?: number
@@ -40,7 +40,7 @@ function words(values: readonly number[], isBigEndian: boolean): Buffer {
   return isBigEndian ? bytes.swap32() : bytes
 }
 
-/** A packet whose captured bytes say where it came from; nothing was cut off. */
+/** A packet whose captured bytes identify it; nothing was cut off. */
 export function makePacket(ns: bigint, text: string, capturedLength = text.length): PcapRecord {
   const captured = Buffer.alloc(capturedLength)
   captured.write(text)
@@ -54,7 +54,7 @@ export async function* inChunks(bytes: Buffer, chunkBytes: number): AsyncGenerat
   }
 }
 
-/** The same as a socket with a buffer of its own does: a chunk is spoiled when the next is asked for. */
+/** The same like a socket that reuses its buffer: a chunk is overwritten when the next is requested. */
 export async function* inReusedChunks(bytes: Buffer, chunkBytes: number): AsyncGenerator<Buffer, void> {
   const reused = Buffer.alloc(chunkBytes)
   for (let start = 0; start < bytes.byteLength; start += chunkBytes) {
@@ -63,7 +63,7 @@ export async function* inReusedChunks(bytes: Buffer, chunkBytes: number): AsyncG
   }
 }
 
-/** The same, where a chunk that is asked for has arrived when `hasArrived` says so. */
+/** The same, but a requested chunk has only arrived once `hasArrived` returns true. */
 export function inArrivingChunks(bytes: Buffer, chunkBytes: number, hasArrived: () => boolean): ChunkStream {
   const reused = Buffer.alloc(chunkBytes)
   let start = 0

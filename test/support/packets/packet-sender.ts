@@ -1,4 +1,4 @@
-/** Sends packets on an interface as they are, as fast as the machine can. */
+/** Sends packets on an interface unchanged, as fast as the machine can. */
 import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,17 +9,17 @@ import { REPOSITORY_ROOT } from '../repository-files.ts'
 const PROGRAM = join(REPOSITORY_ROOT, 'native/build-test/capfleet-packet-sender')
 
 export interface SendOptions {
-  /** Of the whole file; default 1. */
+  /** Number of times the whole file is sent; default 1. */
   readonly rounds?: number
   /** Default 0: as fast as it can. */
   readonly packetsPerSecond?: number
   /** Interface at the other end. */
   readonly receiver?: string
-  /** Of the network, where the interface is; default: this one. */
+  /** Network namespace of the interface; default: the current one. */
   readonly namespace?: string
 }
 
-/** Resolves with the number of packets that were sent or, when it is named, that the receiver has received. */
+/** Resolves with the number of packets sent or, if `receiver` is set, received there. */
 export async function sendPackets(
   interfaceName: string,
   pcapFile: string,

@@ -1,4 +1,4 @@
-/** A plain, slow, independent reading of classic PCAP, to check the product's own against. */
+/** A simple, slow, independent parser of classic PCAP, to check the product's own against. */
 
 export interface PcapRecord {
   readonly ns: bigint
@@ -13,7 +13,7 @@ export interface PcapContent {
   readonly records: readonly PcapRecord[]
 }
 
-/** Throws when the bytes are not exactly one whole little-endian PCAP. */
+/** Throws if the bytes are not exactly one whole little-endian PCAP. */
 export function readPcap(bytes: Buffer): PcapContent {
   const magic = bytes.readUInt32LE(0)
   if (magic !== 0xa1b23c4d && magic !== 0xa1b2c3d4)
@@ -35,7 +35,7 @@ export function readPcap(bytes: Buffer): PcapContent {
   return { linkType: bytes.readUInt32LE(20), snaplen: bytes.readUInt32LE(16), nanoseconds, records }
 }
 
-/** One line a record, for comparing lists with a readable difference. */
+/** One line per record, for comparing lists with a readable difference. */
 export function recordLines(records: readonly PcapRecord[]): string[] {
   return records.map(
     ({ ns, originalLength, captured }) => `${ns} ${originalLength} ${captured.toString('base64')}`,

@@ -1,4 +1,4 @@
-/** pcapng bytes for tests: several interfaces, which an import makes into capture ports. */
+/** pcapng bytes for tests: several interfaces, which an import turns into capture ports. */
 import type { PcapRecord } from './pcap-records.ts'
 
 export interface PortRecord extends PcapRecord {
@@ -6,7 +6,7 @@ export interface PortRecord extends PcapRecord {
   readonly port: number
 }
 
-/** A little-endian section with `ports` interfaces of nanosecond resolution and the packets in their order. */
+/** A little-endian section with `ports` interfaces of nanosecond resolution and the packets in the given order. */
 export function makePcapng(ports: number, records: readonly PortRecord[], linkType = 1): Buffer {
   const interfaces = Array.from({ length: ports }, () => interfaceBlock(linkType))
   return Buffer.concat([sectionBlock(), ...interfaces, ...records.map(packetBlock)])

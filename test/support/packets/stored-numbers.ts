@@ -1,4 +1,4 @@
-/** What a capture holds of numbered packets, read from its segments by others than the engine. */
+/** The numbered packets in a capture, read from its segments without the engine. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdir } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { numbersInFile } from './numbered-packets.ts'
 
 const run = promisify(execFile)
 
-/** In stored order. Fails when tcpdump cannot read a segment, or when an index does not fit to it. */
+/** In stored order. Fails if tcpdump cannot read a segment, or if an index does not match it. */
 export async function storedNumbers(captureFolder: string): Promise<number[]> {
   const folder = join(portFolder(captureFolder, 0), '00000')
   const names = (await readdir(folder)).filter((name) => name.endsWith('.pcap')).sort()
@@ -34,7 +34,7 @@ export async function storedNumbers(captureFolder: string): Promise<number[]> {
   return numbers
 }
 
-/** An index is read whatever is said of its segment. */
+/** An index is read whatever its segment's entry contains. */
 const SEGMENT: LogEntry = {
   kind: LogEntryKind.finished,
   port: 0,

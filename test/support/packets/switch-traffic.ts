@@ -1,6 +1,6 @@
 /**
- * Packets of switches whose clock is known from earlier packets only: ticks with key frames
- * (vendorA7150_*) and mirrored packets (vendorB_erspan3), valid and otherwise.
+ * Packets of switches whose clock can only be derived from earlier packets: ticks with key frames (vendorA7150_*) and
+ * mirrored packets (vendorB_erspan3), valid and invalid.
  */
 import { crc32 } from 'node:zlib'
 import type { SeededRandom } from '../seeded-random.ts'
@@ -10,7 +10,7 @@ const SECOND_NS = 1_000_000_000n
 const MACS = Buffer.from('0200ff00000202ffff000001', 'hex')
 const VLAN = Buffer.from('81000064', 'hex')
 
-/** What the switches at one capture port send. Ask for packets in the order of time. */
+/** What the switches at one capture port send. Packets must be requested in time order. */
 export class SwitchTraffic {
   readonly #random: SeededRandom
   readonly #startNs: bigint
@@ -24,7 +24,7 @@ export class SwitchTraffic {
     this.#utcOffsetNs = random.pick([0n, 1_500_000n, -558_600_000_000n])
   }
 
-  /** A packet that the capture hardware saw at `ns`, captured whole or cut. */
+  /** A packet seen by the capture hardware at `ns`, captured whole or cut. */
   packet(ns: bigint, text: string): VendorPacket {
     for (;;) {
       const kind = this.#random.pick(['key', 'tick', 'tick', 'tick', 'mirrored', 'mirrored', 'mirrored'])
@@ -46,7 +46,7 @@ export class SwitchTraffic {
     return this.#firstTick + ((ns - this.#startNs + SECOND_NS) * 7n) / 20n
   }
 
-  /** Version 1 or 2; or of a length that no version has, or of a switch that has no time yet. */
+  /** Version 1 or 2; or with a length that no version has, or from a switch that has no time yet. */
   #keyFrame(ns: bigint): VendorPacket {
     const random = this.#random
     const length = random.next() < 0.1 ? 70 : random.pick([66, 82])
@@ -92,7 +92,7 @@ export class SwitchTraffic {
     return `${text} ${'x'.repeat(this.#random.integer(0, 200))}`
   }
 
-  /** ERSPAN of any type; what it carries is another frame. */
+  /** ERSPAN of any type, carrying another frame. */
   #mirrored(ns: bigint, text: string): VendorPacket {
     const random = this.#random
     const session = random.integer(1, 3)
@@ -109,7 +109,7 @@ export class SwitchTraffic {
     return random.next() < 0.1 ? this.#cut(packet, outer.length - inner.length) : packet
   }
 
-  /** In the headers, so that no inner packet is to be found, or behind them. */
+  /** Cut in the headers, so that no inner packet can be found, or after them. */
   #cut(packet: VendorPacket, innerAt: number): VendorPacket {
     if (this.#random.next() < 0.5) {
       return {
@@ -153,7 +153,7 @@ export class SwitchTraffic {
     }
   }
 
-  /** Each session's counter begins elsewhere, and each has its own vendor unit. */
+  /** Each session's counter starts elsewhere, and each session has its own vendor unit. */
   #counterHeader(ns: bigint, session: number): Buffer {
     const random = this.#random
     const granularity = random.pick([0, 1, 3])
@@ -167,7 +167,7 @@ export class SwitchTraffic {
     return erspanHeader({ session, granularity, low: counters[granularity] ?? 0n, sub: this.#otherSub() })
   }
 
-  /** None, or one that says nothing about time. */
+  /** None, or one without time information. */
   #otherSub(): ErspanFields['sub'] {
     return this.#random.next() < 0.5 ? undefined : { platform: 1, high: 0x1234n }
   }
@@ -211,7 +211,7 @@ function ipv6(nextHeader: number, payload: Buffer, source: number): Buffer {
   return Buffer.concat([bytes, payload])
 }
 
-/** With any of checksum and key; the sequence number also tells ERSPAN type II from type I. */
+/** With any combination of checksum and key; the sequence number also distinguishes ERSPAN type II from type I. */
 function greHeader(random: SeededRandom, protocol: number): Buffer {
   const optional = [0x8000, 0x2000].filter(() => random.next() < 0.3)
   const bytes = Buffer.alloc(8 + 4 * optional.length)
@@ -226,7 +226,7 @@ function greHeader(random: SeededRandom, protocol: number): Buffer {
 interface ErspanFields {
   readonly session: number
   readonly granularity: number
-  /** Its low 32 bits are sent. */
+  /** The low 32 bits are sent. */
   readonly low: bigint
   readonly sub: { readonly platform: number; readonly high: bigint } | undefined
 }

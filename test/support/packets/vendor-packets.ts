@@ -1,17 +1,14 @@
-/**
- * Packets with the timestamps of switches in them, built from known values: what a reader must find
- * is known without reading.
- */
+/** Packets with switch timestamps, built from known values: the expected result is known without parsing. */
 import type { TimeSource } from '../../../src/shared/query/time-source.ts'
 import type { SeededRandom } from '../seeded-random.ts'
 
-/** Where a packet's vendor fields are, and what they say. */
+/** Where a packet's vendor fields are, and their values. */
 export interface VendorTruth {
   /** Its time by TSMode; absent = the packet has none. */
   readonly times: Partial<Record<Exclude<TimeSource, 'nic'>, bigint>>
   readonly a7130: { readonly device: number; readonly port: number } | undefined
   readonly c3550Port: number | undefined
-  /** Lies behind a tag or header that hides it from a raw filter. */
+  /** Is after a tag or header that hides it from a raw filter. */
   readonly isTagged: boolean
 }
 
@@ -23,9 +20,9 @@ export interface VendorPacket extends VendorTruth {
 }
 
 const KINDS = ['plain', 'plain', 'vlan', 'a7130', 'a7130', 'c3550', 'c3550', 'eth64', 'mac48'] as const
-/** Farther from a packet's own time than this, no field is taken for a time. */
+/** A field this far from a packet's own time is not taken for a time. */
 const FAR_S = 40 * 86_400
-/** How far a switch's clock is from the capture hardware's, at most. */
+/** Maximum offset of a switch's clock from the capture hardware's. */
 const CLOCK_DISTANCE_NS = 2_000_000
 
 /** A packet of any kind, captured whole or cut. */
@@ -45,7 +42,7 @@ interface Seed {
   readonly text: string
 }
 
-/** undefined when the bytes could be taken for another trailer by chance. */
+/** undefined if the bytes could be taken for another trailer by chance. */
 function build(kind: (typeof KINDS)[number], seed: Seed): VendorPacket | undefined {
   const { random, ns, vendorNs, text } = seed
   const udpPort = random.pick([53, 123, 443])
@@ -90,7 +87,7 @@ function build(kind: (typeof KINDS)[number], seed: Seed): VendorPacket | undefin
   }
 }
 
-/** Trailers are lost with the end of a frame; what is in front of the cut stays. */
+/** Trailers are lost with the end of a frame; the bytes before the cut stay. */
 function cutOff(packet: VendorPacket, random: SeededRandom): VendorPacket {
   const captured = packet.captured.subarray(0, random.integer(60, packet.captured.length - 1))
   const { vendorA7280_eth64, vendorA7280_mac48 } = packet.times
@@ -106,7 +103,7 @@ function cutOff(packet: VendorPacket, random: SeededRandom): VendorPacket {
   }
 }
 
-/** The third byte of the source address is larger than any timestamp has it. */
+/** The third byte of the source address is larger than in any timestamp. */
 const MACS = Buffer.from('0200ff00000202ffff000001', 'hex')
 const IPV4 = Buffer.from('0800', 'hex')
 
@@ -152,7 +149,7 @@ function a7130Trailer(ns: bigint, device: number, port: number): Buffer {
   return bytes
 }
 
-/** The fraction counts 2^-40 s. */
+/** The fraction is in units of 2^-40 s. */
 function c3550Trailer(ns: bigint, port: number): Buffer {
   const bytes = Buffer.alloc(16, 0xff)
   const fraction = ((ns % NANOS) << 40n) / NANOS
@@ -180,7 +177,7 @@ export function looksLikeTrailer(frame: Buffer, ns: bigint): boolean {
   return isMistakable(frame, Buffer.alloc(0), ns)
 }
 
-/** Whether the end of the frame holds any other word that could be seconds of about now. */
+/** Whether the end of the frame contains another word that could be current seconds. */
 function isMistakable(frame: Buffer, seconds: Buffer, ns: bigint): boolean {
   const own = seconds.length === 0 ? -1 : frame.lastIndexOf(seconds)
   const nowS = Number(ns / NANOS)

@@ -1,4 +1,4 @@
-/** An appliance in a process of its own, as in production. */
+/** An appliance in a separate process, as in production. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ export class ApplianceProcess implements AsyncDisposable {
     this.#child = child
   }
 
-  /** Resolves when it serves. */
+  /** Resolves when it is ready. */
   static async start(configPath: string): Promise<ApplianceProcess> {
     const args = [join(REPOSITORY_ROOT, 'src/cli.ts'), 'appliance', '--config', configPath]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] })
@@ -25,7 +25,7 @@ export class ApplianceProcess implements AsyncDisposable {
     throw new Error('the appliance did not start')
   }
 
-  /** As kill -9 does. */
+  /** Like kill -9. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const ended = once(this.#child, 'exit')

@@ -1,4 +1,4 @@
-/** `capfleet` as a user runs it, in a process of its own, with contexts of its own. */
+/** `capfleet` as a user runs it, in a separate process, with its own contexts. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { buffer } from 'node:stream/consumers'
@@ -8,7 +8,7 @@ import { refuseSecretsIn } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface ClientEnd {
-  /** null when a signal ended it. */
+  /** null if it ended by a signal. */
   readonly status: number | null
   readonly stdout: Buffer
   readonly stderr: string
@@ -16,7 +16,7 @@ export interface ClientEnd {
 
 export interface ClientRun {
   readonly child: ChildProcess
-  /** What it has said on stderr so far. */
+  /** Its output on stderr so far. */
   readonly said: () => string
   readonly ended: Promise<ClientEnd>
 }
@@ -76,7 +76,7 @@ export async function tempClient(): Promise<TempClient> {
   }
 }
 
-/** As the environment names a gateway and its user. */
+/** The environment variables that name a gateway and its user. */
 export function gatewayEnvironment(url: string, user: string, password: string): Record<string, string> {
   return { CAPFLEET_URL: url, CAPFLEET_USER: user, CAPFLEET_PASSWORD: password }
 }

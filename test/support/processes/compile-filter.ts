@@ -8,7 +8,7 @@ export interface CompiledFilter {
   readonly message: string
 }
 
-/** What the filter compiler reads. */
+/** Input of the filter compiler. */
 export function compilerInput(expression: string, linkType = 1, snaplen = 262_144): Buffer {
   const prefix = Buffer.alloc(8)
   prefix.writeUInt32LE(linkType, 0)
@@ -16,7 +16,7 @@ export function compilerInput(expression: string, linkType = 1, snaplen = 262_14
   return Buffer.concat([prefix, Buffer.from(expression)])
 }
 
-/** Runs the filter compiler as the appliance does, but waits for it. */
+/** Runs the filter compiler like the appliance, but synchronously. */
 export function compileFilter(expression: string, linkType?: number, snaplen?: number): CompiledFilter {
   const { status, stdout, stderr } = spawnSync(bpfCompilerPath, {
     input: compilerInput(expression, linkType, snaplen),

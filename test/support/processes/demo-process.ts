@@ -19,11 +19,11 @@ export interface DemoFacts {
 export interface DemoProcess extends AsyncDisposable {
   readonly home: string
   readonly facts: DemoFacts
-  /** Everything that it says on stderr, when it has ended. */
+  /** Its complete output on stderr, once it has ended. */
   readonly saidAll: Promise<string>
-  /** The first line on stderr that matches, as soon as it is there. Fails when the demo ends without one. */
+  /** The first line on stderr that matches, as soon as it is printed. Fails if the demo ends without one. */
   said(pattern: RegExp): Promise<string>
-  /** Sends a signal and waits for the end; the exit code. */
+  /** Sends a signal and waits for the end; returns the exit code. */
   stop(signal: NodeJS.Signals): Promise<number | null>
 }
 
@@ -55,9 +55,9 @@ export async function startDemo(home: string, args: readonly string[] = []): Pro
   }
 }
 
-/** The lines of a stream, for those who wait for one of them. */
+/** The lines of a stream, for waiting for one of them. */
 class SaidLines {
-  /** Everything, at the end. */
+  /** The complete text, at the end. */
   readonly all: Promise<string>
   readonly #lines: string[] = []
   readonly #waiting = new Map<RegExp, PromiseWithResolvers<string>>()
@@ -90,7 +90,7 @@ export async function temporaryHome(): Promise<AsyncDisposable & { path: string 
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
 }
 
-/** Command lines of the running processes that name `word`, this process aside. */
+/** Command lines of the running processes that contain `word`, except this process. */
 export async function processesNaming(word: string): Promise<string[]> {
   return (await runningNaming(word)).map(({ commandLine }) => commandLine)
 }
@@ -100,7 +100,7 @@ export interface RunningProcess {
   readonly commandLine: string
 }
 
-/** The same with their numbers. */
+/** The same with their pids. */
 export async function runningNaming(word: string): Promise<RunningProcess[]> {
   const found: RunningProcess[] = []
   for (const pid of await readdir('/proc')) {

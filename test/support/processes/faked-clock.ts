@@ -1,4 +1,4 @@
-/** The clock of a process as a test sets it, by libfaketime: CLOCK_REALTIME alone, while the process runs. */
+/** A process clock set by a test, using libfaketime: only CLOCK_REALTIME, while the process runs. */
 
 import { globSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
@@ -7,7 +7,7 @@ import { skipWithout } from '../set-up-tools.ts'
 
 const [LIBRARY] = globSync('/usr/lib/*/faketime/libfaketimeMT.so.1')
 
-/** For the `skip` of a test. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_FAKETIME = skipWithout(
   LIBRARY !== undefined,
   'libfaketime is not installed (apt-get install libfaketime)',
@@ -20,14 +20,14 @@ export class FakedClock {
     this.#path = path
   }
 
-  /** Right at first. */
+  /** Correct at first. */
   static async create(folder: string): Promise<FakedClock> {
     const clock = new FakedClock(join(folder, 'clock-offset'))
     await clock.set(0)
     return clock
   }
 
-  /** Of a process that has this clock. What the file system says of files stays true. */
+  /** Environment of a process with this clock. Times reported by the file system stay true. */
   get environment(): Readonly<Record<string, string>> {
     return {
       LD_PRELOAD: LIBRARY ?? '',
@@ -38,14 +38,14 @@ export class FakedClock {
     }
   }
 
-  /** How many seconds the clock is ahead from now on. */
+  /** Sets how many seconds the clock is ahead from now on. */
   async set(aheadS: number): Promise<void> {
     await writeFile(`${this.#path}.new`, `${aheadS < 0 ? '' : '+'}${aheadS}s\n`)
     await rename(`${this.#path}.new`, this.#path)
   }
 }
 
-/** By seconds. */
+/** In seconds. */
 export const CLOCK_JUMPS = Object.entries({ '1 h': 3_600, '2 d': 172_800, '10 y': 315_576_000 }).flatMap(
   ([name, s]) => [
     { name: `${name} on`, jumpS: s },

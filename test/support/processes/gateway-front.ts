@@ -1,6 +1,6 @@
 /**
- * One address in front of gateways that come and go, as a load balancer is. It lets only so many bytes of an answer
- * through until it is told more, so that a download stands still where a test wants to cut it.
+ * One address in front of gateways that come and go, like a load balancer. It forwards only a limited number of bytes
+ * of an answer until the limit is raised, so that a download stops where a test wants to cut it.
  */
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer, type Server, type Socket } from 'node:net'
@@ -8,9 +8,9 @@ import { type AddressInfo, createConnection, createServer, type Server, type Soc
 export class GatewayFront implements AsyncDisposable {
   readonly #server: Server
   readonly #clients = new Set<Socket>()
-  /** Where new connections lead. */
+  /** Target of new connections. */
   targetPort = 0
-  /** Bytes of an answer that get through on one connection. */
+  /** Bytes of an answer that are forwarded on one connection. */
   limitBytes = Number.POSITIVE_INFINITY
 
   private constructor() {
@@ -28,7 +28,7 @@ export class GatewayFront implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** Breaks all connections: their gateway has died. */
+  /** Breaks all connections, as if their gateway had died. */
   hangUp(): void {
     for (const client of this.#clients) client.destroy()
   }

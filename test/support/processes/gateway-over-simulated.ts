@@ -7,7 +7,7 @@ export interface SimulatedWorld extends AsyncDisposable {
   readonly redis: TempRedis
   readonly devices: readonly SimulatedDevice[]
   readonly gateway: TempGateway
-  /** The devices as startTempGateway() takes them. */
+  /** The devices, as for startTempGateway(). */
   readonly members: Parameters<typeof startTempGateway>[0]
 }
 
@@ -18,7 +18,7 @@ export interface SimulatedWorldOptions {
   readonly settings?: Partial<Record<keyof GatewayConfig, unknown>>
 }
 
-/** A Redis, devices that are truthful about times, and a gateway over them. */
+/** A Redis, devices that report correct times, and a gateway over them. */
 export async function startSimulatedWorld(options: SimulatedWorldOptions): Promise<SimulatedWorld> {
   await using starting = new AsyncDisposableStack()
   const redis = starting.use(await TempRedis.create())

@@ -1,4 +1,4 @@
-/** A gateway in a process of its own, as in production, that can be killed, stopped and started again. */
+/** A gateway in a separate process, as in production, which can be killed, stopped and restarted. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -14,16 +14,16 @@ import { refuseSecretsOnCommandLine, USER_PASSWORD } from '../suite-secrets.ts'
 
 const USER = 'user'
 
-/** What a client sends to be let in. */
+/** Authorization header of a client. */
 export const GATEWAY_AUTHORIZATION = `Basic ${btoa(`${USER}:${USER_PASSWORD}`)}`
 /** The same for curl --user. */
 export const GATEWAY_CREDENTIALS = `${USER}:${USER_PASSWORD}`
 
 export interface GatewayProcessOptions {
-  /** Holds configuration and log; the caller removes it. */
+  /** Contains configuration and log; the caller removes it. */
   readonly folder: string
   readonly name: string
-  /** As in the YAML file, beside listen, auth, home and timeZone. */
+  /** As in the YAML file, in addition to listen, auth, home and timeZone. */
   readonly config: Readonly<Record<string, unknown>>
   readonly environment: Readonly<Record<string, string>>
 }
@@ -51,14 +51,14 @@ export class GatewayProcess implements AsyncDisposable {
     return gateway
   }
 
-  /** Another configuration takes the place of the file; a process that runs notices by itself. */
+  /** Replaces the configuration file; a running process notices it automatically. */
   async reconfigure(config: Readonly<Record<string, unknown>>): Promise<void> {
     const path = this.#configPath
     await writeFile(`${path}.new`, stringify({ ...this.#fixedSettings(), ...config }))
     await rename(`${path}.new`, path)
   }
 
-  /** Of the present process; another after a restart. */
+  /** Of the current process; changes with a restart. */
   get url(): string {
     return this.#url
   }
@@ -75,12 +75,12 @@ export class GatewayProcess implements AsyncDisposable {
     return `${child?.exitCode} ${child?.signalCode}: ${log.slice(-LOG_TAIL)}`
   }
 
-  /** Starts it, as often as it takes: it ends by itself when Redis goes away while it starts. */
+  /** Starts it, repeatedly if needed: it exits if Redis becomes unreachable during the start. */
   async start(): Promise<void> {
     while (!this.#ended && !(await this.#startOnce())) await delay(START_RETRY_MS)
   }
 
-  /** Sends a signal; SIGKILL and SIGTERM wait for the end of the process, and return its status. */
+  /** Sends a signal; for SIGKILL and SIGTERM, waits for the end of the process and returns its status. */
   async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<number | null> {
     const child = this.#child
     if (child === undefined) return null

@@ -5,7 +5,7 @@ import { startFakeFleet } from '../devices/fake-fleet.ts'
 import { startTempGateway, type TempGateway } from './temp-gateway.ts'
 import { TempRedis } from './temp-redis.ts'
 
-/** Three simulated devices, a gateway over them and a Redis of its own. */
+/** Three simulated devices, a gateway over them, and a private Redis. */
 export class GatewayWorld {
   /** d0, d1, d2; empty until the tests begin. */
   readonly fleet: FakeDevice[] = []
@@ -29,7 +29,7 @@ export class GatewayWorld {
     this.#gateway = this.#parts.use(await startTempGateway(this.fleet, this.#redis.url, settings))
   }
 
-  /** All devices are as new: they behave, know no capture and were asked nothing. */
+  /** Resets all devices: no special behaviour, no captures, no recorded requests. */
   reset(): void {
     for (const device of this.fleet) {
       device.behaviour = {}
@@ -46,8 +46,8 @@ export class GatewayWorld {
 }
 
 /**
- * A world for the tests of the describe() that calls this; each begins with devices as new. Each
- * device serves `packets` packets; `settings` replaces parts of the gateway's configuration.
+ * A world for the tests of the describe() that calls this; each test starts with reset devices. Each device serves
+ * `packets` packets; `settings` replaces parts of the gateway's configuration.
  */
 export function gatewayWorld(
   packets: number,

@@ -1,4 +1,4 @@
-/** A recorder in a process of its own, as in production, at the end of a wire; it can be killed and started again. */
+/** A recorder in a separate process, as in production, at the end of a wire; it can be killed and restarted. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
@@ -16,15 +16,15 @@ import { WAIT_LIMIT_MS } from '../test-limits.ts'
 
 export interface RecorderProcessOptions {
   readonly wire: CaptureWire
-  /** Holds store, configuration and log; the caller removes it. */
+  /** Contains store, configuration and log; the caller removes it. */
   readonly folder: string
   /** Default: in `folder`. */
   readonly storePath?: string
-  /** Of the setting `capture`, beside the port. */
+  /** The setting `capture`, in addition to the port. */
   readonly capture?: Readonly<Record<string, unknown>>
-  /** Of the setting `retention`. */
+  /** The setting `retention`. */
   readonly retention?: Readonly<Record<string, unknown>>
-  /** A program and its arguments that run another, as setpriv does. */
+  /** A program and its arguments that run another one, such as setpriv. */
   readonly through?: readonly string[]
 }
 
@@ -53,7 +53,7 @@ export class RecorderProcess implements AsyncDisposable {
       timeZone: 'UTC',
       logLevel: 'warn',
       auth: { users: join(options.folder, 'users.yaml') },
-      // What was stored is looked at, however small the disk.
+      // The stored packets are checked, however small the disk.
       retention: { minFreeBytes: 0, ...options.retention },
       imports: { segmentBytes: 2 ** 20 },
       capture: { ports: [port], segmentBytes: 2 ** 20, syncIntervalMs: 100, ...options.capture },
@@ -63,7 +63,7 @@ export class RecorderProcess implements AsyncDisposable {
     return recorder
   }
 
-  /** Resolves when it takes commands. */
+  /** Resolves when it accepts commands. */
   async start(): Promise<void> {
     const { wire, through = [] } = this.#options
     const [program, args] = inNamespace(wire.receiver, [
@@ -83,7 +83,7 @@ export class RecorderProcess implements AsyncDisposable {
     throw new Error(`the recorder did not start: ${log.slice(-3_000)}`)
   }
 
-  /** Ends the process: SIGKILL as a crash, SIGTERM in good order. */
+  /** Ends the process: with SIGKILL like a crash, with SIGTERM cleanly. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     const child = this.#child
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return

@@ -14,15 +14,15 @@ interface Access {
 }
 
 export interface RedisNodeOptions {
-  /** For its files; the caller removes it. */
+  /** Contains its files; the caller removes it. */
   readonly folder: string
   readonly name: string
-  /** Lines of redis.conf beside the port. */
+  /** Lines of redis.conf in addition to the port. */
   readonly settings: readonly string[]
   readonly isSentinel?: boolean
-  /** It speaks TLS only. Paths of PEM files; who asks needs a certificate of `ca`, too. */
+  /** Makes it accept TLS only. Paths of PEM files; clients also need a certificate of `ca`. */
   readonly tls?: { readonly cert: string; readonly key: string; readonly ca: string }
-  /** What is needed to see whether it answers. */
+  /** Credentials needed to check whether it answers. */
   readonly access?: Access
 }
 
@@ -35,7 +35,7 @@ export class RedisNode implements AsyncDisposable {
     this.#child = child
   }
 
-  /** Answers when it resolves. */
+  /** Resolves when it answers. */
   static async start(options: RedisNodeOptions): Promise<RedisNode> {
     const { name, isSentinel = false, tls, access = {} } = options
     const folder = join(options.folder, name)
@@ -77,7 +77,7 @@ export class RedisNode implements AsyncDisposable {
   }
 }
 
-/** A primary, a replica and as many Sentinels as are wanted, which take its death for true within a second. */
+/** A primary, a replica and the given number of Sentinels, which declare it dead within a second. */
 export class SentinelWorld implements AsyncDisposable {
   readonly primary: RedisNode
   readonly replica: RedisNode
@@ -124,12 +124,12 @@ export class SentinelWorld implements AsyncDisposable {
     return world
   }
 
-  /** As redis.sentinels of the configuration. */
+  /** In the form of redis.sentinels in the configuration. */
   get addresses(): { readonly host: string; readonly port: number }[] {
     return this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
   }
 
-  /** The port of the server that the Sentinels name now. */
+  /** The port of the server that the Sentinels currently report. */
   async primaryPort(): Promise<number> {
     const [first] = this.sentinels
     const asking = new Redis({ port: first?.port ?? 0, ...this.#access, password: PASSWORDS.sentinel })
@@ -145,7 +145,7 @@ export class SentinelWorld implements AsyncDisposable {
     await this.#parts.disposeAsync()
   }
 
-  /** Until the Sentinels know of each other and of a replica that has the data, there can be no failover. */
+  /** Until the Sentinels know each other and a replica with the data, no failover is possible. */
   async #untilKnown(): Promise<void> {
     for (const { port } of this.sentinels) {
       const asking = new Redis({ port, ...this.#access, password: PASSWORDS.sentinel })
@@ -165,6 +165,6 @@ interface SentinelWorldOptions {
   readonly access?: Access
 }
 
-/** What the Sentinels call the servers. */
+/** The Sentinels' name for the servers. */
 export const GROUP = 'capfleet-redis'
 export const PASSWORDS = { redis: 'redis-secret', sentinel: 'sentinel-secret' }

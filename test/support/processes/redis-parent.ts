@@ -1,4 +1,4 @@
-/** A program that starts a private Redis in the folder of its argument, tells its pid, and waits. */
+/** A program that starts a private Redis in the folder of its argument, prints its pid, and waits. */
 import { startPrivateRedis } from '../../../src/gateway/redis/redis-server.ts'
 import type { Log } from '../../../src/shared/base/log.ts'
 

@@ -8,8 +8,8 @@ export interface PipelineResult {
 }
 
 /**
- * Runs a bash pipeline with these variables in its environment. --norc: where its standard input is a
- * socket, as Node makes it, bash takes itself for a remote shell and reads the user's start-up file.
+ * Runs a bash pipeline with these variables in its environment. --norc: if its standard input is a socket, as Node
+ * creates it, bash assumes a remote shell and reads the user's start-up file.
  */
 export function shellPipeline(
   script: string,

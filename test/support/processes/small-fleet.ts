@@ -1,4 +1,4 @@
-/** A gateway with a Redis of its own over two real appliances, each with two small captures. */
+/** A gateway with a private Redis over two real appliances, each with two small captures. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
@@ -8,7 +8,7 @@ import { TempRedis } from './temp-redis.ts'
 
 export interface SmallFleet extends AsyncDisposable {
   readonly gateway: TempGateway
-  /** "east" and "west"; their captures are called "east-first" and so on. */
+  /** "east" and "west"; their captures are named "east-first" and so on. */
   readonly appliances: readonly TempAppliance[]
 }
 
@@ -18,7 +18,7 @@ export const SMALL_FLEET_START_NS = 1_790_000_000_000_000_000n
 const DEVICES = ['east', 'west']
 const PACKETS = 20
 
-/** `captureOf`: the file of a capture, by its name; default: packets that say where they are from. */
+/** `captureOf`: the file of a capture, by its name; default: packets that contain their origin. */
 export async function startSmallFleet(
   bounded: readonly BoundedUser[] = [],
   captureOf: (name: string) => Buffer = smallCapture,

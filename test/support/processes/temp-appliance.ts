@@ -23,33 +23,33 @@ export interface TempAppliance extends AsyncDisposable {
   /** "name:password" of a user with this role. */
   credentials(role: Role): string
   importFiles(name: string, ...files: readonly string[]): Promise<ImportedCapture>
-  /** The whole answer, asked for by the user with the role "full" unless options say otherwise. */
+  /** The whole answer, requested as the user with the role "full" unless options say otherwise. */
   get(path: string, options?: HttpGetOptions): Promise<HttpAnswer>
-  /** As get; of an answer that goes on until the client leaves only the head. */
+  /** Like get, but for an answer that continues until the client leaves, only the head. */
   ask(path: string): Promise<HttpAnswer>
-  /** An answer of which nothing is read until the caller does. */
+  /** An answer whose body is only read by the caller. */
   open(path: string, options?: HttpGetOptions): Promise<OpenAnswer>
-  /** As the appliance's own metric says. */
+  /** According to the appliance's own metric. */
   slotsUsed(): Promise<number>
-  /** Removes a user, as an edited users file does. */
+  /** Removes a user, like an edited users file. */
   removeUser(role: Role): Promise<void>
-  /** Ends the appliance alone; the store and its recorder stay. */
+  /** Stops only the appliance; the store and its recorder stay. */
   closeAppliance(drainMs: number): Promise<void>
-  /** Ends the recorder alone. */
+  /** Stops only the recorder. */
   stopRecorder(): Promise<void>
   /** Starts it again after stopRecorder. */
   startRecorder(): Promise<void>
 }
 
 export interface TempApplianceOptions {
-  /** Settings beside store and users, as in the YAML file. */
+  /** Settings in addition to store and users, as in the YAML file. */
   readonly config?: Readonly<Record<string, unknown>>
-  /** Size at which a segment of an import ends. */
+  /** Maximum size of a segment in imports. */
   readonly segmentBytes?: number
-  /** What captures; default: as the settings say. */
+  /** Driver that captures; default: according to the settings. */
   readonly driver?: CaptureDriver
   readonly retention?: RetentionSettings
-  /** Where the store lies; absent: a folder of its own. */
+  /** Path of the store; absent: a temporary folder. */
   readonly storePath?: string
 }
 

@@ -19,25 +19,25 @@ import { settleFresh } from './temp-redis.ts'
 export interface TempGateway extends AsyncDisposable {
   readonly url: string
   readonly config: GatewayConfig
-  /** Where its configuration would be: paths are relative to its folder. */
+  /** Path of its configuration, if it had a file: paths are relative to its folder. */
   readonly configPath: string
   /** The HTTP Basic header of any user. */
   basic(name: string): { readonly authorization: string }
   /** HTTP Basic headers of the users "viewer", "user", "full" and "admin". */
   readonly as: Readonly<Record<Role, { readonly authorization: string }>>
   readonly logged: readonly LoggedLine[]
-  /** After a change of its users file, config.auth.users. */
+  /** To be called after a change of its users file, config.auth.users. */
   reloadUsers(): Promise<void>
   close(drainMs: number): Promise<void>
 }
 
-/** A user with bounds beside those with the names of roles. */
+/** A user with bounds, in addition to those named like roles. */
 export interface BoundedUser extends WrittenBounds {
   readonly name: string
   readonly role: Role
 }
 
-/** A device that is slow because the machine is busy is no device that fails: who tests the latter sets other limits. */
+/** A device that is slow because the machine is busy has not failed: tests of failures set other limits. */
 const PATIENT = {
   downloads: { startTimeoutMs: 120_000, idleTimeoutMs: 120_000 },
   control: { timeoutMs: 120_000, probeTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
@@ -60,7 +60,7 @@ export async function startTempGateway(
     home: join(folder, 'home'),
     redis: redisUrl === undefined ? {} : { url: redisUrl },
     devices: devices.map((device) => device.config),
-    // Tests make devices fail often; those of the breaker set a limit.
+    // Tests make devices fail often; tests of the breaker set a limit.
     health: { failuresMax: 1_000_000 },
     timeZone: 'UTC',
     ...settings,

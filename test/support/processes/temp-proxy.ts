@@ -1,4 +1,4 @@
-/** nginx and haproxy as reverse proxies in front of one address, each on a free port with files of its own only. */
+/** nginx and haproxy as reverse proxies in front of one address, each on a free port and using only its own files. */
 
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { eventually } from '../eventually.ts'
 import { skipWithout } from '../set-up-tools.ts'
 import { tempFolder } from '../temp-folder.ts'
 
-/** For a test's `skip`. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_NGINX = skipWithout(
   spawnSync('nginx', ['-v']).status === 0,
   'nginx is not installed (apt-get install nginx-light)',
@@ -21,7 +21,7 @@ export interface TempProxy extends AsyncDisposable {
   readonly pid: number
 }
 
-/** What one configuration file needs to know. */
+/** Parameters of a configuration file. */
 interface ProxySettings {
   readonly folder: string
   readonly port: number
@@ -29,8 +29,8 @@ interface ProxySettings {
 }
 
 /**
- * "default": HTTP/1.0 to the upstream, answers buffered. "streaming": what one would set for large
- * downloads. "control": kept connections for small answers, with an access log that is written as often as ours.
+ * "default": HTTP/1.0 to the upstream, answers buffered. "streaming": a typical configuration for large downloads.
+ * "control": persistent connections for small answers, with an access log that is flushed as often as ours.
  */
 export type NginxStyle = 'default' | 'streaming' | 'control'
 
@@ -42,7 +42,7 @@ export function startTempNginx(upstream: string, style: NginxStyle = 'default'):
   })
 }
 
-/** nginx that sends one file for every path, by sendfile or by large reads. */
+/** nginx that sends one file for every path, with sendfile or with large reads. */
 export function startFileNginx(file: string, sendfile: 'on' | 'off'): Promise<TempProxy> {
   return startProxy('', {
     program: 'nginx',
@@ -65,13 +65,13 @@ export function startTempHaproxy(upstream: string): Promise<TempProxy> {
   })
 }
 
-/** For a test's `skip`. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_HAPROXY = skipWithout(
   spawnSync('haproxy', ['-v']).status === 0,
   'haproxy is not installed (apt-get install haproxy)',
 )
 
-/** haproxy before several gateways, which asks each whether it is ready. */
+/** haproxy in front of several gateways, which checks whether each is ready. */
 export function startTempBalancer(upstreams: readonly string[]): Promise<TempProxy> {
   return startProxy('', {
     program: 'haproxy',
@@ -133,7 +133,7 @@ http { access_log off; keepalive_requests 1000000; ${temporary}
 `
 }
 
-/** One thread, and large buffers that go past user space where the kernel can do it. */
+/** One thread, and large buffers that bypass user space if the kernel can do that. */
 function haproxyConfiguration({ port, upstream }: ProxySettings): string {
   return `global
   nbthread 1
@@ -151,7 +151,7 @@ listen relay
 `
 }
 
-/** What REFERENCE.md says of haproxy. A download that waits in the queue says nothing for up to a minute. */
+/** The configuration in REFERENCE.md. A download waiting in the queue sends nothing for up to a minute. */
 function balancerConfiguration(port: number, upstreams: readonly string[]): string {
   const servers = upstreams.map((upstream, index) => `  server g${index} ${new URL(upstream).host}`)
   return `global
@@ -175,7 +175,7 @@ ${servers.join('\n')}
 `
 }
 
-/** For programs that bind by number only. */
+/** For programs that can only bind to a given port number. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

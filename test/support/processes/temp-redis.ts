@@ -8,8 +8,8 @@ import { NotedChanges } from '../noted-changes.ts'
 import { refuseSecretsBelow } from '../suite-secrets.ts'
 
 /**
- * A real Redis on a Unix socket in a temporary folder, with its data kept over stop and start. Every write is in the
- * file before its answer, however slow the disk is (with `everysec`, a slow fsync holds writes back for two seconds,
+ * A real Redis on a Unix socket in a temporary folder, which keeps its data across stop and start. Every write is in
+ * the file before its answer, however slow the disk is (with `everysec`, a slow fsync delays writes by two seconds,
  * and SIGKILL loses them).
  */
 export class TempRedis implements AsyncDisposable {
@@ -49,9 +49,9 @@ export class TempRedis implements AsyncDisposable {
     await once(child, 'exit')
   }
 
-  /** Empties the server, and makes the scheduler take it for one that has been in use: it grants at once. */
+  /** Empties the server, and makes the scheduler treat it as one that has been in use, so that it grants at once. */
   async settle(keyPrefix: string): Promise<void> {
-    // A test that failed may have left it stopped.
+    // A failed test may have left it stopped.
     if (this.#child === undefined) await this.start()
     const redis = new Redis(this.url)
     await redis.flushall()
@@ -59,7 +59,7 @@ export class TempRedis implements AsyncDisposable {
     await settleFresh(this.url, keyPrefix)
   }
 
-  /** Waits until `condition` holds: asks at once, and again whenever a key has changed. REQUIRES: the server runs. */
+  /** Waits until `condition` holds: checks at once, and again whenever a key has changed. REQUIRES: the server runs. */
   async until(condition: () => boolean | Promise<boolean>): Promise<void> {
     const watch = new Redis(this.url)
     const changes = new NotedChanges()
@@ -72,7 +72,7 @@ export class TempRedis implements AsyncDisposable {
     }
   }
 
-  /** Every key but receipts and those that live as long as the gateways: heartbeats, counters, averages. */
+  /** Every key except receipts and those that live as long as the gateways: heartbeats, counters, averages. */
   async leftovers(keyPrefix: string): Promise<readonly string[]> {
     const redis = new Redis(this.url)
     try {
@@ -99,13 +99,13 @@ export class TempRedis implements AsyncDisposable {
 }
 
 /**
- * Where a scheduler has never been: makes the first one take the server for one that has been in use,
- * so that it grants at once. It would wait for replicas that know more than Redis does; there are none.
+ * For a server without a scheduler so far: makes the first one treat the server as one that has been in use, so that
+ * it grants at once. Otherwise it would wait for replicas that know more than Redis; there are none.
  */
 export async function settleFresh(url: string, keyPrefix: string): Promise<void> {
   const redis = new Redis(url)
   const run = /run_id:(\w+)/.exec(await redis.info('server'))?.[1] ?? ''
-  // Does nothing to one that is in use.
+  // Has no effect on a server in use.
   const key = `{${keyPrefix}}:g`
   if ((await redis.hsetnx(key, 'run', run)) === 1) await redis.hset(key, 'recover', '0')
   redis.disconnect()

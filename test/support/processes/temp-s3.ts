@@ -13,7 +13,7 @@ import { tempFolder } from '../temp-folder.ts'
 
 const PROGRAM = join(REPOSITORY_ROOT, '.tools', 's3')
 
-/** For `skip`. */
+/** Skip reason for tests, or false. */
 export const WITHOUT_S3 = skipWithout(
   existsSync(PROGRAM),
   'there is no .tools/s3; `node .ci/setup.mjs --test` brings it',
@@ -25,7 +25,7 @@ const CREDENTIALS = { accessKeyId: 'test-key', secretAccessKey: 'test-secret' }
 /** A real S3 server on a free port, with an empty bucket. */
 export class TempS3 implements AsyncDisposable {
   readonly settings: S3Settings
-  /** The credentials, for a program that has none in its settings. */
+  /** The credentials, for a program without any in its settings. */
   readonly environment = {
     AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
     AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
@@ -61,13 +61,13 @@ export class TempS3 implements AsyncDisposable {
     return Contents.map(({ Key }) => Key ?? '').sort()
   }
 
-  /** The keys of all multipart uploads that have not ended. */
+  /** The keys of all unfinished multipart uploads. */
   async uploads(): Promise<readonly string[]> {
     try {
       const { Uploads = [] } = await this.#client.send(new ListMultipartUploadsCommand({ Bucket: BUCKET }))
       return Uploads.map(({ Key }) => Key ?? '').sort()
     } catch (error) {
-      // So the server says that there is none.
+      // The server's way of reporting that there are none.
       if (error instanceof Error && error.name === 'NoSuchUpload') return []
       throw error
     }
@@ -79,7 +79,7 @@ export class TempS3 implements AsyncDisposable {
   }
 }
 
-/** It says where it listens. */
+/** It prints its address. */
 async function addressOf({ stderr }: ChildProcess): Promise<string> {
   if (stderr === null) throw new Error('its output is not read')
   const said: string[] = []

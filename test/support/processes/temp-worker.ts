@@ -1,12 +1,12 @@
-/** A real worker in this process, beside a gateway whose configuration it has. */
+/** A real worker in this process, with the configuration of a gateway. */
 import { type RunningWorker, startWorker } from '../../../src/worker/worker.ts'
 import type { WorkerTimings } from '../../../src/worker/worker-timings.ts'
 import { type LoggedLine, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
 import type { TempGateway } from './temp-gateway.ts'
 
 /**
- * A worker that dies is missed soon. On a busy machine one that lives may be missed too, and its jobs run twice: only for
- * tests whose workers die.
+ * A dead worker is detected soon. On a busy machine a live one may be taken for dead too, and its jobs run twice: only
+ * for tests whose workers die.
  */
 export const FAST_TIMINGS: WorkerTimings = {
   lockMs: 5_000,
@@ -16,7 +16,7 @@ export const FAST_TIMINGS: WorkerTimings = {
   silentMs: 30_000,
 }
 
-/** Lost work is looked for often, and a worker is not missed because it is slow. */
+/** Checks for lost work often, and does not take a slow worker for dead. */
 const PATIENT_TIMINGS: WorkerTimings = {
   lockMs: 60_000,
   stalledMs: 10_000,

@@ -1,10 +1,10 @@
-/** Runs a command with a terminal as its standard streams, as a person has it. */
+/** Runs a command with a terminal as its standard streams, like for a person. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
 export interface TerminalEnd {
   readonly status: number | null
-  /** All that appeared, with its control characters. */
+  /** Everything displayed, including control characters. */
   readonly shown: string
 }
 
@@ -27,7 +27,7 @@ export async function onTerminal(
     if (at < 0) return
     from = at + 1
     answered += 1
-    // Behind the prompt the terminal is told not to show what is typed.
+    // After the prompt, the terminal's echo is turned off.
     setTimeout(() => child.stdin.write(`${answer}\r`), 300)
   })
   await once(child, 'close')

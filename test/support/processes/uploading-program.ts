@@ -1,9 +1,12 @@
-/** A program that keeps the file of its argument in S3, and stops when so many bytes of it are there: to be killed then. */
+/**
+ * A program that keeps the file of its argument in S3, and stops after uploading a given number of its bytes, to be
+ * killed there.
+ */
 import type { FinishedFile } from '../../../src/gateway/export/target/export-target.ts'
 import { type S3Settings, S3Target } from '../../../src/gateway/export/target/s3-target.ts'
 
 export interface UploadingArguments {
-  /** Its credentials are in the environment. */
+  /** Credentials are in the environment. */
   readonly settings: S3Settings
   readonly file: FinishedFile
   readonly stopAfterBytes: number

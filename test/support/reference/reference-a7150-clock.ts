@@ -1,6 +1,6 @@
 /**
- * Times of the modes vendorA7150_overwrite and vendorA7150_insert, read from a stream the slow way:
- * each packet looks for the key frame that governs it among all packets before it.
+ * Times of the modes vendorA7150_overwrite and vendorA7150_insert, derived the slow way: for each packet, searches all
+ * previous packets for its key frame.
  */
 import { crc32 } from 'node:zlib'
 import type { PcapRecord } from '../packets/pcap-records.ts'
@@ -21,7 +21,7 @@ const MAX_DIFFERENCE_NS = 100_000_000n
 /** PCAP has 32 bits for seconds since 1970. */
 const PCAP_END_NS = 2n ** 32n * 1_000_000_000n
 
-/** Of each packet of a whole stream in stored order; undefined = no vendor time. */
+/** Time of each packet of a whole stream in stored order; undefined = no vendor time. */
 export function a7150Times(packets: readonly PcapRecord[], place: TickPlace): (bigint | undefined)[] {
   const keys = packets.map(readKeyFrame)
   return packets.map((packet, index) => {
@@ -48,12 +48,12 @@ function readKeyFrame({ ns, captured }: PcapRecord): KeyFrame | undefined {
   const length = ip.readUInt16BE(2)
   if ((length !== 66 && length !== 82) || ip.length < length) return undefined
   const utcNs = ip.readBigUInt64BE(28)
-  // The switch has no time yet: as if it had sent nothing.
+  // The switch has no time yet: treated as if it had sent nothing.
   if (utcNs === 0n || utcNs >= PCAP_END_NS) return undefined
   return { nicNs: ns, tick: BigInt.asUintN(31, ip.readBigUInt64BE(20)), utcNs }
 }
 
-/** A correct frame check sequence was not overwritten; an inserted tick stands in front of it. */
+/** A correct frame check sequence was not overwritten; an inserted tick precedes it. */
 function readTick({ captured, originalLength }: PcapRecord, place: TickPlace): bigint | undefined {
   if (captured.length < originalLength) return undefined
   const hasFcs = captured.readUInt32LE(captured.length - 4) === crc32(captured.subarray(0, -4))

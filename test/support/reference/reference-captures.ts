@@ -1,4 +1,4 @@
-/** Captures with packets of every form that switches send, and what each of them is. */
+/** Captures with packets of every form that switches send, and their expected meaning. */
 
 import { SwitchTraffic } from '../packets/switch-traffic.ts'
 import { randomVendorPacket } from '../packets/vendor-packets.ts'
@@ -10,9 +10,9 @@ export interface CapturePlan {
   readonly ports: number
   readonly packets: number
   readonly startNs: bigint
-  /** Between packets, in nanoseconds; any up to the last are as likely as each before. */
+  /** Upper bounds of gaps between packets, in nanoseconds: each gap is random, up to one of these chosen at random. */
   readonly gapsNs: readonly number[]
-  /** How many of the gaps are so long that no key frame is good for them. */
+  /** Share of gaps so long that no key frame covers them. */
   readonly longGapShare: number
 }
 

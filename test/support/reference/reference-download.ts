@@ -1,6 +1,6 @@
 /**
- * What a download must be, written down as plainly as possible: every packet in memory, one step
- * after the other, no index, no threads. It shares nothing with the engine.
+ * The expected content of a download, implemented as simply as possible: every packet in memory, one step after the
+ * other, no index, no threads. It shares nothing with the engine.
  */
 import { makePcap } from '../packets/packet-maker.ts'
 import type { VendorPacket } from '../packets/vendor-packets.ts'
@@ -22,7 +22,7 @@ export interface ReferenceQuery {
   readonly beginNs: bigint
   readonly endNs: bigint
   readonly conditions: readonly ReferenceCondition[]
-  /** Keep packets to this UDP port; `isDecap`: also those behind a tag. */
+  /** Keeps packets to this UDP port; `isDecap`: including those after a tag. */
   readonly udpPort: number | undefined
   readonly isDecap: boolean
   readonly pattern: RegExp | undefined
@@ -40,11 +40,11 @@ export interface ReferenceResult {
   readonly fallbacks: number
   /** Packets that come after one with a later time, before any limit. */
   readonly late: number
-  /** Timestamp of the first packet that a limit left out. */
+  /** Timestamp of the first packet that a limit excluded. */
   readonly nextNs: bigint | undefined
 }
 
-/** The packets of a stream, whole and in stored order, with the times that earlier packets tell. */
+/** The packets of a stream, whole and in stored order, with the times derived from earlier packets. */
 export function withClockTimes(stream: readonly StoredPacket[]): StoredPacket[] {
   const overwrite = a7150Times(stream, 'overwrite')
   const insert = a7150Times(stream, 'insert')
@@ -104,10 +104,10 @@ interface TimedPacket {
   readonly ns: bigint
 }
 
-/** Of NIC time: what lies further apart is not sorted. */
+/** In NIC time; packets further apart are not sorted. */
 const WINDOW_NS = 10_000_000n
 
-/** `timed` in the order of NIC time; packets of the same time keep their order. */
+/** `timed` in NIC time order; packets with equal times keep their order. */
 function sortInWindow(timed: readonly TimedPacket[]): TimedPacket[] {
   const sorted: TimedPacket[] = []
   let inside: TimedPacket[] = []
@@ -117,7 +117,7 @@ function sortInWindow(timed: readonly TimedPacket[]): TimedPacket[] {
     inside = inside.filter((other) => other !== next)
   }
   for (const added of timed) {
-    // The first inside is the oldest.
+    // The first one in the window is the oldest.
     while (inside[0] !== undefined && added.packet.ns - inside[0].packet.ns > WINDOW_NS) takeOut()
     inside.push(added)
   }

@@ -1,10 +1,10 @@
-/** Times of the mode vendorB_erspan3, read from a whole stream the slow way. */
+/** Times of the mode vendorB_erspan3, derived from a whole stream the slow way. */
 import type { PcapRecord } from '../packets/pcap-records.ts'
 import { counterDistance, distance, ethernetContent } from './reference-ethernet.ts'
 
 const SECOND_NS = 1_000_000_000n
 const FULL_TIME_LIMIT_NS = 7n * 86_400n * SECOND_NS
-/** Before this much NIC time has gone by in a session, vendor units cannot be told apart. */
+/** Vendor units cannot be determined until this much NIC time has passed in a session. */
 const UNIT_KNOWN_AFTER_NS = 1_000_000n
 
 interface Unit {
@@ -23,7 +23,7 @@ const VENDOR_UNITS: readonly [Unit, Unit] = [
 ]
 
 interface Header {
-  /** What a free-running counter belongs to. */
+  /** Scope of a free-running counter. */
   readonly session: string
   readonly granularity: number
   readonly low: bigint
@@ -37,7 +37,7 @@ interface Anchor {
   unit: Unit | undefined
 }
 
-/** Of each packet of a whole stream in stored order; undefined = no vendor time. */
+/** Time of each packet of a whole stream in stored order; undefined = no vendor time. */
 export function erspanTimes(packets: readonly PcapRecord[]): (bigint | undefined)[] {
   const anchors = new Map<string, Anchor>()
   return packets.map(({ ns, captured }) => {
@@ -79,7 +79,7 @@ function freeRunningTime(anchors: Map<string, Anchor>, header: Header, nicNs: bi
     const isMore = distance(distanceBy(more), nicDistanceNs) < distance(distanceBy(one), nicDistanceNs)
     anchor.unit = isMore ? more : one
   }
-  // Two ticks of no unit are as long as a second.
+  // Two ticks of any unit take less than a second.
   return within(SECOND_NS, anchor.ns + distanceBy(anchor.unit), nicNs)
 }
 
@@ -104,7 +104,7 @@ function readHeader(frame: Buffer): Header | undefined {
   }
 }
 
-/** The GRE packet in the outer IP packet, and who sent it. */
+/** The GRE packet in the outer IP packet, and its sender. */
 function readOuter(frame: Buffer): { readonly gre: Buffer; readonly source: string } | undefined {
   const content = ethernetContent(frame)
   if (content === undefined) return undefined

@@ -1,12 +1,12 @@
-/** The plainest reading of what an Ethernet frame carries, for the references of vendors' clocks. */
+/** The simplest parser of an Ethernet frame's content, for the references of vendors' clocks. */
 
-/** What stands at `offset` of a frame. */
+/** The content at `offset` of a frame. */
 export interface EthernetContent {
   readonly etherType: number
   readonly offset: number
 }
 
-/** Behind all 802.1Q tags; undefined when the frame ends before. */
+/** After all 802.1Q tags; undefined if the frame ends before. */
 export function ethernetContent(frame: Buffer): EthernetContent | undefined {
   for (let offset = 14; offset <= frame.length; offset += 4) {
     const etherType = frame.readUInt16BE(offset - 2)
@@ -27,8 +27,8 @@ export function distance(a: bigint, b: bigint): bigint {
 }
 
 /**
- * Time between two readings of a counter of `bits` bits that ticks every `unit`: of all that its
- * wraps allow the one nearest to `expectedNs`, in nanoseconds rounded down.
+ * Time between two readings of a counter of `bits` bits that ticks every `unit`: of all values that its wraps allow,
+ * the one nearest to `expectedNs`, in nanoseconds rounded down.
  */
 export function counterDistance(
   { from, to, bits }: { readonly from: bigint; readonly to: bigint; readonly bits: bigint },

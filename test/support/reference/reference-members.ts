@@ -1,14 +1,14 @@
-/** The API reference beside the repository, where it is: which members its tables name. */
+/** The API reference next to the repository, if it exists: the members named in its tables. */
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { MemberType } from '../devices/status-members.ts'
 
 const FILE = fileURLToPath(new URL('../../../../shared/appliance-api.md', import.meta.url))
 
-/** What tests go by is status-members.ts; this is what that was read from. */
+/** Tests use status-members.ts, which was derived from this. */
 export const HAS_REFERENCE = existsSync(FILE)
 
-/** Rows of all tables in the section that begins with this heading: their cells. */
+/** Cells of the rows of all tables in the section that begins with this heading. */
 export function referenceRows(heading: string): string[][] {
   const text = readFileSync(FILE, 'utf8')
   const start = text.indexOf(`\n### ${heading}`)

@@ -1,4 +1,4 @@
-/** A real HTTP server that speaks list and watch of EndpointSlices, as the Kubernetes API does. */
+/** A real HTTP server that implements list and watch of EndpointSlices, like the Kubernetes API. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -33,7 +33,7 @@ export function makeSlice(name: string, pods: readonly FakePod[], port = 8081) {
 type Slice = ReturnType<typeof makeSlice>
 
 export class FakeKubernetes implements AsyncDisposable {
-  /** Others get 401. */
+  /** Other tokens get 401. */
   token = 'pod-token'
   readonly urls: string[] = []
   /** Answers lists with 500. */
@@ -42,7 +42,7 @@ export class FakeKubernetes implements AsyncDisposable {
   readonly #slices = new Map<string, Slice>()
   readonly #watchers = new Set<ServerResponse>()
   readonly #scheme: string
-  /** What watchers were told, for those who begin at an earlier version. */
+  /** Events sent to watchers, for those that start at an earlier version. */
   readonly #told: { readonly version: number; readonly line: string }[] = []
   #version = 100
 
@@ -79,7 +79,7 @@ export class FakeKubernetes implements AsyncDisposable {
     if (slice !== undefined) this.#tell('DELETED', slice)
   }
 
-  /** Changes without telling the watchers, which then learn that they are too late. */
+  /** A change without an event to the watchers, which are then told that they are too late. */
   putUnseen(slice: Slice): void {
     this.#slices.set(slice.metadata.name, slice)
     for (const res of this.#watchers)
@@ -92,7 +92,7 @@ export class FakeKubernetes implements AsyncDisposable {
     this.#tell('BOOKMARK', { metadata: {} })
   }
 
-  /** Ends all watches in their turn. */
+  /** Ends all watches normally. */
   endWatches(): void {
     for (const res of this.#watchers) res.end()
   }

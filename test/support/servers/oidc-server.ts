@@ -13,9 +13,9 @@ export class OidcServer implements AsyncDisposable {
   readonly audience = AUDIENCE
   /** Requests for its keys. */
   keyReads = 0
-  /** Of whoever logs in from now on. */
+  /** Groups in tokens issued from now on. */
   groups: readonly string[] = []
-  /** Further claims of its tokens. */
+  /** Additional claims of its tokens. */
   claims: Readonly<Record<string, unknown>> = {}
   /** Answers each request with 503. */
   isDown = false
@@ -46,7 +46,7 @@ export class OidcServer implements AsyncDisposable {
     return `${this.issuer}/jwks`
   }
 
-  /** Another key signs from now on; the old one is gone. */
+  /** Signs with another key from now on; the old one is gone. */
   rotate(alg: 'ES256' | 'RS256', kid: string): void {
     const provider = new Provider(this.issuer, {
       clients: [
@@ -81,7 +81,7 @@ export class OidcServer implements AsyncDisposable {
     this.#answer = provider.callback()
   }
 
-  /** An access token, as a service gets it. */
+  /** An access token, as issued to a service. */
   async token(): Promise<string> {
     const answer = await fetch(`${this.issuer}/token`, {
       method: 'POST',

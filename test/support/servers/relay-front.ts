@@ -1,4 +1,4 @@
-/** An HTTP server that relays every request to one device, and tells how each relay ended. */
+/** An HTTP server that relays every request to one device, and reports how each relay ended. */
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -25,15 +25,15 @@ export interface RelayFrontOptions {
   readonly idleTimeoutMs?: number
   readonly clientIdleTimeoutMs?: number
   readonly digest?: boolean
-  /** Certificates (PEM) that vouch for the device. */
+  /** CA certificates (PEM) for the device. */
   readonly ca?: string
-  /** Its own, for TLS to the clients. */
+  /** Its own certificate, for TLS to the clients. */
   readonly certificate?: TempCertificate
-  /** Hears of every relay that begins. */
+  /** Called for every relay that begins. */
   readonly onRelay?: (relay: FrontRelay) => void
 }
 
-/** A relay that runs. */
+/** A running relay. */
 export interface FrontRelay {
   readonly body: RelayedBody
   /** Bytes of the body that were written. */
@@ -49,9 +49,9 @@ export interface RelayEnd {
 
 export interface RelayFront extends AsyncDisposable {
   readonly url: string
-  /** How the relays ended, in order: their end, or what they were rejected with. */
+  /** How the relays ended, in order: their end, or the error. */
   readonly ends: readonly (RelayEnd | Error)[]
-  /** Resolves when so many have ended. */
+  /** Resolves when this many have ended. */
   ended(count: number): Promise<void>
 }
 

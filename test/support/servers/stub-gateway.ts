@@ -1,11 +1,13 @@
-/** An HTTP server that answers as a test says, for what a real gateway would not do on demand: break off, be replaced. */
+/**
+ * An HTTP server with answers set by the test, for what a real gateway would not do on demand: break off, be replaced.
+ */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface StubGateway extends AsyncDisposable {
   readonly url: string
-  /** "GET /v1/devices", in the order in which they came. */
+  /** "GET /v1/devices", in order of arrival. */
   readonly asked: string[]
 }
 

@@ -1,8 +1,8 @@
-/** A real DNS server that answers from a table; without `place` on a free UDP port of the loopback. */
+/** A real DNS server that answers from a table; without `place` on a free UDP loopback port. */
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 
-/** Rows of "name TYPE data": A and AAAA an address, SRV "port target". */
+/** Rows of "name TYPE data": for A and AAAA an address, for SRV "port target". */
 export type DnsTable = readonly (readonly [name: string, type: 'A' | 'AAAA' | 'SRV', data: string])[]
 
 const TYPES: Readonly<Record<number, string>> = { 1: 'A', 28: 'AAAA', 33: 'SRV' }
@@ -13,7 +13,7 @@ export class TinyDns implements AsyncDisposable {
   table: DnsTable
   /** Answers every question with SERVFAIL. */
   isBroken = false
-  /** Answers nothing. */
+  /** Does not answer. */
   isSilent = false
   questions = 0
   readonly #socket: Socket
@@ -31,7 +31,7 @@ export class TinyDns implements AsyncDisposable {
     return dns
   }
 
-  /** For dnsServers. */
+  /** In the form of dnsServers. */
   get address(): string {
     const { address, port } = this.#socket.address()
     return `${address}:${port}`

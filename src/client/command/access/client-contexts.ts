@@ -1,4 +1,4 @@
-/** The gateways that a user has logged in to, each under a name, in a file that nobody else may read. */
+/** The gateways that a user has logged in to, each under a name, in a file that nobody else can read. */
 import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ import { parseConfig } from '../../../shared/base/config-file.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 
 const text = z.string().min(1)
-/** Files of PEM, by their absolute paths. */
+/** Absolute paths of PEM files. */
 const tls = { ca: text.optional(), cert: text.optional(), key: text.optional() }
 const place = { url: z.url({ protocol: /^https?$/ }), ...tls }
 
@@ -18,7 +18,7 @@ const CONTEXT = z.union([
 ])
 
 const FILE = z.strictObject({
-  /** The context that is used where none is named. */
+  /** The default context. */
   current: text.optional(),
   contexts: z.record(z.string(), CONTEXT).default({}),
 })
@@ -26,7 +26,7 @@ const FILE = z.strictObject({
 export type ClientContext = z.infer<typeof CONTEXT>
 export type ClientContexts = z.infer<typeof FILE>
 
-/** Whoever may read it may download as its user. */
+/** Anyone who can read it can download as its user. */
 const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
@@ -37,7 +37,7 @@ export function contextsPath(): string {
   return join(home === '' ? join(homedir(), '.config') : home, 'capfleet', 'config.yaml')
 }
 
-/** None when the file is not there. Fails with bad-config. */
+/** Empty if the file does not exist. Fails with bad-config. */
 export async function readContexts(): Promise<ClientContexts> {
   const path = contextsPath()
   let content: string

@@ -1,4 +1,4 @@
-/** From the options and the environment of a command to the gateway that it asks. */
+/** Turns the options and environment of a command into the gateway to connect to. */
 
 import { readFile } from 'node:fs/promises'
 import { Option } from 'commander'
@@ -17,12 +17,12 @@ export function contextOption(): Option {
   )
 }
 
-/** CAPFLEET_URL, and CAPFLEET_TOKEN or CAPFLEET_USER and CAPFLEET_PASSWORD, count before the contexts. */
+/** CAPFLEET_URL, and CAPFLEET_TOKEN or CAPFLEET_USER and CAPFLEET_PASSWORD, take precedence over the contexts. */
 export async function connect({ context }: ConnectOptions): Promise<GatewayClient> {
   const { CAPFLEET_URL: url = '' } = process.env
   const given = givenCredentials()
   if (url !== '') {
-    // The credentials of a context are not for another address.
+    // The credentials of a context must not be sent to another address.
     if (given === undefined)
       throw usageFailure('CAPFLEET_URL also needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD')
     return new GatewayClient({ url: gatewayUrl(url), credentials: given }, nodeTransport())
@@ -41,7 +41,7 @@ function givenCredentials(): Credentials | undefined {
   return user === '' || password === '' ? undefined : { user, password }
 }
 
-/** `files` are the paths of what the transport needs. */
+/** `files` are the paths that the transport needs. */
 export async function clientOf(access: GatewayAccess, files: TlsPaths): Promise<GatewayClient> {
   return new GatewayClient(access, nodeTransport(await readTls(files)))
 }
@@ -57,7 +57,7 @@ export async function readTls(files: TlsPaths): Promise<TransportTls> {
 const TLS_FILES = ['ca', 'cert', 'key'] as const
 export type TlsPaths = Readonly<Partial<Record<(typeof TLS_FILES)[number], string | undefined>>>
 
-/** The address of a gateway as it is kept. Fails with a ClientFailure. */
+/** The address of a gateway in the form in which it is stored. Fails with a ClientFailure. */
 export function gatewayUrl(text: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`)
   if (url === null || !/^https?:$/.test(url.protocol)) {

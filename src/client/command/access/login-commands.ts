@@ -1,4 +1,4 @@
-/** Which gateway is asked, and as whom: login and contexts. */
+/** Which gateway to use, and as which user: login and contexts. */
 
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -58,7 +58,7 @@ async function login(text: string, options: LoginOptions, signal: AbortSignal): 
   const credentials = await credentialsOf(options)
   const tls = tlsPathsOf(options)
   const client = await clientOf({ url, credentials }, tls)
-  // A token need not be good for anything else.
+  // A token may lack the rights for anything else.
   await client.json('token' in credentials ? '/v1/tokens' : '/v1/devices', { signal })
   const name = options.name ?? new URL(url).host
   const { contexts } = await readContexts()

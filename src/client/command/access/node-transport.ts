@@ -1,18 +1,21 @@
-/** Requests by node:http and node:https: no limit on how long an answer may be in coming, none on a silent body. */
+/**
+ * Requests with node:http and node:https: no limit on how long an answer may take to arrive, or how long its body may
+ * pause.
+ */
 import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { certificateTrouble } from '../../../shared/base/certificate-trouble.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { Send, SentRequest } from '../../transport.ts'
 
-/** A machine that lost its power says nothing: after so long the system asks whether it is there. */
+/** A machine that lost power says nothing: after this time TCP keep-alive checks whether it is there. */
 const KEEP_ALIVE_MS = 20_000
 
 /** Texts in PEM. */
 export interface TransportTls {
-  /** Certificates that alone vouch for the gateway; without them, those of the system do. */
+  /** Certificates of the only trusted authorities; without it those of the system are trusted. */
   readonly ca?: string
-  /** The user's own certificate and its key, for a gateway that asks for one. */
+  /** The user's own certificate and its key, for a gateway that requires one. */
   readonly cert?: string
   readonly key?: string
 }
@@ -64,18 +67,18 @@ async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): Asyn
   }
 }
 
-/** What OpenSSL says about an answer that is plain HTTP. */
+/** OpenSSL's message about an answer that is plain HTTP. */
 const PLAIN_ANSWER = /wrong version number|packet length too long/i
 
 type Asked = Pick<SentRequest, 'method' | 'url'>
 
 function unreachable({ method, url: { protocol, host } }: Asked, cause: Error): ClientFailure {
   const { code = '' } = cause as NodeJS.ErrnoException
-  // A question may be asked twice without harm; of a change, only what never came to anybody.
+  // A question may be sent twice without harm; a change only if it has not reached anyone.
   const isQuestion = method === 'GET' || method === 'HEAD'
   const isUntaken = code === 'ECONNREFUSED' || (isQuestion && ['ECONNRESET', 'EPIPE'].includes(code))
   const where = `the gateway ${protocol}//${host}`
-  // node:net tells of several addresses that it tried by an error without a text.
+  // If several addresses were tried, node:net reports an error without a message.
   const reason = cause.message === '' ? code : cause.message
   const trouble = certificateTrouble(cause)
   if (trouble?.whose === 'theirs') {

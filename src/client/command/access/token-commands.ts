@@ -1,4 +1,4 @@
-/** `capfleet token`: credentials for programs, of what the user may do or of less. */
+/** `capfleet token`: credentials for programs, with the user's rights or fewer. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import type { NEW_TOKEN, TOKENS } from '../../../shared/contract/token-api.ts'
@@ -91,7 +91,10 @@ function defineCreate(command: Command): void {
     )
 }
 
-/** What was given, with the usual scopes. Fails with a usage failure if it is not said which devices the token may see. */
+/**
+ * The given parameters plus the usual scopes. Fails with a usage failure if the devices of the token are not
+ * specified.
+ */
 function describedToken(given: QueryPairs): QueryPairs {
   const has = (name: string) => given.some(([other]) => other === name)
   if (!has('Devices'))

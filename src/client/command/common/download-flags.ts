@@ -9,7 +9,7 @@ export interface LastOption {
   readonly last?: string
 }
 
-/** Adds what says which packets are wanted, behind the flags that the command has. */
+/** Adds the flags that select packets, after the flags that the command has. */
 export function addDownloadFlags(command: Command, flags: QueryFlags): void {
   command.argument('[capture]', 'the capture; without it: a time range of the selected devices')
   command.optionsGroup('Which packets:').addOption(lastOption())

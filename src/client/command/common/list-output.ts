@@ -1,4 +1,4 @@
-/** Lists on stdout: as a table for people, as the gateway's own JSON, one entry a line, or as CSV. */
+/** Lists on stdout: as a table for people, as the gateway's own JSON, as one entry per line, or as CSV. */
 import { Option } from 'commander'
 import { csvLine } from '../../../shared/query/capture-csv.ts'
 
@@ -17,9 +17,9 @@ export function formatOption(): Option {
 
 export interface Column<Entry> {
   readonly title: string
-  /** As it is: for CSV, and for tables where nothing is nicer. */
+  /** The plain value: for CSV, and for tables without `shown`. */
   readonly value: (entry: Entry) => unknown
-  /** How people read it in a table; else `value` as it is. */
+  /** How it is shown in a table; default: `value` unchanged. */
   readonly shown?: (entry: Entry) => string
 }
 
@@ -38,7 +38,7 @@ export async function printListing<Entry>(listing: Listing<Entry>, { output }: F
   await print(tableText(entries, columns))
 }
 
-/** One thing, each of its columns on a line of a table. */
+/** Prints a single entry, each of its columns on a line of a table. */
 export async function printEntry<Entry>(listing: Listing<Entry>, { output }: FormatOptions): Promise<void> {
   const { entries, columns } = listing
   if (output !== 'table') return await printListing(listing, { output })
@@ -49,7 +49,7 @@ export async function printEntry<Entry>(listing: Listing<Entry>, { output }: For
   await print(lines.map((line) => `${line}\n`).join(''))
 }
 
-/** Resolves when the reader has taken it. */
+/** Resolves when the reader has accepted it. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
 }
@@ -61,7 +61,7 @@ function csvText<Entry>(entries: readonly Entry[], columns: readonly Column<Entr
 
 const GAP = '  '
 
-/** A number with its unit, or none: such columns end at one place. */
+/** A number with or without a unit: such columns are right-aligned. */
 const AMOUNT = /^(-|-?\d+(\.\d+)?( ?[a-zA-Z%]{1,3})?)$/
 
 export function tableText<Entry>(entries: readonly Entry[], columns: readonly Column<Entry>[]): string {
@@ -84,7 +84,7 @@ export function tableText<Entry>(entries: readonly Entry[], columns: readonly Co
 
 function shownOf<Entry>({ value, shown }: Column<Entry>, entry: Entry): string {
   const cell = shown === undefined ? value(entry) : shown(entry)
-  // What a device calls its captures must not move the cursor.
+  // Capture names from a device must not be able to move the cursor.
   return cell === undefined || cell === null ? '-' : String(cell).replaceAll(/\p{Cc}/gu, '?')
 }
 
@@ -98,7 +98,7 @@ export function shownNs(ns: string | null | undefined): string {
   return shownInstant(new Date(Number(BigInt(ns) / 1_000_000n)).toISOString())
 }
 
-/** The same of an instant. */
+/** The same for an instant. */
 export function shownInstant(instant: string | null | undefined): string {
   return instant === null || instant === undefined ? '-' : `${instant.slice(0, 19).replace('T', ' ')}Z`
 }

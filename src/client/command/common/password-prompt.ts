@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { CapfleetError } from '../../../shared/base/error.ts'
 
-/** A new password from the terminal (asked twice, not shown) or, when stdin is a pipe, its first line. */
+/** Reads a new password from the terminal (asked twice, hidden) or, if stdin is a pipe, its first line. */
 export async function readNewPassword(user: string): Promise<string> {
   const first = await readPassword(user)
   if (!process.stdin.isTTY) return refuseShort(first)
@@ -13,18 +13,18 @@ export async function readNewPassword(user: string): Promise<string> {
   return refuseShort(first)
 }
 
-/** A password from the terminal (not shown) or, when stdin is a pipe, its first line. */
+/** Reads a password from the terminal (hidden) or, if stdin is a pipe, its first line. */
 export async function readPassword(user: string): Promise<string> {
   return await readHidden(`Password for ${user}: `)
 }
 
-/** A line from the terminal (not shown) or, when stdin is a pipe, its first one. */
+/** Reads a line from the terminal (hidden) or, if stdin is a pipe, its first one. */
 export async function readHidden(question: string): Promise<string> {
   if (process.stdin.isTTY) return await askHidden(question)
   return (await text(process.stdin)).split(/\r?\n/)[0] ?? ''
 }
 
-/** A program slows guesses down; whoever has stolen a users file guesses as fast as their machines can. */
+/** A program slows guesses down; with a stolen users file they are only limited by the attacker's machines. */
 const CHARACTERS_MIN = 12
 
 function refuseShort(password: string): string {

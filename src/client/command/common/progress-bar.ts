@@ -5,13 +5,13 @@
 import type { WriteStream } from 'node:tty'
 
 export interface ProgressBar {
-  /** `done` and `total` in bytes, undefined where nobody knows. Calls may come at any rate. */
+  /** `done` and `total` in bytes, undefined if unknown. May be called at any rate. */
   update(done: number, total: number | undefined): void
-  /** Shows a text in the place of the bar, until the next update. */
+  /** Shows a text instead of the bar, until the next update. */
   tell(text: string): void
   /** Ends the line. */
   finish(summary: string): void
-  /** Takes the line away, for a message that follows. */
+  /** Removes the line, for a message that follows. */
   clear(): void
 }
 
@@ -20,7 +20,7 @@ const BAR_WIDTH = 24
 
 export interface ProgressOptions {
   readonly out?: WriteStream | NodeJS.WriteStream
-  /** Bytes that were there before; they count for the share, not for the rate. */
+  /** Bytes that were there before; they count for the percentage, not for the rate. */
   readonly from?: number
 }
 

@@ -1,9 +1,9 @@
-/** Parameters of the API as flags: one for each row, so that the two cannot come apart. */
+/** Parameters of the API as flags: one for each row, so that the two cannot diverge. */
 import { type Command, Option } from 'commander'
 import type { Parameter, ParameterRows } from '../../../shared/query/query-parameters.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
 
-/** What is shorter to write than the name itself. */
+/** Flags that are shorter than the parameter's name. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
   Device: '-d',
   TSBegin: '--begin',
@@ -14,7 +14,7 @@ const SHORT_FLAGS: Readonly<Record<string, string>> = {
   FilterRE: '--regex',
 }
 
-/** Old spellings, what nobody types, and what commands say by themselves. */
+/** Old spellings, parameters that nobody types, and those that commands set themselves. */
 const NOT_FLAGS: ReadonlySet<string> = new Set([
   'from',
   'to',
@@ -33,13 +33,13 @@ interface QueryFlag {
   readonly option: Option
 }
 
-/** What `options` of commander say, by the attribute names of its flags. */
+/** The `options` of commander, by the attribute names of its flags. */
 export type GivenOptions = Readonly<Record<string, unknown>>
 
 export class QueryFlags {
   readonly #flags: readonly QueryFlag[]
 
-  /** `leftOut` are names of parameters that the command says in another way. */
+  /** `leftOut` are names of parameters that the command expresses in another way. */
   constructor(tables: readonly ParameterRows[], leftOut: readonly string[] = []) {
     this.#flags = tables
       .flatMap((rows): Parameter[] => Object.values(rows))
@@ -54,7 +54,7 @@ export class QueryFlags {
     return command
   }
 
-  /** The parameters that were given, as the gateway takes them: it alone judges what they say. */
+  /** The given parameters, as text for the gateway, which alone validates them. */
   query(options: GivenOptions): QueryPairs {
     return this.#flags.flatMap(({ parameter, option }) => {
       const given = options[option.attributeName()]
@@ -76,7 +76,7 @@ export function longFlag(name: string): string {
   return `--${words.toLowerCase()}`
 }
 
-/** The short word where there is one. */
+/** The short name if there is one. */
 function flagName(name: string): string {
   const short = SHORT_FLAGS[name]
   return short?.startsWith('--') === true ? short : longFlag(name)
@@ -89,7 +89,10 @@ function optionOf(parameter: Parameter): Option {
   return new Option(`${flags} <${placeholderOf(parameter)}>`, helpOf(parameter))
 }
 
-/** A parameter that is true or not given. One that takes a single word of its own is written with it: `--until next`. */
+/**
+ * Whether the parameter is a switch: true or absent. One that takes a single other word is written with it: `--until
+ * next`.
+ */
 function isSwitch({ default: normal, type: { schema } }: Parameter): boolean {
   return normal === false && schema.enum?.length !== 1
 }
@@ -100,7 +103,10 @@ function placeholderOf({ type: { schema, unit } }: Parameter): string {
   return schema.type === 'integer' ? 'number' : 'text'
 }
 
-/** Names of parameters in the text are those of flags here; headers are for those who write requests. */
+/**
+ * Replaces names of parameters in the text by flags, and drops headers, which only matter for those who write
+ * requests.
+ */
 function helpOf(parameter: Parameter): string {
   const { says, type, example, defaultSays } = parameter
   const words = isSwitch(parameter) ? undefined : type.schema.enum
@@ -113,7 +119,7 @@ function helpOf(parameter: Parameter): string {
   return `${inFlags(sentences.join(' '))}${notes.length === 0 ? '' : ` (${inFlags(notes.join('; '))})`}`
 }
 
-/** A word of the API has two capitals, or one behind a small letter. */
+/** A word of the API has two capitals, or a capital after a lower-case letter. */
 function inFlags(text: string): string {
   return text.replaceAll(/\b(TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron)\b/g, (name) =>
     flagName(name),

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ClientFailure } from '../../client-failure.ts'
 
 export interface RetryOptions {
-  /** How often to try again without any progress. */
+  /** Maximum number of attempts without progress. */
   readonly max: number
   readonly signal: AbortSignal
   readonly say: (text: string) => void
@@ -11,7 +11,7 @@ export interface RetryOptions {
 const FIRST_MS = 500
 const MOST_MS = 15_000
 
-/** How long to wait between tries, and when to give up. */
+/** How long to wait between attempts, and when to give up. */
 export class Retries {
   readonly #options: RetryOptions
   #inVain = 0
@@ -20,12 +20,12 @@ export class Retries {
     this.#options = options
   }
 
-  /** The next failure is the first one again. */
+  /** Starts counting failures from one again. */
   progressed(): void {
     this.#inVain = 0
   }
 
-  /** Waits before the next try. Throws the failure where another try does not mend it, or there were enough. */
+  /** Waits before the next attempt. Throws the failure if another attempt is pointless, or there were enough. */
   async pause(failure: ClientFailure): Promise<void> {
     const { max, signal, say } = this.#options
     if (!failure.canRetry || this.#inVain >= max) throw failure

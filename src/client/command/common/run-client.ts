@@ -1,10 +1,10 @@
-/** Runs a command against a gateway, and ends with the status that tells a script what became of it. */
+/** Runs a command against a gateway, and exits with a status that tells a script the outcome. */
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { describeError, runProgram } from '../../../shared/base/program.ts'
 import { ClientFailure, type FailureKind, failureKindOf } from '../../client-failure.ts'
 import { FULL_CODES } from '../output/output-file.ts'
 
-/** 0 complete, 1 a defect. */
+/** 0 means complete, 1 an internal error. */
 export const EXIT_STATUSES = {
   usage: 2,
   access: 3,
@@ -15,10 +15,10 @@ export const EXIT_STATUSES = {
   'disk-full': 8,
 } as const satisfies Record<FailureKind, number>
 
-/** As a shell reports an interrupted command. */
+/** The status a shell reports for an interrupted command. */
 const STATUS_INTERRUPTED = 130
 
-/** `flagOf` names the flag of a parameter that the gateway complains about. */
+/** `flagOf` returns the flag of a parameter named in the gateway's error. */
 export async function runClient(
   main: (signal: AbortSignal) => Promise<void>,
   flagOf: (parameter: string) => string | undefined = () => undefined,
@@ -41,7 +41,7 @@ function systemStatusOf({ code = '' }: NodeJS.ErrnoException): number {
   return FULL_CODES.has(code) ? EXIT_STATUSES['disk-full'] : 1
 }
 
-/** Errors of parts that the client shares with the programs: a setting that it cannot use is its user's. */
+/** Errors of code shared with the programs: a setting that cannot be used is the user's mistake. */
 function localKindOf({ code, kind }: CapfleetError): FailureKind {
   return code === 'bad-config' ? 'usage' : failureKindOf(kind.status, code)
 }

@@ -1,15 +1,15 @@
-/** What the answer to a download tells by its head. */
+/** What the head of the answer to a download says. */
 import { ENCODING_FILES, type Encoding } from '../../../shared/query/query-values.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { Received } from '../../transport.ts'
 import { shownNs } from '../common/list-output.ts'
 
-/** An answer that did not come to its end: it is worth another try. */
+/** An answer that did not reach its end, which is worth a retry. */
 export function brokenOff(message: string): ClientFailure {
   return new ClientFailure('incomplete', message, { code: 'connection-broken', canRetry: true })
 }
 
-/** What the head tells that a user should know. */
+/** Statements in the head that the user should see. */
 export function notesOf({ headers }: Received): readonly string[] {
   const ignored = headers.get('capfleet-ignored')
   const goneBeforeNs = headers.get('capfleet-aged-out-before')
@@ -25,7 +25,7 @@ export function notesOf({ headers }: Received): readonly string[] {
   ]
 }
 
-/** Fails with a ClientFailure when it is no capture file. */
+/** Fails with a ClientFailure if it is not a capture file. */
 export function encodingOf({ headers }: Received): Encoding {
   const mediaType = headers.get('content-type') ?? ''
   const [encoding] =

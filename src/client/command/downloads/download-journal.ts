@@ -1,4 +1,4 @@
-/** What a part needs so that a later run can go on with it: `<name>.part.json` beside it. */
+/** What a later run needs to continue a partial file: `<name>.part.json` next to it. */
 
 import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { uptime } from 'node:os'
@@ -9,28 +9,28 @@ import { diskFailure, PART_ENDING } from '../output/output-file.ts'
 export interface AskedDownload extends DownloadTarget {
   /** The address of the gateway. */
   readonly url: string
-  /** How a split cuts it. */
+  /** How a split divides it. */
   readonly split?: string | undefined
 }
 
-/** What is written: the request that is continued, and whether it can be. */
+/** The stored data: the request to continue, and whether that is possible. */
 export interface JournalEntry {
   readonly requestId: string
-  /** A compressed body begins anew. */
+  /** A compressed body has to start over. */
   readonly isCompressed: boolean
-  /** How many bytes of the body are on the disk for sure, whatever became of the machine. */
+  /** How many bytes of the body are durably on disk, even if the machine crashes. */
   readonly syncedBytes: number
 }
 
 export interface DownloadJournal {
   readonly entry: JournalEntry | undefined
-  /** Whether the machine has started since: what was not synced may be lost, or hold zeros. */
+  /** Whether the machine has been rebooted since: unsynced data may be lost, or contain zeros. */
   readonly isOfEarlierBoot: boolean
   save(entry: JournalEntry): Promise<void>
   remove(): Promise<void>
 }
 
-/** Keeps nothing: a download into a pipe cannot go on later. */
+/** Stores nothing: a download into a pipe cannot be continued later. */
 export const NO_JOURNAL: DownloadJournal = {
   entry: undefined,
   isOfEarlierBoot: false,
@@ -38,7 +38,10 @@ export const NO_JOURNAL: DownloadJournal = {
   remove: async () => undefined,
 }
 
-/** `isForced` passes over what was kept before. Fails with a ClientFailure when the part that is there is of another download. */
+/**
+ * `isForced` ignores what was stored before. Fails with a ClientFailure if the existing part belongs to another
+ * download.
+ */
 export async function openJournal(
   path: string,
   asked: AskedDownload,
@@ -70,18 +73,18 @@ export async function openJournal(
 
 interface Journal extends JournalEntry {
   readonly asked: AskedDownload
-  /** When the machine was started. */
+  /** When the machine was booted. */
   readonly bootMs: number
 }
 
-/** A clock that was set by more looks like another start, which costs a download that begins anew. */
+/** A clock that was set by more than this looks like a reboot, which at worst restarts a download. */
 const SAME_BOOT_MS = 60_000
 
 function bootMs(): number {
   return Math.round(Date.now() - uptime() * 1_000)
 }
 
-/** undefined when there is none, or none that can be read: then the part is nobody's. */
+/** Returns undefined if there is none, or an unreadable one: then the part belongs to no known download. */
 async function readJournal(file: string): Promise<Journal | undefined> {
   try {
     const found = JSON.parse(await readFile(file, 'utf8')) as Partial<Journal>

@@ -1,4 +1,4 @@
-/** Where a download goes, with what an earlier run has left there. */
+/** The destination of a download, with what an earlier run has left there. */
 import { usageFailure } from '../../client-failure.ts'
 import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../output/output-file.ts'
 import { OutputPipe } from '../output/output-pipe.ts'
@@ -13,11 +13,11 @@ export interface DownloadPlace extends AsyncDisposable {
 
 export interface PlaceOptions {
   readonly split: string | undefined
-  /** Replaces what is there. */
+  /** Replaces existing files. */
   readonly isForced: boolean
 }
 
-/** `path` undefined: standard output. Fails with a ClientFailure when something else is there. */
+/** `path` undefined: standard output. Fails with a ClientFailure if something else is there. */
 export async function openPlace(
   path: string | undefined,
   asked: AskedDownload,

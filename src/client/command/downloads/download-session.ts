@@ -1,6 +1,6 @@
 /**
- * One download from its first byte to its verified end, over as many requests as it takes: a body that breaks off is
- * continued behind the last packet that is kept, and only what the gateway's receipts confirm is called complete.
+ * One download from its first byte to its verified end, over as many requests as necessary: a body that breaks off is
+ * continued after the last complete packet, and only what the gateway's receipts confirm is called complete.
  */
 import { createHash, type Hash } from 'node:crypto'
 import { CapfleetError } from '../../../shared/base/error.ts'
@@ -15,11 +15,11 @@ import type { AskedDownload, DownloadJournal } from './download-journal.ts'
 import { type Receipt, type ReceivedBody, verifiedReceipt } from './verified-receipt.ts'
 import { WholeRecords } from './whole-records.ts'
 
-/** What the session tells while it runs. */
+/** Receives the progress of the session. */
 export interface DownloadWatch {
-  /** A request goes out: it may have to wait for its streams. Dispose ends the telling. */
+  /** A request is being sent and may have to wait for its streams. Dispose the result when the wait is over. */
   asking(): Disposable
-  /** Bytes of the body that are kept by now. */
+  /** Bytes of the body that are stored so far. */
   progress(bytes: number): void
   /** A sentence for the user. */
   say(text: string): void
@@ -32,34 +32,34 @@ export interface SessionOptions {
   readonly journal: DownloadJournal
   readonly watch: DownloadWatch
   readonly signal: AbortSignal
-  /** How long to wait in the queue; undefined: as long as the gateway has it. */
+  /** How long to wait in the queue; undefined: the gateway's default. */
   readonly waitS: number | undefined
   readonly retries: Retries
 }
 
 export interface DownloadEnd {
-  /** What the gateway says of the last request. */
+  /** The gateway's receipt for the last request. */
   readonly receipt: Receipt
   /** Of the whole body, over all requests. */
   readonly sha256: string
   readonly bytes: number
 }
 
-/** What the gateway takes for one request; a longer wait is several. */
+/** The gateway's maximum for one request; a longer wait uses several. */
 const WAIT_MAX_S = 600
-/** A gateway whose receipts vanish again and again is no help. */
+/** If receipts disappear repeatedly, the gateway is not usable. */
 const NEW_BEGINS_MAX = 3
 
 export class DownloadSession {
   readonly #options: SessionOptions
-  /** Takes all bytes that the output has. */
+  /** Covers all bytes that the output has. */
   #hash: Hash = createHash('sha256')
   /** The request that the next one continues. */
   #requestId: string | undefined
   #encoding: Encoding = 'none'
-  /** Byte order of the PCAP, which the rest of it does not tell. */
+  /** Byte order of the PCAP, which its rest does not show. */
   #isBigEndian = false
-  /** Whether an answer has come: from then on a failure is worth another try. */
+  /** Whether an answer has arrived: from then on failures are retried. */
   #hasBegun = false
   #newBegins = 0
   #waitedMs = 0
@@ -68,7 +68,7 @@ export class DownloadSession {
     this.#options = options
   }
 
-  /** Fails with a ClientFailure, or the signal's reason. What is kept stays, for another session. */
+  /** Fails with a ClientFailure, or the signal's reason. What is stored stays, for another session. */
   async run(): Promise<DownloadEnd> {
     const { output } = this.#options
     try {
@@ -79,13 +79,13 @@ export class DownloadSession {
       }
     } catch (error) {
       await output.fail(PARTIAL_ELEMENTS[this.#encoding]).catch(() => undefined)
-      // Where even that fails, what is kept is still there while the machine runs.
+      // Even if that fails, the stored data is still there while the machine runs.
       await this.#settle().catch(() => undefined)
       throw error
     }
   }
 
-  /** What is kept survives the machine's end. */
+  /** Makes the stored data durable. */
   async #settle(): Promise<void> {
     const { output, journal } = this.#options
     if (this.#requestId === undefined || this.#encoding !== 'none') return
@@ -93,13 +93,13 @@ export class DownloadSession {
     await journal.save({ requestId: this.#requestId, isCompressed: false, syncedBytes: output.bytes })
   }
 
-  /** Goes on with what an earlier session has kept. */
+  /** Continues with what an earlier session has stored. */
   async #takeOver(): Promise<void> {
     const { output, journal, watch } = this.#options
     const { entry, isOfEarlierBoot } = journal
     if (entry === undefined || entry.isCompressed) return await output.truncate(0)
     if (isOfEarlierBoot && output.bytes > entry.syncedBytes) await output.truncate(entry.syncedBytes)
-    // A process that was killed may have left a packet unfinished.
+    // A killed process may have left an incomplete packet.
     const bytes = await this.#readKept()
     await output.truncate(bytes)
     if (bytes === 0) this.#hash = createHash('sha256')
@@ -109,7 +109,7 @@ export class DownloadSession {
       watch.say(`resuming after the ${bytes} bytes of request ${entry.requestId} that are already here`)
   }
 
-  /** The length of the whole packets of the part, which go into the hash; 0 when it is no capture file. */
+  /** The length of the complete packets of the part, which are hashed; 0 if it is not a capture file. */
   async #readKept(): Promise<number> {
     const records = new WholeRecords()
     let bytes = 0
@@ -129,7 +129,7 @@ export class DownloadSession {
     return bytes
   }
 
-  /** undefined: it is worth another try, and the time for it has come. */
+  /** Returns undefined if a retry is worthwhile and now due. */
   async #attempt(): Promise<DownloadEnd | undefined> {
     const { output } = this.#options
     const before = output.bytes
@@ -144,7 +144,7 @@ export class DownloadSession {
     }
   }
 
-  /** The gateway keeps receipts for a day, and cannot continue each download that has one. */
+  /** The gateway keeps receipts for a day, and cannot continue every download that has one. */
   async #beginsAnew({ code, facts, message }: ClientFailure): Promise<boolean> {
     const isForgotten = code === 'unknown-request'
     const cannotGoOn = isForgotten || (code === 'bad-parameter' && facts.param === 'Resume')
@@ -163,12 +163,12 @@ export class DownloadSession {
     this.#requestId = undefined
   }
 
-  /** Waits before the next try; throws the failure where none is worth it. */
+  /** Waits before the next attempt; throws the failure if none is worthwhile. */
   async #pause(failure: ClientFailure): Promise<void> {
     const isTimeout = failure.code === 'queue-timeout'
     if (isTimeout && this.#waitLeftS() > 0) return
     const { retryAfterS = 0 } = failure.facts
-    // Before the first answer, a device that is down and an address that is wrong are told at once.
+    // Before the first answer, a device that is down or a wrong address is reported at once.
     if (!this.#hasBegun && (isTimeout || retryAfterS === 0)) throw failure
     await this.#options.retries.pause(failure)
   }
@@ -176,7 +176,7 @@ export class DownloadSession {
   async #ask(): Promise<DownloadEnd> {
     const { client, asked, output, journal, watch, signal } = this.#options
     const resumes = this.#requestId !== undefined
-    // A compressor need not make the same bytes twice.
+    // A compressor need not produce the same bytes twice.
     if (!resumes && output.bytes > 0) await this.#reset()
     using answer = await this.#open(() =>
       client.open(asked.path, { query: [...asked.query, ...this.#ownPairs()], signal }),
@@ -186,7 +186,7 @@ export class DownloadSession {
     this.#hasBegun = true
     this.#encoding = encoding
     for (const note of notesOf(answer)) watch.say(note)
-    // The next session needs it before there is anything to go on with.
+    // The next session needs it even before there is anything to continue.
     const syncedBytes = journal.entry?.syncedBytes ?? 0
     await journal.save({ requestId, isCompressed: encoding !== 'none', syncedBytes })
     if (encoding === 'none') this.#requestId = requestId
@@ -197,7 +197,7 @@ export class DownloadSession {
     return { receipt, sha256: this.#hash.copy().digest('hex'), bytes: output.bytes }
   }
 
-  /** Counts what the request waits, and tells of it. */
+  /** Measures how long the request waits, and reports it. */
   async #open(open: () => Promise<Received>): Promise<Received> {
     using _telling = this.#options.watch.asking()
     const askedMs = performance.now()
@@ -226,7 +226,7 @@ export class DownloadSession {
     return Math.max(0, Math.round((this.#options.waitS ?? 0) - this.#waitedMs / 1_000))
   }
 
-  /** Keeps the body as it comes. Fails when it does not come to its end. */
+  /** Stores the body as it arrives. Fails if it does not reach its end. */
   async #receive({ body }: Received, isRest: boolean): Promise<ReceivedBody> {
     const { output, watch } = this.#options
     const begun = isRest ? { isBigEndian: this.#isBigEndian } : undefined

@@ -3,14 +3,14 @@ import { createProgressBar, type ProgressBar } from '../common/progress-bar.ts'
 import type { DownloadWatch } from './download-session.ts'
 import { watchQueue } from './queue-watch.ts'
 
-/** What a download says on stderr: on a terminal a bar, elsewhere only what happens. */
+/** The messages of a download on stderr: a progress bar on a terminal, otherwise only events. */
 export class DownloadTalk implements DownloadWatch, Disposable {
   readonly #client: GatewayClient
   readonly #name: string
   readonly #isQuiet: boolean
   #bar: ProgressBar
   #totalBytes: number | undefined
-  /** Off a terminal the place in the queue is said once. */
+  /** Without a terminal the position in the queue is reported once. */
   #hasToldPlace = false
 
   constructor(
@@ -23,12 +23,12 @@ export class DownloadTalk implements DownloadWatch, Disposable {
     this.#bar = createProgressBar(name)
   }
 
-  /** So many bytes were there before. */
+  /** Number of bytes that were there before. */
   begin(bytes: number): void {
     this.#bar = createProgressBar(this.#name, { from: bytes })
   }
 
-  /** The bar shows a share as soon as the total is known; it may never be. */
+  /** The bar shows a percentage as soon as the total is known, which may be never. */
   async learnTotal(ask: () => Promise<number | undefined>): Promise<void> {
     if (!this.#isQuiet && process.stderr.isTTY) this.#totalBytes = await ask().catch(() => undefined)
   }

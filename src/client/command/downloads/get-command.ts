@@ -1,4 +1,4 @@
-/** `capfleet get`: a download into a file, into several, or down a pipe. */
+/** `capfleet get`: a download into a file, into several files, or into a pipe. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { z } from 'zod'
@@ -112,14 +112,14 @@ async function get(
   }
 }
 
-/** Makes all checks of the download and takes no stream. */
+/** Makes all checks of the download without taking a stream. */
 async function nameOf(
   client: GatewayClient,
   { path, query }: DownloadTarget,
   signal: AbortSignal,
 ): Promise<string> {
   using head = await client.open(path, { method: 'HEAD', query, signal }).catch(async (error: unknown) => {
-    // An answer to HEAD has no body that says why. GET is refused for the same reason, and tells it.
+    // An answer to HEAD has no body with the reason. GET fails for the same reason, and reports it.
     using _answered = await client.open(path, { query, signal })
     throw error
   })
@@ -128,7 +128,7 @@ async function nameOf(
   return name
 }
 
-/** Of an uncompressed body without a filter, how long it will be; else undefined. */
+/** Expected length of an uncompressed body without a filter; else undefined. */
 async function estimatedBytes(
   client: GatewayClient,
   { query }: DownloadTarget,
@@ -139,7 +139,7 @@ async function estimatedBytes(
   return value.exact ? Number(value.bytes) : undefined
 }
 
-/** Of several files the hash is that of the body which they are together. */
+/** For several files the hash is that of the body formed by all of them. */
 function summaryOf({ bytes, sha256, receipt }: DownloadEnd, files = 1): string {
   const where = files === 1 ? '' : ` in ${files} files`
   return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of all together '}${sha256}`

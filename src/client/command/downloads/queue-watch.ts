@@ -1,4 +1,4 @@
-/** Tells where a request stands in the queue, while it waits for the head of its answer. */
+/** Reports the position of a request in the queue while it waits for the head of its answer. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { QUEUE } from '../../../shared/contract/gateway-answers.ts'
@@ -7,13 +7,13 @@ import { shownDuration } from '../common/list-output.ts'
 
 type Queued = z.infer<typeof QUEUE>['requests'][number]
 
-/** A download that finds a free stream has its answer before. */
+/** A download that finds a free stream is answered before this. */
 const FIRST_MS = 700
 const EVERY_MS = 2_000
-/** The gateway's header Date has whole seconds. */
+/** The gateway's Date header has whole seconds. */
 const DATE_STEP_MS = 1_500
 
-/** Asks the gateway until disposed; `tell` hears each place. A queue that cannot be asked is not told of. */
+/** Polls the gateway until disposed; calls `tell` with each position. Reports nothing if the queue cannot be read. */
 export function watchQueue(client: GatewayClient, tell: (text: string) => void): Disposable {
   const stop = new AbortController()
   void follow(client, tell, stop.signal).catch(() => undefined)
@@ -36,7 +36,7 @@ async function follow(
   }
 }
 
-/** Its id comes with the head only: it is the first of this user that came since. */
+/** Its id only comes with the head, so take this user's first request since then. */
 function ownRequest(
   { access }: GatewayClient,
   requests: readonly Queued[],
@@ -52,7 +52,7 @@ function ownRequest(
 
 const CLAIMS = z.object({ sub: z.string() })
 
-/** The user of a token that a gateway has made, as the queue names them. */
+/** The user of a token issued by a gateway, as the queue shows them. */
 function subjectOf(token: string | undefined): string | undefined {
   try {
     const claims: unknown = JSON.parse(Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString())

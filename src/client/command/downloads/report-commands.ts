@@ -1,4 +1,4 @@
-/** What a download would be, and what became of one. */
+/** Estimates of downloads, and their receipts. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import type { FLEET_ESTIMATE, RECEIPT } from '../../../shared/contract/gateway-answers.ts'

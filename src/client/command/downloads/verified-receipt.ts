@@ -1,4 +1,4 @@
-/** Only what the gateway's receipt confirms is a whole answer. */
+/** An answer counts as complete only if the gateway's receipt confirms it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { z } from 'zod'
 import type { RECEIPT } from '../../../shared/contract/gateway-answers.ts'
@@ -8,7 +8,7 @@ import { brokenOff } from './download-answer.ts'
 
 export type Receipt = z.infer<typeof RECEIPT>
 
-/** What came of one answer. */
+/** The outcome of one answer. */
 export interface ReceivedBody {
   readonly bytes: number
   readonly sha256: string
@@ -23,14 +23,14 @@ interface Answered {
 const RECEIPT_EVERY_MS = 500
 const RECEIPT_ASKED_MAX = 10
 
-/** The receipt of an answer that came as it was sent. Fails with a ClientFailure for any other. */
+/** The receipt of an answer that arrived as it was sent. Fails with a ClientFailure for any other. */
 export async function verifiedReceipt(
   client: GatewayClient,
   { requestId, received, signal }: Answered,
 ): Promise<Receipt> {
   const { bytes, sha256 } = received
   const receipt = await endedReceipt(client, requestId, signal)
-  // The gateway died behind its last byte: as with any other answer that broke off, the next one goes on behind it.
+  // The gateway died after its last byte: as with any answer that broke off, the next request continues after it.
   if (receipt.sha256 === null) throw brokenOff(`the gateway has not seen the end of request ${requestId}`)
   if (receipt.bytes === String(bytes) && receipt.sha256 === sha256) return receipt
   throw new ClientFailure(
@@ -41,7 +41,7 @@ export async function verifiedReceipt(
   )
 }
 
-/** Another gateway may hear of the end a moment later. */
+/** Another gateway may learn of the end a moment later. */
 async function endedReceipt(client: GatewayClient, requestId: string, signal: AbortSignal): Promise<Receipt> {
   for (let asked = 1; ; asked += 1) {
     const { value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(requestId)}`, { signal })

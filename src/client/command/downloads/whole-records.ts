@@ -3,25 +3,25 @@ import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import { RecordBoundary } from '../../../shared/pcap/record-boundary.ts'
 
 /**
- * Lets the bytes of a PCAP through by whole records, and holds back one that has not come to its end: what is kept
- * of a download that breaks off is a whole file, without the bytes that mark a cut.
+ * Passes the bytes of a PCAP on in whole records, and holds back an incomplete one: what is stored of a download that
+ * breaks off is a valid file, without the bytes that mark a cut.
  */
 export class WholeRecords {
   readonly #boundary = new RecordBoundary('the gateway')
   #held: Uint8Array[] = []
   #heldBytes = 0
-  /** Bytes that were let through, or were there before. */
+  /** Bytes that were passed on, or were there before. */
   #given: number
 
-  /** `begun`: the first byte is that of a record, behind a header of that byte order that is there already. */
+  /** `begun`: the first byte is the start of a record, because a header of that byte order is already there. */
   constructor(begun?: Pick<StreamHeader, 'isBigEndian'>) {
     this.#given = begun === undefined ? 0 : PCAP_HEADER_BYTES
-    // Of the header only its length and its byte order count.
+    // Only the length and byte order of the header matter.
     const header = { linkType: 0, snaplen: 0, nanoseconds: true, ...begun }
     if (begun !== undefined) this.#boundary.feed([formatPcapHeader(header)])
   }
 
-  /** Byte order of the PCAP; that of an empty one is little-endian. */
+  /** Byte order of the PCAP; little-endian if it is empty. */
   get isBigEndian(): boolean {
     return this.#boundary.isBigEndian
   }
@@ -31,7 +31,7 @@ export class WholeRecords {
     return this.#boundary.atBoundary
   }
 
-  /** Fails with device-protocol for what is no PCAP. */
+  /** Fails with device-protocol for anything that is not a PCAP. */
   take(chunk: Uint8Array): readonly Uint8Array[] {
     this.#boundary.feed([chunk])
     const bytes = this.#boundary.wholeBytes - this.#given

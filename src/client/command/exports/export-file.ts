@@ -20,8 +20,8 @@ export interface ExportFileOptions {
 }
 
 /**
- * Brings a file of an export, behind what is here of it. It is whole when it has the length and the SHA-256 that the
- * export tells. Fails with a ClientFailure, or the signal's reason.
+ * Downloads a file of an export, continuing after what is already here. It is complete when it has the length and
+ * SHA-256 stated by the export. Fails with a ClientFailure, or the signal's reason.
  */
 export async function fetchExportFile(options: ExportFileOptions): Promise<void> {
   await new ExportFile(options).fetch()
@@ -30,7 +30,7 @@ export async function fetchExportFile(options: ExportFileOptions): Promise<void>
 class ExportFile {
   readonly #options: ExportFileOptions
   readonly #bytes: number
-  /** Takes all bytes that the output has. */
+  /** Covers all bytes that the output has. */
   #hash: Hash = createHash('sha256')
 
   constructor(options: ExportFileOptions) {
@@ -44,7 +44,7 @@ class ExportFile {
     const hasOldBytes = output.bytes > 0
     await this.#receiveAll()
     if (!this.#isWhole() && hasOldBytes) {
-      // What was here was of another file.
+      // What was here belonged to another file.
       await this.#beginAnew()
       await this.#receiveAll()
     }

@@ -1,4 +1,4 @@
-/** `capfleet export get`: the files of an export, and the manifest that tells what is in them. */
+/** `capfleet export get`: the files of an export, and the manifest that describes them. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -106,7 +106,7 @@ async function openOutput(
   opened: AsyncDisposableStack,
 ): Promise<DownloadOutput> {
   if (output === '-') return new OutputPipe()
-  // The name is the gateway's: it may not lead out of the folder.
+  // The name comes from the gateway and must not lead out of the folder.
   const path = resolve(output ?? join(folder, basename(file.name)))
   await refuseThere(path, force === true)
   opened.use(await lockPart(`${path}${PART_ENDING}`))

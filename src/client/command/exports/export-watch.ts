@@ -1,4 +1,4 @@
-/** An export as it goes on, on stderr, until it has ended. */
+/** Shows the progress of an export on stderr until it has ended. */
 import { ClientFailure } from '../../client-failure.ts'
 import { type Export, hasEnded, watchExport } from '../../followed-export.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
@@ -6,10 +6,10 @@ import { shownNs } from '../common/list-output.ts'
 import { createProgressBar, formatBytes, type ProgressBar } from '../common/progress-bar.ts'
 import { Retries } from '../common/retries.ts'
 
-/** A gateway is replaced in less than that. */
+/** Enough for a gateway to be replaced. */
 const RETRIES_MAX = 20
 
-/** Fails with a ClientFailure when the export did not end as it should. */
+/** Fails with a ClientFailure if the export did not end successfully. */
 export async function watchToEnd(client: GatewayClient, id: string, signal: AbortSignal): Promise<void> {
   const bar = createProgressBar(`export ${id}`)
   const retries = new Retries({

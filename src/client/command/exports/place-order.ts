@@ -5,7 +5,7 @@ import { Retries } from '../common/retries.ts'
 
 const RETRIES_MAX = 3
 
-/** Orders once, over broken connections too: the gateway knows a second try by its key. */
+/** Orders exactly once, even over broken connections: the gateway recognizes a retry by its key. */
 export async function placeOrder<Answer>(
   client: GatewayClient,
   path: string,
@@ -18,7 +18,7 @@ export async function placeOrder<Answer>(
     try {
       return (await client.json<Answer>(path, { method: 'POST', query, headers, signal })).value
     } catch (error) {
-      // A user with too many exports knows best what to do.
+      // A user with too many exports must decide what to do.
       if (!(error instanceof ClientFailure) || error.kind === 'busy') throw error
       await retries.pause(error)
     }

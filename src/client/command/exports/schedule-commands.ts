@@ -1,4 +1,4 @@
-/** `capfleet export schedule`: exports that the gateway orders again and again. */
+/** `capfleet export schedule`: exports that the gateway orders repeatedly. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import type { SCHEDULE, SCHEDULES } from '../../../shared/contract/export-answers.ts'

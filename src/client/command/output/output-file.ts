@@ -1,34 +1,37 @@
-/** Where `capfleet get` puts the bytes: a file, several, or standard output. */
+/** Destinations of `capfleet get`: a file, several files, or standard output. */
 import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 
-/** Takes a body from its first byte on; for a PCAP, by whole records. */
+/** Accepts a body from its first byte; a PCAP in whole records. */
 export interface DownloadOutput extends AsyncDisposable {
   /** Bytes of the body that it has. */
   readonly bytes: number
-  /** What messages call it; of several files, the first. */
+  /** Its name in messages; for several files, the first. */
   readonly name: string
   /** Default: 1. */
   readonly files?: number
-  /** What it has of the body, from an earlier run too. */
+  /** What it has of the body, including from an earlier run. */
   kept(): AsyncIterable<Uint8Array>
-  /** Leaves the first so many bytes of the body. */
+  /** Keeps only the first `bytes` bytes of the body. */
   truncate(bytes: number): Promise<void>
-  /** Fails with disk-full; then it has as much as before. */
+  /** Fails with disk-full, in which case it has as much as before. */
   write(pieces: readonly Uint8Array[]): Promise<void>
-  /** What it has survives a power loss. */
+  /** Makes everything it has survive a power loss. */
   sync(): Promise<void>
-  /** The body is whole: it stays, under its name. */
+  /** Called when the body is complete: it gets its final name. */
   finish(): Promise<void>
-  /** The body will not become whole here; `mark` leaves its format inside an element, for whoever reads it already. */
+  /**
+   * Called when the body will not be completed here; `mark` leaves its format inside an element, for anyone already
+   * reading it.
+   */
   fail(mark: Uint8Array): Promise<void>
 }
 
 export const PART_ENDING = '.part'
 
-/** `<name>.part` until it is whole. */
+/** Named `<name>.part` until it is complete. */
 export class OutputFile implements DownloadOutput {
   readonly #path: string
   readonly #file: FileHandle
@@ -40,9 +43,9 @@ export class OutputFile implements DownloadOutput {
     this.#bytes = bytes
   }
 
-  /** Goes on with the part that is there. */
+  /** Continues the existing part. */
   static async open(path: string): Promise<OutputFile> {
-    // "a+" makes it where it is missing and cuts nothing off; every write goes to its end.
+    // "a+" creates it if missing, truncates nothing, and appends every write.
     const file = await open(`${path}${PART_ENDING}`, 'a+')
     return new OutputFile(path, file, (await file.stat()).size)
   }
@@ -97,16 +100,16 @@ export class OutputFile implements DownloadOutput {
   }
 
   async fail(): Promise<void> {
-    // Its name tells that it is a part.
+    // Its name shows that it is a part.
   }
 
-  /** Takes the part away. */
+  /** Removes the part. */
   async discard(): Promise<void> {
     await this.#file.close()
     await rm(`${this.#path}${PART_ENDING}`, { force: true })
   }
 
-  /** Twice is legal. */
+  /** May be called twice. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file.close()
   }
@@ -116,7 +119,7 @@ export function bytesOf(pieces: readonly Uint8Array[]): number {
   return pieces.reduce((sum, { length }) => sum + length, 0)
 }
 
-/** What is left of the pieces when so many bytes are gone. */
+/** What is left of the pieces after this many bytes. */
 function behind(pieces: readonly Uint8Array[], bytes: number): readonly Uint8Array[] {
   let gone = bytes
   return pieces.flatMap((piece) => {
@@ -126,10 +129,10 @@ function behind(pieces: readonly Uint8Array[], bytes: number): readonly Uint8Arr
   })
 }
 
-/** Of the system, where no more bytes fit. */
+/** System error codes for a lack of space. */
 export const FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
-/** Any other error of the disk stays what it is. */
+/** Returns any other disk error unchanged. */
 export function diskFailure(cause: unknown, path: string): unknown {
   const { code = '', message = '' } = (cause ?? {}) as NodeJS.ErrnoException
   if (!FULL_CODES.has(code)) return cause
@@ -148,11 +151,11 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Fails with a ClientFailure when something is there that is no file, or, unless `isForced`, anything. */
+/** Fails with a ClientFailure if there is something that is not a file or, unless `isForced`, anything. */
 export async function refuseThere(path: string, isForced: boolean): Promise<void> {
   const there = await stat(path).catch(() => undefined)
   if (there === undefined) return
-  // What is whole gets its name by a rename, which would take a device of the system or a pipe away.
+  // A complete file gets its name with a rename, which would replace a device node or a pipe.
   if (there.isDirectory()) throw usageFailure(`${path} is a folder; name a file in it`)
   if (!there.isFile()) throw usageFailure(`${path} is not a file; -o - writes to standard output`)
   if (!isForced) throw usageFailure(`${path} already exists; --force replaces it`)
@@ -166,5 +169,5 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array, void> {
-  // An empty part.
+  // The part is empty.
 }

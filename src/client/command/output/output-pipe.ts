@@ -1,7 +1,7 @@
 import { ClientFailure } from '../../client-failure.ts'
 import { bytesOf, type DownloadOutput } from './output-file.ts'
 
-/** Standard output, for the program behind us. */
+/** Standard output, for the next program in the pipeline. */
 export class OutputPipe implements DownloadOutput {
   readonly name = 'standard output'
   #bytes = 0
@@ -11,7 +11,7 @@ export class OutputPipe implements DownloadOutput {
   }
 
   async *kept(): AsyncGenerator<Uint8Array, void> {
-    // A pipe gives nothing back.
+    // A pipe cannot be read back.
   }
 
   async truncate(bytes: number): Promise<void> {
@@ -31,11 +31,11 @@ export class OutputPipe implements DownloadOutput {
   }
 
   async sync(): Promise<void> {
-    // What went down the pipe is its reader's.
+    // What was written to the pipe belongs to its reader.
   }
 
   async finish(): Promise<void> {
-    // Its end is that of the process.
+    // It ends with the process.
   }
 
   /** A whole number of packets would look like all of them. */
@@ -44,7 +44,7 @@ export class OutputPipe implements DownloadOutput {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // The stream is the process's.
+    // The stream belongs to the process.
   }
 
   #put(bytes: Uint8Array): Promise<void> {

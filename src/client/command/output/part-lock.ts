@@ -4,8 +4,8 @@ import { basename } from 'node:path'
 import { usageFailure } from '../../client-failure.ts'
 
 /**
- * Keeps a second process from writing to the same part: its bytes would be among ours. Dispose gives it back; that of
- * a process which was killed is taken over. Fails with a ClientFailure while another one has it.
+ * Prevents a second process from writing to the same part, which would mix the bytes. Dispose it to release the lock;
+ * that of a killed process is taken over. Fails with a ClientFailure while another process has it.
  */
 export async function lockPart(partPath: string): Promise<AsyncDisposable> {
   const path = `${partPath}.lock`

@@ -1,4 +1,4 @@
-/** `--split`: a PCAP in files of at most so many bytes, each with the header. */
+/** `--split`: a PCAP in files of limited size, each with the header. */
 import { readdir, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join } from 'node:path'
 import { isBigEndian } from '../../../shared/pcap/pcap-header.ts'
@@ -50,7 +50,7 @@ export class SplitFiles implements DownloadOutput {
     this.#header = header
   }
 
-  /** Goes on with the parts that are there. */
+  /** Continues the existing parts. */
   static async open(path: string, bytesMax: number): Promise<SplitFiles> {
     const files: OutputFile[] = []
     while (await exists(`${numbered(path, files.length + 1)}${PART_ENDING}`)) {
@@ -64,13 +64,13 @@ export class SplitFiles implements DownloadOutput {
     return new SplitFiles(path, bytesMax, files, Buffer.concat(header).subarray(0, PCAP_HEADER_BYTES))
   }
 
-  /** Whether files of the name are there, whole ones of an earlier download. */
+  /** Whether there are files of this name, complete ones of an earlier download. */
   static async areThere(path: string): Promise<boolean> {
     const names = await readdir(dirname(path)).catch((): string[] => [])
     return names.includes(basename(numbered(path, 1)))
   }
 
-  /** Each file but the first has a header that is not of the body. */
+  /** Each file but the first has a header that is not part of the body. */
   get bytes(): number {
     const headers = Math.max(0, this.#files.length - 1) * PCAP_HEADER_BYTES
     return this.#files.reduce((sum, file) => sum + file.bytes, 0) - headers
@@ -100,7 +100,7 @@ export class SplitFiles implements DownloadOutput {
     }
   }
 
-  /** REQUIRES: the pieces are whole records; the first ones ever, the header and whole records. */
+  /** REQUIRES: the pieces are whole records; the very first ones, the header and whole records. */
   async write(pieces: readonly Uint8Array[]): Promise<void> {
     const bytes = Buffer.concat(pieces)
     let from = 0
@@ -127,13 +127,13 @@ export class SplitFiles implements DownloadOutput {
 
   async finish(): Promise<void> {
     for (const file of this.#files) await file.finish()
-    // Of an earlier download that had more files: behind the new ones they would pass for their end.
+    // From an earlier download with more files: after the new ones they would look like their continuation.
     for (let number = this.#files.length + 1; await exists(numbered(this.#path, number)); number++)
       await rm(numbered(this.#path, number))
   }
 
   async fail(): Promise<void> {
-    // Their names tell that they are parts.
+    // Their names show that they are parts.
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -158,7 +158,7 @@ export class SplitFiles implements DownloadOutput {
   }
 }
 
-/** "day.pcap" is "day-0001.pcap" and so on. */
+/** "day.pcap" becomes "day-0001.pcap" and so on. */
 function numbered(path: string, number: number): string {
   const ending = extname(path)
   const digits = String(number).padStart(NUMBER_DIGITS, '0')

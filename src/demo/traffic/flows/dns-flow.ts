@@ -2,7 +2,7 @@ import type { FlowPacket, FlowPath } from '../flow-packet.ts'
 import { udpPacket } from '../packet-bytes.ts'
 import type { Random } from '../random.ts'
 
-/** What is asked, and the answer: 4 or 16 bytes, or nothing when the name does not exist. */
+/** The name, and the answer: 4 or 16 bytes, or nothing if the name does not exist. */
 export interface DnsLookup {
   readonly name: string
   readonly address: Buffer | undefined

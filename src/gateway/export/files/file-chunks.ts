@@ -3,7 +3,7 @@ import type { ChunkStream } from '../../pcap/pcap-input.ts'
 
 const READ_BYTES = 262_144
 
-/** A file in chunks, which are read into two buffers in turn. The file stays its owner's to close. */
+/** A file in chunks, which are read into two alternating buffers. The owner still has to close the file. */
 export class FileChunks implements ChunkStream {
   readonly #file: FileHandle
   readonly #buffers = [Buffer.allocUnsafeSlow(READ_BYTES), Buffer.allocUnsafeSlow(READ_BYTES)]

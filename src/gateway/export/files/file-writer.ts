@@ -1,4 +1,4 @@
-/** A file that grows at its end, with what a full disk and a lost machine mean for it. */
+/** A file that is appended to, and handles full disks and crashes of the machine. */
 import { type FileHandle, open } from 'node:fs/promises'
 import { CapfleetError } from '../../../shared/base/error.ts'
 
@@ -7,7 +7,7 @@ export class FileWriter implements AsyncDisposable {
   readonly #file: FileHandle
   #bytes: number
 
-  /** Goes on at `bytes`; what a file has behind them is cut off. A missing file is made. */
+  /** Continues at `bytes`; anything after that is cut off. Creates the file if it does not exist. */
   static async open(path: string, bytes = 0): Promise<FileWriter> {
     const file = await storing(() => open(path, bytes === 0 ? 'w' : 'r+', 0o600))
     try {
@@ -29,7 +29,7 @@ export class FileWriter implements AsyncDisposable {
     return this.#bytes
   }
 
-  /** All of it; the memory is the caller's again then. Fails with export-store-full. */
+  /** Writes all of it; afterwards the caller may reuse the memory. Fails with export-store-full. */
   async write(chunk: Uint8Array): Promise<void> {
     for (let done = 0; done < chunk.length; ) {
       const { bytesWritten } = await storing(() =>
@@ -40,7 +40,7 @@ export class FileWriter implements AsyncDisposable {
     }
   }
 
-  /** What was written is on the disk, also when the machine loses power now. */
+  /** Makes everything written survive a power loss. */
   async flush(): Promise<void> {
     await storing(() => this.#file.datasync())
   }
@@ -52,7 +52,7 @@ export class FileWriter implements AsyncDisposable {
 
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG'])
 
-/** Does something with a disk that may be full. */
+/** Maps a full disk to export-store-full. */
 export async function storing<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()

@@ -1,4 +1,4 @@
-/** Joins the spans of all devices of a window in the order of time, and appends them to the files. */
+/** Merges the spans of all devices of a window in time order, and appends them to the files. */
 import { open } from 'node:fs/promises'
 import { formatPcapHeader, type PcapHeader } from '../../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
@@ -21,17 +21,17 @@ export interface Span {
 export interface JoinRequest {
   readonly order: ExportOrder
   readonly query: DownloadQuery
-  /** In the order of the devices; those that have nothing are left out. */
+  /** In the order of the devices; those without packets are left out. */
   readonly spans: readonly Span[]
-  /** What the files have of the window already, where it fills a hole; its packets come before those of spans. */
+  /** What the files already contain of the window, if it fills a hole; these packets precede those of the spans. */
   readonly kept?: PcapInput | undefined
-  /** The header of the file; undefined: the spans tell. */
+  /** The header of the file; undefined: determined by the spans. */
   readonly header: PcapHeader | undefined
   readonly nameOf: (part: number) => string
   readonly signal: AbortSignal
 }
 
-/** What came of each span, in their order. Fails with mixed-link-type when one file cannot hold them all. */
+/** The outcome of each span, in order. Fails with mixed-link-type if one file cannot hold them all. */
 export async function joinWindow(request: JoinRequest, into: ResultFiles): Promise<readonly MergedInput[]> {
   const { order, query, spans, kept, signal, nameOf } = request
   await using files = new AsyncDisposableStack()
@@ -54,7 +54,7 @@ export async function joinWindow(request: JoinRequest, into: ResultFiles): Promi
   return merge.totals.inputs.slice(kept === undefined ? 0 : 1)
 }
 
-/** What a merge does to the packets of several devices; one alone has done it itself. */
+/** Merge options for several devices; a single device has applied them itself. */
 function mergeOptions(order: ExportOrder, { tsMaxNs, maxPackets, maxBytes }: DownloadQuery) {
   return {
     tsMaxNs,

@@ -1,7 +1,7 @@
 /** Merged records on their way into files: cut where a file is full, and counted. */
 import { RecordCursor, type RecordsForm } from '../../../shared/pcap/record-cursor.ts'
 
-/** What went into a file. */
+/** What was written to a file. */
 export interface RecordCounts {
   readonly packets: number
   readonly bytes: number
@@ -9,7 +9,7 @@ export interface RecordCounts {
   readonly lastNs: bigint | undefined
 }
 
-/** Takes whole records from `records`, whose chunks end with whole records. Dispose it in any case. */
+/** Takes whole records from `records`, whose chunks end with whole records. Always dispose it. */
 export class RecordSource implements AsyncDisposable {
   readonly #chunks: AsyncIterator<Uint8Array>
   readonly #form: RecordsForm
@@ -27,8 +27,8 @@ export class RecordSource implements AsyncDisposable {
   }
 
   /**
-   * Yields `first`, and then records until the next one would make more than `maxBytes` of them; one at least where
-   * `takesOne`. Its chunks are valid until the second one after them is asked for. Returns what it gave.
+   * Yields `first`, then records until the next one would exceed `maxBytes`; at least one if `takesOne`. Its chunks
+   * are valid until the second one after them is requested. Returns the counts.
    */
   async *take(
     first: Uint8Array,
@@ -74,7 +74,7 @@ export class RecordSource implements AsyncDisposable {
   }
 }
 
-/** How many bytes at the begin of `chunk` are whole records within `maxBytes`. */
+/** Number of bytes at the start of `chunk` that are whole records within `maxBytes`. */
 function wholeRecords(chunk: Uint8Array, maxBytes: number, takesOne: boolean): number {
   if (chunk.length <= maxBytes) return chunk.length
   const record = new RecordCursor(chunk)

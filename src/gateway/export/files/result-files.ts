@@ -1,6 +1,6 @@
 /**
- * The files of an export while they are made: windows are appended, each as gzip members or zstd frames of its own, so
- * that a file can grow over many turns of many workers.
+ * The files of an export while they are written: windows are appended, each as its own gzip members or zstd frames, so
+ * that a file can grow over many jobs of many workers.
  */
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
@@ -15,19 +15,19 @@ import type { RecordCounts, RecordSource } from './record-source.ts'
 import { ignoreMissing } from './spool.ts'
 
 export interface ResultOptions {
-  /** Where the files are made; it is there. */
+  /** Where the files are written; must exist. */
   readonly folder: string
   readonly compression: Compression
-  /** Largest file before compression; undefined: no limit. */
+  /** Maximum size of a file before compression; undefined: no limit. */
   readonly partBytes: number | undefined
   readonly signal: AbortSignal
-  /** Number of files that are made. */
+  /** Number of finished files. */
   readonly fileCount: number
-  /** The one that is not done; null: there is none. */
+  /** The unfinished file, or null. */
   readonly openFile: ResultFile | null
   /**
-   * Whoever wrote the open file before has stopped. Else it may still write, or would go on any moment, so that its
-   * file is copied.
+   * Whether the previous writer of the open file has stopped. Otherwise it may still write or resume at any moment, so
+   * the file is copied.
    */
   readonly isHandedOver: boolean
 }
@@ -37,12 +37,12 @@ const NOTHING = new Uint8Array(0)
 export class ResultFiles implements AsyncDisposable {
   readonly #options: ResultOptions
   #count: number
-  /** Made since takeMade(). */
+  /** Files finished since the last takeMade(). */
   #made: MadeFile[] = []
   #open: ResultFile | null
   #writer: FileWriter | undefined
 
-  /** Makes ready to go on behind the files that are there. Fails with export-store-full. */
+  /** Prepares to append to the existing files. Fails with export-store-full. */
   static async open(options: ResultOptions): Promise<ResultFiles> {
     const result = new ResultFiles(options)
     await result.#goOn()
@@ -55,24 +55,24 @@ export class ResultFiles implements AsyncDisposable {
     this.#open = options.openFile
   }
 
-  /** Number of files that are made. */
+  /** Number of finished files. */
   get fileCount(): number {
     return this.#count
   }
 
-  /** The file that is not done; null: there is none. */
+  /** The unfinished file, or null. */
   get openFile(): ResultFile | null {
     return this.#open
   }
 
-  /** The files that were made since this was called before, in their order. */
+  /** The files that were finished since the last call, in order. */
   takeMade(): readonly MadeFile[] {
     const made = this.#made
     this.#made = []
     return made
   }
 
-  /** Appends all records; `header` begins each file that is begun. `nameOf` gives the name of the n-th file, from 1. */
+  /** Appends all records; `header` begins each new file. `nameOf` returns the name of the n-th file, from 1. */
   async append(
     source: RecordSource,
     { header, nameOf }: { readonly header: Buffer; readonly nameOf: (part: number) => string },
@@ -85,13 +85,13 @@ export class ResultFiles implements AsyncDisposable {
     } while (source.hasMore)
   }
 
-  /** Puts finished files after those that are there. REQUIRES: no file is open. */
+  /** Adds finished files after the existing ones. REQUIRES: no file is open. */
   keep(files: readonly ExportedFile[]): void {
     this.#made.push(...files)
     this.#count += files.length
   }
 
-  /** Nothing more comes into the present file. */
+  /** Completes the current file. */
   async endFile(): Promise<void> {
     await this.#writer?.flush()
     await this.#writer?.[Symbol.asyncDispose]()
@@ -102,7 +102,7 @@ export class ResultFiles implements AsyncDisposable {
     this.#open = null
   }
 
-  /** What was written is on the disk. */
+  /** Makes everything written durable. */
   async flush(): Promise<void> {
     await this.#writer?.flush()
   }
@@ -158,7 +158,7 @@ export class ResultFiles implements AsyncDisposable {
   }
 }
 
-/** Removes the open file that another worker wrote, when it is none of the files that followed it. */
+/** Removes the open file of another worker, unless it is one of the files that followed it. */
 export async function removeReplaced(
   { openFile: before }: Pick<Checkpoint, 'openFile'>,
   now: readonly MadeFile[],

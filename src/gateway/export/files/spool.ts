@@ -1,6 +1,7 @@
 /**
- * The spool: a folder that all workers share, with a folder for each export that runs. A span, which is what one device
- * has of one window, is a PCAP there beside a JSON file that says what came; the JSON file is written last.
+ * The spool: a folder shared by all workers, with a subfolder for each running export. A span, which is what one
+ * device has of one window, is stored there as a PCAP next to a JSON file that describes the outcome; the JSON file is
+ * written last.
  */
 import { randomUUID } from 'node:crypto'
 import { link, mkdir, readdir, readFile, rename, rm, unlink, writeFile } from 'node:fs/promises'
@@ -10,13 +11,13 @@ import type { ExportWindow, Hole, ReportedFailure } from '../export-record.ts'
 import { EXPORT_ID } from '../target/finished-file.ts'
 import { FileWriter, storing } from './file-writer.ts'
 
-/** What became of a span. */
+/** The outcome of a span. */
 export interface SpanOutcome {
-  /** Its PCAP, a name in the folder of its window; null: there is none. */
+  /** Name of its PCAP in the folder of its window, or null if there is none. */
   readonly file: string | null
   readonly bytes: number
   readonly holes: readonly Hole[]
-  /** The export cannot become what was ordered. */
+  /** Set if the export as ordered has become impossible. */
   readonly fatal: ReportedFailure | null
 }
 
@@ -30,10 +31,10 @@ export interface SpanCheckpoint {
 
 const NAME_FILE = '.spool'
 
-/** What tells a window from all others of its export. */
+/** Identifies a window within its export. */
 export type SpooledWindow = Pick<ExportWindow, 'index' | 'beginNs' | 'endNs'>
 
-/** Where things lie. */
+/** The paths in the spool. */
 export class Spool {
   readonly #root: string
   #name = ''
@@ -42,7 +43,7 @@ export class Spool {
     this.#root = root
   }
 
-  /** Makes the folder, which has a name of its own then. Fails as mkdir and open do. */
+  /** Creates the folder and gives it a unique name. Fails with the errors of mkdir and open. */
   async prepare(): Promise<void> {
     await mkdir(this.#root, { recursive: true, mode: 0o700 })
     this.#name = await this.#readOrGiveName()
@@ -55,7 +56,7 @@ export class Spool {
     const name = randomUUID()
     const part = `${path}.${name}`
     await writeFile(part, name, { mode: 0o600 })
-    // Of two workers that begin together one gives it its name.
+    // If two workers start together, only one of them names it.
     await link(part, path).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error
     })
@@ -63,7 +64,7 @@ export class Spool {
     return await readFile(path, 'utf8')
   }
 
-  /** Name in the folder, by which workers see whether they share it. REQUIRES: prepare() has resolved. */
+  /** The name stored in the folder, by which workers see whether they share it. REQUIRES: prepare() has resolved. */
   get name(): string {
     return this.#name
   }
@@ -76,12 +77,12 @@ export class Spool {
     return join(this.#root, exportId)
   }
 
-  /** Where files are made for a target that is no folder. */
+  /** Where files are written for a target that is not a folder. */
   resultFolderOf(exportId: string): string {
     return `${this.folderOf(exportId)}.result`
   }
 
-  /** What one device has of one window. The device is a number, so that no name is part of a path. */
+  /** One device's part of one window. The device is given as a number, so that no name becomes part of a path. */
   span(exportId: string, window: SpooledWindow, device: number): SpanFiles {
     return new SpanFiles(this.#windowFolder(exportId, window), String(device))
   }
@@ -90,7 +91,7 @@ export class Spool {
     await rm(this.#windowFolder(exportId, window), { recursive: true, force: true })
   }
 
-  /** Redis may be set back, and a window get another time: what was fetched for the old one is none of its. */
+  /** If Redis is rolled back, a window may get another time, and must then not use what was fetched for the old one. */
   #windowFolder(exportId: string, { index, beginNs, endNs }: SpooledWindow): string {
     return join(this.folderOf(exportId), `${index}-${beginNs}-${endNs}`)
   }
@@ -100,7 +101,7 @@ export class Spool {
       await rm(folder, { recursive: true, force: true })
   }
 
-  /** Ids of the exports that have anything there. What has another name is not ours and stays. */
+  /** Ids of the exports that have anything in the spool. Entries with other names are not ours and stay. */
   async exports(): Promise<readonly string[]> {
     const names = await readdir(this.#root)
     return [...new Set(names.map((name) => name.replace(/\.result$/, '')))].filter((name) =>
@@ -132,12 +133,12 @@ export class SpanFiles {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 })
   }
 
-  /** undefined: it is not done yet. */
+  /** Returns undefined if it is not finished yet. */
   outcome(): Promise<SpanOutcome | undefined> {
     return readJson<SpanOutcome>(this.#path('json'))
   }
 
-  /** Says what became of the span; its PCAP is on the disk by then. */
+  /** Records the outcome of the span, whose PCAP must already be on disk. */
   async finish(outcome: SpanOutcome): Promise<void> {
     await writeJson(this.#path('json'), outcome)
     await this.forgetCheckpoint()
@@ -169,7 +170,7 @@ async function readJson<Value>(path: string): Promise<Value | undefined> {
   }
 }
 
-/** Whole or not at all, also when the machine loses power. */
+/** Atomic and durable, even if the machine loses power. */
 async function writeJson(path: string, value: unknown): Promise<void> {
   const part = `${path}.${randomUUID()}`
   {

@@ -1,4 +1,4 @@
-/** What has come of each device so far: what its manifest says. */
+/** The result per device so far, as it appears in the manifest. */
 import type { MergedInput } from '../../pcap/merge.ts'
 import type { Checkpoint, DeviceTally, ExportWindow, Hole } from '../export-record.ts'
 import type { SpanOutcome } from './spool.ts'
@@ -10,7 +10,7 @@ export interface JoinedWindow {
   readonly came: readonly { readonly device: string; readonly outcome: SpanOutcome | undefined }[]
 }
 
-/** The checkpoint's counts with a window more. */
+/** The checkpoint's counts plus those of one more window. */
 export function tallied(
   { devices, fetchedBytes }: Checkpoint,
   joined: JoinedWindow,
@@ -45,12 +45,12 @@ function withHoles(
   if (window.isFill !== true)
     return (isLeftOut ? [leftOut(window)] : (outcome?.holes ?? [])).reduce(joinedHoles, holes)
   if (isLeftOut) return holes
-  // What came fills them, but for what is missing again.
+  // What was fetched fills the holes, except for what is still missing.
   const left = [...holes.flatMap((hole) => withoutTime(hole, window)), ...(outcome?.holes ?? [])]
   return left.sort((a, b) => (BigInt(a.fromNs) < BigInt(b.fromNs) ? -1 : 1)).reduce(joinedHoles, [])
 }
 
-/** What of a hole lies before and after the time of a window. */
+/** The parts of a hole before and after the time of a window. */
 function withoutTime(hole: Hole, { beginNs, endNs }: ExportWindow): readonly Hole[] {
   if (hole.final) return [hole]
   const [fromNs, toNs] = [BigInt(hole.fromNs), BigInt(hole.toNs)]
@@ -62,7 +62,7 @@ function withoutTime(hole: Hole, { beginNs, endNs }: ExportWindow): readonly Hol
   ]
 }
 
-/** The one of both that is before the other by `isBefore`. */
+/** Whichever of the two is before the other according to `isBefore`. */
 function extreme(
   known: string | null,
   next: bigint | undefined,
@@ -77,7 +77,7 @@ function leftOut({ beginNs, endNs }: ExportWindow): Hole {
   return { fromNs: beginNs, toNs: endNs, final: false, error }
 }
 
-/** A hole that goes on behind the last one is one with it. */
+/** A hole that continues the previous one is merged with it. */
 function joinedHoles(holes: readonly Hole[], next: Hole): readonly Hole[] {
   const last = holes.at(-1)
   const isOne =

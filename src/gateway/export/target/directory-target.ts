@@ -1,7 +1,7 @@
 /**
- * Exports in a folder on a disk that all gateways and workers share: `<path>/<exportId>/<name>`. Files are made in
- * `<path>/.work`, so that keeping one is a rename. That folder shows too that the disk is mounted: nothing is written
- * into a mount point without its disk, and nothing is taken for removed there.
+ * Exports in a folder on a disk shared by all gateways and workers: `<path>/<exportId>/<name>`. Files are written in
+ * `<path>/.work`, so that publishing one is a rename. That folder also shows that the disk is mounted: nothing is
+ * written into a mount point without its disk, and no file there is considered removed.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
@@ -14,7 +14,7 @@ import { CapfleetError } from '../../../shared/base/error.ts'
 import type { ByteRange, ExportTarget, FilePlace, FinishedFile, PublishOptions } from './export-target.ts'
 import { assertExportId, assertPlace, fileIsLost, isStillThere } from './finished-file.ts'
 
-/** Others on the machine are not to read packets. */
+/** Other users of the machine must not be able to read packets. */
 const FOLDER_MODE = 0o700
 const FILE_MODE = 0o600
 const COPY_PIECE_BYTES = 1_048_576
@@ -53,7 +53,7 @@ export class DirectoryTarget implements ExportTarget {
       await mkdir(dirname(place), { recursive: true, mode: FOLDER_MODE })
       const how = await moveIn(file, place, options)
       if (how === 'gone' && !(await isKept(file, place))) throw fileIsLost(file)
-      // An attempt that was killed may have left this to us.
+      // A killed attempt may not have synced this.
       await syncPath(dirname(place))
       await syncPath(this.#path)
       if (how === 'copied') await rm(file.path, { force: true })
@@ -92,7 +92,7 @@ export class DirectoryTarget implements ExportTarget {
     return join(this.#path, place.exportId, place.name)
   }
 
-  /** Fails with what the contract names. */
+  /** Fails with the errors of the contract. */
   async #attempt<Result>(signal: AbortSignal | undefined, action: () => Promise<Result>): Promise<Result> {
     try {
       await access(this.workFolder)
@@ -116,7 +116,7 @@ export class DirectoryTarget implements ExportTarget {
   }
 }
 
-/** 'gone' when an earlier attempt has taken the file away, or another one that runs at the same time. */
+/** 'gone' if an earlier or concurrent attempt has taken the file away. */
 async function moveIn(file: FinishedFile, place: string, options: PublishOptions): Promise<Move> {
   if (!(await isStillThere(file))) return 'gone'
   try {
@@ -142,7 +142,7 @@ async function renameOrCopy(file: FinishedFile, place: string, options: PublishO
   }
 }
 
-/** From another file system. The copy gets its name when it is whole and on the disk. */
+/** For a file from another file system. The copy gets its name once it is complete and on disk. */
 async function copyIn(
   file: FinishedFile,
   place: string,

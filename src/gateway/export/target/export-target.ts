@@ -2,32 +2,34 @@
 import type { Readable } from 'node:stream'
 
 export interface ExportTarget {
-  /** As Target= names it. */
+  /** The name used in Target=. */
   readonly name: string
-  /** A folder in which finished files should be made, so that publish() need not copy them; undefined: any will do. */
+  /**
+   * A folder in which finished files should be written, so that publish() need not copy them; undefined: any folder.
+   */
   readonly workFolder: string | undefined
-  /** Fails with bad-config, saying what to mend, when the place cannot be used. For the start of a program. */
+  /** Fails with bad-config, saying what to fix, if the place cannot be used. For program start. */
   check(): Promise<void>
   /**
-   * Keeps a finished file: then it is there whole, on stable storage, and an earlier one of its name is gone. Takes the
-   * local file away. Doing it twice, at once or one after the other, does no harm. Fails with export-store-full,
-   * export-target-unavailable, or the signal's reason; nothing of a failed attempt is left behind but what remove()
-   * finds.
+   * Publishes a finished file: it is then complete, on stable storage, and replaces an earlier one of its name.
+   * Removes the local file. Repeated or concurrent calls do no harm. Fails with export-store-full,
+   * export-target-unavailable, or the signal's reason; a failed attempt leaves nothing behind that remove() does not
+   * find.
    */
   publish(file: FinishedFile, options: PublishOptions): Promise<void>
-  /** The bytes of a kept file. Fails with unknown-export when there is none, or export-target-unavailable. */
+  /** The bytes of a kept file. Fails with unknown-export if it does not exist, or export-target-unavailable. */
   open(place: FilePlace, range?: ByteRange): Promise<Readable>
   /** Removes one file. Idempotent. */
   removeFile(place: FilePlace): Promise<void>
-  /** Removes all files of an export, and what attempts to keep some have left. Idempotent. */
+  /** Removes all files of an export, and the remains of attempts to publish some. Idempotent. */
   remove(exportId: string): Promise<void>
-  /** How many bytes there is room for; undefined where nobody can tell. */
+  /** Free space in bytes, or undefined if unknown. */
   freeBytes(): Promise<bigint | undefined>
 }
 
 export interface FilePlace {
   readonly exportId: string
-  /** Without folders. */
+  /** File name without folders. */
   readonly name: string
 }
 
@@ -35,17 +37,17 @@ export interface FinishedFile extends FilePlace {
   /** Where it is now. */
   readonly path: string
   readonly bytes: number
-  /** Of the whole file, in hexadecimal digits. */
+  /** SHA-256 of the whole file, in hexadecimal. */
   readonly sha256: string
 }
 
 export interface PublishOptions {
   readonly signal: AbortSignal
-  /** Hears how many bytes of the file have been kept so far. */
+  /** Called with the number of bytes of the file that have been stored so far. */
   readonly onProgress?: (bytes: number) => void
 }
 
-/** Both ends are in it, as HTTP has it. */
+/** Both ends are inclusive, as in HTTP. */
 export interface ByteRange {
   readonly first: number
   readonly last: number

@@ -45,7 +45,9 @@ export const exportTargetsSchema = z
 
 export type ExportTargetSettings = z.infer<typeof exportTargetsSchema>[number]
 
-/** By name, in the order of the setting. Paths and files of secrets are relative to the folder of `configPath`. */
+/**
+ * Targets by name, in the order of the setting. Paths and files of secrets are relative to the folder of `configPath`.
+ */
 export async function openTargets(
   settings: readonly ExportTargetSettings[],
   configPath: string,
@@ -65,7 +67,7 @@ async function openTarget(
     return new DirectoryTarget(target.name, resolve(dirname(configPath), target.path))
   const { accessKeyId, secretAccessKey: source } = target
   const secretAccessKey = source && (await readSecret(source, configPath, `${setting}.secretAccessKey`))
-  // The SDK is large: only who keeps files there loads it.
+  // The SDK is large, so it is loaded only for S3 targets.
   const { S3Target } = await import('./s3-target.ts')
   const hasKeys = accessKeyId !== undefined && secretAccessKey !== undefined
   return new S3Target(target.name, {

@@ -1,14 +1,14 @@
-/** What every place for files may count on before it takes one. */
+/** Checks that every target makes before it accepts a file. */
 import assert from 'node:assert/strict'
 import { stat } from 'node:fs/promises'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import type { FilePlace, FinishedFile } from './export-target.ts'
 
 export const EXPORT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-/** No slash, no hidden name, nothing that a path, a header or an address would have to escape. */
+/** No slash, no hidden name, nothing that would need escaping in a path, a header or an address. */
 const FILE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,239}$/
 
-/** Paths and keys are joined from these alone: what is not an id of ours is a defect, not an input. */
+/** Paths and keys are built only from these: anything that is not an id of ours is a bug, not bad input. */
 export function assertExportId(exportId: string): void {
   assert.match(exportId, EXPORT_ID)
 }
@@ -18,7 +18,7 @@ export function assertPlace({ exportId, name }: FilePlace): void {
   assert.match(name, FILE_NAME)
 }
 
-/** Whether the file is where it was made; an earlier attempt to keep it may have taken it away. */
+/** Whether the file is where it was written; an earlier attempt to publish it may have taken it away. */
 export async function isStillThere({ path, name, bytes }: FinishedFile): Promise<boolean> {
   let size: number
   try {
@@ -31,7 +31,7 @@ export async function isStillThere({ path, name, bytes }: FinishedFile): Promise
   throw new CapfleetError('internal-error', `the finished file ${name} has ${size} bytes instead of ${bytes}`)
 }
 
-/** What to fail with when the file is neither where it was made nor kept already. */
+/** The error if the file is neither where it was written nor published already. */
 export function fileIsLost({ name }: FilePlace): CapfleetError {
   return new CapfleetError(
     'export-target-unavailable',

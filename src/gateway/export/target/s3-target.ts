@@ -1,4 +1,7 @@
-/** Exports in a bucket of S3, under `<prefix><exportId>/<name>`. Loads the SDK, which is large: import it when it is needed. */
+/**
+ * Exports in a bucket of S3, under `<prefix><exportId>/<name>`. Loads the SDK, which is large: import it only when
+ * needed.
+ */
 import { createReadStream } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
@@ -30,24 +33,24 @@ export interface S3Settings {
   readonly bucket: string
   /** Empty, or ends with a slash. */
   readonly prefix: string
-  /** Default: the one of AWS in that region. */
+  /** Default: that of AWS in the region. */
   readonly endpoint?: string | undefined
   readonly region: string
-  /** Default: what the SDK finds: its variables of the environment, a web identity, the role of the machine. */
+  /** Default: what the SDK finds in environment variables, a web identity or the role of the machine. */
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: Secret } | undefined
-  /** Whether uploads have the checksums that the SDK adds; servers from before 2025 refuse them. Default: they have. */
+  /** Whether uploads carry the checksums that the SDK adds; servers from before 2025 reject them. Default: true. */
   readonly requestChecksums?: boolean | undefined
 }
 
 const CONNECT_LIMIT_MS = 10_000
-/** S3 may take long to put the parts of a large file together. */
+/** S3 may take long to assemble the parts of a large file. */
 const IDLE_LIMIT_MS = 120_000
-/** How many parts are sent at once. All of them are in memory, and one more that is read. */
+/** Number of parts that are sent concurrently. All of them are in memory, plus one that is being read. */
 const PARTS_AT_ONCE = 2
-/** How often to look for a file that has just been sent. */
+/** How often to check for a file that has just been sent. */
 const LOOKS_MAX = 5
 const LOOK_PAUSE_MS = 200
-/** Of one publish(), where other attempts get in its way. */
+/** Attempts of one publish() when other attempts interfere. */
 const ATTEMPTS_MAX = 4
 const ATTEMPT_PAUSE_MS = 1_000
 const READ_PIECE_BYTES = 1_048_576
@@ -148,9 +151,9 @@ export class S3Target implements ExportTarget {
   }
 
   /**
-   * Uploads the file, and ends all other uploads of it: attempts that were killed have left parts, which cost as much
-   * as files do. Another attempt may end this one in the same way, and not every server keeps what is there when an
-   * upload ends while it is being completed: so the file is looked for last.
+   * Uploads the file, and aborts all other uploads of it: killed attempts have left parts, which cost as much as files
+   * do. Another attempt may abort this one in the same way, and not every server keeps the object if an upload is
+   * aborted while it is being completed, so check for the file last.
    */
   async #keep(file: FinishedFile, options: PublishOptions): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
@@ -168,7 +171,7 @@ export class S3Target implements ExportTarget {
     }
   }
 
-  /** Whether S3 has this very file. */
+  /** Whether S3 has exactly this file. */
   async #isKept(file: FinishedFile): Promise<boolean> {
     const found = await this.#find(file)
     return found?.ContentLength === file.bytes && found.Metadata?.sha256 === file.sha256
@@ -202,14 +205,17 @@ export class S3Target implements ExportTarget {
       await upload.done()
     } catch (error) {
       signal.throwIfAborted()
-      // Another attempt that has kept the same file meanwhile has ended this one.
+      // Another attempt has published the same file meanwhile and aborted this one.
       if (await this.#isKept(file).catch(() => false)) return
       if (isFull(error)) await this.#abortUploads(this.#keyOf(file))
       throw error
     }
   }
 
-  /** Waits until S3 shows the file with its length: not every server does at once, or while another attempt replaces it. */
+  /**
+   * Waits until S3 shows the file with its length. Not every server does so at once, or while another attempt replaces
+   * it.
+   */
   async #see(file: FinishedFile, signal: AbortSignal): Promise<void> {
     let found: HeadObjectCommandOutput | undefined
     for (let look = 0; look < LOOKS_MAX; look++) {
@@ -223,7 +229,7 @@ export class S3Target implements ExportTarget {
     )
   }
 
-  /** Of one key; of all keys below it when it ends with a slash. */
+  /** Aborts uploads of one key, or of all keys below it if it ends with a slash. */
   async #abortUploads(key: string): Promise<void> {
     for await (const { Key, UploadId } of this.#uploads(key)) {
       if (Key !== key && !key.endsWith('/')) continue
@@ -244,7 +250,7 @@ export class S3Target implements ExportTarget {
         const request = new ListMultipartUploadsCommand({ ...place, KeyMarker, UploadIdMarker })
         page = await this.#client.send(request)
       } catch (error) {
-        // So some servers say that there is none.
+        // Some servers report this if there are no uploads.
         if (isNamed(error, 'NoSuchUpload')) return
         throw error
       }
@@ -252,7 +258,7 @@ export class S3Target implements ExportTarget {
     } while (page.IsTruncated === true)
   }
 
-  /** A page of a list, which has at most as many keys as one request may delete. */
+  /** Deletes one page of a list, which has at most as many keys as one request may delete. */
   async #delete(keys: readonly string[]): Promise<void> {
     if (keys.length === 0) return
     const Delete = { Objects: keys.map((Key) => ({ Key })), Quiet: true }
@@ -263,7 +269,7 @@ export class S3Target implements ExportTarget {
     if (first !== undefined) throw new Error(`${first.Code}: ${first.Message}`)
   }
 
-  /** Fails with what the contract names. */
+  /** Fails with the errors of the contract. */
   async #attempt<Result>(signal: AbortSignal | undefined, action: () => Promise<Result>): Promise<Result> {
     try {
       return await action()
@@ -289,19 +295,19 @@ function isNotSeen(error: unknown): boolean {
 }
 
 const MIB = 1_048_576
-/** S3 takes no smaller ones than 5 MiB, but for the last. */
+/** S3 does not accept parts below 5 MiB, except for the last. */
 const PART_BYTES_MIN = 8 * MIB
 const PARTS_MAX = 10_000
 
-/** As small as S3 allows for a file of this size: parts are held in memory. */
+/** The smallest part size that S3 allows for a file of this size, because parts are held in memory. */
 export function partBytesOf(fileBytes: number): number {
   return Math.max(PART_BYTES_MIN, Math.ceil(fileBytes / PARTS_MAX / MIB) * MIB)
 }
 
 /**
- * The client for one upload. Left to itself, Upload sends parts that no signal ends, and when it is told to stop it
- * does not wait until they and what S3 has of them have gone. What begins and ends a multipart upload is always
- * waited for: a begin that nobody hears of would leave one behind.
+ * The client for one upload. On its own, Upload sends parts that no signal aborts, and when told to stop it does not
+ * wait until they, and what S3 has of them, are gone. Creating and ending a multipart upload is always waited for: one
+ * created unnoticed would be left behind.
  */
 function endingWith(client: S3Client, signal: AbortSignal): S3Client {
   const send = (command: Parameters<S3Client['send']>[0]) => {
@@ -329,7 +335,7 @@ function wordsOf(error: unknown): string {
     return `${error.name} (${status})${error.message === 'UnknownError' ? '' : `: ${error.message}`}`
   }
   const { code, message } = error as NodeJS.ErrnoException
-  // What Node.js advises behind its reason is an option of its own, which a program of ours does not get.
+  // The advice that Node.js appends to its reason is an option of Node's own, which our programs are not given.
   if (certificateTrouble(error)?.whose === 'theirs')
     return `${message.split(';', 1)[0]} (set NODE_EXTRA_CA_CERTS to trust a private authority)`
   return message === '' ? String(code) : message

@@ -1,4 +1,4 @@
-/** The events of one device as it tells them itself, over one connection for all who listen. */
+/** The events that one device reports itself, over one connection for all listeners. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CapfleetError } from '../../../shared/base/error.ts'
 import { deviceBrokeOff, deviceFailure, deviceProtocol } from '../../device/device-failure.ts'
@@ -8,30 +8,30 @@ import { type EventBlock, EventBlocks } from './event-blocks.ts'
 
 export interface FeedOptions {
   readonly member: Pick<FleetMember, 'client' | 'breaker' | 'health'>
-  /** Label of the gateway; the device is told. */
+  /** Label of the gateway, which is sent to the device. */
   readonly caller: string
-  /** `isOld`: it happened before somebody began to listen. */
+  /** `isOld`: it happened before anyone was listening. */
   readonly onEvent: (block: EventBlock, isOld: boolean) => void
-  /** The device cannot be heard any more, or (undefined) again. */
+  /** Called when the device cannot be listened to any more, or (undefined) can again. */
   readonly onState: (failure: CapfleetError | undefined) => void
-  /** It happened so much while nobody listened that it is not asked for. */
+  /** Called when so much happened while nobody was listening that it is not fetched. */
   readonly onUnheard: () => void
 }
 
-/** Who begins to listen hears of the last hour. */
+/** New listeners get the events of the last hour. */
 const BACKLOG_MS = 3_600_000
-/** What comes later than so long after the first connection is no backlog, whatever the device's clock says. */
+/** Events that arrive later than this after the first connection are not backlog, whatever the device's clock says. */
 const BACKLOG_TIME_MS = 10_000
-/** Devices of ours say every 15 s that they are there. */
+/** capfleet devices send a keep-alive every 15 s. */
 const SILENCE_MAX_MS = 45_000
-/** A device that tells more is read no faster; it keeps the rest. */
+/** A device that reports more is not read any faster; it keeps the rest. */
 const EVENTS_PER_S = 50
 const BURST_EVENTS = 500
 const PAUSE_MS = 500
 const PAUSE_MAX_MS = 60_000
-/** A connection that has lived for so long was a good one. */
+/** A connection that lasted this long counts as good. */
 const GOOD_MS = 10_000
-/** One failure may be the restart of a device. */
+/** A single failure may be the restart of a device. */
 const FAILURES_OF_SILENCE = 2
 const EVENT_NUMBER = /^\d{1,15}$/
 
@@ -39,7 +39,7 @@ export class DeviceFeed {
   readonly #options: FeedOptions
   #listening: AbortController | undefined
   #hurry = new AbortController()
-  /** The newest event that was heard; the numbers of devices are the epoch milliseconds of their events. */
+  /** The newest event that was received; devices number their events by epoch milliseconds. */
   #newest: number | undefined
   #hasToldAny = false
   #isHeard = false
@@ -53,12 +53,12 @@ export class DeviceFeed {
     return this.#isHeard
   }
 
-  /** Why it cannot be heard. */
+  /** Why it cannot be listened to. */
   get failure(): CapfleetError | undefined {
     return this.#failure
   }
 
-  /** Listens from now on, or after `delayMs`, until stop(). */
+  /** Listens, starting now or after `delayMs`, until stop(). */
   start(delayMs: number): void {
     if (this.#listening !== undefined) return
     this.#listening = new AbortController()
@@ -72,7 +72,7 @@ export class DeviceFeed {
     this.#failure = undefined
   }
 
-  /** The device is there again: it is asked now instead of later. */
+  /** The device is back: reconnect now instead of later. */
   hurry(): void {
     this.#hurry.abort()
   }
@@ -103,7 +103,7 @@ export class DeviceFeed {
     this.#hasToldAny = false
   }
 
-  /** Returns why it does not go on. */
+  /** Returns why it ended. */
   async #hear(startedMs: number, signal: AbortSignal): Promise<CapfleetError> {
     const { client, breaker } = this.#options.member
     const { name } = client.device
@@ -130,7 +130,7 @@ export class DeviceFeed {
   }
 
   #take(block: EventBlock, startedMs: number): void {
-    // Nobody saw the event that was named as the last one, so that the device tells of a gap.
+    // The connection named a last event that nobody has received, so this gap is not a real one.
     if (block.name === 'gap' && !this.#hasToldAny) return
     this.#hasToldAny = true
     const number = EVENT_NUMBER.test(block.id) ? Number(block.id) : undefined
@@ -158,12 +158,12 @@ export class DeviceFeed {
   }
 }
 
-/** How long to read nothing, so that no device is heard more than its share. */
+/** How long to pause reading, so that no device exceeds its share. */
 class Pace {
   #events = BURST_EVENTS
   #sinceMs = performance.now()
 
-  /** After `events` were read. */
+  /** To be called after `events` were read. */
   pauseMs(events: number): number {
     const nowMs = performance.now()
     const earned = ((nowMs - this.#sinceMs) / 1_000) * EVENTS_PER_S
@@ -173,7 +173,7 @@ class Pace {
   }
 }
 
-/** Waits; ends early, without an error, when a signal aborts. */
+/** Waits; resolves early if a signal aborts. */
 async function pause(ms: number, signals: readonly AbortSignal[]): Promise<void> {
   if (ms <= 0) return
   await delay(ms, undefined, { signal: AbortSignal.any([...signals]), ref: false }).catch(() => undefined)

@@ -1,25 +1,25 @@
-/** The server-sent events of a device (WHATWG HTML, 9.2) as their bytes come. A device is not trusted. */
+/** Parses the server-sent events of a device (WHATWG HTML, 9.2) as bytes arrive. A device is not trusted. */
 import { StringDecoder } from 'node:string_decoder'
 import { MalformedAnswer } from '../../device/response-head.ts'
 
 export interface EventBlock {
-  /** Empty: it has none. */
+  /** Empty if it has none. */
   readonly id: string
   readonly name: string
   readonly data: string
 }
 
-/** Of one event. Those of the API have some hundred bytes. */
+/** Maximum length of one event. Those of the API have a few hundred bytes. */
 const CHARS_MAX = 65_536
 
 export class EventBlocks {
   readonly #decoder = new StringDecoder('utf8')
-  /** A line whose end has not come. */
+  /** An incomplete line. */
   #rest = ''
   #fields = new Map<string, string>()
   #chars = 0
 
-  /** The events that end in `bytes`. Fails with MalformedAnswer when one is longer than any may be. */
+  /** The events that end in `bytes`. Fails with MalformedAnswer if one exceeds the maximum length. */
   push(bytes: Buffer): readonly EventBlock[] {
     const lines = (this.#rest + this.#decoder.write(bytes)).split('\n')
     this.#rest = lines.pop() ?? ''
@@ -31,7 +31,7 @@ export class EventBlocks {
   #take(line: string): EventBlock | undefined {
     if (line === '') return this.#end()
     const [, name = '', value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? []
-    // A line of a comment has no name.
+    // A comment line has no name.
     if (name === '') return undefined
     this.#chars += line.length
     this.#refuseLong(this.#chars)
@@ -40,7 +40,7 @@ export class EventBlocks {
     return undefined
   }
 
-  /** What has no data is no event. */
+  /** An event without data is ignored. */
   #end(): EventBlock | undefined {
     const [id = '', name = '', data] = ['id', 'event', 'data'].map((field) => this.#fields.get(field))
     this.#fields = new Map()

@@ -2,19 +2,19 @@ import type { Device } from '../../device/device.ts'
 import { formatGap } from './event-texts.ts'
 
 export interface ReaderOptions {
-  /** Whether the client may and wants to hear of the device. */
+  /** Whether the client may and wants to receive events of the device. */
   readonly wants: (device: Device) => boolean
-  /** Whether it wants what happened before it came, too. */
+  /** Whether it wants events from before it connected, too. */
   readonly takesOld: boolean
   /** Called when next() has something new. */
   readonly onNews: () => void
   readonly onLeave: (reader: EventReader) => void
 }
 
-/** Events that wait for one client; each is a text that all clients share. */
+/** Maximum number of events queued for one client; each is a text shared by all clients. */
 const WAITING_MAX = 2_000
 
-/** One client of the fleet's events. What it is too slow for is counted, and told in its place. */
+/** One client of the fleet's events. Events that it is too slow for are counted, and replaced by that count. */
 export class EventReader implements Disposable {
   readonly takesOld: boolean
   readonly #options: ReaderOptions
@@ -35,7 +35,7 @@ export class EventReader implements Disposable {
     return isWanted
   }
 
-  /** Returns how many were given up for it. */
+  /** Returns how many events were dropped for it. */
   push(text: string): 0 | 1 {
     this.#waiting.push(text)
     this.#options.onNews()
@@ -49,7 +49,7 @@ export class EventReader implements Disposable {
     this.#options.onLeave(this)
   }
 
-  /** What it is to be sent next; undefined: nothing yet. */
+  /** What to send next, or undefined if there is nothing yet. */
   next(): string | undefined {
     if (this.#missed === 0) return this.#waiting.shift()
     const missed = this.#missed

@@ -8,7 +8,7 @@ export interface Happened {
   readonly source: 'device' | 'gateway'
   readonly kind: string
   readonly atNs: string
-  /** The device's own. */
+  /** The device's own number. */
   readonly number: string | null
   /** JSON in one line. */
   readonly told: string
@@ -28,12 +28,12 @@ export function formatHappened(id: string, device: string, { told, ...facts }: H
   return formatEvent('happened', `${head},"told":${told}}`, id)
 }
 
-/** What the gateway has seen itself. */
+/** An event observed by the gateway itself. */
 export function seenByGateway(kind: string, facts: object): Happened {
   return { source: 'gateway', kind, atNs: nowNs(), number: null, told: JSON.stringify(facts) }
 }
 
-/** What a device tells. Its time is ours where it has none. */
+/** An event reported by a device. If it has no time, ours is used. */
 export function toldByDevice({ id, name, data }: EventBlock): Happened {
   const told = oneLine(data)
   const { TS, Kind } = membersOf(told)
@@ -46,9 +46,9 @@ export function toldByDevice({ id, name, data }: EventBlock): Happened {
   }
 }
 
-/** The device's JSON as it is; what is none, or may do harm, as a text. */
+/** The device's JSON unchanged; anything that is not JSON, or may do harm, as a string. */
 function oneLine(data: string): string {
-  // JSON has line ends between its parts only.
+  // In JSON, newlines occur only between tokens.
   const line = data.replaceAll(/[\r\n]/g, ' ')
   try {
     if (nestsTooDeep(line)) throw new SyntaxError('it is nested too deep')

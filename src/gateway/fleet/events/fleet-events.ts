@@ -1,6 +1,6 @@
 /**
- * What happens on all devices, as they tell it themselves and as the gateway sees them, for any number of
- * clients: each device is listened to once, and only while somebody wants to hear of it.
+ * Events on all devices, as they report them and as the gateway observes them, for any number of clients: each device
+ * is listened to once, and only while a client wants its events.
  */
 import { randomBytes } from 'node:crypto'
 import type { CapfleetError } from '../../../shared/base/error.ts'
@@ -24,7 +24,7 @@ export interface FleetEventsOptions {
   readonly metrics: Metrics
 }
 
-/** Where a client begins: now, with what is kept, or behind the event of this id. */
+/** Where a client begins: now, with the retained events, or after the event of this id. */
 export type EventsFrom = 'now' | 'kept' | { readonly id: string }
 
 export type EventClient = Pick<ReaderOptions, 'wants' | 'onNews'> & { readonly from: EventsFrom }
@@ -33,20 +33,20 @@ interface Followed {
   readonly device: Device
   readonly kept: KeptEvents
   readonly feed: DeviceFeed
-  /** Stops listening when nobody has wanted it for a while. */
+  /** Stops listening when no client has wanted it for a while. */
   leaving: NodeJS.Timeout | undefined
 }
 
-/** A page that is loaded again must not open all connections anew. */
+/** Reloading a page must not open all connections again. */
 const LINGER_MS = 60_000
-/** Of the newest of what is kept, for one client. */
+/** Maximum number of retained events that are sent to a client, the newest ones. */
 const KEPT_MAX = 2_000
-/** The connections to many devices are opened one after the other, so many in a second. */
+/** The connections to many devices are opened gradually, at this rate per second. */
 const OPENED_PER_S = 500
 
 export class FleetEvents implements Disposable {
   readonly #options: FleetEventsOptions
-  /** Tells the events of this process from those of others, and of its next run. */
+  /** Distinguishes the events of this process from those of others, and of its next run. */
   readonly #id = randomBytes(4).toString('hex')
   readonly #caller = callerLabel(`events of ${this.#id}`)
   readonly #followed = new Map<string, Followed>()
@@ -79,7 +79,7 @@ export class FleetEvents implements Disposable {
     )
   }
 
-  /** A client until dispose. */
+  /** Adds a client until it is disposed. */
   open({ wants, onNews, from }: EventClient): EventReader {
     const onLeave = (left: EventReader) => this.#left(left)
     const reader = new EventReader({ wants, onNews, takesOld: from !== 'now', onLeave })
@@ -100,7 +100,7 @@ export class FleetEvents implements Disposable {
     this.#listen()
   }
 
-  /** How the devices are that the client hears of. */
+  /** The state of the devices that the client wants. */
   #snapshot(reader: EventReader): string {
     const seen = [...this.#followed.values()].filter(({ device }) => reader.wants(device))
     const down = seen.filter(
@@ -128,14 +128,14 @@ export class FleetEvents implements Disposable {
     return [...gaps, ...newest.map(({ text }) => text)]
   }
 
-  /** undefined: it is not of this process. */
+  /** Returns undefined if the event is not from this process. */
   #seqOf(id: string): number | undefined {
     const [, process, digits] = /^([0-9a-f]+)-(\d{1,15})$/.exec(id) ?? []
     const seq = Number(digits)
     return process === this.#id && seq <= this.#seq ? seq : undefined
   }
 
-  /** Listens to those devices that somebody wants to hear of. */
+  /** Listens to exactly those devices that some client wants. */
   #listen(): void {
     const spreadMs = (this.#followed.size / OPENED_PER_S) * 1_000
     for (const followed of this.#followed.values()) {
@@ -143,7 +143,7 @@ export class FleetEvents implements Disposable {
       if (isWanted) {
         clearTimeout(followed.leaving)
         followed.leaving = undefined
-        // It goes on when the request of this reader has ended.
+        // It continues after the request of this reader has ended.
         outsideOfRequests(() => followed.feed.start(Math.random() * spreadMs))
       } else followed.leaving ??= setTimeout(() => this.#leave(followed), LINGER_MS).unref()
     }
@@ -155,7 +155,7 @@ export class FleetEvents implements Disposable {
     followed.feed.stop()
   }
 
-  /** The fleet has another list of devices. */
+  /** Handles a change of the fleet's list of devices. */
   #compare(): void {
     const { members } = this.#options.fleet
     const present = new Set(members.map(({ device }) => device.name))

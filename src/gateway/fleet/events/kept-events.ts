@@ -1,4 +1,4 @@
-/** An event as text for clients; its number ascends over all devices. */
+/** An event as text for clients; numbers ascend across all devices. */
 export interface KeptEvent {
   readonly seq: number
   readonly text: string
@@ -7,11 +7,11 @@ export interface KeptEvent {
 const EVENTS_MAX = 64
 const CHARS_MAX = 65_536
 
-/** The newest events of one device, so that none can push out another one's. */
+/** The newest events of one device, kept separately so that no device can displace another's. */
 export class KeptEvents {
   #events: KeptEvent[] = []
   #chars = 0
-  /** The newest one that is not kept any more. */
+  /** Number of the newest event that is no longer kept. */
   #lostSeq = 0
 
   add(event: KeptEvent): void {
@@ -21,17 +21,17 @@ export class KeptEvents {
       this.#drop(this.#events.shift())
   }
 
-  /** Those behind `seq`, the oldest first. */
+  /** The events after `seq`, oldest first. */
   after(seq: number): readonly KeptEvent[] {
     return this.#events.filter((event) => event.seq > seq)
   }
 
-  /** Whether one behind `seq` is missing from after(seq). */
+  /** Whether an event after `seq` is missing from after(seq). */
   hasLostAfter(seq: number): boolean {
     return this.#lostSeq > seq
   }
 
-  /** Others than these have happened, up to `seq`, that nobody heard. */
+  /** Records that other events have happened, up to `seq`, that were not received. */
   loseAll(seq: number): void {
     this.#events = []
     this.#chars = 0

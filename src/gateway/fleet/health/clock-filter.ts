@@ -4,15 +4,15 @@ interface Sample extends ClockOffset {
   readonly takenMs: number
 }
 
-/** Samples of 40 s (one each 5 s), for which a device's clock keeps its pace. */
+/** Samples of 40 s (one every 5 s), during which a device's clock keeps its rate. */
 const SAMPLES_MAX = 8
-/** How fast two clocks that nothing disciplines may part: 100 parts per million. */
+/** How fast two undisciplined clocks may drift apart: 100 parts per million. */
 const DRIFT_NS_PER_MS = 100
 
 /**
- * The offset of a device's clock from several probes. A probe that took long tells little: the one
- * with the smallest bound counts, as long as it agrees with the newest one; when it does not, one of
- * the clocks was set, and what came before is forgotten.
+ * The offset of a device's clock from several probes. A slow probe is imprecise: the one with the smallest bound
+ * counts, as long as it agrees with the newest one. If it does not, one of the clocks was set, and earlier samples are
+ * dropped.
  */
 export class ClockFilter {
   #samples: readonly Sample[] = []
@@ -24,7 +24,7 @@ export class ClockFilter {
     this.#samples = [newest, ...(kept.length === this.#samples.length ? kept : [])].slice(0, SAMPLES_MAX)
   }
 
-  /** The best offset, its bound widened by its age; undefined before the first sample. */
+  /** The best offset, its bound widened by its age, or undefined before the first sample. */
   best(nowMs: number): ClockOffset | undefined {
     const [newest, ...older] = this.#samples.map((sample) => aged(sample, nowMs))
     if (newest === undefined) return undefined

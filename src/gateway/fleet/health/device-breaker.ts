@@ -1,15 +1,14 @@
 /**
- * Spares callers the time-outs of a device that is down. After several failed probes in a row calls
- * fail at once; only a probe that succeeds lets calls through again, and the first probe that fails
- * after that closes the way anew.
+ * Spares callers the time-outs of a device that is down. After several consecutive failed probes, calls fail at once.
+ * Only a successful probe lets calls through again, and if the first probe after that fails, the breaker reopens.
  *
- * Only probes judge, because a probe is the gateway's own question, the same for everybody. Whether a
- * call or a download fails depends on what its caller asked: a slow filter is late, a long parameter
- * comes back in a head that is too large, a damaged capture breaks off each time. So the failure of a
- * call is no more than a suspicion, which has the device probed at once; a dead device is found as soon
- * as somebody needs it, and no caller can make the gateway give up a device that is well.
+ * Only probes decide, because a probe is the gateway's own question, the same for every caller. Whether a call or a
+ * download fails depends on what its caller asked: a slow filter times out, a long parameter is echoed in an oversized
+ * head, a damaged capture breaks off each time. So the failure of a call is only a suspicion, which triggers a probe
+ * at once. A dead device is thus found as soon as it is needed, and no caller can make the gateway give up a healthy
+ * device.
  *
- * A device that has vanished from its directory is not probed, and its breaker is open until it is there again.
+ * A device that has vanished from its directory is not probed, and its breaker is open until it is back.
  */
 import { CapfleetError } from '../../../shared/base/error.ts'
 import type { Device } from '../../device/device.ts'
@@ -19,10 +18,10 @@ export type BreakerState = 'closed' | 'open' | 'trial'
 
 export interface BreakerOptions {
   readonly device: Pick<Device, 'name' | 'absence'>
-  /** How many failed probes in a row open the breaker. */
+  /** Number of consecutive failed probes that opens the breaker. */
   readonly failuresMax: number
   readonly onOpen: (lastError: CapfleetError) => void
-  /** Called when a call failed in a way that a dead device would explain: a probe is due now. */
+  /** Called when a call failed in a way that a dead device would explain; a probe is then due. */
   readonly onSuspicion: () => void
 }
 
@@ -30,7 +29,7 @@ export class DeviceBreaker {
   readonly #options: BreakerOptions
   #state: BreakerState = 'closed'
   #failures = 0
-  /** When the present row of failed probes began (performance.now()). */
+  /** When the current series of failed probes began (performance.now()). */
   #firstFailureMs = 0
   #lastError: CapfleetError | undefined
 
@@ -42,7 +41,7 @@ export class DeviceBreaker {
     return this.#options.device.absence === undefined ? this.#state : 'open'
   }
 
-  /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
+  /** Runs `work`, a caller's call to the device, unless the breaker is open. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.check()
     try {
@@ -61,7 +60,7 @@ export class DeviceBreaker {
     if (absence !== undefined) throw absence
     if (this.#state !== 'open') return
     const since = new Date(this.#firstFailureMs).toISOString()
-    // Which names the device too.
+    // The message names the device too.
     const failure = this.#lastError?.message.replace(`device ${name}`, 'it') ?? 'it failed'
     throw new CapfleetError(
       'device-unreachable',
@@ -70,17 +69,17 @@ export class DeviceBreaker {
     )
   }
 
-  /** Tells that a call failed. Asks for a probe when the device may be to blame; counts nothing. */
+  /** Reports that a call failed. Triggers a probe if the device may be to blame; counts nothing. */
   suspect(error: unknown): void {
     if (isDeviceFault(error)) this.#options.onSuspicion()
   }
 
-  /** Tells that a probe went well. The second one in a row ends the trial, as a call that goes well does. */
+  /** Reports a successful probe. The second one in a row ends the trial, as does a successful call. */
   probed(): void {
     this.#reset(this.#state === 'open' ? 'trial' : 'closed')
   }
 
-  /** Tells that a probe failed. A device that answers, if only to refuse, is not down. */
+  /** Reports a failed probe. A device that answers, if only to refuse, is not down. */
   probeFailed(error: unknown): void {
     if (!isDeviceFault(error)) return
     this.#failures += 1
@@ -92,7 +91,7 @@ export class DeviceBreaker {
     this.#options.onOpen(error)
   }
 
-  /** A call that went well proves nothing while the breaker is open: it may have begun before the failures. */
+  /** A successful call proves nothing while the breaker is open: it may have begun before the failures. */
   #succeeded(): void {
     if (this.#state !== 'open') this.#reset('closed')
   }
@@ -103,7 +102,7 @@ export class DeviceBreaker {
   }
 }
 
-/** An answer with a status of 400 to 499 is the device at work, however odd its body. */
+/** An answer with a status of 400 to 499 shows a working device, however odd its body. */
 function isDeviceFault(error: unknown): error is CapfleetError {
   if (!(error instanceof CapfleetError) || error.kind.blame !== 'device') return false
   const status = error.details.members?.deviceStatus

@@ -23,34 +23,34 @@ import {
 export interface HealthSettings {
   /** From the start of one probe to the start of the next. */
   readonly intervalMs: number
-  /** How long the device may take to answer each question of a probe. */
+  /** Time limit for the device to answer each question of a probe. */
   readonly timeoutMs: number
 }
 
 /**
  * What the last probe found, or that the device has vanished and is not probed. The facts below `error` are kept while
- * the device is away, save for its status.
+ * the device is unreachable, except for its status.
  */
 export interface HealthReport {
   /** Undefined before the first probe has ended. */
   readonly reachable: boolean | undefined
-  /** When the device came or went, as far as probes saw. */
+  /** When the device became reachable or unreachable, according to probes. */
   readonly since: Date | undefined
   /** When the last probe ended. */
   readonly probedAt: Date | undefined
-  /** How long the answer to the version took. */
+  /** How long the version request took. */
   readonly probeMs: number | undefined
   /** Why the device is not reachable. */
   readonly error: CapfleetError | undefined
   readonly version: string | undefined
   readonly kind: DeviceKind | undefined
-  /** Of the appliance, where it tells one. */
+  /** Serial number of the appliance, if it reports one. */
   readonly serial: string | undefined
   readonly clock: ClockOffset | undefined
-  /** What the device itself says; its readers are those of others, too. */
+  /** What the device itself reports; its readers include those of other clients. */
   readonly status: DeviceStatus | undefined
   readonly oldestPacketNs: bigint | undefined
-  /** What it did not answer when it was asked last, or not as the API has it. */
+  /** What it last failed to answer, or did not answer as the API specifies. */
   readonly lacks: readonly LackingPath[]
 }
 
@@ -60,15 +60,18 @@ export interface HealthOptions {
   readonly breaker: DeviceBreaker
   readonly settings: HealthSettings
   readonly log: Log
-  /** Called when the device comes or goes, as far as probes see; not for a device that is there from the first probe on. */
+  /**
+   * Called when probes see the device become unreachable or reachable; not for a device that is reachable from the
+   * first probe.
+   */
   readonly onChange: (report: HealthReport) => void
 }
 
-/** Part of the interval by which probes vary, so that those of many devices and replicas spread. */
+/** Fraction of the interval by which probes vary, to spread those of many devices and replicas. */
 const JITTER = 0.1
 /** One probe in this many asks for what changes slowly. */
 const SLOW_EVERY = 12
-/** The least distance of two probes, also of those that come out of turn. */
+/** Minimum interval between two probes, even unscheduled ones. */
 const SOON_MS = 500
 
 const NOTHING_KNOWN: HealthReport = {
@@ -86,7 +89,9 @@ const NOTHING_KNOWN: HealthReport = {
   lacks: [],
 }
 
-/** Probes a device for as long as it belongs to the fleet, save while it has vanished; takes no stream and waits in no queue. */
+/**
+ * Probes a device while it belongs to the fleet, except while it has vanished; takes no stream and waits in no queue.
+ */
 export class DeviceHealth {
   readonly #options: HealthOptions
   readonly #closing = new AbortController()
@@ -108,25 +113,22 @@ export class DeviceHealth {
     return this.#report
   }
 
-  /** What the clock of this host was ahead of its monotonic clock when the offset of the device's clock was measured. */
+  /** How far this host's clock was ahead of its monotonic clock when the offset of the device's clock was measured. */
   get clockBasisMs(): number {
     return this.#clockBasisMs
   }
 
-  /** Resolves when the device has been probed once, or will not be any more. */
+  /** Resolves when the device has been probed once, or will never be probed again. */
   get probedOnce(): Promise<void> {
     return this.#firstProbe.promise
   }
 
-  /**
-   * How many downloads the device has now; undefined when it never tells. Fails when it cannot be
-   * asked.
-   */
+  /** How many downloads the device has now, or undefined if it never reports that. Fails if it cannot be asked. */
   async readers(): Promise<number | undefined> {
     return (await probeStatus(this.#options.client, this.#limit)).readers
   }
 
-  /** The next probe comes now instead of in its turn. */
+  /** Makes the next probe run now instead of on schedule. */
   probeSoon(): void {
     this.#hurry.abort()
   }
@@ -201,7 +203,7 @@ export class DeviceHealth {
     if (!reachable || before.reachable === false) onChange(this.#report)
   }
 
-  /** Asks for the facts. What a device does not tell stays unknown, which is no failure. */
+  /** Asks for the facts. What a device does not report stays unknown, which is not a failure. */
   async #probeFacts(slowToo: boolean): Promise<void> {
     const { client } = this.#options
     // First and alone: on a warm connection its round trip, and so its error, is the shortest.
@@ -221,7 +223,7 @@ export class DeviceHealth {
     if (slowToo) this.#note(OLDEST_PATH, failureOf(oldest))
     this.#report = {
       ...this.#report,
-      // The device may not have been able to answer.
+      // The device may have been unable to answer.
       serial: told === undefined ? this.#report.serial : told.serial,
       clock: offset && this.#clock.best(performance.now()),
       status: told,
@@ -244,7 +246,7 @@ function failureOf(settled: PromiseSettledResult<unknown>): string | undefined {
   return settled.status === 'fulfilled' ? undefined : (settled.reason as Error).message
 }
 
-/** Waits; ends early, without an error, when the signal aborts. */
+/** Waits; resolves early if the signal aborts. */
 async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await delay(Math.max(0, ms), undefined, { signal }).catch(() => undefined)
 }

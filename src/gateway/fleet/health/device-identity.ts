@@ -1,4 +1,4 @@
-/** Which appliance answers under the name of a device. */
+/** Identifies the appliance that answers under the name of a device. */
 import type { TimeLimit } from '../../device/device-client.ts'
 import type { FleetMember } from '../fleet.ts'
 import { probeStatus } from './device-probe.ts'
@@ -6,7 +6,7 @@ import { probeStatus } from './device-probe.ts'
 /** Plain JSON. */
 export interface DeviceIdentity {
   readonly url: string
-  /** What the device says in its status; null: it says nothing, or could not be asked. */
+  /** What the device reports in its status; null: it reports nothing, or could not be asked. */
   readonly serial: string | null
 }
 
@@ -16,8 +16,8 @@ export function identityOf({ device, health }: FleetMember): DeviceIdentity {
 }
 
 /**
- * Whether the device is the one that was known. It is asked for its serial number where that was known; of a device
- * without one the URL decides. Fails as DeviceClient.getJson does.
+ * Whether the device is still the same one. If its serial number was known, it is asked for it; for a device without
+ * one the URL decides. Fails like DeviceClient.getJson.
  */
 export async function isSameDevice(
   known: DeviceIdentity,

@@ -7,7 +7,7 @@ import { parseDeviceJson } from '../../device/device-json.ts'
 import { type DeviceKind, kindOfAnswer } from '../../device/device-kind.ts'
 import { plainText } from '../../device/device-refusal.ts'
 
-/** The device's clock minus ours. The truth lies within `errorNs` to both sides. */
+/** The device's clock minus ours. The true value lies within `errorNs` on either side. */
 export interface ClockOffset {
   readonly offsetNs: bigint
   readonly errorNs: bigint
@@ -15,22 +15,22 @@ export interface ClockOffset {
 
 export interface PtpState {
   readonly sync: boolean
-  /** Offset to the PTP grand master, as the device tells it. */
+  /** Offset to the PTP grandmaster, as the device reports it. */
   readonly offsetNs: number | undefined
 }
 
-/** What `status` told; undefined where the device said nothing or nothing of the right type. */
+/** What `status` reported; undefined where the device reported nothing or a value of the wrong type. */
 export interface DeviceStatus {
   readonly serial: string | undefined
   readonly readers: number | undefined
   readonly ptp: PtpState | undefined
   readonly capture: CaptureFigures | undefined
-  /** Of the file system that holds the store. */
+  /** Size of the file system that holds the store. */
   readonly storeBytes: number | undefined
   readonly storeFreeBytes: number | undefined
 }
 
-/** The capture that runs, or the last one; undefined members: the device does not tell. */
+/** The running capture, or the last one; members are undefined if the device does not report them. */
 export interface CaptureFigures {
   /** "running", "idle" and so on. */
   readonly state: string | undefined
@@ -51,7 +51,7 @@ export const VERSION_PATH = '/api/v1/system/version'
 export const OLDEST_PATH = '/sysmaster/stats_summary'
 const CAPTURE_PATH = '/sysmaster/capture_status'
 
-/** A path that a device lacks, or answers otherwise than the API has it. */
+/** A path that a device lacks, or answers differently than the API specifies. */
 export interface LackingPath {
   readonly path: string
   readonly detail: string
@@ -60,13 +60,13 @@ export interface LackingPath {
 export interface DeviceVersion {
   readonly version: string | undefined
   readonly kind: DeviceKind
-  /** Why the version is not known. */
+  /** Why the version is unknown. */
   readonly lack: LackingPath | undefined
 }
 
 /**
- * The version, as a sign of life. A third-party device that has none is there too when it answers another question of
- * the API. Fails as DeviceClient.getText does, or with device-protocol for what is no appliance.
+ * Requests the version, as a sign of life. A third-party device that has none is alive too if it answers another
+ * question of the API. Fails like DeviceClient.getText, or with device-protocol if the peer is not an appliance.
  */
 export async function probeVersion(client: DeviceClient, limit: TimeLimit): Promise<DeviceVersion> {
   const { name } = client.device
@@ -95,8 +95,8 @@ function versionOf(device: string, text: string): { readonly version: string | u
 }
 
 /**
- * What a device is that has no version: one with the paths of the API, or with those below /api/v1/ missing. Fails with
- * device-protocol when it is neither.
+ * The kind of a device without a version: one with the paths of the API, or one without those below /api/v1/. Fails
+ * with device-protocol if it is neither.
  */
 async function probeLife(
   client: DeviceClient,
@@ -110,24 +110,24 @@ async function probeLife(
     return typeof text === 'string' && form.test(text)
   }
   if (await answers(CLOCK_PATH, /\d{10}/)) return 'api'
-  // JSON, or the table or text of some makers; a page is of anything.
+  // JSON, or the table or text of some makers; an HTML page could come from anything.
   if (await answers(CAPTURE_PATH, /^\s*[^\s<]/)) return 'legacy'
   const advice = `it has neither ${CLOCK_PATH} nor ${CAPTURE_PATH}: check that its url is the address of an appliance`
   throw new CapfleetError(cause.code, `${cause.message}, and ${advice}`, { ...cause.details, cause })
 }
 
-/** The device's status. A device without this path tells nothing, which is no failure. */
+/** The device's status. A device without this path reports nothing, which is not a failure. */
 export async function probeStatus(client: DeviceClient, limit: TimeLimit): Promise<DeviceStatus> {
   return (await probeStatusOrLack(client, limit)).status
 }
 
 export interface ProbedStatus {
   readonly status: DeviceStatus
-  /** Why it tells nothing. */
+  /** Why it reports nothing. */
   readonly lack: LackingPath | undefined
 }
 
-/** The same, with the reason when the device does not have this path. */
+/** The same, with the reason if the device does not have this path. */
 export async function probeStatusOrLack(client: DeviceClient, limit: TimeLimit): Promise<ProbedStatus> {
   const answer = await askStatus(client, STATUS_PATH, limit).catch(missingPath)
   if (!(answer instanceof CapfleetError)) return { status: readStatus(answer), lack: undefined }
@@ -168,7 +168,7 @@ function captureOf(group: unknown): CaptureFigures | undefined {
   }
 }
 
-/** The members of a group but those that are no reading. */
+/** The members of a group except those that are not readings. */
 function readingsOf(group: unknown): Readonly<Record<string, unknown>> {
   const { unavailable, ...members } = membersOf(group)
   if (!Array.isArray(unavailable)) return members
@@ -183,18 +183,18 @@ function countOf(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }
 
-/** Time of the oldest packet that the device still holds; undefined when it does not tell. */
+/** Time of the oldest packet that the device still holds, or undefined if it does not report it. */
 export async function probeOldestPacket(client: DeviceClient, limit: TimeLimit): Promise<bigint | undefined> {
   const { packets_oldest_ts: text } = membersOf(await askStatus(client, OLDEST_PATH, limit))
   return typeof text === 'string' && /^\d{1,20}$/.test(text) ? BigInt(text) : undefined
 }
 
-/** Our wall clock can be read to a millisecond only: it is up to so much later than it reads. */
+/** Our wall clock has a resolution of one millisecond: the true time is up to this much later. */
 const TICK_NS = 1_000_000n
 
 /** The device's clock, within the time of one question: the device read it between question and answer. */
 export async function probeClock(client: DeviceClient, limit: TimeLimit): Promise<ClockOffset> {
-  // In this order: a process that rests between the two makes the bound wider, not wrong.
+  // In this order: a process that is suspended between the two makes the bound wider, not wrong.
   const askedMs = performance.now()
   const askedNs = BigInt(Date.now()) * 1_000_000n
   const options = { ...limit, bytesMax: ANSWER_BYTES_MAX.clock }
@@ -212,10 +212,10 @@ function askStatus(client: DeviceClient, target: string, limit: TimeLimit): Prom
   return client.getJson(target, { ...limit, bytesMax: ANSWER_BYTES_MAX.status })
 }
 
-/** Statuses of a path that is not there. */
+/** Status codes for a missing path. */
 const MISSING: ReadonlySet<unknown> = new Set([404, 405, 410, 501])
 
-/** The error, of a device that does not have the path. Fails with any other one. */
+/** The error, if it means that the device does not have the path. Rethrows any other one. */
 function missingPath(error: unknown): CapfleetError {
   const isMissing = error instanceof CapfleetError && error.code === 'not-found'
   if (isMissing || (error instanceof CapfleetError && MISSING.has(error.details.members?.deviceStatus)))

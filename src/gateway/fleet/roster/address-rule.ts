@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { Networks } from '../../../shared/base/networks.ts'
 
 /**
- * Where a discovered name may not lead: the gateway itself, its link, the metadata services of clouds,
+ * Addresses that a discovered name must not lead to: the gateway itself, its link, the metadata services of clouds,
  * and the forms of IPv6 that carry an IPv4 address to a translator.
  */
 const REFUSED = [
@@ -27,7 +27,7 @@ const REFUSED = [
   'ff00::/8',
 ]
 
-/** Decides whether the gateway may connect to an address that somebody else named. */
+/** Decides whether the gateway may connect to an address supplied by someone else. */
 export class AddressRule {
   readonly #refused = new Networks(REFUSED)
   readonly #allowed: Networks

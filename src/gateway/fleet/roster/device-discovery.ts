@@ -12,18 +12,18 @@ import { lookUpSrv } from './srv-discovery.ts'
 export interface DiscoveryOptions {
   readonly settings: DiscoverySettings
   readonly access: DeviceAccess
-  /** Gets all devices, whenever they were found anew or one of them is forgotten. */
+  /** Receives all devices whenever they have been discovered again or one of them is dropped. */
   readonly onDevices: (devices: readonly Device[]) => void
   readonly log: Log
 }
 
-/** After a failure the directory is asked again soon, then less and less often. */
+/** After a failure the directory is retried soon, then with increasing intervals. */
 const RETRY_FIRST_MS = 1_000
 const RETRY_MOST_MS = 30_000
 
 /**
- * Keeps asking a directory for devices until it is closed. While it fails the last list stands; a device that it does
- * not tell of any more is kept for `keepS` as one that has vanished.
+ * Keeps asking a directory for devices until it is closed. While that fails the last list stays; a device that is no
+ * longer listed is kept for `keepS` as a vanished one.
  */
 export class DeviceDiscovery {
   readonly #options: DiscoveryOptions
@@ -48,7 +48,7 @@ export class DeviceDiscovery {
   async #run(): Promise<void> {
     const { signal } = this.#closing
     const { srv, intervalS } = this.#options.settings
-    // A watch that ended in its turn is begun again; DNS has to be asked from time to time.
+    // A watch that ended regularly is restarted; DNS must be polled.
     const restMs = srv === undefined ? RETRY_FIRST_MS : intervalS * 1_000
     let retryMs = RETRY_FIRST_MS
     while (!signal.aborted) {
@@ -59,7 +59,7 @@ export class DeviceDiscovery {
     }
   }
 
-  /** Asks the directory once; returns whether that ended without a failure. */
+  /** Asks the directory once; returns whether that succeeded. */
   async #ask(signal: AbortSignal): Promise<boolean> {
     const { srv, dnsServers, endpointSlice } = this.#options.settings
     try {
@@ -95,7 +95,7 @@ export class DeviceDiscovery {
     this.#options.onDevices(this.#kept.devices)
   }
 
-  /** Logs each refused device once, not with every answer of the directory. */
+  /** Logs each rejected device once, not with every answer of the directory. */
   #logRefused(refused: readonly RefusedDevice[]): void {
     const lines = new Set(refused.map(({ name, reason }) => `${name}: ${reason}`))
     for (const device of lines.difference(this.#refused))

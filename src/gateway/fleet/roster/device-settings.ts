@@ -1,4 +1,6 @@
-/** Settings of devices, written down one by one or found by a discovery; part of src/gateway/gateway-config.ts. */
+/**
+ * Settings of devices, whether configured individually or found by a discovery; part of src/gateway/gateway-config.ts.
+ */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { secretSchema } from '../../../shared/base/config-file.ts'
@@ -39,11 +41,11 @@ export const deviceSchema = z
   })
   .superRefine(checkAccess)
 
-/** One appliance under two names would give each packet twice, and serve twice as many streams as it can. */
+/** One appliance under two names would return each packet twice, and be given twice as many streams as it can serve. */
 export function refuseUrlTwice(entries: readonly { readonly url: string }[], context: z.RefinementCtx): void {
   const seen = new Map<string, number>()
   for (const [index, { url }] of entries.entries()) {
-    // One that is no URL is refused already.
+    // Invalid URLs have been rejected already.
     const spelt = (URL.parse(url)?.href ?? url).replace(/\/$/, '')
     const first = seen.get(spelt)
     if (first === undefined) seen.set(spelt, index)

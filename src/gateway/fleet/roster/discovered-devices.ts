@@ -5,13 +5,13 @@ import type { DeviceAccess } from './configured-devices.ts'
 import { DEVICE_NAME } from './device-settings.ts'
 import { isPlainHost } from './plain-host.ts'
 
-/** A device as a directory tells of it. */
+/** A device as a directory lists it. */
 export interface FoundDevice {
   readonly name: string
   /** The host in the device's URL, against which its certificate is checked. */
   readonly host: string
   readonly port: number
-  /** All addresses that the host stands for, at least one. */
+  /** All addresses that the host resolves to, at least one. */
   readonly addresses: readonly string[]
 }
 
@@ -31,9 +31,9 @@ export interface Admission {
 }
 
 /**
- * The devices among what was found. Refused are a name that is none, a name that was found already,
- * a host that a URL would read as something else, and one of which any address is forbidden. Connections go to the
- * address that was checked, whatever the host resolves to later.
+ * The acceptable devices among those found. Rejected are invalid and duplicate names, a host that a URL would
+ * interpret differently, and a host with any forbidden address. Connections go to the address that was checked,
+ * whatever the host resolves to later.
  */
 export function admitDevices(found: readonly FoundDevice[], options: AdmissionOptions): Admission {
   const rule = new AddressRule(options.settings.allowCidrs)
@@ -61,7 +61,7 @@ function reasonToRefuse(
   return forbidden === undefined ? undefined : `the address ${forbidden} is forbidden; see allowCidrs`
 }
 
-/** An address stands for itself alone. */
+/** An address stands only for itself. */
 function standsFor(host: string, addresses: readonly string[]): boolean {
   return isIP(host) === 0 || (addresses.length === 1 && addresses[0] === host)
 }

@@ -8,9 +8,9 @@ import { sendRequest } from '../../../shared/base/outgoing-request.ts'
 import type { EndpointSliceSettings } from './device-settings.ts'
 import { type EndpointSlice, endpointSliceSchema } from './endpoint-slices.ts'
 
-/** The server ends a watch after so long, and it is begun anew. */
+/** The server ends a watch after this time, and it is restarted. */
 const WATCH_S = 300
-/** A watch that is still open then has a server that is gone. */
+/** If a watch is still open by then, its server is gone. */
 const WATCH_TIMEOUT_MS = (WATCH_S + 30) * 1_000
 const ANSWER_TIMEOUT_MS = 10_000
 const ERROR_TEXT_MAX = 300
@@ -22,9 +22,9 @@ const listSchema = z.object({
 const eventSchema = z.object({ type: z.string(), object: z.unknown() })
 
 /**
- * Calls `onSlices` with all slices, first as listed and then after each change. Rejects when the
- * server cannot be asked, ends the watch with an error, or with the signal's reason; the caller
- * begins anew. Resolves when the watch has ended in its turn.
+ * Calls `onSlices` with all slices, first as listed and then after each change. Rejects if the server is unreachable,
+ * ends the watch with an error, or with the signal's reason; the caller should start over. Resolves when the watch has
+ * ended regularly.
  */
 export async function watchEndpointSlices(
   settings: EndpointSliceSettings,

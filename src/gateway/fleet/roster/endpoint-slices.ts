@@ -1,4 +1,4 @@
-/** Reading EndpointSlice objects (discovery.k8s.io/v1); what is not as documented there is passed over. */
+/** Reads EndpointSlice objects (discovery.k8s.io/v1); anything that does not conform to that API is skipped. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { FoundDevice } from './discovered-devices.ts'
@@ -21,13 +21,13 @@ export const endpointSliceSchema = z.object({
 export type EndpointSlice = z.infer<typeof endpointSliceSchema>
 
 export interface SliceReading {
-  /** The name or the number of a port; undefined = the first. */
+  /** The name or number of a port; undefined = the first. */
   readonly port?: string | undefined
-  /** What a device is called after: the pod, or the host name, of its endpoint, or the node that this runs on. */
+  /** What a device is named after: the pod, or the host name, of its endpoint, or the node that it runs on. */
   readonly nameBy: 'pod' | 'node'
 }
 
-/** How far the pod of an endpoint is one to ask: a name means the pod of the least rank. */
+/** Suitability of an endpoint's pod: if several have the same name, the one with the lowest rank is used. */
 const RANK = { serving: 0, notReady: 1, terminating: 2 } as const
 
 interface RankedDevice extends FoundDevice {
@@ -35,15 +35,15 @@ interface RankedDevice extends FoundDevice {
 }
 
 /**
- * The devices of all slices, sorted by name. A pod that is not ready is one, too: left out, it would silently be missed
- * in what is read from all devices. Whether it answers, the gateway's own probes say.
+ * The devices of all slices, sorted by name. A pod that is not ready is included: if it were left out, its packets
+ * would silently be missing from what is read from all devices. The gateway's own probes show whether it answers.
  */
 export function devicesOfSlices(
   slices: Iterable<EndpointSlice>,
   reading: SliceReading,
 ): readonly FoundDevice[] {
   const found = [...slices].flatMap((slice) => devicesOfSlice(slice, reading))
-  // A pod with two address families is in a slice of each; the IPv4 address comes first and stays.
+  // A pod with two address families is in a slice of each; the IPv4 address sorts first and is used.
   found.sort((a, b) => a.name.localeCompare(b.name, 'en') || a.rank - b.rank || isIP(a.host) - isIP(b.host))
   return found
     .filter((device, index) => !isStoodFor(device, found[index - 1]))
@@ -58,7 +58,7 @@ function devicesOfSlice(slice: EndpointSlice, { port: wantedPort, nameBy }: Slic
   return (slice.endpoints ?? []).flatMap((value) => {
     const endpoint = endpointSchema.safeParse(value).data
     if (endpoint === undefined) return []
-    // Only the first address counts, says the documentation of the type.
+    // Only the first address counts, according to the documentation of the type.
     const [host = ''] = endpoint.addresses
     const ofPod = endpoint.targetRef?.name ?? endpoint.hostname ?? ''
     const name = nameBy === 'node' ? (endpoint.nodeName ?? '') : ofPod
@@ -66,7 +66,7 @@ function devicesOfSlice(slice: EndpointSlice, { port: wantedPort, nameBy }: Slic
   })
 }
 
-/** While pods are replaced, a node has two of them; two that serve have one name by mistake. */
+/** While pods are replaced, a node has two of them; two that are serving have one name by mistake. */
 function isStoodFor(device: RankedDevice, before: RankedDevice | undefined): boolean {
   if (before?.name !== device.name) return false
   return device.rank > RANK.serving || isIP(before.host) !== isIP(device.host)

@@ -13,7 +13,7 @@ export interface DiscoveryPlan {
   readonly access: DeviceAccess
 }
 
-/** Which devices there shall be, by the configuration. */
+/** The devices that the configuration asks for. */
 export interface RosterPlan {
   readonly devices: readonly Device[]
   readonly discoveries: readonly DiscoveryPlan[]
@@ -21,7 +21,7 @@ export interface RosterPlan {
 
 export interface RosterOptions {
   readonly fleet: Fleet
-  /** Picks the devices that have running or waiting downloads. */
+  /** Returns those devices that have running or waiting downloads. */
   readonly busyOf: (names: readonly string[]) => Promise<ReadonlySet<string>>
   readonly log: Log
 }
@@ -35,24 +35,24 @@ interface Source {
 
 interface Leaver {
   readonly device: Device
-  /** When it left (performance.now()). */
+  /** When its grace period ends (performance.now()). */
   readonly untilMs: number
 }
 
-/** How long downloads that were running on a device can ask it again after it left, if it was configured. */
+/** How long running downloads can still ask a configured device after it left. */
 const GRACE_MS = 300_000
 const LOOK_MS = 1_000
 
 /**
- * Decides which devices make up the fleet: those of the configuration, then those of each discovery,
- * a name once. A device that leaves takes no new download, but is kept for those that run on it.
+ * Decides which devices make up the fleet: those of the configuration, then those of each discovery, each name once. A
+ * device that leaves accepts no new downloads, but is kept for those still running on it.
  */
 export class FleetRoster implements AsyncDisposable {
   readonly #options: RosterOptions
   readonly #closing = new AbortController()
   #configured: readonly Device[] = []
   #sources: readonly Source[] = []
-  /** The duplicate names that the log has told of. */
+  /** Duplicate names that have been logged. */
   #duplicates: ReadonlySet<string> = new Set()
   readonly #leavers = new Map<string, Leaver>()
   #seeingOff: Promise<void> | undefined
@@ -61,7 +61,7 @@ export class FleetRoster implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Takes over a configuration, the first or a changed one; what stays the same goes on undisturbed. */
+  /** Applies a configuration, the first or a changed one; unchanged parts continue undisturbed. */
   async configure({ devices, discoveries }: RosterPlan): Promise<void> {
     const before = this.#sources
     const kept = discoveries.map((plan) => before.find((source) => isSamePlan(source.plan, plan)))
@@ -116,7 +116,7 @@ export class FleetRoster implements AsyncDisposable {
     const known = [...this.#configured, ...this.#sources.flatMap(({ devices }) => devices ?? [])]
     const told = new Set(known.filter(({ vanishedAt }) => vanishedAt === undefined).map(({ name }) => name))
     for (const device of known) {
-      // Another directory tells of it, or the configuration names it.
+      // Another directory lists it, or the configuration names it.
       if (device.vanishedAt !== undefined && told.has(device.name)) continue
       if (present.has(device.name)) duplicates.add(`${device.name} ${device.url.href}`)
       else present.set(device.name, device)
@@ -127,11 +127,11 @@ export class FleetRoster implements AsyncDisposable {
     return [...present.values()]
   }
 
-  /** Lets those leave that have no download any more, or whose time is over. */
+  /** Removes leaving devices that have no downloads any more, or whose grace period is over. */
   async #seeOff(): Promise<void> {
     while (this.#leavers.size > 0 && !this.#closing.signal.aborted) {
       const names = [...this.#leavers.keys()]
-      // While the scheduler cannot tell, all count as busy: the grace ends anyway.
+      // While the scheduler is unavailable, all count as busy; the grace period ends anyway.
       const busy = await this.#options.busyOf(names).catch(() => new Set(names))
       const nowMs = performance.now()
       const done = [...this.#leavers].filter(([name, { untilMs }]) => !busy.has(name) || nowMs > untilMs)
@@ -143,13 +143,13 @@ export class FleetRoster implements AsyncDisposable {
   }
 }
 
-/** No directory tells any more of a discovered device that leaves, even if its own one is asked no more. */
+/** A discovered device that leaves counts as missing from its directory, even if that is no longer asked. */
 function leaverOf(device: Device): Device {
   const hasVanishedNow = device.isDiscovered && device.vanishedAt === undefined
   return hasVanishedNow ? device.vanished(new Date()) : device
 }
 
-/** Credentials are compared too, by what they would make of a device. */
+/** Credentials are compared too, through the devices that they would produce. */
 function isSamePlan(a: DiscoveryPlan, b: DiscoveryPlan): boolean {
   return isDeepStrictEqual(a.settings, b.settings) && sampleOf(a).equals(sampleOf(b))
 }

@@ -1,16 +1,16 @@
 import type { Device } from '../../device/device.ts'
 
 interface Vanished {
-  /** With `vanishedAt`. */
+  /** Has `vanishedAt` set. */
   readonly device: Device
-  /** When it is forgotten (performance.now()). */
+  /** When it is dropped (performance.now()). */
   readonly untilMs: number
 }
 
 /**
- * The devices of a directory, with those that it told of lately. One that breaks down often vanishes from its directory
- * as well; without it the fleet would look whole, and what is read from all of it would silently be short. So it stays
- * as one that has vanished, to which nothing is sent (Device.absence).
+ * The devices of a directory, including those it listed recently. A device that breaks down often vanishes from its
+ * directory as well; without it the fleet would look complete, and what is read from all of it would silently lack its
+ * packets. So it is kept as a vanished one, to which nothing is sent (Device.absence).
  */
 export class KeptDevices {
   readonly #keepMs: number
@@ -21,7 +21,7 @@ export class KeptDevices {
     this.#keepMs = keepMs
   }
 
-  /** Takes over what the directory tells now (performance.now()). */
+  /** Applies what the directory lists now (performance.now()). */
   tell(devices: readonly Device[], nowMs: number): void {
     const names = new Set(devices.map(({ name }) => name))
     const gone = this.#told.filter(({ name }) => !names.has(name))
@@ -31,7 +31,7 @@ export class KeptDevices {
         untilMs: nowMs + this.#keepMs,
       })
     this.#told = devices
-    // One that is told of under another name, at the address of one that vanished, has taken its place.
+    // A device listed under another name, at the address of a vanished one, has replaced it.
     const addresses = new Set(devices.map(({ address }) => address))
     for (const [name, { device, untilMs }] of this.#vanished)
       if (untilMs <= nowMs || names.has(name) || addresses.has(device.address)) this.#vanished.delete(name)
@@ -43,9 +43,9 @@ export class KeptDevices {
     return [...this.#told, ...vanished].sort((a, b) => a.name.localeCompare(b.name, 'en'))
   }
 
-  /** When the next one has to be forgotten; undefined when none has vanished. */
+  /** When the next one is to be dropped, or undefined if none has vanished. */
   get nextMs(): number | undefined {
-    // They stand in the order in which they vanished.
+    // They are in the order in which they vanished.
     return this.#vanished.values().next().value?.untilMs
   }
 }

@@ -1,7 +1,7 @@
--- Tells the other programs on this Redis which devices one of them has, and answers what they have.
--- KEYS: ids of the programs by when they are forgotten; their rosters by id
--- ARGV: id, roster, for how many milliseconds it counts
--- Answers the rosters of all other programs.
+-- Publishes one program's devices to the other programs on this Redis, and returns theirs.
+-- KEYS: ids of the programs by expiry; their rosters by id
+-- ARGV: id, roster, its lifetime in ms
+-- Returns the rosters of all other programs.
 local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', nowMs)) do redis.call('HDEL', KEYS[2], id) end

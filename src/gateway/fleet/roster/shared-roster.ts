@@ -1,6 +1,7 @@
 /**
- * Notices two mistakes in the devices of the programs that share a Redis: a name that leads to another URL elsewhere, and
- * an appliance that has two names. Each device may then get more than four streams, and each packet twice.
+ * Detects two mistakes in the devices of the programs that share a Redis: a name that leads to another URL elsewhere,
+ * and an appliance that has two names. A device may then be given more than four streams, and return each packet
+ * twice.
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -21,15 +22,15 @@ export interface SharedRosterOptions {
   readonly everyMs?: number
 }
 
-/** What a program tells the others: no URL, because those need not be known to who reads Redis. */
+/** What a program publishes to the others: no URLs, which not everyone with access to Redis may see. */
 interface ToldRoster {
   readonly host: string
-  /** Digests of URLs by name of the device. */
+  /** Digests of URLs by device name. */
   readonly urls: Readonly<Record<string, string>>
 }
 
 const EVERY_MS = 60_000
-/** A program that has not told its roster for this many rounds is gone. */
+/** A program that has not published its roster for this many rounds is gone. */
 const ROUNDS_KEPT = 3
 const DIGITS = 16
 const SHARE = readFileSync(new URL('share-roster.lua', import.meta.url), 'utf8')
@@ -46,7 +47,7 @@ export class SharedRoster implements AsyncDisposable {
   #conflicts: ReadonlyMap<string, string> = new Map()
   #duplicates: ReadonlyMap<string, string> = new Map()
 
-  /** Looks at once, and then again and again until dispose. */
+  /** Checks at once, and then periodically until disposed. */
   constructor(options: SharedRosterOptions) {
     const { redis, keyPrefix, log, metrics, everyMs = EVERY_MS } = options
     this.#options = options
@@ -90,7 +91,7 @@ export class SharedRoster implements AsyncDisposable {
   #look(): void {
     this.#warnOfDuplicates()
     this.#looking ??= this.#compare()
-      // Other parts of the program report a Redis that cannot be reached.
+      // Other parts of the program report an unreachable Redis.
       .catch((error: Error) => this.#options.log.debug('roster.not-shared', { message: error.message }))
       .finally(() => {
         this.#looking = undefined
@@ -121,14 +122,14 @@ export class SharedRoster implements AsyncDisposable {
     this.#duplicates = duplicates
   }
 
-  /** All devices whose serial number another one has too, with it. */
+  /** All devices whose serial number another one has too, along with that other one. */
   #duplicatesNow(): ReadonlyMap<string, string> {
     const bySerial = new Map<string, string[]>()
     const { members, devices } = this.#options.fleet
     const present = new Set(devices.map(({ name }) => name))
     for (const { device, health } of members) {
       const { serial } = health.report
-      // One that leaves may have come back under another name.
+      // A device that is leaving may have come back under another name.
       if (serial !== undefined && present.has(device.name))
         bySerial.set(serial, [...(bySerial.get(serial) ?? []), device.name])
     }
@@ -137,7 +138,7 @@ export class SharedRoster implements AsyncDisposable {
   }
 }
 
-/** defineCommand() cannot tell the types what it defined. */
+/** defineCommand() cannot add the types of the commands it defines. */
 type Scripts = Redis & {
   shareRoster(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
 }

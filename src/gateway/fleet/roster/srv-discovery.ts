@@ -5,20 +5,19 @@ import type { FoundDevice } from './discovered-devices.ts'
 export interface SrvLookup {
   /** The name of the SRV records, such as "_capfleet._tcp.example.org". */
   readonly srv: string
-  /** The DNS servers to ask; default: those of the machine. */
+  /** The DNS servers to ask. Default: those of the machine. */
   readonly dnsServers: readonly string[]
 }
 
-/** How long an answer of a server is waited for, and how often it is asked. */
+/** How long to wait for a server's answer, and how often to ask it. */
 const TIMEOUT_MS = 2_000
 const TRIES = 2
-/** Codes for "there is such a name, without records of this type", and for "no such name". */
+/** Codes for "the name exists, without records of this type", and for "no such name". */
 const NO_RECORD: ReadonlySet<string> = new Set(['ENODATA', 'ENOTFOUND'])
 
 /**
- * The devices that the SRV records name, sorted: each target is one, called by the first label of
- * its name. Rejects when DNS does not answer, has no record at all (an outage looks like that), or
- * when the signal aborts.
+ * The devices that the SRV records name, sorted: each target is one, named by the first label of its name. Rejects if
+ * DNS does not answer, has no record at all (an outage looks like that), or if the signal aborts.
  */
 export async function lookUpSrv(
   { srv, dnsServers }: SrvLookup,

@@ -7,7 +7,7 @@ import type { Tickets } from '../../auth/tickets.ts'
 import type { TokenStore } from '../../auth/token-store.ts'
 import type { RequestParts } from '../request/request-parts.ts'
 
-/** What tokens, tickets, sessions, users and the audit take. */
+/** The parts used by handlers of tokens, tickets, sessions, users and the audit. */
 export interface AccessParts extends RequestParts {
   readonly vouchers: Vouchers
   readonly audit: Pick<AuditLog, 'record' | 'folder'>
@@ -16,7 +16,7 @@ export interface AccessParts extends RequestParts {
   readonly exports: { readonly isEnabled: boolean }
 }
 
-/** What the handlers of tokens work with. */
+/** The parts used by handlers of tokens. */
 export interface TokenHandling {
   readonly own: OwnTokens
   readonly store: TokenStore

@@ -1,4 +1,4 @@
-/** The audit, for whoever may read it. */
+/** The audit, for callers who may read it. */
 import { FairLimit } from '../../../shared/base/fair-limit.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../../shared/query/audit-parameters.ts'
@@ -9,10 +9,10 @@ import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext, RouteHandler } from '../request/route-context.ts'
 import type { AccessParts } from './access-parts.ts'
 
-/** A page that nothing fits to takes a second of a processor. */
+/** A page without matches takes a second of CPU time. */
 const PAGES_AT_ONCE = 2
 
-/** A page of the audit of all gateways and workers that share its folder, the newest lines first. */
+/** A page of the audit of all gateways and workers that share its folder, newest lines first. */
 export function listAudit(): RouteHandler<AccessParts> {
   const turns = new FairLimit({ places: PAGES_AT_ONCE })
   return async (ctx, parts) => {
@@ -41,7 +41,10 @@ export function listAudit(): RouteHandler<AccessParts> {
   }
 }
 
-/** Who has bounds sees what they did themselves, as far as they may see its devices; filters of others are not theirs. */
+/**
+ * A caller with bounds sees what they did themselves, as far as they may see its devices; other users' filters are not
+ * shown to them.
+ */
 function maySeeLine(ctx: RouteContext, parts: AccessParts, { entry }: ChainEntry): boolean {
   const { caller } = ctx.state
   if (caller === undefined) return false
@@ -61,7 +64,7 @@ function timeOf(
   return Number(parseQueryTime(text, context).ns / 1_000_000n)
 }
 
-/** REQUIRES: the text has the form of AUDIT_PLACE. */
+/** REQUIRES: the text matches AUDIT_PLACE. */
 function parsePlace(text: string): AuditPlace | undefined {
   const { atMs, seq, chain = '' } = AUDIT_PLACE.exec(text)?.groups ?? {}
   return { atMs: Number(atMs), seq: Number(seq), chain }

@@ -1,4 +1,4 @@
-/** Sessions of the page: signing in, staying, signing out. */
+/** Sessions of the page: signing in, renewing, signing out. */
 import { type Caller, originOf } from '../../../shared/base/caller.ts'
 import { productVersion } from '../../../shared/base/product-version.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
@@ -22,7 +22,7 @@ export async function beginSession(ctx: RouteContext, parts: AccessParts): Promi
   answerPrivately(ctx, shownSession({ ...caller, credential: opened.credential }, parts), 201)
 }
 
-/** Of a caller without a session, who they are. */
+/** For a caller without a session: who they are. */
 export async function showSession(ctx: RouteContext, parts: AccessParts): Promise<void> {
   takeNoParameters(ctx)
   const caller = callerOf(ctx)

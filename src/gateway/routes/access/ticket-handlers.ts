@@ -1,4 +1,4 @@
-/** Tickets: ordered by those who may download, redeemed by whoever has the link. */
+/** Tickets: issued to users who may download, redeemed by anyone who has the link. */
 import { refuseWithout } from '../../../shared/auth/authenticate.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { isDownloadPath } from '../../../shared/contract/device-api.ts'
@@ -15,7 +15,7 @@ import type { AccessParts } from './access-parts.ts'
 
 const TICKET_NAME = LINK_PARAMETERS.ticket.name
 
-/** A link to one download. */
+/** Issues a link to one download. */
 export async function issueTicket(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
@@ -33,8 +33,8 @@ export async function issueTicket(ctx: RouteContext, parts: AccessParts): Promis
 }
 
 /**
- * Knows the caller by the ticket of the request, if it has one and its row is a download. From then on nobody sees the
- * ticket: no handler, no device, no receipt. Fails as Tickets.redeem does, and with insufficient-scope.
+ * Identifies the caller by the ticket of the request, if it has one and its route is a download. The ticket is then
+ * removed: no handler, device or receipt sees it. Fails like Tickets.redeem, and with insufficient-scope.
  */
 export async function admitByTicket(
   ctx: RouteContext,
@@ -46,7 +46,7 @@ export async function admitByTicket(
   if (at < 0 || (at > 0 && querystring[at - 1] !== '&')) return false
   ctx.querystring = querystring.slice(0, Math.max(at - 1, 0))
   if (context?.kind === undefined) return false
-  // It would choose other devices than those of the link.
+  // It would select other devices than the link does.
   delete ctx.req.headers['capfleet-device']
   const target = ctx.querystring === '' ? ctx.path : `${ctx.path}?${ctx.querystring}`
   const ticket = querystring.slice(at + TICKET_NAME.length + 1)

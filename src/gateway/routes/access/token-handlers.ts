@@ -14,7 +14,7 @@ import { answerPrivately, callerOf } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
 import type { AccessParts } from './access-parts.ts'
 
-/** A token of what the caller may do, or of less. It is told in this answer, and kept nowhere. */
+/** Issues a token with the caller's rights or fewer. The token is only in this answer; it is not stored. */
 export async function issueToken(ctx: RouteContext, parts: AccessParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
@@ -65,8 +65,8 @@ export async function revokeToken(ctx: RouteContext, parts: AccessParts): Promis
 }
 
 /**
- * A token sees itself and what was made by it: a thief must not learn of, or revoke, others. One of a provider hangs on
- * none of ours: like a password it is the user.
+ * A token sees itself and those derived from it: a thief must not learn about, or revoke, others. A provider's token
+ * is derived from none of ours: like a password it represents the user.
  */
 function maySeeToken(caller: Caller, { id, user, parents, createdMs: madeMs }: TokenRecord): boolean {
   if (caller.scopes.has('admin')) return true

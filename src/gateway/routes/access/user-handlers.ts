@@ -1,4 +1,4 @@
-/** Who the users are, for those who look after them. */
+/** Lists the users, for administrators. */
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerPrivately } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'

@@ -30,7 +30,7 @@ import { ownReceipt } from './receipt-handlers.ts'
 const WAY_ON =
   'send the request without Range, or request the rest of the same file with Resume=<its Capfleet-Request-Id>&Offset=<bytes of the file>'
 
-/** What is served: planned anew, or again from a receipt. */
+/** What is served: a new plan, or one from a receipt. */
 interface PlannedDownload {
   readonly plan: DownloadPlan
   readonly options: GatewayOptions
@@ -38,8 +38,8 @@ interface PlannedDownload {
 }
 
 /**
- * Answers with the download that `makePlan` plans, or continues another one (Resume=). HEAD has the gateway and the
- * devices make the same checks, gets the headers and takes no stream.
+ * Answers with the download that `makePlan` plans, or continues another one (Resume=). For HEAD the gateway and the
+ * devices make the same checks and return the headers, without taking a stream.
  */
 export async function answerDownload(
   ctx: RouteContext,
@@ -68,7 +68,7 @@ export async function answerDownload(
   await serve(ctx, parts, download)
 }
 
-/** The download that Resume= names, from where its client has it. */
+/** The download that Resume= names, starting after what its client has. */
 async function continueRequest(
   ctx: RouteContext,
   parts: DownloadsParts,
@@ -84,7 +84,7 @@ async function continueRequest(
   return { plan: { ...plan, query }, options: optionsAgain(receipt, options), resumed }
 }
 
-/** Of what the devices say of the bytes themselves, nothing is known. */
+/** The devices have not stated anything about the bytes themselves. */
 async function answerHead(
   ctx: RouteContext,
   { callLimits, downloads }: DownloadsParts,
@@ -144,7 +144,10 @@ function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): voi
   }
 }
 
-/** One device alone has no packet that another one had before: Dedup would do nothing, so it is named as ignored. */
+/**
+ * With a single device no other device can have had a packet before: Dedup would do nothing, so it is reported as
+ * ignored.
+ */
 function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): PlannedDownload {
   const { plan, options } = download
   if (plan.steps.length > 1 || options.dedupNs === undefined) return download

@@ -1,4 +1,7 @@
-/** Downloads: at the root, from whatever devices of the fleet hold the packets; below /devices/{device}/, from that one. */
+/**
+ * Downloads: at the root, from whichever devices of the fleet hold the packets; below /devices/{device}/, from that
+ * one.
+ */
 import type { DownloadKind } from '../../../shared/query/download-query.ts'
 import { planDownload } from '../../fleet/plan.ts'
 import { captureHolder } from '../request/capture-holder.ts'
@@ -8,7 +11,7 @@ import type { RouteHandler } from '../request/route-context.ts'
 import { answerDownload } from './answer-download.ts'
 import type { DownloadsParts } from './downloads-parts.ts'
 
-/** The packets of a time range from all chosen devices, in the order of time. */
+/** The packets of a time range from all selected devices, in time order. */
 export function downloadTimeRange(parse: QueryParser): RouteHandler<DownloadsParts> {
   return async (ctx, parts) => {
     await answerDownload(ctx, parts, () => {
@@ -34,8 +37,8 @@ export function downloadCapture(
 }
 
 /**
- * A download from one device, for which nothing but the host differs: local times mean its zone, TSMode may be an
- * alias of its own. Bad parameters are refused before a lease is taken.
+ * A download from one device, which must behave as if requested from the device directly: local times are in its zone,
+ * TSMode may be one of its own aliases. Bad parameters are rejected before a lease is taken.
  */
 export function downloadFromDevice(kind: DownloadKind, parse: QueryParser): RouteHandler<DownloadsParts> {
   return async (ctx, parts) => {

@@ -1,7 +1,9 @@
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { ExportsParts } from '../exports/exports-parts.ts'
 
-/** What downloads, estimates, the queue and receipts take. A download may be ordered as an export. */
+/**
+ * The parts used by handlers of downloads, estimates, the queue and receipts. A download may be ordered as an export.
+ */
 export interface DownloadsParts extends ExportsParts {
   readonly downloads: DownloadParts
 }

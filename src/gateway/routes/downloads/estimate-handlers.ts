@@ -1,4 +1,4 @@
-/** What a download would deliver, over the fleet and without a stream. */
+/** Estimates what a download would deliver, across the fleet and without a stream. */
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { JoinedSignal } from '../../../shared/base/joined-signal.ts'
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
@@ -17,13 +17,13 @@ import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
 import type { DownloadsParts } from './downloads-parts.ts'
 
-/** A device's own answer, or why it gave none. */
+/** A device's own answer, or why there is none. */
 type Estimated = { readonly device: string } & (
   | { readonly estimate: DeviceEstimate }
   | { readonly error: CapfleetError }
 )
 
-/** Fails as the download would for what is the caller's mistake; devices that do not answer are named. */
+/** Fails as the download would for the caller's mistakes; devices that do not answer are listed. */
 export async function estimateFleet(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   const kind = estimatedKind(givenParameters(ctx))
   const query = parseRequestQuery(ctx, parts, { kind, parse: parseDownloadQuery, at: 'fleet' })
@@ -60,7 +60,7 @@ async function estimate(
     const { signal } = asking
     const late = signal.aborted && signal.reason instanceof DOMException
     const failure = late ? tooLate(device) : error
-    // What the caller can mend is the same mistake on every device.
+    // A mistake of the caller is the same on every device.
     if (!(failure instanceof CapfleetError) || failure.kind.status < 500) throw failure
     return { device, error: failure }
   }
@@ -74,7 +74,7 @@ function tooLate(device: string): CapfleetError {
 
 const NOT_TOLD = { packets: null, bytes: null, exact: false }
 
-/** One file has one header. Exact only when every device told exactly; no sum where none told. */
+/** One file has one header. Exact only if every device's answer is exact; no sum if there is no answer. */
 function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
   const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
   if (told.length === 0 && answers.length > 0) return NOT_TOLD
@@ -89,7 +89,9 @@ function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
   }
 }
 
-/** Devices count packets whatever a filter says: what is left is that the question is right, and who answered it. */
+/**
+ * Devices count packets regardless of filters, so only the fact remains that the query is valid, and who answered it.
+ */
 function uncounted({ devices }: { readonly devices: readonly Record<string, unknown>[] }) {
   return { ...NOT_TOLD, devices: devices.map((one) => ('error' in one ? one : { ...one, ...NOT_TOLD })) }
 }

@@ -1,4 +1,4 @@
-/** Who holds streams and who waits for them, over all replicas. */
+/** Holders of streams and waiters, across all replicas. */
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
 import type { QueueRow } from '../../lease/lease.ts'
 import { seesAll } from '../request/caller-bounds.ts'
@@ -6,7 +6,7 @@ import type { RouteContext } from '../request/route-context.ts'
 import type { DownloadsParts } from './downloads-parts.ts'
 import { unknownRequest } from './receipt-handlers.ts'
 
-/** The oldest requests first; at most as many as the scheduler lists at once. */
+/** Oldest requests first; at most as many as the scheduler lists at once. */
 export async function showQueue(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
   const rows = (await parts.downloads.leases.queue()).filter(({ devices }) => seesAll(parts, devices))

@@ -1,4 +1,4 @@
-/** Receipts: what became of downloads, for 24 hours. */
+/** Receipts: the outcome of downloads, kept for 24 hours. */
 import { isOf } from '../../../shared/base/caller.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
@@ -10,14 +10,14 @@ import type { DownloadsParts } from './downloads-parts.ts'
 
 const REQUEST_ID = /^[0-9a-f-]{36}$/
 
-/** What became of a download. */
+/** The outcome of a download. */
 export async function showReceipt(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownReceipt(await visibleReceipt(ctx, parts, ctx.params.id ?? ''))
 }
 
-/** What became of the caller's own downloads. */
+/** The outcomes of the caller's own downloads. */
 export async function listReceipts(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   const { limit } = takeParameters(ctx, RECEIPT_PARAMETERS)
   const receipts = await parts.downloads.receipts.list(ctx.state.caller?.name ?? '', limit)
@@ -37,7 +37,7 @@ export async function ownReceipt(
   throw unknownRequest(id)
 }
 
-/** The receipt, for whoever may see it. Fails with unknown-request. */
+/** The receipt, if the caller may see it. Fails with unknown-request. */
 async function visibleReceipt(ctx: RouteContext, parts: DownloadsParts, id: string): Promise<StoredReceipt> {
   const receipt = await find(parts, id)
   if (receipt !== undefined && maySeeReceipt(ctx, parts, receipt)) return receipt
@@ -56,7 +56,7 @@ function ownerOf({ user, startedAt }: StoredReceipt) {
   return { user, madeMs: Date.parse(startedAt) }
 }
 
-/** The same for an id that does not exist and one of somebody else. */
+/** The same for a missing id and for another user's. */
 export function unknownRequest(id: string): CapfleetError {
   return new CapfleetError(
     'unknown-request',

@@ -1,4 +1,4 @@
-/** Answers GET and HEAD with a file that is kept, or with a part of it. */
+/** Answers GET and HEAD with a stored file, or a part of it. */
 import { addAbortSignal, type Readable } from 'node:stream'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import type { Log } from '../../../shared/base/log.ts'
@@ -14,16 +14,16 @@ import type { RouteContext } from '../request/route-context.ts'
 import type { FileAudit } from './file-audit.ts'
 
 export interface OfferedFile {
-  /** Safe in a header as it is. */
+  /** Safe to use in a header unescaped. */
   readonly name: string
   readonly bytes: number
-  /** Of the whole file, in hexadecimal digits. */
+  /** SHA-256 of the whole file, in hexadecimal. */
   readonly sha256: string
   open(range: ByteRange | undefined): Promise<Readable>
 }
 
 export interface AnswerFileOptions {
-  /** A client that takes in so long neither 1 MiB nor all that is there for it is cut off; it may go on by Range. */
+  /** A client that in this time reads neither 1 MiB nor everything available is cut off; it can continue with Range. */
   readonly clientIdleTimeoutMs: number
   /** Ends the answer, with its reason. */
   readonly cut: AbortSignal
@@ -33,8 +33,8 @@ export interface AnswerFileOptions {
 }
 
 /**
- * Resolves when the answer is out, or the client has gone. What fails before its first byte is thrown; what fails later
- * breaks the connection, and Content-Length tells the client that something is missing.
+ * Resolves when the answer has been sent or the client has left. Failures before the first byte are thrown; later ones
+ * break the connection, and Content-Length tells the client that something is missing.
  */
 export async function answerFile(
   ctx: RouteContext,
@@ -118,7 +118,7 @@ async function sendPart(
       isWanted: () => true,
       onSlow: () => slow.abort(TOO_SLOW),
     })
-    // Its client knows the end by the length: what is last goes out when the audit has it.
+    // The client recognizes the end by the length, so the last bytes are sent only once the audit has recorded it.
     const chunks = withBeforeEnd(stream, length, () => audit.end('complete', length.bytes))
     await sendBody(chunks, res, { signal, onChunk: (chunk) => metrics.fileSent(chunk.length) })
     length.end()
@@ -165,7 +165,7 @@ async function* withBeforeEnd(
   }
 }
 
-/** Refuses a body that is not as long as the head says. */
+/** Rejects a body whose length differs from the one in the head. */
 class ExpectedLength {
   readonly bytes: number
   seen = 0

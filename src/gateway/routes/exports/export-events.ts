@@ -14,10 +14,12 @@ import type { ExportsParts } from './exports-parts.ts'
 
 /** Shorter than proxies wait for a byte. */
 const SILENCE_MAX_MS = 15_000
-/** A follower is told no more often. */
+/** Minimum interval between two events for a follower. */
 const EVENT_EVERY_MS = 250
 
-/** Ends when the export has, the client leaves or the gateway stops; clients come back with Last-Event-ID then. */
+/**
+ * Ends when the export has ended, the client leaves or the gateway stops; clients then reconnect with Last-Event-ID.
+ */
 export async function followExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
@@ -64,7 +66,7 @@ async function* exportTexts(
   }
 }
 
-/** As it was at `sinceMs` or later, read once for all who ask. While Redis is away nothing is told. */
+/** The export as of `sinceMs` or later, read once for all followers. Nothing is sent while Redis is unreachable. */
 async function find(
   { exports, log }: ExportsParts,
   id: string,

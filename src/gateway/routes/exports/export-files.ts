@@ -1,4 +1,4 @@
-/** The files of exports, and the manifest beside them. */
+/** The files of exports, and their manifest. */
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { EXPORT_FILE_PARAMETERS } from '../../../shared/query/export-options.ts'
@@ -40,7 +40,7 @@ export async function sendExportFile(ctx: RouteContext, parts: ExportsParts): Pr
   }
 }
 
-/** What is in the files. */
+/** Describes what is in the files. */
 export async function showManifest(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
@@ -50,7 +50,7 @@ export async function showManifest(ctx: RouteContext, parts: ExportsParts): Prom
   ctx.body = await target.open({ exportId: record.order.id, name: MANIFEST_NAME })
 }
 
-/** Where the files are. Fails with export-unfinished when there are none. */
+/** The target that has the files. Fails with export-unfinished if there are none. */
 function targetWithFiles({ exports }: ExportsParts, record: ExportRecord): ExportTarget {
   if (keptCount(record) > 0) return targetOf(exports, record.order)
   const { order, state, error } = record

@@ -32,7 +32,7 @@ import type { ExportsParts } from './exports-parts.ts'
 
 type ExportOptions = ParameterValues<typeof EXPORT_PARAMETERS>
 
-/** Orders an export by the parameters of a download. */
+/** Orders an export with the parameters of a download. */
 export async function orderExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
@@ -43,7 +43,7 @@ export async function orderExport(ctx: RouteContext, parts: ExportsParts): Promi
   await answerOrder(ctx, parts, { plan, options: parseGatewayOptions(given), exported })
 }
 
-/** What an export of this request fetches, from which devices. */
+/** What an export for this request fetches, and from which devices. */
 export async function planExport(
   ctx: RouteContext,
   parts: ExportsParts,
@@ -71,7 +71,7 @@ export async function orderDownload(
   options: GatewayOptions,
 ): Promise<void> {
   refuseUnsafeChange(ctx)
-  // Its row is that of a download, which changes nothing.
+  // The route is that of a download, which is not registered as a change.
   refuseWithoutForm(ctx)
   refuseWithoutExports(parts)
   if (ctx.state.caller !== undefined) refuseWithout('export:create', ctx.state.caller)
@@ -119,7 +119,7 @@ async function answerOrder(ctx: RouteContext, parts: ExportsParts, asked: AskedE
   await show(ctx, parts, await ownExport(ctx, parts, id), 202)
 }
 
-/** The exports of the user, newest first; those of all users for whoever may see what others took. */
+/** The user's exports, newest first; those of all users for callers who may see other users' downloads. */
 export async function listExports(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   const { limit, after, state } = takeParameters(ctx, EXPORT_LIST_PARAMETERS)
   const { store } = parts.exports
@@ -155,7 +155,7 @@ export async function showExport(ctx: RouteContext, parts: ExportsParts): Promis
   await show(ctx, parts, await ownExport(ctx, parts, ctx.params.id ?? ''))
 }
 
-/** Cancels what runs, and removes what has ended; one whose holes are being filled keeps the files that it has. */
+/** Cancels a running export, removes one that has ended; one whose holes are being filled keeps its existing files. */
 export async function cancelExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
@@ -168,13 +168,13 @@ export async function cancelExport(ctx: RouteContext, parts: ExportsParts): Prom
     base === undefined ? ({ state: 'cancelled', endedMs: nowMs } as const) : asBefore(base, record)
   const cancelled = { ...ended, stage: 'ended', writer: '' } as const
   const { isChanged } = await store.change(order, cancelled, { states: LIVE_STATES })
-  // It has ended: from now on it is not there any more, and a worker removes its files.
+  // It has ended: from now on it is invisible, and a worker removes its files.
   if (!isChanged) await store.change(order, { expiresMs: nowMs, isRemoved: true }, { states: ENDED_STATES })
   await jobs.clean(order.id)
   await show(ctx, parts, (await store.find(order.id)) ?? record)
 }
 
-/** Fetches what is missing in a partial export. Fails with export-unfinished when nothing can be filled. */
+/** Fetches what is missing from a partial export. Fails with export-unfinished if nothing can be filled. */
 export async function fillExport(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
@@ -202,7 +202,7 @@ function nothingToFill({ order, state }: ExportRecord): CapfleetError {
   return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
 }
 
-/** What a limit left out of the files is not known any more. */
+/** It is no longer known what a limit cut off. */
 function refuseLimited(order: ExportOrder): void {
   const { maxBytes, maxPackets, tsMaxNs } = orderedQuery(order)
   if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return
@@ -212,7 +212,7 @@ function refuseLimited(order: ExportOrder): void {
   )
 }
 
-/** The export, for whoever may see it. Fails with unknown-export. */
+/** The export, if the caller may see it. Fails with unknown-export. */
 export async function ownExport(ctx: RouteContext, parts: ExportsParts, id: string): Promise<ExportRecord> {
   const record = await parts.exports.store.find(id)
   if (record !== undefined && isThere(parts, record) && maySeeExport(ctx, parts, record)) return record
@@ -222,14 +222,14 @@ export async function ownExport(ctx: RouteContext, parts: ExportsParts, id: stri
   )
 }
 
-/** The export, for its owner or an administrator. Fails with unknown-export or insufficient-scope. */
+/** The export, if the caller is its owner or an administrator. Fails with unknown-export or insufficient-scope. */
 async function exportToChange(ctx: RouteContext, parts: ExportsParts): Promise<ExportRecord> {
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
   refuseChangeOfOthers(ctx, record.order)
   return record
 }
 
-/** To see what another user has made is not to change it. Fails with insufficient-scope. */
+/** Being allowed to see another user's export does not allow changing it. Fails with insufficient-scope. */
 export function refuseChangeOfOthers(
   { state: { caller } }: RouteContext,
   { user, createdMs: madeMs }: Pick<ExportOrder, 'user' | 'createdMs'>,
@@ -237,7 +237,7 @@ export function refuseChangeOfOthers(
   if (caller !== undefined && !isOf(caller, { user, madeMs })) refuseWithout('admin', caller)
 }
 
-/** Of what has expired, its files may be gone already. */
+/** The files of an expired export may have been removed already. */
 function isThere({ exports: { clock } }: ExportsParts, { expiresMs, isRemoved }: ExportRecord): boolean {
   return !isRemoved && (expiresMs === undefined || expiresMs > clock.nowMs())
 }
@@ -259,11 +259,11 @@ async function show(
   ctx.body = shownExport({ record, files }, clock.nowMs())
 }
 
-/** What the request says of being sent again. Fails with bad-parameter. */
+/** The idempotency key of the request. Fails with bad-parameter. */
 export function idempotencyOf(ctx: RouteContext): Idempotency | undefined {
   const key = ctx.get('Idempotency-Key')
   if (key === '') return undefined
-  // An earlier user of the name may have had the same key.
+  // An earlier user of this name may have used the same key.
   const ofUser = `${ctx.state.caller?.sinceMs ?? ''} ${checkedKey(key)}`
   return { key: ofUser, asked: `${ctx.path}?${ctx.querystring}` }
 }
@@ -277,7 +277,7 @@ function checkedKey(key: string): string {
   })
 }
 
-/** Where a list goes on behind an export. */
+/** The `After` value that continues a list after an export. */
 export function pageAfter({ createdMs, id }: Pick<ExportOrder, 'createdMs' | 'id'>): string {
   return `${createdMs}.${id}`
 }

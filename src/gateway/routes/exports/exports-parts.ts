@@ -9,7 +9,7 @@ import type { SharedAnswers } from '../../fleet/shared-answers.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { RequestParts } from '../request/request-parts.ts'
 
-/** What exports and schedules take. */
+/** The parts used by handlers of exports and schedules. */
 export interface ExportsParts extends RequestParts {
   readonly downloads: Pick<DownloadParts, 'fleet' | 'running' | 'metrics' | 'clientIdleTimeoutMs'>
   readonly exports: ExportHandling
@@ -18,18 +18,18 @@ export interface ExportsParts extends RequestParts {
   readonly log: Log
 }
 
-/** What the handlers of exports work with. */
+/** The parts used by handlers of exports. */
 export interface ExportHandling
   extends Pick<ExportParts, 'store' | 'schedules' | 'clock' | 'jobs' | 'targets'> {
   readonly changes: ExportChanges
-  /** What followers read, once for all of them. */
+  /** Records for followers, read once for all of them. */
   readonly records: SharedAnswers<WholeExport | undefined>
-  /** How many may follow exports. */
+  /** Maximum number of followers of exports. */
   readonly followers: LiveLimit
-  /** Whether there is anybody to make them. */
+  /** Whether exports are enabled. */
   readonly isEnabled: boolean
-  /** Exports of one user that have not ended. */
+  /** Maximum number of a user's exports that have not ended. */
   readonly perUserMax: number
-  /** Devices of one export. */
+  /** Maximum number of devices per export. */
   readonly devicesMax: number
 }

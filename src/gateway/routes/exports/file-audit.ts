@@ -1,4 +1,4 @@
-/** What a file of an export that is sent leaves in the audit. */
+/** Audit events of sending a file of an export. */
 import type { WantedPart } from '../../../shared/http/wanted-part.ts'
 import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
@@ -23,13 +23,13 @@ export class FileAudit {
     this.#sent = sent
   }
 
-  /** Fails with audit-unavailable: then nothing may be sent. */
+  /** Fails with audit-unavailable; nothing may be sent then. */
   async begin(part: WantedPart): Promise<void> {
     const range = part.status === 206 ? { first: part.first, last: part.last } : {}
     await this.#record('export.file.begin', range)
   }
 
-  /** The first end counts. Fails with audit-unavailable: then the client must not see a clean end. */
+  /** The first call counts. Fails with audit-unavailable; the client must not see a clean end then. */
   async end(outcome: 'complete' | 'failed' | 'client-gone', bytes: number): Promise<void> {
     if (this.#hasEnded) return
     this.#hasEnded = true

@@ -22,7 +22,7 @@ import type { RouteContext } from '../request/route-context.ts'
 import { idempotencyOf, planExport, refuseChangeOfOthers } from './export-handlers.ts'
 import type { ExportsParts } from './exports-parts.ts'
 
-/** Keeps a schedule whose exports could be ordered now. */
+/** Stores a schedule, provided that its exports could be ordered now. */
 export async function orderSchedule(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   refuseBody(ctx)
@@ -45,7 +45,7 @@ export async function orderSchedule(ctx: RouteContext, parts: ExportsParts): Pro
   show(ctx, record, 201)
 }
 
-/** The schedules of the user, newest first; those of all users for whoever sees what others took. */
+/** The user's schedules, newest first; those of all users for callers who may see other users' downloads. */
 export async function listSchedules(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   takeNoParameters(ctx)
   const user = seesOthers(ctx) ? undefined : (ctx.state.caller?.name ?? '')
@@ -60,7 +60,7 @@ export async function showSchedule(ctx: RouteContext, parts: ExportsParts): Prom
   show(ctx, await ownSchedule(ctx, parts, ctx.params.id ?? ''))
 }
 
-/** No run of it becomes an export any more. */
+/** No further run becomes an export. */
 export async function removeSchedule(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
@@ -72,7 +72,7 @@ export async function removeSchedule(ctx: RouteContext, parts: ExportsParts): Pr
   show(ctx, record)
 }
 
-/** The schedule, for whoever may see it. Fails with unknown-schedule. */
+/** The schedule, if the caller may see it. Fails with unknown-schedule. */
 async function ownSchedule(ctx: RouteContext, parts: ExportsParts, id: string): Promise<ScheduleRecord> {
   const record = await parts.exports.schedules.find(id)
   if (record !== undefined && maySeeSchedule(ctx, record)) return record
@@ -82,7 +82,7 @@ async function ownSchedule(ctx: RouteContext, parts: ExportsParts, id: string): 
   )
 }
 
-/** What it orders lies within the caller's own bounds. */
+/** Whether what it orders lies within the caller's own bounds. */
 function maySeeSchedule(ctx: RouteContext, { schedule }: ScheduleRecord): boolean {
   const { caller } = ctx.state
   const { user, createdMs: madeMs } = schedule
@@ -90,7 +90,10 @@ function maySeeSchedule(ctx: RouteContext, { schedule }: ScheduleRecord): boolea
   return sameBounds(joinBounds(schedule.bounds, caller.bounds), schedule.bounds)
 }
 
-/** At each run a worker looks into the users file what the user may do then; of users of others it can know nothing. */
+/**
+ * At each run a worker looks up the user's rights in the users file, which does not contain users of identity
+ * providers.
+ */
 function refuseProvided({ state: { caller } }: RouteContext): void {
   if (caller?.name.includes(':') !== true) return
   throw new CapfleetError(
@@ -99,7 +102,7 @@ function refuseProvided({ state: { caller } }: RouteContext): void {
   )
 }
 
-/** Packets that are the same at each run need no schedule. */
+/** A query whose packets are the same at each run needs no schedule. */
 function refuseFixed(given: GivenParameters): void {
   for (const name of ['StreamName', 'Start', 'Stop', 'from', 'to'])
     if (given.has(name))
@@ -117,7 +120,7 @@ function refuseFixed(given: GivenParameters): void {
     throw badParameter('TSBegin', `must be before TSEnd, both are ${quote(TSBegin)}`)
 }
 
-/** Fails as the order of such an export would now. */
+/** Fails as ordering such an export would now. */
 async function refuseBadOrder(ctx: RouteContext, parts: ExportsParts): Promise<void> {
   const given = givenParameters(ctx)
   const exported = readParameters(EXPORT_PARAMETERS, given)
@@ -139,7 +142,7 @@ async function refuseBadOrder(ctx: RouteContext, parts: ExportsParts): Promise<v
 
 const OWN_NAMES: ReadonlySet<string> = new Set(Object.values(SCHEDULE_PARAMETERS).map(({ name }) => name))
 
-/** What each run asks, as it was given; the devices that a header chose are in it, too. */
+/** The query of each run, as given, including devices selected by a header. */
 function keptQuery(ctx: RouteContext): string {
   const pairs = ctx.querystring
     .split('&')

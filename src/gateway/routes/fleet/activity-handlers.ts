@@ -1,4 +1,4 @@
-/** /v1/activity: what the devices recorded when, side by side. */
+/** /v1/activity: what the devices recorded and when, side by side. */
 import { ACTIVITY_PARAMETERS, ACTIVITY_RANGE } from '../../../shared/contract/device-parameters.ts'
 import { givenParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
@@ -13,10 +13,13 @@ import type { RouteContext } from '../request/route-context.ts'
 import { answerList } from './answer-list.ts'
 import type { FleetParts } from './fleet-parts.ts'
 
-/** Of all devices together: some ten megabytes. */
+/** Limit for all devices together, about ten megabytes. */
 const PARTS_MAX = 600_000
 
-/** The range is read here, so that all devices cut the same one. Devices that do not answer are named in their place. */
+/**
+ * The range is parsed here, so that all devices divide the same one. Devices that do not answer are listed in their
+ * place.
+ */
 export async function showFleetActivity(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { buckets } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...ACTIVITY_RANGE, ...ACTIVITY_PARAMETERS })
   const { timeZone, controlTimeoutMs } = parts.limits
@@ -53,7 +56,7 @@ function refuseTooMuch(devices: number, buckets: number): void {
   )
 }
 
-/** As devices do. */
+/** The same division as devices use. */
 function cutInto(lengthNs: bigint, most: bigint): { readonly bucketNs: bigint; readonly count: number } {
   const bucketNs = (lengthNs + most - 1n) / most
   return { bucketNs, count: Number((lengthNs + bucketNs - 1n) / bucketNs) }

@@ -3,14 +3,14 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RouteContext } from '../request/route-context.ts'
 
-/** As text: long enough to be worth a write, short enough to be made between two requests of others. */
+/** Text length that is long enough to be worth a write, and short enough not to delay other requests. */
 const BATCH_LENGTH = 65_536
 
 /**
- * Answers with {`head`, `name`:[entries], rest}, piece by piece: a list of a hundred thousand entries
- * holds up nobody, and a slow client holds no more than a piece of it. `entries` are JSON objects, in
- * batches, with the members behind the list at their end. What fails before the first piece is thrown;
- * later the client is cut off, as is one that takes nothing for `clientIdleTimeoutMs`.
+ * Answers with {`head`, `name`:[entries], rest}, piece by piece: a list of a hundred thousand entries does not block
+ * other requests, and a slow client holds no more than a piece of it in memory. `entries` are JSON objects, in
+ * batches, with the members after the list at their end. Failures before the first piece are thrown; later ones cut
+ * off the client, as does reading nothing for `clientIdleTimeoutMs`.
  */
 export async function answerList(
   ctx: RouteContext,
@@ -22,7 +22,7 @@ export async function answerList(
   await answerPieces(ctx, 'application/json', listPieces(head, name, entries), clientIdleTimeoutMs)
 }
 
-/** The same for a text of many lines. */
+/** The same for text with many lines. */
 export async function answerText(
   ctx: RouteContext,
   mediaType: string,
@@ -55,7 +55,7 @@ async function answerPieces(
   }
 }
 
-/** The client has gone, which is its right. */
+/** The client has left, which is not an error. */
 function isLeaving(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE'
 }

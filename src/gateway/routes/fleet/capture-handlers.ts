@@ -1,4 +1,4 @@
-/** /stream/list over the fleet: the entries of all chosen devices, newest first, each with its `Device`. */
+/** /stream/list over the fleet: the entries of all selected devices, newest first, each with its `Device`. */
 import { LIST_PARAMETERS } from '../../../shared/contract/device-parameters.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../../shared/query/capture-csv.ts'
@@ -15,13 +15,13 @@ import { answerList, answerText } from './answer-list.ts'
 import type { FleetParts } from './fleet-parts.ts'
 import { linkThrough } from './link-through.ts'
 
-/** How many captures are read before the answer begins. Devices that fail until then are named in the header. */
+/** How many captures are read before the answer begins. Devices that fail before that are listed in the header. */
 const HELD_MAX = 10_000
 
 /**
- * Takes the parameters of a device's list: `StreamName`, `Limit`, `After` (here: `Next` of the page before), `From`, `To`,
- * `Format=csv`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable. Those that stop answering
- * after the answer has begun are in `Unreachable` alone; a table is cut then.
+ * Accepts the parameters of a device's list: `StreamName`, `Limit`, `After` (here: `Next` of the previous page),
+ * `From`, `To`, `Format=csv`. Devices that do not answer are listed in `Unreachable` and in Capfleet-Unreachable.
+ * Those that stop answering after the answer has begun are only in `Unreachable`; a table is cut off then.
  */
 export async function listFleetCaptures(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { format, limit, after, ...asked } = takeChoice(ctx)
@@ -52,16 +52,16 @@ function shownFailure({ device, error }: UnreachableDevice): Record<string, stri
   return { Device: device, code: error.code, detail: error.message }
 }
 
-/** A table says only at its head which devices are missing: fails with the error of one that has failed since. */
+/** A table lists missing devices only in its head: fails with the error of one that has failed since. */
 function refuseToEnd(list: FleetList, failed: number): void {
   const { unreachable } = list
   if (unreachable.length > failed) throw unreachable.at(-1)?.error
 }
 
-/** What of the list is asked for. */
+/** Which part of the list is requested. */
 interface Choice extends Omit<ListChoice, 'most' | 'after'> {
   readonly limit: number
-  /** `Next` of the page before. */
+  /** `Next` of the previous page. */
   readonly after: string | undefined
   readonly format: 'json' | 'csv'
 }
@@ -81,7 +81,10 @@ function coarseText({ device, capture: { name } }: DeviceCapture): string {
   return `/${device}/${name}`
 }
 
-/** The place that `Next` of a page names. Fails with bad-parameter, or as the device that is asked for it. */
+/**
+ * The place that `Next` of a page names. Fails with bad-parameter, or with the error of the device that is asked for
+ * it.
+ */
 async function placeOf(
   text: string,
   parts: FleetParts,
@@ -102,7 +105,7 @@ async function placeOf(
   )
 }
 
-/** The captures of one page, which return its `Next` when there are more. */
+/** The captures of one page; returns its `Next` if there are more. */
 type Page = AsyncGenerator<DeviceCapture, string | undefined>
 
 async function* pageOf(list: FleetList, limit: number, textOf: (last: DeviceCapture) => string): Page {
@@ -117,7 +120,7 @@ async function* pageOf(list: FleetList, limit: number, textOf: (last: DeviceCapt
   return undefined
 }
 
-/** The same page, of which the first captures have been read. */
+/** The same page, with the first captures already read. */
 async function heldFirst(page: Page, most: number): Promise<Page> {
   const held: DeviceCapture[] = []
   let step = await page.next()
@@ -132,7 +135,10 @@ async function heldFirst(page: Page, most: number): Promise<Page> {
 
 const BATCH_ENTRIES = 100
 
-/** The entries as they are shown, in batches; then what `rest` gives at the end, and `Next` when there is a further page. */
+/**
+ * The entries as they are shown, in batches; then the members that `rest` returns, and `Next` if there is another
+ * page.
+ */
 async function* shownEntries(
   page: Page,
   show: Shown,
@@ -155,15 +161,15 @@ async function* shownEntries(
 type Entry = Readonly<Record<string, unknown>>
 type Shown = (found: DeviceCapture) => Entry
 
-/** As its device sent it, to the last digit, with the device's name and links that lead there. */
+/** Exactly as its device sent it, plus the device's name and links through the gateway. */
 function shown({ device, capture: { name, json } }: DeviceCapture): Entry {
   const capture = parseExactly(json) as Record<string, unknown>
   return { ...capture, StreamName: name, Device: device, ...linksThrough(device, capture) }
 }
 
 /**
- * The members that callers with a filter get, and what each must be: a third-party device could put counts and times
- * into any text, and a description may have them.
+ * The members shown to callers with a filter, and what each must be: a third-party device could put counts and times
+ * into any text, and a description may contain them.
  */
 const UNCOUNTED_MEMBERS: Readonly<Record<string, (value: unknown) => boolean>> = {
   id: (value) => /^\d{1,6}$/.test(String(value)),
@@ -188,7 +194,9 @@ function isWord(value: unknown): boolean {
 
 const NS_PER_MINUTE = 60_000_000_000n
 
-/** Its times are those of the first and the last packet, whatever these are: whole minutes around them are told. */
+/**
+ * Its times are those of the first and last packet, filtered out or not, so they are rounded outward to whole minutes.
+ */
 function uncounted(found: DeviceCapture): Entry {
   const entry = shown(found)
   const { startNs } = found.capture
@@ -228,7 +236,7 @@ function linksThrough(device: string, capture: Readonly<Record<string, unknown>>
 
 const CSV_COLUMNS = ['Device', ...CAPTURE_COLUMNS]
 
-/** The table; `end` is called when all lines have been given, and may fail. */
+/** The table; `end` is called when all lines have been yielded, and may throw. */
 async function* csvLines(page: Page, show: Shown, end: () => void): AsyncGenerator<string, void> {
   yield csvLine(CSV_COLUMNS)
   for await (const found of page) {

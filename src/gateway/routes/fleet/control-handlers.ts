@@ -1,4 +1,4 @@
-/** Control calls at the root: to all chosen devices, with one answer per device. */
+/** Control calls at the root: sent to all selected devices, with one answer per device. */
 import { givenParameters } from '../../../shared/contract/request-parameters.ts'
 import { refuseBody } from '../../../shared/http/request-body.ts'
 import { ignoredNames } from '../../../shared/query/ignored-names.ts'
@@ -25,14 +25,14 @@ export async function changeDevices(ctx: RouteContext, parts: FleetParts): Promi
   await change(ctx, parts, membersToChange(ctx, parts))
 }
 
-/** Deletes a capture on the one device that holds it; the device wants its full name. */
+/** Deletes a capture on the one device that holds it; the device requires its full name. */
 export async function deleteFleetCapture(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseUnsafeChange(ctx)
   const name = requireParameter(givenParameters(ctx), 'StreamName')
   await change(ctx, parts, [parts.fleet.get(await captureHolder(name, ctx, parts))])
 }
 
-/** Is seen through when the caller leaves: nobody wants half of the devices recording. */
+/** Completed even if the caller leaves: nobody wants half of the devices recording. */
 async function change(ctx: RouteContext, parts: FleetParts, members: readonly FleetMember[]): Promise<void> {
   ctx.state.facts = { ...ctx.state.facts, devices: members.map(({ device }) => device.name) }
   try {
@@ -59,7 +59,7 @@ async function answerFromAll(
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
   const timeoutMs = parts.limits.controlTimeoutMs
   const user = ctx.state.caller?.name
-  // A device knows best what it tells everybody.
+  // The device itself decides what it returns without credentials.
   const calls = {
     callLimits: parts.callLimits,
     user: user ?? '',

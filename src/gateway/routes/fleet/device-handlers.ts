@@ -1,4 +1,7 @@
-/** Calls passed on to one device: all below /devices/{device}/ but downloads, and at the root what several cannot answer. */
+/**
+ * Calls that are forwarded to one device: everything below /devices/{device}/ except downloads, and calls at the root
+ * that cannot be combined from several devices.
+ */
 
 import { addAbortListener } from 'node:events'
 import { CapfleetError } from '../../../shared/base/error.ts'
@@ -19,7 +22,7 @@ import { refuseUnsafeChange, refuseWhileDraining } from '../request/refuse-reque
 import type { RouteContext } from '../request/route-context.ts'
 import type { FleetParts } from './fleet-parts.ts'
 
-/** A call at the root whose answer cannot be put together from several devices'. */
+/** A call at the root whose answer cannot be combined from those of several devices. */
 export async function passToChosenDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseWhileDraining(parts)
   const [member, ...others] = selectedMembers(ctx, parts)
@@ -40,13 +43,13 @@ export async function changeDevice(ctx: RouteContext, parts: FleetParts): Promis
   }
 }
 
-/** A call that only reads and ends, passed through the short way. */
+/** A call that only reads and ends, forwarded the short way. */
 export function askDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   return pass(ctx, parts, member, { path, query: withoutPluses(ctx.querystring), way: 'read' })
 }
 
-/** A call that only reads, and may go on until the caller leaves. */
+/** A call that only reads, and may continue until the caller leaves. */
 export async function followDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseWhileDraining(parts)
   const { member, path } = deviceOf(ctx, parts)
@@ -55,8 +58,8 @@ export async function followDevice(ctx: RouteContext, parts: FleetParts): Promis
 }
 
 /**
- * Any other call: the gateway does not know what it does there, so it is guarded as a change is. HEAD
- * reaches the device as HEAD: whoever may change the device may also ask it for less.
+ * Any other call: the gateway does not know what it does on the device, so it is guarded like a change. HEAD is
+ * forwarded as HEAD: a caller who may change the device may also use a weaker method.
  */
 export async function callDevice(ctx: RouteContext, parts: FleetParts): Promise<void> {
   refuseCrossSite(ctx.req)
@@ -69,7 +72,7 @@ export async function callDevice(ctx: RouteContext, parts: FleetParts): Promise<
   }
 }
 
-/** What a download would deliver. The caller's longest time range counts. */
+/** Estimates a download. The caller's maximum time range applies. */
 export function askEstimate(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { member, path } = deviceOf(ctx, parts)
   const { bounds } = ctx.state.caller ?? {}
@@ -87,7 +90,7 @@ function deviceOf(ctx: RouteContext, parts: FleetParts): { member: FleetMember; 
 interface PassedOn {
   readonly path: string
   readonly query: string
-  /** By our own client, for what only reads and ends; by http-proxy, for all else. */
+  /** read: our own client, for calls that only read and end. proxy: http-proxy, for everything else. */
   readonly way: 'read' | 'proxy'
 }
 
@@ -107,7 +110,7 @@ async function pass(
     emptiesQueries: ctx.state.emptiesQueries === true,
   }
   const timeoutMs = parts.limits.controlTimeoutMs
-  // A device knows best what it tells everybody.
+  // The device itself decides what it returns without credentials.
   const isAnonymous = ctx.state.caller?.name === undefined
   const forward = () =>
     way === 'read'
@@ -118,8 +121,9 @@ async function pass(
 }
 
 /**
- * An answer that goes on, such as events, ends when its reader may not have it any more. A listener that has left keeps
- * the next one that came, and so on, until old objects are looked through: what it holds must live as long anyway.
+ * A continuous answer, such as events, ends when its reader loses access. A listener that has been removed references
+ * the next one added, and so on, until the garbage collector examines old objects, so everything it references must
+ * live that long anyway.
  */
 function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable | undefined {
   const revoked = state.caller?.revoked
@@ -127,10 +131,10 @@ function cutWhenRevoked({ req: { socket }, state }: RouteContext): Disposable | 
 }
 
 const PLAIN_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
-/** Paths with rows of their own in the table; a device may read other spellings of them as the same. */
+/** Paths with routes of their own in the table; a device may treat other spellings of them as the same. */
 const OTHER_ROWS = /^\/(pcap|api\/v1\/pcap)(\/|$)|^\/sysmaster\/capture_(start|stop)$/i
 
-/** Fails with not-found when the path may mean something else on the device than the table took it for here. */
+/** Fails with not-found if the path may mean something else to the device than to the route table here. */
 function refuseOddPath(path: string): void {
   if (PLAIN_PATH.test(path) && !OTHER_ROWS.test(path)) return
   throw new CapfleetError(

@@ -1,4 +1,4 @@
-/** /v1/devices: what the gateway knows of its devices, from their last probe; nobody is asked. */
+/** /v1/devices: what the gateway knows about its devices from their last probe, without asking any. */
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import type { CaptureFigures } from '../../fleet/health/device-probe.ts'
@@ -25,16 +25,16 @@ async function reportsOf(
 ): Promise<readonly unknown[]> {
   const names = members.map(({ device }) => device.name)
   const [use] = await Promise.all([
-    // Without the scheduler the health of the devices is still worth telling.
+    // Even without the scheduler the health of the devices is worth reporting.
     parts.downloads.leases.use(names).catch(() => undefined),
-    // Only in the first seconds of a gateway, or of a device, is there anything to wait for.
+    // This only waits in the first seconds of a gateway, or of a device.
     ...members.map(({ health }) => health.probedOnce),
   ])
   const reports = members.map((member, index) => reportOf(member, use?.[index], parts))
   return isFiltered(ctx) ? reports.map(uncounted) : reports
 }
 
-/** Without what tells of packets, whatever they are. */
+/** Without anything that depends on packets. */
 function uncounted({ capture, ...report }: ReturnType<typeof reportOf>) {
   const { state, name } = capture ?? { state: null, name: null }
   return {
@@ -45,7 +45,7 @@ function uncounted({ capture, ...report }: ReturnType<typeof reportOf>) {
   }
 }
 
-/** Nanoseconds are decimal strings; null = not known. */
+/** Nanoseconds are decimal strings; null = unknown. */
 function reportOf(
   { device, health, breaker }: FleetMember,
   use: DeviceUse | undefined,

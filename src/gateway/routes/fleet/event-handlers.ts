@@ -1,4 +1,4 @@
-/** /v1/events: what happens on the devices that the caller may see, as server-sent events (WHATWG HTML, 9.2). */
+/** /v1/events: events on the devices that the caller may see, as server-sent events (WHATWG HTML, 9.2). */
 import { Bell } from '../../../shared/base/bell.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { answerLive } from '../../../shared/http/live-answer.ts'
@@ -18,9 +18,9 @@ const EVERYTHING_KEPT = '0'
 
 export async function followFleet(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { devices, lastEventId } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...EVENTS_PARAMETERS })
-  // A browser sends the header when it comes back to an address that may still have the parameter.
+  // A browser sends the header when it reconnects to an address that may still contain the parameter.
   const from = beginOf(headerId(ctx) ?? lastEventId)
-  // A device that is not known yet may come; until then all that can be said of a name is that.
+  // Unknown devices may appear while discovery is incomplete; only then are unknown names accepted.
   if (parts.fleet.isComplete) selectedDevices(ctx, parts)
   const wants = wantedDevices(ctx, devices ?? String(ctx.headers['capfleet-device'] ?? '*'))
   const { name: user } = callerOf(ctx)
@@ -44,7 +44,7 @@ function headerId(ctx: RouteContext): string | undefined {
     : readParameters(EVENTS_PARAMETERS, new Map([[EVENTS_PARAMETERS.lastEventId.name, text]])).lastEventId
 }
 
-/** Also of devices that the fleet does not have yet, or not any more. */
+/** Includes devices that the fleet does not have yet, or no longer has. */
 function wantedDevices(ctx: RouteContext, chosen: string): (device: Device) => boolean {
   const selections = [...callerOf(ctx).bounds.devices, chosen]
   return (device) => selections.every((selection) => isSelected(device, selection))
@@ -54,7 +54,7 @@ interface Following {
   readonly wants: (device: Device) => boolean
   readonly from: EventsFrom
   readonly signal: AbortSignal
-  /** An event as the caller may see it. */
+  /** Converts an event to the form that the caller may see. */
   readonly shown: (text: string) => string
 }
 

@@ -4,10 +4,10 @@ import type { FleetEvents } from '../../fleet/events/fleet-events.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { RequestParts } from '../request/request-parts.ts'
 
-/** What answers of devices, captures and events take. */
+/** The parts used by handlers of devices, captures and events. */
 export interface FleetParts extends RequestParts {
   readonly downloads: Pick<DownloadParts, 'fleet' | 'leases' | 'clientIdleTimeoutMs'>
-  /** Events of the whole fleet. The handler that opens a stream of them limits it to the devices of its caller. */
+  /** Events of the whole fleet. The handler that opens a stream limits it to the devices of its caller. */
   readonly events: FleetEvents
   /** Clients that follow events. */
   readonly live: LiveLimit

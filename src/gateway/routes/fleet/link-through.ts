@@ -1,6 +1,6 @@
 /**
- * The link of a device's answer, which is relative to the device, as a link of the gateway; undefined where it is none.
- * A device is not trusted: its link stays below its own path.
+ * The link of a device's answer, which is relative to the device, as a link of the gateway, or undefined if it is not
+ * a valid link. A device is not trusted: its link must stay below its own path.
  */
 export function linkThrough(device: string, link: unknown): string | undefined {
   if (typeof link !== 'string' || !link.startsWith('/')) return undefined

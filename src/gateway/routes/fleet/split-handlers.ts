@@ -12,12 +12,12 @@ import { answerList } from './answer-list.ts'
 import type { FleetParts } from './fleet-parts.ts'
 import { linkThrough } from './link-through.ts'
 
-/** A page of splits has up to 100,000 of some 350 bytes. They only pass, so that it costs no memory. */
+/** A page of splits has up to 100,000 of about 350 bytes. They are only passed through, so that takes no memory. */
 const BYTES_MAX = 64 * 1_024 * 1_024
 
 /**
- * /stream/ssize and /stream/stime over the fleet: the answer of the one device that holds the
- * capture, with its name as `Device` and links that lead to it.
+ * /stream/ssize and /stream/stime over the fleet: the answer of the one device that holds the capture, with its name
+ * as `Device` and links to it.
  */
 export async function listFleetSplits(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const name = requireParameter(givenParameters(ctx), 'StreamName')
@@ -57,7 +57,7 @@ async function* splitsOf(
   }
 }
 
-/** What the gateway says itself. */
+/** Removes what the gateway sets itself. */
 function withoutOwn({ Device: _device, ...rest }: Readonly<Record<string, unknown>>) {
   return rest
 }

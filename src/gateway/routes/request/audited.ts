@@ -1,4 +1,4 @@
-/** What requests leave in the audit, beside downloads. */
+/** Audit events of requests other than downloads. */
 import type { Credential } from '../../../shared/base/caller.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { type Changed, type Endpoint, parametersOf } from '../../../shared/contract/endpoint.ts'
@@ -7,7 +7,7 @@ import type { AuditActor, AuditEventName } from '../../audit/audit-events.ts'
 import type { Audit } from '../../audit/audit-log.ts'
 import type { RouteContext } from './route-context.ts'
 
-/** Who asks. */
+/** The caller of the request. */
 export function actorOf({ state }: RouteContext): AuditActor {
   const { caller, address, requestId } = state
   return {
@@ -28,15 +28,15 @@ export function isAudited({ changes, scope }: Endpoint): boolean {
 }
 
 /**
- * The parameters of a request that its row has, as they were decoded. No handler and no device reads a parameter
- * otherwise, so a query string that cannot be decoded is refused here. Fails with bad-parameter.
+ * The request's parameters that its route defines, as they were decoded. Handlers and devices decode parameters in the
+ * same way, so a query string that cannot be decoded is rejected here. Fails with bad-parameter.
  */
 export function parameterFacts(ctx: RouteContext, route: Endpoint): Readonly<Record<string, string>> {
   const names = new Set(parametersOf(route).map(({ name }) => name))
   return Object.fromEntries([...givenParameters(ctx)].filter(([name]) => names.has(name)))
 }
 
-/** What the first line of a change says beside its request. */
+/** What the first line of a change contains besides its request. */
 interface ChangeOptions {
   /** Default: devices, which a call that we do not know may change. */
   readonly changes?: Changed | undefined
@@ -44,8 +44,8 @@ interface ChangeOptions {
 }
 
 /**
- * Does what the row does between two lines. Fails with audit-unavailable before anything has changed; what has
- * changed is answered as it is.
+ * Runs the route's action between two audit lines. Fails with audit-unavailable before anything has changed; once
+ * something has changed, it is reported as it is.
  */
 export async function auditChange(
   ctx: RouteContext,
@@ -80,7 +80,7 @@ export async function auditChange(
   await end({ status: ctx.res.statusCode, location: location === '' ? undefined : location })
 }
 
-/** Records that a caller reads what is known of others. Fails with audit-unavailable: then nothing may be sent. */
+/** Records that a caller reads other users' data. Fails with audit-unavailable; nothing may be sent then. */
 export async function auditRead(ctx: RouteContext, audit: Audit, route: Endpoint): Promise<void> {
   const parameters = parameterFacts(ctx, route)
   const details = { path: ctx.path, parameters, query: ctx.querystring }

@@ -1,4 +1,4 @@
-/** What callers see within their bounds: of the fleet, and of what was made for them and for others. */
+/** What callers see within their bounds: of the fleet, and of what was created for them and for others. */
 import { type Caller, isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
 import type { Endpoint } from '../../../shared/contract/endpoint.ts'
 import { type KeptPlan, queryAgain } from '../../fleet/kept-plan.ts'
@@ -7,23 +7,23 @@ import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
 import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 
-/** The parts as the handlers of this caller get them, so that none of them can see a hidden device. */
+/** The parts as the handlers of this caller get them, so that no handler can see a hidden device. */
 export function visibleParts<Parts extends RequestParts>(parts: Parts, caller: Caller | undefined): Parts {
   const { devices } = caller?.bounds ?? UNBOUNDED
   return devices.length === 0 ? parts : { ...parts, fleet: new VisibleFleet(parts.downloads.fleet, devices) }
 }
 
-/** Something that was made for a caller: a download with its receipt, an export, a schedule. */
+/** Something that was created for a caller: a download with its receipt, an export, a schedule. */
 export interface Made {
   readonly user: string
   readonly madeMs: number
   readonly devices: readonly string[]
   readonly forcedFilters: readonly string[]
-  /** Of its time range. Default: not known, or none. */
+  /** Length of its time range. Default: unknown, or none. */
   readonly spanNs?: bigint | undefined
 }
 
-/** What was made by a plan. */
+/** What was created according to a plan. */
 export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Made {
   const { devices, forcedFilters } = plan
   const { kind, beginNs, endNs, localTimes } = queryAgain(plan)
@@ -31,7 +31,10 @@ export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Mad
   return { ...made, devices, forcedFilters, spanNs }
 }
 
-/** Whether the caller may know of it: it is theirs, or they see what others took; and nothing of it is hidden from them. */
+/**
+ * Whether the caller may know about it: it is theirs, or they may see other users' downloads; and nothing of it is
+ * hidden from them.
+ */
 export function maySee(ctx: RouteContext, parts: RequestParts, made: Made): boolean {
   const { caller } = ctx.state
   if (caller === undefined) return false
@@ -43,7 +46,7 @@ export function maySee(ctx: RouteContext, parts: RequestParts, made: Made): bool
   return hasFilters && isShort && seesAll(parts, made.devices)
 }
 
-/** Whether the caller sees what others took. */
+/** Whether the caller may see other users' downloads. */
 export function seesOthers({ state: { caller } }: RouteContext): boolean {
   return caller?.scopes.has('audit:read') ?? false
 }
@@ -54,18 +57,18 @@ export function seesQueries(ctx: RouteContext): boolean {
   return seesOthers(ctx) && devices.length === 0 && filters.length === 0 && spanMaxS === undefined
 }
 
-/** A device that has left the fleet is seen by whoever sees all. */
+/** A device that has left the fleet is visible to callers who see all devices. */
 export function seesAll(parts: RequestParts, devices: readonly string[]): boolean {
   if (!(parts.fleet instanceof VisibleFleet)) return true
   return devices.every((device) => parts.fleet.find(device) !== undefined)
 }
 
-/** Whether the caller may have packets that pass a filter only: then nothing that counts others may be told. */
+/** Whether the caller may only have packets that pass a filter: then nothing that counts other packets may be shown. */
 export function isFiltered({ state: { caller } }: RouteContext): boolean {
   return caller !== undefined && caller.bounds.filters.length > 0
 }
 
-/** Fails with out-of-bounds where the row is not for filtered callers. */
+/** Fails with out-of-bounds if the route is not available to filtered callers. */
 export function refuseFiltered(ctx: RouteContext, { filtered }: Pick<Endpoint, 'filtered'>): void {
   if (filtered !== 'refused' || !isFiltered(ctx)) return
   throw outOfBounds('you may only receive packets that pass your filter, and this path reveals others too')

@@ -12,8 +12,8 @@ import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 
 /**
- * The name of the one device, of those that the request chooses, that holds the capture. Fails with
- * bad-parameter, ambiguous-capture, aged-out or unknown-capture. When no device that answers has it and some do not answer, it fails
+ * The name of the one device, among those that the request selects, that holds the capture. Fails with bad-parameter,
+ * ambiguous-capture, aged-out or unknown-capture. If no device that answers has it and some do not answer, it fails
  * with the error of one of these, and names them all.
  */
 export async function captureHolder(
@@ -54,8 +54,8 @@ interface Asking {
 }
 
 /**
- * Fails with aged-out when a device says that it held the capture once; lists have only what is there. Else gives the names
- * that devices propose instead.
+ * Fails with aged-out if a device says that it used to hold the capture; lists only contain existing ones. Otherwise
+ * returns the names that devices suggest instead.
  */
 async function refuseAgedOut(
   captureName: string,
@@ -77,5 +77,5 @@ async function refuseAgedOut(
   )
 }
 
-/** A thousand downloads that begin together need one question to each device. */
+/** Lets a thousand downloads that begin together share one question to each device. */
 const HOLDING_AGE_MS = 1_500

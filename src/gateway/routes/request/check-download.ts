@@ -9,7 +9,7 @@ import { requestSignal } from './request-caller.ts'
 import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 
-/** A mistake in a filter need not wait for a stream. */
+/** Checks filters early, because a mistake need not wait for a stream. */
 export async function refuseBadFilters(
   ctx: RouteContext,
   plan: DownloadPlan,
@@ -20,7 +20,7 @@ export async function refuseBadFilters(
   await check(ctx, { query: plan.query, members }, parts)
 }
 
-/** The same for a filter by itself, which the request has in `param`. */
+/** The same for a single filter, given in the parameter `param`. */
 export async function refuseBadFilter(
   ctx: RouteContext,
   filter: string,
@@ -40,7 +40,7 @@ export async function refuseBadFilter(
 
 interface Checked {
   readonly query: DownloadQuery
-  /** One of them is asked; if none answers, nobody. */
+  /** One of them is asked; if none answers, the filter is not checked. */
   readonly members: readonly FleetMember[]
 }
 

@@ -10,19 +10,19 @@ import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 
 /**
- * The devices that the request chooses by Device= or the header Capfleet-Device; neither = all. Fails with
+ * The devices that the request selects with Device= or the header Capfleet-Device; neither = all. Fails with
  * discovery-pending while there may be more of them.
  */
 export function selectedDevices(ctx: RouteContext, parts: RequestParts): readonly Device[] {
   return chooseDevices(parts.fleet, ...selectionOf(ctx))
 }
 
-/** selectedDevices of a request for their packets. Fails with no-device when there is none. */
+/** selectedDevices for a request for packets. Fails with no-device if there is none. */
 export function selectedSources(ctx: RouteContext, parts: RequestParts): readonly Device[] {
   return chooseSources(parts.fleet, ...selectionOf(ctx))
 }
 
-/** With the name of the parameter that says so. */
+/** Also returns the name of the parameter that selects them. */
 function selectionOf(ctx: RouteContext): [selection: string | undefined, param: string] {
   const { devices: parameter } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
   const header = ctx.headers['capfleet-device'] as string | undefined
@@ -32,7 +32,7 @@ function selectionOf(ctx: RouteContext): [selection: string | undefined, param: 
   return parameter === undefined ? [header, 'Capfleet-Device'] : [parameter, 'Device']
 }
 
-/** selectedMembers of a call that changes them. Fails with bad-parameter if the request does not say which. */
+/** selectedMembers for a call that changes them. Fails with bad-parameter if the request does not select any. */
 export function membersToChange(ctx: RouteContext, parts: RequestParts): readonly FleetMember[] {
   const { devices } = readParameters(FLEET_PARAMETERS, givenParameters(ctx))
   if (devices === undefined && ctx.headers['capfleet-device'] === undefined) {
@@ -41,12 +41,12 @@ export function membersToChange(ctx: RouteContext, parts: RequestParts): readonl
   return selectedMembers(ctx, parts)
 }
 
-/** selectedDevices with what it takes to talk to them. */
+/** The members for selectedDevices. */
 export function selectedMembers(ctx: RouteContext, parts: RequestParts): readonly FleetMember[] {
   return membersOf(selectedDevices(ctx, parts), parts)
 }
 
-/** selectedSources with what it takes to talk to them. */
+/** The members for selectedSources. */
 export function sourceMembers(ctx: RouteContext, parts: RequestParts): readonly FleetMember[] {
   return membersOf(selectedSources(ctx, parts), parts)
 }
@@ -55,7 +55,7 @@ function membersOf(devices: readonly Device[], { fleet }: RequestParts): readonl
   return devices.flatMap(({ name }) => fleet.find(name) ?? [])
 }
 
-/** The query string for a device, which does not know the parameter that chose it. */
+/** The query string for a device, without the parameter that selected the device. */
 export function withoutDevice(querystring: string): string {
   const pairs = withoutPluses(querystring).split('&')
   return pairs.filter((pair) => !parseQueryString(pair).has(FLEET_PARAMETERS.devices.name)).join('&')

@@ -14,15 +14,15 @@ export interface RequestedDownload {
   readonly kind: DownloadKind
   readonly parse: QueryParser
   /**
-   * fleet: at the root, where local times without TSZone mean the gateway's zone, and TSMode may be one of its
-   * aliases. gateway: of one device, whose zone and aliases count.
+   * fleet: at the root, where local times without TSZone are in the gateway's zone, and TSMode may be one of its
+   * aliases. gateway: for one device, whose zone and aliases apply.
    */
   readonly at: 'gateway' | 'fleet'
   /** As ParseContext has it. */
   readonly table?: 'export' | 'schedule'
 }
 
-/** The download that the request's parameters ask for, within the bounds of the caller. */
+/** The download that the request's parameters specify, within the bounds of the caller. */
 export function parseRequestQuery(
   ctx: RouteContext,
   parts: RequestParts,

@@ -1,4 +1,4 @@
-/** What refused requests leave in the audit: a bounded number of short lines, however many requests there are. */
+/** Audit events of refused requests: a limited number of short lines, however many requests there are. */
 import { parse } from 'basic-auth'
 import { LRUCache } from 'lru-cache'
 import { CapfleetError } from '../../../shared/base/error.ts'
@@ -7,12 +7,12 @@ import type { AuditLog } from '../../audit/audit-log.ts'
 import { actorOf } from './audited.ts'
 import type { RouteContext } from './route-context.ts'
 
-/** Lines per second of failed logins, of all refusals, and of the refusals of one user. */
+/** Maximum number of lines per second for failed logins, for all refusals, and for the refusals of one user. */
 const FAILED_LOGINS_PER_S = 20
 const REFUSALS_PER_S = 20
 const REFUSALS_OF_USER_PER_S = 2
 const USERS_MAX = 1_000
-/** Of a path or a query string; the rest says nothing about what was refused. */
+/** Maximum length of a path or query string; the rest is not needed to see what was refused. */
 const TEXT_MAX = 512
 
 /** Records callers that were refused because of who they are. */
@@ -26,7 +26,7 @@ export class RefusalAudit {
     this.#audit = audit
   }
 
-  /** Calls `answer`, and records a failure that is a refusal. */
+  /** Calls `answer`, and records its failure if that is a refusal. */
   async watch(ctx: RouteContext, answer: () => Promise<void>): Promise<void> {
     try {
       await answer()
@@ -36,7 +36,7 @@ export class RefusalAudit {
     }
   }
 
-  /** Records credentials that are nobody's. */
+  /** Records invalid credentials. */
   async failedLogin(ctx: RouteContext): Promise<void> {
     const others = this.#logins.take(performance.now())
     if (others === undefined) return

@@ -7,12 +7,12 @@ import { isAudited } from './audited.ts'
 import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
 
-/** For what may last longer than the gateway: whoever asks for it is better off elsewhere. Fails with draining. */
+/** For requests that may outlast the gateway: their callers should use another one. Fails with draining. */
 export function refuseWhileDraining({ draining }: Pick<RequestParts, 'draining'>): void {
   draining.throwIfAborted()
 }
 
-/** For what changes something on a device: a page of another site must not send it, nor HEAD do it. */
+/** For changes on a device: a page of another site must not be able to send them, nor HEAD perform them. */
 export function refuseUnsafeChange(ctx: RouteContext): void {
   refuseCrossSite(ctx.req)
   if (ctx.method === 'HEAD') {
@@ -22,14 +22,14 @@ export function refuseUnsafeChange(ctx: RouteContext): void {
   }
 }
 
-/** Of a row that changes something, or may. Fails with cross-site. */
+/** For a route that changes something, or may. Fails with cross-site. */
 export function refuseChangeWithoutForm(ctx: RouteContext, route: Endpoint): void {
   const isRead = (ctx.method === 'GET' || ctx.method === 'HEAD') && !isAudited(route)
   if (!isRead) refuseWithoutForm(ctx)
 }
 
 /**
- * For what changes something and comes with a cookie: that is sent for other pages, too, and only the page knows its form
+ * For changes authenticated by a cookie: browsers send that for other pages too, and only our page knows its form
  * token. Fails with cross-site.
  */
 export function refuseWithoutForm(ctx: RouteContext): void {

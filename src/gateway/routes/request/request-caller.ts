@@ -1,9 +1,9 @@
-/** The caller of a request: who they are, whether they are still there, and what only they may keep. */
+/** The caller of a request: who they are, whether they are still connected, and answers that only they may store. */
 import type { Caller } from '../../../shared/base/caller.ts'
 import { clientGone } from '../../../shared/base/error.ts'
 import type { RouteContext } from './route-context.ts'
 
-/** REQUIRES: the row needs a caller. */
+/** REQUIRES: the route needs a caller. */
 export function callerOf({ state: { caller } }: RouteContext): Caller {
   if (caller === undefined) throw new Error('a row for known callers was reached by nobody')
   return caller
@@ -18,7 +18,7 @@ export function requestSignal(ctx: RouteContext): Disposable & { readonly signal
   return { signal: controller.signal, [Symbol.dispose]: () => ctx.res.off('close', onClose) }
 }
 
-/** Nobody between us and the caller keeps the answer. */
+/** Prevents intermediaries from storing the answer. */
 export function answerPrivately(ctx: RouteContext, body: object, status = 200): void {
   ctx.set('Cache-Control', 'no-store')
   ctx.status = status

@@ -3,12 +3,12 @@ import type { CallLimits } from '../../fleet/call-limits.ts'
 import type { FleetView } from '../../fleet/visible-fleet.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 
-/** What reading a request takes, whatever its answer. */
+/** The parts needed to read a request, whatever its answer. */
 export interface RequestParts {
   /** What the caller may see of the fleet. */
   readonly fleet: FleetView
   readonly callLimits: CallLimits
-  /** The parts of a download. Their fleet is the whole one, not what the caller may see. */
+  /** The parts of a download. Their fleet is the whole one, not only what the caller may see. */
   readonly downloads: Pick<DownloadParts, 'fleet'>
   readonly limits: GatewayLimits
   /** Aborts at the start of a shutdown, with the error draining as its reason. */
@@ -22,7 +22,7 @@ export interface GatewayLimits {
   readonly streamsPerDevice: number
   readonly probeTimeoutMs: number
   readonly controlTimeoutMs: number
-  /** Whether the paths below /api/v1/system/ that end answer without credentials. */
+  /** Whether the non-streaming paths below /api/v1/system/ answer without credentials. */
   readonly anonymousSystem: boolean
   /** Whether /metrics answers without credentials. */
   readonly anonymousMetrics: boolean

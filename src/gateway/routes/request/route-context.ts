@@ -4,5 +4,8 @@ import type { RequestState } from '../../../shared/http/http-app.ts'
 
 export type RouteContext = RouterContext<RequestState>
 
-/** Answers a request, or throws a CapfleetError before the first byte. A room of handlers says which parts it works with. */
+/**
+ * Answers a request, or throws a CapfleetError before the first byte. Each folder of handlers declares which parts it
+ * uses.
+ */
 export type RouteHandler<Parts> = Route<Parts, RouteContext>['handler']

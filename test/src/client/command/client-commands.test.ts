@@ -49,7 +49,7 @@ describe('the command line', () => {
   const contextsPath = () => join(client.home, 'capfleet', 'config.yaml')
 
   describe('login', () => {
-    test('keeps what the gateway accepts, for nobody else to read', async () => {
+    test('keeps what the gateway accepts, unreadable for other users', async () => {
       const { url } = fleet.gateway
       const login = ['login', url, '--user', 'user', '--name', 'lab']
       const { status, stderr } = await client.run(login, { input: `${USER_PASSWORD}\n` })
@@ -130,7 +130,7 @@ describe('the command line', () => {
       assert.equal(await well(['captures', '-o', 'json']), `${await given.text()}\n`)
     })
 
-    test('end quietly when nobody reads on', async () => {
+    test('end quietly when their output is closed', async () => {
       const program = `${process.execPath} ${REPOSITORY_ROOT}src/cli.ts captures -o json`
       const { stderr } = await shellPipeline(`${program} | true`, as('full').environment)
       assert.match(stderr, /^codes: 7 0\n$/)
@@ -142,7 +142,7 @@ describe('the command line', () => {
       assert.match(stderr, /^capfleet: standard output: ENOSPC: [^\n]*\ncodes: 8\n$/)
     })
 
-    test('a page says how to go on', async () => {
+    test('a page says how to continue', async () => {
       const { stderr } = await run(['captures', '--limit', '1'])
       const [, after = ''] = /there are more; --after (\S+)/.exec(stderr) ?? []
       assert.match(await well(['captures', '--limit', '1', '--after', after]), /east-second/)
@@ -166,7 +166,7 @@ describe('the command line', () => {
     assert.match(await well(['status', '-o', 'csv']), /^east,idle,.*\nwest,idle,/m)
   })
 
-  test('an estimate sums up, and tells of a bad filter before anything is downloaded', async () => {
+  test('an estimate sums up, and reports a bad filter before anything is downloaded', async () => {
     assert.match(await well(['estimate', ...RANGE]), /^in total: 80 packets, 7\.7 kB/m)
     const ignoring = await run(['estimate', ...RANGE, '--start', '5'])
     assert.match(ignoring.stderr, /^capfleet: the gateway ignores Start$/m)
@@ -228,7 +228,7 @@ describe('the command line', () => {
       )
     })
 
-    test('6: no device tells how much a download would be', async () => {
+    test('6: no device reports the size of a download', async () => {
       const error = { code: 'device-protocol', detail: 'device d0 answered with status 404' }
       const answer = {
         packets: null,
@@ -248,7 +248,7 @@ describe('the command line', () => {
       assert.match(stderr, /no device reported the size: d0 \[device-protocol\]/)
     })
 
-    test('6: nobody is there', async () => {
+    test('6: no one answers', async () => {
       const environment = gatewayEnvironment('http://127.0.0.1:9', 'user', USER_PASSWORD)
       const ended = await client.run(['get', 'east-first', '-o', 'x.pcap'], { environment })
       assert.equal(ended.status, 6)

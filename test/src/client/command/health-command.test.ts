@@ -40,7 +40,7 @@ describe('capfleet health', () => {
     assert.equal((await client.run(['health'], { environment })).status, 0)
   })
 
-  test('ends with 1 and says where nobody answers', async () => {
+  test('ends with 1 and says where nothing answers', async () => {
     const server = createServer()
     const port = await listen(server)
     await new Promise((resolve) => server.close(resolve))
@@ -49,7 +49,7 @@ describe('capfleet health', () => {
     assert.match(stderr, new RegExp(`127\\.0\\.0\\.1:${port} cannot be reached: .*ECONNREFUSED`))
   })
 
-  test('ends with 1 when something else answers', async () => {
+  test('ends with 1 if something other than our program answers', async () => {
     const port = await listen(createHttpServer((_request, response) => response.writeHead(404).end()))
     const { status, stderr } = await client.run(['health', `http://127.0.0.1:${port}`])
     assert.equal(status, 1)
@@ -63,7 +63,7 @@ describe('capfleet health', () => {
     assert.match(stderr, /did not answer within 5 s\n$/)
   })
 
-  test('asks by https with the certificate that vouches for the program, and not without it', async () => {
+  test('uses https with the CA certificate of the program, and fails without it', async () => {
     await using certificate = await createTempCertificate()
     const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)])
     const url = `https://localhost:${await listen(createHttpsServer({ cert, key }, answer))}`

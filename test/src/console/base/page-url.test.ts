@@ -19,7 +19,7 @@ test('the state of the page is read from the address as it was written', () => {
   )
 })
 
-test('a view that there is not is the fleet, and a value without text is none', () => {
+test('an unknown view is the fleet, and an empty value counts as missing', () => {
   assert.deepEqual(parsePageState('#/nowhere?a=1'), { view: 'fleet', values: { a: '1' } })
   assert.equal(
     formatPageState(changed(parsePageState('#/queue?a=1&b=2'), { a: undefined, b: '' })),
@@ -27,7 +27,7 @@ test('a view that there is not is the fleet, and a value without text is none', 
   )
 })
 
-test('the range of a link is in nanoseconds: local times are those of the zone, and integers are as they stand', () => {
+test('the range of a link is in nanoseconds: local times are those of the zone, and integers are unchanged', () => {
   const ends = (hash: string) => {
     const { TSBegin, TSEnd } = withInstants(parsePageState(hash), 'Europe/Berlin').values
     return [TSBegin, TSEnd]

@@ -49,7 +49,7 @@ describe('a download as a line for a shell', () => {
     assert.ok(!wiresharkLine(PAIRS, ann).includes('Compression'), 'Wireshark reads no compressed pipe')
   })
 
-  test('who has signed in by a token has no password to type', () => {
+  test('a user signed in by a token has no password to type', () => {
     const bob = { user: 'corp:bob', origin: 'token' } as const
     for (const line of [curlLine(PAIRS, bob), wiresharkLine(PAIRS, bob)])
       assert.ok(line.startsWith('curl -fsS -H "Authorization: Bearer $CAPFLEET_TOKEN" '), line)

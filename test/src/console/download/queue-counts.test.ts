@@ -19,7 +19,7 @@ const REQUESTS = [
 ] as const
 const requests = REQUESTS.map((request) => ({ ...request, devices: [...request.devices] }))
 
-test('who waits for other devices is not before a download, and who may have gone does not stream', () => {
+test('a request waiting for other devices is not ahead of a download, and one that may have gone is not streaming', () => {
   assert.deepEqual(queueCounts(requestsOf(requests, ['a'])), { waiting: 1, streaming: 0, suspect: 0 })
   assert.deepEqual(queueCounts(requestsOf(requests, ['c'])), { waiting: 0, streaming: 0, suspect: 1 })
   assert.deepEqual(queueCounts(requestsOf(requests, undefined)), { waiting: 1, streaming: 1, suspect: 1 })

@@ -14,7 +14,7 @@ function summary(hex: string, linkType = 1) {
 }
 
 describe('the summary of a packet', () => {
-  test('has addresses and ports, behind tags too', () => {
+  test('has addresses and ports, after tags too', () => {
     const udp = { source: '10.0.0.1:53', destination: '10.0.0.2:4096', protocol: 'UDP' }
     assert.deepEqual(summary(`${ETHERNET}0800${V4}0035100000080000`), udp)
     assert.deepEqual(summary(`${ETHERNET}8100000a0800${V4}0035100000080000`), udp)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { spansOf } from '../../../../src/console/timeline/capture-spans.ts'
 
-test('captures of which a device tells no time have no place, and hide no others', () => {
+test('captures without times from their device have no place, and hide no others', () => {
   const known = { Device: 'lon1', StreamName: 'a', StartTS: '5', EndTS: '9', IsActive: true }
   const spans = spansOf([
     { Device: 'old', StreamName: 'b' },

@@ -43,7 +43,7 @@ describe('what the lanes ask for', () => {
     server.close()
   })
 
-  test('the devices that do not answer are named, beside what the others tell', async () => {
+  test('devices that do not answer are named, next to what the others report', async () => {
     const cache: ActivityCache = new Map()
     assert.deepEqual([...(await askActivity(ask, cache, signal))], [['b', FAILURE]])
     assert.deepEqual([...cache.keys()], ['a'])

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { endingAt, givenView } from '../../../../src/console/timeline/shown-view.ts'
 
-test('an address shows the time that it names, else what it has selected, else none', () => {
+test('an address shows the time that it names, or what it has selected, or nothing', () => {
   const selected = { TSBegin: '1000000', TSEnd: '2000000' }
   assert.deepEqual(givenView({ ...selected, 'view-from': '5', 'view-to': '50' }), { fromNs: 5n, toNs: 50n })
   assert.deepEqual(givenView(selected), { fromNs: 900_000n, toNs: 2_100_000n })

@@ -30,7 +30,7 @@ describe('the axis of the timeline', () => {
     assert.deepEqual(days.dates, ['2026-11-02 UTC+05:30', '2026-11-03 UTC+05:30', '2026-11-04 UTC+05:30'])
   })
 
-  test('below a second labels are parts of the minute that stands above them', () => {
+  test('below a second labels are parts of the minute above them', () => {
     const { labels, dates } = axis(FROM_NS, 1_000_000n, { zone: 'UTC', count: 2 })
     assert.deepEqual(labels, ['00.0005', '00.0010'])
     assert.deepEqual(dates, ['2026-11-02 09:00 UTC'])
@@ -49,7 +49,7 @@ describe('the axis of the timeline', () => {
     assert.deepEqual(two.labels, ['00:00', '04:00', '06:00', '08:00'])
   })
 
-  test('stays at round times when the clocks are put back, and tells the offset before and after', () => {
+  test('stays at round times when the clocks are put back, and shows the offset before and after', () => {
     const hours = axis(day('2026-10-25') - 1n, 3n * HOUR_NS, { zone: 'Europe/Berlin', count: 3 })
     assert.deepEqual(hours.labels, ['02:00', '02:00', '03:00'])
     const days = axis(day('2026-10-24T12:00Z'), 48n * HOUR_NS, { zone: 'Europe/Berlin', count: 8 })
@@ -62,7 +62,7 @@ describe('the axis of the timeline', () => {
     ])
   })
 
-  test('goes on where a day has no midnight', () => {
+  test('continues if a day has no midnight', () => {
     // Clocks in Havana show 01:00 after 23:59:59.
     const { ticks } = axis(day('2026-03-07'), 72n * HOUR_NS, { zone: 'America/Havana', count: 3 })
     assert.deepEqual(

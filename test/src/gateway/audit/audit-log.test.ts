@@ -32,7 +32,7 @@ const MODULE = fileURLToPath(new URL('../../../support/access/temp-audit.ts', im
 const jsonl = async (folder: string) =>
   (await readdir(folder)).filter((name) => name.endsWith('.jsonl')).sort()
 
-test('a line tells who did what, and holds to the one before it', async () => {
+test('a line says who did what, and is chained to the one before it', async () => {
   await using audit = await tempAudit()
   await using log = await audit.open()
   await log.record(downloadBy('ann', { query: 'FilterBPF=tcp', devices: ['nyc1'] }))
@@ -90,7 +90,7 @@ test('texts and lists that are too long are cut', async () => {
   assert.equal(shown.at(-1), '... (100000 entries)')
 })
 
-test('what waits is bounded: who comes then is refused', async () => {
+test('the queue is bounded: requests above its limit are refused', async () => {
   await using audit = await tempAudit()
   await using log = await audit.open()
   const all = await Promise.allSettled(Array.from({ length: 12_000 }, () => log.record(downloadBy('ann'))))
@@ -102,7 +102,7 @@ test('what waits is bounded: who comes then is refused', async () => {
   assert.equal(lost?.events, refused.length)
 })
 
-test('the chain goes on in the next file, and in the next process', async () => {
+test('the chain continues in the next file, and in the next process', async () => {
   await using audit = await tempAudit()
   for (let run = 0; run < 3; run += 1) {
     await using log = await audit.open({ fileBytes: 2_000 })
@@ -143,7 +143,7 @@ test('each day has a file, and old ones go; the rest verifies', async () => {
   assert.equal(chains[0]?.lines, 4)
 })
 
-test('the files and the lock of a process that does not come back go when they are old', async () => {
+test('the files and the lock of a process that does not return are removed when they are old', async () => {
   await using audit = await tempAudit()
   const age = async (pod: string) => {
     const long = new Date(Date.now() - 5 * 86_400_000)
@@ -271,7 +271,7 @@ test('two processes of one name write two chains; a chain whose process was kill
   )
 })
 
-test('a torn last line is cut off, whatever is left of it, and that is told', async () => {
+test('a torn last line is cut off, whatever is left of it, and that is reported', async () => {
   await using audit = await tempAudit()
   {
     await using log = await audit.open()
@@ -303,7 +303,7 @@ test('a torn last line is cut off, whatever is left of it, and that is told', as
   }
 })
 
-test('a process that was killed before the first line of a new file goes on behind the file before', async () => {
+test('a process that was killed before the first line of a new file continues after the previous file', async () => {
   await using audit = await tempAudit()
   {
     await using _log = await audit.open()
@@ -350,7 +350,7 @@ test('a chain whose end is damaged is left as it is', async () => {
   )
 })
 
-test('a full disk refuses, and the chain goes on when it has room', async (t) => {
+test('a full disk refuses, and the chain continues when it has room', async (t) => {
   const mounted = await mountSmallDisk(256 * 1_024)
   if (typeof mounted === 'string') {
     t.skip(mounted)
@@ -427,7 +427,7 @@ test('a folder that is gone refuses within seconds, and is used again when it is
   assert.equal(chains[0]?.firstFile, 2)
 })
 
-test('a disk that does not answer holds nobody up for long', async (t) => {
+test('a disk that does not answer delays no one for long', async (t) => {
   const stuck = Promise.withResolvers<void>()
   const writes: (readonly string[])[] = []
   const chain = {

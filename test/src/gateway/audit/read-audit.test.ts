@@ -109,7 +109,7 @@ describe('pages of the audit', () => {
     assert.equal(await count({ event: 'download', fromMs: START_MS + 11_000, toMs: START_MS + 21_000 }), 10)
   })
 
-  test('end when they have read enough, and go on behind that', async () => {
+  test('end when they have read enough, and continue after that', async () => {
     await using audit = await tempAudit()
     await using log = await audit.open()
     await log.record(downloadBy('rare'))
@@ -128,7 +128,7 @@ describe('pages of the audit', () => {
     assert.equal(second.next, undefined)
   })
 
-  test('end when nobody waits for them', async () => {
+  test('end when no one waits for them', async () => {
     await using audit = await tempAudit()
     await using _log = await audit.open()
     await assert.rejects(

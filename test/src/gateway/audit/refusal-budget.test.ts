@@ -8,7 +8,7 @@ const refusalBy = (user: string) => ({
   event: 'access.refused' as const,
 })
 
-test('refusals take what the setting allows of a day, and all else is written beside them', async () => {
+test('refusals take what the setting allows per day, and everything else is written as well', async () => {
   await using audit = await tempAudit()
   let nowMs = Date.UTC(2026, 10, 26, 12)
   await using log = await audit.open({ refusalBytesPerDay: 10_000 }, () => new Date(nowMs))

@@ -125,7 +125,7 @@ describe('what was done to an audit is found', () => {
     )
   })
 
-  test('a line that stands there twice', async () => {
+  test('a repeated line', async () => {
     const lines = linesOf(1)
     await putLines(1, lines.toSpliced(3, 0, lines[2] ?? ''))
     assert.deepEqual(
@@ -134,7 +134,7 @@ describe('what was done to an audit is found', () => {
     )
   })
 
-  test('a line with a hash of its own that fits, by the line behind it', async () => {
+  test('a line with a valid hash of its own, by the line after it', async () => {
     await using other = await tempAudit()
     await using log = await other.open()
     for (let i = 0; i < 20; i += 1) await log.record(downloadBy('nobody'))
@@ -150,7 +150,7 @@ describe('what was done to an audit is found', () => {
     )
   })
 
-  test('an end that was cut off, by who has noted it', async () => {
+  test('an end that was cut off, by a recorded head of the chain', async () => {
     const last = files.length - 1
     const { seq, hash } = JSON.parse(linesOf(last).at(-1) ?? '')
     const expected = new Map([[CHAIN, { seq, hash }]])
@@ -164,7 +164,7 @@ describe('what was done to an audit is found', () => {
     )
   })
 
-  test('a chain of which nothing is left, by who has noted it', async () => {
+  test('a chain of which nothing is left, by a recorded head of the chain', async () => {
     const expected = new Map([['lon1.gateway', { seq: 3, hash: 'a'.repeat(64) }]])
     const { isWhole } = await verifyAudit(audit.path, { expected })
     assert.equal(isWhole, false)

@@ -33,7 +33,7 @@ describe('a real identity provider', () => {
   })
   after(() => owned.disposeAsync())
 
-  test('vouches for its users: the first of their groups here decides role and bounds together', async () => {
+  test('is trusted for its users: the first of their groups here decides role and bounds together', async () => {
     oidc.groups = ['operators', 'guests', 'readers']
     const caller = await tokens.verifier.verify(await oidc.token())
     assert.equal(caller.name, 'corp:collector')
@@ -124,7 +124,7 @@ describe('a real identity provider', () => {
     assert.match(await tokens.metrics.text(), /provider_keys_reads_total\{provider="corp",result="read"\} 3/)
   })
 
-  test('is away: the keys that are known stand', async (t) => {
+  test('is unreachable: the known keys stay valid', async (t) => {
     const young = await oidc.token()
     oidc.isDown = true
     const now = performance.now()

@@ -91,7 +91,7 @@ describe('quotas', () => {
     await assert.rejects(replicas[0].add('export', quotas, 0), { code: 'byte-quota' })
   })
 
-  test('of bytes count also what a download sends whose place lapsed, because Redis was away, and was taken', async () => {
+  test('of bytes also count a download whose slot lapsed because Redis was unreachable, and was taken', async () => {
     const quotas = [{ holder: 'ann', streamsMax: 1, bytesPerDay: 1_000 }]
     using use = await replicas[0].begin('a', quotas)
     const redis = new Redis(server.url)
@@ -103,7 +103,7 @@ describe('quotas', () => {
     assert.equal(use.spent.reason.code, 'byte-quota')
   })
 
-  test('that nobody has need no Redis', async () => {
+  test('that no one has need no Redis', async () => {
     await server.stop()
     using use = await replicas[0].begin('a', [])
     use.sent(5)

@@ -89,21 +89,21 @@ describe('sessions', () => {
     await assert.rejects(callerOf(session), { code: 'unauthenticated' })
   })
 
-  test('are refused to whoever has bounds that no browser would keep', async () => {
+  test('are refused to users with bounds that no browser would keep', async () => {
     const credential = { kind: 'token', id: 'x', chain: [], expiresMs: Date.now() + MINUTE_MS } as const
     const bounds = { ...UNBOUNDED, filters: [`host ${'1'.repeat(4_000)}`] }
     const begun = tokens.handling.sessions.begin({ ...ann(), credential, bounds }, '/')
     await assert.rejects(begun, { code: 'out-of-bounds' })
   })
 
-  test('are not begun by what is none of a user', async () => {
+  test('are not started by anything but a user', async () => {
     const credential = { kind: 'ticket', id: 'x' } as const
     const begun = tokens.handling.sessions.begin({ ...ann(), credential }, '/')
     await assert.rejects(begun, { code: 'unauthenticated' })
   })
 })
 
-test('a gateway whose own clock jumps lets nobody out before their time, and forgets no revocation', async () => {
+test('a gateway whose own clock jumps ends no session early, and forgets no revocation', async () => {
   const nowMs = Date.now()
   let passedMs = 0
   const fill = async (folder: string) => {

@@ -60,7 +60,7 @@ for (const [what, bytes, length] of [
   ['text and a line end of two', Buffer.from(`${'a'.repeat(32)}\r\n`), 32],
   ['text with lines', Buffer.from(`${'a'.repeat(16)}\n${'b'.repeat(16)}\n`), 34],
 ] as const) {
-  test(`a line end is no part of a secret behind text alone: ${what}`, async () => {
+  test(`a line end is not part of a secret, but only after text: ${what}`, async () => {
     await using folder = await tempFolder()
     await writeFile(join(folder.path, 'a.secret'), bytes)
     const { signs } = (await TokenKeys.open({ folder: folder.path, makesFirst: false, log: LOG })).newest
@@ -68,7 +68,7 @@ for (const [what, bytes, length] of [
   })
 }
 
-test('of two keys of one name the first counts, and a folder is none', async () => {
+test('of two keys with one name the first counts, and a folder is not a key', async () => {
   await using folder = await tempFolder()
   await writeFile(join(folder.path, 'a.pem'), pem(generateKeyPairSync('ec', { namedCurve: 'secp384r1' })))
   await writeFile(join(folder.path, 'a.secret'), randomBytes(32))

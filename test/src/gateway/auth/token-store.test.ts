@@ -82,7 +82,7 @@ describe('issued tokens in Redis', () => {
     await store.keep(tokenOf('ann'))
   })
 
-  test('are told of once when they are revoked, and all again when Redis has lost what it had', async () => {
+  test('are announced once when they are revoked, and all again when Redis has lost its data', async () => {
     const [one, two] = [tokenOf('ann'), tokenOf('ann')]
     for (const token of [one, two]) await store.keep(token)
     await store.revoke(one)
@@ -106,7 +106,7 @@ describe('issued tokens in Redis', () => {
     )
   })
 
-  test('are told of also when as many were revoked since Redis lost what it had', async () => {
+  test('are also announced when as many were revoked since Redis lost its data', async () => {
     const [lost, next] = [tokenOf('ann'), tokenOf('ann')]
     await store.keep(lost)
     await store.revoke(lost)
@@ -143,12 +143,12 @@ describe('issued tokens in Redis', () => {
     )
   })
 
-  test('a revocation of what is not there, or has expired, is none', async () => {
+  test('revoking a missing or expired token has no effect', async () => {
     await store.revoke(tokenOf('ann'))
     assert.deepEqual((await store.revokedSince(0)).revoked, [])
   })
 
-  test('what is known of revocations stands while Redis is away', async () => {
+  test('known revocations stay valid while Redis is unreachable', async () => {
     const [before, meanwhile] = [tokenOf('ann'), tokenOf('ann')]
     for (const token of [before, meanwhile]) await store.keep(token)
     await store.revoke(before)

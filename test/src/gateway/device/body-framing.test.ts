@@ -87,7 +87,7 @@ for (const [what, text] of [
   })
 }
 
-test('a body of known length ends with its last byte, and what comes behind it is a fault', () => {
+test('a body of known length ends with its last byte, and anything after it is a fault', () => {
   const framing = framingFor(5)
   assert.equal(walkAll(framing, [Buffer.from('abc')]).data.toString(), 'abc')
   assert.deepEqual([framing.ended, framing.closed()], [false, false])
@@ -109,7 +109,7 @@ test('what is passed before a fault can be followed by more chunks', () => {
   assert.equal(seen.data.toString(), 'abcde!')
 })
 
-test('a body whose chunks stop anywhere goes on in chunks of other sizes, and ends where it should', (t) => {
+test('a body whose chunks stop anywhere continues in chunks of other sizes, and ends where it should', (t) => {
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
   for (let round = 0; round < 500; round++) {

@@ -68,7 +68,7 @@ describe('of an answer without end', () => {
     })
   }
 
-  test('a problem is told by its status when it has no end', async () => {
+  test('a problem is reported by its status when it has no end', async () => {
     answers('HTTP/1.1 400 No\r\n\r\n{"code":"bad-bpf","detail":"', 'x')
     await assert.rejects(client.getText('/x', QUESTION), {
       code: 'device-protocol',
@@ -197,7 +197,7 @@ describe('the connections of questions', () => {
     assert.deepEqual(seen, ['0 GET /a', '0 GET /b'])
   })
 
-  test('are no more than 128 at a time; a place that falls free goes to who has fewest', async () => {
+  test('are at most 128 at a time; a free place goes to the user with the fewest', async () => {
     using stand = await stage(() => undefined)
     const { client, seen, sockets } = stand
     const leaving = new AbortController()

@@ -114,7 +114,7 @@ test('reads grow while they are taken at once, but not while all connections tog
   await readUntil(connection, mostBytes)
 })
 
-test('a connection whose reads nobody takes holds two of them and the next buffer, and goes on with small ones', async (t) => {
+test('a connection whose reads are not consumed holds two of them and the next buffer, and continues with small ones', async (t) => {
   // A pause of this process must not count as one of who takes the reads.
   let nowMs = performance.now()
   t.mock.method(performance, 'now', () => nowMs)

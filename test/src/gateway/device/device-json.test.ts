@@ -75,7 +75,7 @@ test('a member that is only called like the list in a text is no list', () => {
   })
 })
 
-test('takes what other makers write: null for no entry, a comma too many, a byte order mark', () => {
+test('accepts what other manufacturers write: null for an empty list, a trailing comma, a byte order mark', () => {
   for (const lengths of [[1], [1_000]]) {
     assert.deepEqual(read('{"Path":"/","List":null}', lengths), { entries: [], rest: { Path: '/' } })
     assert.deepEqual(read('{"List":[{"a":1}, ],"b":2}', lengths), { entries: [{ a: 1 }], rest: { b: 2 } })

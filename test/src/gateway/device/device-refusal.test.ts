@@ -48,7 +48,7 @@ test('a code is taken over with the status that it has in the table, and with no
   }
 })
 
-test('link types that do not go together are told with their captures, and what is malformed is left out', () => {
+test('link types that do not match are reported with their captures, and malformed ones are left out', () => {
   const good = { linkType: 1, name: 'EN10MB', captures: ['a', 'b'] }
   const linkTypes = [
     good,
@@ -94,7 +94,7 @@ test("a caller's mistake is told in the device's words, bounded and without cont
   assert.equal(refused(400, { code: 'bad-bpf', param: 'a\r\nb', position: -1 }).details.param, undefined)
 })
 
-test('what only the device can mend is told without its words, which are for the log', () => {
+test('what only the device can fix is reported without its words, which are logged', () => {
   const body = JSON.stringify({ code: 'store-full', detail: 'no space on /srv/store' })
   const { error, hiddenText } = deviceRefusal('nyc1', { status: 507, body })
   assert.deepEqual(
@@ -113,7 +113,7 @@ test('busy compilers stay what they are, with the time to wait that the device n
   assert.equal(refused(503, { code: 'compiler-busy' }, 'Wed, 21 Oct').details.retryAfterS, undefined)
 })
 
-test('what operators can mend is said: the path, a redirect, a way to log in that the gateway has not', () => {
+test('what operators can fix is reported: the path, a redirect, a login method that the gateway lacks', () => {
   const of = (answer: Parameters<typeof deviceRefusal>[1]) => deviceRefusal('nyc1', answer).error.message
   const path = '/api/v1/system/version'
   assert.equal(of({ status: 404, path, body: '' }), `device nyc1 answered ${path} with status 404`)

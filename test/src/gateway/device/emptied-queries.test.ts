@@ -15,7 +15,7 @@ function through(form: BodyForm, pieces: readonly string[]): Promise<string> {
   return text(Readable.from(pieces.map((piece) => Buffer.from(piece))).pipe(new QueryEmptier(form)))
 }
 
-test('queries are empty, however a device writes them, and everything else is as it was', () => {
+test('queries are emptied, however a device writes them, and everything else is unchanged', () => {
   for (const member of [
     '"cat_0_CmdLine":"GET /SECRET \\" \\\\ x"',
     '"cat_0_CmdLin\\u0065":"SECRET"',

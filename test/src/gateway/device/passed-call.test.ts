@@ -145,7 +145,7 @@ describe('a kept connection', () => {
       assert.deepEqual(codesOf(failures), ['device-unreachable', 'device-timeout'])
     }, SHORT_MS))
 
-  test('that nobody uses for the time-out is closed', () =>
+  test('that is unused for the timeout is closed', () =>
     onStage(async ({ device, url }) => {
       assert.equal(await bodyOf(url), 'hello')
       const [socket] = device.sockets
@@ -184,7 +184,7 @@ describe('a kept connection', () => {
       }))
   }
 
-  test('goes on after answers without a body', () =>
+  test('continues after answers without a body', () =>
     onStage(async ({ device, url }) => {
       const answers = [
         'HTTP/1.1 204 None\r\n\r\n',
@@ -258,7 +258,7 @@ test('a device is read no faster than the client reads', () =>
     assert.ok(writtenBytes < bodyBytes / 4, `${writtenBytes} bytes were taken`)
   }, SHORT_MS))
 
-test('a device behind TLS is asked when its certificate is vouched for, else not', async () => {
+test('a device with TLS is asked if its certificate can be verified, otherwise not', async () => {
   await using certificate = await createTempCertificate()
   const [cert, key] = await Promise.all([readFile(certificate.cert), readFile(certificate.key)])
   let connections = 0

@@ -14,7 +14,7 @@ async function linesOf(metrics: Metrics): Promise<readonly string[]> {
   )
 }
 
-test('exports are told by state, with the oldest of each; while Redis is away the last figures stand', async () => {
+test('exports are reported by state, with the oldest of each; while Redis is unreachable the last figures stay', async () => {
   const metrics = new Metrics()
   let live: { readonly state: ExportState; readonly createdMs: number }[] = [
     { state: 'queued', createdMs: 7_000 },

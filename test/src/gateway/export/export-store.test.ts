@@ -60,7 +60,7 @@ describe('exports in Redis', () => {
       assert.equal(await store.find(id), undefined)
   })
 
-  test('a key that comes again is the same order, or a conflict; each user has keys of its own', async () => {
+  test('a repeated key is the same order, or a conflict; each user has separate keys', async () => {
     const first = orderBy('ann')
     const asked = '/v1/exports?TSBegin=-1h'
     await store.create(first, 10, { key: 'k', asked })
@@ -80,7 +80,7 @@ describe('exports in Redis', () => {
     assert.equal(new Set(ids).size, 1)
   })
 
-  test('a user has so many that have not ended, and room again when one has', async () => {
+  test('a user can have a limited number of unfinished exports, and room again when one has ended', async () => {
     const [first] = [orderBy('ann'), orderBy('ann')]
     await store.create(first, 2)
     await store.create(orderBy('ann'), 2)
@@ -98,7 +98,7 @@ describe('exports in Redis', () => {
     assert.equal((await store.find(order.id))?.state, 'running')
   })
 
-  test('only its writer changes an export, and nobody one that was cancelled', async () => {
+  test('only its writer changes an export, and no one a cancelled one', async () => {
     const order = orderBy('ann')
     await store.create(order, 10)
     assert.deepEqual(await store.change(order, { writer: 'a' }, { states: LIVE_STATES }), {
@@ -115,7 +115,7 @@ describe('exports in Redis', () => {
     assert.deepEqual(await store.live(), [])
   })
 
-  test('what is changed is read back, and null takes it away', async () => {
+  test('changes are read back, and null removes a field', async () => {
     const order = orderBy('ann')
     await store.create(order, 10)
     const error = { code: 'device-unreachable', detail: 'gone' } as const

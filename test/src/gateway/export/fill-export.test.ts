@@ -97,7 +97,7 @@ describe('filling a partial export', () => {
     assert.deepEqual(recordLines(records).sort(), recordLines(direct.records).sort())
   })
 
-  test('makes only those files anew that have a hole', async () => {
+  test('rewrites only those files that have a hole', async () => {
     const half = EXPORT_BEGIN_NS + BigInt(EXPORT_SECONDS / 2) * 1_000_000_000n
     const query = `${WHOLE_RANGE}&PartTime=${EXPORT_SECONDS / 2}s&OnMissing=partial`
     const { line } = world.device('west')
@@ -129,7 +129,7 @@ describe('filling a partial export', () => {
       )
   })
 
-  test('cut by bytes, the parts are cut anew', async () => {
+  test('cut by bytes, the parts are cut again', async () => {
     const shown = await filled((await partial(`${WHOLE_RANGE}&PartBytes=1048576`, 'west')).id)
     const parts = (await world.files(shown)).map((bytes) => readPcap(bytes).records)
     assert.ok(parts.length > 5)

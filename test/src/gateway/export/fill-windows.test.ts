@@ -90,7 +90,7 @@ describe('the windows that fill holes', () => {
     )
   })
 
-  test('leave no hole behind when all come, and all of them when none does', () => {
+  test('leave no hole if all arrive, and all of them if none does', () => {
     fc.assert(
       fc.property(cases, fc.boolean(), ({ lacks, partNs, stepNs }, isFilled) => {
         const { order, base } = made(lacks, partNs)

@@ -48,7 +48,7 @@ for (const kind of ['gzip', 'zstd'] as const) {
     }
   })
 
-  test(`${kind}: damage and bytes behind the end are seen`, async () => {
+  test(`${kind}: damage and bytes after the end are detected`, async () => {
     for (const extra of ['garbage', '\x01'])
       assert.ok(await verdict(kind, Buffer.concat([whole, Buffer.from(extra)])))
     const damaged = Buffer.from(whole)

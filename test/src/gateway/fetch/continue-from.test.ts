@@ -46,7 +46,7 @@ test('a merge whose devices sent in the order of time ends with what was missing
   }
 })
 
-test('one of which a device sent out of order, or does not vouch, is cut: packets may be missing', async () => {
+test('one that a device sent out of order, or without declaring its order, is cut: packets may be missing', async () => {
   for (const other of [
     { ...IN_ORDER, outOfOrder: 1 },
     { ...IN_ORDER, isOrdered: false },

@@ -48,7 +48,7 @@ test('a zone is the name of one', () => {
   )
 })
 
-test('a file name is one that no shell and no browser takes for something else', () => {
+test('a file name is one that no shell and no browser misinterprets', () => {
   const named = (value: string) => readClaims({ 'content-disposition': value }).fileName
   assert.equal(named('attachment; filename="day_20261123_0900.pcap.gz"'), 'day_20261123_0900.pcap.gz')
   for (const value of ['attachment; filename="../x"', 'attachment; filename="a\\"; x="b"', 'inline']) {
@@ -72,7 +72,7 @@ test('counts of several devices add up', () => {
   })
 })
 
-test('one that cannot tell whether it has all makes all unverified', () => {
+test('one that cannot tell whether it has everything makes all unverified', () => {
   const ends = [readEnd({ 'capfleet-complete': '1' }), readEnd({ 'capfleet-status': 'unverified' })]
   assert.deepEqual(ends.map(statusOfEnd), ['complete', 'unverified'])
   assert.equal(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n }).isUnverified, true)

@@ -108,7 +108,7 @@ describe('encode', () => {
     })
   }
 
-  test('behind any part the cut mark keeps every tool from taking it for the end', async () => {
+  test('after any part the cut mark keeps every tool from taking it for the end', async () => {
     const large = Buffer.concat([randomBytes(6_000_000), DATA])
     for (const [compression, tools] of [
       ['fast', ['gzip', 'pigz']],
@@ -198,7 +198,7 @@ describe('encode', () => {
   })
 
   for (const compression of ['none', 'fast', 'zstd'] as const) {
-    test(`${compression}: an error of the input comes out behind what came before it`, async () => {
+    test(`${compression}: an error of the input is reported after the data before it`, async () => {
       const failure = new Error('the device died')
       async function* broken() {
         yield DATA

@@ -21,7 +21,7 @@ import { FLEET_RANGE, startFakeFleet } from '../../../support/devices/fake-fleet
 const NEVER = new AbortController().signal
 const QUERY = parseDownloadQuery('timerange', parseQueryString(FLEET_RANGE), { zone: 'UTC', nowNs: 0n })
 
-test('streams that are opened one by one are told of when the last one has begun', async () => {
+test('streams that are opened one by one are reported when the last one has begun', async () => {
   await using parts = new AsyncDisposableStack()
   const clients = new Map<string, DeviceClient>()
   for (const fake of await startFakeFleet(3, ['d0', 'd1'])) {

@@ -96,7 +96,7 @@ test('the memory of a merge is used again when the merge has ended and its chunk
   assert.deepEqual((await download(both(devices()))).bytes, WHOLE, 'whatever was in it')
 })
 
-test('TSResolution=usec truncates behind the merge: packets of one microsecond keep the order of their times', async () => {
+test('TSResolution=usec truncates after the merge: packets of one microsecond keep their order', async () => {
   const { rome, oslo } = devices()
   const { bytes } = await download([rome, oslo], { parameters: 'TSResolution=usec' })
   const expected = Buffer.from(WHOLE)
@@ -156,7 +156,7 @@ function lateDevice(saysOrder: boolean): MemoryDevice {
   return device
 }
 
-test('a device that does not vouch for the order of time loses nothing, though it was in order until it broke off', async () => {
+test('a device that does not guarantee time order loses nothing, though it was in order until it broke off', async () => {
   const undisturbed = await download([lateDevice(false), new MemoryDevice('oslo', OSLO)])
   for (let cut = 24; cut < makePcap(LATE).byteLength; cut++) {
     const rome = lateDevice(false)
@@ -167,7 +167,7 @@ test('a device that does not vouch for the order of time loses nothing, though i
   }
 })
 
-test('a device that vouches for the order of time and breaks it once it was continued fails', async () => {
+test('a device that guarantees time order but violates it after a continuation fails', async () => {
   const lying = [3, 5, 7, 6, 8, 9].map((at) => packet(at, 'rome'))
   for (const again of [undefined, makePcap(lying.slice(0, 3)).byteLength]) {
     const rome = new MemoryDevice('rome', lying)
@@ -178,7 +178,7 @@ test('a device that vouches for the order of time and breaks it once it was cont
   }
 })
 
-test('a device that does not vouch for the order any more when it is continued by time fails', async () => {
+test('a device that no longer guarantees the order when it is continued by time fails', async () => {
   const { rome, oslo } = devices()
   rome.diesAfterBytes = [makePcap(ROME.slice(0, 4)).byteLength]
   const failing = download([rome, oslo], {
@@ -227,7 +227,7 @@ test('a delivered packet that is another one now is an error, at once and by nam
   }
 })
 
-test('a device that stays away fails the download after five more attempts', async () => {
+test('a device that stays unreachable fails the download after five more attempts', async () => {
   const { rome, oslo } = devices()
   rome.diesAfterBytes = [100]
   const failing = download([rome, oslo], { onReopen: () => refuse(rome) })
@@ -235,7 +235,7 @@ test('a device that stays away fails the download after five more attempts', asy
   assert.equal(rome.targets.length, 6)
 })
 
-test('OnError=partial goes on without the device and says what is missing', async () => {
+test('OnError=partial continues without the device and says what is missing', async () => {
   const { rome, oslo } = devices()
   rome.diesAfterBytes = [makePcap(ROME.slice(0, 6)).byteLength]
   const { bytes, body } = await download([rome, oslo], {
@@ -281,7 +281,7 @@ test('a compressed body has the same bytes in it after a device has died', async
   }
 })
 
-test('a parked body holds no stream, and goes on where it was: at every place', async () => {
+test('a parked body holds no stream, and continues where it was: at every place', async () => {
   for (let parkAt = 0; parkAt < 12; parkAt++) {
     const { rome, oslo } = devices()
     rome.chunkBytes = oslo.chunkBytes = 40
@@ -335,7 +335,7 @@ test('a clock that is surely off by more than a millisecond is named in the log'
   ])
 })
 
-test('a merge that is continued tells the clocks, and can be parked', async () => {
+test('a merge that is continued reports the clocks, and can be parked', async () => {
   const { rome, oslo } = devices()
   rome.chunkBytes = oslo.chunkBytes = 40
   const whole = await mergedBody(requestOf([rome, oslo], { clockOf: () => ({ offsetNs: 9n, errorNs: 1n }) }))

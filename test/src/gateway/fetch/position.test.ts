@@ -101,7 +101,7 @@ test('a body is the same when the known bytes fit, and another one from the firs
   assert.throws(() => read(PCAP, 0, tooFar), /Offset.*the whole file has/)
 })
 
-test('what comes again and is no PCAP is told with the fault that the device has, until all that was delivered has come', () => {
+test('a repeated body that is not PCAP is reported with the fault of the device, until all that was delivered has come', () => {
   const rest = new Rest({ startBytes: 0, bytes: 100, known: [], devices: ['d0'] })
   const fault = new CapfleetError('device-protocol', 'device d0 sent a record that claims 9 bytes too many')
   const told = rest.meaningOf(fault) as CapfleetError

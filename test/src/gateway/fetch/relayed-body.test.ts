@@ -14,7 +14,7 @@ import { type FrontRelay, type RelayFront, startRelayFront } from '../../../supp
 const COMPLETE = '0\r\nCapfleet-Complete: 1\r\n\r\n'
 const ROUNDS = 150
 
-describe('a relay that goes on behind what was sent', () => {
+describe('a relay that continues after what was sent', () => {
   let device: RawDevice
   let front: RelayFront
   let begin = Promise.withResolvers<FrontRelay>()

@@ -134,7 +134,7 @@ describe('a device of another maker that may pass over filters', () => {
     }
   })
 
-  test('is asked for each filter of its own', async () => {
+  test('is asked for each filter separately', async () => {
     foreign.behaviour = { ignores: ['FilterFrame'] }
     const [, path] = WAYS[0]
     assert.equal((await get(`${path}&FilterBPF=odd`)).status, 200)

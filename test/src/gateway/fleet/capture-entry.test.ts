@@ -13,7 +13,7 @@ test('times are texts of nanoseconds', () => {
   assert.deepEqual(spanOf('{"StreamName":"a","StartTS":"soon","EndTS":null}'), [0n, undefined])
 })
 
-test('numbers are read exactly, in the unit that their digits tell', () => {
+test('numbers are read exactly, in the unit given by their digits', () => {
   const span = (start: string, end: string) => spanOf(`{"StreamName":"a","StartTS": ${start},"EndTS":${end}}`)
   assert.deepEqual(span('1793610000000000001', '1793610060000000002'), [
     1793610000000000001n,
@@ -33,7 +33,7 @@ test('a name may be long, and must be there', () => {
     assert.throws(() => readCaptureEntry('d0', JSON.stringify(entry)), { code: 'device-protocol' })
 })
 
-test('what is passed on has texts of nanoseconds, and all else as the device sent it', () => {
+test('entries passed on have texts of nanoseconds, and everything else as the device sent it', () => {
   const json = '{"StreamName":"a","StartTS":1793610000.25,"EndTS":0,"Other":9007199254740993}'
   const entry = readCaptureEntry('d0', json)
   assert.deepEqual([entry.startNs, entry.endNs], [1793610000n * 1_000_000_000n, undefined])

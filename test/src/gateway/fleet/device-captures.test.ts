@@ -121,7 +121,7 @@ describe('the captures of a device', () => {
     })
   }
 
-  test('are asked for once by all who ask at the same time, and whoever leaves takes nobody along', async () => {
+  test('are requested once for all concurrent callers, and a caller that leaves affects no other', async () => {
     device.behaviour = { givesParts: true }
     device.captures = [capture('lab', 1)]
     const leaving = new AbortController()

@@ -51,7 +51,7 @@ describe('the fleet', () => {
   const reportOf = (name: string) => fleet.get(name).health.report
   const probed = () => Promise.all(fleet.members.map(({ health }) => health.probedOnce))
 
-  test('knows of each device what its probe told', async () => {
+  test('knows what the probe of each device reported', async () => {
     first().clockAheadNs = 5_000_000_000n
     first().oldestPacketNs = 1_700_000_000_000_000_001n
     first().outsiders = 2
@@ -95,7 +95,7 @@ describe('the fleet', () => {
     })
   })
 
-  test('has a metric of a device whose capture cannot run, as long as the device tells so', async () => {
+  test('has a metric for a device whose capture cannot run, as long as the device reports it', async () => {
     const metrics = new Metrics()
     publishFleet(fleet, metrics)
     const becomes = (state: string | undefined, failing: readonly string[]) => {
@@ -142,7 +142,7 @@ describe('the fleet', () => {
     assert.equal(fleet.clockOf('nobody'), undefined)
   })
 
-  test('sees a device go and come back, each with one line in the log, and keeps what it knew', async () => {
+  test('notices a device going and returning, each with one log line, and keeps what it knew', async () => {
     await probed()
     const { port } = first()
     const cameAt = reportOf('d0').since
@@ -184,7 +184,7 @@ describe('the fleet', () => {
     await assert.rejects(fleet.readersOf('d0'), { code: 'device-unreachable' })
   })
 
-  test('a call that fails has the devices that it names probed at once, and gives none of them up', async () => {
+  test('a failed call has the devices that it names probed at once, and gives up none of them', async () => {
     await using slow = new Fleet({ ...options, probeIntervalMs: 3_600_000 })
     slow.replace(fakes.map(asDevice))
     await Promise.all(slow.members.map(({ health }) => health.probedOnce))
@@ -235,7 +235,7 @@ describe('the fleet', () => {
     assert.deepEqual([fleet.devices, fleet.members], [[], []])
   })
 
-  test('streams on a device of which no directory has told yet are not taken for those of one that cannot count', async () => {
+  test('streams on a device not reported by a directory yet are not taken for those of one that cannot count', async () => {
     await using starting = new Fleet(options)
     await assert.rejects(starting.readersOf('d0'), { code: 'discovery-pending' })
     starting.replace([], { isComplete: false })
@@ -258,7 +258,7 @@ describe('the fleet', () => {
     assert.deepEqual(answer.List, [])
   })
 
-  test('a device that vanishes is down without being asked, and is probed at once when it is told of again', async () => {
+  test('a vanished device is down without being asked, and is probed at once when it is discovered again', async () => {
     await fleet[Symbol.asyncDispose]()
     await using slow = new Fleet({ ...options, probeIntervalMs: 3_600_000 })
     const heard: (boolean | undefined)[] = []

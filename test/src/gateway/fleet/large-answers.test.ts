@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LargeAnswers } from '../../../../src/gateway/fleet/large-answers.ts'
 
-test('so many are read at once, one of each device, in the order in which they came', async () => {
+test('a limited number are read at once, one per device, in the order of arrival', async () => {
   const answers = new LargeAnswers(2)
   const { signal } = new AbortController()
   const order: string[] = []

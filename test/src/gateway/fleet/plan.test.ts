@@ -60,7 +60,7 @@ test('more devices than one download may have are refused', () => {
   )
 })
 
-test('a device behind a slow link is asked for compressed packets when they are merged, not when relayed', () => {
+test('a device with a slow link is asked for compressed packets when merged, not when relayed', () => {
   const merge = planDownload(timerange('Compression=best'), ['a', 'b', 'c'], 4)
   const settings = { a: 'zstd', b: 'fast', c: 'none' } as const
   const fleet = {

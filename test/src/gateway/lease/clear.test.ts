@@ -76,7 +76,7 @@ describe('suspects of a device', () => {
     await mine.release('m1', 0)
   })
 
-  test('do not go by the grant of a stream that is opened again when Redis hears of it by a reassertion only', async () => {
+  test('are not freed by the grant of a reopened stream of which Redis only learns by a reassertion', async () => {
     const { state: _, ...ticket } = await mine.enqueue(narrow('m1'))
     await mine.heartbeat({ opened: ['m1'] })
     await suspect()
@@ -113,7 +113,7 @@ describe('suspects of a device', () => {
     await mine.release('m1', 0)
   })
 
-  test('are not freed for a grant whose stream was told of in the very millisecond of the question', async () => {
+  test('are not freed for a grant whose stream was reported in the very millisecond of the question', async () => {
     await suspect()
     await question()
     await mine.enqueue(narrow('m1'))

@@ -57,7 +57,7 @@ test('what waits again, in a later attempt, needs another wake', async () => {
   await woken
 })
 
-test('the signal of who waits, or the end of its time, ends the wait and leaves nothing behind', async () => {
+test('the abort signal of a waiter, or its timeout, ends the wait and leaves nothing over', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   const left = new AbortController()
   const wait = { signal: left.signal, waitMs: 1_000 }

@@ -59,7 +59,7 @@ describe('the scheduler in all states of a small world', () => {
 // A number of readers tells neither a suspect from a stream that ended and still has its lease, nor which of
 // two suspects streams, should their replica come back. So the devices' own limit is the last guard.
 if (WHOLE) {
-  test('without a limit of its own a device may get a stream too many: four requests, a fault', (t) => {
+  test('a device without its own limit may get one stream too many: four requests, a fault', (t) => {
     const { states, problem } = explore(world(FOUR_ON_ONE, { faults: 1, unlimited: true }))
     t.diagnostic(`${states} states: ${problem}`)
     assert.match(problem ?? '', /^I7/)

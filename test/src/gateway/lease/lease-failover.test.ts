@@ -108,7 +108,7 @@ describe('leases over failures', () => {
     await close(scheduler)
   })
 
-  test('ends also while Redis is away', async () => {
+  test('ends also while Redis is unreachable', async () => {
     await using other = await TempRedis.create()
     const isAway = Promise.withResolvers<void>()
     let failures = 0
@@ -151,7 +151,7 @@ describe('leases over failures', () => {
     await close(scheduler)
   })
 
-  test('a grant whose stream may not have begun does not vouch for a reader', async () => {
+  test('a grant whose stream may not have begun does not account for a reader', async () => {
     const scheduler = await start({ readersOf: async () => 1 })
     const mine = await askLease(scheduler, ['a'])
     await die(['d1'])
@@ -186,7 +186,7 @@ describe('leases over failures', () => {
     await close(scheduler)
   })
 
-  test('Redis away for long: streams on devices that count go on, those on others are cut', async () => {
+  test('Redis unreachable for long: streams on devices that count continue, those on others are cut', async () => {
     const readersOf = async (device: string) => {
       if (device === 'mute') throw new Error('nobody answers')
       return device === 'counts' ? 1 : undefined
@@ -258,7 +258,7 @@ describe('leases over failures', () => {
     await close(...schedulers)
   })
 
-  test('nothing is granted after a restart until all had time to tell; alone, at once', async () => {
+  test('nothing is granted after a restart until all had time to report; alone, at once', async () => {
     const timings = { ...QUICK_TIMINGS, leaseTtlMs: 1_500 }
     const client = connect({ maxRetriesPerRequest: null })
     client.on('error', () => undefined)
@@ -306,7 +306,7 @@ describe('leases over failures', () => {
     await close(survivor)
   })
 
-  test('tells place and time until its turn, of any replica, while it waits', async () => {
+  test('reports place and time until its turn, of any replica, while it waits', async () => {
     const schedulers = [await start(), await start()] as const
     await giveBack(await askLease(schedulers[0], ['a']))
     const held = await four(schedulers[0])
@@ -338,7 +338,7 @@ describe('leases over failures', () => {
     await close(...schedulers)
   })
 
-  test('tells no time of a turn that nobody can know, and none of what may never end', async () => {
+  test('reports no time for a turn that cannot be known, and none for what may never end', async () => {
     const scheduler = await start()
     const etaOf = async (id: string) => (await scheduler.place(id))?.etaMs
     // What takes no time at all, and would make every wait look short.

@@ -198,7 +198,7 @@ describe('the lease scheduler', () => {
     await close(scheduler)
   })
 
-  test('tells the place in line when the wait is over', async () => {
+  test('reports the place in line when the wait is over', async () => {
     const scheduler = await start()
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
     const abort = new AbortController()
@@ -299,7 +299,7 @@ describe('the lease scheduler', () => {
     await close(survivor)
   })
 
-  test('a replica that comes back before its suspects are freed keeps its streams', async () => {
+  test('a replica that returns before its suspects are freed keeps its streams', async () => {
     const client = connect()
     const other = await start(QUICK)
     const paused = scriptsOf(client, 'paused')
@@ -332,7 +332,7 @@ describe('the lease scheduler', () => {
     await close(scheduler)
   })
 
-  test('a late grant of an earlier request of the same id wakes nobody', async () => {
+  test('a late grant of an earlier request with the same id wakes no one', async () => {
     const scheduler = await start(QUICK, 'mine')
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
     const again = { id: 'again', devices: ['a'], class: 'interactive', user: 'tester' } as const
@@ -379,7 +379,7 @@ describe('the lease scheduler', () => {
     await close(scheduler)
   })
 
-  test('Redis away: nobody can start, running leases live until the fence, then are cut', async () => {
+  test('Redis unreachable: nothing can start, running leases live until the fence, then are cut', async () => {
     const timings = { ...QUICK, unavailableMs: 3_000, fenceMs: 15_000 }
     const scheduler = await start(timings)
     const lease = await ask(scheduler, ['a'])
@@ -401,7 +401,7 @@ describe('the lease scheduler', () => {
     await close(scheduler)
   })
 
-  test('draining refuses newcomers and sends waiters away, leases stay', async () => {
+  test('draining refuses new requests and sends waiters away, leases stay', async () => {
     const scheduler = await start()
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
     const fifth = ask(scheduler, ['a'])
@@ -414,7 +414,7 @@ describe('the lease scheduler', () => {
     await close(scheduler)
   })
 
-  test('while it drains what has begun goes on waiting and is granted, until the end; all else is handed back', async () => {
+  test('while it drains, requests in progress still wait and are granted, until the end; all others are handed back', async () => {
     const scheduler = await start()
     const four = await Promise.all([1, 2, 3, 4].map(() => ask(scheduler, ['a'])))
     const begun = ask(scheduler, ['a'], { hasBegun: true })
@@ -432,7 +432,7 @@ describe('the lease scheduler', () => {
     await isLast
   })
 
-  test('random requests over three replicas: never five on a device, nobody forgotten, nothing left', async (t) => {
+  test('random requests over three replicas: never five on a device, none forgotten, nothing left', async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
     const schedulers = [await start(), await start(), await start()]

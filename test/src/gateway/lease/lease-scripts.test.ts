@@ -70,7 +70,7 @@ describe('the scripts of the scheduler', () => {
     assert.deepEqual(await scripts.exchange([]), [])
   })
 
-  test('where the clock of Redis is set back, time stands at the latest that was seen, and goes on from there', async () => {
+  test('if the clock of Redis is set back, time stays at the latest value seen, and continues from there', async () => {
     // As if that clock had been an hour ahead when it was looked at last.
     const seenMs = Date.now() + HOUR_MS
     await redis.hset(keyOf('g'), 'now', seenMs)
@@ -84,7 +84,7 @@ describe('the scripts of the scheduler', () => {
     assert.ok(enqueuedMs >= nowMs)
   })
 
-  test('however many newcomers come, who has waited for a minute is overtaken by none of them', async () => {
+  test('however many new requests arrive, none overtakes one that has waited for a minute', async () => {
     // What was granted elsewhere lies far ahead of the ten that wait here.
     const elsewhere = await Promise.all(Array.from({ length: 40 }, () => enqueue('z', 'busy')))
     for (const { id } of elsewhere) await scripts.release(id, 0)
@@ -136,7 +136,7 @@ describe('the scripts of the scheduler', () => {
     assert.equal(await costs('bulk', 'endless'), 8 * 840)
   })
 
-  test('how long the streams of a device take is known of each class by itself', async () => {
+  test('the duration of streams on a device is tracked separately for each class', async () => {
     const held = async () => [await redis.hget(keyOf('hold'), 'h'), await redis.hget(keyOf('holdb'), 'h')]
     const stream = async (requestClass: 'interactive' | 'bulk') => {
       await scripts.enqueue({

@@ -20,7 +20,7 @@ import { TempRedis } from '../../../support/processes/temp-redis.ts'
 
 const PROGRAM = new URL('../../../support/lease/lease-program.ts', import.meta.url)
 
-test('a grant that a paused replica did not see waits again, for the device tells only how many stream', async (t) => {
+test('a grant that a paused replica did not see waits again, because the device only reports how many are streaming', async (t) => {
   await using redis = await TempRedis.create()
   await redis.settle(LEASE_PREFIX)
   const client = new Redis(redis.url)

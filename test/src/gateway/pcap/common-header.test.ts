@@ -29,7 +29,7 @@ test('refuses different link types and names the devices', () => {
   )
 })
 
-test('refuses different FCS bits of one link type, which one header cannot tell', () => {
+test('refuses different FCS bits of one link type, which one header cannot express', () => {
   const inputs = [
     { name: 'rome', header },
     { name: 'oslo', header: { ...header, linkType: 0x2400_0001 } },

@@ -67,7 +67,7 @@ test('takes what has arrived without a wait, over the ends of chunks, and is not
   assert.ok(input.ended)
 })
 
-test('a failure of what has arrived is told by fill(), or resumed there', async () => {
+test('a failure in data that has arrived is reported by fill(), or resumed there', async () => {
   const cause = new Error('a bad chunk')
   const rest = makePcap([makePacket(1n, 'x')]).subarray(24)
   const open = (options: InputOptions) => {
@@ -213,7 +213,7 @@ async function* failingAfter(bytes: Buffer, error: Error): AsyncGenerator<Buffer
   throw error
 }
 
-test('a chunk that comes when it is closed is not looked at', async () => {
+test('a chunk that arrives after closing is ignored', async () => {
   const file = makePcap([makePacket(1n, 'data')])
   const late = Promise.withResolvers<IteratorResult<Uint8Array>>()
   const answers = [Promise.resolve({ done: false, value: file.subarray(0, 24) }), late.promise]
@@ -249,7 +249,7 @@ test('a sort window sorts what is late, wherever the chunks end, and counts what
   assert.equal(input.figures.outOfOrder, 1)
 })
 
-test('a stream that breaks off goes on behind what arrived, whatever is held back', async () => {
+test('a stream that breaks off continues after what arrived, whatever is held back', async () => {
   const packets = [5, 1, 12, 3, 30, 19, 31, 33].map(at)
   const file = makePcap(packets)
   for (let end = 24; end < file.length; end++) {
@@ -300,7 +300,7 @@ test('an input that is parked again before it needed its stream waits for the se
   assert.equal(resumed, 1)
 })
 
-test('a big-endian stream goes on in its byte order', async () => {
+test('a big-endian stream continues in its byte order', async () => {
   const packets = [1, 2, 3, 4, 5].map(at)
   const file = makePcap(packets, { isBigEndian: true })
   for (let end = 24; end < file.length; end++) {

@@ -63,7 +63,7 @@ test('a server that is not there is scheduler-unavailable within seconds', async
   redis.disconnect()
 })
 
-test('a password that Redis does not know is bad-config: waiting does not mend it', async () => {
+test('a password that Redis rejects is bad-config: waiting does not fix it', async () => {
   await using server = await TempRedis.create()
   const opened = connectRedis({ url: server.url }, 'commands', SILENT)
   await opened.config('SET', 'requirepass', 'secret')
@@ -89,7 +89,7 @@ async function readPem(paths: { readonly ca: string; readonly cert: string; read
 
 const read = (path: string) => readFile(path, 'utf8')
 
-test('speaks TLS with who has a certificate of its own authority, and shows its own', async () => {
+test('speaks TLS with a server whose certificate is from its own CA, and presents its own', async () => {
   await using folder = await tempFolder()
   await using authority = await TempAuthority.create()
   const [theirs, ours] = [await authority.issue('redis'), await authority.issue('gateway')]

@@ -77,7 +77,7 @@ test('is the time of Redis, continued in between', async () => {
 
 describe('a host whose clock is more than a minute off', () => {
   for (const jump of JUMPS)
-    test(`acts no more at once, nor tells another time (${jump / HOUR} h)`, async () => {
+    test(`stops acting at once, and reports no other time (${jump / HOUR} h)`, async () => {
       const world = new World()
       await using clock = await world.start(world.metrics)
       world.wallMs += jump
@@ -152,7 +152,7 @@ describe('between two starts', () => {
     })
 
   for (const jump of JUMPS)
-    test(`and in another boot, where no program has told the time meanwhile (${jump / HOUR} h)`, async () => {
+    test(`and in another boot, if no program has reported the time meanwhile (${jump / HOUR} h)`, async () => {
       const world = new World()
       {
         await using _clock = await world.start()

@@ -54,7 +54,7 @@ describe('the page', () => {
   const ask = (path: string, headers: Readonly<Record<string, string>> = {}, method = 'GET') =>
     httpGet(url + path, { headers, method })
 
-  test('is there for browsers, with a policy that lets nothing else in', async () => {
+  test('is served to browsers, with a policy that allows nothing more', async () => {
     const { status, headers, body } = await ask('/', BROWSER)
     assert.deepEqual([status, body.toString()], [200, HTML])
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
@@ -101,7 +101,7 @@ describe('the page', () => {
     }
   })
 
-  test('who has it already is told so', async () => {
+  test('is not sent again to a client that has it', async () => {
     const answered: HttpAnswer[] = []
     for (const [path, headers] of [
       ['/', BROWSER],

@@ -78,7 +78,7 @@ describe('a device of another maker', () => {
     return { id: String(answer.response.headers['capfleet-request-id']), got: Buffer.concat(pieces) }
   }
 
-  test('is told from one of ours', async () => {
+  test('is distinguished from one of ours', async () => {
     const { devices } = (await get('/v1/devices')).json() as { devices: Record<string, unknown>[] }
     assert.deepEqual(
       devices.map(({ name, kind, ignores }) => [name, kind, ignores]),
@@ -316,7 +316,7 @@ describe('a device of another maker', () => {
     assert.equal((await range()).status, 502, 'markup is no word')
   })
 
-  test('does not tell callers what the gateway logs in with', async () => {
+  test('does not reveal the credentials of the gateway to callers', async () => {
     const login = Buffer.from(`gateway:${foreign.password}`).toString('base64')
     foreign.refusal = { status: 400, text: `bad request: Basic ${login}, ${foreign.password}` }
     const { body } = await range()
@@ -350,7 +350,7 @@ describe('a device of another maker', () => {
   })
 
   for (const endsByClose of ['whole', 'half'] as const) {
-    test(`that closes the connection behind its ${endsByClose} answer is not called complete`, async () => {
+    test(`that closes the connection after its ${endsByClose} answer is not called complete`, async () => {
       foreign.behaviour = { endsByClose }
       for (const devices of ['foreign', 'foreign,other']) {
         const { status, headers, trailers } = await get(`/api/v1/pcap/timerange?${RANGE}&Device=${devices}`)
@@ -404,7 +404,7 @@ describe('a device of another maker', () => {
     }
   }
 
-  test('that is big-endian is relayed so, and its padding, cuts and Resume are those of others', async () => {
+  test('that is big-endian is relayed as it is, with the same padding, cuts and Resume as others', async () => {
     const expected = makePcap(foreign.records, { isBigEndian: true })
     foreign.behaviour = { isBigEndian: true, zeros: 100_000 }
     const { status, body, trailers } = await range()
@@ -487,7 +487,7 @@ describe('a device of another maker', () => {
     })
   })
 
-  test('whose answers end with the connection has nothing to be verified behind a limit', async () => {
+  test('whose answers end with the connection has nothing to verify after a limit', async () => {
     foreign.behaviour = { endsByClose: 'whole' }
     const { status, body, trailers } = await range('&MaxPackets=7')
     assert.deepEqual([status, readPcap(body).records.length], [200, 7])

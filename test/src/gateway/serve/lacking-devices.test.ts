@@ -90,7 +90,7 @@ describe('a device of another maker that lacks paths', () => {
     })
   })
 
-  test('is told by metrics', async () => {
+  test('is reported by metrics', async () => {
     const metrics = (await httpGet(`${gateway.url}/metrics`)).body.toString()
     const told = (line: string) => assert.ok(metrics.includes(`\n${line} 1\n`), line)
     told('capfleet_device_kind{device="whole",kind="api"}')

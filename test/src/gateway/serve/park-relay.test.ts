@@ -56,7 +56,7 @@ describe('a relay that is parked', () => {
       message: 'no lease is left',
     })
 
-  test('lets the one who waits have its stream, and its own file is whole in the end', async () => {
+  test('gives its stream to a waiting request, and its own file is whole in the end', async () => {
     const slow = await stall()
     const waited = await get(`${PATH}&Wait=${WAIT_S}`)
     assert.ok(waited.body.equals(whole))

@@ -50,7 +50,7 @@ test('is found by another gateway, and goes after a day', async () => {
   assert.ok(leftS > DAY_S - 60 && leftS <= DAY_S)
 })
 
-test('while Redis is away: known here, kept, and written when it is back', async () => {
+test('while Redis is unreachable: known here, kept, and written when it is back', async () => {
   await using store = open()
   await using other = open()
   assert.equal(await store.find('x'), undefined)
@@ -101,7 +101,7 @@ test('of a user are listed, the newest first, those that run too', async () => {
   assert.deepEqual(await idsOf(other, 2), ['third', 'second'])
 })
 
-test('while Redis is away no more than 16 Mi characters of receipts wait for it', async () => {
+test('while Redis is unreachable at most 16 Mi characters of receipts wait for it', async () => {
   const lost: unknown[] = []
   await using store = new ReceiptStore({
     redis: { url: '/nowhere/redis.sock' },
@@ -153,7 +153,7 @@ test('a receipt that comes when the store has ended is lost, and holds nothing u
   assert.deepEqual([store.pending, lost], [0, [['receipt.lost', 'late']]])
 })
 
-test('a download that has just begun is told to others before the end of its gateway', async () => {
+test('a download that has just begun is visible to others before the end of its gateway', async () => {
   const store = open()
   store.watch('begun', () => receipt('begun', 'streaming'))
   await store[Symbol.asyncDispose]()
@@ -161,7 +161,7 @@ test('a download that has just begun is told to others before the end of its gat
   assert.equal((await other.find('begun'))?.status, 'streaming')
 })
 
-test('a running download stays streaming for others; without its gateway it is told as failed', async () => {
+test('a running download stays streaming for others; without its gateway it is reported as failed', async () => {
   const refreshMs = 100
   await using other = open(refreshMs)
   await using store = open(refreshMs)

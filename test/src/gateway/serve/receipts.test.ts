@@ -70,7 +70,7 @@ describe('receipts', () => {
     assert.equal(sum('packets'), readPcap(answer.body).records.length)
   })
 
-  test('a relay: the same members, as far as the device tells', async () => {
+  test('a relay: the same members, as far as the device reports them', async () => {
     const answer = await get(`/devices/d1${TIMERANGE}`)
     const receipt = await receiptOf(idOf(answer.headers))
     assert.deepEqual(
@@ -175,7 +175,7 @@ describe('receipts', () => {
     }
   })
 
-  test('a merge that failed: who failed, and nobody of whom the client has all', async () => {
+  test('a merge that failed: the failed device, and none that was delivered completely', async () => {
     first().behaviour = { dieAfterBytes: fleetPcap(0, 300).length + 5, cannotSkip: true }
     using answer = await httpOpen(world.gateway.url + TIMERANGE, { headers: world.gateway.as.user })
     await assert.rejects(buffer(answer.response))

@@ -274,7 +274,7 @@ describe('a relay', () => {
       })
     }
 
-    test('by bytes that come after its end in a packet of their own', async () => {
+    test('by bytes that arrive after its end in a separate packet', async () => {
       const more = Promise.withResolvers<string>()
       device.answer = { writes: [bytes(withLength(PCAP.length), PCAP)], end: 'hang', added: more.promise }
       const answer = httpGet(front.url)
@@ -315,7 +315,7 @@ describe('a relay', () => {
     }
   })
 
-  test('over TLS to the device: every byte arrives, and only from one that its certificate vouches for', async () => {
+  test('over TLS to the device: every byte arrives, and only with a valid certificate', async () => {
     await using certificate = await createTempCertificate()
     const tls = await listen(
       (_req, res) => {

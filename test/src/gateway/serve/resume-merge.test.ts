@@ -71,7 +71,7 @@ test('a device that holds other packets at the mark: 410 before the first byte',
   }
 })
 
-test('a continuation leaves marks of its own and can be continued', async () => {
+test('a continuation leaves its own marks and can be continued', async () => {
   const id = await wholeId()
   const [one, two] = [2_000_003, 5_000_005]
   const middle = await get(`${MERGE}&Resume=${id}&Offset=${one}`)
@@ -79,7 +79,7 @@ test('a continuation leaves marks of its own and can be continued', async () => 
   assert.ok(rest.body.equals(EXPECTED.subarray(two)))
 })
 
-test('what went on without a device is not continued when it is back: its packets would be missing without a word', async () => {
+test('what continued without a device is not resumed when it is back: its packets would be silently missing', async () => {
   const [, second] = world.devices
   // All of them come before the place from which devices would be asked again.
   second?.holdCaptureOf(1, 100)
@@ -97,7 +97,7 @@ test('what went on without a device is not continued when it is back: its packet
   }
 })
 
-test('what may have gone on without a device, which nobody but its own gateway knows yet, is not continued by another', async () => {
+test('what may have continued without a device, known only to its own gateway, is not resumed by another', async () => {
   const settings = { downloads: { retryPauseMs: 10 } }
   await using local = await startSimulatedWorld({
     devices: 2,

@@ -18,7 +18,7 @@ function receiptOf(bytes: number, resume: Partial<ResumeFacts> = {}): StoredRece
   return { id: 'r', status: 'failed', bytes: String(bytes), error, resume: facts } as StoredReceipt
 }
 
-test('a file that grows goes on at its size, a new one at the first packet that did not arrive whole', () => {
+test('a growing file continues at its size, a new one at the first packet that did not arrive whole', () => {
   const grown = resumedRequest(receiptOf(950), 930n)
   assert.deepEqual([grown.bytes, grown.first.length], [930, 0])
   const fresh = resumedRequest(receiptOf(950), undefined)
@@ -34,7 +34,7 @@ test('a new file that was cut itself counts from where its packets lie in the wh
   assert.throws(() => resumedRequest(cut, 23n), /at least 24/)
 })
 
-test('where what was sent may have been thrown away, only the client knows how much arrived', () => {
+test('if sent data may have been discarded, only the client knows how much arrived', () => {
   const cut = receiptOf(950, { isHanded: false })
   assert.throws(() => resumedRequest(cut, undefined), /Offset=<size of your file/)
   assert.equal(resumedRequest(cut, 930n).bytes, 930)

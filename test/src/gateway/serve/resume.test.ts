@@ -171,7 +171,7 @@ describe('resume', () => {
     }
   })
 
-  test('packets that were overwritten behind the point: the continuation is cut, visibly', async () => {
+  test('packets that were overwritten after the position: the continuation is cut, visibly', async () => {
     const path = `/devices/d0${TIMERANGE}`
     const expected = await whole(path)
     first().behaviour = { dieAfterBytes: expected.length - 5_001 }

@@ -43,7 +43,7 @@ describe('parking', () => {
     return answers
   }
 
-  test('nobody is parked while nobody waits', async () => {
+  test('no download is parked while no one waits', async () => {
     const [slow] = await stall(1)
     await eventually(async () => (await get('/v1/queue')).json().requests !== undefined, {
       message: 'the queue answers',
@@ -53,7 +53,7 @@ describe('parking', () => {
     slow?.[Symbol.dispose]()
   })
 
-  test('the one who waits is served by streams of slow clients; their files are whole in the end', async () => {
+  test('a waiting request is served with streams of slow clients; their files are whole in the end', async () => {
     const slow = await stall(SLOTS)
     const waited = await get(`${MERGE}&Wait=${WAIT_S}`)
     assert.ok(waited.body.equals(simulatedMerge([0, 1], PACKETS)))

@@ -76,7 +76,7 @@ describe('a download that waits', () => {
     assert.equal((await get(ONE)).headers['capfleet-queue-position'], undefined)
   })
 
-  test('is answered 503 with its place and when to come back', async () => {
+  test('is answered 503 with its place and when to retry', async () => {
     using _holders = await fillDevice()
     const answer = await get(`${ONE}&Wait=0`)
     assert.deepEqual([answer.status, answer.json().code], [503, 'queue-timeout'])
@@ -92,7 +92,7 @@ describe('a download that waits', () => {
     )
   })
 
-  test('behind downloads that follow hears no time of its turn, and is not told to come back at once', async () => {
+  test('queued after downloads that follow gets no estimate of its turn, and is not told to retry at once', async () => {
     first().behaviour = { hangAfterBytes: 1_000 }
     const opened = ['&Follow=1', '&Follow=1', '&Follow=1', ''].map((more) =>
       httpOpen(world.gateway.url + ONE + more, { headers: world.gateway.as.user }),

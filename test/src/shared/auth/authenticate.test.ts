@@ -47,7 +47,7 @@ test('a user is admitted to what their role allows, and known', async () => {
     assert.deepEqual(await attempt(ANN, needed), { user: 'ann', error: undefined })
 })
 
-test('a user without the scope is known too, and told which one is needed', async () => {
+test('a user without the scope is identified too, and told which one is needed', async () => {
   const { user, error } = await attempt(ANN, 'capture:delete')
   assert.deepEqual([user, error?.code], ['ann', 'insufficient-scope'])
   const scopes = ['device:read', 'queue:read', 'capture:download', 'export:create', 'export:read']
@@ -65,14 +65,14 @@ for (const [authorization, message] of [
   [`Basic ${btoa('ann:wrong')}`, /the user name or the password is wrong/],
   [`Basic ${btoa('bob:open sesame')}`, /the user name or the password is wrong/],
 ] as const) {
-  test(`nobody is admitted by ${JSON.stringify(authorization)}`, async () => {
+  test(`no one is admitted by ${JSON.stringify(authorization)}`, async () => {
     const { user, error } = await attempt(authorization, 'device:read')
     assert.deepEqual([user, error?.code], [undefined, 'unauthenticated'])
     assert.match(error?.message ?? '', message)
   })
 }
 
-test('on an open path the right credentials make a caller known, and wrong ones leave them nobody', async () => {
+test('on an open path valid credentials identify a caller, and wrong ones leave them anonymous', async () => {
   for (const [authorization, user] of [
     [ANN, 'ann'],
     [`Basic ${btoa('ann:wrong')}`, undefined],

@@ -83,7 +83,7 @@ test('a file that root changes still belongs to whom it belonged', {
   assert.deepEqual([uid, gid, mode & 0o777], [1234, 1235, 0o640])
 })
 
-test('who could read a file by its group can read it behind a change, and nobody else', async (t) => {
+test('users who could read a file by its group can still read it after a change, and no one else can', async (t) => {
   const path = await usersPath(t)
   await putUser(path, { name: 'ann', role: 'full' }, 'one')
   await chmod(path, 0o664)

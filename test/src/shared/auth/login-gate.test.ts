@@ -20,7 +20,7 @@ async function refusalOf(login: Promise<boolean>): Promise<CapfleetError | undef
   )
 }
 
-test('one password is looked at at a time, and addresses take turns', async () => {
+test('one password is checked at a time, and addresses take turns', async () => {
   const { gate } = gateFor()
   const looked: string[] = []
   let looking = 0
@@ -111,7 +111,7 @@ test('an address that tries many names pauses too', async () => {
   assert.equal(await gate.verify({ address: 'B', name: 'other' }, RIGHT), true)
 })
 
-test('what was looked at and what was refused is counted', async () => {
+test('checks and refusals are counted', async () => {
   const { gate, metrics } = gateFor()
   const ann = { address: 'A', name: 'ann' }
   await gate.verify(ann, RIGHT)

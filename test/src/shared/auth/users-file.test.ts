@@ -53,7 +53,7 @@ test('a user is found by name, with the role that the file says now', async (t) 
   assert.equal(await findUser(path, 'bob'), undefined)
 })
 
-test('a user who is removed while the password is looked at does not get in', async (t) => {
+test('a user who is removed while the password is checked is not admitted', async (t) => {
   const path = await usersPath(t)
   await putUser(path, { name: 'ann', role: 'full' }, 'right')
   await putUser(path, { name: 'bob', role: 'full' }, 'right')
@@ -144,7 +144,7 @@ for (const [from, to, isRevoked] of [
   })
 }
 
-test('a user who is added again for somebody else cuts what runs for the earlier one', async (t) => {
+test('a user name that is added again for someone else cuts what runs for the earlier one', async (t) => {
   const path = await usersPath(t)
   const addAnn = (since: string) =>
     putUser(path, { name: 'ann', role: 'user', since: new Date(since) }, 'one')
@@ -198,7 +198,7 @@ test('a user may have bounds, which stay when the password changes, and cut what
   await assert.rejects(UsersFile.load(path, gate, { bounds: false }), /only a gateway supports/)
 })
 
-test('credentials that are sent all the time are looked at again after a minute', async (t) => {
+test('credentials that are sent constantly are checked again after a minute', async (t) => {
   const path = await usersPath(t)
   await putUser(path, { name: 'ann', role: 'full' }, 'right')
   let looks = 0

@@ -14,7 +14,7 @@ test('what was given back is taken again, by size', () => {
   assert.equal(pool.take(10), small)
 })
 
-test('keeps no more than it was told to', () => {
+test('keeps no more than its limit', () => {
   const pool = new BufferPool(100)
   const [one, other] = [pool.take(60), pool.take(60)]
   pool.give(one)

@@ -51,7 +51,7 @@ describe('the failure of a TLS connection', () => {
     assert.deepEqual(certificateTrouble(error), { whose: 'ours', reason: 'tlsv1 alert unknown ca' })
   })
 
-  test('is theirs when nobody vouches for the server, or its name is another one', async () => {
+  test('is theirs if the certificate of the server cannot be verified, or has another name', async () => {
     assert.equal(certificateTrouble(await failureOf({ ca: await readFile(others.ca) }))?.whose, 'theirs')
     assert.equal(certificateTrouble(await failureOf({ ca, servername: 'elsewhere' }))?.whose, 'theirs')
   })

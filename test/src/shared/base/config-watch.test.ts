@@ -91,7 +91,7 @@ test('sees files come, change and go in a folder', async () => {
   await watched.until(3)
 })
 
-test('SIGHUP reloads an unchanged file too; a refused one is logged and the watch goes on', async () => {
+test('SIGHUP reloads an unchanged file too; a refused one is logged and the watch continues', async () => {
   await using folder = await tempFolder()
   await writeFile(join(folder.path, 'gateway.yaml'), 'a')
   await using watched = await watchIn(folder)

@@ -109,7 +109,7 @@ test('with one place users take turns, however many of one wait', async () => {
   assert.deepEqual(order, ['ann', 'bob', 'cat', 'ann', 'bob', 'ann'])
 })
 
-test('tells when there is no room to wait, for one user or for all', async () => {
+test('reports when there is no room to wait, for one user or for all', async () => {
   const limit = new FairLimit({ places: 1, waitingMax: 3, waitingPerUserMax: 2 })
   assert.equal(limit.hasRoomFor('ann'), true)
   const holder = await limit.acquire(never, 'ann')

@@ -68,7 +68,7 @@ test('lines of what is done for a request have its id and its trace, others have
   )
 })
 
-test('a line of a program that goes on does not wait for others', async (t) => {
+test('a line of a program that keeps running does not wait for others', async (t) => {
   const script = `
     const { createLog } = await import(${LOG})
     createLog('test', 'info').info('test.line', { number: 1 })
@@ -97,7 +97,7 @@ test('long texts are cut, those of errors too, and short ones stay', async () =>
   assert.match(err.message, /^x{2048}\.\.\. \(60000 characters\)$/)
 })
 
-test('secrets are taken out, and so is what the clients of others hang to their errors', async () => {
+test('secrets are removed, and so are additions of client libraries to their errors', async () => {
   const script = `
     const { createLog } = await import(${LOG})
     const err = Object.assign(new Error('WRONGPASS Bearer c4n4ry-1-value'), {

@@ -66,14 +66,14 @@ test('one Ctrl-C that arrives twice, from the terminal and from npm, is one', as
   assert.deepEqual(await once(child, 'exit'), [0, null])
 })
 
-test('whoever asks again ends a program that hangs while it stops', async (t) => {
+test('a second signal ends a program that hangs while it stops', async (t) => {
   const child = await startProgram(t, 'await new Promise((resolve) => setTimeout(resolve, 60_000))')
   const asking = setInterval(() => child.kill('SIGINT'), 200)
   t.after(() => clearInterval(asking))
   assert.deepEqual(await once(child, 'exit'), [130, null])
 })
 
-test('nobody reads on, and a full disk behind its standard output, end a program in a line at most', () => {
+test('closed output, and a full disk as standard output, end a program with at most one line', () => {
   const script = `import { runProgram } from '${REPOSITORY_ROOT}src/shared/base/program.ts'
     await runProgram(async () => {
       for (let count = 0; count < 100; count += 1) await new Promise((done) => process.stdout.write('x'.repeat(65_536), done))

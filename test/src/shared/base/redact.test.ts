@@ -33,7 +33,7 @@ for (const [what, fields] of [
   })
 }
 
-test('leaves all else as it is', () => {
+test('leaves everything else unchanged', () => {
   const line = logLine({
     requestId: '3f0c6c0e-6d0a-4f4e-9c11-0f6d8a4c2b1e',
     path: '/devices/lon1/pcap/single',

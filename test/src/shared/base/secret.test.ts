@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { inspect } from 'node:util'
 import { Secret } from '../../../../src/shared/base/secret.ts'
 
-test('a secret shows itself to nobody who does not ask for it', () => {
+test('a secret is only revealed on explicit request', () => {
   const secret = new Secret('hunter2')
   const holder = { password: secret, deep: [{ secret }] }
   const shown = [

@@ -107,7 +107,7 @@ test('spans go to the collector as the protocol has them', async (t) => {
   assert.deepEqual([await counted('sent'), await counted('dropped')], [1, 0])
 })
 
-test('of a collector that never answers a bounded number of spans is kept, and it is told once', async (t) => {
+test('for a collector that never answers a bounded number of spans is kept, and it is logged once', async (t) => {
   const endpoint = await collector(t, () => undefined)
   const { exporter, logged, counted } = exporterTo(endpoint, 200)
   const before = ownProcessorMs()

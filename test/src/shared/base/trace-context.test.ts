@@ -6,7 +6,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
 const PARENT = `00-${TRACE}-${SPAN}-01`
 
-test('a trace goes on with a span of our own, and is passed on with that', () => {
+test('a trace continues with our own span, and is passed on with that', () => {
   const trace = continueTrace({ traceparent: PARENT, tracestate: 'vendor=1' })
   assert.deepEqual([trace.traceId, trace.parentId, trace.isSampled], [TRACE, SPAN, true])
   assert.match(trace.spanId, /^[0-9a-f]{16}$/)
@@ -20,7 +20,7 @@ test('a trace goes on with a span of our own, and is passed on with that', () =>
   assert.notEqual(child.spanId, trace.spanId)
 })
 
-test('of the flags only the one that is known goes on', () => {
+test('only the known flag is passed on', () => {
   const flagsOf = (flags: string) =>
     traceHeaders(continueTrace({ traceparent: `00-${TRACE}-${SPAN}-${flags}` })).traceparent?.slice(-2)
   assert.deepEqual(['00', '01', 'ff', 'fe', '02'].map(flagsOf), ['00', '01', '01', '00', '00'])
@@ -68,7 +68,7 @@ function stateOf(tracestate: string): string {
   return trace.state
 }
 
-test('a state of the right form goes on in its order, without its spaces', () => {
+test('a valid state is passed on in its order, without its spaces', () => {
   assert.equal(stateOf('foo=1 , bar=2'), 'foo=1,bar=2')
   assert.equal(stateOf('foo=1,\t,,bar= 2'), 'foo=1,bar= 2', 'empty members are allowed')
   assert.equal(stateOf('fw529a3039@dt=FfAFIAAAAAA,0t@v=x'), 'fw529a3039@dt=FfAFIAAAAAA,0t@v=x')

@@ -14,7 +14,7 @@ describe('the description of the API', () => {
   const asViewer = (path: string, headers: Readonly<Record<string, string>> = {}) =>
     appliance.get(path, { user: appliance.credentials('viewer'), headers })
 
-  test('is for every user, and for nobody else', async () => {
+  test('requires a user, with any role', async () => {
     for (const path of ['/openapi.json', '/docs']) {
       assert.equal((await asViewer(path)).status, 200, path)
       assert.equal((await appliance.get(path, { user: undefined })).status, 401, path)
@@ -39,7 +39,7 @@ describe('the description of the API', () => {
     assert.deepEqual([openapi, info.title], ['3.1.0', 'capfleet appliance'])
   })
 
-  test('is a page for people that runs no script and asks nobody for anything', async () => {
+  test('is a page for people that runs no script and sends no requests', async () => {
     const { headers, body } = await asViewer('/docs')
     const page = body.toString()
     const policy = String(headers['content-security-policy'])
@@ -56,7 +56,7 @@ describe('the description of the API', () => {
     assert.ok(policy.includes(`'sha256-${hash}'`))
   })
 
-  test('tells of every path, parameter and error on the page', async () => {
+  test('describes every path, parameter and error on the page', async () => {
     const page = (await asViewer('/docs')).body.toString()
     for (const text of [
       'GET /stream/list',

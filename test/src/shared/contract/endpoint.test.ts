@@ -12,7 +12,7 @@ function repeated(names: readonly string[]): readonly string[] {
   return names.filter((name, index) => names.indexOf(name) !== index)
 }
 
-test('every row has a path of its own in its table', () => {
+test('every row has a different path in its table', () => {
   assert.deepEqual(repeated(APPLIANCE_ROUTES.map(named)), [])
   assert.deepEqual(repeated(ROUTES.map(named)), [])
 })

@@ -40,7 +40,7 @@ for (const [query, param, says] of [
 }
 
 for (const query of ['Colour=red&SnapLen=96&utm_source=x&rand=1', 'Strict=1&Wait=5', 'Start=1&a.b-c=1']) {
-  test(`a download with ${query} is none of the filter's business`, () => {
+  test(`a download with ${query} does not concern the filter`, () => {
     refuse(DOWNLOAD, query)
   })
 }

@@ -52,7 +52,7 @@ async function ask(socket: Socket, path = '/'): Promise<string> {
   return Buffer.concat(await received).toString()
 }
 
-test('an address that has all the connections it may have hears 429, and others are served', async (t) => {
+test('an address that has all the connections it may have gets 429, and others are served', async (t) => {
   const server = await serve(t, { maxConnections: 10, maxConnectionsPerAddress: 3 })
   const held = await Promise.all(Array.from({ length: 3 }, () => server.connectFrom('127.0.0.2')))
   const refused = await ask(await server.connectFrom('127.0.0.2'))
@@ -64,7 +64,7 @@ test('an address that has all the connections it may have hears 429, and others 
   assert.match(await ask(await server.connectFrom('127.0.0.2')), /^HTTP\/1\.1 200 /, 'one is free again')
 })
 
-test('when there is no connection left callers hear 503', async (t) => {
+test('when there is no connection left callers get 503', async (t) => {
   const server = await serve(t, { maxConnections: 2, maxConnectionsPerAddress: 2 })
   await Promise.all(['127.0.0.2', '127.0.0.3'].map((address) => server.connectFrom(address)))
   const refused = await ask(await server.connectFrom('127.0.0.4'))
@@ -84,14 +84,14 @@ test('those who are refused take no place from others, however many they are', a
   assert.equal(await server.refused('total'), 0)
 })
 
-test('however many were refused and have left, the next one hears why', async (t) => {
+test('however many were refused and have left, the next one gets the reason', async (t) => {
   const server = await serve(t, { maxConnections: 4, maxConnectionsPerAddress: 1 })
   await server.connectFrom('127.0.0.2')
   for (let refused = 0; refused < 80; refused++)
     assert.match(await ask(await server.connectFrom('127.0.0.2')), /^HTTP\/1\.1 429 /, `the ${refused}th`)
 })
 
-test('over TLS a connection too many hears why, and a probe for life is answered', async (t) => {
+test('over TLS a connection too many gets the reason, and a liveness probe is answered', async (t) => {
   await using certificate = await createTempCertificate()
   const server = await serve(t, { maxConnections: 1, maxConnectionsPerAddress: 1 }, certificate)
   await server.connectFrom('127.0.0.2')
@@ -120,7 +120,7 @@ test('a probe for life is answered where there is no place, also while others fl
   assert.ok(flood.length > 0)
 })
 
-test('a probe for life is answered also where refused connections of many addresses, and of its own, are held open', async (t) => {
+test('a liveness probe is answered even if refused connections of many addresses, and its own, are held open', async (t) => {
   const server = await serve(t, { maxConnections: 4, maxConnectionsPerAddress: 4 })
   for (const host of [2, 3, 4, 5, 6])
     await Promise.all(Array.from({ length: 30 }, () => server.connectFrom(`127.0.0.${host}`)))

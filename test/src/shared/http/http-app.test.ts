@@ -45,7 +45,7 @@ test('an error is a problem body with code, request id and the parameter at faul
   )
 })
 
-test('problems that alerts ask for are told before the first one', async (t) => {
+test('counters of problems used by alerts exist before the first one', async (t) => {
   const metrics = new Metrics()
   const app = createHttpApp({
     log: createLog('test', 'silent'),
@@ -105,7 +105,7 @@ test('legacy paths also carry Status and Str', async (t) => {
   }
 })
 
-test('429 and 503 say when to come back, 401 how to log in', async (t) => {
+test('429 and 503 say when to retry, 401 how to log in', async (t) => {
   for (const code of [
     'download-slots-exhausted',
     'compiler-busy',
@@ -119,7 +119,7 @@ test('429 and 503 say when to come back, 401 how to log in', async (t) => {
   assert.equal(anonymous.headers.get('www-authenticate'), 'Basic realm="capfleet", charset="UTF-8"')
 })
 
-test('a defect is a 500 that tells nothing of its inside', async (t) => {
+test('a defect is a 500 that reveals no internals', async (t) => {
   const answer = await fetch(await serve(t, new Error('secret detail')))
   assert.equal(answer.status, 500)
   const text = await answer.text()
@@ -132,7 +132,7 @@ test('an unknown path is a 404 problem', async (t) => {
   assert.equal(((await answer.json()) as { code: string }).code, 'not-found')
 })
 
-test('a long path comes back cut', async (t) => {
+test('a long path is returned truncated', async (t) => {
   const answer = await fetch(`${await serve(t)}/${'x'.repeat(10_000)}`)
   const { detail } = (await answer.json()) as { detail: string }
   assert.match(detail, /^no such path: \/x{199}\.\.\.; .* the paths$/)

@@ -123,7 +123,7 @@ async function idleConnection(t: TestContext, server: RunningServer, path: strin
   return { socket, closed }
 }
 
-test('an idle connection of nobody in particular ends soon, that of a user does not', async (t) => {
+test('an idle connection without a user is closed soon, that of a user is not', async (t) => {
   const server = await serve(t, (req, res) => {
     if (req.url === '/user') keepConnection(req.socket)
     res.end()
@@ -137,7 +137,7 @@ test('an idle connection of nobody in particular ends soon, that of a user does 
   assert.ok(!user.socket.destroyed, 'a user')
 })
 
-test('a TLS handshake that does not go on ends the connection', async (t) => {
+test('a stalled TLS handshake ends the connection', async (t) => {
   await using certificate = await createTempCertificate()
   const server = await serve(t, (_req, res) => res.end(), certificate)
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1').on('error', () => undefined)

@@ -111,7 +111,7 @@ test('an answer that waits in the process is given to its slow client, too', asy
   await closed
 })
 
-test('a client that asks again behind its last answer loses nothing of it', async (t) => {
+test('a client that sends another request after its last answer loses nothing of it', async (t) => {
   const ended = Promise.withResolvers<void>()
   const { server, port, client } = await ask(t, async (res) => {
     await ended.promise
@@ -126,7 +126,7 @@ test('a client that asks again behind its last answer loses nothing of it', asyn
   await closed
 })
 
-test('a client that takes nothing until the end may not have it hears of that by a reset', async (t) => {
+test('a client that reads nothing until the time limit gets a reset', async (t) => {
   const ended = Promise.withResolvers<void>()
   const { server, port, client } = await ask(t, async (res) => {
     await ended.promise

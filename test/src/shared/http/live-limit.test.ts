@@ -6,7 +6,7 @@ const caller = (user: string, label = '') => ({ user, id: `${user}/${label}` })
 const settings = { clientsMax: 8, callerClientsMax: 2 }
 const exhausted = { code: 'event-streams-exhausted' }
 
-test('a caller has so many places and no more, until one is given back', () => {
+test('a caller has a limited number of places, until one is released', () => {
   const limit = new LiveLimit(settings)
   const [first] = [limit.take(caller('ann')), limit.take(caller('ann'))]
   assert.throws(() => limit.take(caller('ann')), { ...exhausted, message: /2 of your clients/ })
@@ -17,7 +17,7 @@ test('a caller has so many places and no more, until one is given back', () => {
   assert.equal(limit.used, 3)
 })
 
-test('callers behind a gateway have half of the places together', () => {
+test('callers of one gateway have half of the places together', () => {
   const limit = new LiveLimit(settings)
   for (const label of ['a', 'b', 'c', 'd']) limit.take(caller('gateway', label))
   assert.throws(() => limit.take(caller('gateway', 'e')), {
@@ -27,7 +27,7 @@ test('callers behind a gateway have half of the places together', () => {
   limit.take(caller('ann'))
 })
 
-test('nobody gets more than there are', () => {
+test('no one gets more places than there are', () => {
   const limit = new LiveLimit(settings)
   for (let i = 0; i < 8; i++) limit.take(caller(`user ${i}`))
   assert.throws(() => limit.take(caller('ann')), { ...exhausted, message: /8 clients follow/ })

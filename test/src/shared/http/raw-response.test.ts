@@ -96,7 +96,7 @@ test('a failure after the head leaves the body without an end', async (t) => {
   await assert.rejects(answer.text())
 })
 
-test('goes on behind a head and a part that Node wrote', async (t) => {
+test('continues after a head and a part that Node wrote', async (t) => {
   const server = await startServer(t, async (res) => {
     res.writeHead(200)
     res.write('first, ')

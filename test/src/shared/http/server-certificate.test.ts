@@ -11,7 +11,7 @@ import { pathsOf, readServerCertificate } from '../../../../src/shared/http/serv
 import { TempAuthority } from '../../../support/access/temp-authority.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
-test('tells when the certificate ends, not those that vouch for it', async () => {
+test('reports when the certificate expires, not those of its issuers', async () => {
   await using authority = await TempAuthority.create()
   const files = await authority.issue('server', 1)
   const { endS, context } = await readServerCertificate(files)
@@ -43,7 +43,7 @@ test('refuses files that cannot be used together, by the name of the setting', a
   }
 })
 
-test('a server goes on with its certificate when the new files cannot be used, and takes the next', async () => {
+test('a server keeps its certificate if the new files cannot be used, and takes the next', async () => {
   await using authority = await TempAuthority.create()
   await using folder = await tempFolder()
   const tls = { cert: join(folder.path, 'cert.pem'), key: join(folder.path, 'key.pem') }

@@ -21,7 +21,7 @@ async function timingOf(t: TestContext, path: string): Promise<string> {
   return (await fetch(server.url + path)).headers.get('server-timing') ?? ''
 }
 
-test('an answer tells how long it took up to its head, whoever writes that, and an error too', async (t) => {
+test('an answer reports its time up to the head, whatever writes that, and so does an error', async (t) => {
   assert.match(await timingOf(t, '/json'), /^total;dur=\d+\.\d$/)
   assert.match(await timingOf(t, '/stream'), /^queue;dur=12\.3, total;dur=\d+\.\d$/)
   assert.match(await timingOf(t, '/nothing'), /^total;dur=\d+\.\d$/)

@@ -33,7 +33,7 @@ test('over TLS it is for TLS only, on the machine itself too', () => {
   assert.match(sessionCookie('T', '/', asked('localhost', true)), /; Secure$/)
 })
 
-test('who has come by https, through a proxy on the machine itself, keeps it for https', () => {
+test('a client that uses https, through a proxy on the machine itself, keeps it for https', () => {
   for (const header of [{ origin: 'https://gw.example' }, { referer: 'https://gw.example/tools/' }]) {
     const { headers, socket } = asked('127.0.0.1:8080')
     assert.match(sessionCookie('T', '/', { headers: { ...headers, ...header }, socket }), /; Secure$/)

@@ -28,7 +28,7 @@ function watched({ isWanted = true } = {}) {
   return { stage, turn, [Symbol.dispose]: () => [watch[Symbol.dispose](), mock.timers.reset()] }
 }
 
-test('a client that hardly takes what is there for it is slow, and is told of once', async () => {
+test('a client that hardly reads the available data is slow, and is reported once', async () => {
   using download = watched()
   await download.turn(4 * MIB, 1_000)
   assert.equal(download.stage.slow, 0, 'it has had no whole turn')
@@ -54,7 +54,7 @@ test('a client that takes a mebibyte in each turn is not slow', async () => {
   assert.equal(download.stage.slow, 0)
 })
 
-test('a slow client is left alone while nobody waits', async () => {
+test('a slow client is left alone while no one waits', async () => {
   using download = watched({ isWanted: false })
   for (let i = 0; i < 5; i++) await download.turn(i === 0 ? 4 * MIB : 0, 0)
   assert.equal(download.stage.slow, 0)
@@ -63,7 +63,7 @@ test('a slow client is left alone while nobody waits', async () => {
   assert.equal(download.stage.slow, 1)
 })
 
-test('nobody is told after the end', async () => {
+test('nothing is reported after the end', async () => {
   const download = watched()
   await download.turn(4 * MIB, 0)
   download[Symbol.dispose]()

@@ -46,11 +46,11 @@ test('nothing of an empty file can be named', () => {
   assert.equal(wanted({ range: 'bytes=-5' }, { bytes: 0 }), 200)
 })
 
-test('HEAD tells of the whole file', () => {
+test('HEAD describes the whole file', () => {
   assert.equal(wanted({ range: 'bytes=0-1' }, { method: 'HEAD' }), 200)
 })
 
-test('If-Range wants this very file, else all of it comes', () => {
+test('If-Range requires exactly this file, otherwise the whole is sent', () => {
   const range = 'bytes=10-'
   assert.deepEqual(wanted({ range, 'if-range': ETAG }), [10, 99])
   for (const ifRange of ['"other"', 'W/"abc"', 'abc', 'Mon, 23 Nov 2026 00:00:00 GMT'])
@@ -58,7 +58,7 @@ test('If-Range wants this very file, else all of it comes', () => {
   assert.equal(wanted({ range: 'bytes=100-', 'if-range': '"other"' }), 200)
 })
 
-test('who has the file gets none, before any range is looked at', () => {
+test('a client that has the file gets none, before any range is considered', () => {
   for (const has of [ETAG, `"x", ${ETAG}`, `W/${ETAG}`, '*', ' * ']) {
     assert.equal(wanted({ 'if-none-match': has }), 304, has)
     assert.equal(wanted({ 'if-none-match': has }, { method: 'HEAD' }), 304, has)

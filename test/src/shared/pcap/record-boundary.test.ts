@@ -65,7 +65,7 @@ function refusesLength(damaged: Buffer, chunkBytes: number): void {
   )
 }
 
-test('zeros behind the records fill the file up, and are none of them', () => {
+test('zeros after the records are padding, and not records', () => {
   for (const zeros of [16, 100, 5_000]) {
     const boundary = new RecordBoundary('rome', { padding: 'end' })
     boundary.feed([file, Buffer.alloc(zeros)])
@@ -123,7 +123,7 @@ for (const [order, content] of [
   ['big', bigEndian],
   ['nearly zero', nearlyZero],
 ] as const)
-  test(`zeros behind the records are padding wherever two cuts are (${order})`, () => {
+  test(`zeros after the records are padding wherever two cuts are (${order})`, () => {
     for (const zeros of [0, 1, 7, 15, 16, 17, 40]) {
       const padded = Buffer.concat([content, Buffer.alloc(zeros)])
       for (let first = 0; first <= padded.length; first++) {
@@ -139,7 +139,7 @@ for (const [order, content] of [
     }
   })
 
-test('what was held back comes with the next piece, and where the next record begins is told', () => {
+test('bytes that were held back come with the next piece, and the start of the next record is reported', () => {
   for (let from = 0; from < nearlyZero.length; from++) {
     const boundary = new RecordBoundary('rome', { padding: 'end' })
     const before = Buffer.concat(boundary.pass([nearlyZero.subarray(0, from)]))
@@ -154,7 +154,7 @@ test('what was held back comes with the next piece, and where the next record be
   }
 })
 
-test('bytes that follow padding are refused wherever the cuts are, and nothing behind the records passes', () => {
+test('bytes that follow padding are refused wherever the cuts are, and nothing after the records passes', () => {
   const garbage = Buffer.concat([file, Buffer.alloc(20), Buffer.from('x')])
   for (let cut = 0; cut <= garbage.length; cut++) {
     const got = passed(new RecordBoundary('rome', { padding: 'end' }), split(garbage, cut))

@@ -20,7 +20,7 @@ describe('the times of a cron expression', () => {
     ])
   })
 
-  test('are behind the time that is asked about, never at it', () => {
+  test('are after the given time, never at it', () => {
     const hourly = { cron: '0 * * * *', cronZone: 'UTC' }
     assert.equal(nextCronMs(hourly, Date.parse('2026-11-23T10:00:00Z')), Date.parse('2026-11-23T11:00:00Z'))
     assert.equal(
@@ -29,7 +29,7 @@ describe('the times of a cron expression', () => {
     )
   })
 
-  test('of every hour go on evenly over both changes of the clock', () => {
+  test('of every hour continue evenly across both changes of the clock', () => {
     const hourly = { cron: '5 * * * *', cronZone: 'Europe/Berlin' }
     assert.deepEqual(times(hourly, '2026-03-29T00:00:00Z', 3), [
       '2026-03-29T00:05',
@@ -58,7 +58,7 @@ describe('the times of a cron expression', () => {
     ])
   })
 
-  test('go on where the reader finds nothing behind a time of a clock that is put back by half an hour', () => {
+  test('continue if the parser finds nothing after a time at which a clock is put back by half an hour', () => {
     const daily = { cron: '15 1 * * *', cronZone: 'Australia/Lord_Howe' }
     assert.throws(() => nextCronMs(daily, Date.parse('2026-04-04T14:15:00Z')), { code: 'bad-parameter' })
     assert.deepEqual(times(daily, '2026-04-04T00:00:00Z', 2), ['2026-04-04T14:15', '2026-04-05T14:45'])

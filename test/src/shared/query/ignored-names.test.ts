@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ignoredNames, parseIgnoredNames } from '../../../../src/shared/query/ignored-names.ts'
 
-test('names are told as header text, long ones cut, and no more of them than a header may have', () => {
+test('names are reported as header text, long ones truncated, and no more of them than a header may have', () => {
   assert.equal(ignoredNames(['foo', 'bé']), 'foo, b%C3%A9')
   assert.equal(ignoredNames(['x'.repeat(64)]), 'x'.repeat(64))
   assert.equal(ignoredNames(['x'.repeat(17_000)]), `${'x'.repeat(64)}...`)
@@ -12,7 +12,7 @@ test('names are told as header text, long ones cut, and no more of them than a h
   assert.equal(ignoredNames(['\u{1f4a9}'.repeat(200)]).includes('%F0%9F%92%A9'), true)
 })
 
-test('what is told once is told again as it was, and nothing of what is malformed', () => {
+test('reported names are passed on unchanged, and nothing of malformed ones', () => {
   const names = ['foo', 'b\u00e9, c', 'x'.repeat(17_000), '\u{1f4a9}'.repeat(200)]
   const told = ignoredNames(names)
   assert.equal(ignoredNames(parseIgnoredNames(told)), told)

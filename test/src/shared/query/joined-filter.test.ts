@@ -8,7 +8,7 @@ test('a filter is enclosed when nothing of it can end the parentheses around it'
     assert.equal(isEnclosed(filter), false, filter)
 })
 
-test('forced filters come first, each in parentheses of its own', () => {
+test('forced filters come first, each in its own parentheses', () => {
   assert.equal(joinFilters([], undefined), undefined)
   assert.equal(joinFilters([], 'tcp or udp'), 'tcp or udp')
   assert.equal(joinFilters(['udp'], undefined), 'udp')

@@ -174,7 +174,7 @@ for (const name of [
   })
 }
 
-test('an empty TSUnit means that the form of the text tells', () => {
+test('an empty TSUnit means that the form of the text decides', () => {
   const range = 'TSBegin=1000000000&TSEnd=2000000000'
   assert.deepEqual(parse('timerange', `${range}&TSUnit=`), parse('timerange', range))
 })
@@ -190,7 +190,7 @@ test('a word that is no TSMode is answered with those of this path', () => {
   assert.throws(() => parse('single', 'StreamName=a&TSMode=hours'), { message: /vendorB3550, got/ })
 })
 
-test('an end behind every time that PCAP can carry means the end', () => {
+test('an end after every time that PCAP can represent means the end', () => {
   const last = parse('timerange', 'TSBegin=1&TSEnd=4294967296&TSUnit=sec').endNs
   assert.equal(parse('timerange', 'TSBegin=1000000000&TSEnd=18446744073709551615&TSUnit=nanos').endNs, last)
   assert.equal(parse('timerange', 'TSBegin=1&TSEnd=9999999999&TSUnit=sec').endNs, last)
@@ -207,7 +207,7 @@ test('After is a parameter only for who skips bytes itself', () => {
   assert.deepEqual([unknown.afterBytes, unknown.ignored], [undefined, ['After']])
 })
 
-test('an empty FilterBPF or FilterFrame is none', () => {
+test('an empty FilterBPF or FilterFrame counts as missing', () => {
   assert.equal(parse('single', 'StreamName=a&FilterBPF=&FilterFrame=').filterBpf, undefined)
   assert.equal(parse('single', 'StreamName=a&FilterBPF=+').filterBpf, undefined)
 })

@@ -118,13 +118,13 @@ describe('schedules', () => {
     assert.equal((await worker.schedules.find(id))?.nextMs, FIRST_MS + 5 * HOUR_MS)
   })
 
-  test('a run that nobody missed is ordered where missed ones are skipped', async () => {
+  test('a run that was not missed is ordered if missed ones are skipped', async () => {
     const id = await hourly({ missed: 'skip' })
     for (const hour of [0, 1, 2]) await runSchedule(worker, id, FIRST_MS + hour * HOUR_MS)
     assert.equal((await exports()).length, 3)
   })
 
-  test('a Redis that is killed while runs are ordered makes none of them twice, and loses none', async () => {
+  test('killing Redis while runs are ordered duplicates none of them, and loses none', async () => {
     const id = await hourly()
     const nowMs = FIRST_MS + 199 * HOUR_MS
     const look = runSchedule(worker, id, nowMs).catch(() => 'Redis went away')
@@ -226,7 +226,7 @@ describe('schedules', () => {
     assert.deepEqual(await worker.schedules.due(followingMs), [])
   })
 
-  test('what wakes a worker comes back when Redis has lost it', async () => {
+  test('the wake-up of a worker is restored when Redis has lost it', async () => {
     const id = await hourly()
     assert.equal(await worker.jobs.upkeep.getJobSchedulersCount(), 0)
     await runDueSchedules(worker, FIRST_MS)
@@ -248,7 +248,7 @@ describe('schedules', () => {
     assert.equal((await worker.schedules.find(id))?.nextMs, Date.parse('2026-10-26T01:30:00Z'))
   })
 
-  test('the same key is the same schedule, and a user has only so many', async () => {
+  test('the same key is the same schedule, and the number of schedules per user is limited', async () => {
     const schedule = {
       user: 'ann',
       cron: '0 * * * *',

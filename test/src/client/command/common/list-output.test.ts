@@ -17,7 +17,7 @@ const COLUMNS = [
   { title: 'end', value: () => 'x' },
 ]
 
-test('amounts end at one place, all else begins at one', () => {
+test('numbers are right-aligned, everything else left-aligned', () => {
   const rows = [
     { name: 'a', bytes: 5 },
     { name: 'longer', bytes: 1_200 },

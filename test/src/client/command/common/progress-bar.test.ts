@@ -40,7 +40,7 @@ test('bytes are shown with three digits at most', () => {
   ])
 })
 
-test('on a terminal the line is taken away for what must be said', () => {
+test('on a terminal the line is removed for messages', () => {
   const written: string[] = []
   const bar = createProgressBar('import', {
     out: { isTTY: true, write: (text: string) => written.push(text) > 0 } as never,

@@ -64,7 +64,7 @@ test('the receipt of another gateway may come late', async () => {
   assert.ok((await readFile(join(client.folder, 'a.pcap'))).equals(BODY))
 })
 
-test('a gateway that died behind the last byte is asked for the rest, which is nothing', async () => {
+test('a gateway that died after the last byte is asked for the rest, which is empty', async () => {
   const lost = { status: 'failed', bytes: '100', sha256: null, devices: [] }
   await using gateway = await downloading([sending(BODY), sending(EMPTY)], [[lost], [whole(EMPTY)]])
   await using client = await tempClient()
@@ -166,7 +166,7 @@ test('7: damaged blocks are named with their device, and the file is kept', asyn
   assert.deepEqual(await readdir(client.folder), ['a.pcap'])
 })
 
-test('7: a download of which nobody knows whether it is whole is kept, and the device is named', async () => {
+test('7: a download that may be incomplete is kept, and the device is named', async () => {
   const devices = [{ device: 'lon1', status: 'unverified', missing: null, corruptBlocks: null }]
   await using gateway = await downloading(
     [sending(BODY)],

@@ -88,7 +88,7 @@ describe('capfleet get', () => {
     assert.ok((await readdir(cwd)).some((name) => /^west_\d+-\d+\.pcap\.zst$/.test(name)))
   })
 
-  test('replaces nothing that is there, unless it is told to', async () => {
+  test('replaces no existing file unless asked to', async () => {
     const cwd = await folder('there')
     await writeFile(join(cwd, 'a.pcap'), 'mine')
     const refused = await run(['east-first', '-o', 'a.pcap'], cwd)
@@ -99,7 +99,7 @@ describe('capfleet get', () => {
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
   })
 
-  test('takes no place of something that is no file, told to replace it or not', async () => {
+  test('replaces nothing but regular files, whether asked to or not', async () => {
     const cwd = await folder('special')
     await mkdir(join(cwd, 'folder'))
     assert.equal(spawnSync('mkfifo', [join(cwd, 'pipe')]).status, 0)
@@ -153,7 +153,7 @@ describe('capfleet get', () => {
     assert.equal(left.stderr.replace(/codes: .*\n/, ''), '')
   })
 
-  test('8: a disk that is full; the part stays, and with room the same command goes on', async (t) => {
+  test('8: a full disk; the part stays, and with room the same command continues', async (t) => {
     const disk = await mountSmallDisk(8_000_000)
     if (typeof disk === 'string') return t.skip(disk)
     await using _mounted = disk
@@ -171,7 +171,7 @@ describe('capfleet get', () => {
     assert.ok((await readFile(join(disk.path, 'big.pcap'))).equals(body))
   })
 
-  test('5: no stream became free in time; meanwhile the place in the queue is told', async () => {
+  test('5: no stream became free in time; meanwhile the place in the queue is shown', async () => {
     await using held = new AsyncDisposableStack()
     for (let stream = 0; stream < 4; stream += 1) {
       const path = '/devices/east/api/v1/pcap/single?StreamName=big'
@@ -201,7 +201,7 @@ describe('capfleet get', () => {
     assert.ok((await readFile(join(cwd, 'east-first.pcap'))).equals(body))
   })
 
-  test('with a token tells the place in the queue, too', async () => {
+  test('with a token shows the place in the queue, too', async () => {
     const token = await tokenOf('capture:download,queue:read')
     await using held = new AsyncDisposableStack()
     for (let stream = 0; stream < 4; stream += 1) {
@@ -263,7 +263,7 @@ describe('capfleet get', () => {
     }
     const thisBootMs = Date.now() - uptime() * 1_000
 
-    test('is gone on with behind its last whole packet', async () => {
+    test('is continued after its last whole packet', async () => {
       const cwd = await folder('unfinished')
       const body = await partOf(cwd, (whole) => whole.subarray(0, 1_000), { bootMs: thisBootMs })
       const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
@@ -288,7 +288,7 @@ describe('capfleet get', () => {
       }
     })
 
-    test('that is no capture file begins anew', async () => {
+    test('that is not a capture file starts over', async () => {
       const cwd = await folder('damaged')
       const body = await partOf(cwd, () => Buffer.alloc(1_000, 0xee), { bootMs: thisBootMs })
       const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)
@@ -310,20 +310,20 @@ describe('capfleet get', () => {
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
   })
 
-  test('what the gateway ignores is told', async () => {
+  test('what the gateway ignores is reported', async () => {
     const cwd = await folder('ignored')
     const { status, stderr } = await run(['east-first', '--dedup', '1000', '-o', 'a.pcap'], cwd)
     assert.equal(status, 0, stderr)
     assert.match(stderr, /^a\.pcap: the gateway ignores Dedup$/m)
   })
 
-  test('a folder that is not there is told in one line', async () => {
+  test('a missing folder is reported in one line', async () => {
     const { status, stderr } = await run(['east-first', '-o', 'nowhere/a.pcap'])
     assert.equal(status, 1)
     assert.match(stderr, /^capfleet: ENOENT: .*nowhere\/a\.pcap.*\n$/)
   })
 
-  test('a part whose receipt is gone begins anew', async () => {
+  test('a part whose receipt is gone starts over', async () => {
     const cwd = await folder('forgotten')
     const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first')
     await writeFile(join(cwd, 'a.pcap.part'), body.subarray(0, 1_000))

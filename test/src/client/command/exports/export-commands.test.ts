@@ -107,7 +107,7 @@ describe('capfleet export', () => {
     assert.match(wrong.stderr, /\[bad-parameter, --cron\]/)
   })
 
-  test('what is wrong with an order is told before anything is ordered', async () => {
+  test('mistakes in an order are reported before anything is ordered', async () => {
     const filter = await run('create', ...RANGE, '--bpf', 'tcp prot 1')
     assert.deepEqual([filter.status, filter.stdout.length], [2, 0])
     assert.match(filter.stderr, /\[bad-bpf, --bpf\]/)

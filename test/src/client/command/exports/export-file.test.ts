@@ -51,7 +51,7 @@ async function exporting(
   return { ...stub, ranges }
 }
 
-test('a file that breaks off twice goes on by Range, and has the hash that the export tells', async () => {
+test('a file that breaks off twice is resumed by Range, and has the hash given by the export', async () => {
   const file = fileOf('day.pcap', randomBytes(3_000_000))
   await using gateway = await exporting([file], { breaks: 2, breakAfter: 1_000_000 })
   await using client = await tempClient()
@@ -79,7 +79,7 @@ test('several files go into a folder; a part of an earlier run is gone on with, 
   assert.deepEqual(gateway.ranges, ['bytes=20000-', 'bytes=20000-', '-'])
 })
 
-test('7: a file that is not what the export tells stays a part', async () => {
+test('7: a file that differs from the export stays a part', async () => {
   const bytes = randomBytes(50_000)
   await using gateway = await exporting([{ name: 'a.pcap', bytes, sha256: sha256(randomBytes(1)) }])
   await using client = await tempClient()

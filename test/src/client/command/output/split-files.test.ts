@@ -73,7 +73,7 @@ test('takes the place of an earlier download that had more files', async () => {
   assert.deepEqual((await readdir(folder.path)).sort(), ['day-0001.pcap', 'day-0002.pcap', 'day-2024.pcap'])
 })
 
-test('goes on from any packet, also one of an earlier file', async () => {
+test('continues from any packet, including one of an earlier file', async () => {
   const size = RECORDS[0]?.length ?? 0
   for (const packets of [0, 1, 4, 5, 11, 30]) {
     await using folder = await tempFolder()

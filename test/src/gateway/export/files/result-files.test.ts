@@ -90,7 +90,7 @@ describe('the files of an export', () => {
     })
   }
 
-  test('go on in a copy when nobody knows whether their writer has stopped, and what it did then is not in them', async () => {
+  test('continue in a copy if their writer may still run, and what it writes then is not in them', async () => {
     await using folder = await tempFolder()
     const [first, second] = [somePackets(50), somePackets(50, 50)]
     await using zombie = await ResultFiles.open(options(folder.path))

@@ -52,7 +52,7 @@ describe('files that are made on another file system', { skip: WITHOUT_DISK }, (
   })
   testTargetContract(() => stage)
 
-  test('who stops a copy leaves the file, and nothing else', async () => {
+  test('cancelling a copy leaves the file, and nothing more', async () => {
     const { target, folder } = stage
     const file = await madeFile(folder, 4 * MIB)
     const controller = new AbortController()
@@ -68,7 +68,7 @@ describe('files that are made on another file system', { skip: WITHOUT_DISK }, (
     await target.remove(file.exportId)
   })
 
-  test('a disk without space is told as such; nothing stays of the copy, and then there is room again', async () => {
+  test('a full disk is reported as such; nothing stays of the copy, and then there is room again', async () => {
     const { target, folder } = stage
     const file = await madeFile(folder, DISK_BYTES + MIB)
     await assert.rejects(keep(target, file), failsWith('export-store-full'))

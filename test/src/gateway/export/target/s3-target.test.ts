@@ -111,7 +111,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
     assert.deepEqual(await s3.uploads(), [])
   })
 
-  test('the upload of another file, whose name begins so, goes on', async () => {
+  test('the upload of another file, whose name starts the same, continues', async () => {
     const { target, folder } = stage
     const longer = await madeFile(folder, 32 * MIB, { name: 'capture.pcap.gz' })
     const shorter = await madeFile(folder, 10, { exportId: longer.exportId, name: 'capture.pcap' })

@@ -22,7 +22,7 @@ test('long events push out more, but never themselves', () => {
   assert.deepEqual(seqs(kept, 0), [11])
 })
 
-test('what nobody heard is missing from then on', () => {
+test('events that were never received are missing from then on', () => {
   const kept = new KeptEvents()
   kept.add({ seq: 1, text: 'x' })
   kept.loseAll(5)

@@ -28,7 +28,7 @@ const fail = (made: DeviceBreaker, code: ErrorCode) =>
     { code },
   )
 
-test('opens after so many failed probes in a row, and calls then fail at once, with the last error and since when', async () => {
+test('opens after several failed probes in a row, and calls then fail at once, with the last error and since when', async () => {
   const { breaker: made, opened } = breaker()
   const startedMs = Date.now()
   for (const code of ['device-unreachable', 'device-timeout', 'device-protocol'] as const) {
@@ -67,7 +67,7 @@ test('no call opens it, however it fails; one that the device may be to blame fo
   assert.deepEqual([made.state, opened, seen.suspicions], ['closed', [], blamed.length])
 })
 
-test('a success in between starts the count anew', async () => {
+test('a success in between restarts the count', async () => {
   const { breaker: made } = breaker()
   for (let round = 0; round < 5; round += 1) {
     made.probeFailed(failure('device-timeout'))

@@ -10,7 +10,7 @@ const LIMIT = { signal: new AbortController().signal, timeoutMs: 5_000 }
 /** The simulated device reads its clock to a millisecond. */
 const TICK_NS = 1_000_000n
 
-test('the bound holds the truth also when the process rests behind its first look at a clock', async (t) => {
+test('the bound includes the truth even if the process pauses after first reading a clock', async (t) => {
   await using fake = await FakeDevice.start('d0', Buffer.alloc(24))
   const { name, url, user, password } = fake
   const device = new Device({ name, url, user, password: new Secret(password) })

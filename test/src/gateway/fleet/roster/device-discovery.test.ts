@@ -48,7 +48,7 @@ function discover(settings: Record<string, unknown>) {
 describe('discovery by DNS', () => {
   const SRV = '_capfleet._tcp.example.org'
 
-  test('follows the records; while DNS fails the last list stands', async () => {
+  test('follows the records; while DNS fails the last list stays', async () => {
     await using dns = await TinyDns.start([
       [SRV, 'SRV', '80 lon1.example.org'],
       ['lon1.example.org', 'A', '192.0.2.1'],
@@ -108,7 +108,7 @@ describe('discovery by DNS', () => {
     await keeping.until([gone, 'new1 new1.example.org', nyc1])
   })
 
-  test('a name that leads to a forbidden address is refused, told once, and allowed by allowCidrs', async () => {
+  test('a name that resolves to a forbidden address is refused, reported once, and allowed by allowCidrs', async () => {
     await using dns = await TinyDns.start([
       [SRV, 'SRV', '80 evil.example.org'],
       [SRV, 'SRV', '80 good.example.org'],
@@ -199,7 +199,7 @@ describe('discovery by EndpointSlices', () => {
     assert.deepEqual(running.logged, [])
   })
 
-  test('lists anew when the watch ends, when its version expired, and with a new token', async () => {
+  test('lists again when the watch ends, when its version expired, and with a new token', async () => {
     await using folder = await tempFolder()
     await using kubernetes = await FakeKubernetes.start()
     const endpointSlice = {

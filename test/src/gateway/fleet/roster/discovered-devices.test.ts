@@ -86,7 +86,7 @@ const HOSTILE_HOSTS = [
   '',
 ]
 
-test('a host that a URL reads as something else is refused, whatever addresses its name has', () => {
+test('a host that a URL parser reads differently is refused, whatever addresses its name has', () => {
   for (const host of HOSTILE_HOSTS) {
     const { devices } = admitDevices([{ name: 'lon1', host, port: 443, addresses: ['192.0.2.1'] }], options)
     assert.deepEqual(devices, [], JSON.stringify(host))

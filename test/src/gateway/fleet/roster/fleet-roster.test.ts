@@ -123,7 +123,7 @@ test('a device that leaves is kept for its downloads, chosen by none, and gone w
   assert.deepEqual(made.names(), ['b'])
 })
 
-test('a device that vanished from one directory is there when another one tells of it', async () => {
+test('a device that vanished from one directory is there if another one lists it', async () => {
   await using first = await TinyDns.start([
     [SRV, 'SRV', '80 lon1.example.org'],
     [SRV, 'SRV', '80 nyc1.example.org'],
@@ -189,7 +189,7 @@ test('a discovered device that is kept for its downloads alone has vanished', as
   assert.ok(lon1?.device.absence !== undefined, 'its directory is asked no more')
 })
 
-test('a device that comes back before its downloads are over is a full member again', async () => {
+test('a device that returns before its downloads are over is a full member again', async () => {
   await using made = setUp()
   const devices = [device('a')]
   await made.roster.configure({ devices, discoveries: [] })

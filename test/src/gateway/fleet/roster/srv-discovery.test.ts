@@ -30,7 +30,7 @@ test('fails when the server does, and when there is no record: both may be an ou
   await assert.rejects(lookUp(SRV), { code: 'ESERVFAIL' })
 })
 
-test('stops at once when it is told to, though the server says nothing', async () => {
+test('stops at once when asked to, even if the server does not answer', async () => {
   await using dns = await TinyDns.start([])
   dns.isSilent = true
   const stop = new AbortController()

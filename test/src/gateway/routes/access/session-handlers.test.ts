@@ -95,7 +95,7 @@ describe('a session', () => {
     assert.match(setCookieOf(await ask('POST', '/v1/session', elsewhere)), /; Path=\/; .*; Secure$/)
   })
 
-  test('reads what its user may read, and goes on when it is asked for', async () => {
+  test('reads what its user may read, and is extended on request', async () => {
     const session = await enter('user')
     for (const path of ['/v1/devices', '/v1/queue', '/api/v1/pcap/single?StreamName=east-first'])
       assert.equal((await ask('GET', path, session.reading)).status, 200, path)
@@ -227,7 +227,7 @@ describe('a session', () => {
     assert.deepEqual(codeOf(await ask('POST', '/v1/session', foreign)), [403, 'cross-site'])
   })
 
-  test('a script is told who it is, without a session', async () => {
+  test('a script gets its identity without a session', async () => {
     const answer = await ask('GET', '/v1/session', fleet.gateway.as.viewer)
     const { user, credential, origin, formToken, expiresAt } = shownIn(answer)
     assert.deepEqual(

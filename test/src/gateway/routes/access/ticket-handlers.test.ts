@@ -139,7 +139,7 @@ describe('tickets', () => {
     })
   }
 
-  test('are not made for whoever may not download, nor for pages of other sites', async () => {
+  test('are not created for users who may not download, nor for pages of other sites', async () => {
     assert.equal((await order(TARGET, world.gateway.as.viewer)).json().code, 'insufficient-scope')
     const headers = { ...world.gateway.as.user, origin: 'https://elsewhere.example' }
     assert.equal((await order(TARGET, headers)).json().code, 'cross-site')

@@ -169,7 +169,7 @@ describe('tokens of a gateway', () => {
     assert.equal((await ask('DELETE', `/v1/tokens/${id}`, headers)).json().code, 'cross-site')
   })
 
-  test('are told as a way in, beside passwords', async () => {
+  test('are listed as a login method, next to passwords', async () => {
     const answer = await ask('GET', '/v1/devices', {})
     assert.equal(
       answer.headers['www-authenticate'],

@@ -5,7 +5,7 @@ import { DEVICE_REPORTS, RECEIPTS, USERS } from '../../../../../src/shared/contr
 import { httpGet } from '../../../../support/http-get.ts'
 import { type SmallFleet, startSmallFleet } from '../../../../support/processes/small-fleet.ts'
 
-describe('a gateway tells', () => {
+describe('a gateway reports', () => {
   let fleet: SmallFleet
   before(async () => {
     fleet = await startSmallFleet([{ name: 'easterner', role: 'user', devices: 'east', streamsMax: 2 }])

@@ -24,7 +24,7 @@ describe('the estimate of the fleet', () => {
   const get = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
   const device = (index: number): FakeDevice => fleet[index] as FakeDevice
 
-  test('adds up what the chosen devices tell, with one file header, and takes no stream', async () => {
+  test('adds up what the selected devices report, with one file header, and takes no stream', async () => {
     const answer = (await get(`${ESTIMATE}&FilterBPF=tcp&Odd=1&Device=d0,d2`)).json()
     assert.deepEqual(answer, {
       kind: 'timerange',
@@ -45,7 +45,7 @@ describe('the estimate of the fleet', () => {
     assert.equal(device(0).mostReaders, 0)
   })
 
-  test('is no sum, and not nothing, where no device tells', async () => {
+  test('is null, not zero, if no device reports one', async () => {
     for (const one of fleet) one.behaviour = { body: Buffer.from('{}') }
     const { status, json } = await get(ESTIMATE)
     const { packets, bytes, exact } = json()
@@ -73,7 +73,7 @@ describe('the estimate of the fleet', () => {
     assert.equal(headers['capfleet-unreachable'], 'd0, d1')
   })
 
-  test('a device that sends something else than counts is named, however deep or long it is', async () => {
+  test('a device that sends something other than counts is named, however deep or long it is', async () => {
     const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`
     for (const body of [
       'null',

@@ -199,7 +199,7 @@ test('a range that is not there is a problem, without the facts of a file', asyn
   assert.equal(opened.length, 0)
 })
 
-test('who has the file gets its ETag and no body', async (t) => {
+test('a client that has the file gets its ETag and no body', async (t) => {
   const { url, opened } = await serve(t)
   const etag = `"${sha256(CONTENT)}"`
   const { status, headers, body } = await httpGet(url, { headers: { 'If-None-Match': etag } })
@@ -214,7 +214,7 @@ test('a part of another file is answered with the whole one', async (t) => {
   assert.deepEqual([same.status, same.body.length], [206, CONTENT.length - 5])
 })
 
-test('curl goes on where it broke off, and is content with a file that it has', async (t) => {
+test('curl resumes where it broke off, and accepts a file that is complete', async (t) => {
   const { url } = await serve(t)
   await using folder = await tempFolder()
   const path = join(folder.path, 'x.pcap')
@@ -256,7 +256,7 @@ for (const [what, read] of [
   })
 }
 
-test('curl goes on behind a cut', async (t) => {
+test('curl resumes after a cut', async (t) => {
   let isFirst = true
   const { url } = await serve(t, {
     read: (range) => {

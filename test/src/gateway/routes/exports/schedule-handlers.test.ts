@@ -35,7 +35,7 @@ describe('schedules at the gateway', () => {
   const order = (query: string, options?: Parameters<typeof ask>[2]) =>
     ask('POST', `/v1/schedules?${query}`, options)
 
-  test('are kept as they were given, and tell when they come round', async () => {
+  test('are kept as given, and show their next run', async () => {
     const query = 'TSBegin=-1h&TSEnd=now&Device=ea*&FilterFrame=capture.port%20==%203&PartTime=15m'
     const made = await order(`Cron=0+*+*+*+*&${query}&CronZone=berlin&Missed=skip`)
     assert.equal(made.status, 201, made.body.toString())

@@ -89,7 +89,7 @@ describe('the activity of a fleet', () => {
   })
 })
 
-test('a device that is away, does not know the path, or lies is named in its place', async () => {
+test('a device that is unreachable, does not know the path, or lies is named in its place', async () => {
   await using redis = await TempRedis.create()
   const devices = await startFakeFleet(10, ['good', 'old', 'short', 'odd', 'away'])
   await using owned = new AsyncDisposableStack()

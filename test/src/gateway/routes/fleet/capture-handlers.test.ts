@@ -37,7 +37,7 @@ describe('the lists of the fleet', () => {
     ['an object for a name', `{"List":[{"StreamName":{}}]}`],
     ['an endless name', `{"List":[{"StreamName":"${'x'.repeat(10_000)}"}]}`],
   ] as const) {
-    test(`a device that sends ${what} is told apart, and the others' entries come`, async () => {
+    test(`a device that sends ${what} is named, and the entries of the others are returned`, async () => {
       first().behaviour = { body: Buffer.from(body) }
       second().captures = [capture('lab', 5n)]
       const answer = await ask('/stream/list')
@@ -108,7 +108,7 @@ describe('the lists of the fleet', () => {
     assert.deepEqual([odd.status, odd.json().param], [400, 'After'])
   })
 
-  test('are chosen by time, and come as a table; what nobody knows is told', async () => {
+  test('are selected by time, and returned as a table; unknown parameters are reported', async () => {
     first().captures = [
       { ...capture('late', 90n), EndTS: '99', Desc: 'a "quoted", text' },
       { ...capture('early', 10n), EndTS: '20' },

@@ -92,7 +92,7 @@ describe('the events of two appliances', () => {
     assert.match(String(number), /^\d{13}$/)
   })
 
-  test('Last-Event-ID goes on behind the event, without one twice or missing', async () => {
+  test('Last-Event-ID continues after the event, without duplicates or gaps', async () => {
     using stream = await follow(fleet.gateway, '?Device=east&LastEventID=0')
     await stream.next()
     const first = await nextOf(stream, 'recorder-started')
@@ -102,14 +102,14 @@ describe('the events of two appliances', () => {
     assert.deepEqual(await resumed.next(), second)
   })
 
-  test('the id of another gateway brings what is kept, behind a gap', async () => {
+  test('the id of another gateway returns what is kept, after a gap', async () => {
     using stream = await follow(fleet.gateway, '?Device=east&LastEventID=0badc0de-7')
     const [, gap, first] = await stream.take(3)
     assert.deepEqual([gap?.event, gap?.data], ['gap', { device: null, missed: null }])
     assert.equal(first?.data.device, 'east')
   })
 
-  test('an id that is none, and a device that is none of the caller, are refused', async () => {
+  test('an invalid id, and a device that the caller may not use, are refused', async () => {
     const status = async (query: string, user = 'viewer') =>
       (await httpGet(`${fleet.gateway.url}/v1/events${query}`, { headers: fleet.gateway.basic(user) })).status
     assert.equal(await status('?LastEventID=x'), 400)
@@ -117,7 +117,7 @@ describe('the events of two appliances', () => {
     assert.equal((await httpGet(`${fleet.gateway.url}/v1/events`)).status, 401)
   })
 
-  test('a token that is revoked hears no more', async () => {
+  test('a revoked token gets no more events', async () => {
     const headers = fleet.gateway.as.viewer
     const issued = await httpGet(`${fleet.gateway.url}/v1/tokens`, { method: 'POST', headers })
     const { id, token } = issued.json()
@@ -145,7 +145,7 @@ describe('the events of devices that fail', () => {
   })
   after(() => redis[Symbol.asyncDispose]())
 
-  test('a device that dies and comes back is told of, and that it cannot be heard', async () => {
+  test('a device that dies and returns is reported, as well as the gap in its events', async () => {
     await using device = await FakeDevice.start('mute', fleetPcap(0, 1))
     const health = { intervalS: 0.5, failuresMax: 1_000_000 }
     await using gateway = await startTempGateway([device], redis.url, { health })
@@ -168,7 +168,7 @@ describe('the events of devices that fail', () => {
     assert.equal((await nextOf(stream, 'device-up')).data.device, 'mute')
   })
 
-  test('what a lying device tells stays within one event', async () => {
+  test('what a lying device reports stays within one event', async () => {
     await using liar = await RawDevice.start()
     const events = [
       'id: 1\u0007\nevent: a\u0000b\ndata: {"TS":"1x","text":"<b>",\ndata: "large":9007199254740993}\n\n',

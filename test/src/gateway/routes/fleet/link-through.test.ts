@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { linkThrough } from '../../../../../src/gateway/routes/fleet/link-through.ts'
 
-test('a link of a device leads to that device', () => {
+test('a link of a device points to that device', () => {
   for (const [link, through] of [
     ['/pcap/splittime?StreamName=a&Start=1ULL&Stop=2ULL&&', undefined],
     ['/pcap/single?StreamName=my cap', '/pcap/single?StreamName=my%20cap'],
@@ -16,7 +16,7 @@ test('a link of a device leads to that device', () => {
     assert.equal(linkThrough('lon1', link), `/devices/lon1${through ?? link}`)
 })
 
-test('what is no link of a device is none', () => {
+test('anything but a link of a device is refused', () => {
   for (const link of ['http://elsewhere/', 'pcap/single', '', 7, null, undefined, {}])
     assert.equal(linkThrough('lon1', link), undefined)
 })

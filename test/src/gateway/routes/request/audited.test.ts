@@ -143,7 +143,7 @@ describe('the audit of a gateway', () => {
     assert.equal(begun?.query, `${RANGE}&password=[redacted]&Access_Token=[redacted]&x=y`)
   })
 
-  test('has a deleted capture, whatever stands around its name', async () => {
+  test('has a deleted capture, whatever surrounds its name', async () => {
     const path = '/devices/west/pcap/del?rand=://&StreamName=no-such-capture&x=@'
     const [begun] = await linesOf(await ask('full', path, 'DELETE'))
     assert.deepEqual([begun?.devices, begun?.capture], [['west'], 'no-such-capture'])
@@ -162,7 +162,7 @@ describe('the audit of a gateway', () => {
     )
   })
 
-  test('has a few of the refusals of a viewer at full speed, and the downloads of others meanwhile', async () => {
+  test('has a few refusals of a viewer at full speed, and the downloads of others meanwhile', async () => {
     const before = (await auditEntries(folder)).length
     const startedMs = performance.now()
     const refused = Array.from({ length: 300 }, () =>
@@ -267,7 +267,7 @@ describe('the audit of a gateway', () => {
       assert.equal((await ask('full', `/v1/audit?${bad}`)).status, 400, bad)
   })
 
-  test('verifies, has no event that nobody has described, and no secret', async () => {
+  test('verifies, has no undescribed event, and no secret', async () => {
     assert.ok((await verifyAudit(folder)).isWhole)
     for (const { event } of await auditEntries(folder)) assert.ok(event in AUDIT_EVENTS, event)
     const names = (await readdir(folder)).filter((name) => name.endsWith('.jsonl'))

@@ -60,7 +60,7 @@ describe('callers with bounds', () => {
       }
     })
 
-    test('find in the audit what they did themselves, and no device of others', async () => {
+    test('find their own actions in the audit log, and no devices outside their bounds', async () => {
       for (const user of ['full', 'eastern']) assert.equal((await ask(DOWNLOAD, user)).status, 200)
       const listed = async (user: string) =>
         AUDIT_PAGE.parse((await ask('/v1/audit?Event=download', user)).json()).entries

@@ -27,7 +27,7 @@ describe('the holder of a capture', () => {
     device(index).captures = [...device(index).captures, { StreamName: name, StartTS: '2' }]
   }
 
-  test('is found, by full name or base name, also when it has just begun', async () => {
+  test('is found, by full name or base name, even if it has just begun', async () => {
     for (const [index, base] of ['lan', 'wan', 'man'].entries()) {
       begin()
       assert.equal((await ask(nameOf(base))).status, 404)
@@ -69,7 +69,7 @@ describe('the holder of a capture', () => {
     }
   })
 
-  test('that no device is leads to names that are near, or to what was removed', async () => {
+  test('on no device leads to similar names, or to what was removed', async () => {
     begin()
     hold(0, 'lax_20260101_1000')
     device(1).behaviour = {
