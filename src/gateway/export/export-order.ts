@@ -1,6 +1,6 @@
 /** What was ordered: everything that an export is made of, as plain JSON that a worker reads back. */
 import { randomUUID } from 'node:crypto'
-import type { Quota } from '../../shared/base/caller.ts'
+import type { Caller, Quota } from '../../shared/base/caller.ts'
 import type { ExportOptions } from '../../shared/query/export-options.ts'
 import { formatGatewayOptions } from '../../shared/query/format-download-query.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
@@ -15,6 +15,8 @@ import type { BoundedQuery } from '../fleet/within-bounds.ts'
 export interface ExportOrder {
   readonly id: string
   readonly user: string
+  /** Since when the name is theirs, as Caller.sinceMs: exports of somebody who had it before do not count for them. */
+  readonly userSinceMs?: number | undefined
   readonly createdMs: number
   readonly plan: KeptPlan
   /** Which appliances its devices were when it was ordered, by name. */
@@ -41,7 +43,7 @@ export interface Ordering {
   readonly exported: ExportOptions
   /** The target where the order names none. */
   readonly defaultTarget: string
-  readonly user: string
+  readonly user: Pick<Caller, 'name' | 'sinceMs'> | undefined
   /** By the time of all gateways and workers. */
   readonly createdMs: number
   readonly quotas?: readonly Quota[] | undefined
@@ -55,7 +57,8 @@ export function orderOf(ordering: Ordering): ExportOrder {
   const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
   return {
     id: randomUUID(),
-    user,
+    user: user?.name ?? '',
+    ...(user?.sinceMs === undefined ? {} : { userSinceMs: user.sinceMs }),
     createdMs,
     plan: keepPlan(plan),
     identities: identitiesOf(plan, fleet),

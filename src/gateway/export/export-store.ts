@@ -247,9 +247,12 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /** How many exports of the user have not ended. */
-  liveOf(user: string): Promise<number> {
-    return askRedis(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
+  /** How many exports of the order's user have not ended. */
+  async liveOf({ user, userSinceMs = 0 }: Pick<ExportOrder, 'user' | 'userSinceMs'>): Promise<number> {
+    const ids = await askRedis(() => this.#redis.smembers(`${this.#prefix}:live:${user}`))
+    if (userSinceMs === 0 || ids.length === 0) return ids.length
+    const created = await askRedis(() => this.#redis.zmscore(`${this.#prefix}:of:${user}`, ...ids))
+    return created.filter((ms) => Number(ms) >= userSinceMs).length
   }
 
   /** Forgets an export. */
@@ -340,7 +343,7 @@ export class ExportStore implements AsyncDisposable {
     perUserMax: number,
     { idempotency, note }: { readonly idempotency?: Idempotency | undefined; readonly note?: RunNote },
   ): Promise<readonly string[]> {
-    const { id, user, createdMs } = order
+    const { id, user, userSinceMs = 0, createdMs } = order
     const known = knownOrder(this.#prefix, user, idempotency)
     const keys = [
       this.#key(id),
@@ -356,6 +359,7 @@ export class ExportStore implements AsyncDisposable {
       JSON.stringify(order),
       createdMs,
       perUserMax,
+      userSinceMs,
       ...known.values,
       ...(note?.values ?? []),
     ]

@@ -14,6 +14,8 @@ import { EXPORT_ID } from './target/finished-file.ts'
 export interface Schedule extends CronRule {
   readonly id: string
   readonly user: string
+  /** Since when the name is theirs, as Caller.sinceMs: schedules of somebody who had it before do not count for them. */
+  readonly userSinceMs?: number | undefined
   /** What becomes of runs that were due while no worker ran. */
   readonly missed: 'makeup' | 'skip'
   /** Of the exports, as it was given: its times count from each run, and its devices are chosen at each. */
@@ -66,11 +68,11 @@ export class ScheduleStore implements AsyncDisposable {
    * come before. Fails with user-quota, idempotency-conflict or scheduler-unavailable.
    */
   async create(schedule: Schedule, nextMs: number, idempotency?: Idempotency): Promise<string> {
-    const { id, user } = schedule
+    const { id, user, userSinceMs = 0 } = schedule
     const { prefix, of, due, ofUser } = this.#keys
     const known = knownOrder(prefix, user, idempotency)
     const keys = [of(id), due, ofUser(user), ...known.keys]
-    const values = [id, JSON.stringify(schedule), nextMs, PER_USER_MAX, ...known.values]
+    const values = [id, JSON.stringify(schedule), nextMs, PER_USER_MAX, userSinceMs, ...known.values]
     const [answer, told = ''] = await askRedis(() =>
       (this.#redis as Scripts).createSchedule(...keys, ...values),
     )
