@@ -1,7 +1,7 @@
 -- Keeps a new export, unless its user has too many that have not ended, or ordered it before. Those of an earlier user of
 -- the same name do not count.
 -- KEYS: the export; all exports; those of the user; the user's that have not ended; all that have not ended;
---       the three of known-orders.lua; the schedule whose run it is ("" = none); all schedules by their next time
+--       the three of known-orders.lua; of a run: its schedule; all schedules by their next time
 -- ARGV: id, order, its creation in ms, limit of the user, since when the name is theirs in ms (0 = ever since),
 --       the four of known-orders.lua;
 --       of a run: the time in ms that was next, the one of the run, the one that is next now, the id of the schedule
@@ -11,7 +11,7 @@
 if redis.call('EXISTS', KEYS[1]) == 1 then return { 'created' } end
 local known = knownOrder(KEYS[6], ARGV[6])
 if known then return known end
-if KEYS[9] ~= '' and redis.call('HGET', KEYS[9], 'nextMs') ~= ARGV[10] then return { 'passed' } end
+if KEYS[9] and redis.call('HGET', KEYS[9], 'nextMs') ~= ARGV[10] then return { 'passed' } end
 local limit, sinceMs = tonumber(ARGV[4]), tonumber(ARGV[5])
 local running = redis.call('SCARD', KEYS[4])
 if running >= limit and sinceMs > 0 then
@@ -27,7 +27,7 @@ redis.call('ZADD', KEYS[3], ARGV[3], ARGV[1])
 redis.call('SADD', KEYS[4], ARGV[1])
 redis.call('SADD', KEYS[5], ARGV[1])
 knowOrder(ARGV[1], { KEYS[6], KEYS[7], KEYS[8] }, { ARGV[6], ARGV[7], ARGV[8], ARGV[9] })
-if KEYS[9] ~= '' then
+if KEYS[9] then
   redis.call('HSET', KEYS[9], 'nextMs', ARGV[12], 'lastMs', ARGV[11], 'lastExportId', ARGV[1])
   redis.call('HDEL', KEYS[9], 'error')
   redis.call('ZADD', KEYS[10], ARGV[12], ARGV[13])

@@ -118,7 +118,7 @@ export class ExportStore implements AsyncDisposable {
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
-    this.#redis.defineCommand('createExport', { numberOfKeys: 10, lua: CREATE })
+    this.#redis.defineCommand('createExport', { lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
 
@@ -352,7 +352,7 @@ export class ExportStore implements AsyncDisposable {
       `${this.#prefix}:live:${user}`,
       `${this.#prefix}:live`,
       ...known.keys,
-      ...(note?.keys ?? ['', '']),
+      ...(note?.keys ?? []),
     ]
     const values = [
       id,
@@ -364,7 +364,7 @@ export class ExportStore implements AsyncDisposable {
       ...(note?.values ?? []),
     ]
     const scripts = this.#redis as Scripts
-    const answer = await askRedis(() => scripts.createExport(...keys, ...values))
+    const answer = await askRedis(() => scripts.createExport(keys.length, ...keys, ...values))
     if (answer[0] === 'quota') throw tooMany(Number(answer[1]), perUserMax)
     return answer
   }
@@ -394,7 +394,7 @@ export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false
 
 /** defineCommand() cannot tell the types what it defined. */
 type Scripts = Redis & {
-  createExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+  createExport(keys: number, ...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
   changeExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
 }
 
