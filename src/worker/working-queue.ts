@@ -26,8 +26,8 @@ export interface WorkingQueueOptions<Data> {
 }
 
 const CLOSE_LIMIT_MS = 8_000
-/** A job that is postponed by some seconds may be run later or earlier by this much. */
-const CLOCKS_DIFFER_MS = 60_000
+/** A delayed job may start this much too late or too early, because BullMQ delays it by the clock of this host. */
+const HOST_CLOCK_ERROR_MAX_MS = 60_000
 
 /** A job that does nothing, and shows that jobs are being taken. */
 export const CANARY = 'canary'
@@ -99,7 +99,7 @@ export class WorkingQueue<Data = unknown> {
 
   /** BullMQ uses the clock of this host, which may differ from the others': then the job waits here. */
   async #putOff(job: Job<Data>, token: string, delayMs: number): Promise<never> {
-    if (Math.abs(Date.now() - this.#options.clock.nowMs()) <= CLOCKS_DIFFER_MS) {
+    if (Math.abs(Date.now() - this.#options.clock.nowMs()) <= HOST_CLOCK_ERROR_MAX_MS) {
       await job.moveToDelayed(Date.now() + delayMs, token)
       throw new DelayedError()
     }

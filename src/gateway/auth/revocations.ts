@@ -15,12 +15,9 @@ export interface RevocationsOptions {
 
 /** A revocation must reach every gateway within 5 s. */
 const LOOK_MS = 2_000
-/** A gateway's clock may be behind. */
-const CLOCKS_DIFFER_MS = 60_000
-/**
- * Streams continue after their token has expired; for this long they can still be cut off through the token it was
- * derived from.
- */
+/** A revoked token is remembered this long after it expired: to a gateway whose clock is late it has not expired yet. */
+const KEPT_AFTER_EXPIRY_MS = 60_000
+/** Streams go on when their token has expired; for so long they can still be cut with the one that it hangs on. */
 const STREAM_MAX_MS = 86_400_000
 const SIGNALS_MAX = 100_000
 
@@ -110,7 +107,7 @@ export class Revocations implements AsyncDisposable {
   }
 
   #forgetExpired(): void {
-    const beforeMs = this.#clock.nowMs() - CLOCKS_DIFFER_MS
+    const beforeMs = this.#clock.nowMs() - KEPT_AFTER_EXPIRY_MS
     for (const { id, expiresMs } of this.#revoked.values()) if (expiresMs < beforeMs) this.#revoked.delete(id)
   }
 }

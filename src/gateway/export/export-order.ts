@@ -1,6 +1,6 @@
 /** An order: everything that an export is made from, as plain JSON that a worker reads back. */
 import { randomUUID } from 'node:crypto'
-import type { Quota } from '../../shared/base/caller.ts'
+import type { Caller, Quota } from '../../shared/base/caller.ts'
 import type { ExportOptions } from '../../shared/query/export-options.ts'
 import { formatGatewayOptions } from '../../shared/query/format-download-query.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
@@ -15,6 +15,8 @@ import type { BoundedQuery } from '../fleet/within-bounds.ts'
 export interface ExportOrder {
   readonly id: string
   readonly user: string
+  /** Since when the name is theirs, as Caller.sinceMs: exports of somebody who had it before do not count for them. */
+  readonly userSinceMs?: number | undefined
   readonly createdMs: number
   readonly plan: KeptPlan
   /** Identity of each device's appliance at the time of the order, by device name. */
@@ -41,8 +43,8 @@ export interface Ordering {
   readonly exported: ExportOptions
   /** The target used if the order names none. */
   readonly defaultTarget: string
-  readonly user: string
-  /** By the time shared by all gateways and workers. */
+  readonly user: Pick<Caller, 'name' | 'sinceMs'> | undefined
+  /** By the time of all gateways and workers. */
   readonly createdMs: number
   readonly quotas?: readonly Quota[] | undefined
   readonly scheduleId?: string
@@ -55,7 +57,8 @@ export function orderOf(ordering: Ordering): ExportOrder {
   const decimal = (value: bigint | undefined) => (value === undefined ? null : String(value))
   return {
     id: randomUUID(),
-    user,
+    user: user?.name ?? '',
+    ...(user?.sinceMs === undefined ? {} : { userSinceMs: user.sinceMs }),
     createdMs,
     plan: keepPlan(plan),
     identities: identitiesOf(plan, fleet),

@@ -118,7 +118,7 @@ export class ExportStore implements AsyncDisposable {
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
-    this.#redis.defineCommand('createExport', { numberOfKeys: 10, lua: CREATE })
+    this.#redis.defineCommand('createExport', { lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
 
@@ -247,9 +247,12 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /** Number of the user's exports that have not ended. */
-  liveOf(user: string): Promise<number> {
-    return askRedis(() => this.#redis.scard(`${this.#prefix}:live:${user}`))
+  /** How many exports of the order's user have not ended. */
+  async liveOf({ user, userSinceMs = 0 }: Pick<ExportOrder, 'user' | 'userSinceMs'>): Promise<number> {
+    const ids = await askRedis(() => this.#redis.smembers(`${this.#prefix}:live:${user}`))
+    if (userSinceMs === 0 || ids.length === 0) return ids.length
+    const created = await askRedis(() => this.#redis.zmscore(`${this.#prefix}:of:${user}`, ...ids))
+    return created.filter((ms) => Number(ms) >= userSinceMs).length
   }
 
   /** Deletes an export. */
@@ -340,7 +343,7 @@ export class ExportStore implements AsyncDisposable {
     perUserMax: number,
     { idempotency, note }: { readonly idempotency?: Idempotency | undefined; readonly note?: RunNote },
   ): Promise<readonly string[]> {
-    const { id, user, createdMs } = order
+    const { id, user, userSinceMs = 0, createdMs } = order
     const known = knownOrder(this.#prefix, user, idempotency)
     const keys = [
       this.#key(id),
@@ -349,18 +352,19 @@ export class ExportStore implements AsyncDisposable {
       `${this.#prefix}:live:${user}`,
       `${this.#prefix}:live`,
       ...known.keys,
-      ...(note?.keys ?? ['', '']),
+      ...(note?.keys ?? []),
     ]
     const values = [
       id,
       JSON.stringify(order),
       createdMs,
       perUserMax,
+      userSinceMs,
       ...known.values,
       ...(note?.values ?? []),
     ]
     const scripts = this.#redis as Scripts
-    const answer = await askRedis(() => scripts.createExport(...keys, ...values))
+    const answer = await askRedis(() => scripts.createExport(keys.length, ...keys, ...values))
     if (answer[0] === 'quota') throw tooMany(Number(answer[1]), perUserMax)
     return answer
   }
@@ -390,7 +394,7 @@ export const NO_TROUBLE: Trouble = { retries: 0, sinceMs: null, isGivenUp: false
 
 /** defineCommand() cannot add the types of the commands it defines. */
 type Scripts = Redis & {
-  createExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
+  createExport(keys: number, ...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
   changeExport(...keysAndArguments: readonly (string | number)[]): Promise<readonly string[]>
 }
 

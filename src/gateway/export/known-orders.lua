@@ -1,12 +1,12 @@
--- Common beginning of the scripts that store orders: looks up idempotency keys. Only the newest keys of each user, and
--- of all, are kept: users who order endlessly, or cancel what they order, must not fill the Redis that holds the
--- leases. For an order the scripts take three keys (its own, those of its user by time, those of all by time; "" = the
--- order has none) and four values: hash of what was asked, how long a key is kept in ms, maximum number of keys of a
--- user and of all.
+-- What idempotency keys stand for, as the text that the scripts which keep orders begin with. Of each user, and of all, the
+-- newest keys are known only: who orders without end, or cancels what they order, must not fill the Redis that the leases
+-- are in.
+-- Of an order they take three keys (its own, those of its user by the time when they came, those of all likewise) and four
+-- values: hash of what was asked ("" = the order has no key), how long a key is known in ms, keys of a user and of all at most.
 
 -- The answer for an order whose key is known, else nil.
 local function knownOrder(key, hash)
-  local known = key ~= '' and redis.call('GET', key)
+  local known = hash ~= '' and redis.call('GET', key)
   if not known then return nil end
   local id, knownHash = known:match('^(%S+) (%S+)$')
   return { knownHash == hash and 'exists' or 'conflict', id }
@@ -14,8 +14,8 @@ end
 
 local function knowOrder(id, keys, values)
   local key, ofUser, ofAll = unpack(keys)
-  if key == '' then return end
   local hash, keptMs, userMost, allMost = unpack(values)
+  if hash == '' then return end
   local time = redis.call('TIME')
   local nowUs = time[1] * 1000000 + time[2]
   redis.call('SET', key, id .. ' ' .. hash, 'PX', keptMs)

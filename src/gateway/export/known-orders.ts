@@ -19,13 +19,16 @@ const OF_ALL_MAX = 20_000
 /** Common beginning of the scripts that store orders. */
 export const KNOWN_ORDERS = readFileSync(new URL('known-orders.lua', import.meta.url), 'utf8')
 
-/** The three keys and four values that describe an order to the scripts. `prefix` depends on the kind of order. */
+/**
+ * The three keys and the four values of an order that they take. `prefix` is of the kind of order. An order without a key
+ * has names for all three, too: an empty name lies in another slot of a Redis Cluster than the rest.
+ */
 export function knownOrder(prefix: string, user: string, idempotency: Idempotency | undefined) {
-  const keys =
-    idempotency === undefined
-      ? ['', '', '']
-      : [`${prefix}:key:${user}:${sha256(idempotency.key)}`, `${prefix}:keys-of:${user}`, `${prefix}:keys`]
-  return { keys, values: [sha256(idempotency?.asked ?? ''), KEPT_MS, PER_USER_MAX, OF_ALL_MAX] }
+  const { key, asked } = idempotency ?? {}
+  const own = `${prefix}:key:${user}:${key === undefined ? '' : sha256(key)}`
+  const keys = [own, `${prefix}:keys-of:${user}`, `${prefix}:keys`]
+  const askedHash = asked === undefined ? '' : sha256(asked)
+  return { keys, values: [askedHash, KEPT_MS, PER_USER_MAX, OF_ALL_MAX] }
 }
 
 function sha256(text: string): string {

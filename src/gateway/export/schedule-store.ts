@@ -14,7 +14,9 @@ import { EXPORT_ID } from './target/finished-file.ts'
 export interface Schedule extends CronRule {
   readonly id: string
   readonly user: string
-  /** What happens to runs that were due while no worker was running. */
+  /** Since when the name is theirs, as Caller.sinceMs: schedules of somebody who had it before do not count for them. */
+  readonly userSinceMs?: number | undefined
+  /** What becomes of runs that were due while no worker ran. */
   readonly missed: 'makeup' | 'skip'
   /** Query of the exports, as given: times are relative to each run, and devices are selected at each run. */
   readonly query: string
@@ -66,11 +68,11 @@ export class ScheduleStore implements AsyncDisposable {
    * idempotency key. Fails with user-quota, idempotency-conflict or scheduler-unavailable.
    */
   async create(schedule: Schedule, nextMs: number, idempotency?: Idempotency): Promise<string> {
-    const { id, user } = schedule
+    const { id, user, userSinceMs = 0 } = schedule
     const { prefix, of, due, ofUser } = this.#keys
     const known = knownOrder(prefix, user, idempotency)
     const keys = [of(id), due, ofUser(user), ...known.keys]
-    const values = [id, JSON.stringify(schedule), nextMs, PER_USER_MAX, ...known.values]
+    const values = [id, JSON.stringify(schedule), nextMs, PER_USER_MAX, userSinceMs, ...known.values]
     const [answer, told = ''] = await askRedis(() =>
       (this.#redis as Scripts).createSchedule(...keys, ...values),
     )

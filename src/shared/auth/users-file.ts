@@ -220,14 +220,12 @@ function boundsOfStored({
   return boundsOf(name, written)
 }
 
-const CLOCKS_DIFFER_MS = 5_000
+/** A `since` that is further in the future was written on a computer whose clock is ahead. */
+const SINCE_AHEAD_MAX_MS = 5_000
 
-/**
- * The clock of the computer on which the user was added may be ahead; the name is then theirs from when it is first
- * seen.
- */
+/** When the name became theirs. If `since` was written by a clock that is ahead, that is now, when we read it. */
 function seenSince(sinceMs: number, nowMs: number): number {
-  return sinceMs > nowMs + CLOCKS_DIFFER_MS ? nowMs - (nowMs % 1_000) : sinceMs
+  return sinceMs > nowMs + SINCE_AHEAD_MAX_MS ? nowMs - (nowMs % 1_000) : sinceMs
 }
 
 function isSameSince(a: StoredUser, b: StoredUser): boolean {

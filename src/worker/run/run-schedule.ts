@@ -14,7 +14,7 @@ import { VisibleFleet } from '../../gateway/fleet/visible-fleet.ts'
 import { withinBounds } from '../../gateway/fleet/within-bounds.ts'
 import { joinBounds } from '../../shared/auth/bounds.ts'
 import { findUser } from '../../shared/auth/users-file.ts'
-import { type Bounds, isOf } from '../../shared/base/caller.ts'
+import { type Caller, isOf } from '../../shared/base/caller.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { followingCronMs } from '../../shared/query/cron-times.ts'
 import { EXPORT_PARAMETERS } from '../../shared/query/export-options.ts'
@@ -82,7 +82,7 @@ async function orderRun(parts: SchedulingParts, schedule: Schedule, run: Schedul
     const isOurs = await store.createRun(order, ordering.perUserMax, schedules.noteOf(run))
     if (!isOurs) return true
     log.info('schedule.ordered', { ...told, exportId: order.id })
-    await jobs.start(order, await store.liveOf(order.user))
+    await jobs.start(order, await store.liveOf(order))
     return true
   } catch (error) {
     if (!(error instanceof CapfleetError) || error.code === 'scheduler-unavailable') throw error
@@ -101,8 +101,8 @@ async function runOrder(
   schedule: Schedule,
   nominalMs: number,
 ): Promise<ExportOrder> {
-  const { user } = schedule
-  const bounds = joinBounds(schedule.bounds, await boundsOfUser(schedule, ordering.users))
+  const user = await userOf(schedule, ordering.users)
+  const bounds = joinBounds(schedule.bounds, user.bounds)
   const given = parseQueryString(schedule.query)
   const asked = parseDownloadQuery('timerange', given, {
     zone: ordering.timeZone,
@@ -128,12 +128,15 @@ async function runOrder(
   })
 }
 
-/** A schedule has its user's present rights. */
-async function boundsOfUser({ user: name, createdMs: madeMs }: Schedule, users: string): Promise<Bounds> {
+/** A schedule may do what its user may do now. */
+async function userOf(
+  { user: name, createdMs: madeMs }: Schedule,
+  users: string,
+): Promise<Pick<Caller, 'name' | 'sinceMs' | 'bounds'>> {
   const user = await findUser(users, name)
   if (user === undefined || !isOf(user, { user: name, madeMs }))
     throw new CapfleetError('unauthenticated', `the user ${name} of the schedule has been removed`)
-  if (user.scopes.has('export:create')) return user.bounds
+  if (user.scopes.has('export:create')) return user
   throw new CapfleetError(
     'insufficient-scope',
     `the user ${name} of the schedule may no longer order exports`,

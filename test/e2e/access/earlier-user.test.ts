@@ -11,6 +11,7 @@ const RANGE = 'TSBegin=1790000000000000000&TSEnd=1790000001000000000&TSUnit=nano
 const TICKET_TARGET = '/api/v1/pcap/single?StreamName=east-first'
 
 const ORDER = `/v1/exports?${RANGE}`
+const SCHEDULE = '/v1/schedules?Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
 const KEY = { 'idempotency-key': 'daily' }
 
 interface Left {
@@ -32,6 +33,7 @@ for (const role of ['user', 'full'] as const)
       fleet = await startSmallFleet()
       left = await leaveAll()
       keyed = String((await made(ORDER, { ...fleet.gateway.as[role], ...KEY })).json().id)
+      for (const path of [ORDER, SCHEDULE]) await useUp(path)
       const { users } = fleet.gateway.config.auth
       await removeUser(users, role)
       await fleet.gateway.reloadUsers()
@@ -51,6 +53,15 @@ for (const role of ['user', 'full'] as const)
     }
     const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
+    /** Orders until the user may have no more. */
+    async function useUp(path: string): Promise<void> {
+      for (;;) {
+        const answer = await ask(path, undefined, 'POST')
+        if (answer.json().code === 'user-quota') return
+        assert.ok(answer.status < 300, `${path}: ${answer.body}`)
+      }
+    }
+
     async function leaveAll(): Promise<Left> {
       const { token, id: tokenId } = (await made('/v1/tokens')).json() as Record<string, string>
       const session = await made('/v1/session', { ...bearer(String(token)), 'x-capfleet-form': '1' })
@@ -64,7 +75,7 @@ for (const role of ['user', 'full'] as const)
         ticket: String(ticket.json().url),
         receipt: String(download.headers['capfleet-request-id']),
         exported: String((await made(`/v1/exports?${RANGE}`)).json().id),
-        schedule: String((await made('/v1/schedules?Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now')).json().id),
+        schedule: String((await made(SCHEDULE)).json().id),
       }
     }
 
@@ -96,6 +107,10 @@ for (const role of ['user', 'full'] as const)
       const answer = await ask(ORDER, own, 'POST')
       assert.equal(answer.status, 202, answer.body.toString())
       assert.notEqual(answer.json().id, keyed)
+    })
+
+    test('has room, however much the earlier user left', async () => {
+      for (const path of [ORDER, SCHEDULE]) await made(path)
     })
 
     test('continues no download of the earlier user, and changes nothing of theirs', async () => {

@@ -15,7 +15,7 @@ const { redis } = parse(read('helm/values.yaml')) as {
   readonly redis: { readonly image: { readonly repository: string; readonly tag: string } }
 }
 
-export const NODE_BASE = `docker.io/library/${/^FROM (\S+) AS packages$/m.exec(read('config/Dockerfile'))?.[1]}`
+export const NODE_BASE = `docker.io/library/${/^ARG NODE_IMAGE=(\S+)$/m.exec(read('config/Dockerfile'))?.[1]}`
 export const REDIS_IMAGE = `docker.io/${redis.image.repository}:${redis.image.tag}`
 
 /** The tag here, and on the real node with the value imageRegistry=localhost. */

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { eventually } from '../eventually.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { refuseSecretsBelow } from '../suite-secrets.ts'
 
@@ -14,14 +15,31 @@ import { refuseSecretsBelow } from '../suite-secrets.ts'
  */
 export class TempRedis implements AsyncDisposable {
   readonly #folder: string
+  readonly #settings: readonly string[]
   #child: ChildProcess | undefined
 
-  private constructor(folder: string) {
+  private constructor(folder: string, settings: readonly string[]) {
     this.#folder = folder
+    this.#settings = settings
   }
 
-  static async create(): Promise<TempRedis> {
-    const redis = new TempRedis(await mkdtemp(join(tmpdir(), 'capfleet-redis-')))
+  static create(): Promise<TempRedis> {
+    return TempRedis.#create([])
+  }
+
+  /** The only node of a Redis Cluster: it refuses commands whose keys lie in several slots. */
+  static async createCluster(): Promise<TempRedis> {
+    const redis = await TempRedis.#create(['--cluster-enabled', 'yes'])
+    const client = new Redis(redis.url)
+    await client.cluster('ADDSLOTSRANGE', 0, 16_383)
+    const isReady = async () => /^cluster_state:ok/.test(await client.cluster('INFO'))
+    await eventually(isReady, { message: 'the cluster is ready' })
+    client.disconnect()
+    return redis
+  }
+
+  static async #create(settings: readonly string[]): Promise<TempRedis> {
+    const redis = new TempRedis(await mkdtemp(join(tmpdir(), 'capfleet-redis-')), settings)
     await redis.start()
     return redis
   }
@@ -34,7 +52,9 @@ export class TempRedis implements AsyncDisposable {
   /** Starts the server and waits until it answers. */
   async start(): Promise<void> {
     const settings = `--port 0 --unixsocket ${this.url} --dir ${this.#folder} --appendonly yes --appendfsync no --maxmemory-policy noeviction --notify-keyspace-events KA`
-    this.#child = spawn('redis-server', [...settings.split(' '), '--save', ''], { stdio: 'ignore' })
+    this.#child = spawn('redis-server', [...settings.split(' '), '--save', '', ...this.#settings], {
+      stdio: 'ignore',
+    })
     const probe = new Redis(this.url, { maxRetriesPerRequest: null, retryStrategy: () => 10 })
     probe.on('error', () => undefined)
     await probe.ping()

@@ -105,13 +105,13 @@ async function answerOrder(ctx: RouteContext, parts: ExportsParts, asked: AskedE
     ...asked,
     fleet: parts.fleet,
     defaultTarget: targetName(parts.exports.targets, asked.exported),
-    user: ctx.state.caller?.name ?? '',
+    user: ctx.state.caller,
     createdMs: parts.exports.clock.nowMs(),
     quotas: ctx.state.caller?.bounds.quotas,
   })
   await parts.quotas.add(order.id, order.quotas ?? [], 0)
   const id = await store.create(order, perUserMax, idempotencyOf(ctx))
-  await jobs.start({ id }, await store.liveOf(order.user))
+  await jobs.start({ id }, await store.liveOf(order))
   const { ignored, timeZone } = asked.plan.query
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
   if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
@@ -189,7 +189,7 @@ export async function fillExport(ctx: RouteContext, parts: ExportsParts): Promis
     await store.setTrouble(order.id, device, { retries, sinceMs: null, isGivenUp: false })
   }
   await store.change(order, fillingOf(record), { states: ['partial'] })
-  await jobs.start(order, await store.liveOf(order.user))
+  await jobs.start(order, await store.liveOf(order))
   ctx.set('Location', `/v1/exports/${order.id}`)
   await show(ctx, parts, await ownExport(ctx, parts, order.id), 202)
 }

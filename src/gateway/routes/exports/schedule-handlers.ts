@@ -34,10 +34,10 @@ export async function orderSchedule(ctx: RouteContext, parts: ExportsParts): Pro
   const nextMs = nextCronMs({ cron, cronZone }, createdMs)
   await refuseBadOrder(ctx, parts)
   const { schedules, jobs } = parts.exports
-  const user = ctx.state.caller?.name ?? ''
+  const { name: user = '', sinceMs: userSinceMs, bounds = UNBOUNDED } = ctx.state.caller ?? {}
   const query = keptQuery(ctx)
-  const bounds = ctx.state.caller?.bounds ?? UNBOUNDED
-  const schedule: Schedule = { id: randomUUID(), user, cron, cronZone, missed, query, bounds, createdMs }
+  const rule = { cron, cronZone, missed }
+  const schedule: Schedule = { id: randomUUID(), user, userSinceMs, ...rule, query, bounds, createdMs }
   const id = await schedules.create(schedule, nextMs, idempotencyOf(ctx))
   const record = await ownSchedule(ctx, parts, id)
   await jobs.keepSchedule(id, record.schedule)
@@ -132,7 +132,7 @@ async function refuseBadOrder(ctx: RouteContext, parts: ExportsParts): Promise<v
     options: parseGatewayOptions(given),
     exported,
     defaultTarget,
-    user: ctx.state.caller?.name ?? '',
+    user: ctx.state.caller,
     createdMs: parts.exports.clock.nowMs(),
   })
   await refuseBadFilters(ctx, plan, parts)
@@ -159,7 +159,7 @@ function show(ctx: RouteContext, record: ScheduleRecord, status = 200): void {
 }
 
 function shownSchedule({ schedule, nextMs, lastMs, lastExportId, error }: ScheduleRecord) {
-  const { createdMs, bounds: _, ...asked } = schedule
+  const { createdMs, bounds: _, userSinceMs: _since, ...asked } = schedule
   return {
     ...asked,
     kind: 'timerange',

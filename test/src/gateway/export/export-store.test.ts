@@ -90,6 +90,27 @@ describe('exports in Redis', () => {
     await store.create(orderBy('ann'), 2)
   })
 
+  test('exports of an earlier user of the name take no room, and let nobody wait', async () => {
+    const [older, newer] = [orderBy('ann'), orderBy('ann')]
+    for (const order of [older, newer]) await store.create(order, 2)
+    const userSinceMs = newer.createdMs + 1
+    const own = [0, 1].map(() => orderBy('ann', { userSinceMs }))
+    for (const [at, order] of own.entries()) {
+      assert.equal(await store.liveOf(order), at)
+      assert.equal(await store.create(order, 2), order.id)
+    }
+    await assert.rejects(store.create(orderBy('ann', { userSinceMs }), 2), {
+      code: 'user-quota',
+      message: /^you have 2 exports /,
+    })
+    await store.change(newer, { state: 'complete' })
+    await assert.rejects(store.create(orderBy('ann', { userSinceMs }), 2), { code: 'user-quota' })
+    const [first] = own
+    assert.ok(first)
+    await store.change(first, { state: 'complete' })
+    await store.create(orderBy('ann', { userSinceMs }), 2)
+  })
+
   test('an order that is sent again, because its answer was lost, is the same one', async () => {
     const order = orderBy('ann')
     assert.equal(await store.create(order, 1), order.id)
@@ -203,7 +224,7 @@ describe('exports in Redis', () => {
     await store.forget(order)
     assert.equal(await store.find(order.id), undefined)
     assert.deepEqual((await store.page({ user: undefined, after: undefined, limit: 10 })).records, [])
-    assert.equal(await store.liveOf('ann'), 0)
+    assert.equal(await store.liveOf({ user: 'ann' }), 0)
   })
 
   test('workers are counted while they say that they are there', async () => {
