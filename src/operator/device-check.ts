@@ -223,7 +223,9 @@ async function checkHeeded(
       : [`/api/v1/pcap/timerange?${range}`, ['FilterBPF', 'FilterFrame']]
   for (const filter of filters) {
     const step = { device, target: `${path}&${filter}=` }
-    const failure = await attempt(() => awaitShownFilters(client, step, { caller: CALLER, signal }), signal)
+    const limits = { startTimeoutMs: TIMEOUT_MS, patienceMs: TIMEOUT_MS }
+    const options = { caller: CALLER, signal, ...limits }
+    const failure = await attempt(() => awaitShownFilters(client, step, options), signal)
     if (failure instanceof CapfleetError) {
       const fix = `downloads with ${filter} are rejected`
       findings.warn(filter, { detail: failure.message, fix })

@@ -229,6 +229,8 @@ export class LeasedStreams implements AsyncDisposable {
           signal,
           caller: callerLabel(this.#lease.user),
           startTimeoutMs,
+          patienceMs: Math.max(startTimeoutMs, this.#deadlineMs - performance.now()),
+          onReopening: () => this.#lease.reopening(),
           isRelayed: this.#plan.kind === 'relay',
         }),
       )

@@ -1,9 +1,10 @@
 /**
  * Third-party devices refuse a stream too many in ways that look like a failure: by a text instead of packets, an empty body, a
- * reset or silence. Only a failure to open a stream, or to read its first bytes, can be that; what the gateway concludes from an
- * answer cannot.
+ * reset, silence, or a status that means something else. Only a failure to open a stream, or to read its first bytes, can be that;
+ * what the gateway concludes from an answer cannot.
  */
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
+import type { DeviceClient } from '../device/device-client.ts'
 
 const FAILED_TO_OPEN = new WeakSet<CapfleetError>()
 
@@ -22,4 +23,19 @@ export async function orRefusal<Answer>(ask: () => Answer | Promise<Answer>): Pr
 /** Whether the failure may be the refusal of a stream. */
 export function mayBeRefusal(error: unknown): error is CapfleetError {
   return error instanceof CapfleetError && FAILED_TO_OPEN.has(error)
+}
+
+/** A device may count a stream that has ended for this long. */
+const COUNTED_FOR_MS = 2_000
+
+/** When a stream of a device ended here last (performance.now()). */
+const ENDED = new WeakMap<DeviceClient, number>()
+
+export function noteEnded(client: DeviceClient): void {
+  ENDED.set(client, performance.now())
+}
+
+/** Whether a stream of the device ended here just before: the device may not have noticed it yet. */
+export function hasJustEnded(client: DeviceClient): boolean {
+  return performance.now() - (ENDED.get(client) ?? -Infinity) < COUNTED_FOR_MS
 }

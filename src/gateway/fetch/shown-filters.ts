@@ -5,33 +5,42 @@
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
+import { FairLimit } from '../../shared/base/fair-limit.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { DeviceClient } from '../device/device-client.ts'
-import { deviceProtocol } from '../device/device-failure.ts'
+import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
 import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE } from '../device/read-size.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
-import { orRefusal } from './possible-refusal.ts'
+import { decode } from './decode.ts'
+import { type FilterQuestion, FilterQuestions } from './filter-questions.ts'
+import { mayBeRefusal, noteEnded, orRefusal } from './possible-refusal.ts'
+import { compressionOf } from './stream-encoding.ts'
 
-/** Filters that no packet passes, and that every compiler takes. */
-const PASSES_NONE = { FilterBPF: 'less 0', FilterFrame: 'capture.port==0 and capture.port!=0' } as const
-type FilterName = keyof typeof PASSES_NONE
-
-/** What chooses packets by name and time; the time of a packet is that of the device. */
-const RANGE_NAMES = ['StreamName', 'TSBegin', 'TSEnd', 'TSUnit', 'TSZone', 'Start', 'Stop']
-/** Devices may cut times to milliseconds. */
-const MOMENT_NS = 1_000_000n
-/** Another appliance may come to the address. */
+/** Another appliance may come to the address, and nothing of what is known of it be different. */
 const SHOWN_FOR_MS = 600_000
 
-/** When a device has shown that it heeds a filter in downloads of one kind (performance.now()). */
-const SHOWN = new WeakMap<DeviceClient, Map<string, number>>()
+/** What a device has shown. */
+interface Shown {
+  /** By the key of the question, when it was answered last (performance.now()). */
+  readonly atMs: Map<string, number>
+  /** By path: one download at a time asks; the others wait for its answers. */
+  readonly turns: Map<string, FairLimit>
+}
 
-interface Asking {
+const SHOWN = new WeakMap<DeviceClient, Shown>()
+
+export interface ShowingOptions {
   readonly caller: string
   readonly signal: AbortSignal
+  /** The device must have begun each answer within this time. */
+  readonly startTimeoutMs: number
+  /** The same for a question for which it looks through a whole capture; and how long to wait while another download asks. */
+  readonly patienceMs: number
+  /** Called before each stream that is opened after another one has ended, or after a wait. */
+  readonly onReopening?: (() => void) | undefined
 }
 
 /** nothing: the device has no packet that could show it, so that none may come. */
@@ -42,107 +51,175 @@ const ROUNDS = 3
 
 /**
  * Resolves when the device heeds the filters of the step. Fails with bad-parameter when it does not know one, with
- * device-protocol when it shows nothing, or as openStream().
+ * device-protocol when it shows nothing, with device-timeout, or as openStream().
  */
 export async function awaitShownFilters(
   client: DeviceClient,
   { device, target }: Pick<DownloadStep, 'device' | 'target'>,
-  asking: Asking,
+  options: ShowingOptions,
 ): Promise<ShownFilters> {
-  const { pathname, searchParams } = new URL(target, 'http://device')
-  const shown = SHOWN.get(client) ?? new Map<string, number>()
+  const asked = new FilterQuestions(target)
+  const { atMs, turns } = shownBy(client)
+  const openQuestions = () => asked.questions.filter(({ key }) => isLate(atMs.get(key)))
+  if (openQuestions().length === 0) return 'all'
+  const turn = turns.get(asked.pathname) ?? new FairLimit({ places: 1 })
+  turns.set(asked.pathname, turn)
+  using _turn = await withinLimit(
+    options.signal,
+    { limitMs: options.patienceMs, late: deviceLate(device, WHAT_IS_LATE, options.patienceMs) },
+    (signal) => turn.acquire(signal),
+  )
+  const result = await new Questioner(client, asked, options).ask(openQuestions(), (key) =>
+    atMs.set(key, performance.now()),
+  )
+  options.onReopening?.()
+  return result
+}
+
+const WHAT_IS_LATE = 'show that it applies the filter, for which it may search a whole capture,'
+
+function shownBy(client: DeviceClient): Shown {
+  const shown = SHOWN.get(client) ?? { atMs: new Map(), turns: new Map() }
   SHOWN.set(client, shown)
-  const keyOf = (name: FilterName) => `${pathname} ${name}`
-  const isLate = (name: FilterName) =>
-    performance.now() - (shown.get(keyOf(name)) ?? -Infinity) > SHOWN_FOR_MS
-  const names = FILTER_NAMES.filter((name) => searchParams.has(name) && isLate(name))
-  if (names.length === 0) return 'all'
-  const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
-  const whole = `${pathname}?${joined(range)}`
-  for (let round = 0; round < ROUNDS; round++) {
-    const firstNs = await firstTimeOf(client, whole, asking)
-    if (firstNs === undefined) return 'nothing'
-    const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
-    const isPatient = !pathname.endsWith('/single')
-    const ask = async (name: FilterName, tookMs: number) =>
-      await answerTo(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, {
-        asking,
-        silentMs: isPatient ? undefined : Math.ceil(Math.max(SOON_MS, 4 * tookMs)),
-      })
-    // The same question without a filter before and after: it is the filter that keeps the packet back.
-    const before = await timed(() => firstTimeOf(client, moment, asking))
-    if (before.value === undefined) continue
-    const answers = new Map<FilterName, FilterAnswer>()
-    for (const name of names) {
-      const answer = await ask(name, before.tookMs)
-      if (answer === 'packets') throw unknownTo(device, name)
-      answers.set(name, answer)
-    }
-    const after = await timed(() => firstTimeOf(client, moment, asking))
-    if (after.value === undefined) continue
-    let isShown = true
-    for (const [name, answer] of answers) {
-      // A refusal or silence may have had another reason, so it must come a second time.
-      const again = answer === 'no packets' ? answer : await ask(name, Math.max(before.tookMs, after.tookMs))
-      if (again === 'packets') throw unknownTo(device, name)
-      isShown &&= again === answer
-      if (again === answer && answer !== 'silent') shown.set(keyOf(name), performance.now())
-    }
-    if (isShown) return 'all'
-  }
-  throw deviceProtocol(device, 'does not find a packet again by its time, so it cannot show that it filters')
+  return shown
 }
 
-/** What asks for all packets of a moment in a download of the same kind; of a whole capture there is nothing less. */
-function momentOf(pathname: string, captureName: string | null, firstNs: bigint): string {
-  const [from, to] = [String(firstNs), String(firstNs + MOMENT_NS)]
-  const name = ['StreamName', captureName ?? ''] as const
-  if (pathname.endsWith('/single')) return `${pathname}?${joined([name])}`
-  if (pathname.endsWith('/splittime')) return `${pathname}?${joined([name, ['Start', from], ['Stop', to]])}`
-  return `${pathname}?${joined([
-    ['TSBegin', from],
-    ['TSEnd', to],
-    ['TSUnit', 'nanos'],
-  ])}`
+function isLate(shownAtMs = -Infinity): boolean {
+  return performance.now() - shownAtMs > SHOWN_FOR_MS
 }
-
-function joined(pairs: readonly (readonly [name: string, value: string])[]): string {
-  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
-}
-
-const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]
-
-/** A device that heeds the filter may look through a whole capture before it answers: one that does not sends its packets sooner. */
-const SOON_MS = 2_000
 
 /** What a device answers to a filter that no packet passes. */
-type FilterAnswer = 'packets' | 'no packets' | 'refused' | 'silent'
+type FilterAnswer = 'packets' | 'no packets' | 'refused'
 
-/** `silentMs`: how long silence is waited for; undefined: the device has to answer. */
-async function answerTo(
-  client: DeviceClient,
-  target: string,
-  { asking, silentMs }: { readonly asking: Asking; readonly silentMs: number | undefined },
-): Promise<FilterAnswer> {
-  const late = silentMs === undefined ? undefined : AbortSignal.timeout(silentMs)
-  try {
-    const signal = late === undefined ? asking.signal : AbortSignal.any([asking.signal, late])
-    const firstNs = await firstTimeOf(client, target, { ...asking, signal })
-    return firstNs === undefined ? 'no packets' : 'packets'
-  } catch (error) {
-    asking.signal.throwIfAborted()
-    if (late?.aborted === true) return 'silent'
-    if (error instanceof CapfleetError && isOfFilter(error)) return 'refused'
-    throw error
+class Questioner {
+  readonly #client: DeviceClient
+  readonly #asked: FilterQuestions
+  readonly #options: ShowingOptions
+  #streams = 0
+
+  constructor(client: DeviceClient, asked: FilterQuestions, options: ShowingOptions) {
+    this.#client = client
+    this.#asked = asked
+    this.#options = options
+  }
+
+  get #device(): string {
+    return this.#client.device.name
+  }
+
+  /** As awaitShownFilters(); tells the keys of what was shown. */
+  async ask(questions: readonly FilterQuestion[], onShown: (key: string) => void): Promise<ShownFilters> {
+    if (questions.length === 0) return 'all'
+    for (let round = 0; round < ROUNDS; round++) {
+      // Some devices choose packets by the time that they write into them, others by that of the hardware.
+      const isTimedByHardware = !this.#asked.hasTimeSource || round % 2 === 0
+      const firstNs = await this.#firstTimeOf(this.#asked.everything({ isTimedByHardware }))
+      if (firstNs === undefined) return 'nothing'
+      // The same question without the filter before and after: it is the filter that keeps the packet back.
+      const hasPackets = async () => (await this.#firstTimeOf(this.#asked.ofMoment(firstNs))) !== undefined
+      if (!(await hasPackets())) continue
+      const refused: FilterQuestion[] = []
+      const shown: FilterQuestion[] = []
+      for (const question of questions) {
+        const answer = await this.#answerTo(question, firstNs)
+        if (answer === 'refused') refused.push(question)
+        else shown.push(question)
+      }
+      if (!(await hasPackets())) continue
+      // A refusal may have had another reason, so it must come a second time.
+      let isShown = true
+      for (const question of refused) {
+        if ((await this.#answerTo(question, firstNs)) === 'refused') shown.push(question)
+        else isShown = false
+      }
+      for (const { key } of shown) onShown(key)
+      if (isShown) return 'all'
+    }
+    throw deviceProtocol(
+      this.#device,
+      'does not find a packet again by its time, so it cannot show that it filters',
+    )
+  }
+
+  /** Fails with bad-parameter when packets come. */
+  async #answerTo(question: FilterQuestion, firstNs: bigint): Promise<Exclude<FilterAnswer, 'packets'>> {
+    const target = this.#asked.ofMoment(firstNs, question)
+    try {
+      const isSearch = this.#asked.isOfWholeCapture
+      if ((await this.#firstTimeOf(target, { isSearch })) === undefined) return 'no packets'
+    } catch (error) {
+      this.#options.signal.throwIfAborted()
+      if (error instanceof CapfleetError && isOfFilter(error)) return 'refused'
+      throw error
+    }
+    throw unknownTo(this.#device, question.name)
+  }
+
+  /**
+   * Time of the first packet in nanoseconds since 1970; undefined: there is none. The device may notice late that the
+   * stream before has ended, and refuse the next one.
+   */
+  async #firstTimeOf(target: string, how: { readonly isSearch?: boolean } = {}): Promise<bigint | undefined> {
+    const isFirst = this.#streams++ === 0
+    for (const pauseMs of isFirst ? [] : FREED_LATE_MS) {
+      try {
+        return await this.#readFirstTime(target, how)
+      } catch (error) {
+        if (!mayBeFreedLate(error)) throw error
+      }
+      await delay(pauseMs, undefined, { signal: this.#options.signal })
+    }
+    return await this.#readFirstTime(target, how)
+  }
+
+  async #readFirstTime(target: string, { isSearch = false }: { readonly isSearch?: boolean }) {
+    const { caller, signal, startTimeoutMs, patienceMs, onReopening } = this.#options
+    // A device goes on with a search when nobody waits for its answer any more, and counts the stream.
+    const limit = isSearch
+      ? { limitMs: patienceMs, late: deviceLate(this.#device, WHAT_IS_LATE, patienceMs) }
+      : { limitMs: startTimeoutMs, late: deviceLate(this.#device, 'begin to answer', startTimeoutMs) }
+    onReopening?.()
+    return await orRefusal(() =>
+      withinLimit(signal, limit, async (within) => {
+        using stream = await this.#client.openStream(target, {
+          caller,
+          signal: within,
+          readSize: MERGE_READ_SIZE,
+          mayPause: isSearch,
+          isForced: false,
+        })
+        const firstNs = await firstTimeIn(this.#device, stream)
+        noteEnded(this.#client)
+        return firstNs
+      }),
+    )
   }
 }
 
-async function timed<Value>(
-  work: () => Promise<Value>,
-): Promise<{ readonly value: Value; readonly tookMs: number }> {
-  const startMs = performance.now()
-  const value = await work()
-  return { value, tookMs: performance.now() - startMs }
+interface Limit {
+  readonly limitMs: number
+  readonly late: CapfleetError
+}
+
+/** Fails with `late` when `work` takes longer, or with the signal's reason. REQUIRES: `work` fails with the reason of its signal. */
+async function withinLimit<Result>(
+  signal: AbortSignal,
+  { limitMs, late }: Limit,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const abort = new AbortController()
+  const timer = setTimeout(() => abort.abort(late), limitMs)
+  try {
+    return await work(AbortSignal.any([signal, abort.signal]))
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Silence is no sign of it. */
+function mayBeFreedLate(error: unknown): boolean {
+  if (!(error instanceof CapfleetError) || error.code === 'device-timeout') return false
+  return error.code === 'download-slots-exhausted' || mayBeRefusal(error)
 }
 
 /** A device that refuses the filter has looked at it. */
@@ -153,22 +230,9 @@ function isOfFilter({ code, details }: CapfleetError): boolean {
 const OF_FILTERS: ReadonlySet<ErrorCode> = new Set(['bad-parameter', 'bad-bpf', 'bad-frame-filter'])
 
 /** Time of the first packet in nanoseconds since 1970; undefined: there is none. */
-async function firstTimeOf(
-  client: DeviceClient,
-  target: string,
-  asking: Asking,
-): Promise<bigint | undefined> {
-  return await orRefusal(() => readFirstTime(client, target, asking))
-}
-
-async function readFirstTime(
-  client: DeviceClient,
-  target: string,
-  asking: Asking,
-): Promise<bigint | undefined> {
-  using stream = await openPatiently(client, target, asking)
-  const bytes = await firstBytes(stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
-  const { nanoseconds, isBigEndian } = parsePcapHeader(bytes, `device ${client.device.name}`)
+async function firstTimeIn(device: string, stream: DeviceStream): Promise<bigint | undefined> {
+  const bytes = await firstBytes(device, stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
+  const { nanoseconds, isBigEndian } = parsePcapHeader(bytes, `device ${device}`)
   const record = bytes.subarray(PCAP_HEADER_BYTES)
   // Zeros fill a file up.
   if (record.length < RECORD_HEADER_BYTES || record.every((byte) => byte === 0)) return undefined
@@ -177,27 +241,42 @@ async function readFirstTime(
   return BigInt(seconds) * 1_000_000_000n + BigInt(fraction) * (nanoseconds ? 1n : 1_000n)
 }
 
-/** The stream before has just ended: the device may notice that late. */
-async function openPatiently(client: DeviceClient, target: string, asking: Asking): Promise<DeviceStream> {
-  const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
-  for (const pauseMs of FREED_LATE_MS) {
-    try {
-      return await client.openStream(target, options)
-    } catch (error) {
-      if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') throw error
-    }
-    await delay(pauseMs, undefined, { signal: asking.signal })
+const MAGIC_BYTES = 4
+
+/** The first bytes of the file, which may come compressed; fewer when it has no more. */
+async function firstBytes(device: string, stream: DeviceStream, count: number): Promise<Buffer> {
+  const pieces = piecesOf(stream)
+  const begin = await gather(pieces, MAGIC_BYTES)
+  const encoding = compressionOf(begin)
+  const chunks = continued(begin, pieces)
+  const file = encoding === undefined ? chunks : decode({ device, encoding, chunks })
+  try {
+    return (await gather(file, count)).subarray(0, count)
+  } finally {
+    await file.return(undefined)
   }
-  return await client.openStream(target, options)
 }
 
-async function firstBytes(stream: DeviceStream, count: number): Promise<Buffer> {
+/** At least so many bytes, or all; the rest stays in `pieces`. */
+async function gather(pieces: AsyncIterator<Buffer>, count: number): Promise<Buffer> {
   let bytes: Buffer = Buffer.alloc(0)
   while (bytes.length < count) {
-    const read = await stream.next()
-    if (read === undefined) break
-    bytes = Buffer.concat([bytes, ...read.data])
-    read.release()
+    const next = await pieces.next()
+    if (next.done === true) break
+    bytes = Buffer.concat([bytes, next.value])
   }
-  return bytes.subarray(0, count)
+  return bytes
+}
+
+async function* piecesOf(stream: DeviceStream): AsyncGenerator<Buffer> {
+  for (let read = await stream.next(); read !== undefined; read = await stream.next()) {
+    const bytes = Buffer.concat(read.data)
+    read.release()
+    yield bytes
+  }
+}
+
+async function* continued(begin: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield begin
+  yield* rest
 }

@@ -12,10 +12,11 @@ import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
-import { orRefusal } from './possible-refusal.ts'
+import { noteEnded, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
 import { awaitShownFilters } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
+import { compressionOf } from './stream-encoding.ts'
 
 export interface Source extends Disposable {
   readonly device: string
@@ -40,6 +41,10 @@ export interface OpenOptions {
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
   readonly startTimeoutMs: number
+  /** How long a third-party device may take to show that it heeds a filter; default: startTimeoutMs. */
+  readonly patienceMs?: number
+  /** Called before each stream that is opened after another one has ended. */
+  readonly onReopening?: () => void
   /** The only source of its download: its bytes will be passed on as they are. */
   readonly isRelayed?: boolean
 }
@@ -59,34 +64,45 @@ export async function openSource(
   const onAbort = () => abort.abort(options.signal.reason)
   options.signal.addEventListener('abort', onAbort, { once: true })
   if (options.signal.aborted) onAbort()
-  const { caller, startTimeoutMs, isRelayed = false } = options
-  const late = setTimeout(
-    () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
-    startTimeoutMs,
-  )
+  const { caller, startTimeoutMs, patienceMs = startTimeoutMs, onReopening, isRelayed = false } = options
+  const late = () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs))
   const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
   const onClose = () => {
     options.signal.removeEventListener('abort', onAbort)
     span.end(options.signal.aborted ? options.signal.reason : undefined)
   }
+  let timer: NodeJS.Timeout | undefined
+  const startTimer = () => {
+    timer = setTimeout(late, startTimeoutMs)
+  }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, deviceKind, mayPause = false, isForced } = step
     const asking = { caller, signal: abort.signal }
+    startTimer()
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
+    clearTimeout(timer)
+    // Each stream has its own time: a slow device begins none of them sooner.
     const shown = isForeign(deviceKind)
-      ? await span.within(() => awaitShownFilters(client, step, asking))
+      ? await span.within(() =>
+          awaitShownFilters(client, step, { ...asking, startTimeoutMs, patienceMs, onReopening }),
+        )
       : 'all'
+    startTimer()
     const stream = await span.within(() =>
       orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
     )
-    return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
+    const onEnd = () => {
+      noteEnded(client)
+      onClose()
+    }
+    return await startReading(step, stream, { isRelayed, onClose: onEnd, isEmpty: shown === 'nothing' })
   } catch (error) {
     span.end(error)
     onClose()
     throw error
   } finally {
-    clearTimeout(late)
+    clearTimeout(timer)
   }
 }
 
@@ -209,12 +225,10 @@ function cannotSkip(device: string): CapfleetError {
 }
 
 const NO_BYTES = Buffer.alloc(0)
-const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
-const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)
 
 function checkHead(device: string, head: Buffer): Encoding {
-  if (head.subarray(0, 2).equals(GZIP_MAGIC)) return 'gzip'
-  if (head.subarray(0, 4).equals(ZSTD_MAGIC)) return 'zstd'
+  const compression = compressionOf(head)
+  if (compression !== undefined) return compression
   try {
     parsePcapHeader(head, `device ${device}`)
     return 'none'

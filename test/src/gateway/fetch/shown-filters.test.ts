@@ -1,6 +1,11 @@
 // Devices of other makers that pass over a filter without a word: what callers get of them, alone, in a merge and in an export.
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { NO_OPEN_CHUNK } from '../../../../src/gateway/device/body-framing.ts'
+import type { DeviceClient } from '../../../../src/gateway/device/device-client.ts'
+import { awaitShownFilters } from '../../../../src/gateway/fetch/shown-filters.ts'
+import { openSource } from '../../../../src/gateway/fetch/source.ts'
 import {
   API_BEGIN_NS,
   API_CAPTURE,
@@ -8,8 +13,10 @@ import {
   type ApiBehaviour,
   ApiDevice,
 } from '../../../support/devices/api-device.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { ExportWorld } from '../../../support/exports/export-world.ts'
 import { type HttpAnswer, httpGet } from '../../../support/http-get.ts'
+import { makePacket, makePcap } from '../../../support/packets/packet-maker.ts'
 import { readPcap } from '../../../support/packets/pcap-records.ts'
 import { pause } from '../../../support/pause.ts'
 import { startTempGateway, type TempGateway } from '../../../support/processes/temp-gateway.ts'
@@ -49,6 +56,7 @@ describe('a device of another maker that may pass over filters', () => {
     for (const device of [foreign, other]) {
       device.behaviour = {}
       device.refusal = undefined
+      device.mostRunning = 0
       device.asked.length = 0
     }
     gateway = await startTempGateway([foreign, other], redis.url)
@@ -141,6 +149,90 @@ describe('a device of another maker that may pass over filters', () => {
     assertRefused(await get(`${path}&FilterBPF=odd&FilterFrame=capture.port==3`), 'FilterFrame')
   })
 
+  describe('of FilterFrame', () => {
+    const filtered = (filter: string) => get(`${WAYS[0][1]}&FilterFrame=${encodeURIComponent(filter)}`)
+
+    for (const [frames, filter] of [
+      ['ports', 'a7130.device==7'],
+      ['ports', 'a7130.srcdevice!=0'],
+      ['ports', 'capture.port==3 and c3550.srcport==7'],
+      ['first', 'capture.port==1,2 and capture.port==2,3'],
+      ['first', 'capture.port==1,2 and a7130.device==7'],
+    ] as const)
+      test(`gives nothing when it heeds ${frames === 'first' ? 'the first condition' : 'the capture port'} only: ${filter}`, async () => {
+        foreign.behaviour = { frames }
+        assert.equal((await filtered('capture.port==1,2')).status, 200, 'it heeds this one')
+        assertRefused(await filtered(filter), 'FilterFrame')
+      })
+
+    test('gives what passes several conditions when it heeds them all', async () => {
+      for (const [filter, count] of [
+        ['capture.port==1,2 and capture.port==2,3', PACKETS / 4],
+        ['a7130.device!=7 and capture.port!=0 and c3550.srcport!=3', (3 * PACKETS) / 4],
+        ['a7130.srcport==3', 0],
+      ] as const) {
+        const { status, body } = await filtered(filter)
+        assert.deepEqual([status, readPcap(body).records.length], [200, count], filter)
+      }
+    })
+  })
+
+  describe('that heeds a filter only without another parameter', () => {
+    const passesOver = (filter: 'FilterBPF' | 'FilterFrame', beside: string) => ({
+      compresses: true,
+      get ignores() {
+        const names = [...new URL(foreign.asked.at(-1) ?? '', 'http://device').searchParams.keys()]
+        return names.includes(beside) ? [filter] : []
+      },
+    })
+
+    for (const [filter, beside, parameters] of [
+      ['FilterFrame', 'FilterBPF', ['FilterBPF=odd', 'FilterFrame=capture.port==1,2']],
+      ['FilterBPF', 'FilterFrame', ['FilterBPF=odd', 'FilterFrame=capture.port==1,2']],
+      ['FilterBPF', 'Compression', ['FilterBPF=odd', 'Compression=fast']],
+      ['FilterBPF', 'FilterBPFDecap', ['FilterBPF=odd', 'FilterBPFDecap=true']],
+      ['FilterBPF', 'TSMode', ['FilterBPF=odd', 'TSMode=vendorB3550']],
+    ] as const)
+      test(`gives nothing when both are asked for: ${filter} and ${beside}`, async () => {
+        foreign.behaviour = passesOver(filter, beside)
+        for (const parameter of parameters.filter(
+          (one) => one.startsWith('Filter') && !one.includes('Decap'),
+        ))
+          assert.equal((await get(`${WAYS[0][1]}&${parameter}`)).status, 200, `${parameter} alone`)
+        assertRefused(await get(`${WAYS[0][1]}&${parameters.join('&')}`), filter)
+      })
+
+    test('gives what passes both when it heeds both, compressed or not', async () => {
+      foreign.behaviour = { compresses: true }
+      const both = `${WAYS[0][1]}&FilterBPF=odd&FilterFrame=capture.port==1,2`
+      const { status, body } = await get(both)
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 4])
+      assert.ok(gunzipSync((await get(`${both}&Compression=fast`)).body).equals(body))
+    })
+  })
+
+  test('is asked once by all who wait for the answer, which it may look through a whole capture for', async () => {
+    const all = Promise.withResolvers<void>()
+    const isContradiction = (target: string) => target.includes('less')
+    foreign.behaviour = {
+      streamsMax: 1,
+      scan: (target) => (isContradiction(target) ? all.promise : undefined),
+    }
+    const url = `${WAYS[2][1]}&FilterBPF=odd&Wait=55`
+    const slotsUsed = async () => {
+      const { devices } = (await get('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }
+      return devices[0]?.slotsUsed
+    }
+    const answers = Promise.all(Array.from({ length: 4 }, () => get(url)))
+    await eventually(async () => (await slotsUsed()) === 4, { message: 'all have a lease' })
+    await foreign.until(() => foreign.running === 1 && foreign.asked.some(isContradiction))
+    all.resolve()
+    for (const { status, body } of await answers)
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
+    assert.equal(foreign.asked.filter(isContradiction).length, 1)
+    assert.equal(foreign.mostRunning, 1)
+  })
+
   test('has shown it by refusing a filter that no packet passes', async () => {
     foreign.behaviour = { refusesEmpty: true }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd`)
@@ -216,6 +308,63 @@ describe('a device of another maker that may pass over filters', () => {
     // The gateway makes a little-endian file of it.
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&MaxPackets=100`)
     assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
+  })
+})
+
+describe('the time that a device has to show that it heeds a filter', () => {
+  const device = 'slow'
+  const signal = new AbortController().signal
+  const target = `/api/v1/pcap/single?StreamName=${API_CAPTURE}&FilterBPF=odd`
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
+  afterEach(() => mock.timers.reset())
+
+  /** Each stream begins after what `takesMs` gives; the clock stands still otherwise. */
+  const clientOf = (takesMs: (target: string) => number) =>
+    ({
+      device: { name: device },
+      openStream: async (asked: string, options: { readonly signal: AbortSignal }) => {
+        mock.timers.tick(takesMs(asked))
+        options.signal.throwIfAborted()
+        const records = asked.includes('less') ? [] : [makePacket(API_BEGIN_NS, 'packet')]
+        const reads = [
+          { data: [makePcap(records)], framed: [], open: NO_OPEN_CHUNK, release: () => undefined },
+        ]
+        return {
+          head: { status: 200, headers: {}, framing: 'until-close' },
+          next: async () => reads.shift(),
+          [Symbol.dispose]: () => undefined,
+        }
+      },
+    }) as unknown as DeviceClient
+
+  test('is that of one stream for each of them', async () => {
+    const step = { device, target, deviceKind: 'api', isForced: false } as const
+    const opening = { caller: 'ann', signal, startTimeoutMs: 5_000 }
+    using source = await openSource(
+      clientOf(() => 4_000),
+      step,
+      opening,
+    )
+    assert.equal(source.encoding, 'none')
+    await assert.rejects(
+      openSource(
+        clientOf(() => 6_000),
+        step,
+        opening,
+      ),
+      { code: 'device-timeout', message: 'device slow did not begin to answer within 5 s' },
+    )
+  })
+
+  test('is longer where it looks through a whole capture', async () => {
+    const search = (asked: string) => (asked.includes('less') ? 40_000 : 1_000)
+    const limits = { caller: 'ann', signal, startTimeoutMs: 5_000 }
+    const step = { device, target }
+    assert.equal(await awaitShownFilters(clientOf(search), step, { ...limits, patienceMs: 50_000 }), 'all')
+    await assert.rejects(awaitShownFilters(clientOf(search), step, { ...limits, patienceMs: 30_000 }), {
+      code: 'device-timeout',
+      message: /^device slow did not show that it applies the filter, .* within 30 s$/,
+    })
   })
 })
 
