@@ -16,6 +16,7 @@ import { proveFilters } from '../gateway/fetch/proved-filters.ts'
 import { awaitShownFilters } from '../gateway/fetch/shown-filters.ts'
 import { openSource, type Source } from '../gateway/fetch/source.ts'
 import { type CaptureEntry, newestFirst, readCaptureEntry } from '../gateway/fleet/capture-entry.ts'
+import { UNKNOWN_STATE } from '../gateway/fleet/health/device-identity.ts'
 import { probeClock, probeStatus, probeVersion } from '../gateway/fleet/health/device-probe.ts'
 import { deviceSchema } from '../gateway/fleet/roster/device-settings.ts'
 import { loadGatewayConfig } from '../gateway/gateway-config.ts'
@@ -224,7 +225,7 @@ async function checkHeeded(
   for (const filter of filters) {
     const step = { device, target: `${path}&${filter}=` }
     const limits = { startTimeoutMs: TIMEOUT_MS, patienceMs: TIMEOUT_MS }
-    const options = { caller: CALLER, signal, ...limits }
+    const options = { caller: CALLER, signal, state: UNKNOWN_STATE, ...limits }
     const failure = await attempt(() => awaitShownFilters(client, step, options), signal)
     if (failure instanceof CapfleetError) {
       const fix = `downloads with ${filter} are rejected`

@@ -8,6 +8,7 @@ import { Span } from '../../shared/base/spans.ts'
 import { FREED_LATE_MS, isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import { stateOf } from '../fleet/health/device-identity.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
@@ -112,6 +113,9 @@ export class LeasedStreams implements AsyncDisposable {
   /** Opens one stream: of a device that broke off, or of a download that was parked. */
   readonly reopen: ReopenStep = async (step, signal) => {
     this.#lease.reopening()
+    // Its stream broke off: that of a download that was parked had another lease.
+    if (isForeign(step.deviceKind) && this.#sources.has(step.device))
+      this.#parts.fleet.get(step.device).breaker.brokeOff()
     const open = () => this.#openStep(step, signal)
     // The others of a merge have their streams; its device is asked again by itself.
     const source = this.#plan.kind === 'relay' ? await this.#inTurn(signal, open) : await open()
@@ -230,6 +234,7 @@ export class LeasedStreams implements AsyncDisposable {
           caller: callerLabel(this.#lease.user),
           startTimeoutMs,
           patienceMs: Math.max(startTimeoutMs, this.#deadlineMs - performance.now()),
+          ...(isForeign(step.deviceKind) ? { state: stateOf(member) } : {}),
           onReopening: () => this.#lease.reopening(),
           isRelayed: this.#plan.kind === 'relay',
         }),

@@ -13,6 +13,7 @@ import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
 import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE } from '../device/read-size.ts'
+import { type DeviceState, ifUnchanged } from '../fleet/health/device-identity.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { decode } from './decode.ts'
 import { type FilterQuestion, FilterQuestions } from './filter-questions.ts'
@@ -24,12 +25,15 @@ const SHOWN_FOR_MS = 600_000
 
 /** What a device has shown. */
 interface Shown {
+  /** The device when it showed that. */
+  readonly state: DeviceState
   /** By the key of the question, when it was answered last (performance.now()). */
   readonly atMs: Map<string, number>
   /** By path: one download at a time asks; the others wait for its answers. */
   readonly turns: Map<string, FairLimit>
 }
 
+/** Forgotten when the device was away or is another one, as far as the gateway can see. */
 const SHOWN = new WeakMap<DeviceClient, Shown>()
 
 export interface ShowingOptions {
@@ -39,6 +43,8 @@ export interface ShowingOptions {
   readonly startTimeoutMs: number
   /** The same for a question for which it looks through a whole capture; and how long to wait while another download asks. */
   readonly patienceMs: number
+  /** The device as it is known now. */
+  readonly state: DeviceState
   /** Called before each stream that is opened after another one has ended, or after a wait. */
   readonly onReopening?: (() => void) | undefined
 }
@@ -59,7 +65,7 @@ export async function awaitShownFilters(
   options: ShowingOptions,
 ): Promise<ShownFilters> {
   const asked = new FilterQuestions(target)
-  const { atMs, turns } = shownBy(client)
+  const { atMs, turns } = shownBy(client, options.state)
   const openQuestions = () => asked.questions.filter(({ key }) => isLate(atMs.get(key)))
   if (openQuestions().length === 0) return 'all'
   const turn = turns.get(asked.pathname) ?? new FairLimit({ places: 1 })
@@ -78,8 +84,15 @@ export async function awaitShownFilters(
 
 const WHAT_IS_LATE = 'show that it applies the filter, for which it may search a whole capture,'
 
-function shownBy(client: DeviceClient): Shown {
-  const shown = SHOWN.get(client) ?? { atMs: new Map(), turns: new Map() }
+function shownBy(client: DeviceClient, now: DeviceState): Shown {
+  const before = SHOWN.get(client)
+  const state = before && ifUnchanged(before.state, now)
+  const shown = {
+    state: state ?? now,
+    // A check that began before the change notes what it finds in the former map.
+    atMs: before !== undefined && state !== undefined ? before.atMs : new Map<string, number>(),
+    turns: before?.turns ?? new Map<string, FairLimit>(),
+  }
   SHOWN.set(client, shown)
   return shown
 }

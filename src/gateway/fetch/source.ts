@@ -10,11 +10,12 @@ import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
+import { type DeviceState, UNKNOWN_STATE } from '../fleet/health/device-identity.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
 import { noteEnded, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
-import { awaitShownFilters } from './shown-filters.ts'
+import { awaitShownFilters, type ShowingOptions } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
 import { compressionOf } from './stream-encoding.ts'
 
@@ -43,6 +44,8 @@ export interface OpenOptions {
   readonly startTimeoutMs: number
   /** How long a third-party device may take to show that it heeds a filter; default: startTimeoutMs. */
   readonly patienceMs?: number
+  /** A third-party device as it is known now; default: nothing is known. */
+  readonly state?: DeviceState
   /** Called before each stream that is opened after another one has ended. */
   readonly onReopening?: () => void
   /** The only source of its download: its bytes will be passed on as they are. */
@@ -64,7 +67,7 @@ export async function openSource(
   const onAbort = () => abort.abort(options.signal.reason)
   options.signal.addEventListener('abort', onAbort, { once: true })
   if (options.signal.aborted) onAbort()
-  const { caller, startTimeoutMs, patienceMs = startTimeoutMs, onReopening, isRelayed = false } = options
+  const { caller, startTimeoutMs, isRelayed = false } = options
   const late = () => abort.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs))
   const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
   const onClose = () => {
@@ -84,9 +87,7 @@ export async function openSource(
     clearTimeout(timer)
     // Each stream has its own time: a slow device begins none of them sooner.
     const shown = isForeign(deviceKind)
-      ? await span.within(() =>
-          awaitShownFilters(client, step, { ...asking, startTimeoutMs, patienceMs, onReopening }),
-        )
+      ? await span.within(() => awaitShownFilters(client, step, { ...showingOptions(options), ...asking }))
       : 'all'
     startTimer()
     const stream = await span.within(() =>
@@ -104,6 +105,15 @@ export async function openSource(
   } finally {
     clearTimeout(timer)
   }
+}
+
+function showingOptions({
+  startTimeoutMs,
+  patienceMs = startTimeoutMs,
+  state = UNKNOWN_STATE,
+  onReopening,
+}: OpenOptions): Omit<ShowingOptions, 'caller' | 'signal'> {
+  return { startTimeoutMs, patienceMs, state, onReopening }
 }
 
 interface ReadingOptions {

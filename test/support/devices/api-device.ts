@@ -38,6 +38,8 @@ export interface ApiBehaviour {
   readonly frames?: 'all' | 'ports' | 'first'
   /** It heeds Compression, with gzip. */
   readonly compresses?: boolean
+  /** Of its software; default: 7.1. */
+  readonly version?: string
   /** It refuses the filter that no packet passes. */
   readonly refusesEmpty?: boolean
   /** Its files are big-endian. */
@@ -154,8 +156,9 @@ export class ApiDevice implements AsyncDisposable {
     const [pathname = '', query = ''] = (req.url ?? '').split('?')
     const { missing, pageAt, isOldHttp, wantsLogin, redirects } = this.behaviour
     if (isOldHttp === true) speakOldHttp(res)
+    const { version = '7.1' } = this.behaviour
     const answers: Record<string, string> = {
-      '/api/v1/system/version': JSON.stringify({ version: '7.1', device: 'PX100', build: 'Tue Jan 6' }),
+      '/api/v1/system/version': JSON.stringify({ version, device: 'PX100', build: 'Tue Jan 6' }),
       '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}`,
       '/sysmaster/capture_status': JSON.stringify({ Status: 'ok' }),
       '/stream/list': this.#list(),

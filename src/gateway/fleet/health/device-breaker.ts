@@ -33,6 +33,7 @@ export class DeviceBreaker {
   /** When the present row of failed probes began (performance.now()). */
   #firstFailureMs = 0
   #lastError: CapfleetError | undefined
+  #outages = 0
 
   constructor(options: BreakerOptions) {
     this.#options = options
@@ -40,6 +41,16 @@ export class DeviceBreaker {
 
   get state(): BreakerState {
     return this.#options.device.absence === undefined ? this.#state : 'open'
+  }
+
+  /** How often a call could not reach the device, or its answer broke off. It may have been restarted each time. */
+  get outages(): number {
+    return this.#outages
+  }
+
+  /** Notes that an answer of the device broke off, where no error says so. */
+  brokeOff(): void {
+    this.#outages += 1
   }
 
   /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
@@ -72,6 +83,7 @@ export class DeviceBreaker {
 
   /** Tells that a call failed. Asks for a probe when the device may be to blame; counts nothing. */
   suspect(error: unknown): void {
+    if (error instanceof CapfleetError && error.code === 'device-unreachable') this.brokeOff()
     if (isDeviceFault(error)) this.#options.onSuspicion()
   }
 

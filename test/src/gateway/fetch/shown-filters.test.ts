@@ -6,6 +6,7 @@ import { NO_OPEN_CHUNK } from '../../../../src/gateway/device/body-framing.ts'
 import type { DeviceClient } from '../../../../src/gateway/device/device-client.ts'
 import { awaitShownFilters } from '../../../../src/gateway/fetch/shown-filters.ts'
 import { openSource } from '../../../../src/gateway/fetch/source.ts'
+import { UNKNOWN_STATE } from '../../../../src/gateway/fleet/health/device-identity.ts'
 import {
   API_BEGIN_NS,
   API_CAPTURE,
@@ -57,6 +58,7 @@ describe('a device of another maker that may pass over filters', () => {
       device.behaviour = {}
       device.refusal = undefined
       device.mostRunning = 0
+      device.breaks.length = 0
       device.asked.length = 0
     }
     gateway = await startTempGateway([foreign, other], redis.url)
@@ -211,6 +213,54 @@ describe('a device of another maker that may pass over filters', () => {
     })
   })
 
+  describe('that no longer applies filters', () => {
+    const [, path] = WAYS[0]
+    const filtered = async (from = gateway) =>
+      await httpGet(`${from.url}${path}&FilterBPF=odd`, { headers: from.as.user })
+
+    test('gives nothing when it has another version', async () => {
+      await using probing = await startTempGateway([foreign], redis.url, { health: { intervalS: 1 } })
+      assert.equal((await filtered(probing)).status, 200)
+      foreign.behaviour = { ...SILENT, version: '7.2' }
+      const versionNow = async () => {
+        const { body } = await httpGet(`${probing.url}/v1/devices`, { headers: probing.as.user })
+        return (JSON.parse(body.toString()) as { devices: { version: string }[] }).devices[0]?.version
+      }
+      await eventually(async () => (await versionNow()) === '7.2', { message: 'it has been probed' })
+      assertRefused(await filtered(probing), 'FilterBPF')
+    })
+
+    test('gives nothing when a download broke off', async () => {
+      assert.equal((await filtered()).status, 200)
+      foreign.breaks.push({ afterBytes: 500, by: 'reset' })
+      await assert.rejects(get(path))
+      foreign.behaviour = SILENT
+      assertRefused(await filtered(), 'FilterBPF')
+    })
+
+    test('gives nothing when it could not be reached', async () => {
+      assert.equal((await filtered()).status, 200)
+      foreign.behaviour = { streamsMax: 0, limit: 'reset' }
+      assert.equal((await get(path)).status, 502)
+      foreign.behaviour = SILENT
+      assertRefused(await filtered(), 'FilterBPF')
+    })
+
+    test('is asked again within a merge when its stream broke off', async () => {
+      const merge = `${WAYS[4][1]}&FilterBPF=odd`
+      assert.equal((await get(merge)).status, 200)
+      foreign.asked.length = 0
+      foreign.breaks.push({ afterBytes: 500, by: 'reset' })
+      foreign.behaviour = {
+        get ignores() {
+          return foreign.breaks.length > 0 ? [] : (['FilterBPF'] as const)
+        },
+      }
+      await assert.rejects(get(merge))
+      assert.ok(foreign.asked.some((target) => target.includes('less')))
+    })
+  })
+
   test('is asked once by all who wait for the answer, which it may look through a whole capture for', async () => {
     const all = Promise.withResolvers<void>()
     const isContradiction = (target: string) => target.includes('less')
@@ -358,7 +408,7 @@ describe('the time that a device has to show that it heeds a filter', () => {
 
   test('is longer where it looks through a whole capture', async () => {
     const search = (asked: string) => (asked.includes('less') ? 40_000 : 1_000)
-    const limits = { caller: 'ann', signal, startTimeoutMs: 5_000 }
+    const limits = { caller: 'ann', signal, startTimeoutMs: 5_000, state: UNKNOWN_STATE }
     const step = { device, target }
     assert.equal(await awaitShownFilters(clientOf(search), step, { ...limits, patienceMs: 50_000 }), 'all')
     await assert.rejects(awaitShownFilters(clientOf(search), step, { ...limits, patienceMs: 30_000 }), {
