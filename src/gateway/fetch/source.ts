@@ -1,4 +1,5 @@
 /** One opened device stream: its answer was 200 and it has begun with a PCAP (or compressed) header. */
+import { Readable } from 'node:stream'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
@@ -13,6 +14,7 @@ import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
 import { type DeviceState, UNKNOWN_STATE } from '../fleet/health/device-identity.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
+import { decode } from './decode.ts'
 import { noteEnded, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
 import { awaitShownFilters, type ShowingOptions } from './shown-filters.ts'
@@ -135,13 +137,10 @@ async function startReading(
       after === undefined ? await orRefusal(() => readFirst(stream)) : restAsFile(device, stream, after)
     const encoding = await orRefusal(() => checkHead(device, head))
     if (isRelayed && encoding === 'none' && isLeftUncompressed(step, stream)) throw notCompressed(device)
-    if (isEmpty && encoding !== 'none')
-      throw deviceProtocol(
-        device,
-        'has no packet in this range that could show that it filters; ask without Compression',
-      )
-    if (isEmpty) await refusePackets(device, stream, first)
-    const body = new SourceBody(stream, { device, encoding, first, isRelayed })
+    if (isEmpty && encoding === 'none') await refusePackets(device, stream, first)
+    const parts =
+      isEmpty && encoding !== 'none' ? await wholeWithoutPackets({ device, encoding, stream, first }) : first
+    const body = new SourceBody(stream, { device, encoding, first: parts, isRelayed })
     return {
       device,
       encoding,
@@ -184,8 +183,56 @@ async function refusePackets(
     isEmpty = read.data.every((piece) => piece.every((byte) => byte === 0))
     read.release()
   }
-  if (isEmpty) return
-  throw deviceProtocol(device, 'had no packets when its filtering was checked, and has some now; ask again')
+  if (!isEmpty) throw hasPacketsNow(device)
+}
+
+/** Far more than a file without packets has, also one that zeros fill up. */
+const EMPTY_BYTES_MAX = 1_048_576
+
+/** All parts of a compressed stream. Fails with device-protocol when it has a packet, or is broken. */
+async function wholeWithoutPackets({
+  device,
+  encoding,
+  stream,
+  first,
+}: {
+  readonly device: string
+  readonly encoding: Exclude<Encoding, 'none'>
+  readonly stream: DeviceStream
+  readonly first: readonly BodyRead[]
+}): Promise<readonly BodyRead[]> {
+  const parts: BodyRead[] = []
+  let bytes = 0
+  const keep = (read: BodyRead) => {
+    parts.push(copyOf(read))
+    bytes += read.data.reduce((sum, piece) => sum + piece.length, 0)
+    read.release()
+    if (bytes > EMPTY_BYTES_MAX) throw hasPacketsNow(device)
+  }
+  for (const read of first) keep(read)
+  for (let read = await stream.next(); read !== undefined; read = await stream.next()) keep(read)
+  const chunks = Readable.from(parts.flatMap(({ data }) => data))[Symbol.asyncIterator]()
+  let position = 0
+  for await (const chunk of decode({ device, encoding, chunks })) {
+    if (chunk.subarray(Math.max(0, PCAP_HEADER_BYTES - position)).some((byte) => byte !== 0))
+      throw hasPacketsNow(device)
+    position += chunk.length
+  }
+  return parts
+}
+
+function hasPacketsNow(device: string): CapfleetError {
+  return deviceProtocol(device, 'had no packets when its filtering was checked, and has some now; ask again')
+}
+
+/** The read in memory of its own. */
+function copyOf({ data, framed, open }: BodyRead): BodyRead {
+  return {
+    data: [Buffer.concat(data)],
+    framed: framed.map((piece) => Buffer.from(piece)),
+    open,
+    release: () => undefined,
+  }
 }
 
 /** The file header, or what there is of a compressed stream, and the parts in which it came. */
@@ -206,12 +253,7 @@ async function readFirst(stream: DeviceStream): Promise<FirstParts> {
     if (bytes >= PCAP_HEADER_BYTES) first.push(read)
     else {
       // Many tiny parts must not hold the buffers that the next ones need.
-      first.push({
-        data: [Buffer.concat(read.data)],
-        framed: read.framed.map((piece) => Buffer.from(piece)),
-        open: read.open,
-        release: () => undefined,
-      })
+      first.push(copyOf(read))
       read.release()
     }
   }

@@ -349,6 +349,32 @@ describe('a device of another maker that may pass over filters', () => {
     assert.equal(readPcap(body).records.length, PACKETS / 2)
   })
 
+  test('may have no packets that a filter could leave out, and compress that', async () => {
+    const told = { config: { ...foreign.config, fetchCompression: 'fast' }, password: foreign.password }
+    await using packing = await startTempGateway([told, other], redis.url)
+    const none = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos`
+    const ways = [
+      `/devices/foreign/api/v1/pcap/timerange?${none}&Compression=fast`,
+      `/devices/foreign/api/v1/pcap/timerange?${none}&MaxPackets=7`,
+      `/api/v1/pcap/timerange?${none}&Device=foreign,other`,
+    ]
+    const filtered = async (way: string) =>
+      await httpGet(`${packing.url}${way}&FilterBPF=odd`, { headers: packing.as.user })
+    for (const isChunked of [false, true])
+      for (const way of ways) {
+        foreign.behaviour = { ...SILENT, compresses: true, isChunked }
+        const { status, body } = await filtered(way)
+        assert.equal(status, 200, body.toString())
+        const file = way.includes('Compression') ? gunzipSync(body) : body
+        assert.deepEqual(file, makePcap([]))
+        // Packets that come only after it had none.
+        foreign.asked.length = 0
+        const order = () => (foreign.asked.length > 1 ? [makePacket(API_BEGIN_NS - 1_500n, 'late')] : [])
+        foreign.behaviour = { ...SILENT, compresses: true, isChunked, order }
+        assertNothing(await filtered(way))
+      }
+  })
+
   test('may have no packets that a filter could leave out, big-endian timestamps of microseconds, and zeros at its end', async () => {
     foreign.behaviour = SILENT
     const before = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos`
@@ -416,6 +442,23 @@ describe('the time that a device has to show that it heeds a filter', () => {
       message: /^device slow did not show that it applies the filter, .* within 30 s$/,
     })
   })
+})
+
+test('an export with parts that have no packets, of a device that compresses for the gateway, is complete', async () => {
+  await using parts = new AsyncDisposableStack()
+  const foreign = parts.use(await ApiDevice.start('foreign', PACKETS, { compresses: true }))
+  process.env.FOREIGN_PASSWORD = foreign.password
+  const devices = [{ ...foreign.config, password: { env: 'FOREIGN_PASSWORD' }, fetchCompression: 'fast' }]
+  const world = parts.use(await ExportWorld.create({ captureBytes: 0, settings: { devices } }))
+  parts.use(await startTempWorker(world.gateway))
+  const range = `TSBegin=${API_BEGIN_NS - 2_000_000_000n}&TSEnd=${END_NS}&TSUnit=nanos`
+  const ended = await world.ended(await world.ordered(`${range}&Device=foreign&FilterBPF=odd&PartTime=1s`))
+  assert.equal(ended.state, 'complete', JSON.stringify(ended))
+  const packets = (await world.files(ended)).map((file) => readPcap(file).records.length)
+  assert.equal(
+    packets.reduce((sum, count) => sum + count, 0),
+    PACKETS / 2,
+  )
 })
 
 test('an export of a device that passes over its filter fails, and has no file', async () => {
