@@ -45,7 +45,7 @@ export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
   return kind === 'api' || kind === 'legacy'
 }
 
-/** A stream that has just ended here may count at a third-party device a little longer: the pauses of those that wait. */
+/** A stream that has just ended here may count at a third-party device a little longer: the pauses before it is asked again. */
 export const FREED_LATE_MS = [50, 200, 750] as const
 
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS

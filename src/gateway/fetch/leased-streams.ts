@@ -5,6 +5,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
+import type { DeviceClient } from '../device/device-client.ts'
 import { FREED_LATE_MS, isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -13,7 +14,7 @@ import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import { explained, refuseLostCaptures } from './foreign-capture.ts'
-import { mayBeRefusal } from './possible-refusal.ts'
+import { hasJustEnded, mayBeRefusal } from './possible-refusal.ts'
 import { openSource, type Source } from './source.ts'
 
 export interface StreamParts {
@@ -201,20 +202,27 @@ export class LeasedStreams implements AsyncDisposable {
     throw joinFailures(nothingLeft ? [...failures.values()] : fatal)
   }
 
-  /** Who has waited for a place has the one of a stream that ended just now: a third-party device may notice that late. */
+  /**
+   * A third-party device may notice late that a stream has ended: one that ended here just now, or the one that this
+   * download waited for.
+   */
   async #patiently(
     { device, deviceKind }: DownloadStep,
     open: () => Promise<Source>,
-    signal: AbortSignal,
+    { client, signal }: { readonly client: DeviceClient; readonly signal: AbortSignal },
   ): Promise<Source> {
-    for (const pauseMs of isForeign(deviceKind) && this.#hasWaited ? FREED_LATE_MS : []) {
+    for (const pauseMs of isForeign(deviceKind) ? FREED_LATE_MS : []) {
+      // Its refusal may take longer than it counts the stream.
+      const wasBusy = this.#hasWaited || hasJustEnded(client)
       try {
         return await open()
       } catch (error) {
         const isRefused = busyDevice(error) === device || mayBeRefusal(error)
         const isLate = performance.now() + pauseMs > this.#deadlineMs
+        const mayCountLate = wasBusy || hasJustEnded(client)
         // A device that says when it has a stream, or nothing at all, is not asked sooner.
-        if (!isRefused || isLate || retryAfterMs(error) !== undefined || isSilence(error)) throw error
+        if (!isRefused || !mayCountLate || isLate || retryAfterMs(error) !== undefined || isSilence(error))
+          throw error
       }
       await delay(pauseMs, undefined, { signal })
     }
@@ -240,7 +248,7 @@ export class LeasedStreams implements AsyncDisposable {
         }),
       )
     const mayBeCrowded = this.#mayBeCrowded(step)
-    const source = await this.#patiently(step, open, signal).catch(async (error: unknown) => {
+    const source = await this.#patiently(step, open, { client, signal }).catch(async (error: unknown) => {
       const failure = isForeign(step.deviceKind) ? await explained(error, member, asked) : error
       if (mayBeRefusal(failure) && (await mayBeCrowded)) this.#crowded.set(failure, step.device)
       throw failure

@@ -3,8 +3,11 @@
  * reset, silence, or a status that means something else. Only a failure to open a stream, or to read its first bytes, can be that;
  * what the gateway concludes from an answer cannot.
  */
+
+import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
 import type { DeviceClient } from '../device/device-client.ts'
+import { FREED_LATE_MS } from '../device/device-kind.ts'
 
 const FAILED_TO_OPEN = new WeakSet<CapfleetError>()
 
@@ -38,4 +41,26 @@ export function noteEnded(client: DeviceClient): void {
 /** Whether a stream of the device ended here just before: the device may not have noticed it yet. */
 export function hasJustEnded(client: DeviceClient): boolean {
   return performance.now() - (ENDED.get(client) ?? -Infinity) < COUNTED_FOR_MS
+}
+
+/** Opens a stream just after another one has ended. Fails as `open` does, when it is refused for longer than a device counts late. */
+export async function openAfterAnother<Opened>(
+  open: () => Promise<Opened>,
+  signal: AbortSignal,
+): Promise<Opened> {
+  for (const pauseMs of FREED_LATE_MS) {
+    try {
+      return await open()
+    } catch (error) {
+      if (!mayBeFreedLate(error)) throw error
+    }
+    await delay(pauseMs, undefined, { signal })
+  }
+  return await open()
+}
+
+/** Silence is no sign of it. */
+function mayBeFreedLate(error: unknown): boolean {
+  if (!(error instanceof CapfleetError) || error.code === 'device-timeout') return false
+  return error.code === 'download-slots-exhausted' || mayBeRefusal(error)
 }

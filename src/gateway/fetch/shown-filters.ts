@@ -3,21 +3,20 @@
  * passed it. So each has to show first that it heeds it: of a moment in which it has packets, none may pass a filter that none can
  * pass. A gateway asks that once in a while, with the stream that the download has a lease for.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
-import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
+import { unknownTo } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE } from '../device/read-size.ts'
 import { type DeviceState, ifUnchanged } from '../fleet/health/device-identity.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { decode } from './decode.ts'
 import { type FilterQuestion, FilterQuestions } from './filter-questions.ts'
-import { mayBeRefusal, noteEnded, orRefusal } from './possible-refusal.ts'
+import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { compressionOf } from './stream-encoding.ts'
 
 /** Another appliance may come to the address, and nothing of what is known of it be different. */
@@ -173,16 +172,8 @@ class Questioner {
    * stream before has ended, and refuse the next one.
    */
   async #firstTimeOf(target: string, how: { readonly isSearch?: boolean } = {}): Promise<bigint | undefined> {
-    const isFirst = this.#streams++ === 0
-    for (const pauseMs of isFirst ? [] : FREED_LATE_MS) {
-      try {
-        return await this.#readFirstTime(target, how)
-      } catch (error) {
-        if (!mayBeFreedLate(error)) throw error
-      }
-      await delay(pauseMs, undefined, { signal: this.#options.signal })
-    }
-    return await this.#readFirstTime(target, how)
+    const read = () => this.#readFirstTime(target, how)
+    return await (this.#streams++ === 0 ? read() : openAfterAnother(read, this.#options.signal))
   }
 
   async #readFirstTime(target: string, { isSearch = false }: { readonly isSearch?: boolean }) {
@@ -227,12 +218,6 @@ async function withinLimit<Result>(
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** Silence is no sign of it. */
-function mayBeFreedLate(error: unknown): boolean {
-  if (!(error instanceof CapfleetError) || error.code === 'device-timeout') return false
-  return error.code === 'download-slots-exhausted' || mayBeRefusal(error)
 }
 
 /** A device that refuses the filter has looked at it. */

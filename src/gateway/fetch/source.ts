@@ -15,7 +15,7 @@ import { type DeviceState, UNKNOWN_STATE } from '../fleet/health/device-identity
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
 import { decode } from './decode.ts'
-import { noteEnded, orRefusal } from './possible-refusal.ts'
+import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
 import { awaitShownFilters, type ShowingOptions } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
@@ -88,18 +88,30 @@ export async function openSource(
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
     clearTimeout(timer)
     // Each stream has its own time: a slow device begins none of them sooner.
+    let hasAsked = false
+    const onReopening = () => {
+      hasAsked = true
+      options.onReopening?.()
+    }
     const shown = isForeign(deviceKind)
-      ? await span.within(() => awaitShownFilters(client, step, { ...showingOptions(options), ...asking }))
+      ? await span.within(() =>
+          awaitShownFilters(client, step, { ...showingOptions(options), ...asking, onReopening }),
+        )
       : 'all'
-    startTimer()
-    const stream = await span.within(() =>
-      orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
-    )
     const onEnd = () => {
       noteEnded(client)
       onClose()
     }
-    return await startReading(step, stream, { isRelayed, onClose: onEnd, isEmpty: shown === 'nothing' })
+    const reading = { isRelayed, onClose: onEnd, isEmpty: shown === 'nothing' }
+    const open = async () => {
+      clearTimeout(timer)
+      startTimer()
+      const stream = await span.within(() =>
+        orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
+      )
+      return await startReading(step, stream, reading)
+    }
+    return await (hasAsked ? openAfterAnother(open, abort.signal) : open())
   } catch (error) {
     span.end(error)
     onClose()
@@ -113,9 +125,8 @@ function showingOptions({
   startTimeoutMs,
   patienceMs = startTimeoutMs,
   state = UNKNOWN_STATE,
-  onReopening,
-}: OpenOptions): Omit<ShowingOptions, 'caller' | 'signal'> {
-  return { startTimeoutMs, patienceMs, state, onReopening }
+}: OpenOptions): Pick<ShowingOptions, 'startTimeoutMs' | 'patienceMs' | 'state'> {
+  return { startTimeoutMs, patienceMs, state }
 }
 
 interface ReadingOptions {

@@ -189,6 +189,16 @@ describe('a device of another maker', () => {
     for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
   })
 
+  for (const limit of ['text', 'nothing', 'reset'] as const)
+    test(`that frees a stream late and says "${limit}" gives packets to callers that come one after the other`, async () => {
+      foreign.behaviour = { streamsMax: 1, isFreedLate: true, limit }
+      for (const parameters of ['&Wait=600', '&Wait=600', '&Wait=600&FilterBPF=odd'])
+        assert.equal((await range(parameters)).status, 200, `${parameters}, ${foreign.asked.length} streams`)
+      assert.ok(foreign.refused > 1)
+      // No caller comes after the last one.
+      foreign.behaviour = {}
+    })
+
   test('that is busy when the caller may not wait is no fault of the request', async () => {
     foreign.behaviour = { streamsMax: 0 }
     const { status, headers, body } = await range('&Wait=0')
