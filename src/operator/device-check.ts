@@ -12,7 +12,7 @@ import { ANSWER_BYTES_MAX, DeviceClient } from '../gateway/device/device-client.
 import { type DeviceKind, type ForeignKind, isForeign } from '../gateway/device/device-kind.ts'
 import { decode } from '../gateway/fetch/decode.ts'
 import { readClaims } from '../gateway/fetch/device-claims.ts'
-import { proveFilters } from '../gateway/fetch/proved-filters.ts'
+import { lacksProof, proveFilters } from '../gateway/fetch/proved-filters.ts'
 import { awaitShownFilters } from '../gateway/fetch/shown-filters.ts'
 import { openSource, type Source } from '../gateway/fetch/source.ts'
 import { type CaptureEntry, newestFirst, readCaptureEntry } from '../gateway/fleet/capture-entry.ts'
@@ -206,10 +206,15 @@ async function checkFilters({ client, name, findings, signal }: Check): Promise<
   else {
     const fix = 'users whose bounds have a filter get none of its packets'
     const isShown = refusal.code !== 'device-protocol'
-    const detail = isShown ? refusal.message : 'it accepted an invalid filter, and may silently ignore others'
+    const why = lacksProof(refusal)
+      ? NO_PROOF
+      : 'it accepted an invalid filter, and may silently ignore others'
+    const detail = isShown ? refusal.message : why
     findings.warn('filters', { detail, fix })
   }
 }
+
+const NO_PROOF = 'it does not have /api/v1/pcap/estimate, so it cannot show that it rejects invalid filters'
 
 /** Whether downloads with a filter get what passes it. One stream at a time. */
 async function checkHeeded(

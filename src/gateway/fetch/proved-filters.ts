@@ -9,7 +9,8 @@ import type { DownloadStep } from '../fleet/plan.ts'
 
 /** A device that filters must compile it, and cannot. */
 const NO_FILTER = ')'
-const QUESTION = `/api/v1/pcap/estimate?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURIComponent(NO_FILTER)}`
+const PATH = '/api/v1/pcap/estimate'
+const QUESTION = `${PATH}?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURIComponent(NO_FILTER)}`
 
 /**
  * Resolves when the device refuses a filter that is none, which shows that it compiles filters and does not ignore them. Fails
@@ -20,17 +21,27 @@ export async function proveFilters(
   device: string,
   asking: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<void> {
+  let cause: unknown
   try {
     await client.getText(QUESTION, { bytesMax: ANSWER_BYTES_MAX.estimate, ...asking })
   } catch (error) {
     asking.signal.throwIfAborted()
     if (!(error instanceof CapfleetError) || NOT_NOW.has(error.code)) throw error
     if (error.code === 'bad-bpf') return
+    cause = error
   }
+  const why = lacksProof(cause) ? `it does not have ${PATH}` : 'it did not reject an invalid filter as such'
   throw deviceProtocol(
     device,
-    'has not shown that it filters packets (it accepted an invalid filter), and you may only receive packets that pass your filter',
+    `has not shown that it filters packets (${why}), and you may only receive packets that pass your filter`,
+    cause,
   )
+}
+
+/** Whether the device failed to prove its filters because it does not have the path of the question. */
+export function lacksProof(error: unknown): boolean {
+  if (!(error instanceof CapfleetError)) return false
+  return error.code === 'not-found' || error.details.members?.deviceStatus === 404 || lacksProof(error.cause)
 }
 
 /** It says nothing of what the device can do. */
