@@ -11,16 +11,26 @@ import { FREED_LATE_MS } from '../device/device-kind.ts'
 
 const FAILED_TO_OPEN = new WeakSet<CapfleetError>()
 
-const UNSPOKEN: ReadonlySet<ErrorCode> = new Set(['device-protocol', 'device-unreachable', 'device-timeout'])
+const UNSPOKEN: ReadonlySet<ErrorCode> = new Set([
+  'device-protocol',
+  'device-unreachable',
+  'device-timeout',
+  // Status 401 or 403.
+  'device-rejected',
+])
 
 /** Opens a stream or reads its first bytes. Fails as `ask` does, and notes that the failure may be a refusal. */
 export async function orRefusal<Answer>(ask: () => Answer | Promise<Answer>): Promise<Answer> {
   try {
     return await ask()
   } catch (error) {
-    if (error instanceof CapfleetError && UNSPOKEN.has(error.code)) FAILED_TO_OPEN.add(error)
+    if (error instanceof CapfleetError && isUnclear(error)) FAILED_TO_OPEN.add(error)
     throw error
   }
+}
+
+function isUnclear({ code, details }: CapfleetError): boolean {
+  return UNSPOKEN.has(code) || details.members?.deviceStatus === 400
 }
 
 /** Whether the failure may be the refusal of a stream. */
