@@ -12,10 +12,11 @@ import { ANSWER_BYTES_MAX, DeviceClient } from '../gateway/device/device-client.
 import { type DeviceKind, type ForeignKind, isForeign } from '../gateway/device/device-kind.ts'
 import { decode } from '../gateway/fetch/decode.ts'
 import { readClaims } from '../gateway/fetch/device-claims.ts'
-import { proveFilters } from '../gateway/fetch/proved-filters.ts'
+import { lacksProof, proveFilters } from '../gateway/fetch/proved-filters.ts'
 import { awaitShownFilters } from '../gateway/fetch/shown-filters.ts'
 import { openSource, type Source } from '../gateway/fetch/source.ts'
 import { type CaptureEntry, newestFirst, readCaptureEntry } from '../gateway/fleet/capture-entry.ts'
+import { UNKNOWN_STATE } from '../gateway/fleet/health/device-identity.ts'
 import { probeClock, probeStatus, probeVersion } from '../gateway/fleet/health/device-probe.ts'
 import { deviceSchema } from '../gateway/fleet/roster/device-settings.ts'
 import { loadGatewayConfig } from '../gateway/gateway-config.ts'
@@ -208,12 +209,17 @@ async function checkFilters({ client, name, findings, signal }: Check): Promise<
   else {
     const fix = 'users whose bounds have a filter get none of its packets'
     const isShown = refusal.code !== 'device-protocol'
-    const detail = isShown ? refusal.message : 'it accepted an invalid filter, and may silently ignore others'
+    const why = lacksProof(refusal)
+      ? NO_PROOF
+      : 'it accepted an invalid filter, and may silently ignore others'
+    const detail = isShown ? refusal.message : why
     findings.warn('filters', { detail, fix })
   }
 }
 
-/** Whether downloads with a filter return what matches it. One stream at a time. */
+const NO_PROOF = 'it does not have /api/v1/pcap/estimate, so it cannot show that it rejects invalid filters'
+
+/** Whether downloads with a filter get what passes it. One stream at a time. */
 async function checkHeeded(
   { client, name: device, findings, signal }: Check,
   { name, startNs }: CaptureEntry,
@@ -226,7 +232,9 @@ async function checkHeeded(
       : [`/api/v1/pcap/timerange?${range}`, ['FilterBPF', 'FilterFrame']]
   for (const filter of filters) {
     const step = { device, target: `${path}&${filter}=` }
-    const failure = await attempt(() => awaitShownFilters(client, step, { caller: CALLER, signal }), signal)
+    const limits = { startTimeoutMs: TIMEOUT_MS, patienceMs: TIMEOUT_MS }
+    const options = { caller: CALLER, signal, state: UNKNOWN_STATE, ...limits }
+    const failure = await attempt(() => awaitShownFilters(client, step, options), signal)
     if (failure instanceof CapfleetError) {
       const fix = `downloads with ${filter} are rejected`
       findings.warn(filter, { detail: failure.message, fix })

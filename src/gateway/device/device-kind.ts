@@ -49,7 +49,7 @@ export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
 /** Packets of a third-party device may come so much later than others: they are sorted. */
 export const LATE_NS_MAX = 1_000_000_000n
 
-/** A stream that has just ended here may count at a third-party device a little longer: the pauses of those that wait. */
+/** A stream that has just ended here may count at a third-party device a little longer: the pauses before it is asked again. */
 export const FREED_LATE_MS = [50, 200, 750] as const
 
 type Field = keyof DownloadQuery & keyof typeof DOWNLOAD_PARAMETERS

@@ -5,14 +5,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
+import type { DeviceClient } from '../device/device-client.ts'
 import { FREED_LATE_MS, isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import { stateOf } from '../fleet/health/device-identity.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Lease, LeaseClass, QueuePlace } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import { explained, refuseLostCaptures } from './foreign-capture.ts'
-import { mayBeRefusal } from './possible-refusal.ts'
+import { hasJustEnded, mayBeRefusal } from './possible-refusal.ts'
 import { openSource, type Source } from './source.ts'
 
 export interface StreamParts {
@@ -112,6 +114,9 @@ export class LeasedStreams implements AsyncDisposable {
   /** Opens one stream, of a device that broke off or of a download that was parked. */
   readonly reopen: ReopenStep = async (step, signal) => {
     this.#lease.reopening()
+    // Its stream broke off: that of a download that was parked had another lease.
+    if (isForeign(step.deviceKind) && this.#sources.has(step.device))
+      this.#parts.fleet.get(step.device).breaker.brokeOff()
     const open = () => this.#openStep(step, signal)
     // The other devices of a merge have their streams; this one is retried on its own.
     const source = this.#plan.kind === 'relay' ? await this.#inTurn(signal, open) : await open()
@@ -199,22 +204,26 @@ export class LeasedStreams implements AsyncDisposable {
   }
 
   /**
-   * After waiting for a place, the download gets that of a stream that has only just ended; a third-party device may
-   * notice that late.
+   * A third-party device may notice late that a stream has ended: one that ended here just now, or the one that this
+   * download waited for.
    */
   async #patiently(
     { device, deviceKind }: DownloadStep,
     open: () => Promise<Source>,
-    signal: AbortSignal,
+    { client, signal }: { readonly client: DeviceClient; readonly signal: AbortSignal },
   ): Promise<Source> {
-    for (const pauseMs of isForeign(deviceKind) && this.#hasWaited ? FREED_LATE_MS : []) {
+    for (const pauseMs of isForeign(deviceKind) ? FREED_LATE_MS : []) {
+      // Its refusal may take longer than it counts the stream.
+      const wasBusy = this.#hasWaited || hasJustEnded(client)
       try {
         return await open()
       } catch (error) {
         const isRefused = busyDevice(error) === device || mayBeRefusal(error)
         const isLate = performance.now() + pauseMs > this.#deadlineMs
-        // Do not retry early if the device said when it will have a stream, or if it did not respond at all.
-        if (!isRefused || isLate || retryAfterMs(error) !== undefined || isSilence(error)) throw error
+        const mayCountLate = wasBusy || hasJustEnded(client)
+        // A device that says when it has a stream, or nothing at all, is not asked sooner.
+        if (!isRefused || !mayCountLate || isLate || retryAfterMs(error) !== undefined || isSilence(error))
+          throw error
       }
       await delay(pauseMs, undefined, { signal })
     }
@@ -233,11 +242,14 @@ export class LeasedStreams implements AsyncDisposable {
           signal,
           caller: callerLabel(this.#lease.user),
           startTimeoutMs,
+          patienceMs: Math.max(startTimeoutMs, this.#deadlineMs - performance.now()),
+          ...(isForeign(step.deviceKind) ? { state: stateOf(member) } : {}),
+          onReopening: () => this.#lease.reopening(),
           isRelayed: this.#plan.kind === 'relay',
         }),
       )
     const mayBeCrowded = this.#mayBeCrowded(step)
-    const source = await this.#patiently(step, open, signal).catch(async (error: unknown) => {
+    const source = await this.#patiently(step, open, { client, signal }).catch(async (error: unknown) => {
       const failure = isForeign(step.deviceKind) ? await explained(error, member, asked) : error
       if (mayBeRefusal(failure) && (await mayBeCrowded)) this.#crowded.set(failure, step.device)
       throw failure

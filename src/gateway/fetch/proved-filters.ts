@@ -12,7 +12,8 @@ import type { DownloadStep } from '../fleet/plan.ts'
 
 /** An invalid filter: a device that filters must compile it, and fails. */
 const NO_FILTER = ')'
-const QUESTION = `/api/v1/pcap/estimate?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURIComponent(NO_FILTER)}`
+const PATH = '/api/v1/pcap/estimate'
+const QUESTION = `${PATH}?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURIComponent(NO_FILTER)}`
 
 /**
  * Resolves when the device rejects an invalid filter, which shows that it compiles filters and does not ignore them.
@@ -23,20 +24,30 @@ export async function proveFilters(
   device: string,
   asking: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<void> {
+  let cause: unknown
   try {
     await client.getText(QUESTION, { bytesMax: ANSWER_BYTES_MAX.estimate, ...asking })
   } catch (error) {
     asking.signal.throwIfAborted()
     if (!(error instanceof CapfleetError) || NOT_NOW.has(error.code)) throw error
     if (error.code === 'bad-bpf') return
+    cause = error
   }
+  const why = lacksProof(cause) ? `it does not have ${PATH}` : 'it did not reject an invalid filter as such'
   throw deviceProtocol(
     device,
-    'has not shown that it filters packets (it accepted an invalid filter), and you may only receive packets that pass your filter',
+    `has not shown that it filters packets (${why}), and you may only receive packets that pass your filter`,
+    cause,
   )
 }
 
-/** Errors that say nothing about what the device supports. */
+/** Whether the device failed to prove its filters because it does not have the path of the question. */
+export function lacksProof(error: unknown): boolean {
+  if (!(error instanceof CapfleetError)) return false
+  return error.code === 'not-found' || error.details.members?.deviceStatus === 404 || lacksProof(error.cause)
+}
+
+/** It says nothing of what the device can do. */
 const NOT_NOW: ReadonlySet<string> = new Set([
   'compiler-busy',
   'device-timeout',

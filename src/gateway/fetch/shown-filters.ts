@@ -4,36 +4,50 @@
  * matches nothing must return none. The gateway checks that from time to time, on the stream that the download has
  * leased.
  */
-import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
+import { FairLimit } from '../../shared/base/fair-limit.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
 import type { DeviceClient } from '../device/device-client.ts'
-import { deviceProtocol } from '../device/device-failure.ts'
-import { FREED_LATE_MS, unknownTo } from '../device/device-kind.ts'
+import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
+import { unknownTo } from '../device/device-kind.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE } from '../device/read-size.ts'
+import { type DeviceState, ifUnchanged } from '../fleet/health/device-identity.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
-import { orRefusal } from './possible-refusal.ts'
+import { decode } from './decode.ts'
+import { type FilterQuestion, FilterQuestions } from './filter-questions.ts'
+import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
+import { compressionOf } from './stream-encoding.ts'
 
-/** Filters that match no packet, and that every compiler accepts. */
-const PASSES_NONE = { FilterBPF: 'less 0', FilterFrame: 'capture.port==0 and capture.port!=0' } as const
-type FilterName = keyof typeof PASSES_NONE
-
-/** Parameters that select packets by name and time, where the time of a packet is the device's. */
-const RANGE_NAMES = ['StreamName', 'TSBegin', 'TSEnd', 'TSUnit', 'TSZone', 'Start', 'Stop']
-/** Devices may truncate times to milliseconds. */
-const MOMENT_NS = 1_000_000n
-/** Limited, because another appliance may get the address. */
+/** Another appliance may come to the address, and nothing of what is known of it be different. */
 const SHOWN_FOR_MS = 600_000
 
-/** When a device last showed that it applies a filter in downloads of one kind (performance.now()). */
-const SHOWN = new WeakMap<DeviceClient, Map<string, number>>()
+/** What a device has shown. */
+interface Shown {
+  /** The device when it showed that. */
+  readonly state: DeviceState
+  /** By the key of the question, when it was answered last (performance.now()). */
+  readonly atMs: Map<string, number>
+  /** By path: one download at a time asks; the others wait for its answers. */
+  readonly turns: Map<string, FairLimit>
+}
 
-interface Asking {
+/** Forgotten when the device was away or is another one, as far as the gateway can see. */
+const SHOWN = new WeakMap<DeviceClient, Shown>()
+
+export interface ShowingOptions {
   readonly caller: string
   readonly signal: AbortSignal
+  /** The device must have begun each answer within this time. */
+  readonly startTimeoutMs: number
+  /** The same for a question for which it looks through a whole capture; and how long to wait while another download asks. */
+  readonly patienceMs: number
+  /** The device as it is known now. */
+  readonly state: DeviceState
+  /** Called before each stream that is opened after another one has ended, or after a wait. */
+  readonly onReopening?: (() => void) | undefined
 }
 
 /** nothing: the device has no packet with which to show it, so the download must not return any. */
@@ -43,114 +57,169 @@ export type ShownFilters = 'all' | 'nothing'
 const ROUNDS = 3
 
 /**
- * Resolves when the device has shown that it applies the filters of the step. Fails with bad-parameter if it does not
- * support one, with device-protocol if it shows nothing, or like openStream().
+ * Resolves when the device heeds the filters of the step. Fails with bad-parameter when it does not know one, with
+ * device-protocol when it shows nothing, with device-timeout, or as openStream().
  */
 export async function awaitShownFilters(
   client: DeviceClient,
   { device, target }: Pick<DownloadStep, 'device' | 'target'>,
-  asking: Asking,
+  options: ShowingOptions,
 ): Promise<ShownFilters> {
-  const { pathname, searchParams } = new URL(target, 'http://device')
-  const shown = SHOWN.get(client) ?? new Map<string, number>()
+  const asked = new FilterQuestions(target)
+  const { atMs, turns } = shownBy(client, options.state)
+  const openQuestions = () => asked.questions.filter(({ key }) => isLate(atMs.get(key)))
+  if (openQuestions().length === 0) return 'all'
+  const turn = turns.get(asked.pathname) ?? new FairLimit({ places: 1 })
+  turns.set(asked.pathname, turn)
+  using _turn = await withinLimit(
+    options.signal,
+    { limitMs: options.patienceMs, late: deviceLate(device, WHAT_IS_LATE, options.patienceMs) },
+    (signal) => turn.acquire(signal),
+  )
+  const result = await new Questioner(client, asked, options).ask(openQuestions(), (key) =>
+    atMs.set(key, performance.now()),
+  )
+  options.onReopening?.()
+  return result
+}
+
+const WHAT_IS_LATE = 'show that it applies the filter, for which it may search a whole capture,'
+
+function shownBy(client: DeviceClient, now: DeviceState): Shown {
+  const before = SHOWN.get(client)
+  const state = before && ifUnchanged(before.state, now)
+  const shown = {
+    state: state ?? now,
+    // A check that began before the change notes what it finds in the former map.
+    atMs: before !== undefined && state !== undefined ? before.atMs : new Map<string, number>(),
+    turns: before?.turns ?? new Map<string, FairLimit>(),
+  }
   SHOWN.set(client, shown)
-  const keyOf = (name: FilterName) => `${pathname} ${name}`
-  const isLate = (name: FilterName) =>
-    performance.now() - (shown.get(keyOf(name)) ?? -Infinity) > SHOWN_FOR_MS
-  const names = FILTER_NAMES.filter((name) => searchParams.has(name) && isLate(name))
-  if (names.length === 0) return 'all'
-  const range = [...searchParams].filter(([name]) => RANGE_NAMES.includes(name))
-  const whole = `${pathname}?${joined(range)}`
-  for (let round = 0; round < ROUNDS; round++) {
-    const firstNs = await firstTimeOf(client, whole, asking)
-    if (firstNs === undefined) return 'nothing'
-    const moment = momentOf(pathname, searchParams.get('StreamName'), firstNs)
-    const isPatient = !pathname.endsWith('/single')
-    const ask = async (name: FilterName, tookMs: number) =>
-      await answerTo(client, `${moment}&${name}=${encodeURIComponent(PASSES_NONE[name])}`, {
-        asking,
-        silentMs: isPatient ? undefined : Math.ceil(Math.max(SOON_MS, 4 * tookMs)),
-      })
-    // The same question without a filter, before and after: it must be the filter that holds the packet back.
-    const before = await timed(() => firstTimeOf(client, moment, asking))
-    if (before.value === undefined) continue
-    const answers = new Map<FilterName, FilterAnswer>()
-    for (const name of names) {
-      const answer = await ask(name, before.tookMs)
-      if (answer === 'packets') throw unknownTo(device, name)
-      answers.set(name, answer)
-    }
-    const after = await timed(() => firstTimeOf(client, moment, asking))
-    if (after.value === undefined) continue
-    let isShown = true
-    for (const [name, answer] of answers) {
-      // A refusal or silence may have had another reason, so it must occur twice.
-      const again = answer === 'no packets' ? answer : await ask(name, Math.max(before.tookMs, after.tookMs))
-      if (again === 'packets') throw unknownTo(device, name)
-      isShown &&= again === answer
-      if (again === answer && answer !== 'silent') shown.set(keyOf(name), performance.now())
-    }
-    if (isShown) return 'all'
+  return shown
+}
+
+function isLate(shownAtMs = -Infinity): boolean {
+  return performance.now() - shownAtMs > SHOWN_FOR_MS
+}
+
+/** What a device answers to a filter that no packet passes. */
+type FilterAnswer = 'packets' | 'no packets' | 'refused'
+
+class Questioner {
+  readonly #client: DeviceClient
+  readonly #asked: FilterQuestions
+  readonly #options: ShowingOptions
+  #streams = 0
+
+  constructor(client: DeviceClient, asked: FilterQuestions, options: ShowingOptions) {
+    this.#client = client
+    this.#asked = asked
+    this.#options = options
   }
-  throw deviceProtocol(device, 'does not find a packet again by its time, so it cannot show that it filters')
+
+  get #device(): string {
+    return this.#client.device.name
+  }
+
+  /** As awaitShownFilters(); tells the keys of what was shown. */
+  async ask(questions: readonly FilterQuestion[], onShown: (key: string) => void): Promise<ShownFilters> {
+    if (questions.length === 0) return 'all'
+    for (let round = 0; round < ROUNDS; round++) {
+      // Some devices choose packets by the time that they write into them, others by that of the hardware.
+      const isTimedByHardware = !this.#asked.hasTimeSource || round % 2 === 0
+      const firstNs = await this.#firstTimeOf(this.#asked.everything({ isTimedByHardware }))
+      if (firstNs === undefined) return 'nothing'
+      // The same question without the filter before and after: it is the filter that keeps the packet back.
+      const hasPackets = async () => (await this.#firstTimeOf(this.#asked.ofMoment(firstNs))) !== undefined
+      if (!(await hasPackets())) continue
+      const refused: FilterQuestion[] = []
+      const shown: FilterQuestion[] = []
+      for (const question of questions) {
+        const answer = await this.#answerTo(question, firstNs)
+        if (answer === 'refused') refused.push(question)
+        else shown.push(question)
+      }
+      if (!(await hasPackets())) continue
+      // A refusal may have had another reason, so it must come a second time.
+      let isShown = true
+      for (const question of refused) {
+        if ((await this.#answerTo(question, firstNs)) === 'refused') shown.push(question)
+        else isShown = false
+      }
+      for (const { key } of shown) onShown(key)
+      if (isShown) return 'all'
+    }
+    throw deviceProtocol(
+      this.#device,
+      'does not find a packet again by its time, so it cannot show that it filters',
+    )
+  }
+
+  /** Fails with bad-parameter when packets come. */
+  async #answerTo(question: FilterQuestion, firstNs: bigint): Promise<Exclude<FilterAnswer, 'packets'>> {
+    const target = this.#asked.ofMoment(firstNs, question)
+    try {
+      const isSearch = this.#asked.isOfWholeCapture
+      if ((await this.#firstTimeOf(target, { isSearch })) === undefined) return 'no packets'
+    } catch (error) {
+      this.#options.signal.throwIfAborted()
+      if (error instanceof CapfleetError && isOfFilter(error)) return 'refused'
+      throw error
+    }
+    throw unknownTo(this.#device, question.name)
+  }
+
+  /**
+   * Time of the first packet in nanoseconds since 1970; undefined: there is none. The device may notice late that the
+   * stream before has ended, and refuse the next one.
+   */
+  async #firstTimeOf(target: string, how: { readonly isSearch?: boolean } = {}): Promise<bigint | undefined> {
+    const read = () => this.#readFirstTime(target, how)
+    return await (this.#streams++ === 0 ? read() : openAfterAnother(read, this.#options.signal))
+  }
+
+  async #readFirstTime(target: string, { isSearch = false }: { readonly isSearch?: boolean }) {
+    const { caller, signal, startTimeoutMs, patienceMs, onReopening } = this.#options
+    // A device goes on with a search when nobody waits for its answer any more, and counts the stream.
+    const limit = isSearch
+      ? { limitMs: patienceMs, late: deviceLate(this.#device, WHAT_IS_LATE, patienceMs) }
+      : { limitMs: startTimeoutMs, late: deviceLate(this.#device, 'begin to answer', startTimeoutMs) }
+    onReopening?.()
+    return await orRefusal(() =>
+      withinLimit(signal, limit, async (within) => {
+        using stream = await this.#client.openStream(target, {
+          caller,
+          signal: within,
+          readSize: MERGE_READ_SIZE,
+          mayPause: isSearch,
+          isForced: false,
+        })
+        const firstNs = await firstTimeIn(this.#device, stream)
+        noteEnded(this.#client)
+        return firstNs
+      }),
+    )
+  }
 }
 
-/**
- * The request for all packets of a moment in a download of the same kind. For a whole capture there is nothing
- * smaller.
- */
-function momentOf(pathname: string, captureName: string | null, firstNs: bigint): string {
-  const [from, to] = [String(firstNs), String(firstNs + MOMENT_NS)]
-  const name = ['StreamName', captureName ?? ''] as const
-  if (pathname.endsWith('/single')) return `${pathname}?${joined([name])}`
-  if (pathname.endsWith('/splittime')) return `${pathname}?${joined([name, ['Start', from], ['Stop', to]])}`
-  return `${pathname}?${joined([
-    ['TSBegin', from],
-    ['TSEnd', to],
-    ['TSUnit', 'nanos'],
-  ])}`
+interface Limit {
+  readonly limitMs: number
+  readonly late: CapfleetError
 }
 
-function joined(pairs: readonly (readonly [name: string, value: string])[]): string {
-  return pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
-}
-
-const FILTER_NAMES = Object.keys(PASSES_NONE) as FilterName[]
-
-/**
- * A device that applies the filter may search a whole capture before it answers; one that does not sends its packets
- * sooner.
- */
-const SOON_MS = 2_000
-
-/** A device's answer to a filter that matches no packet. */
-type FilterAnswer = 'packets' | 'no packets' | 'refused' | 'silent'
-
-/** `silentMs`: how long to wait before the answer counts as silence; undefined: the device must answer. */
-async function answerTo(
-  client: DeviceClient,
-  target: string,
-  { asking, silentMs }: { readonly asking: Asking; readonly silentMs: number | undefined },
-): Promise<FilterAnswer> {
-  const late = silentMs === undefined ? undefined : AbortSignal.timeout(silentMs)
+/** Fails with `late` when `work` takes longer, or with the signal's reason. REQUIRES: `work` fails with the reason of its signal. */
+async function withinLimit<Result>(
+  signal: AbortSignal,
+  { limitMs, late }: Limit,
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const abort = new AbortController()
+  const timer = setTimeout(() => abort.abort(late), limitMs)
   try {
-    const signal = late === undefined ? asking.signal : AbortSignal.any([asking.signal, late])
-    const firstNs = await firstTimeOf(client, target, { ...asking, signal })
-    return firstNs === undefined ? 'no packets' : 'packets'
-  } catch (error) {
-    asking.signal.throwIfAborted()
-    if (late?.aborted === true) return 'silent'
-    if (error instanceof CapfleetError && isOfFilter(error)) return 'refused'
-    throw error
+    return await work(AbortSignal.any([signal, abort.signal]))
+  } finally {
+    clearTimeout(timer)
   }
-}
-
-async function timed<Value>(
-  work: () => Promise<Value>,
-): Promise<{ readonly value: Value; readonly tookMs: number }> {
-  const startMs = performance.now()
-  const value = await work()
-  return { value, tookMs: performance.now() - startMs }
 }
 
 /** A device that rejects the filter has evaluated it. */
@@ -160,50 +229,52 @@ function isOfFilter({ code, details }: CapfleetError): boolean {
 
 const OF_FILTERS: ReadonlySet<ErrorCode> = new Set(['bad-parameter', 'bad-bpf', 'bad-frame-filter'])
 
-/** Time of the first packet in nanoseconds since 1970, or undefined if there is none. */
-async function firstTimeOf(
-  client: DeviceClient,
-  target: string,
-  asking: Asking,
-): Promise<bigint | undefined> {
-  return await orRefusal(() => readFirstTime(client, target, asking))
-}
-
-async function readFirstTime(
-  client: DeviceClient,
-  target: string,
-  asking: Asking,
-): Promise<bigint | undefined> {
-  using stream = await openPatiently(client, target, asking)
-  const bytes = await firstBytes(stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
-  const header = parsePcapHeader(bytes, `device ${client.device.name}`)
+/** Time of the first packet in nanoseconds since 1970; undefined: there is none. */
+async function firstTimeIn(device: string, stream: DeviceStream): Promise<bigint | undefined> {
+  const bytes = await firstBytes(device, stream, PCAP_HEADER_BYTES + RECORD_HEADER_BYTES)
+  const header = parsePcapHeader(bytes, `device ${device}`)
   const first = bytes.subarray(PCAP_HEADER_BYTES)
   const record = new RecordCursor(first, header)
   // Zeros fill a file up.
   return record.hasHeader && first.some((byte) => byte !== 0) ? record.ns : undefined
 }
 
-/** The previous stream has only just ended, and the device may notice that late. */
-async function openPatiently(client: DeviceClient, target: string, asking: Asking): Promise<DeviceStream> {
-  const options = { ...asking, readSize: MERGE_READ_SIZE, mayPause: false, isForced: false }
-  for (const pauseMs of FREED_LATE_MS) {
-    try {
-      return await client.openStream(target, options)
-    } catch (error) {
-      if (!(error instanceof CapfleetError) || error.code !== 'download-slots-exhausted') throw error
-    }
-    await delay(pauseMs, undefined, { signal: asking.signal })
+const MAGIC_BYTES = 4
+
+/** The first bytes of the file, which may come compressed; fewer when it has no more. */
+async function firstBytes(device: string, stream: DeviceStream, count: number): Promise<Buffer> {
+  const pieces = piecesOf(stream)
+  const begin = await gather(pieces, MAGIC_BYTES)
+  const encoding = compressionOf(begin)
+  const chunks = continued(begin, pieces)
+  const file = encoding === undefined ? chunks : decode({ device, encoding, chunks })
+  try {
+    return (await gather(file, count)).subarray(0, count)
+  } finally {
+    await file.return(undefined)
   }
-  return await client.openStream(target, options)
 }
 
-async function firstBytes(stream: DeviceStream, count: number): Promise<Buffer> {
+/** At least so many bytes, or all; the rest stays in `pieces`. */
+async function gather(pieces: AsyncIterator<Buffer>, count: number): Promise<Buffer> {
   let bytes: Buffer = Buffer.alloc(0)
   while (bytes.length < count) {
-    const read = await stream.next()
-    if (read === undefined) break
-    bytes = Buffer.concat([bytes, ...read.data])
-    read.release()
+    const next = await pieces.next()
+    if (next.done === true) break
+    bytes = Buffer.concat([bytes, next.value])
   }
-  return bytes.subarray(0, count)
+  return bytes
+}
+
+async function* piecesOf(stream: DeviceStream): AsyncGenerator<Buffer> {
+  for (let read = await stream.next(); read !== undefined; read = await stream.next()) {
+    const bytes = Buffer.concat(read.data)
+    read.release()
+    yield bytes
+  }
+}
+
+async function* continued(begin: Buffer, rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield begin
+  yield* rest
 }

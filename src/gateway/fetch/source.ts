@@ -1,4 +1,5 @@
 /** One opened device stream: its answer was 200 and it began with a PCAP (or compressed) header. */
+import { Readable } from 'node:stream'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
@@ -10,12 +11,15 @@ import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import { MERGE_READ_SIZE, RELAY_READ_SIZE } from '../device/read-size.ts'
+import { type DeviceState, UNKNOWN_STATE } from '../fleet/health/device-identity.ts'
 import type { AfterBytes, DownloadStep } from '../fleet/plan.ts'
 import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
-import { orRefusal } from './possible-refusal.ts'
+import { decode } from './decode.ts'
+import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
-import { awaitShownFilters } from './shown-filters.ts'
+import { awaitShownFilters, type ShowingOptions } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
+import { compressionOf } from './stream-encoding.ts'
 
 export interface Source extends Disposable {
   readonly device: string
@@ -40,6 +44,12 @@ export interface OpenOptions {
   readonly signal: AbortSignal
   /** The device must have sent the header of the stream within this time. */
   readonly startTimeoutMs: number
+  /** How long a third-party device may take to show that it applies a filter; default: startTimeoutMs. */
+  readonly patienceMs?: number
+  /** A third-party device as it is known now; default: nothing is known. */
+  readonly state?: DeviceState
+  /** Called before each stream that is opened after another one has ended. */
+  readonly onReopening?: () => void
   /** Whether it is the only source of its download, so that its bytes are passed on unchanged. */
   readonly isRelayed?: boolean
 }
@@ -56,30 +66,61 @@ export async function openSource(
 ): Promise<Source> {
   const { caller, startTimeoutMs, isRelayed = false } = options
   const late = new AbortController()
-  const timer = setTimeout(
-    () => late.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
-    startTimeoutMs,
-  )
   const span = new Span('device stream', 'client', { 'capfleet.device': step.device })
   const onClose = () => span.end(options.signal.aborted ? options.signal.reason : undefined)
+  let timer: NodeJS.Timeout | undefined
+  const startTimer = () => {
+    timer = setTimeout(
+      () => late.abort(deviceLate(step.device, 'begin to answer', startTimeoutMs)),
+      startTimeoutMs,
+    )
+  }
   try {
     const readSize = isRelayed ? RELAY_READ_SIZE : MERGE_READ_SIZE
     const { target, deviceKind, mayPause = false, isForced } = step
     const asking = { caller, signal: AbortSignal.any([options.signal, late.signal]) }
+    startTimer()
     if (isForced) await span.within(() => proveFilters(client, step.device, asking))
+    clearTimeout(timer)
+    // Each stream has its own time: a slow device begins none of them sooner.
+    let hasAsked = false
+    const onReopening = () => {
+      hasAsked = true
+      options.onReopening?.()
+    }
     const shown = isForeign(deviceKind)
-      ? await span.within(() => awaitShownFilters(client, step, asking))
+      ? await span.within(() =>
+          awaitShownFilters(client, step, { ...showingOptions(options), ...asking, onReopening }),
+        )
       : 'all'
-    const stream = await span.within(() =>
-      orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
-    )
-    return await startReading(step, stream, { isRelayed, onClose, isEmpty: shown === 'nothing' })
+    const onEnd = () => {
+      noteEnded(client)
+      onClose()
+    }
+    const reading = { isRelayed, onClose: onEnd, isEmpty: shown === 'nothing' }
+    const open = async () => {
+      clearTimeout(timer)
+      startTimer()
+      const stream = await span.within(() =>
+        orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
+      )
+      return await startReading(step, stream, reading)
+    }
+    return await (hasAsked ? openAfterAnother(open, asking.signal) : open())
   } catch (error) {
     span.end(error)
     throw error
   } finally {
     clearTimeout(timer)
   }
+}
+
+function showingOptions({
+  startTimeoutMs,
+  patienceMs = startTimeoutMs,
+  state = UNKNOWN_STATE,
+}: OpenOptions): Pick<ShowingOptions, 'startTimeoutMs' | 'patienceMs' | 'state'> {
+  return { startTimeoutMs, patienceMs, state }
 }
 
 interface ReadingOptions {
@@ -101,13 +142,10 @@ async function startReading(
       after === undefined ? await orRefusal(() => readFirst(stream)) : restAsFile(device, stream, after)
     const encoding = await orRefusal(() => checkHead(device, head))
     if (isRelayed && after === undefined) refuseOtherEncoding(step, stream, encoding)
-    if (isEmpty && encoding !== 'none')
-      throw deviceProtocol(
-        device,
-        'has no packet in this range that could show that it filters; ask without Compression',
-      )
-    if (isEmpty) await refusePackets(device, stream, first)
-    const body = new SourceBody(stream, { device, encoding, first, isRelayed })
+    if (isEmpty && encoding === 'none') await refusePackets(device, stream, first)
+    const parts =
+      isEmpty && encoding !== 'none' ? await wholeWithoutPackets({ device, encoding, stream, first }) : first
+    const body = new SourceBody(stream, { device, encoding, first: parts, isRelayed })
     return {
       device,
       encoding,
@@ -167,8 +205,56 @@ async function refusePackets(
     isEmpty = read.data.every((piece) => piece.every((byte) => byte === 0))
     read.release()
   }
-  if (isEmpty) return
-  throw deviceProtocol(device, 'had no packets when its filtering was checked, and has some now; ask again')
+  if (!isEmpty) throw hasPacketsNow(device)
+}
+
+/** Far more than a file without packets has, also one that zeros fill up. */
+const EMPTY_BYTES_MAX = 1_048_576
+
+/** All parts of a compressed stream. Fails with device-protocol when it has a packet, or is broken. */
+async function wholeWithoutPackets({
+  device,
+  encoding,
+  stream,
+  first,
+}: {
+  readonly device: string
+  readonly encoding: Exclude<Encoding, 'none'>
+  readonly stream: DeviceStream
+  readonly first: readonly BodyRead[]
+}): Promise<readonly BodyRead[]> {
+  const parts: BodyRead[] = []
+  let bytes = 0
+  const keep = (read: BodyRead) => {
+    parts.push(copyOf(read))
+    bytes += read.data.reduce((sum, piece) => sum + piece.length, 0)
+    read.release()
+    if (bytes > EMPTY_BYTES_MAX) throw hasPacketsNow(device)
+  }
+  for (const read of first) keep(read)
+  for (let read = await stream.next(); read !== undefined; read = await stream.next()) keep(read)
+  const chunks = Readable.from(parts.flatMap(({ data }) => data))[Symbol.asyncIterator]()
+  let position = 0
+  for await (const chunk of decode({ device, encoding, chunks })) {
+    if (chunk.subarray(Math.max(0, PCAP_HEADER_BYTES - position)).some((byte) => byte !== 0))
+      throw hasPacketsNow(device)
+    position += chunk.length
+  }
+  return parts
+}
+
+function hasPacketsNow(device: string): CapfleetError {
+  return deviceProtocol(device, 'had no packets when its filtering was checked, and has some now; ask again')
+}
+
+/** The read in memory of its own. */
+function copyOf({ data, framed, open }: BodyRead): BodyRead {
+  return {
+    data: [Buffer.concat(data)],
+    framed: framed.map((piece) => Buffer.from(piece)),
+    open,
+    release: () => undefined,
+  }
 }
 
 /** The file header, or the available start of a compressed stream, and the parts in which it arrived. */
@@ -189,12 +275,7 @@ async function readFirst(stream: DeviceStream): Promise<FirstParts> {
     if (bytes >= PCAP_HEADER_BYTES) first.push(read)
     else {
       // Many tiny parts must not occupy the buffers that the next ones need.
-      first.push({
-        data: [Buffer.concat(read.data)],
-        framed: read.framed.map((piece) => Buffer.from(piece)),
-        open: read.open,
-        release: () => undefined,
-      })
+      first.push(copyOf(read))
       read.release()
     }
   }
@@ -218,12 +299,10 @@ function cannotSkip(device: string): CapfleetError {
 }
 
 const NO_BYTES = Buffer.alloc(0)
-const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
-const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)
 
 function checkHead(device: string, head: Buffer): Encoding {
-  if (head.subarray(0, 2).equals(GZIP_MAGIC)) return 'gzip'
-  if (head.subarray(0, 4).equals(ZSTD_MAGIC)) return 'zstd'
+  const compression = compressionOf(head)
+  if (compression !== undefined) return compression
   try {
     parsePcapHeader(head, `device ${device}`)
     return 'none'

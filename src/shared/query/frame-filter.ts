@@ -15,6 +15,11 @@ const FIELD_LIMITS = {
 
 export type FrameField = keyof typeof FIELD_LIMITS
 
+/** A value of the field that packets hardly ever have, and that every device accepts. The largest one often means "unknown". */
+export function rareValue(field: FrameField): number {
+  return FIELD_LIMITS[field] - 1
+}
+
 /** `==` keeps packets whose field has one of the values, `!=` those whose field has none of them. */
 export interface FrameCondition {
   readonly field: FrameField

@@ -150,7 +150,12 @@ const ROWS: Readonly<Record<string, Row>> = {
     cause: /sent zeros instead of a record at offset \d+$/,
   },
   // A stream that breaks off in its header has not begun.
-  empty: { does: {}, packets: 0, cells: { resume: '502 device-unreachable' }, cause: /cannot be reached/ },
+  empty: {
+    does: {},
+    packets: 0,
+    cells: { resume: 'right or 502 device-unreachable' },
+    cause: /cannot be reached/,
+  },
   'ignores-filters': {
     does: { ignores: ['FilterBPF', 'FilterFrame'] },
     cells: { filter: '400 bad-parameter' },

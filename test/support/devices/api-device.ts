@@ -5,7 +5,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
+import { type FrameCondition, parseFrameFilter } from '../../../src/shared/query/frame-filter.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
@@ -32,7 +34,13 @@ export interface ApiBehaviour {
   readonly isCoarse?: boolean
   /** Silently ignores these parameters. */
   readonly ignores?: readonly ('FilterBPF' | 'FilterFrame' | 'Slice')[]
-  /** Refuses a filter that no packet can pass. */
+  /** Conditions of FilterFrame that it heeds: all, those of the capture port, or the first one. */
+  readonly frames?: 'all' | 'ports' | 'first'
+  /** It heeds Compression, with gzip. */
+  readonly compresses?: boolean
+  /** Of its software; default: 7.1. */
+  readonly version?: string
+  /** It refuses the filter that no packet passes. */
   readonly refusesEmpty?: boolean
   /** Files are big-endian. */
   readonly isBigEndian?: boolean
@@ -60,6 +68,8 @@ export interface ApiBehaviour {
   readonly pageAt?: string
   /** Downloads are answered after this resolves. */
   readonly search?: (target: string) => Promise<unknown>
+  /** Streams that have a place wait for what it gives before they begin, and keep their place when the client has left. */
+  readonly scan?: (target: string) => Promise<unknown> | undefined
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
   /** The refusal of a stream above the limit waits for this. */
@@ -146,8 +156,9 @@ export class ApiDevice implements AsyncDisposable {
     const [pathname = '', query = ''] = (req.url ?? '').split('?')
     const { missing, pageAt, isOldHttp, wantsLogin, redirects } = this.behaviour
     if (isOldHttp === true) speakOldHttp(res)
+    const { version = '7.1' } = this.behaviour
     const answers: Record<string, string> = {
-      '/api/v1/system/version': JSON.stringify({ version: '7.1', device: 'PX100', build: 'Tue Jan 6' }),
+      '/api/v1/system/version': JSON.stringify({ version, device: 'PX100', build: 'Tue Jan 6' }),
       '/api/v1/system/time_current': `${BigInt(Date.now()) * 1_000_000n}`,
       '/sysmaster/capture_status': JSON.stringify({ Status: 'ok' }),
       '/stream/list': this.#list(),
@@ -197,9 +208,13 @@ export class ApiDevice implements AsyncDisposable {
     this.running += 1
     this.mostRunning = Math.max(this.mostRunning, this.running)
     this.#changes.note()
+    await this.behaviour.scan?.(target)
+    if (res.closed) return await this.#free()
     res.once('close', () => void this.#free())
     const zeros = Buffer.alloc(this.behaviour.zeros ?? 0)
-    await this.#send(res, Buffer.concat([this.#chosen(target, query), zeros]))
+    const file = Buffer.concat([this.#chosen(target, query), zeros])
+    const isPacked = this.behaviour.compresses === true && query.get('Compression') !== null
+    await this.#send(res, isPacked ? gzipSync(file) : file)
   }
 
   async #free(): Promise<void> {
@@ -223,8 +238,8 @@ export class ApiDevice implements AsyncDisposable {
   }
 
   /**
-   * FilterBPF "odd" selects the odd-numbered packets, "less 0" and contradictions of capture.port none; it knows no
-   * other filter. Below /pcap/timerange it knows none.
+   * FilterBPF "odd" leaves the packets of odd numbers, "less 0" none; it knows no other BPF filter. Of the fields of FilterFrame
+   * its packets have a capture port. Below /pcap/timerange it knows no filter.
    */
   #chosen(target: string, query: Pairs): Buffer {
     const isLegacyRange = target.startsWith('/pcap/timerange')
@@ -234,9 +249,7 @@ export class ApiDevice implements AsyncDisposable {
     const filterOf = (name: 'FilterBPF' | 'FilterFrame') =>
       isLegacyRange || ignores.includes(name) ? null : query.get(name)
     const filter = filterOf('FilterBPF')
-    const ports = filterOf('FilterFrame')
-    if (filter === 'less 0' || ports?.includes('!=') === true)
-      return makePcap([], { nanoseconds: this.behaviour.isCoarse !== true })
+    const frames = heededOf(parseFrameFilter(filterOf('FilterFrame') ?? ''), this.behaviour.frames)
     const tsMax = target.includes('/timerange') ? BigInt(query.get('TSMax') ?? '1000000000000000') : null
     const slice = ignores.includes('Slice') ? 65_535 : Number(query.get('Slice') ?? 65_535)
     const records = this.behaviour.order?.(this.records) ?? this.records
@@ -248,6 +261,7 @@ export class ApiDevice implements AsyncDisposable {
     return makePcap(
       (isSwapped ? [second, first, ...rest] : records.slice(0, tooLate === -1 ? undefined : tooLate))
         .filter(({ ns }, index) => {
+          if (filter === 'less 0' || !frames.every((condition) => isMet(condition, apiPort(ns)))) return false
           if (filter?.includes('odd') && index % 2 === 0) return false
           return isLocal || begin === null || end === null || (ns >= BigInt(begin) && ns < BigInt(end))
         })
@@ -284,7 +298,24 @@ export class ApiDevice implements AsyncDisposable {
   }
 }
 
-/** One answer per connection. */
+/** The capture port of the packet of this time. */
+export function apiPort(ns: bigint): number {
+  return Number(((ns - API_BEGIN_NS) / API_STEP_NS) % 4n)
+}
+
+function heededOf(
+  conditions: readonly FrameCondition[],
+  heeds: ApiBehaviour['frames'] = 'all',
+): readonly FrameCondition[] {
+  if (heeds === 'first') return conditions.slice(0, 1)
+  return conditions.filter(({ field }) => heeds === 'all' || field === 'capture.port')
+}
+
+function isMet({ field, op, values }: FrameCondition, port: number): boolean {
+  return (field === 'capture.port' && values.includes(port)) === (op === '==')
+}
+
+/** Each connection has one answer. */
 function speakOldHttp(res: ServerResponse): void {
   const { socket } = res
   if (socket === null) return

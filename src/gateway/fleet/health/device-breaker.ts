@@ -32,6 +32,7 @@ export class DeviceBreaker {
   /** When the current series of failed probes began (performance.now()). */
   #firstFailureMs = 0
   #lastError: CapfleetError | undefined
+  #outages = 0
 
   constructor(options: BreakerOptions) {
     this.#options = options
@@ -41,7 +42,17 @@ export class DeviceBreaker {
     return this.#options.device.absence === undefined ? this.#state : 'open'
   }
 
-  /** Runs `work`, a caller's call to the device, unless the breaker is open. */
+  /** How often a call could not reach the device, or its answer broke off. It may have been restarted each time. */
+  get outages(): number {
+    return this.#outages
+  }
+
+  /** Notes that an answer of the device broke off, where no error says so. */
+  brokeOff(): void {
+    this.#outages += 1
+  }
+
+  /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.check()
     try {
@@ -71,6 +82,7 @@ export class DeviceBreaker {
 
   /** Reports that a call failed. Triggers a probe if the device may be to blame; counts nothing. */
   suspect(error: unknown): void {
+    if (error instanceof CapfleetError && error.code === 'device-unreachable') this.brokeOff()
     if (isDeviceFault(error)) this.#options.onSuspicion()
   }
 

@@ -1,5 +1,6 @@
 /** Identifies the appliance that answers under the name of a device. */
 import type { TimeLimit } from '../../device/device-client.ts'
+import type { DeviceKind } from '../../device/device-kind.ts'
 import type { FleetMember } from '../fleet.ts'
 import { probeStatus } from './device-probe.ts'
 
@@ -9,6 +10,46 @@ export interface DeviceIdentity {
   /** What the device reports in its status; null: it reports nothing, or could not be asked. */
   readonly serial: string | null
 }
+
+/** What may change when the device is restarted, updated or replaced. Undefined: not known yet. */
+export interface DeviceState {
+  /** When probes saw it come or go (Unix time in milliseconds). */
+  readonly sinceMs: number | undefined
+  /** DeviceBreaker.outages. */
+  readonly outages: number | undefined
+  readonly kind: DeviceKind | undefined
+  readonly version: string | undefined
+  readonly serial: string | undefined
+}
+
+/** Of a device that is asked once. */
+export const UNKNOWN_STATE: DeviceState = {
+  sinceMs: undefined,
+  outages: undefined,
+  kind: undefined,
+  version: undefined,
+  serial: undefined,
+}
+
+export function stateOf({
+  health: { report },
+  breaker,
+}: Pick<FleetMember, 'health' | 'breaker'>): DeviceState {
+  const { kind, version, serial, since } = report
+  return { sinceMs: since?.getTime(), outages: breaker.outages, kind, version, serial }
+}
+
+/** What is known of the device now; undefined: it has changed, and may behave differently. What was not known yet is no change. */
+export function ifUnchanged(before: DeviceState, now: DeviceState): DeviceState | undefined {
+  const isSame = STATE.every(
+    (name) => before[name] === undefined || now[name] === undefined || before[name] === now[name],
+  )
+  if (!isSame) return undefined
+  const known = STATE.map((name) => [name, now[name] ?? before[name]] as const)
+  return Object.fromEntries(known) as unknown as DeviceState
+}
+
+const STATE = ['sinceMs', 'outages', 'kind', 'version', 'serial'] as const
 
 /** As far as probes know it. */
 export function identityOf({ device, health }: FleetMember): DeviceIdentity {

@@ -38,7 +38,11 @@ test('a device that is probed only then is asked for what its kind knows', async
     kindOf: () => kind,
     ignoredBy: () => undefined,
     fetchCompressionOf: () => undefined,
-    get: () => ({ client, breaker: { run: (work: () => unknown) => work(), check: () => undefined } }),
+    get: () => ({
+      client,
+      health: { report: {} },
+      breaker: { run: (work: () => unknown) => work(), check: () => undefined, outages: 0 },
+    }),
     clockOf: () => undefined,
   }
   const lease = {

@@ -56,16 +56,23 @@ describe('a device that does not know a parameter', () => {
         for (const { url, headers } of requests.filter((asked) => asked.url.includes('/pcap/timerange')))
           assert.equal(headers['capfleet-forced-filter'], 'true', url)
       const [device] = fleet as [FakeDevice]
-      for (const behaviour of [
-        {},
-        { estimateProblem: { status: 404, body: { code: 'not-found', detail: 'no such path' } } },
-        { estimateProblem: { status: 400, body: { code: 'bad-parameter', detail: 'FilterBPF' } } },
-      ]) {
+      const unknown = 'it does not have /api/v1/pcap/estimate'
+      for (const [behaviour, why] of [
+        [{}, unknown],
+        [{ estimateProblem: { status: 404, body: { code: 'not-found', detail: 'no such path' } } }, unknown],
+        [{ estimateProblem: { status: 404, body: {} } }, unknown],
+        [
+          { estimateProblem: { status: 400, body: { code: 'bad-parameter', detail: 'FilterBPF' } } },
+          'it did not',
+        ],
+      ] as const) {
         device.behaviour = behaviour
         device.requests.length = 0
         const refused = await ask(path, 'dns')
         assert.deepEqual([refused.status, refused.json().code], [502, 'device-protocol'])
-        assert.match(String(refused.json().detail), /device d0 has not shown that it filters packets/)
+        const { detail } = refused.json()
+        assert.match(String(detail), /device d0 has not shown that it filters packets/)
+        assert.ok(String(detail).includes(`(${why}`), String(detail))
         assert.ok(device.requests.every(({ url }) => url.startsWith('/api/v1/pcap/estimate?')))
       }
       assert.equal((await ask(path, 'user')).status, 200, 'others have it')

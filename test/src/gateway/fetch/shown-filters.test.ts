@@ -1,6 +1,12 @@
 // Devices of other makers that pass over a filter without a word: what callers get of them, alone, in a merge and in an export.
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import { NO_OPEN_CHUNK } from '../../../../src/gateway/device/body-framing.ts'
+import type { DeviceClient } from '../../../../src/gateway/device/device-client.ts'
+import { awaitShownFilters } from '../../../../src/gateway/fetch/shown-filters.ts'
+import { openSource } from '../../../../src/gateway/fetch/source.ts'
+import { UNKNOWN_STATE } from '../../../../src/gateway/fleet/health/device-identity.ts'
 import {
   API_BEGIN_NS,
   API_CAPTURE,
@@ -8,8 +14,10 @@ import {
   type ApiBehaviour,
   ApiDevice,
 } from '../../../support/devices/api-device.ts'
+import { eventually } from '../../../support/eventually.ts'
 import { ExportWorld } from '../../../support/exports/export-world.ts'
 import { type HttpAnswer, httpGet } from '../../../support/http-get.ts'
+import { makePacket, makePcap } from '../../../support/packets/packet-maker.ts'
 import { readPcap } from '../../../support/packets/pcap-records.ts'
 import { pause } from '../../../support/pause.ts'
 import { startTempGateway, type TempGateway } from '../../../support/processes/temp-gateway.ts'
@@ -49,6 +57,8 @@ describe('a device of another maker that may pass over filters', () => {
     for (const device of [foreign, other]) {
       device.behaviour = {}
       device.refusal = undefined
+      device.mostRunning = 0
+      device.breaks.length = 0
       device.asked.length = 0
     }
     gateway = await startTempGateway([foreign, other], redis.url)
@@ -141,6 +151,138 @@ describe('a device of another maker that may pass over filters', () => {
     assertRefused(await get(`${path}&FilterBPF=odd&FilterFrame=capture.port==3`), 'FilterFrame')
   })
 
+  describe('of FilterFrame', () => {
+    const filtered = (filter: string) => get(`${WAYS[0][1]}&FilterFrame=${encodeURIComponent(filter)}`)
+
+    for (const [frames, filter] of [
+      ['ports', 'a7130.device==7'],
+      ['ports', 'a7130.srcdevice!=0'],
+      ['ports', 'capture.port==3 and c3550.srcport==7'],
+      ['first', 'capture.port==1,2 and capture.port==2,3'],
+      ['first', 'capture.port==1,2 and a7130.device==7'],
+    ] as const)
+      test(`gives nothing when it heeds ${frames === 'first' ? 'the first condition' : 'the capture port'} only: ${filter}`, async () => {
+        foreign.behaviour = { frames }
+        assert.equal((await filtered('capture.port==1,2')).status, 200, 'it heeds this one')
+        assertRefused(await filtered(filter), 'FilterFrame')
+      })
+
+    test('gives what passes several conditions when it heeds them all', async () => {
+      for (const [filter, count] of [
+        ['capture.port==1,2 and capture.port==2,3', PACKETS / 4],
+        ['a7130.device!=7 and capture.port!=0 and c3550.srcport!=3', (3 * PACKETS) / 4],
+        ['a7130.srcport==3', 0],
+      ] as const) {
+        const { status, body } = await filtered(filter)
+        assert.deepEqual([status, readPcap(body).records.length], [200, count], filter)
+      }
+    })
+  })
+
+  describe('that heeds a filter only without another parameter', () => {
+    const passesOver = (filter: 'FilterBPF' | 'FilterFrame', beside: string) => ({
+      compresses: true,
+      get ignores() {
+        const names = [...new URL(foreign.asked.at(-1) ?? '', 'http://device').searchParams.keys()]
+        return names.includes(beside) ? [filter] : []
+      },
+    })
+
+    for (const [filter, beside, parameters] of [
+      ['FilterFrame', 'FilterBPF', ['FilterBPF=odd', 'FilterFrame=capture.port==1,2']],
+      ['FilterBPF', 'FilterFrame', ['FilterBPF=odd', 'FilterFrame=capture.port==1,2']],
+      ['FilterBPF', 'Compression', ['FilterBPF=odd', 'Compression=fast']],
+      ['FilterBPF', 'FilterBPFDecap', ['FilterBPF=odd', 'FilterBPFDecap=true']],
+      ['FilterBPF', 'TSMode', ['FilterBPF=odd', 'TSMode=vendorB3550']],
+    ] as const)
+      test(`gives nothing when both are asked for: ${filter} and ${beside}`, async () => {
+        foreign.behaviour = passesOver(filter, beside)
+        for (const parameter of parameters.filter(
+          (one) => one.startsWith('Filter') && !one.includes('Decap'),
+        ))
+          assert.equal((await get(`${WAYS[0][1]}&${parameter}`)).status, 200, `${parameter} alone`)
+        assertRefused(await get(`${WAYS[0][1]}&${parameters.join('&')}`), filter)
+      })
+
+    test('gives what passes both when it heeds both, compressed or not', async () => {
+      foreign.behaviour = { compresses: true }
+      const both = `${WAYS[0][1]}&FilterBPF=odd&FilterFrame=capture.port==1,2`
+      const { status, body } = await get(both)
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 4])
+      assert.ok(gunzipSync((await get(`${both}&Compression=fast`)).body).equals(body))
+    })
+  })
+
+  describe('that no longer applies filters', () => {
+    const [, path] = WAYS[0]
+    const filtered = async (from = gateway) =>
+      await httpGet(`${from.url}${path}&FilterBPF=odd`, { headers: from.as.user })
+
+    test('gives nothing when it has another version', async () => {
+      await using probing = await startTempGateway([foreign], redis.url, { health: { intervalS: 1 } })
+      assert.equal((await filtered(probing)).status, 200)
+      foreign.behaviour = { ...SILENT, version: '7.2' }
+      const versionNow = async () => {
+        const { body } = await httpGet(`${probing.url}/v1/devices`, { headers: probing.as.user })
+        return (JSON.parse(body.toString()) as { devices: { version: string }[] }).devices[0]?.version
+      }
+      await eventually(async () => (await versionNow()) === '7.2', { message: 'it has been probed' })
+      assertRefused(await filtered(probing), 'FilterBPF')
+    })
+
+    test('gives nothing when a download broke off', async () => {
+      assert.equal((await filtered()).status, 200)
+      foreign.breaks.push({ afterBytes: 500, by: 'reset' })
+      await assert.rejects(get(path))
+      foreign.behaviour = SILENT
+      assertRefused(await filtered(), 'FilterBPF')
+    })
+
+    test('gives nothing when it could not be reached', async () => {
+      assert.equal((await filtered()).status, 200)
+      foreign.behaviour = { streamsMax: 0, limit: 'reset' }
+      assert.equal((await get(path)).status, 502)
+      foreign.behaviour = SILENT
+      assertRefused(await filtered(), 'FilterBPF')
+    })
+
+    test('is asked again within a merge when its stream broke off', async () => {
+      const merge = `${WAYS[4][1]}&FilterBPF=odd`
+      assert.equal((await get(merge)).status, 200)
+      foreign.asked.length = 0
+      foreign.breaks.push({ afterBytes: 500, by: 'reset' })
+      foreign.behaviour = {
+        get ignores() {
+          return foreign.breaks.length > 0 ? [] : (['FilterBPF'] as const)
+        },
+      }
+      await assert.rejects(get(merge))
+      assert.ok(foreign.asked.some((target) => target.includes('less')))
+    })
+  })
+
+  test('is asked once by all who wait for the answer, which it may look through a whole capture for', async () => {
+    const all = Promise.withResolvers<void>()
+    const isContradiction = (target: string) => target.includes('less')
+    foreign.behaviour = {
+      streamsMax: 1,
+      scan: (target) => (isContradiction(target) ? all.promise : undefined),
+    }
+    const url = `${WAYS[2][1]}&FilterBPF=odd&Wait=55`
+    const slotsUsed = async () => {
+      const { devices } = (await get('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }
+      return devices[0]?.slotsUsed
+    }
+    const answers = Promise.all(Array.from({ length: 4 }, () => get(url)))
+    await eventually(async () => (await slotsUsed()) === 4, { message: 'all have a lease' })
+    await foreign.until(() => foreign.running === 1 && foreign.asked.some(isContradiction))
+    all.resolve()
+    for (const { status, body } of await answers)
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
+    assert.equal(foreign.asked.filter(isContradiction).length, 1)
+    assert.equal(foreign.mostRunning, 1)
+  })
+
   test('has shown it by refusing a filter that no packet passes', async () => {
     foreign.behaviour = { refusesEmpty: true }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd`)
@@ -205,8 +347,36 @@ describe('a device of another maker that may pass over filters', () => {
   test('shows it also when a stream that has ended counts a little longer', async () => {
     foreign.behaviour = { streamsMax: 1, isFreedLate: true }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&Wait=20`)
+    // No stream comes after the last one.
+    foreign.behaviour = {}
     assert.equal(status, 200, `${foreign.asked.length} questions`)
     assert.equal(readPcap(body).records.length, PACKETS / 2)
+  })
+
+  test('may have no packets that a filter could leave out, and compress that', async () => {
+    const told = { config: { ...foreign.config, fetchCompression: 'fast' }, password: foreign.password }
+    await using packing = await startTempGateway([told, other], redis.url)
+    const none = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos`
+    const ways = [
+      `/devices/foreign/api/v1/pcap/timerange?${none}&Compression=fast`,
+      `/devices/foreign/api/v1/pcap/timerange?${none}&MaxPackets=7`,
+      `/api/v1/pcap/timerange?${none}&Device=foreign,other`,
+    ]
+    const filtered = async (way: string) =>
+      await httpGet(`${packing.url}${way}&FilterBPF=odd`, { headers: packing.as.user })
+    for (const isChunked of [false, true])
+      for (const way of ways) {
+        foreign.behaviour = { ...SILENT, compresses: true, isChunked }
+        const { status, body } = await filtered(way)
+        assert.equal(status, 200, body.toString())
+        const file = way.includes('Compression') ? gunzipSync(body) : body
+        assert.deepEqual(file, makePcap([]))
+        // Packets that come only after it had none.
+        foreign.asked.length = 0
+        const order = () => (foreign.asked.length > 1 ? [makePacket(API_BEGIN_NS - 1_500n, 'late')] : [])
+        foreign.behaviour = { ...SILENT, compresses: true, isChunked, order }
+        assertNothing(await filtered(way))
+      }
   })
 
   test('may have no packets that a filter could leave out, big-endian timestamps of microseconds, and zeros at its end', async () => {
@@ -219,6 +389,80 @@ describe('a device of another maker that may pass over filters', () => {
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&MaxPackets=100`)
     assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
   })
+})
+
+describe('the time that a device has to show that it heeds a filter', () => {
+  const device = 'slow'
+  const signal = new AbortController().signal
+  const target = `/api/v1/pcap/single?StreamName=${API_CAPTURE}&FilterBPF=odd`
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
+  afterEach(() => mock.timers.reset())
+
+  /** Each stream begins after what `takesMs` gives; the clock stands still otherwise. */
+  const clientOf = (takesMs: (target: string) => number) =>
+    ({
+      device: { name: device },
+      openStream: async (asked: string, options: { readonly signal: AbortSignal }) => {
+        mock.timers.tick(takesMs(asked))
+        options.signal.throwIfAborted()
+        const records = asked.includes('less') ? [] : [makePacket(API_BEGIN_NS, 'packet')]
+        const reads = [
+          { data: [makePcap(records)], framed: [], open: NO_OPEN_CHUNK, release: () => undefined },
+        ]
+        return {
+          head: { status: 200, headers: {}, framing: 'until-close' },
+          next: async () => reads.shift(),
+          [Symbol.dispose]: () => undefined,
+        }
+      },
+    }) as unknown as DeviceClient
+
+  test('is that of one stream for each of them', async () => {
+    const step = { device, target, deviceKind: 'api', isForced: false } as const
+    const opening = { caller: 'ann', signal, startTimeoutMs: 5_000 }
+    using source = await openSource(
+      clientOf(() => 4_000),
+      step,
+      opening,
+    )
+    assert.equal(source.encoding, 'none')
+    await assert.rejects(
+      openSource(
+        clientOf(() => 6_000),
+        step,
+        opening,
+      ),
+      { code: 'device-timeout', message: 'device slow did not begin to answer within 5 s' },
+    )
+  })
+
+  test('is longer where it looks through a whole capture', async () => {
+    const search = (asked: string) => (asked.includes('less') ? 40_000 : 1_000)
+    const limits = { caller: 'ann', signal, startTimeoutMs: 5_000, state: UNKNOWN_STATE }
+    const step = { device, target }
+    assert.equal(await awaitShownFilters(clientOf(search), step, { ...limits, patienceMs: 50_000 }), 'all')
+    await assert.rejects(awaitShownFilters(clientOf(search), step, { ...limits, patienceMs: 30_000 }), {
+      code: 'device-timeout',
+      message: /^device slow did not show that it applies the filter, .* within 30 s$/,
+    })
+  })
+})
+
+test('an export with parts that have no packets, of a device that compresses for the gateway, is complete', async () => {
+  await using parts = new AsyncDisposableStack()
+  const foreign = parts.use(await ApiDevice.start('foreign', PACKETS, { compresses: true }))
+  process.env.FOREIGN_PASSWORD = foreign.password
+  const devices = [{ ...foreign.config, password: { env: 'FOREIGN_PASSWORD' }, fetchCompression: 'fast' }]
+  const world = parts.use(await ExportWorld.create({ captureBytes: 0, settings: { devices } }))
+  parts.use(await startTempWorker(world.gateway))
+  const range = `TSBegin=${API_BEGIN_NS - 2_000_000_000n}&TSEnd=${END_NS}&TSUnit=nanos`
+  const ended = await world.ended(await world.ordered(`${range}&Device=foreign&FilterBPF=odd&PartTime=1s`))
+  assert.equal(ended.state, 'complete', JSON.stringify(ended))
+  const packets = (await world.files(ended)).map((file) => readPcap(file).records.length)
+  assert.equal(
+    packets.reduce((sum, count) => sum + count, 0),
+    PACKETS / 2,
+  )
 })
 
 test('an export of a device that passes over its filter fails, and has no file', async () => {

@@ -176,6 +176,36 @@ describe('a device of another maker', () => {
     assert.equal((await first).status, 200)
   })
 
+  for (const status of [400, 401, 403]) {
+    test(`that refuses a stream too many with status ${status} is waited for`, async () => {
+      const over = Promise.withResolvers<void>()
+      const search = async () => {
+        foreign.refusal = foreign.running > 0 ? { status, text: 'too many streams' } : undefined
+      }
+      foreign.behaviour = { held: over.promise, search }
+      const first = range('&Wait=600')
+      await foreign.until(() => foreign.running === 1)
+      const second = range('&Wait=600')
+      await eventually(async () => foreign.asked.length > 1, { message: 'the second one is asked for' })
+      over.resolve()
+      for (const { status: got, body } of await Promise.all([first, second]))
+        assert.deepEqual([got, body.equals(whole())], [200, true])
+    })
+
+    test(`that refuses with status ${status} is reported with that when the wait is over`, async () => {
+      const over = Promise.withResolvers<void>()
+      foreign.behaviour = { held: over.promise }
+      const first = range('&Wait=600')
+      await foreign.until(() => foreign.running === 1)
+      foreign.refusal = { status, text: 'no such luck' }
+      const { status: got, body } = await range('&Wait=1')
+      assert.equal(got, status === 400 ? 400 : 502)
+      assert.match(body.toString(), status === 400 ? /no such luck/ : /rejected the gateway's credentials/)
+      over.resolve()
+      assert.equal((await first).status, 200)
+    })
+  }
+
   for (const parameter of ['Dedup=1000000', 'Align=true'])
     test(`alone has no use for ${parameter}, also where the gateway works on its packets`, async () => {
       const [alone, sliced] = [await range(`&${parameter}`), await range(`&${parameter}&Slice=7`)]
@@ -212,6 +242,16 @@ describe('a device of another maker', () => {
     foreign.behaviour = {}
     for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
   })
+
+  for (const limit of ['text', 'nothing', 'reset'] as const)
+    test(`that frees a stream late and says "${limit}" gives packets to callers that come one after the other`, async () => {
+      foreign.behaviour = { streamsMax: 1, isFreedLate: true, limit }
+      for (const parameters of ['&Wait=600', '&Wait=600', '&Wait=600&FilterBPF=odd'])
+        assert.equal((await range(parameters)).status, 200, `${parameters}, ${foreign.asked.length} streams`)
+      assert.ok(foreign.refused > 1)
+      // No caller comes after the last one.
+      foreign.behaviour = {}
+    })
 
   test('that is busy when the caller may not wait is no fault of the request', async () => {
     foreign.behaviour = { streamsMax: 0 }
