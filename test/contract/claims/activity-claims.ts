@@ -106,7 +106,7 @@ export const ACTIVITY_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     RECORDED,
-    'a capture that went on after its recorder was away has a gap from its last packet on',
+    'a capture that continued after its recorder was down has a gap from its last packet on',
     'R-Activity-7',
     'The gap of a recorder that was away begins behind the last packet before.',
   ),
@@ -118,19 +118,19 @@ export const ACTIVITY_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     EVENTS,
-    'a device that dies and comes back is told of, and that it cannot be heard',
+    'a device that dies and returns is reported, as well as the gap in its events',
     'R-Events of the fleet-2',
     'The gateway tells of devices that go, come back, and cannot be heard.',
   ),
   heldBy(
     EVENTS,
-    'the id of another gateway brings what is kept, behind a gap',
+    'the id of another gateway returns what is kept, after a gap',
     'R-Events of the fleet-3',
     'A client that comes back to another gateway is told what is kept there, behind a gap.',
   ),
   heldBy(
     READER,
-    'a client that takes nothing is told how many it has missed, in their place',
+    'a client that does not read is told how many it has missed, in their place',
     'R-Events of the fleet-4',
     'A client that is too slow loses the oldest events and is told how many.',
   ),

@@ -91,7 +91,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     'test/e2e/access/access-matrix.test.ts',
-    'is what the rows of both tables say, for each role and for nobody',
+    'matches the rows of both tables, for each role and without a login',
     'D5-13',
     'There is a scope for each kind of call.',
   ),

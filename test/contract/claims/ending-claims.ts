@@ -76,7 +76,7 @@ export const ENDING_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     'test/src/gateway/gateway-load.test.ts',
-    'a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it comes back',
+    'a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it recovers',
     'D1-25',
     'Between gateway and appliance a stream without its completion trailer was cut.',
   ),

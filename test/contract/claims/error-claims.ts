@@ -269,13 +269,13 @@ export const ERROR_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     'test/appliance/answers/capture-commands.test.ts',
-    'a store without room refuses a start, and says why as long as nobody stops',
+    'a store without room refuses a start, and reports why until a stop',
     'D1-60',
     '507 store-full.',
   ),
   heldBy(
     'test/e2e/exports/export-outages.test.ts',
-    'pauses an export, which goes on when there is room',
+    'pauses an export, which continues when there is room',
     'D1-61',
     '507 export-store-full.',
   ),

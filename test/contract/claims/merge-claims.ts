@@ -67,7 +67,7 @@ export const MERGE_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     'test/src/gateway/gateway-load.test.ts',
-    'a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it comes back',
+    'a device killed in the middle of a merge: the body is cut, the next request is 502 at once, and it recovers',
     'D6-23',
     'With OnError=fail, the default, a merge whose device is lost is cut.',
   ),

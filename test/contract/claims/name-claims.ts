@@ -86,13 +86,13 @@ export const NAME_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     KEEPER,
-    'every so many bytes of each capture',
+    'every n bytes of each capture',
     'D3-9',
     'A roll at a time of day, every so many seconds or bytes makes a new name.',
   ),
   heldBy(
     CONTROL,
-    'a roll goes on under a new name and closes the old one; the counts are of each alone',
+    'a roll continues under a new name and closes the old capture; each has its own counts',
     'D3-10',
     'No packet is lost or twice at a roll.',
   ),
@@ -144,13 +144,13 @@ export const NAME_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     RETENTION,
-    'the oldest segments go, as few as make room, and everybody is told',
+    'the oldest segments are removed, as few as necessary, and all clients are notified',
     'D3-14',
     'The store is a ring: with onFull=roll the oldest goes.',
   ),
   heldBy(
     'test/appliance/recorder.test.ts',
-    'onFull "stop" ends a running capture in order at the limit, and lets it go on when there is room',
+    'onFull "stop" ends a running capture properly at the limit, and continues it when there is room',
     'D3-15',
     'With onFull=stop nothing goes and nothing new is taken.',
   ),
