@@ -239,7 +239,7 @@ describe('a relay', () => {
       }
     })
 
-    for (const [what, answer] of [
+    for (const [what, answer, asked = ''] of [
       ['without the completion trailer it announced', bytes(ANNOUNCED, chunked(PCAP, [99]), '0\r\n\r\n')],
       ['with a completion of 0', bytes(ANNOUNCED, chunked(PCAP, [99]), '0\r\nCapfleet-Complete: 0\r\n\r\n')],
       ['inside a record', bytes(CHUNKED, chunked(PCAP.subarray(0, -5), [99]), '0\r\n\r\n')],
@@ -257,19 +257,25 @@ describe('a relay', () => {
         bytes(CHUNKED, chunked(bytes(PCAP, Buffer.alloc(400, 0xff)), [99]), '0\r\n\r\n'),
       ],
       ['inside a record by closing', bytes('HTTP/1.1 200 OK\r\n\r\n', PCAP.subarray(0, -1))],
-      ['inside a gzip member', bytes(CHUNKED, chunked(gzipSync(PCAP).subarray(0, -1), [99]), '0\r\n\r\n')],
+      [
+        'inside a gzip member',
+        bytes(CHUNKED, chunked(gzipSync(PCAP).subarray(0, -1), [99]), '0\r\n\r\n'),
+        '/?Compression=fast',
+      ],
       [
         'inside a zstd frame',
         bytes(CHUNKED, chunked(zstdCompressSync(PCAP).subarray(0, -1), [99]), '0\r\n\r\n'),
+        '/?Compression=zstd',
       ],
       [
         'between gzip members inside a record',
         bytes(CHUNKED, chunked(gzipSync(PCAP.subarray(0, -9)), [99]), '0\r\n\r\n'),
+        '/?Compression=fast',
       ],
     ] as const) {
       test(`in good form, but ${what}: no clean end`, async () => {
         answers([answer])
-        await assert.rejects(httpGet(front.url))
+        await assert.rejects(httpGet(`${front.url}${asked}`))
         assert.ok(front.ends.at(-1) instanceof Error)
       })
     }
