@@ -37,7 +37,7 @@ export const EVENT_KINDS = [
 export type EventKind = (typeof EVENT_KINDS)[number]
 export type EventFields = Readonly<Record<string, string | number | boolean>>
 
-/** For code that only reports events. */
+/** The part of an event log that code uses which only reports events. */
 export type EventSink = Pick<EventLog, 'append'>
 
 export interface EventLogOptions {

@@ -39,7 +39,7 @@ export async function segmentsOnDisk(captureFolder: string, port: number): Promi
   return [...places.values()].sort((a, b) => a.number - b.number)
 }
 
-/** What is known beside the table. */
+/** What is known in addition to the table. */
 interface LogKnowledge {
   readonly isActive: boolean
   /** Every entry of the log was read, but perhaps the last one. */

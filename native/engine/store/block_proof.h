@@ -48,7 +48,7 @@ class BlockProofs {
   const std::string segment_;
   /// Where the tally of the next block begins, if that is known.
   std::optional<uint64_t> tallyOffset_ = 0;
-  /// False behind a damaged block: its tally may have been left out when the file was made again.
+  /// False after a damaged block: its tally may have been dropped when the file was rebuilt.
   bool isTallyOffsetSure_ = true;
   std::optional<Result<File>> tallies_;
   bool areSievesRead_ = false;

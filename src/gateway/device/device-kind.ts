@@ -46,7 +46,7 @@ export function isForeign(kind: DeviceKind | undefined): kind is ForeignKind {
   return kind === 'api' || kind === 'legacy'
 }
 
-/** Packets of a third-party device may come so much later than others: they are sorted. */
+/** Packets of a third-party device that come at most this much too late are sorted. */
 export const LATE_NS_MAX = 1_000_000_000n
 
 /** A stream that has just ended here may count at a third-party device a little longer: the pauses before it is asked again. */

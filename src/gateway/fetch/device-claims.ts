@@ -61,7 +61,7 @@ export function readEnd(trailers: Fields): DeviceEnd {
   }
 }
 
-/** For a device that has not finished. */
+/** The end of a stream that has not finished: no claims. */
 export const NO_END: DeviceEnd = readEnd({})
 
 /**

@@ -1,7 +1,7 @@
 /**
- * What a third-party device is asked to show that it heeds the filters of a download: the download itself, cut to a moment, with
- * one filter at a time replaced by a contradiction. All other parameters stay, because a device may heed a filter only without
- * them; the other filters are replaced by ones that every packet passes, and are in the control question too.
+ * The requests by which a third-party device proves that it applies the filters of a download: the download itself, limited
+ * to a moment, with one filter at a time replaced by a contradiction. All other parameters stay, because a device may apply a
+ * filter only without them. The other filters are replaced by ones that every packet passes, as in the control request.
  */
 import {
   type FrameField,
@@ -10,18 +10,18 @@ import {
   rareValue,
 } from '../../shared/query/frame-filter.ts'
 
-/** One parameter for FilterBPF, one for each field of FilterFrame: a device may know some fields only. */
+/** One for FilterBPF, and one for each field of FilterFrame, because a device may support only some fields. */
 export interface FilterQuestion {
   readonly name: FilterName
-  /** The same for all downloads that the answer holds for. */
+  /** Equal for all downloads to which the answer applies. */
   readonly key: string
-  /** What no packet passes, and every device can compile. */
+  /** A filter that no packet passes and every device can compile. */
   readonly contradiction: string
 }
 
 export type FilterName = 'FilterBPF' | 'FilterFrame'
 
-/** What chooses packets by name and time; the time of a packet is that of the device. */
+/** Parameters that select packets by name and time, where the time of a packet is the device's. */
 const RANGE_NAMES: ReadonlySet<string> = new Set([
   'StreamName',
   'TSBegin',
@@ -31,16 +31,16 @@ const RANGE_NAMES: ReadonlySet<string> = new Set([
   'Start',
   'Stop',
 ])
-/** A rest of a body is no different from the body in what its filters are. */
+/** The rest of a body has the filters of the whole body. */
 const LEFT_OUT: ReadonlySet<string> = new Set(['After'])
-/** Devices may cut times to milliseconds. */
+/** Devices may truncate times to milliseconds. */
 const MOMENT_NS = 1_000_000n
-/** A device that heeds a few conditions, but not all, heeds fewer than this. */
+/** A device that applies some conditions, but not all, is assumed to apply fewer than this. */
 const CONDITIONS_MAX = 10
 
 const PASSES_ALL_BPF = 'greater 0'
 const PASSES_NONE_BPF = 'less 0'
-/** Every packet has a capture port, and hardly a device has so many of them. The control question shows whether all packets pass. */
+/** Every packet has a capture port, and hardly any device has one of this number; the control request verifies that packets pass. */
 const PASSES_ALL_FRAMES = { field: 'capture.port', op: '!=', values: [rareValue('capture.port')] } as const
 
 type Pair = readonly [name: string, value: string]
@@ -49,7 +49,7 @@ export class FilterQuestions {
   readonly pathname: string
   readonly questions: readonly FilterQuestion[]
   readonly #pairs: readonly Pair[]
-  /** What takes the place of each filter that is not asked about; undefined: it is left out. */
+  /** Replacement of each filter that is not being tested; undefined: it is omitted. */
   readonly #passesAll: Readonly<Record<FilterName, string | undefined>>
 
   constructor(target: string) {
@@ -62,7 +62,7 @@ export class FilterQuestions {
     const first = Math.min(Math.max(conditions.length - 1, 0), CONDITIONS_MAX)
     const fields = new Set(conditions.map(({ field }) => field))
     if (frames !== null && fields.size === 0) fields.add('capture.port')
-    // Where the filter is the only one, the control question may be a download without it: few devices refuse that.
+    // If it is the only filter, the control request omits it: any device accepts that.
     const isBpfAlone = frames === null && !searchParams.has('FilterBPFDecap')
     this.#passesAll = {
       FilterBPF: hasBpf && !isBpfAlone ? PASSES_ALL_BPF : undefined,
@@ -82,12 +82,12 @@ export class FilterQuestions {
     ]
   }
 
-  /** Whether a device that heeds the filter looks through a whole capture before it answers that no packet passes. */
+  /** Whether a device that applies the filter searches a whole capture before it answers that no packet passes. */
   get isOfWholeCapture(): boolean {
     return this.pathname.endsWith('/single')
   }
 
-  /** All packets of the download, without filters; their times are those of the hardware, or as the download has them. */
+  /** All packets of the download, without filters, with their hardware times or with the times of the download's TSMode. */
   everything({ isTimedByHardware }: { readonly isTimedByHardware: boolean }): string {
     return this.#target(
       this.#pairs.filter(([name]) => RANGE_NAMES.has(name) || (!isTimedByHardware && name === 'TSMode')),
@@ -98,7 +98,7 @@ export class FilterQuestions {
     return this.#pairs.some(([name]) => name === 'TSMode')
   }
 
-  /** All packets of a moment that begins at `fromNs`; of a whole capture there is nothing less. With a question, no packet. */
+  /** All packets of the moment that begins at `fromNs` (of a whole capture: all packets). With a question, none may come. */
   ofMoment(fromNs: bigint, question?: FilterQuestion): string {
     const others = this.#pairs.flatMap(([name, value]): Pair[] => {
       if (RANGE_NAMES.has(name)) return []
@@ -132,8 +132,9 @@ function passesAllFrames(count: number): string | undefined {
 }
 
 /**
- * The conditions in front are as many as the filter has beside its last one: a device that heeds fewer than the filter has
- * does not come to the contradiction. One that heeds only the last condition of a field lets packets pass.
+ * It is preceded by as many conditions as the filter has besides its last one, so that a device that applies fewer conditions
+ * than the filter has does not reach the contradiction. A device that applies only the last condition of a field lets packets
+ * pass.
  */
 function frameContradiction(field: FrameField, first: number): string {
   const values = [rareValue(field)]

@@ -33,27 +33,27 @@ function isUnclear({ code, details }: CapfleetError): boolean {
   return UNSPOKEN.has(code) || details.members?.deviceStatus === 400
 }
 
-/** Whether the failure may be the refusal of a stream. */
+/** Whether the failure may be the rejection of a stream. */
 export function mayBeRefusal(error: unknown): error is CapfleetError {
   return error instanceof CapfleetError && FAILED_TO_OPEN.has(error)
 }
 
-/** A device may count a stream that has ended for this long. */
+/** How long a device may still count a stream that has ended. */
 const COUNTED_FOR_MS = 2_000
 
-/** When a stream of a device ended here last (performance.now()). */
+/** When a stream of each device last ended here (performance.now()). */
 const ENDED = new WeakMap<DeviceClient, number>()
 
 export function noteEnded(client: DeviceClient): void {
   ENDED.set(client, performance.now())
 }
 
-/** Whether a stream of the device ended here just before: the device may not have noticed it yet. */
+/** Whether a stream of the device ended here so recently that the device may not have noticed it yet. */
 export function hasJustEnded(client: DeviceClient): boolean {
   return performance.now() - (ENDED.get(client) ?? -Infinity) < COUNTED_FOR_MS
 }
 
-/** Opens a stream just after another one has ended. Fails as `open` does, when it is refused for longer than a device counts late. */
+/** Opens a stream just after another one has ended, and retries while the device may not have noticed that. Fails like `open`. */
 export async function openAfterAnother<Opened>(
   open: () => Promise<Opened>,
   signal: AbortSignal,
@@ -69,7 +69,7 @@ export async function openAfterAnother<Opened>(
   return await open()
 }
 
-/** Silence is no sign of it. */
+/** A timeout is no rejection. */
 function mayBeFreedLate(error: unknown): boolean {
   if (!(error instanceof CapfleetError) || error.code === 'device-timeout') return false
   return error.code === 'download-slots-exhausted' || mayBeRefusal(error)

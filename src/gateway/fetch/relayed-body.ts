@@ -19,7 +19,7 @@ export interface RelayRequest {
   readonly source: Source
   /** Offset in a larger body at which the source's records begin; 0: the source is the whole body. */
   readonly startBytes: number
-  /** Also ends the wait of a parked body. */
+  /** Aborts the relay; while the body is parked, it ends its wait. */
   readonly signal: AbortSignal
 }
 

@@ -21,20 +21,20 @@ import { type FilterQuestion, FilterQuestions } from './filter-questions.ts'
 import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { compressionOf } from './stream-encoding.ts'
 
-/** Another appliance may come to the address, and nothing of what is known of it be different. */
+/** Limited, because another appliance may get the address without a visible difference. */
 const SHOWN_FOR_MS = 600_000
 
-/** What a device has shown. */
+/** Which filters a device has proved to apply. */
 interface Shown {
-  /** The device when it showed that. */
+  /** State of the device at that time. */
   readonly state: DeviceState
-  /** By the key of the question, when it was answered last (performance.now()). */
+  /** By key of the question: when it was last answered (performance.now()). */
   readonly atMs: Map<string, number>
-  /** By path: one download at a time asks; the others wait for its answers. */
+  /** By path: one download asks at a time, and the others wait for its answers. */
   readonly turns: Map<string, FairLimit>
 }
 
-/** Forgotten when the device was away or is another one, as far as the gateway can see. */
+/** Discarded if the device was unreachable or, as far as the gateway can see, was replaced. */
 const SHOWN = new WeakMap<DeviceClient, Shown>()
 
 export interface ShowingOptions {
@@ -42,9 +42,9 @@ export interface ShowingOptions {
   readonly signal: AbortSignal
   /** The device must have begun each answer within this time. */
   readonly startTimeoutMs: number
-  /** The same for a question for which it looks through a whole capture; and how long to wait while another download asks. */
+  /** The same for a question that searches a whole capture; also how long to wait while another download asks. */
   readonly patienceMs: number
-  /** The device as it is known now. */
+  /** Current state of the device. */
   readonly state: DeviceState
   /** Called before each stream that is opened after another one has ended, or after a wait. */
   readonly onReopening?: (() => void) | undefined
@@ -102,7 +102,7 @@ function isLate(shownAtMs = -Infinity): boolean {
   return performance.now() - shownAtMs > SHOWN_FOR_MS
 }
 
-/** What a device answers to a filter that no packet passes. */
+/** A device's answer to a filter that no packet passes. */
 type FilterAnswer = 'packets' | 'no packets' | 'refused'
 
 class Questioner {
@@ -121,15 +121,15 @@ class Questioner {
     return this.#client.device.name
   }
 
-  /** As awaitShownFilters(); tells the keys of what was shown. */
+  /** Like awaitShownFilters(); calls `onShown` with the key of each proved filter. */
   async ask(questions: readonly FilterQuestion[], onShown: (key: string) => void): Promise<ShownFilters> {
     if (questions.length === 0) return 'all'
     for (let round = 0; round < ROUNDS; round++) {
-      // Some devices choose packets by the time that they write into them, others by that of the hardware.
+      // With TSMode, some devices select packets by the corrected time, others by the hardware time.
       const isTimedByHardware = !this.#asked.hasTimeSource || round % 2 === 0
       const firstNs = await this.#firstTimeOf(this.#asked.everything({ isTimedByHardware }))
       if (firstNs === undefined) return 'nothing'
-      // The same question without the filter before and after: it is the filter that keeps the packet back.
+      // The same request without the filter, before and after: it must be the filter that holds the packets back.
       const hasPackets = async () => (await this.#firstTimeOf(this.#asked.ofMoment(firstNs))) !== undefined
       if (!(await hasPackets())) continue
       const refused: FilterQuestion[] = []
@@ -140,7 +140,7 @@ class Questioner {
         else shown.push(question)
       }
       if (!(await hasPackets())) continue
-      // A refusal may have had another reason, so it must come a second time.
+      // A rejection may have had another reason, so it must occur twice.
       let isShown = true
       for (const question of refused) {
         if ((await this.#answerTo(question, firstNs)) === 'refused') shown.push(question)
@@ -170,8 +170,8 @@ class Questioner {
   }
 
   /**
-   * Time of the first packet in nanoseconds since 1970; undefined: there is none. The device may notice late that the
-   * stream before has ended, and refuse the next one.
+   * Time of the first packet in nanoseconds since 1970, or undefined if there is none. The device may notice late that the
+   * previous stream has ended, and reject the next one.
    */
   async #firstTimeOf(target: string, how: { readonly isSearch?: boolean } = {}): Promise<bigint | undefined> {
     const read = () => this.#readFirstTime(target, how)
@@ -180,7 +180,7 @@ class Questioner {
 
   async #readFirstTime(target: string, { isSearch = false }: { readonly isSearch?: boolean }) {
     const { caller, signal, startTimeoutMs, patienceMs, onReopening } = this.#options
-    // A device goes on with a search when nobody waits for its answer any more, and counts the stream.
+    // A device continues a search, and counts its stream, even if the client has disconnected.
     const limit = isSearch
       ? { limitMs: patienceMs, late: deviceLate(this.#device, WHAT_IS_LATE, patienceMs) }
       : { limitMs: startTimeoutMs, late: deviceLate(this.#device, 'begin to answer', startTimeoutMs) }

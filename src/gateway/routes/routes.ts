@@ -223,7 +223,7 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...SESSION_API.show, handler: showSession },
   { ...SESSION_API.end, handler: endSession },
 
-  // For operators.
+  // Metrics and health checks of this gateway.
   { ...OPERATIONS.metrics, handler: showMetrics },
   { ...OPERATIONS.alive, handler: live },
   { ...OPERATIONS.ready, handler: ready },

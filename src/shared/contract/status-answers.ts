@@ -14,7 +14,7 @@ const DISKS = ['os0', ...numbered(8, (disk) => `ssd${disk}`), 'par0']
 
 export const TIME_CURRENT = named('TimeCurrent', { time_current: nanoseconds })
 
-/** Also used by the gateway. */
+/** Readiness of an appliance or a gateway. */
 export const READINESS = named('Readiness', {
   ready: boolean,
   draining: boolean,

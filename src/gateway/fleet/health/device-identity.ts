@@ -22,7 +22,7 @@ export interface DeviceState {
   readonly serial: string | undefined
 }
 
-/** Of a device that is asked once. */
+/** The state of a device that no health check knows, such as one that is tested once. */
 export const UNKNOWN_STATE: DeviceState = {
   sinceMs: undefined,
   outages: undefined,
