@@ -7,6 +7,13 @@
 #include "store/block_counter.h"
 
 namespace capfleet {
+namespace {
+
+/// Zeros are records without a byte, and a block of them would take seconds. A full block of frames
+/// of 60 bytes has fewer packets.
+constexpr uint32_t kMostSearchedPackets = 4'096;
+
+}  // namespace
 
 RecordScan::RecordScan(ReadAt readAt, uint64_t offset, uint64_t end)
     : readAt_(std::move(readAt)),
@@ -21,7 +28,8 @@ Result<ScannedBlock> RecordScan::next(uint64_t mostPackets, const IsProven& isPr
   if (!count) return count.error();
   ScannedBlock block = blockOf(mostPackets, *count);
   if (isProven && !isProven(block)) {
-    for (uint32_t packets = 1; packets < block.entry.packets; packets++) {
+    const uint32_t end = std::min(block.entry.packets, kMostSearchedPackets);
+    for (uint32_t packets = 1; packets < end; packets++) {
       ScannedBlock shorter = blockOf(packets, *count);
       if (!isProven(shorter)) continue;
       block = std::move(shorter);
