@@ -1,4 +1,4 @@
-// The HTTP surface of an appliance: who may do what, what is refused and how, lists, deleting.
+// The HTTP surface of an appliance: who may do what, errors, lists, deleting.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const GOOD_RANGE = '/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec'
 describe('who may do what', () => {
   const statusFor = async (path: string, role?: 'viewer' | 'user' | 'full'): Promise<number> => {
     const user = role === undefined ? undefined : appliance.credentials(role)
-    // Some answers do not end by themselves.
+    // Some answers do not end on their own.
     using answer = await appliance.open(path, { user, method: 'GET' })
     return answer.response.statusCode ?? 0
   }

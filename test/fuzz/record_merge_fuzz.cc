@@ -33,7 +33,7 @@ using Bytes = std::vector<uint8_t>;
 
 struct Piece {
   bool asksFigures;
-  bool forgets;  ///< what was shown before, as of a stream that broke off
+  bool forgets;  ///< less than what was shown before, as from a stream that broke off
   Bytes bytes;
 };
 
@@ -56,7 +56,7 @@ void alignRecord(Bytes& record, const RecordInputOptions& options) {
   storeLe32(&record[4], static_cast<uint32_t>(aligned % kNanosPerSecond));
 }
 
-/// The records that an input must show, found by joining the pieces.
+/// The records that an input must yield, found by joining the pieces.
 std::vector<Record> recordsOf(const std::vector<Piece>& pieces, const RecordInputOptions& options) {
   std::vector<Record> records;
   Bytes joined;
@@ -86,7 +86,8 @@ std::vector<Record> inOrder(const std::vector<std::vector<Record>>& inputs) {
   return all;
 }
 
-/// Shows pieces to an input, each as a heap block of its own that is freed when the input is dry.
+/// Shows pieces to an input, each in its own heap block, which is freed when the input has used it
+/// up.
 class Stream {
  public:
   Stream(const std::vector<Piece>& pieces, const RecordInputOptions& options)
@@ -117,7 +118,7 @@ class Stream {
 struct Case {
   RecordInputOptions inputs;
   RecordMergeOptions options;
-  uint64_t moreRoom;  ///< of an output, than the longest record needs
+  uint64_t moreRoom;  ///< space in an output beyond the longest record
   std::vector<std::vector<Piece>> streams;
 
   bool leavesSomethingOut() const {
@@ -162,7 +163,7 @@ Case takeCase(FuzzInput input) {
   return given;
 }
 
-/// Merges to the end; nothing but what figures() and dropped() account for comes out.
+/// Merges to the end; checks that all output is accounted for by figures() and dropped().
 Bytes mergedOf(const Case& given, size_t outputBytes) {
   std::deque<Stream> streams;
   for (const auto& pieces : given.streams) streams.emplace_back(pieces, given.inputs);
@@ -198,7 +199,7 @@ void slice(Bytes& record, uint32_t sliceBytes) {
   storeLe32(&record[8], sliceBytes);
 }
 
-/// Each record of the output is the next of `all`; only duplicates may be missing, or what a limit
+/// Each record of the output is the next of `all`. Only duplicates may be missing, and what a limit
 /// cut off at the end.
 void checkOrder(std::span<const uint8_t> output, const std::vector<Record>& all, bool hasGaps) {
   for (const auto& [key, bytes] : all) {

@@ -4,9 +4,9 @@ import { describe, test } from 'node:test'
 import { renderText, WITHOUT_HELM } from '../support/helm/chart.ts'
 
 interface WrongValues {
-  /** As after --set. */
+  /** Arguments of --set. */
   readonly set?: readonly string[]
-  /** As after --set-json. */
+  /** Arguments of --set-json. */
   readonly json?: readonly string[]
   readonly names: RegExp
 }
@@ -89,7 +89,8 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
   'an Ingress without a host name': { set: ['ingress.enabled=true'], names: /ingress\.host: / },
   'no time to drain': {
     set: ['gateway.terminationGracePeriodSeconds=30'],
-    names: /gateway\.terminationGracePeriodSeconds: must exceed gateway\.preStopSleepSeconds by more than 20 s/,
+    names:
+      /gateway\.terminationGracePeriodSeconds: must exceed gateway\.preStopSleepSeconds by more than 20 s/,
   },
   'a minimum of gateways above the maximum': {
     set: ['gateway.autoscaling.enabled=true', 'gateway.autoscaling.minReplicas=13'],
@@ -186,7 +187,10 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     names: /'\/fullnameOverride'/,
   },
   'a URL for a host name': { set: ['ingress.host=https://pcap.example'], names: /'\/ingress\/host'/ },
-  'a user name that would be taken for an option': { set: ['auth.firstUser=-x'], names: /'\/auth\/firstUser'/ },
+  'a user name that would be taken for an option': {
+    set: ['auth.firstUser=-x'],
+    names: /'\/auth\/firstUser'/,
+  },
   'a Secret under a name that the chart uses': {
     set: ['secrets.redis=mine'],
     names: /secrets\.redis: the chart uses this name/,

@@ -18,7 +18,7 @@ const CLIENTS_MAX = 40
 const GROUPS = Object.keys(STATUS_MEMBERS)
 
 let appliance: TempAppliance
-/** In the place of the recorder, which is stopped: a store has one writer of events. */
+/** Replaces the recorder, which is stopped: a store has only one writer of events. */
 let events: EventLog
 let nextNumber = 0
 

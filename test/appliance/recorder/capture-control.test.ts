@@ -294,7 +294,7 @@ test('a roll continues under a new name and closes the old capture; each has its
   const { name: first } = await control.start({ baseName: 'a' }, never)
   await stage.pass(60_000)
   engine.count(0, { storedPackets: 10n, storedBytes: 1_160n, ringDrops: 3n })
-  // The engine has written two packets for the new capture when the roll is over.
+  // The engine has written two packets for the new capture by the end of the roll.
   engine.streams = [scriptedStream(0, 1, [8n], START_NS)]
   await control.roll({ baseName: 'a' }, never)
   const { state, name, counts } = control.report()

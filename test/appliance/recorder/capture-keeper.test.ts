@@ -1,4 +1,4 @@
-// Schedules and rolls on a clock that the test sets, over a real store with a scripted engine.
+// Schedules and rolls with a clock that the test sets, over a real store with a scripted engine.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { captureStage } from '../../support/live/capture-stage.ts'

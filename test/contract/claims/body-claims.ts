@@ -8,7 +8,7 @@ import type { Place } from '../place.ts'
 import { holdDownloads } from '../slots.ts'
 import { deleteSmall, whileCapturing } from './operation-claims.ts'
 
-/** As C writes times. */
+/** The format of times in C. */
 const CTIME = '[A-Z][a-z]{2} [A-Z][a-z]{2} [ \\d]\\d \\d{2}:\\d{2}:\\d{2} \\d{4}'
 const NS = /^\d{19}$/
 const PORT_NUMBERS = [0, 1, 2, 3, 4, 5, 6, 7]

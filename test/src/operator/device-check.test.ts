@@ -1,4 +1,4 @@
-// What `capfleet device check` says of devices of ours and of other makers.
+// The findings of `capfleet device check` for capfleet and third-party devices.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

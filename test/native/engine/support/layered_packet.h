@@ -1,4 +1,4 @@
-// Builds packets from the outside in, header by header.
+// Builds packets from the outermost header inwards.
 #pragma once
 
 #include <cstdint>

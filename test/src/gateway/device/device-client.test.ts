@@ -1,4 +1,5 @@
-// How much of an answer the gateway takes of a device that sends more than anybody asked for, and over which connections it asks.
+// How much of an answer the gateway reads from a device that sends more than was requested, and which connections it
+// uses.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -18,7 +19,7 @@ import { eventually } from '../../../support/eventually.ts'
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
 const LIMIT = { timeoutMs: 20_000, signal: new AbortController().signal }
 const QUESTION = { bytesMax: 100, signal: LIMIT.signal }
-/** What the sockets of both sides hold is sent before anybody can be cut off. */
+/** The sockets of both sides can hold this much, so it is sent before the device can be cut off. */
 const SOCKETS_HOLD = 16 * 1024 * 1024
 
 describe('of an answer without end', () => {
@@ -136,7 +137,7 @@ describe('of an answer without end', () => {
 })
 
 describe('the connections of questions', () => {
-  /** `seen` has the number of the connection and the request line of each request. */
+  /** `seen` has the connection's number and the request line of each request. */
   async function stage(answer: (socket: Socket, request: number) => void) {
     const seen: string[] = []
     const sockets: Socket[] = []
@@ -232,7 +233,7 @@ describe('the connections of questions', () => {
       code: 'device-unreachable',
       message: 'device d0 is not used: its directory has not listed it since 2026-10-01T12:00:00.000Z',
     }
-    // Over the connection that is kept, then over new ones.
+    // Over the kept connection, then over new ones.
     for (const path of ['/a', '/b']) await assert.rejects(client.getText(path, QUESTION), refusal)
     await assert.rejects(client.getText('/c', change), refusal)
     sockets[2]?.write(OK)

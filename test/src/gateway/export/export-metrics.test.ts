@@ -7,7 +7,7 @@ import type { ExportTarget } from '../../../../src/gateway/export/target/export-
 import { Metrics } from '../../../../src/shared/base/metrics.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
-/** Its lines about exports. */
+/** The lines of /metrics about exports. */
 async function linesOf(metrics: Metrics): Promise<readonly string[]> {
   return [...(await metrics.text()).matchAll(/^capfleet_(export\w*(?:\{.*\})? .*)$/gm)].map(
     ([, line = '']) => line,

@@ -1,4 +1,4 @@
-// What is known of exports, in a real Redis.
+// The records of exports, in a real Redis.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { ExportOrder } from '../../../../src/gateway/export/export-order.ts'
@@ -172,7 +172,7 @@ describe('exports in Redis', () => {
     const whole = await store.findWhole(order.id)
     assert.deepEqual(whole?.files, [published(0), published(1)])
     assert.deepEqual(whole && (await store.keptFiles(whole.record, 1)), [published(1)])
-    // Filled in vain it has the files that it had.
+    // After filling in vain, it has its previous files.
     const base = { checkpoint, endedMs: 1, expiresMs: 2, count: 1 }
     await store.change(order, { state: 'queued', base, checkpoint: firstCheckpoint(order) })
     await store.change(order, { made: { from: 0, files: [made(7)] } })

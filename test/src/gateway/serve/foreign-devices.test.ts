@@ -1,4 +1,4 @@
-// Appliances of other makers, which know the API and nothing else: the queue, the merge and the promises hold for them too.
+// Third-party appliances, which know only the API: queue, merge and guarantees hold for them too.
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -66,7 +66,7 @@ describe('a device of another maker', () => {
   const receiptOf = async (headers: IncomingHttpHeaders): Promise<Receipt> =>
     (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as unknown as Receipt
 
-  /** What comes of a range that is cut. */
+  /** The result of a range that is cut. */
   async function cutRange(): Promise<{ readonly id: string; readonly got: Buffer }> {
     const url = `${gateway.url}/devices/foreign/api/v1/pcap/timerange?${RANGE}`
     using answer = await httpOpen(url, { headers: { ...gateway.as.user, TE: 'trailers' } })
@@ -238,7 +238,7 @@ describe('a device of another maker', () => {
     const held = foreign.until(() => foreign.refused > 0)
     foreign.behaviour = { streamsMax: 1, isFreedLate: true, held }
     const answers = await Promise.all(Array.from({ length: 3 }, () => range('&Wait=600')))
-    // Nobody asks after the last one.
+    // No question follows the last one.
     foreign.behaviour = {}
     for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
   })
@@ -460,7 +460,7 @@ describe('a device of another maker', () => {
 
   describe('that sends packets late', () => {
     const both = (parameters = '') => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
-    /** Every packet of a tenth comes that many packets late. */
+    /** Every tenth packet comes that many packets late. */
     const lateBy =
       (packets: number) =>
       (records: readonly PcapRecord[]): readonly PcapRecord[] =>
@@ -468,7 +468,7 @@ describe('a device of another maker', () => {
           .map((record, index) => ({ record, at: index % 10 === 3 ? index + packets + 0.5 : index }))
           .toSorted((a, b) => a.at - b.at)
           .map(({ record }) => record)
-    /** A second of its packets. */
+    /** One second of its packets. */
     const SECOND = Number(1_000_000_000n / API_STEP_NS)
 
     for (const breaks of [0, 1, 3])
@@ -541,7 +541,7 @@ describe('a device of another maker', () => {
     const { status, body, trailers } = await range()
     assert.deepEqual([status, body.equals(whole()), trailers['capfleet-complete']], [200, true, '1'])
     assert.ok((await both()).body.equals(merged))
-    // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros is taken for a packet.
+    // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros counts as a packet.
     foreign.behaviour = { zeros: 100_000, isChunked: true }
     const { id, got } = await cutRange()
     assert.ok(whole().equals(Buffer.concat([got, whole().subarray(got.length)])), 'what came is its begin')

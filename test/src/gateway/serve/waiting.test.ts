@@ -20,7 +20,7 @@ describe('a download that waits', () => {
     httpGet(world.gateway.url + path, { headers: { ...world.gateway.as.user, ...headers } })
   const first = (): FakeDevice => fleet[0] as FakeDevice
 
-  /** Takes all streams of d0 until disposed; what comes after is served at once. */
+  /** Takes all streams of d0 until disposed; later requests are served at once. */
   async function fillDevice(): Promise<Disposable> {
     const before = first().behaviour
     first().behaviour = { hangAfterBytes: 1_000 }
@@ -98,7 +98,7 @@ describe('a download that waits', () => {
       httpOpen(world.gateway.url + ONE + more, { headers: world.gateway.as.user }),
     )
     const holders = await Promise.all(opened)
-    // Longer than it takes to be seen.
+    // Longer than it takes to be listed.
     const waiting = get(`${ONE}&Follow=1&Wait=8`)
     const row = await waitingRow()
     assert.deepEqual([row.class, row.etaMs], ['bulk', null])

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 
-/** A program that says when it runs and, after it was told to stop, whether it ended by itself. */
+/** A program that prints when it runs, and whether it ended on its own after it was told to stop. */
 async function startProgram(t: TestContext, afterStop: string): Promise<ChildProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-program-'))
   t.after(() => rm(folder, { recursive: true }))

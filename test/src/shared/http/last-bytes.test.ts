@@ -1,4 +1,4 @@
-// What clients still have to be given when a server ends.
+// How clients get their last bytes when a server shuts down.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -12,12 +12,12 @@ import { listen, type RunningServer } from '../../../../src/shared/http/http-ser
 import { lastBytesDelivered } from '../../../../src/shared/http/last-bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 
-/** More than a client that does not read is sent, less than the kernel takes of the server. */
+/** More than is sent to a client that does not read, less than the kernel accepts from the server. */
 const BODY = Buffer.alloc(600_000, 'x')
-/** No drain here may take so long. */
+/** No drain here may take this long. */
 const DRAIN_MS = 60_000
 
-/** A client that asks, and reads nothing of the answer. */
+/** A client that sends a request and does not read the answer. */
 async function ask(
   t: TestContext,
   respond: (res: ServerResponse) => void,
@@ -40,7 +40,7 @@ async function ask(
 const ESTABLISHED = '01'
 const FIN_WAIT1 = '04'
 
-/** The states of the connections that the kernel has at the local port. */
+/** The states of the kernel's connections at the local port. */
 async function tcpStates(port: number): Promise<readonly string[]> {
   const text = await readFile('/proc/self/net/tcp', 'latin1')
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
@@ -100,7 +100,7 @@ test('what has no end at the deadline is reset', async (t) => {
   assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
 })
 
-/** More than the kernel takes of a server whose client does not read. */
+/** More than the kernel accepts from a server whose client does not read. */
 const LARGE_BODY = Buffer.alloc(20_000_000, 'x')
 
 test('an answer that waits in the process is given to its slow client, too', async (t) => {

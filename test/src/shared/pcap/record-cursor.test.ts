@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RecordCursor } from '../../../../src/shared/pcap/record-cursor.ts'
 
-/** Two records, of 3 and of no captured bytes. */
+/** Two records, with 3 captured bytes and with none. */
 function records(isLittle: boolean): Uint8Array {
   const view = new DataView(new ArrayBuffer(35))
   for (const [index, value] of [7, 5, 3, 60].entries()) view.setUint32(index * 4, value, isLittle)

@@ -1,4 +1,4 @@
-// Tokens by the command line, at a real gateway: made, used, listed, revoked.
+// Tokens on the command line, with a real gateway: created, used, listed, revoked.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What one client of the fleet's events gets, and what it is told of what it does not get.
+// Which of the fleet's events one client gets, and how it learns about the events that it does not get.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EventReader } from '../../../../../src/gateway/fleet/events/event-reader.ts'

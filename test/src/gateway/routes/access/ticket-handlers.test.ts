@@ -1,4 +1,4 @@
-// Tickets at a real gateway: what a link gives, to whom, how often, and where it leaves no trace.
+// Tickets at a real gateway: what a link gives access to, for whom, how often, and that it leaves no trace.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-// /stream/list, /stream/ssize and /stream/stime over devices of which some send no lists, or odd ones.
+// /stream/list, /stream/ssize and /stream/stime over devices some of which send no lists, or unusual ones.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../../../support/devices/fake-device.ts'
