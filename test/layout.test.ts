@@ -277,7 +277,7 @@ test('every room of every house has sources', () => {
   )
 })
 
-test('what has the types of all parts takes nothing but types from its house', () => {
+test('a file that has the types of all parts imports only types from its house', () => {
   for (const path of PART_TYPES) {
     const taken = [...read(path).matchAll(/^import (?!type ).* from '(\.[^']+)'$/gm)]
     const targets = taken.map(([, name = '']) => normalize(join(dirname(path), name)))
@@ -401,7 +401,7 @@ describe('a planted mistake is seen', () => {
     assert.ok(!listensByHand('src/gateway/x.ts', 'addAbortListener(signal, stop)'))
   })
 
-  test('a folder that nobody tells of', () => {
+  test('a folder that the guide does not list', () => {
     assert.deepEqual(
       unnamedFolders(['src/a/x.ts', 'src/b/y.ts', 'src/b/c/z.ts'], '| `src/a` | |\n| `src/b/c` | |'),
       ['src/b'],

@@ -36,7 +36,7 @@ describe('who may do what', () => {
     return answer.response.statusCode ?? 0
   }
 
-  test('every path but system, livez and metrics wants credentials', async () => {
+  test('every path except system, livez and metrics requires credentials', async () => {
     for (const { path, scope } of APPLIANCE_ROUTES) {
       const isOpen = ['anyone', 'system', 'metrics'].includes(scope)
       assert.equal(await statusFor(path), isOpen ? 200 : 401, path)
@@ -95,7 +95,7 @@ describe('who may do what', () => {
     }
   })
 
-  test('who sends wrong credentials to an open path gets what everybody gets', async () => {
+  test('wrong credentials at an open path are answered as if there were none', async () => {
     const answer = await appliance.get('/api/v1/system/version', { user: 'full:wrong' })
     assert.equal(answer.status, 200)
   })

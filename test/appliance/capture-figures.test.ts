@@ -148,7 +148,7 @@ test('a device that cannot capture answers 503 with the reason, and stays up', a
   assert.equal((await appliance.get(START)).status, 200)
 })
 
-test('a scheduled capture is 409 to stop, save until its next run; the schedule says what it does', async () => {
+test('stopping a scheduled capture is 409 unless it is until its next run; the schedule shows the state', async () => {
   await using scheduled = await start({ capture: { schedule: [{ ...ROW, days: DAYS }] } })
   const get = async (path: string): Promise<Body> => (await scheduled.get(path)).json()
   const rowNow = async (): Promise<Body | undefined> =>

@@ -38,7 +38,7 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
   })
   after(() => owned.disposeAsync())
 
-  test("finds the demo's captures, and tells what is below the pointer", async () => {
+  test("finds the demo's captures, and describes what is under the pointer", async () => {
     await show(page, ALL_OF_IT)
     for (const { name } of demo.facts.devices)
       await page.locator('.capture-list li', { hasText: CAPTURE }).filter({ hasText: name }).waitFor()

@@ -196,7 +196,7 @@ describe('the page', { skip: missingForConsole() }, () => {
   testDownloadsAndExports(() => stand)
   testMarkup(() => stand)
 
-  test('every view can be used by everybody, in dark and light, and on a phone', async () => {
+  test('every view is accessible, in dark and light, and on a phone', async () => {
     const found = await Promise.all((['dark', 'light'] as const).map((theme) => hindrancesIn(stand, theme)))
     assert.deepEqual(found.flat(), [])
   })

@@ -175,7 +175,7 @@ describe('the contract', () => {
     }
   })
 
-  test('who may use a path is as its row says', async () => {
+  test('each path has the access rights of its row', async () => {
     for (const program of programs) {
       for (const row of askable(program)) {
         const answer = await wholeOf(`${program.url}${pathOf(row)}?${queryOf(row, program)}`, {

@@ -72,7 +72,7 @@ describe('each of the chart’s files of values', () => {
   }
 })
 
-describe('a planted mistake is refused that the schemas of Kubernetes let pass', () => {
+describe('a planted mistake is rejected that the schemas of Kubernetes accept', () => {
   test('a container that may become more than it is', async () => {
     const hardened = 'allowPrivilegeEscalation: false'
     await using planted = await plantInChart(

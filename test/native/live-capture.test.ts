@@ -116,7 +116,7 @@ async function threadStates(): Promise<ThreadState[]> {
 }
 
 inNetworkNamespace(fileURLToPath(import.meta.url), () => {
-  test('who takes packets from a ring goes before all, and who writes them before ordinary programs', async (t) => {
+  test('capture threads take precedence over everything, and writer threads over ordinary programs', async (t) => {
     const [mayBeRealTime, mayBePreferred] = [
       ['chrt', '-f', '1', 'true'],
       ['nice', '-n', '-20', 'sh', '-c', 'test "$(nice)" = -20'],

@@ -156,7 +156,7 @@ test('a client that leaves while its filter compiles takes no slot and stops the
   assert.equal(await appliance.slotsUsed(), 0)
 })
 
-test('a client that takes nothing is cut off after the idle time, with a reset', async () => {
+test('a client that does not read is cut off after the idle time, with a reset', async () => {
   const idleTimeoutMs = 2_000
   await using impatient = await bigAppliance({ idleTimeoutMs })
   const startedMs = performance.now()

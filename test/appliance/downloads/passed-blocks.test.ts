@@ -60,7 +60,7 @@ async function passedFor(expression: string, headers: Record<string, string> = {
   return (await passedBlocks()) - before
 }
 
-test('most blocks are passed over for an address that few of them bear', async () => {
+test('most blocks are skipped for an address that few of them have', async () => {
   for (const expression of [
     'host 10.1.3.1',
     'src host 10.1.7.1 and udp',

@@ -16,7 +16,7 @@ const chunk = () => ({ bytes: Buffer.alloc(1_048_576), release: () => undefined 
 const ENDLESS = { next: async () => chunk(), totals: () => ({}) } as unknown as PacketSource
 
 // Node does not reset TLS sockets: it threw an exception that was not caught, and the program ended.
-test('over TLS a client that takes nothing is cut off by a reset, too', async () => {
+test('over TLS a client that does not read is cut off by a reset, too', async () => {
   await using certificate = await createTempCertificate()
   const outcome = Promise.withResolvers<SendOutcome>()
   const server = await listen(

@@ -330,7 +330,7 @@ async function stateOf(name: string): Promise<string | undefined> {
   return List.find(({ StreamName }) => StreamName === name)?.State
 }
 
-test('an index that is damaged or missing is made up for by the packets; missing packets are a loss that is said', async () => {
+test('a damaged or missing index is rebuilt from the packets; missing packets are reported as a loss', async () => {
   const path = join(appliance.folder, 'lost.pcap')
   await writeFile(path, makePcap([makePacket(START_NS, 'lost', 60)]))
   await appliance.importFiles('lost', path)

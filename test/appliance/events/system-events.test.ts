@@ -237,7 +237,7 @@ describe('telemetry', () => {
   })
 })
 
-test('the recorder says when it has started; an appliance that ends lets its clients go', async () => {
+test('the recorder reports its start; an appliance that shuts down disconnects its clients', async () => {
   await using other = await startTempAppliance()
   const stream = new EventStream(await other.open(EVENTS))
   const telemetry = await other.open(TELEMETRY)

@@ -208,7 +208,7 @@ test('a capture that cannot end for lack of room is ended before it continues, e
   assert.deepEqual(engine.calls, [`start ${name}`, 'stop', 'close', `start ${name}`])
 })
 
-test('without room nothing is started, which is an error until somebody says stop', async () => {
+test('without space nothing is started, which is an error until a stop', async () => {
   await using stage = await stageAt()
   const { control } = stage
   stage.roomProblem = new CapfleetError('store-full', 'no room is left')
@@ -281,7 +281,7 @@ test('a capture that waits to continue can be stopped', async () => {
   assert.equal(stage.control.report().state, 'idle')
 })
 
-test('who no longer waits for its turn starts nothing', async () => {
+test('a caller that no longer waits for its turn starts nothing', async () => {
   await using stage = await stageAt()
   const gone = AbortSignal.abort(new Error('gone'))
   await assert.rejects(stage.control.start({ baseName: 'a' }, gone), /gone/)

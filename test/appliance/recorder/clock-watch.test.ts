@@ -82,7 +82,7 @@ test('less than a millisecond is not a step, nor is an interrupted reading', () 
   assert.equal(steps.length, 1)
 })
 
-test("the machine's own clocks agree while nobody sets them", () => {
+test("the machine's own clocks agree while they are not set", () => {
   const steps: string[] = []
   const watch = new ClockWatch({
     clocks: { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() },

@@ -149,7 +149,7 @@ test('what is too old goes, whatever room there is', async () => {
   assert.equal(keeper.events[0]?.fields.reason, 'age')
 })
 
-test('onFull "stop" keeps everything, says so once and takes nothing new', async () => {
+test('onFull "stop" keeps everything, reports it once and stores nothing new', async () => {
   await using first = await open({})
   await importCapture(first, 'kept', 0, 45)
   await first[Symbol.asyncDispose]()

@@ -136,7 +136,7 @@ test('the list continues after a capture that has gone, and after one that runs 
 })
 
 /** Captures come and go, end, and have equal starts, while a client reads pages. */
-test('what was there before somebody asks is seen, also while others look', async () => {
+test('captures that existed before a list was requested are in it, also with concurrent requests', async () => {
   await using folder = await tempFolder()
   const { captures } = storePaths(folder.path)
   await mkdir(captures, { recursive: true })

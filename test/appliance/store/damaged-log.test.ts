@@ -42,7 +42,7 @@ describe('a damaged log of segments', () => {
     assert.equal(await recoverDamaged(path, BOOT_ID), 0, 'nothing is left to do')
   })
 
-  test('of which the last entry is damaged, which said that packets are lost, lets nothing pass as whole', async () => {
+  test('whose last entry is damaged, which recorded a loss, reports nothing as complete', async () => {
     const path = await copy()
     const segment = 'captures/one/cap0/00000/00000001.pcap'
     const [first = 0] = model.offsetsOf(segment)

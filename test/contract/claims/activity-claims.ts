@@ -130,7 +130,7 @@ export const ACTIVITY_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     READER,
-    'a client that does not read is told how many it has missed, in their place',
+    'a client that does not read is informed how many events it has missed, in their place',
     'R-Events of the fleet-4',
     'A client that is too slow loses the oldest events and is told how many.',
   ),

@@ -102,7 +102,7 @@ export const BODY_CLAIMS: readonly Claim[] = [
   {
     ...heldBy(
       'test/appliance/capture-figures.test.ts',
-      'a scheduled capture is 409 to stop, save until its next run; the schedule says what it does',
+      'stopping a scheduled capture is 409 unless it is until its next run; the schedule shows the state',
       'D2-7',
       'Until=next stops the scheduled capture for today.',
     ),

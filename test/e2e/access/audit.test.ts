@@ -155,7 +155,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
     await writeFile(path, original)
   })
 
-  test('capfleet audit verify wants a folder, and one that is there', async () => {
+  test('capfleet audit verify requires a folder that exists', async () => {
     const without = await client.run(['audit', 'verify'])
     assert.equal(without.status, 2)
     assert.match(without.stderr, /--folder/)

@@ -175,7 +175,7 @@ describe('TLS', () => {
     const program = () => ({ gateway, appliance })[name]
     const DOWNLOAD = { gateway: '/devices/known', appliance: '' }
 
-    test(`${name}: only clients with a certificate of the right authority are let in`, async () => {
+    test(`${name}: only clients with a certificate from the right CA are admitted`, async () => {
       assert.equal((await ask(program(), '/livez')).status, 200)
       const stranger = await others.issue('client')
       for (const from of [undefined, stranger]) {

@@ -38,7 +38,7 @@ describe('an export that cannot become what was ordered', () => {
     assert.deepEqual(await readdir(world.target), ['.work'])
   })
 
-  test('has no say of a device without packets: it is like a direct download', async () => {
+  test('has no claim about a device without packets: it is like a direct download', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
     const { appliance, name } = world.device('west')
     const path = join(appliance.folder, `${name}.pcap`)

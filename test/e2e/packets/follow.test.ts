@@ -66,7 +66,7 @@ test('several devices cannot be followed at once', async () => {
   assert.deepEqual([answer.status, answer.json().code, answer.json().param], [400, 'bad-parameter', 'Follow'])
 })
 
-test('what a device has removed is said by a relay and by a merge', async () => {
+test('a relay and a merge report what a device has removed', async () => {
   await trimmed.stopRecorder()
   {
     const settings = { maxBytes: 400_000 }

@@ -73,7 +73,7 @@ describe('a gateway that ends', () => {
     assert.ok(Buffer.concat([have, rest.body]).equals(body))
   })
 
-  test('hands waiters back at once, takes nothing that may last, lets what runs end, and is gone then', async () => {
+  test('rejects waiting requests at once, accepts no long ones, completes running ones, and exits', async () => {
     await using stand = await setUp()
     const { d0, redis } = stand
     const [gateway] = stand.gateways as [TempGateway]

@@ -316,7 +316,7 @@ describe('a caller', () => {
     assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
   })
 
-  test('whose filter finds the compilers of a device busy is told when to retry', async () => {
+  test('whose filter finds the compilers of a device busy gets Retry-After', async () => {
     const [d0, d1] = world.fleet as [FakeDevice, FakeDevice]
     const busy = { status: 503, body: { code: 'compiler-busy', detail: 'eight filters wait' } }
     d0.behaviour = { problem: busy }
@@ -347,7 +347,7 @@ describe('a caller', () => {
     assert.ok(d0.requests.every(({ url }) => url.includes('/pcap/estimate')))
   })
 
-  test("is not logged out by a device's word, and hears no header of it that the API does not have", async () => {
+  test("is not logged out by a device's answer, and gets none of its headers that the API does not have", async () => {
     const [d0] = world.fleet as [FakeDevice]
     d0.behaviour = {
       problem: { status: 400, body: { code: 'unauthenticated', detail: 'log in at evil.example' } },

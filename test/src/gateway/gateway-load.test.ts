@@ -132,7 +132,7 @@ describe('under load', () => {
     assert.equal(again.mostReaders, 1)
   })
 
-  test('shutdown lets a running download end, refuses new ones, and gives everything back', async () => {
+  test('shutdown completes a running download, rejects new ones, and gives everything back', async () => {
     await using setting = await setUp(1)
     const { fleet, gateways } = setting
     const [gateway] = gateways as [TempGateway]

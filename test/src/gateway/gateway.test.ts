@@ -343,7 +343,7 @@ describe('the gateway', () => {
       }
     })
 
-    test('below a device leave words of TSMode to it, and have it judge them before anybody waits', async () => {
+    test('below a device leave values of TSMode to it, and have it judge them before they wait', async () => {
       const path = `/devices/d0${TIMERANGE}&TSMode=footer`
       assert.equal((await get(path)).status, 200)
       const [judged, asked] = first().requests.map(({ url }) => url)
@@ -363,7 +363,7 @@ describe('the gateway', () => {
       )
     })
 
-    test('asks again when somebody outside holds the slot that a lease was for', async () => {
+    test('asks again if a client outside the fleet holds the slot that a lease was for', async () => {
       first().outsiders = 4
       const answer = get(TIMERANGE)
       await first().until(() => first().requests.length >= 2)
@@ -534,7 +534,7 @@ describe('the gateway', () => {
       assert.equal(seen?.headers['x-secret'], undefined)
     })
 
-    test("never lets a caller's credentials reach a device, even with Expect", async () => {
+    test("never passes a caller's credentials to a device, even with Expect", async () => {
       const { statusCode } = await rawRequest('/devices/d0/api/v1/system/version', { expect: '100-continue' })
       assert.equal(statusCode, 200)
       await (await get('/stream/list')).text()

@@ -88,7 +88,7 @@ describe('a device of another manufacturer', () => {
     assert.equal(detail(await check({ isCoarse: true }), 'timestamps'), 'microseconds')
   })
 
-  test('that passes over a filter', async () => {
+  test('that ignores a filter', async () => {
     const findings = await check({ ignores: ['FilterFrame'] })
     assert.deepEqual([levels(findings).FilterBPF, levels(findings).FilterFrame], ['ok', 'warning'])
     assert.equal(

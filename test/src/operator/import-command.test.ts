@@ -102,7 +102,7 @@ test('a name that is taken, and a file of whose name none can be made, cost the 
   assert.deepEqual((await readdir(join(store, 'captures'))).toSorted(), ['a', 'z'])
 })
 
-test('whole files end with status 0 and no word of complaint', async () => {
+test('whole files end with status 0 and no complaint', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'a.pcap')
   await writeFile(path, makePcap([makePacket(1n, 'one', 60)]))

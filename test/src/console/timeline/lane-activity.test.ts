@@ -70,7 +70,7 @@ describe('what the lanes ask for', () => {
     )
   })
 
-  test('nothing is asked that a caller with a filter is refused, and why is said', async () => {
+  test('does not request what a caller with a filter may not see, and says why', async () => {
     const before = asked.length
     await assert.rejects(askActivity({ ...ask, isFiltered: true }, new Map(), signal), /pass your filter/)
     assert.equal(asked.length, before)

@@ -388,7 +388,7 @@ test('a full disk refuses, and the chain continues when it has room', async (t) 
   assert.ok((await verifyAudit(audit.path)).isWhole)
 })
 
-test('an audit that is not required lets pass what it loses, and says how much that was', async (t) => {
+test('an audit that is not required admits requests whose events it loses, and counts the loss', async (t) => {
   const mounted = await mountSmallDisk(64 * 1_024)
   if (typeof mounted === 'string') {
     t.skip(mounted)
@@ -464,7 +464,7 @@ test('with sync: each a line survives a power cut before it is acknowledged', as
   assert.equal((await audit.entries()).length, 3)
 })
 
-test('a folder that cannot be used is said at the start', async () => {
+test('a folder that cannot be used is reported at startup', async () => {
   await using audit = await tempAudit()
   await writeFile(audit.path, 'a file')
   await assert.rejects(audit.open(), { code: 'bad-config', message: /audit\.folder cannot be used/ })

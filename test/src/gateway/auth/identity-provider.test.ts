@@ -49,7 +49,7 @@ describe('a real identity provider', () => {
     assert.equal(operator.bounds.quotas[0]?.holder, 'corp:collector')
   })
 
-  test('cannot let anybody in whose groups have no role', async () => {
+  test('does not admit users whose groups have no role', async () => {
     for (const groups of [[], ['guests'], ['Readers']]) {
       oidc.groups = groups
       await assert.rejects(tokens.verifier.verify(await oidc.token()), {

@@ -124,7 +124,7 @@ describe('of an answer without end', () => {
     assert.match(version ?? '', /^1\.2 \[31m 9{118,120}$/)
   })
 
-  test("the words of a device's own failure are told, but not to the caller", async () => {
+  test("the text of a device's own failure is logged, but not sent to the caller", async () => {
     const detail = 'cannot read /var/lib/store/a.seg'
     const body = JSON.stringify({ code: 'store-unavailable', detail })
     raw.answer = { writes: [Buffer.from(`HTTP/1.1 503 No\r\nRetry-After: 9\r\n\r\n${body}`)] }
@@ -217,7 +217,7 @@ describe('the connections of questions', () => {
     await eventually(() => sockets.every(({ destroyed }) => destroyed), { message: 'no connection is left' })
   })
 
-  test('carry nothing to a device that has vanished, save what was asked before', async () => {
+  test('carry nothing to a device that has vanished, except for earlier requests', async () => {
     using stand = await stage((socket, number) => {
       if (number < 2) socket.write(OK)
     })

@@ -90,7 +90,7 @@ describe('exports in Redis', () => {
     await store.create(orderBy('ann'), 2)
   })
 
-  test('exports of an earlier user of the name take no room, and let nobody wait', async () => {
+  test('exports of an earlier user of the name take no space, and delay no one', async () => {
     const [older, newer] = [orderBy('ann'), orderBy('ann')]
     for (const order of [older, newer]) await store.create(order, 2)
     const userSinceMs = newer.createdMs + 1

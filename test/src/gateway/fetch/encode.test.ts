@@ -144,7 +144,7 @@ describe('encode', () => {
     await assert.rejects(first, reason)
   })
 
-  test('a client that takes nothing stops the input', async () => {
+  test('a client that does not read stops the input', async () => {
     let taken = 0
     // Each part is different, because repeated data takes no space in a frame.
     async function* endless() {

@@ -39,7 +39,7 @@ const WAYS = [
 ] as const
 const SILENT: ApiBehaviour = { ignores: ['FilterBPF', 'FilterFrame'] }
 
-describe('a device of another maker that may pass over filters', () => {
+describe('a third-party device that may ignore filters', () => {
   const parts = new AsyncDisposableStack()
   let redis: TempRedis
   let foreign: ApiDevice
@@ -465,7 +465,7 @@ test('an export with parts that have no packets, of a device that compresses for
   )
 })
 
-test('an export of a device that passes over its filter fails, and has no file', async () => {
+test('an export of a device that ignores its filter fails, and has no file', async () => {
   await using parts = new AsyncDisposableStack()
   const foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
   foreign.behaviour = SILENT

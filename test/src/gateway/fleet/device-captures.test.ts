@@ -139,7 +139,7 @@ describe('the captures of a device', () => {
     assert.equal(device.requests.length, 3)
   })
 
-  test('are asked for twice, one after the other, however many need an answer that is as new as their question', async () => {
+  test('are requested twice, one after another, however many callers need an answer newer than their question', async () => {
     device.behaviour = { givesParts: true }
     device.captures = [capture('old', 1)]
     const early = captures.page(ANY, STAYING)

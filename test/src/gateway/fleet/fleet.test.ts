@@ -126,7 +126,7 @@ describe('the fleet', () => {
     }
   })
 
-  test("tells a device's clock with a bound that holds the truth", async () => {
+  test("measures a device's clock with a bound that includes the truth", async () => {
     for (const aheadNs of [0n, 3_600_000_000_000n, -250_000_000n]) {
       first().clockAheadNs = aheadNs
       const since = first().probes.length

@@ -36,7 +36,7 @@ test('logs in with the password that was given beside the address', async () => 
   redis.disconnect()
 })
 
-test('logs in as a user of Redis, who may have less than the default one', async () => {
+test('logs in as a user of Redis, which may have fewer rights than the default one', async () => {
   await using server = await TempRedis.create()
   const opened = connectRedis({ url: server.url }, 'commands', SILENT)
   await opened.acl('SETUSER', 'capfleet', 'on', '>secret', '~capfleet:*', '&*', '+@all', '-flushall')

@@ -76,7 +76,7 @@ function encoded(text: string, random: SeededRandom): string {
   return [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 }
 
-test(`${QUERIES} downloads that a caller wants to hide are in the audit as they were understood`, async (t) => {
+test(`${QUERIES} downloads that a caller tries to hide are in the audit with their parsed parameters`, async (t) => {
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
   const hidden = Array.from({ length: QUERIES }, (_, at) => hiddenDownload(random, at))

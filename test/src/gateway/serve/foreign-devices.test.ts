@@ -21,7 +21,7 @@ import { TempRedis } from '../../../support/processes/temp-redis.ts'
 const PACKETS = 200
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}&TSUnit=nanos`
 
-describe('a device of another maker', () => {
+describe('a third-party device', () => {
   const parts = new AsyncDisposableStack()
   let gateway: TempGateway
   let foreign: ApiDevice
@@ -164,7 +164,7 @@ describe('a device of another maker', () => {
     }
   })
 
-  test('that sends a text whoever asks is reported with it when the wait is over', async () => {
+  test('that sends the same text to all callers is reported with it when the wait is over', async () => {
     const over = Promise.withResolvers<void>()
     foreign.behaviour = { held: over.promise }
     const first = range('&Wait=600')
@@ -244,7 +244,7 @@ describe('a device of another maker', () => {
   })
 
   for (const limit of ['text', 'nothing', 'reset'] as const)
-    test(`that frees a stream late and says "${limit}" gives packets to callers that come one after the other`, async () => {
+    test(`that frees a stream late and says "${limit}" gives packets to consecutive callers`, async () => {
       foreign.behaviour = { streamsMax: 1, isFreedLate: true, limit }
       for (const parameters of ['&Wait=600', '&Wait=600', '&Wait=600&FilterBPF=odd'])
         assert.equal((await range(parameters)).status, 200, `${parameters}, ${foreign.asked.length} streams`)
@@ -287,7 +287,7 @@ describe('a device of another maker', () => {
     })
 
     for (const ignores of [[], ['Slice']] as const)
-      test(`Slice, also when it passes over ${ignores.join() || 'nothing'}`, async () => {
+      test(`Slice, also if it ignores ${ignores.join() || 'nothing'}`, async () => {
         foreign.behaviour = { ignores }
         other.behaviour = { ignores }
         const sliced = (records: readonly PcapRecord[]) =>
@@ -309,7 +309,7 @@ describe('a device of another maker', () => {
         }
       })
 
-    test('what the configuration says that it passes over', async () => {
+    test('parameters that it ignores according to the configuration', async () => {
       const poorRange = (parameters: string) =>
         get(`/devices/poor/api/v1/pcap/timerange?${RANGE}${parameters}`)
       const { status, body } = await poorRange(`&TSMax=${5n * API_STEP_NS}`)
@@ -498,7 +498,7 @@ describe('a device of another maker', () => {
       }
     })
 
-    test('does not lose what it sends behind a packet that is later than TSMax', async () => {
+    test('does not lose packets that follow one later than TSMax', async () => {
       const tsMax = `&TSMax=${50n * API_STEP_NS}`
       const expected = (await both(tsMax)).body
       foreign.behaviour = { order: lateBy(SECOND / 2) }

@@ -41,7 +41,7 @@ const NAMES: readonly (readonly [name: string, plain: string, file: string])[] =
   ['ö'.repeat(512), `capture${'_'.repeat(64)}`, 'ö'.repeat(64)],
 ]
 
-describe('captures that another maker names', () => {
+describe('names of captures on third-party devices', () => {
   const parts = new AsyncDisposableStack()
   let gateway: TempGateway
   let foreign: ApiDevice

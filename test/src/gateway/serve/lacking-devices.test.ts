@@ -32,7 +32,7 @@ const BEHAVIOURS = {
 } as const
 type Name = keyof typeof BEHAVIOURS
 
-describe('a device of another maker that lacks paths', () => {
+describe('a third-party device that lacks paths', () => {
   const parts = new AsyncDisposableStack()
   const devices = new Map<Name, ApiDevice>()
   let gateway: TempGateway

@@ -192,7 +192,7 @@ describe('receipts', () => {
     )
   })
 
-  test('Dedup with one device: named as ignored, refused by Strict, and no word of it in the receipt', async () => {
+  test('Dedup with one device: named as ignored, rejected by Strict, and not mentioned in the receipt', async () => {
     for (const path of [`/devices/d0${TIMERANGE}&Dedup=5`, `${TIMERANGE}&Device=d0&Dedup=5`]) {
       const { headers } = await get(path)
       assert.equal(headers['capfleet-ignored'], 'Dedup')

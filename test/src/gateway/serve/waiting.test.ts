@@ -92,7 +92,7 @@ describe('a download that waits', () => {
     )
   })
 
-  test('queued after downloads that follow gets no estimate of its turn, and is not told to retry at once', async () => {
+  test('queued after downloads that follow gets no estimate of its turn, and no immediate Retry-After', async () => {
     first().behaviour = { hangAfterBytes: 1_000 }
     const opened = ['&Follow=1', '&Follow=1', '&Follow=1', ''].map((more) =>
       httpOpen(world.gateway.url + ONE + more, { headers: world.gateway.as.user }),

@@ -39,7 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-test('who gives up because of a Ctrl-C says nothing and ends with status 130', async (t) => {
+test('a program interrupted by Ctrl-C prints nothing and ends with status 130', async (t) => {
   const child = await startProgram(t, 'signal.throwIfAborted()')
   assert.ok(child.stderr)
   const errors = text(child.stderr)

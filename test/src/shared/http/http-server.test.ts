@@ -59,7 +59,7 @@ test('a pipelined request whose client leaves before its turn never begins', asy
   assert.ok(!begun.includes('/2'))
 })
 
-test('who sends some requests ahead, again and again, is served for ever', async (t) => {
+test('a client that repeatedly sends some requests ahead is served forever', async (t) => {
   const server = await serve(t, (_req, res) => void res.end('x'))
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
   t.after(() => socket.destroy())

@@ -72,7 +72,7 @@ test('a server has not ended before a slow client has the bytes that the kernel 
   assert.equal(await lastBytesDelivered(port, 0), 0)
 })
 
-test('the end waits no longer than it may for a client that takes nothing', async (t) => {
+test('shutdown does not exceed its limit for a client that does not read', async (t) => {
   const { server, port } = await ask(t, (res) => res.end(BODY))
   await server.close(500)
   assert.equal(await lastBytesDelivered(port, 0), 1)
@@ -161,7 +161,7 @@ test('a request that is on its way when the server begins to close is answered',
   assert.equal(asked, 1)
 })
 
-test('a file is cut soon when the program ends, though its client takes nothing', async (t) => {
+test('a file is cut soon after the program ends, although its client does not read', async (t) => {
   const draining = new CapfleetError('draining', 'it ends')
   const cut = Promise.withResolvers<void>()
   const { server, client } = await ask(t, (res) => {

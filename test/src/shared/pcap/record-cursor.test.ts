@@ -24,11 +24,11 @@ for (const isBigEndian of [false, true]) {
   })
 }
 
-test('fractions are microseconds unless it is told otherwise', () => {
+test('fractions are microseconds by default', () => {
   assert.equal(new RecordCursor(records(true)).ns, 7_000_005_000n)
 })
 
-test('a cut record header is none, and a record may end after the bytes', () => {
+test('a cut record header does not count, and a record may end after the bytes', () => {
   const record = new RecordCursor(records(true).subarray(0, 18))
   assert.ok(record.hasHeader)
   assert.equal(record.end, 19)

@@ -188,7 +188,7 @@ describe('schedules', () => {
     )
   })
 
-  test('a schedule of somebody who had the name before has no runs', async () => {
+  test('a schedule of an earlier user of the name has no runs', async () => {
     const id = await hourly({ user: 'eve', createdMs: FIRST_MS - HOUR_MS })
     await putUser(stand.users, { name: 'eve', role: 'user', since: new Date(FIRST_MS) }, USER_PASSWORD)
     const own = await hourly({ user: 'eve', createdMs: FIRST_MS })

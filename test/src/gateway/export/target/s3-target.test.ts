@@ -127,7 +127,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
     assert.equal(await keptSha256(target, shorter), shorter.sha256)
   })
 
-  test('who stops an upload leaves the file, and nothing in the bucket', async () => {
+  test('a stopped upload leaves the file, and nothing in the bucket', async () => {
     const { target, folder } = stage
     const file = await madeFile(folder, 32 * MIB)
     const controller = new AbortController()
@@ -234,7 +234,7 @@ test('an object that is shorter than the file is not taken for kept', async () =
   assert.ok(isSent && existsSync(file.path))
 })
 
-test('who stops reading ends the request', async () => {
+test('a client that stops reading ends the request', async () => {
   const closed = Promise.withResolvers<void>()
   await using server = await fakeS3((_req, res) => {
     res.writeHead(200, { 'Content-Length': 100 * MIB })

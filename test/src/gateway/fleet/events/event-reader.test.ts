@@ -7,7 +7,7 @@ const nothing = () => undefined
 const reader = () =>
   new EventReader({ wants: () => true, takesOld: false, onNews: nothing, onLeave: nothing })
 
-test('a client that does not read is told how many it has missed, in their place', () => {
+test('a client that does not read is informed how many events it has missed, in their place', () => {
   const slow = reader()
   let missed = 0
   for (let number = 0; number < 2_500; number++) missed += slow.push(`event ${number}`)

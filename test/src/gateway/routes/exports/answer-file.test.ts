@@ -284,7 +284,7 @@ test('a client that leaves ends the read', async (t) => {
   assert.deepEqual(logged, [])
 })
 
-test('a client that takes nothing is cut off', async (t) => {
+test('a client that does not read is cut off', async (t) => {
   const { url, opened, logged } = await serve(t, { ...ENDLESS, clientIdleTimeoutMs: 50 })
   using _unread = await httpOpen(url)
   await endOf(opened)

@@ -190,7 +190,7 @@ describe('the lists of the fleet', () => {
     )
   })
 
-  test('do not wait for a client that takes nothing, and free its connection to the device', async () => {
+  test('do not wait for a client that does not read, and free its connection to the device', async () => {
     first().captures = [capture('lab_20260101_1000', 1n)]
     const Desc = 'x'.repeat(2_000)
     first().answers.set('/stream/ssize', { List: Array.from({ length: 20_000 }, () => ({ Desc })) })

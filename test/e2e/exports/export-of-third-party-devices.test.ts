@@ -16,7 +16,7 @@ function pairsSwapped(records: readonly PcapRecord[]): readonly PcapRecord[] {
 
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}`
 
-describe('an export of a device of another maker', () => {
+describe('an export of a third-party device', () => {
   const parts = new AsyncDisposableStack()
   let foreign: ApiDevice
   let other: ApiDevice
