@@ -14,7 +14,7 @@ export interface CompileHelper {
 }
 
 export interface HelperLimits {
-  /** In wall-clock time, which continues while a busy machine makes the helper wait. */
+  /** The time limit in wall-clock time, which continues while a busy machine makes the helper wait. */
   readonly limitMs: number
   readonly signal: AbortSignal
 }

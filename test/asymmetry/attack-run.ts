@@ -20,7 +20,7 @@ export const FULL_FORM: AttackForm = {
   limits: LIMITS,
 }
 
-/** For `npm test`. */
+/** The form for `npm test`. */
 export const SMALL_FORM: AttackForm = {
   scale: 'small',
   timings: { attackMs: 400, afterMs: 200, quietMs: 600, priceMs: 300, restMs: 20_000 },
@@ -32,7 +32,7 @@ export class AttackRun implements AsyncDisposable {
   readonly #meter: AttackMeter
   readonly #stands: Stands
   readonly #limits: Limits
-  /** By process: a stand that was restarted is a new one. */
+  /** The quiet level of each stand, by process: a stand that was restarted is a new one. */
   readonly #quiet = new Map<number, Quiet>()
   readonly #onQuiet: (stand: Stand, quiet: Quiet) => void
 

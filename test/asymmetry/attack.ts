@@ -26,7 +26,7 @@ export interface Attack {
   readonly run: (scene: AttackScene) => Promise<void>
 }
 
-/** By name. */
+/** Attacks by name. */
 export type Attacks = Readonly<Record<string, Attack>>
 
 export const BOTH: readonly Target[] = ['gateway', 'appliance']

@@ -111,7 +111,7 @@ export class HonestUser {
 
 /** Unique in this process: the results of repeated requests are cached for other users. */
 let asked = 0
-/** By stand and kind. */
+/** The right bodies, by stand and kind. */
 const rightBodies = new Map<string, Buffer>()
 
 async function failureOf(stand: Stand, how: KindOfRequest, n: number): Promise<string | undefined> {

@@ -26,7 +26,7 @@ function busyFor(cpuMs: number): void {
   while (spentMs() < cpuMs);
 }
 
-/** By path. */
+/** The faults, by path. */
 const FAULTS: Readonly<Record<string, () => void>> = {
   '/api/v1/pcap/estimate': () => busyFor(BURNT_MS),
   '/stream/stime': () => {

@@ -23,7 +23,7 @@ import {
 
 export interface StandsOptions {
   readonly scale: Scale
-  /** Of the gateways' device "evil". */
+  /** The URL of the gateways' device "evil". */
   readonly deviceUrl: string
 }
 
@@ -53,7 +53,7 @@ export class Stands implements AsyncDisposable {
   readonly #options: StandsOptions
   readonly #devices: StoredDevice[] = []
   readonly #traffic: string[] = []
-  /** By target and kind. */
+  /** The stands, by target and kind. */
   readonly #stands = new Map<string, Stand>()
   readonly #programs = new Map<number, OurProgram>()
   readonly #appliances: OurProgram[] = []

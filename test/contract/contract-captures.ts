@@ -18,7 +18,7 @@ export type CaptureName = (typeof CAPTURE_NAMES)[number]
 export interface ContractCapture {
   readonly device: DeviceName
   readonly fullName: string
-  /** By port, in stored order. */
+  /** The packets of each port, in stored order. */
   readonly streams: readonly StoredPacket[][]
 }
 
@@ -47,7 +47,7 @@ export const CAPTURES: Readonly<Record<CaptureName, ContractCapture>> = {
 export const ALPHA = CAPTURES.alpha.fullName
 export const BETA = CAPTURES.beta.fullName
 export const GAMMA = CAPTURES.gamma.fullName
-/** On east and on west. */
+/** A capture on east and on west. */
 export const TWIN = 'twin_20260921_1500'
 /** Ethernet and bare IP at the same time, on east. */
 export const MIXED = [

@@ -9,7 +9,7 @@ export interface HostSettings {
   readonly first: number
   readonly devices: number
   readonly captures: number
-  /** As in SimulatedDeviceOptions. */
+  /** See SimulatedDeviceOptions. */
   readonly sendsWholeLists?: boolean
   readonly pace: { readonly packets: number; readonly packetsPerTick: number; readonly tickMs: number }
 }

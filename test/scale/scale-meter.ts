@@ -147,7 +147,7 @@ function numberIn(info: string, name: string): number {
   return Number(new RegExp(`^${name}:([0-9.]+)`, 'm').exec(info)?.[1])
 }
 
-/** Of the machine, for all its processes. */
+/** The load of the machine, for all its processes. */
 export function loadAverage(): number {
   return Number(readFileSync('/proc/loadavg', 'utf8').split(' ')[0])
 }

@@ -52,7 +52,7 @@ struct Slice {
 struct PassedOfSegment {
   std::atomic<bool> isKnown = false;
   std::mutex mutex;
-  /// By number: the checksum of a block that can be skipped, or 0.
+  /// The checksum of each block that can be skipped, or 0, by its number.
   std::vector<uint64_t> checksums;
 };
 

@@ -44,9 +44,7 @@ export function LaneField({ scroller, setPane, seen, ...drawn }: LaneFieldProps)
               onCursor={setCursor}
             />
           </div>
-        </div>
-      </div>
-      {/* A pointer moves too often to be read aloud. */}
+        </div/* Pointer moves are too frequent for a screen reader to announce them. */}
       <p class="readout mono" aria-live={cursor?.isByKeys ? 'polite' : 'off'}>
         {cursor === undefined ? (
           <span class="quiet">{TEXTS.timeline.point}</span>

@@ -52,7 +52,7 @@ export interface ExportChange {
   readonly isRemoved?: true
   /** null: clears the error. */
   readonly error?: ReportedFailure | null
-  /** null: it is no longer waiting. */
+  /** null: the export is no longer waiting. */
   readonly waiting?: Waiting | null
   /** Finished files, starting at this number. */
   readonly made?: { readonly from: number; readonly files: readonly MadeFile[] }
@@ -242,7 +242,7 @@ export class ExportStore implements AsyncDisposable {
       ids.length === 0 ? [] : askRedis(() => this.#redis.zmscore(`${this.#prefix}:all`, ...ids)),
     ])
     return states.flatMap((state, at) =>
-      // It has been forgotten meanwhile.
+      // The record has expired or was removed meanwhile.
       state === null ? [] : { state: state as ExportState, createdMs: Number(created[at]) },
     )
   }
@@ -292,8 +292,8 @@ export class ExportStore implements AsyncDisposable {
   }
 
   /**
-   * Whether all workers use this spool; one with another spool would look for spans where nobody puts them. The first
-   * worker decides, and again whenever none is running any more.
+   * Whether all workers use this spool. A worker with another spool would search for spans that are not there. The
+   * first worker decides, and again whenever no worker is running any more.
    */
   async sharesSpool(spool: string): Promise<boolean> {
     const key = `${this.#prefix}:spool`
@@ -373,7 +373,7 @@ export class ExportStore implements AsyncDisposable {
     const numbers = Array.from({ length: Math.max(0, end - from) }, (_, at) => String(from + at))
     if (numbers.length === 0) return []
     const texts = await askRedis(() => this.#redis.hmget(key, ...numbers))
-    // An export may have been forgotten meanwhile.
+    // The record of an export may have expired meanwhile.
     return texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as File]))
   }
 

@@ -44,7 +44,7 @@ function distinctZones(names: readonly string[]): string[] {
 }
 
 interface ZoneNames {
-  /** By the full name in lower case. */
+  /** Zones by their full names in lower case. */
   readonly byName: ReadonlyMap<string, string>
   /** Full names by their last part in lower case. */
   readonly byCity: ReadonlyMap<string, readonly string[]>

@@ -21,7 +21,7 @@ interface Capturer {
 
 interface Load {
   readonly ports: number
-  /** At each port; 0 = as many as the sender can send. */
+  /** The rate at each port; 0 = as many as the sender can send. */
   readonly packetsPerSecond: number
   /** Busy processes on the capturer's core. */
   readonly hogs: number

@@ -31,7 +31,7 @@ export interface Failure {
 
 export interface Effort {
   readonly rounds: number
-  /** By performance.now(): no further round begins after it. The first one always runs. */
+  /** The end by performance.now(): no further round begins after it. The first one always runs. */
   readonly endMs: number
 }
 

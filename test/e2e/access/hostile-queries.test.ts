@@ -70,7 +70,7 @@ describe(`the audit of hostile queries (SEED=${random.seed})`, () => {
     )
   })
 
-  /** By request id. */
+  /** The audit lines of an event, by request id. */
   async function linesOf(event: string): Promise<ReadonlyMap<string, Readonly<Record<string, unknown>>>> {
     const lines = new Map<string, Readonly<Record<string, unknown>>>()
     for (let after = ''; ; ) {

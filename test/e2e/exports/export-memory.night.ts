@@ -35,7 +35,7 @@ const SAMPLE_MS = 100
 const RECORD_BYTES = 1_016
 const RECORDS_AT_ONCE = 4_096
 const BEGIN_S = 1_790_000_000
-/** Of one device. */
+/** Records per second of one device. */
 const RECORDS_PER_SECOND = 10_000
 /** The time limit for a large export. */
 const EXPORT_MS = EXPORT_BYTES / 10_000

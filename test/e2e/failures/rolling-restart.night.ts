@@ -47,7 +47,7 @@ interface Transfer {
   /** How often the client retried. */
   readonly retries: number
   readonly cuts: number
-  /** From the first request to the last byte, including all waits. */
+  /** Time from the first request to the last byte, including all waits. */
   readonly tookMs: number
   readonly said: string
 }

@@ -21,7 +21,7 @@ const random = seededRandom()
 describe(`the fleet (SEED=${random.seed})`, () => {
   const owner = new AsyncDisposableStack()
   const appliances: TempAppliance[] = []
-  /** By device, in stored order. */
+  /** The packets of each device, in stored order. */
   const packets: VendorPacket[][] = []
   let gateway: TempGateway
 

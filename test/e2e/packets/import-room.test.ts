@@ -38,7 +38,7 @@ function capture(bytes: number, byte: number, isReversed = false): Buffer {
 
 interface Store extends AsyncDisposable {
   readonly path: string
-  /** For input files: another disk. */
+  /** A folder for input files, on another disk. */
   readonly folder: string
   readonly recorder: RecorderClient
   readonly pid: number

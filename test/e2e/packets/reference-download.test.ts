@@ -26,7 +26,7 @@ const SNAPLEN = 262_144
 interface Capture {
   readonly name: string
   readonly startNs: bigint
-  /** By port. */
+  /** The packets of each port. */
   readonly streams: readonly StoredPacket[][]
 }
 

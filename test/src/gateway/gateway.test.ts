@@ -35,7 +35,7 @@ describe('the gateway', () => {
       headers: { ...world.gateway.as.user, ...headers },
       redirect: 'manual',
     })
-  /** For devices that never answer; in front of the same devices. */
+  /** A gateway for devices that never answer, in front of the same devices. */
   const impatientGateway = () =>
     startTempGateway(fleet, world.redis.url, {
       downloads: {

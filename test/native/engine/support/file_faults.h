@@ -9,7 +9,7 @@ struct FileFault {
   long from = 0;   ///< the first call that fails, counted from 0
   long count = 1;  ///< the number of calls that fail
   int errorNumber = 0;
-  /// For a write: half of the bytes are written first.
+  /// Whether a write writes half of its bytes before it fails.
   bool isShort = false;
 };
 

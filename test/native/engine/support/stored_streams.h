@@ -75,7 +75,8 @@ class StoredStreams {
     return options;
   }
 
-  /// By timestamp, then stream, then position: the order that downloads guarantee.
+  /// The packets in the range by timestamp, then stream, then position: the order that downloads
+  /// guarantee.
   std::vector<StoredPacket> inRange(int64_t beginNs, int64_t endNs) const {
     std::vector<StoredPacket> all;
     for (const auto& packets : packets_) {

@@ -21,7 +21,7 @@ import { eventually } from '../../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../../support/http-get.ts'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
-/** For connections that must not expire. */
+/** The timeout of connections that must not expire. */
 const TIMEOUT_MS = 60_000
 /**
  * For connections whose expiry the test waits for. Two calls in a row must be faster, or their connection is not kept.

@@ -443,7 +443,7 @@ function later(record: PcapRecord): PcapRecord {
   return { ...record, ns: record.ns + 1n }
 }
 
-/** In the order of time; at equal times the first list comes first. */
+/** The lists in the order of time; at equal times the first list comes first. */
 function merged(...lists: readonly (readonly PcapRecord[])[]): Buffer {
   return makePcap(lists.flat().sort((a, b) => Number(a.ns - b.ns)))
 }

@@ -46,7 +46,7 @@ describe('schedules', () => {
     return await worker.schedules.create(schedule, FIRST_MS)
   }
 
-  /** In the order of their creation. */
+  /** The exports in the order of their creation. */
   async function exports(): Promise<readonly ExportRecord[]> {
     const { records } = await worker.store.page({ user: undefined, after: undefined, limit: 1_000 })
     return records.toSorted((a, b) => Number(beginOf(a) - beginOf(b)))
