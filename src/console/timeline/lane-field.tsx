@@ -44,7 +44,9 @@ export function LaneField({ scroller, setPane, seen, ...drawn }: LaneFieldProps)
               onCursor={setCursor}
             />
           </div>
-        </div/* Pointer moves are too frequent for a screen reader to announce them. */}
+        </div>
+      </div>
+      {/* Pointer moves are too frequent for a screen reader to announce them. */}
       <p class="readout mono" aria-live={cursor?.isByKeys ? 'polite' : 'off'}>
         {cursor === undefined ? (
           <span class="quiet">{TEXTS.timeline.point}</span>
