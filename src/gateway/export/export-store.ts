@@ -8,7 +8,6 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
-import { redisTimeMs } from '../redis/redis-time.ts'
 import type { ExportOrder } from './export-order.ts'
 import {
   type Checkpoint,
@@ -26,6 +25,7 @@ import {
 } from './export-record.ts'
 import { type FormerBase, type FormerCheckpoint, readParts } from './former-record.ts'
 import { type Idempotency, KNOWN_ORDERS, knownOrder } from './known-orders.ts'
+import { KnownWorkers } from './known-workers.ts'
 import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
@@ -112,12 +112,14 @@ const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-export.lua', import.m
 const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
 
 export class ExportStore implements AsyncDisposable {
+  readonly workers: KnownWorkers
   readonly #redis: Redis
   readonly #prefix: string
 
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
+    this.workers = new KnownWorkers(this.#redis, this.#prefix)
     this.#redis.defineCommand('createExport', { lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
@@ -288,49 +290,6 @@ export class ExportStore implements AsyncDisposable {
     const key = `${this.#prefix}:space:${place}`
     await askRedis(() =>
       bytes === 0n ? this.#redis.hdel(key, id) : this.#redis.hset(key, id, String(bytes)),
-    )
-  }
-
-  /**
-   * Whether all workers use this spool. A worker with another spool would search for spans that are not there. The
-   * first worker decides, and again whenever no worker is running any more.
-   */
-  async sharesSpool(spool: string): Promise<boolean> {
-    const key = `${this.#prefix}:spool`
-    if ((await this.workers()) === 0) await askRedis(() => this.#redis.del(key))
-    await askRedis(() => this.#redis.set(key, spool, 'NX'))
-    return (await askRedis(() => this.#redis.get(key))) === spool
-  }
-
-  /** Registers a worker as running; it must be called again within `forMs`. */
-  async seeWorker(name: string, forMs: number): Promise<void> {
-    const key = `${this.#prefix}:workers`
-    await askRedis(async () => {
-      const nowMs = await redisTimeMs(this.#redis)
-      await this.#redis
-        .multi()
-        .zadd(key, nowMs + forMs, name)
-        .zremrangebyscore(key, 0, nowMs)
-        .exec()
-    })
-  }
-
-  /** How often workers have swept. */
-  async sweeps(): Promise<number> {
-    return Number(await askRedis(() => this.#redis.get(`${this.#prefix}:sweeps`)))
-  }
-
-  async countSweep(): Promise<void> {
-    await askRedis(() => this.#redis.incr(`${this.#prefix}:sweeps`))
-  }
-
-  async leaveWorker(name: string): Promise<void> {
-    await askRedis(() => this.#redis.zrem(`${this.#prefix}:workers`, name))
-  }
-
-  workers(): Promise<number> {
-    return askRedis(async () =>
-      this.#redis.zcount(`${this.#prefix}:workers`, await redisTimeMs(this.#redis), '+inf'),
     )
   }
 

@@ -100,7 +100,7 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     assertPass(got)
   })
 
-  test('delivers exactly the packets that pass both it and the caller's own filter', async () => {
+  test('delivers exactly the packets that pass both it and the filter of the query', async () => {
     const all = await httpGet(`${fleet.gateway.url}/devices/east/api/v1/pcap/timerange?${RANGE}`, {
       headers: fleet.gateway.as.user,
     })

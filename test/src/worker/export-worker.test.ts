@@ -36,7 +36,7 @@ test('after Redis was emptied exports expire, and a worker with another spool is
   await store.create(order, 10)
   await store.change(order, { state: 'complete', endedMs: 1, expiresMs: 1 })
   await redis.until(async () => (await store.find(order.id)) === undefined)
-  await redis.until(async () => (await store.workers()) === 1)
+  await redis.until(async () => (await store.workers.count()) === 1)
   await using other = await startTempGateway([], redis.url, settings('other'))
   await assert.rejects(startTempWorker(other), { code: 'bad-config', message: /exports\.spool/ })
 })

@@ -103,11 +103,11 @@ test('sweeps are ordered if there was none for a while, by any worker that check
   await using stand = await scheduleStand()
   const { jobs, store } = stand.open()
   const log = createLog('test', 'silent')
-  const sweeps = [1, 2].map(() => new Sweeps({ store, jobs, log, everyMs: 3_600_000 }))
+  const sweeps = [1, 2].map(() => new Sweeps({ workers: store.workers, jobs, log, everyMs: 3_600_000 }))
   const taken = async () => {
     const there = await jobs.upkeep.getJob('sweep')
     await there?.remove()
-    if (there !== undefined) await store.countSweep()
+    if (there !== undefined) await store.workers.countSweep()
     return there !== undefined
   }
   const [one, other] = sweeps

@@ -47,7 +47,7 @@ async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promi
   if (!isSilent) taken.start()
   const metrics = new Metrics()
   const canary = new WorkerCanary({
-    store,
+    workers: store.workers,
     log: SILENT_LOG,
     metrics,
     name: 'here',
@@ -91,6 +91,6 @@ describe('a worker of a queue', () => {
 
   test('is counted while its canaries go out', async () => {
     await using watched = await watchedQueue({ isSilent: false })
-    assert.equal(await watched.store.workers(), 1)
+    assert.equal(await watched.store.workers.count(), 1)
   })
 })

@@ -145,7 +145,7 @@ export async function listExports(ctx: RouteContext, parts: ExportsParts): Promi
   ctx.body = {
     exports: (await Promise.all(whole)).map((one) => shownExport(one, parts.exports.clock.nowMs())),
     next: isMore && last !== undefined ? pageAfter(last.order) : null,
-    workers: await store.workers(),
+    workers: await store.workers.count(),
   }
 }
 

@@ -226,12 +226,4 @@ describe('exports in Redis', () => {
     assert.deepEqual((await store.page({ user: undefined, after: undefined, limit: 10 })).records, [])
     assert.equal(await store.liveOf({ user: 'ann' }), 0)
   })
-
-  test('workers are counted while they say that they are there', async () => {
-    await store.seeWorker('a', 60_000)
-    await store.seeWorker('b', -1)
-    assert.equal(await store.workers(), 1)
-    await store.leaveWorker('a')
-    assert.equal(await store.workers(), 0)
-  })
 })
