@@ -80,7 +80,7 @@ function isOwnEnd(
 function endedByOthers(ranMs: number): CapfleetError {
   return new CapfleetError(
     'compiler-busy',
-    `the device was too busy to compile the filter, and stopped after ${(ranMs / 1000).toFixed(1)} s, try again`,
+    `the device was too busy to compile the filter, and stopped after ${(ranMs / 1000).toFixed(1)} s; try again`,
     { retryAfterS: Math.ceil(ranMs / 1000) },
   )
 }

@@ -66,7 +66,7 @@ export class RecordedCapture {
       const record = newRecord(name, options)
       if (await writer.makeCapture(record)) return new RecordedCapture(writer, record, undefined)
     }
-    throw new Error('the names do not end')
+    throw new Error('the names of a capture are never exhausted')
   }
 
   /** Resumes one that an earlier recorder left; `recovered` are the segments that are not in its log yet. */
