@@ -1,10 +1,10 @@
-// Property: arbitrary bytes as streams in arbitrary pieces merge without a look at bytes that are
-// gone. What comes out are whole records in the order of (running maximum, input, arrival), all of
-// them unless an option leaves some out, and figures and dropped counts tell how many bytes.
+// Property: arbitrary bytes as streams in arbitrary pieces are merged without reading freed bytes.
+// The output consists of whole records in the order of (running maximum, input, arrival), all of
+// them unless an option leaves some out, and figures and dropped counts account for every byte.
 //
 // Input: 1 byte streams, resolution and byte order, 1 byte which options, 4 bytes alignment, 2
 // bytes longest span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte
-// room behind the longest record; then pieces: 1 byte stream and what happens before, 1 byte
+// space after the longest record; then pieces: 1 byte stream and what happens before, 1 byte
 // length, bytes.
 #include <algorithm>
 #include <deque>
