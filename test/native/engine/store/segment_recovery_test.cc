@@ -111,7 +111,7 @@ class InterruptedStream {
   std::map<std::string, Bytes> files_;
 };
 
-/// The blocks of the first segment, without verifying checksums.
+/// The packets in the undamaged blocks of the first segment, without verifying checksums.
 std::vector<StoredPacket> undamagedPackets(const std::string& folder) {
   const std::string segment = groupedSegmentPath(folder, 1);
   const Bytes data = readFile(segment + ".pcap");
