@@ -204,7 +204,10 @@ async function checkReaders({ client, findings, signal }: Check): Promise<void> 
 }
 
 async function checkFilters({ client, name, findings, signal }: Check): Promise<void> {
-  const refusal = await attempt(() => proveFilters(client, name, { caller: CALLER, signal }), signal)
+  const refusal = await attempt(
+    () => proveFilters(client, { device: name }, { caller: CALLER, signal }),
+    signal,
+  )
   if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it rejects an invalid filter')
   else {
     const fix = 'users whose bounds have a filter get none of its packets'

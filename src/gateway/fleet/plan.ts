@@ -27,9 +27,16 @@ export interface DownloadStep {
   readonly fetchCompression?: FetchCompression | undefined
   /** Whether the device sends nothing while it has nothing: a quiet stream is not a broken one. */
   readonly mayPause?: boolean | undefined
+  /**
+   * The half-open time range whose packets are kept, whatever else a third-party device sends. Default: everything is
+   * kept.
+   */
+  readonly kept?: TimeRange | undefined
   /** Where in the body the device begins, for an uncompressed one. Default: with its first byte. */
   readonly after?: AfterBytes | undefined
 }
+
+export type TimeRange = Pick<BoundedQuery, 'beginNs' | 'endNs'>
 
 /** A position in an uncompressed body where a packet begins. */
 export interface AfterBytes {
@@ -137,8 +144,36 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  const target = targetOf(isForeign(deviceKind) ? withinProfile({ kind: deviceKind, ignores }, asked) : asked)
-  return { device, deviceKind, ignores, fetchCompression, target, isForced: isForced(query) }
+  const step = { device, deviceKind, ignores, fetchCompression, isForced: isForced(query) }
+  if (!isForeign(deviceKind)) return { ...step, target: targetOf(asked) }
+  const known = withinProfile({ kind: deviceKind, ignores }, asked)
+  if (!isTimedByHardware(query)) return { ...step, target: targetOf(known) }
+  const { beginNs, endNs } = query
+  return { ...step, target: targetOf({ ...known, ...widened(query) }), kept: { beginNs, endNs } }
+}
+
+/**
+ * Whether the gateway can see by its timestamp that a packet belongs to the range. With TSMode it cannot: some devices
+ * select packets by the corrected time, others by the hardware time, which is then not in the file.
+ */
+export function isTimedByHardware({
+  kind,
+  timeSource,
+  timeSourceWord,
+  localTimes,
+}: Pick<BoundedQuery, 'kind' | 'timeSource' | 'timeSourceWord' | 'localTimes'>): boolean {
+  return kind !== 'single' && timeSource === 'nic' && timeSourceWord === undefined && localTimes === undefined
+}
+
+const NS_PER_MS = 1_000_000n
+
+/**
+ * The range that a third-party device is asked for, in whole milliseconds. A device may look packets up by times that
+ * are finer or coarser than those in its files; without this, a packet at the border of two ranges could be in neither.
+ */
+export function widened({ beginNs, endNs }: TimeRange): TimeRange {
+  const lastMs = (endNs + NS_PER_MS - 1n) / NS_PER_MS
+  return { beginNs: beginNs - (beginNs % NS_PER_MS), endNs: lastMs * NS_PER_MS }
 }
 
 /** The same body of one device, starting at a byte of it. REQUIRES: it is uncompressed, and does not follow. */
