@@ -53,7 +53,7 @@ export class FetchedDownload implements AsyncDisposable {
     const devices = planned.steps.map(({ device }) => device)
     await parts.fleet.knowKinds(devices)
     if (request.options.align) await parts.fleet.knowClocks(devices)
-    const plan = withinProfiles(planned, parts.fleet)
+    const plan = withinProfiles(planned, parts.fleet, { isBulk: request.class === 'bulk' })
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan
     // Do not wait for a device that is known to be down.

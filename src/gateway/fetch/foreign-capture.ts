@@ -24,7 +24,7 @@ export async function refuseLostCaptures(
 ): Promise<void> {
   const { device, deviceKind } = step
   if (deviceKind !== 'legacy' || query.kind !== 'timerange') return
-  const { beginNs, endNs } = step.kept === undefined ? query : widened(step.kept)
+  const { beginNs, endNs } = step.kept === undefined ? query : widened(step.kept, step)
   const most = LEGACY_CAPTURES_MAX + 1
   // Some lists give the time of the last packet as the end.
   const fromNs = beginNs > 0n ? beginNs - 1n : beginNs

@@ -23,6 +23,8 @@ export interface DownloadStep {
   readonly deviceKind?: DeviceKind | undefined
   /** Parameters that a third-party device is known to ignore. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
+  /** Whether a second more is no burden, because it is bulk work. Default: no. */
+  readonly isBulk?: boolean | undefined
   /** Compression that the gateway requests for a stream that it merges. Default: none. */
   readonly fetchCompression?: FetchCompression | undefined
   /** Whether the device sends nothing while it has nothing: a quiet stream is not a broken one. */
@@ -90,7 +92,11 @@ export interface DeviceProfiles {
  * compressed on their way to the gateway as their devices are configured. Fails with bad-parameter for what neither can
  * do. Done twice it changes nothing more.
  */
-export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): DownloadPlan {
+export function withinProfiles(
+  plan: DownloadPlan,
+  profiles: DeviceProfiles,
+  { isBulk = false }: { readonly isBulk?: boolean } = {},
+): DownloadPlan {
   const { query } = plan
   let kind = plan.kind
   for (const { device } of plan.steps) {
@@ -102,7 +108,7 @@ export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): Do
   const steps = plan.steps.map((step): DownloadStep => {
     const { device } = step
     const profile = profileOf(device, profiles)
-    const known = { device, deviceKind: profile?.kind, ignores: profile?.ignores }
+    const known = { device, deviceKind: profile?.kind, ignores: profile?.ignores, isBulk }
     if (kind === 'merge') {
       const fetchCompression = profiles.fetchCompressionOf(device) ?? 'none'
       const isAsked = profile === undefined && fetchCompression === step.fetchCompression
@@ -132,8 +138,9 @@ export function mergeStep(
     device,
     deviceKind,
     ignores,
+    isBulk,
     fetchCompression = 'none',
-  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'ignores' | 'fetchCompression'>,
+  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'ignores' | 'isBulk' | 'fetchCompression'>,
   query: BoundedQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
@@ -144,12 +151,13 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  const step = { device, deviceKind, ignores, fetchCompression, isForced: isForced(query) }
+  const step = { device, deviceKind, ignores, isBulk, fetchCompression, isForced: isForced(query) }
   if (!isForeign(deviceKind)) return { ...step, target: targetOf(asked) }
   const known = withinProfile({ kind: deviceKind, ignores }, asked)
   if (!isTimedByHardware(query)) return { ...step, target: targetOf(known) }
   const { beginNs, endNs } = query
-  return { ...step, target: targetOf({ ...known, ...widened(query) }), kept: { beginNs, endNs } }
+  const target = targetOf({ ...known, ...widened(query, step) })
+  return { ...step, target, kept: { beginNs, endNs } }
 }
 
 /**
@@ -166,14 +174,24 @@ export function isTimedByHardware({
 }
 
 const NS_PER_MS = 1_000_000n
+const NS_PER_S = 1_000_000_000n
+/** A second more is half of this. */
+const LONG_RANGE_NS = 2n * NS_PER_S
 
 /**
- * The range that a third-party device is asked for, in whole milliseconds. A device may look packets up by times that
- * are finer or coarser than those in its files; without this, a packet at the border of two ranges could be in neither.
+ * The range that a third-party device is asked for: a device may look packets up by times that are finer or coarser than
+ * those in its files, and a packet at the border of two ranges could otherwise be in neither. Whole seconds for bulk work
+ * and for a long range, because some devices round down; whole milliseconds for a short one, where a second may be far
+ * more than was asked for, and for a legacy device, whose ranges must not reach into another capture.
  */
-export function widened({ beginNs, endNs }: TimeRange): TimeRange {
-  const lastMs = (endNs + NS_PER_MS - 1n) / NS_PER_MS
-  return { beginNs: beginNs - (beginNs % NS_PER_MS), endNs: lastMs * NS_PER_MS }
+export function widened(
+  { beginNs, endNs }: TimeRange,
+  { deviceKind, isBulk = false }: Pick<DownloadStep, 'deviceKind' | 'isBulk'>,
+): TimeRange {
+  const isLong = isBulk || endNs - beginNs >= LONG_RANGE_NS
+  const unitNs = isLong && deviceKind !== 'legacy' ? NS_PER_S : NS_PER_MS
+  const units = (endNs + unitNs - 1n) / unitNs
+  return { beginNs: beginNs - (beginNs % unitNs), endNs: units * unitNs }
 }
 
 /** The same body of one device, starting at a byte of it. REQUIRES: it is uncompressed, and does not follow. */

@@ -41,7 +41,7 @@ interface Row {
 
 /** Between outcomes that depend on where the kernel divides the bytes of the device. */
 const OR = ' or '
-const NO_ESTIMATE = / answered \/api\/v1\/pcap\/estimate with status 404$/
+const NO_ESTIMATE = / is a third-party device, which cannot estimate downloads$/
 
 const WELL: Cells = {
   relay: 'right',
