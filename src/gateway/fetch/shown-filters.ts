@@ -170,7 +170,12 @@ class Questioner {
     const shown = filters && (await this.#ask(filters, filters.questions.filter(isOpen), onShown))
     // Where no packet is in a tunnel, it makes no difference whether the device looks inside.
     if (shown === 'all' && tunnels !== undefined)
-      await this.#ask(tunnels, tunnels.questions.filter(isOpen), onShown)
+      await this.#ask(tunnels, tunnels.questions.filter(isOpen), onShown).catch((error: unknown) => {
+        // The caller did not write the filter for tunnels.
+        throw error instanceof CapfleetError && isOfFilter(error)
+          ? unknownTo(this.#device, 'FilterBPFDecap')
+          : error
+      })
     return shown ?? 'all'
   }
 

@@ -182,16 +182,22 @@ const LONG_RANGE_NS = 2n * NS_PER_S
  * The range that a third-party device is asked for: a device may look packets up by times that are finer or coarser than
  * those in its files, and a packet at the border of two ranges could otherwise be in neither. Whole seconds for bulk work
  * and for a long range, because some devices round down; whole milliseconds for a short one, where a second may be far
- * more than was asked for, and for a legacy device, whose ranges must not reach into another capture.
+ * more than was asked for. It begins earlier in any case, because a time in the file may be rounded up; but a range of a
+ * legacy device must not reach into another capture.
  */
 export function widened(
   { beginNs, endNs }: TimeRange,
   { deviceKind, isBulk = false }: Pick<DownloadStep, 'deviceKind' | 'isBulk'>,
 ): TimeRange {
+  const isLegacy = deviceKind === 'legacy'
   const isLong = isBulk || endNs - beginNs >= LONG_RANGE_NS
-  const unitNs = isLong && deviceKind !== 'legacy' ? NS_PER_S : NS_PER_MS
+  const unitNs = isLong && !isLegacy ? NS_PER_S : NS_PER_MS
+  const isEarlier = beginNs % unitNs > 0n || beginNs === 0n || isLegacy
   const units = (endNs + unitNs - 1n) / unitNs
-  return { beginNs: beginNs - (beginNs % unitNs), endNs: units * unitNs }
+  return {
+    beginNs: isEarlier ? beginNs - (beginNs % unitNs) : beginNs - NS_PER_MS,
+    endNs: units * unitNs,
+  }
 }
 
 /** The same body of one device, starting at a byte of it. REQUIRES: it is uncompressed, and does not follow. */

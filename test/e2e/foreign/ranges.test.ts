@@ -29,6 +29,7 @@ const KINDS: Readonly<Record<string, ApiBehaviour>> = {
   inclusive: { ranges: 'inclusive' },
   'inclusive-coarse': { ranges: 'inclusive', isCoarse: true },
   'looks-up-finer-times': { isCoarse: true, order: finer },
+  'rounds-its-files': { isCoarse: true, ranges: 'earlier' },
   seconds: { ranges: 'seconds' },
   'seconds-rounded-down': { ranges: 'seconds, rounded down' },
   'without-v1-paths': { ranges: 'inclusive', missing: /^\/api\/v1\// },
@@ -88,6 +89,8 @@ describe('of ranges that follow one another', () => {
       for (const [from, to] of [
         [BEGIN, BEGIN + 2 * PART_STEPS],
         [BEGIN + 2 * PART_STEPS, END],
+        // From a whole second to another one.
+        [50, 100],
         ...(name === 'seconds-rounded-down' ? [] : [[second, second + 7] as const]),
       ] as const) {
         const range = `TSBegin=${timeOf(name, from)}&TSEnd=${timeOf(name, to)}&TSUnit=nanos`

@@ -32,10 +32,10 @@ export interface ApiBehaviour {
   /** A stream that has ended still counts until another one has been refused. */
   readonly isFreedLate?: boolean
   /**
-   * Which packets its time ranges have: also those at the end; all of each second that they touch; or those from the whole
-   * second before the begin to the one before the end.
+   * Which packets its time ranges have: also those at the end; all of each second that they touch; those from the whole
+   * second before the begin to the one before the end; or by times that are 300 ns earlier than in the file.
    */
-  readonly ranges?: 'inclusive' | 'seconds' | 'seconds, rounded down'
+  readonly ranges?: 'inclusive' | 'seconds' | 'seconds, rounded down' | 'earlier'
   /** Timestamps have microsecond resolution. */
   readonly isCoarse?: boolean
   /** Silently ignores these parameters. */
@@ -294,6 +294,7 @@ export class ApiDevice implements AsyncDisposable {
     const { ranges } = this.behaviour
     if (ranges === 'inclusive') return ns >= beginNs && ns <= endNs
     if (ranges === undefined) return ns >= beginNs && ns < endNs
+    if (ranges === 'earlier') return ns - 300n >= beginNs && ns - 300n < endNs
     const second = (timeNs: bigint) => timeNs - (timeNs % NS_PER_S)
     const lastNs = second(ranges === 'seconds' ? endNs + NS_PER_S - 1n : endNs)
     return ns >= second(beginNs) && ns < lastNs
