@@ -88,13 +88,13 @@ async function continueRequest(
 async function answerHead(
   ctx: RouteContext,
   { callLimits, downloads }: DownloadsParts,
-  { plan, options: { onError } }: PlannedDownload,
+  { plan, options }: PlannedDownload,
 ): Promise<void> {
   using leaving = requestSignal(ctx)
   const facts = await foreseeDownload(
     plan,
     { fleet: downloads.fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
-    { user: ctx.state.caller?.name ?? '', onError, signal: leaving.signal },
+    { user: ctx.state.caller?.name ?? '', options, signal: leaving.signal },
   )
   ctx.respond = false
   ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
