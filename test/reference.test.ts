@@ -16,6 +16,7 @@ import {
   pathTables,
   roleTable,
   settingBlocks,
+  timeTable,
 } from './support/documents/reference-tables.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
@@ -23,6 +24,7 @@ const PATH = join(REPOSITORY_ROOT, 'REFERENCE.md')
 
 test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
+    times: timeTable(),
     roles: roleTable(),
     audit: auditTable(),
     commands: await commandTables(),
