@@ -147,7 +147,8 @@ async function estimatedBytes(
 /** For several files the hash is that of the body formed by all of them. */
 function summaryOf({ bytes, sha256, receipt }: DownloadEnd, files = 1): string {
   const where = files === 1 ? '' : ` in ${files} files`
-  return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of all together '}${sha256}`
+  const nothing = receipt.packets === '0' ? ' (0 packets: nothing matched)' : ''
+  return `${receipt.status}, ${bytes} bytes${nothing}${where}, sha256 ${files === 1 ? '' : 'of all together '}${sha256}`
 }
 
 function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd): void {
