@@ -32,7 +32,7 @@ class PassedBlocks {
   bool passWhole(const SlicePlan& plan, const Slice& slice) const;
 
   struct Rest {
-    Slice slice;        ///< without the blocks that are passed over
+    Slice slice;        ///< without the skipped blocks
     ScanCounts passed;  ///< their content, which counts as if it had been read
   };
   /// The rest of the slice that must be read. Packets shared by two slices count with the first.

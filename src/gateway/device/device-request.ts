@@ -35,7 +35,7 @@ export function formatRequest(
   const path = device.pathOf(target)
   const isForm = method === 'GET' && path.length > TARGET_BYTES_MAX
   if (!PATH.test(path))
-    throw new CapfleetError('bad-parameter', 'the address holds a character that must be percent-encoded')
+    throw new CapfleetError('bad-parameter', 'the address contains a character that must be percent-encoded')
   const [address, form = ''] = isForm ? splitAt(path, path.indexOf('?')) : [path]
   let text = `${isForm ? 'POST' : method} ${address} HTTP/1.1\r\nhost: ${device.url.host}\r\n`
   if (!isAnonymous) text += `authorization: ${device.authorization()}\r\n`

@@ -192,7 +192,7 @@ function parseDayWord(text: string, { parameter, zone, nowNs }: TimeContext): Qu
 function parseWritten(text: string, context: TimeContext): QueryTime | undefined {
   const written = readWrittenTime(text)
   if (written === undefined) return undefined
-  if (written === 'unreal') throw bad(context, `is no real date and time, got "${text}"`)
+  if (written === 'unreal') throw bad(context, `is not a valid date and time, got "${text}"`)
   const { isApiForm, offsetMs } = written
   if (isApiForm && isNumberUnit(context.unit)) return undefined
   const unit = isApiForm ? 'YYYYMMDD_HHMMSS' : undefined
@@ -232,7 +232,7 @@ function instantMs(text: string, written: WrittenTime, context: TimeContext): nu
   if (nextMs % 86_400_000 === 0 && next.getUTCDate() === 1) return nextMs
   throw bad(
     context,
-    `is no real date and time: leap seconds are at 23:59:60 UTC at the end of a month, got "${text}"`,
+    `is not a valid date and time: leap seconds are at 23:59:60 UTC at the end of a month, got "${text}"`,
   )
 }
 

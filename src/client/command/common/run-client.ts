@@ -65,7 +65,7 @@ function describeFailure(
   })
   const flag = param === undefined ? undefined : flagOf(param)
   const isNamed = flag === undefined || message.includes(flag)
-  return `${message} [${isNamed ? code : `${code}, ${flag}`}]`
+  return `${message.trimEnd()} [${isNamed ? code : `${code}, ${flag}`}]`
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {

@@ -1,4 +1,4 @@
-// The commands that ask a gateway, as a user runs them: a real gateway over two appliances.
+// The commands that ask a gateway, as a user runs them, with a real gateway over two appliances.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -152,8 +152,14 @@ describe('the command line', () => {
   test('errors about times name the flags of the user, not parameters of the API', async () => {
     for (const [args, message] of [
       [['--begin', '-1h'], /^capfleet: --end is missing; add --end \.\.\. \[bad-parameter\]$/m],
-      [['--begin', '2/11/2026', '--end', 'now'], /^capfleet: --begin "2\/11\/2026" has a date whose day and month/m],
-      [['--begin', '202611020901', '--end', 'now'], /^capfleet: --begin .* outside of 1990 to 2106; give --unit, or/m],
+      [
+        ['--begin', '2/11/2026', '--end', 'now'],
+        /^capfleet: --begin "2\/11\/2026" has a date whose day and month/m,
+      ],
+      [
+        ['--begin', '202611020901', '--end', 'now'],
+        /^capfleet: --begin .* outside of 1990 to 2106; give --unit, or/m,
+      ],
       [['--begin', 'now', '--end', '-1h'], /^capfleet: --begin \(\d+ ns\) is later than --end/m],
     ] as const) {
       const { status, stderr } = await run(['estimate', ...args])

@@ -36,7 +36,13 @@ test('a GET with an address longer than programs accept is sent as a form, and a
   const long = formatRequest(device, { target: `/api/v1/pcap/timerange?${query}`, headers })
   const [head = '', body] = long.split('\r\n\r\n')
   assert.match(head, /^POST \/api\/v1\/pcap\/timerange HTTP\/1\.1\r\n/)
-  assert.match(head, new RegExp(`\\r\\ncontent-type: application/x-www-form-urlencoded\\r\\ncontent-length: ${query.length}$`))
+  assert.match(
+    head,
+    new RegExp(`\\r\\ncontent-type: application/x-www-form-urlencoded\\r\\ncontent-length: ${query.length}$`),
+  )
   assert.equal(body, query)
-  assert.match(formatRequest(device, { target: '/api/v1/pcap/timerange?TSBegin=1', headers }), /^GET .*\r\n\r\n$/s)
+  assert.match(
+    formatRequest(device, { target: '/api/v1/pcap/timerange?TSBegin=1', headers }),
+    /^GET .*\r\n\r\n$/s,
+  )
 })

@@ -44,7 +44,7 @@ const SPELLINGS: readonly Spelling[] = [
   ['Grafana URL, ISO', '2026-11-02T09:01:00.000Z', MINUTE_NS],
   ['journalctl -o short', 'Nov 02 09:01:00', /has no year/],
   ['journalctl -o short-full', 'Mon 2026-11-02 09:01:00 UTC', MINUTE_NS],
-  ['journalctl -o short-full, wrong day', 'Tue 2026-11-02 09:01:00 UTC', /is no real date and time/],
+  ['journalctl -o short-full, wrong day', 'Tue 2026-11-02 09:01:00 UTC', /is not a valid date and time/],
   ['journalctl -o short-full in Berlin', 'Mon 2026-11-02 10:01:00 CET', /not clear from its letters/],
   ['journalctl -o short-iso', '2026-11-02T10:01:00+0100', MINUTE_NS],
   ['journalctl -o short-iso-precise', '2026-11-02T09:01:00.123456+00:00', MICROSECONDS_NS],
