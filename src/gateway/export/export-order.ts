@@ -7,7 +7,7 @@ import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
 import { badParameter, quote } from '../../shared/query/query-parameters.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity.ts'
-import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
+import { type KeptPlan, keepPlan, queryAgain, shownQueryOf } from '../fleet/kept-plan.ts'
 import { type DownloadPlan, isTimedByHardware } from '../fleet/plan.ts'
 import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
@@ -95,7 +95,7 @@ export function targetName(targets: ReadonlyMap<string, unknown>, { target }: Ex
 /** The query as it was understood, including what the gateway itself does to the packets. */
 export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
   const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
-  return [plan.query, own].filter((text) => text !== '').join('&')
+  return [shownQueryOf(plan), own].filter((text) => text !== '').join('&')
 }
 
 /** What the export covers, for the audit. */

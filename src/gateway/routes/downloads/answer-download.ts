@@ -77,7 +77,7 @@ async function continueRequest(
   const receipt = await ownReceipt(ctx, parts, options.resumeId ?? '')
   const given = givenParameters(ctx)
   checkSameRequest(receipt, ctx.path, given)
-  const plan = planAgain(receipt, parts.limits.devicesMax)
+  const plan = planAgain(receipt, parts.limits.devicesMax, given)
   const resumed = resumedRequest(receipt, options.offsetBytes)
   parts.downloads.metrics.resumed()
   const query = { ...plan.query, ...readParameters({ waitS: DOWNLOAD_PARAMETERS.waitS }, given) }

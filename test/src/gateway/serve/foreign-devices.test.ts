@@ -327,6 +327,7 @@ describe('a third-party device', () => {
 
   for (const [path, parameter] of [
     [`timerange?${RANGE}&FilterRE=GET`, 'FilterRE'],
+    [`timerange?${RANGE}&FilterAddresses=10.0.0.1`, 'FilterAddresses'],
     [`timerange?${RANGE}&Follow=true`, 'Follow'],
     [`splittime?StreamName=${API_CAPTURE}&Start=1&Stop=2&FilterBPF=ip&FilterBPFDecap=true`, 'FilterBPFDecap'],
   ] as const)
