@@ -1,4 +1,4 @@
-/** What the harness prints: the measure, the prices, a row for each attack. */
+/** The output of the harness: the measure, the prices, and a row for each attack. */
 
 import type { Quiet } from './attack-meter.ts'
 import type { HonestKind } from './honest-user.ts'
@@ -94,7 +94,7 @@ function statedInWords(stated: StatedWait | undefined): string {
   return ` (${stated.kind} may wait ${stated.waitMs / 1_000} s more: ${stated.reason})`
 }
 
-/** One line of JSON with everything but the single latencies. */
+/** One line of JSON with everything except the individual latencies. */
 export function resultJson({ name, target, quiet, measured, verdict }: AttackResult): string {
   const { felt, ...rest } = measured
   const p99 = Object.fromEntries(
