@@ -50,8 +50,8 @@ export class BareRoot implements AsyncDisposable {
   readonly path: string
   /** Calls of systemctl by maintainer scripts, in order. */
   readonly calls: string[] = []
-  /** How long the last restart of each unit took, from the request to its ready line. */
-  readonly restartMs = new Map<string, number>()
+  /** The last restart of each unit: when it was asked for, and how long it took until the ready line. */
+  readonly restarts = new Map<string, { readonly atNs: bigint; readonly tookMs: number }>()
   readonly #namespace: string
   readonly #parts = new AsyncDisposableStack()
   readonly #units = new Map<string, ChildProcess>()
@@ -70,6 +70,8 @@ export class BareRoot implements AsyncDisposable {
     const include = packages.length === 0 ? [] : [`--include=${packages.join(',')}`]
     await promisify(execFile)('mmdebstrap', ['--quiet', '--variant=minbase', ...include, 'bookworm', path])
     const root = new BareRoot(path, namespace)
+    // The folder is searched for secrets before it is removed: not half a gigabyte of Debian's.
+    parts.defer(() => rm(join(path, 'usr'), { recursive: true, force: true }))
     root.#parts.use(parts.move())
     await mkdir(join(path, REQUESTS), { recursive: true })
     await mkdir(join(path, 'run/systemd/system'), { recursive: true })
@@ -181,10 +183,10 @@ export class BareRoot implements AsyncDisposable {
     for (const unit of units.map((name) => name.replace(/\.service$/, ''))) {
       if (verb === 'stop') await this.stop(unit)
       else if (verb === 'try-restart' && this.isActive(unit)) {
-        const startMs = performance.now()
+        const [atNs, startMs] = [BigInt(Date.now()) * 1_000_000n, performance.now()]
         await this.stop(unit)
         await this.start(unit)
-        this.restartMs.set(unit, Math.round(performance.now() - startMs))
+        this.restarts.set(unit, { atNs, tookMs: Math.round(performance.now() - startMs) })
       } else if (verb !== 'try-restart') return 1
     }
     return ['daemon-reload', 'stop', 'try-restart'].includes(verb) ? 0 : 1
