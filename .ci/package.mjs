@@ -40,26 +40,24 @@ if (output('git', ['status', '--porcelain', '--untracked-files=no']) !== '')
 
 const out = resolve(values.out)
 const work = mkdtempSync(join(tmpdir(), 'capfleet-package-'))
-try {
-  rmSync(out, { recursive: true, force: true })
-  mkdirSync(out, { recursive: true })
-  layTrees({ work, architecture, native: resolve(values.native ?? join(ROOT, 'native', 'build')) })
-  for (const name of PACKAGES) {
-    const file = `${name}_${debianVersion(version)}_${architecture}.deb`
-    say(`building ${file}`)
-    const tree = join(work, name)
-    // Before the archive, which adds its control files to the tree.
-    const document = packageDocument({ name, file, version, architecture, epochS, tree })
-    buildArchive(
-      { name, version, architecture, epochS, tree, compression: values.compression },
-      join(out, file),
-    )
-    writeFileSync(join(out, `${file}.cdx.json`), `${JSON.stringify(document, null, 2)}\n`)
-  }
-  say('building the npm package')
-  mkdirSync(join(work, 'npm'))
-  buildNpmArchive({ work: join(work, 'npm'), out, epochS })
-} finally {
-  rmSync(work, { recursive: true, force: true })
+// After a failure too, which ends the process.
+process.once('exit', () => rmSync(work, { recursive: true, force: true }))
+rmSync(out, { recursive: true, force: true })
+mkdirSync(out, { recursive: true })
+layTrees({ work, architecture, native: resolve(values.native ?? join(ROOT, 'native', 'build')) })
+for (const name of PACKAGES) {
+  const file = `${name}_${debianVersion(version)}_${architecture}.deb`
+  say(`building ${file}`)
+  const tree = join(work, name)
+  // Before the archive, which adds its control files to the tree.
+  const document = packageDocument({ name, file, version, architecture, epochS, tree })
+  buildArchive(
+    { name, version, architecture, epochS, tree, compression: values.compression },
+    join(out, file),
+  )
+  writeFileSync(join(out, `${file}.cdx.json`), `${JSON.stringify(document, null, 2)}\n`)
 }
+say('building the npm package')
+mkdirSync(join(work, 'npm'))
+buildNpmArchive({ work: join(work, 'npm'), out, epochS })
 process.stdout.write(writeChecksums(out))

@@ -84,21 +84,17 @@ function refuseUnless(found) {
 function comparePackages() {
   if (!existsSync(OUT)) fail('there are no packages to compare with: the step "packages" makes them')
   const clone = mkdtempSync(join(tmpdir(), 'capfleet-second-build-'))
-  try {
-    command('git', 'clone', '--quiet', ROOT, clone)
-    if (!run('npm', ['run', 'package'], { cwd: clone })) fail('the second build failed; its message is above')
-    const sums = readFileSync(join(clone, 'dist-packages', 'SHA256SUMS'), 'utf8')
-    // The first folder may have the chart too.
-    const { status, stdout } = spawnSync('sha256sum', ['--check', '--quiet', '-'], {
-      cwd: OUT,
-      input: sums,
-      encoding: 'utf8',
-    })
-    if (status !== 0) fail(`two builds of the same commit differ:\n${stdout}`)
-    say('a second build in another folder gave the same bytes')
-  } finally {
-    rmSync(clone, { recursive: true, force: true })
-  }
+  process.once('exit', () => rmSync(clone, { recursive: true, force: true }))
+  command('git', 'clone', '--quiet', ROOT, clone)
+  if (!run('npm', ['run', 'package'], { cwd: clone })) fail('the second build failed; its message is above')
+  // The first folder may have the chart too.
+  const { status, stdout } = spawnSync('sha256sum', ['--check', '--quiet', '-'], {
+    cwd: OUT,
+    input: readFileSync(join(clone, 'dist-packages', 'SHA256SUMS'), 'utf8'),
+    encoding: 'utf8',
+  })
+  if (status !== 0) fail(`two builds of the same commit differ:\n${stdout}`)
+  say('a second build in another folder gave the same bytes')
 }
 
 const { values } = parseArgs({ options: { 'dry-run': { type: 'boolean' }, steps: { type: 'string' } } })

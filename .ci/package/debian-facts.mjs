@@ -5,10 +5,13 @@ import { ROOT } from '../setup/console.mjs'
 
 export const PACKAGES = ['capfleet-client', 'capfleet-appliance', 'capfleet-gateway']
 
-/** Of each architecture: its name in Node.js, its folder of libraries, and what Debian calls Hyperscan there. */
+/**
+ * Of each architecture: its name in Node.js, its number in ELF files, its folder of libraries, and what Debian calls
+ * Hyperscan there.
+ */
 export const ARCHITECTURES = {
-  amd64: { node: 'x64', libraries: 'x86_64-linux-gnu', hyperscan: 'libhyperscan5' },
-  arm64: { node: 'arm64', libraries: 'aarch64-linux-gnu', hyperscan: 'libvectorscan5' },
+  amd64: { node: 'x64', machine: 62, libraries: 'x86_64-linux-gnu', hyperscan: 'libhyperscan5' },
+  arm64: { node: 'arm64', machine: 183, libraries: 'aarch64-linux-gnu', hyperscan: 'libvectorscan5' },
 }
 
 /** A pre-release comes before its release: 0.2.0-rc.1 is 0.2.0~rc.1 to dpkg. */

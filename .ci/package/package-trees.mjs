@@ -19,6 +19,8 @@ const ENGINE = {
   'capfleet-appliance': ['capfleet.node', 'capfleet-bpf-compile', 'capfleet-regex-compile'],
   'capfleet-gateway': ['capfleet-gateway.node'],
 }
+/** Where an ELF file has the number of its machine. */
+const ELF_MACHINE = 18
 /** Shells that find a script of this name in this folder. */
 const COMPLETIONS = {
   bash: 'usr/share/bash-completion/completions/capfleet',
@@ -33,8 +35,8 @@ export function layTrees({ work, architecture, native }) {
     const owner = ownerOf(path)
     if (owner !== undefined) copy(join(ROOT, path), join(work, owner, HOME, path))
   }
+  layEngine(work, native, architecture)
   layModules(work, architecture)
-  layEngine(work, native, ARCHITECTURES[architecture].libraries)
   cpSync(join(ROOT, 'dist-console'), join(work, 'capfleet-gateway', HOME, 'dist-console'), {
     recursive: true,
     dereference: true,
@@ -85,11 +87,14 @@ function layModules(work, architecture) {
 }
 
 /** Without debug information, and without the number that is made from it and so from the folder of the build. */
-function layEngine(work, native, libraries) {
+function layEngine(work, native, architecture) {
+  const { libraries, machine } = ARCHITECTURES[architecture]
   for (const [name, files] of Object.entries(ENGINE)) {
     for (const file of files) {
       const target = join(work, name, HOME, 'native/build', file)
       if (!existsSync(join(native, file))) fail(`no ${file} in ${native}; node .ci/setup.mjs builds it`)
+      if (readFileSync(join(native, file)).readUInt16LE(ELF_MACHINE) !== machine)
+        fail(`${join(native, file)} was not built for ${architecture}`)
       copy(join(native, file), target)
       const own = spawnSync(`${libraries}-strip`, ['--version']).error === undefined
       const strip = own ? `${libraries}-strip` : 'strip'

@@ -193,6 +193,16 @@ describe('the Debian packages', () => {
     }
   })
 
+  test('are not made for another machine than the one that the engine was built for', async () => {
+    const other = process.arch === 'x64' ? 'arm64' : 'amd64'
+    await using out = await tempFolder()
+    const args = ['--arch', other, '--native', 'native/build', '--out', out.path]
+    await assert.rejects(
+      run(process.execPath, [join(REPOSITORY_ROOT, '.ci/package.mjs'), ...args], { cwd: REPOSITORY_ROOT }),
+      new RegExp(`capfleet\\.node was not built for ${other}`),
+    )
+  })
+
   test('have scripts that sh can parse', async () => {
     const scripts = (await readdir(join(REPOSITORY_ROOT, 'config/debian'))).filter(
       (name) => !name.endsWith('.control'),
