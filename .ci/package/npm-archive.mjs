@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fail, run } from '../setup/console.mjs'
 import { normalizeTree } from './normal-tree.mjs'
 
-/** Makes NAME-VERSION.tgz in `out`; `work` is an empty folder. */
+/** Makes capfleet-npm-VERSION.tgz in `out`: the chart is capfleet-VERSION.tgz. `work` is an empty folder. */
 export function buildNpmArchive({ work, out, epochS }) {
   if (!run('npm', ['pack', '--silent', '--pack-destination', work]))
     fail('npm pack failed; its message is above')
@@ -16,6 +16,6 @@ export function buildNpmArchive({ work, out, epochS }) {
   const tar = ['--format=ustar', '--sort=name', ...owner, '-cf', join(work, 'package.tar'), 'package']
   const packed =
     unpacked && run('tar', tar, { cwd: work }) && run('gzip', ['-9n', 'package.tar'], { cwd: work })
-  if (!packed || !run('mv', [join(work, 'package.tar.gz'), join(out, name)]))
+  if (!packed || !run('mv', [join(work, 'package.tar.gz'), join(out, name.replace('-', '-npm-'))]))
     fail(`${name} was not made; see above`)
 }

@@ -72,7 +72,7 @@ describe('the Debian packages', () => {
     const { stdout } = await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: folder })
     const others = (await readdir(folder)).filter((name) => name !== 'SHA256SUMS').sort()
     assert.equal(stdout, others.map((name) => `${name}: OK\n`).join(''))
-    assert.ok(others.some((name) => /^capfleet-\d.*\.tgz$/.test(name)))
+    assert.ok(others.some((name) => /^capfleet-npm-\d.*\.tgz$/.test(name)))
   })
 
   test('share no file, and only the configuration is kept as one', async () => {
