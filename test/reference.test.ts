@@ -1,6 +1,4 @@
-/**
- * The tables of REFERENCE.md are those of the programs. `npm run reference` writes them.
- */
+/** The tables of REFERENCE.md are those of the programs. `npm run reference` writes them. */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
