@@ -1,7 +1,7 @@
 // Builds what a release delivers besides the images: three Debian packages for one architecture, the npm package of the
 // client, a bill of materials (CycloneDX) for each Debian package, and SHA256SUMS.
-//   node .ci/package.mjs [--out FOLDER] [--arch amd64|arm64] [--native FOLDER] [--compression xz|none]
-// Default: dist-packages, this machine's architecture, native/build, xz. Another architecture needs --native, the folder
+//   node .ci/package.mjs [--out FOLDER] [--arch amd64|arm64] [--native FOLDER]
+// Default: dist-packages, this machine's architecture, native/build. Another architecture needs --native, the folder
 // with the engine built for it; npm packages that only it needs are downloaded and compared with package-lock.json.
 // The same commit gives the same bytes in any folder: times are the commit's (SOURCE_DATE_EPOCH overrides it), and only
 // files that git knows are packed.
@@ -22,7 +22,6 @@ const { values } = parseArgs({
     out: { type: 'string', default: join(ROOT, 'dist-packages') },
     arch: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
     native: { type: 'string' },
-    compression: { type: 'string', default: 'xz' },
   },
 })
 const architecture = values.arch
@@ -51,10 +50,7 @@ for (const name of PACKAGES) {
   const tree = join(work, name)
   // Before the archive, which adds its control files to the tree.
   const document = packageDocument({ name, file, version, architecture, epochS, tree })
-  buildArchive(
-    { name, version, architecture, epochS, tree, compression: values.compression },
-    join(out, file),
-  )
+  buildArchive({ name, version, architecture, epochS, tree }, join(out, file))
   writeFileSync(join(out, `${file}.cdx.json`), `${JSON.stringify(document, null, 2)}\n`)
 }
 say('building the npm package')

@@ -11,10 +11,10 @@ const run = promisify(execFile)
 export const PACKAGE_NAMES = ['capfleet-appliance', 'capfleet-client', 'capfleet-gateway'] as const
 export type PackageName = (typeof PACKAGE_NAMES)[number]
 
-/** Builds them all, without compression, which takes most of the time; `repository` is a checkout with its engine. */
+/** Builds them all; `repository` is a checkout with its engine. */
 export async function buildPackages(folder: string, repository = REPOSITORY_ROOT): Promise<void> {
   const program = join(repository, '.ci/package.mjs')
-  await run(process.execPath, [program, '--out', folder, '--compression', 'none'], { cwd: repository })
+  await run(process.execPath, [program, '--out', folder], { cwd: repository })
 }
 
 /** Path of a package in a folder with one version of each. */
