@@ -14,6 +14,7 @@ import {
   pathTables,
   roleTable,
   settingBlocks,
+  timeTable,
 } from './support/documents/reference-tables.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
@@ -21,6 +22,7 @@ const PATH = join(REPOSITORY_ROOT, 'REFERENCE.md')
 
 test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
+    times: timeTable(),
     roles: roleTable(),
     audit: auditTable(),
     commands: await commandTables(),
