@@ -1,6 +1,4 @@
-/**
- * The tables of REFERENCE.md are those of the programs. `npm run reference` writes them.
- */
+/** The tables of REFERENCE.md are those of the programs. `npm run reference` writes them. */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,6 +14,7 @@ import {
   pathTables,
   roleTable,
   settingBlocks,
+  timeTable,
 } from './support/documents/reference-tables.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
@@ -23,6 +22,7 @@ const PATH = join(REPOSITORY_ROOT, 'REFERENCE.md')
 
 test('REFERENCE.md has every command, path, parameter, header, error, metric and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
+    times: timeTable(),
     roles: roleTable(),
     audit: auditTable(),
     commands: await commandTables(),

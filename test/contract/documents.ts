@@ -1,7 +1,7 @@
 /**
- * The record of what was walked: each section of the documents with the number of its claims, and a digest of the
- * text that they were read from. Two documents lie beside the repository, not in it, and need not be there; of REFERENCE.md, paragraphs are walked
- * that neither of them has.
+ * The record of what was walked: each section of the documents, with the number of its claims and a digest of its text
+ * at that time. Two of the documents are beside the repository, not in it, and may be missing. From REFERENCE.md, only
+ * paragraphs that are in neither of the two are walked.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 export interface Section {
-  /** Claims are numbered from 1 on: "4.1-1". */
+  /** Claims are numbered starting at 1: "4.1-1". */
   readonly claims: number
-  /** Of its own text, without that of the sections below it. */
+  /** Digest of its own text, without the sections below it. */
   readonly digest: string
   /** Why a text makes no claim. */
   readonly nothing?: string
@@ -19,14 +19,14 @@ export interface Section {
 
 export interface Document {
   readonly file: string
-  /** In front of the numbers of its sections, in ids. */
+  /** Prefix of its section numbers in ids. */
   readonly prefix: string
   readonly sections: Readonly<Record<string, Section>>
 }
 
 const NOT_SHOWN = 'tells what is not shown; the decisions fill it'
 
-/** Its sections are paragraphs, by the bold words that they begin with. */
+/** Its sections are paragraphs, identified by the bold words at their beginning. */
 const REFERENCE = 'REFERENCE.md'
 
 export const DOCUMENTS: readonly Document[] = [
@@ -98,12 +98,12 @@ function pathOf({ file }: Document): string {
   return file === REFERENCE ? join(REPOSITORY_ROOT, file) : join(REPOSITORY_ROOT, '..', 'shared', file)
 }
 
-/** Whether its text can be compared with the record, which is what the rows go by. */
+/** Whether its text can be compared with the record, on which the rows are based. */
 export function isThere(document: Document): boolean {
   return existsSync(pathOf(document))
 }
 
-/** Digests of the sections of the document as it is today; "0" is what comes before the first heading with a number. */
+/** Digests of the document's current sections; "0" is the text before the first numbered heading. */
 export function digestsOf(document: Document): Record<string, string> {
   const text = readFileSync(pathOf(document), 'utf8')
   return document.file === REFERENCE ? paragraphsOf(text, document) : chaptersOf(text)

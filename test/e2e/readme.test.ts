@@ -1,4 +1,4 @@
-// The README by the letter: each of its commands does what stands beside it.
+// The README to the letter: each of its commands does what the text beside it says.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
@@ -21,7 +21,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 const README = await readFile(join(REPOSITORY_ROOT, 'README.md'), 'utf8')
 const WITHOUT_CAPTURE = (await mayCapture()) ? false : 'capturing needs CAP_NET_RAW'
 
-/** The first block of this kind behind a text of the README. */
+/** The first block of this kind after a text of the README. */
 function blockBehind(text: string, kind: 'sh' | 'yaml' = 'sh'): string {
   const from = README.indexOf(text)
   assert.ok(from >= 0, `the README has no "${text}"`)
@@ -59,7 +59,7 @@ describe('what people come with', () => {
   })
   after(() => parts.disposeAsync())
 
-  /** The commands behind a heading, in the shell of the block before all of them. */
+  /** The commands below a heading, run in the shell of the block before them. */
   async function commands(heading: string, env: Record<string, string> = {}): Promise<string> {
     const shell = blockBehind('The demo runs; in another shell:').replace(
       'http://127.0.0.1:8080',
@@ -181,8 +181,7 @@ test('it broke off: continue, in the same file', async () => {
 describe('a fleet of your own', () => {
   const parts = new AsyncDisposableStack()
   after(() => parts.disposeAsync())
-
-  /** A program that goes on; resolves with the address of its line "ready". */
+  /* A program that keeps running; resolves with the address in its "ready" line. */
   async function start(command: string, cwd: string): Promise<string> {
     const child = spawn('bash', ['--norc', '-c', `exec ${command}`], {
       cwd,
@@ -227,7 +226,7 @@ describe('a fleet of your own', () => {
     const anyWorkerPort = 'exports: { worker: { listen: { port: 0 } } }\n'
     const ownDevice = gatewayYaml.replace('http://127.0.0.1:8081', device)
     await writeFile(join(folder, 'gateway.yaml'), ownDevice + anyWorkerPort)
-    // At the same time, as the shell starts them.
+    // Both start at the same time, as in the shell commands.
     const [gateway] = await Promise.all([start(line(' gateway '), folder), start(line(' worker '), folder)])
     const doctor = await runShell(line(' doctor '), folder)
     assert.ok(doctor.status <= 1 && doctor.stdout !== '', doctor.stderr)

@@ -17,11 +17,12 @@ export interface HttpAnswer {
 export interface HttpGetOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
   /** "name:password" of Basic authentication. */
   readonly user?: string | undefined
   /** Local address to connect from; default: chosen by the system. */
   readonly localAddress?: string
-  /** For https: the CA of the server, and the client's own certificate. */
+  /** The CA of the server and the client's own certificate, for https. */
   readonly tls?: SecureContextOptions
 }
 
@@ -55,7 +56,7 @@ export async function httpOpen(url: string, options: HttpGetOptions = {}): Promi
     ...(options.user === undefined ? {} : { auth: options.user }),
     ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
   })
-  sent.end()
+  sent.end(options.body)
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   // A broken connection is an expected end of an unread answer.
   response.on('error', () => undefined)

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kEntryChecksumOffset = 32;
 constexpr size_t kPartChecksumOffset = 56;
 
-/// Whether what is left of the entry bears the block's checksum, or that of all of the entry.
+/// Whether what is left of the entry contains the block's checksum, or that of the whole entry.
 bool isLeftOf(const uint8_t* lost, const BlockEntry& entry) {
   uint8_t whole[kIndexEntryBytes];
   storeIndexEntry(whole, entry);
@@ -37,8 +37,7 @@ void BlockProofs::pass(const ScannedBlock& block) {
 }
 
 bool BlockProofs::canProve(uint32_t number) {
-  readSieveFile();
-  if (sieves_.contains(number)) return true;
+  if (hasSieve(number)) return true;
   const auto bytes = tallies() && tallyOffset_ ? tallies()->size() : Result<uint64_t>(0);
   return bytes && *bytes > tallyOffset_.value_or(0);
 }
@@ -46,18 +45,28 @@ bool BlockProofs::canProve(uint32_t number) {
 bool BlockProofs::prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
                         std::optional<uint64_t> tallyEnd) {
   return findTally(block, tallyEnd) || (lost && isLeftOf(lost, block.entry)) ||
-         hasSieve(number, block.entry.checksum);
+         isSieved(number, block.entry.checksum);
 }
 
-bool BlockProofs::contradicts(uint32_t number, std::optional<uint64_t> tallyEnd) {
-  readSieveFile();
-  if (sieves_.contains(number)) return true;
-  if (!tallyEnd || !tallyOffset_ || !isTallyOffsetSure_ || !tallies()) return false;
+bool BlockProofs::contradicts(const ScannedBlock& block, uint32_t number,
+                              std::optional<uint64_t> tallyEnd) {
+  if (hasSieve(number)) return true;
+  if (!tallyOffset_ || !isTallyOffsetSure_ || !tallies()) return false;
   const auto bytes = tallies()->size();
-  return *tallyEnd > *tallyOffset_ && bytes && *tallyEnd <= *bytes;
+  if (!bytes) return false;
+  if (tallyEnd) return *tallyEnd > *tallyOffset_ && *tallyEnd <= *bytes;
+  // If the block had these rows when it was written, this is its tally. A block of one row has
+  // none.
+  return block.rows.size() != 1 && *bytes > *tallyOffset_;
 }
 
-/// The tally that belongs to these bytes is made, and looked for where that of the block is.
+bool BlockProofs::hasSieve(uint32_t number) {
+  readSieveFile();
+  return sieves_.contains(number);
+}
+
+/// The tally that belongs to these bytes is built, and searched for at the place of the block's
+/// tally.
 bool BlockProofs::findTally(ScannedBlock& block, std::optional<uint64_t> tallyEnd) {
   if (block.rows.size() <= 1 || !tallies()) return false;
   std::vector<uint8_t> expected;
@@ -74,20 +83,20 @@ bool BlockProofs::findTally(ScannedBlock& block, std::optional<uint64_t> tallyEn
   return tallyEnd && *tallyEnd >= expected.size() && isAt(*tallyEnd - expected.size());
 }
 
-/// Null when it cannot be read.
+/// Null if it cannot be read.
 const File* BlockProofs::tallies() {
   if (!tallies_) tallies_ = File::openForRead(segment_ + ".tally");
   return *tallies_ ? &**tallies_ : nullptr;
 }
 
-bool BlockProofs::hasSieve(uint32_t number, uint64_t checksum) {
+bool BlockProofs::isSieved(uint32_t number, uint64_t checksum) {
   readSieveFile();
   const auto [begin, end] = sieves_.equal_range(number);
   return std::any_of(begin, end,
                      [&](const auto& sieve) { return isSieveOf(sieve.second, checksum); });
 }
 
-/// A few MiB at most. One that cannot be read proves nothing.
+/// A few MiB at most. A file that cannot be read proves nothing.
 void BlockProofs::readSieveFile() {
   if (areSievesRead_) return;
   areSievesRead_ = true;

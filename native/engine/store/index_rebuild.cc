@@ -14,18 +14,18 @@
 namespace capfleet {
 namespace {
 
-/// Bytes of an entry are corrected only while few could not be: where a whole sector was lost, one
+/// Bytes of an entry are corrected only while few could not be: if a whole sector was lost, one
 /// changed byte explains nothing.
 constexpr int kMostFailedCorrections = 64;
-/// Blocks on either side whose times bound those of a block that nothing else proves. Several,
-/// because each thread of a port writes blocks of its own.
+/// Number of blocks on either side whose times bound those of a block that nothing else proves.
+/// Several, because each thread of a port writes its own blocks.
 constexpr size_t kNeighbours = 16;
 constexpr uint32_t kMaxPort = 255;
 
 /// A place for an entry in the file.
 struct Slot {
   const uint8_t* bytes;
-  std::optional<BlockEntry> entry;  ///< nothing when it is damaged
+  std::optional<BlockEntry> entry;  ///< nothing if it is damaged
 };
 
 /// A run of damaged slots, and the packets that they described.
@@ -37,6 +37,10 @@ struct Gap {
   /// There are as many blocks as slots.
   bool isFixed;
 };
+
+bool isZero(const uint8_t* entry) {
+  return std::all_of(entry, entry + kIndexEntryBytes, [](uint8_t byte) { return byte == 0; });
+}
 
 struct Bounds {
   int64_t minNs;
@@ -98,7 +102,7 @@ class IndexRebuild {
     return findHeader(header.error());
   }
 
-  /// What the index header said, as others tell it.
+  /// The facts of the index header, from other sources.
   Status findHeader(const Error& damage) {
     const auto port = options_.port ? options_.port : portInPath(segment_);
     auto header = options_.header;
@@ -164,10 +168,11 @@ class IndexRebuild {
     index_.blocks.push_back(entry);
   }
 
-  /// Behind the last entry; the slots from this one on are damaged.
+  /// After the last entry; all slots from this one on are damaged.
   Status finish(size_t slot) {
     const bool isTorn = bytes_.size() > kIndexHeaderBytes &&
                         (bytes_.size() - kIndexHeaderBytes) % kIndexEntryBytes != 0;
+    if (options_.tail) return proveTail(slot, *options_.tail);
     if (!options_.endOffset) {
       index_.lastEntryLeftOut = slot < slots_.size() || isTorn || bytes_.size() < kIndexHeaderBytes;
       return ok();
@@ -178,6 +183,42 @@ class IndexRebuild {
     // As many blocks as there are slots, if these can be all.
     const bool isFixed = slots > 0 && !isTorn && bytes >= slots && bytes <= slots * kMaxBlockBytes;
     return fill({slot, slots, index_.endOffset, *options_.endOffset, isFixed});
+  }
+
+  /// Adds the blocks after the last whole entry whose damaged entry, tally or sieve proves that
+  /// their bytes are unchanged, and ends at the first block of which none of these was written. A
+  /// block of which any was written and that is not proven is damaged, and so is everything after
+  /// it that has no proof, because it is not known where that begins.
+  Status proveTail(size_t slot, const UnindexedTail& tail) {
+    const Gap gap{slot, slots_.size() - slot, index_.endOffset, tail.end, false};
+    std::vector<BlockEntry> made;
+    bool isDoubtful = false;
+    RecordScan scan(reader(), gap.begin, std::max(gap.begin, gap.end));
+    while (scan.offset() < gap.end) {
+      const auto number = static_cast<uint32_t>(slot + made.size());
+      const uint8_t* const lost = lostBytes(gap, made.size());
+      const RecordScan::IsProven isProven = [&](ScannedBlock& block) {
+        return proofs_.prove(block, number, lost, std::nullopt);
+      };
+      const bool wasWritten = lost != nullptr && !isZero(lost);
+      const bool canProve = wasWritten || proofs_.canProve(number);
+      auto block = scan.next(UINT64_MAX, canProve ? isProven : RecordScan::IsProven());
+      if (!block) return block.error();
+      const bool isRight = block->entry.packets > 0 && isProven(*block);
+      // An entry gets its place in the index after its tally and its sieve have been written.
+      const bool isContradicted =
+          lost ? proofs_.contradicts(*block, number, std::nullopt) : proofs_.hasSieve(number);
+      isDoubtful |= !isRight && (wasWritten || (tail.isWhole && isContradicted));
+      if (block->entry.packets == 0 || !(isRight || isDoubtful)) break;
+      proofs_.pass(*block);
+      made.push_back(isRight ? block->entry : damagedEntry(block->entry, gap, made));
+      if (isRight && wasWritten) index_.rebuiltBlocks++;
+      if (isRight && !wasWritten) index_.unindexedPackets += block->entry.packets;
+    }
+    const uint64_t end = made.empty() ? gap.begin : made.back().end();
+    if (isDoubtful) static_cast<void>(addDamaged(gap, end, made));
+    for (const BlockEntry& entry : made) add(entry);
+    return ok();
   }
 
   Status fill(const Gap& gap) {
@@ -196,7 +237,7 @@ class IndexRebuild {
     return ok();
   }
 
-  /// The blocks at the beginning of the gap of which the records tell.
+  /// The blocks at the beginning of the gap that the records show.
   Result<std::vector<BlockEntry>> makeBlocks(const Gap& gap) {
     std::vector<BlockEntry> made;
     uint64_t packets = 0;
@@ -209,10 +250,11 @@ class IndexRebuild {
     const bool isAlone = gap.isFixed && gap.slots == 1;
     RecordScan scan(reader(), gap.begin, gap.end);
     size_t proven = 0;
+    bool isDoubtful = options_.isMarked;
     while (scan.offset() < gap.end) {
       const size_t left = gap.slots - std::min(gap.slots, made.size());
       if (gap.isFixed && left == 0) break;
-      // Each slot after this one has at least a packet of its own.
+      // Each slot after this one has at least one packet of its own.
       const uint64_t most = packets >= left && left > 0 ? packets - (left - 1) : UINT64_MAX;
       const auto number = static_cast<uint32_t>(gap.firstSlot + made.size());
       const auto tallyEnd = [&](const BlockEntry& block) {
@@ -221,25 +263,26 @@ class IndexRebuild {
       const RecordScan::IsProven isProven = [&](ScannedBlock& block) {
         return proofs_.prove(block, number, lostBytes(gap, made.size()), tallyEnd(block.entry));
       };
-      // A block that is alone ends with the gap; of others a writer may have ended any early.
+      // A single block ends with the gap; if there are several, a writer may have ended any of them
+      // early.
       auto block =
           scan.next(most, !isAlone && proofs_.canProve(number) ? isProven : RecordScan::IsProven());
       if (!block) return block.error();
       if (block->entry.packets == 0) break;
       packets -= std::min<uint64_t>(packets, block->entry.packets);
       const bool isRight = isProven(*block);
-      const bool isTrusted = isRight || (!options_.isMarked && bounds.hold(block->entry) &&
-                                         !proofs_.contradicts(number, tallyEnd(block->entry)));
+      isDoubtful |= !isRight && proofs_.contradicts(*block, number, tallyEnd(block->entry));
+      const bool isTrusted = isRight || (!isDoubtful && bounds.hold(block->entry));
       proofs_.pass(*block);
-      made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap));
+      made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap, made));
       if (isRight) proven = made.size();
     }
-    // The walk of the rest does not end where it should: its records may be anything.
+    // Parsing the rest does not end where it should, so its records may be anything.
     if (scan.offset() != gap.end) made.resize(proven);
     return made;
   }
 
-  /// Nothing when the records of the gap do not end with it.
+  /// Nothing if the records of the gap do not end with it.
   Result<uint64_t> countPackets(const Gap& gap) {
     RecordScan scan(reader(), gap.begin, gap.end);
     uint64_t packets = 0;
@@ -256,8 +299,8 @@ class IndexRebuild {
     return number < gap.slots ? slots_[gap.firstSlot + number].bytes : nullptr;
   }
 
-  /// Fills the rest of the gap, from `begin` on, with damaged entries. False when that cannot be:
-  /// there are too few or too many slots.
+  /// Fills the rest of the gap, starting at `begin`, with damaged entries. False if that is
+  /// impossible: there are too few or too many slots.
   bool addDamaged(const Gap& gap, uint64_t begin, std::vector<BlockEntry>& made) const {
     const uint64_t bytes = gap.end - begin;
     uint64_t count = (bytes + kMaxBlockBytes - 1) / kMaxBlockBytes;
@@ -271,24 +314,73 @@ class IndexRebuild {
     for (uint64_t i = 0; i < count; i++) {
       const uint64_t from = begin + bytes * i / count, to = begin + bytes * (i + 1) / count;
       made.push_back(
-          damagedEntry({.offset = from, .bytes = static_cast<uint32_t>(to - from)}, gap));
+          damagedEntry({.offset = from, .bytes = static_cast<uint32_t>(to - from)}, gap, made));
     }
     return true;
   }
 
-  /// Stands for a block of which only the place is known. Its time is that between its neighbours.
-  BlockEntry damagedEntry(const BlockEntry& place, const Gap& gap) const {
-    const size_t next = gap.firstSlot + gap.slots;
-    const bool hasNext = next < slots_.size();
-    std::optional<int64_t> beforeNs = options_.minNs, afterNs = options_.maxNs;
-    if (!index_.blocks.empty()) beforeNs = index_.blocks.back().maxNs;
-    if (hasNext) afterNs = slots_[next].entry->minNs;
+  /// Represents a block about which only the place is known, after the blocks of the gap in `made`.
+  /// Its time is between those of its neighbours.
+  BlockEntry damagedEntry(const BlockEntry& place, const Gap& gap,
+                          std::span<const BlockEntry> made) const {
+    auto beforeNs = timeBefore(made), afterNs = timeAfter(gap);
     if (!beforeNs) beforeNs = afterNs.value_or(0);
-    if (!afterNs) afterNs = index_.blocks.empty() ? kTimestampEndNs - 1 : *beforeNs;
+    if (!afterNs) afterNs = *beforeNs == 0 ? kTimestampEndNs - 1 : lastNsAfter(*beforeNs);
     BlockEntry entry{.offset = place.offset, .bytes = place.bytes, .flags = kBlockDamaged};
     entry.minNs = std::min(*beforeNs, *afterNs);
     entry.maxNs = std::max(*beforeNs, *afterNs);
     return entry;
+  }
+
+  /// The end of the previous block. If neighbours overlap, each thread of the port wrote its own
+  /// blocks, and the previous one of the same thread is among several.
+  std::optional<int64_t> timeBefore(std::span<const BlockEntry> made) const {
+    std::optional<int64_t> nearest;
+    int64_t lowest = INT64_MAX, laterNs = INT64_MAX;
+    bool isInterleaved = false;
+    size_t left = kNeighbours;
+    const auto visit = [&](std::span<const BlockEntry> blocks) {
+      for (size_t i = blocks.size(); i > 0 && left > 0; i--) {
+        const BlockEntry& block = blocks[i - 1];
+        if (block.isDamaged()) continue;
+        isInterleaved |= block.maxNs > laterNs;
+        laterNs = block.minNs;
+        lowest = std::min(lowest, block.maxNs);
+        if (!nearest) nearest = block.maxNs;
+        left--;
+      }
+    };
+    visit(made);
+    visit(index_.blocks);
+    if (!nearest) return options_.minNs;
+    return isInterleaved ? lowest : nearest;
+  }
+
+  /// The beginning of the block after the gap, or of the last one that may be from the same thread.
+  std::optional<int64_t> timeAfter(const Gap& gap) const {
+    std::optional<int64_t> nearest;
+    int64_t highest = INT64_MIN, earlierNs = INT64_MIN;
+    bool isInterleaved = false;
+    size_t left = kNeighbours;
+    for (size_t i = gap.firstSlot + gap.slots; i < slots_.size() && left > 0; i++) {
+      const std::optional<BlockEntry>& block = slots_[i].entry;
+      if (!block || block->isDamaged()) continue;
+      isInterleaved |= block->minNs < earlierNs;
+      earlierNs = block->maxNs;
+      highest = std::max(highest, block->minNs);
+      if (!nearest) nearest = block->minNs;
+      left--;
+    }
+    if (!nearest) return options_.maxNs;
+    return isInterleaved ? highest : nearest;
+  }
+
+  /// No packet of the segment has a later time if the last block with a time ends at `beforeNs`:
+  /// packets are written after they were captured.
+  int64_t lastNsAfter(int64_t beforeNs) const {
+    const auto file = File::openForRead(segment_ + ".pcap");
+    const auto writtenNs = file ? file->writtenNs() : Result<int64_t>(beforeNs);
+    return writtenNs ? std::clamp(*writtenNs, beforeNs, kTimestampEndNs - 1) : beforeNs;
   }
 
   /// The times of the blocks around the gap.
@@ -316,7 +408,8 @@ class IndexRebuild {
     return bounds;
   }
 
-  /// Where the first tally of the blocks from this slot on begins, unless a lost one may be before.
+  /// Where the first tally of the blocks from this slot on begins, unless a lost one may precede
+  /// it.
   std::optional<uint64_t> nextTally(size_t slot) const {
     for (; slot < slots_.size() && slots_[slot].entry; slot++) {
       if (slots_[slot].entry->tallyBytes > 0) return slots_[slot].entry->tallyOffset;

@@ -21,13 +21,13 @@ export function printControl(side: Side, inputBytes: number): void {
   printRow(['control', sideText(side, inputBytes)])
 }
 
-/** The rows of the table that REFERENCE.md has: their names. */
+/** The names of the rows in the table of REFERENCE.md. */
 export async function documentedRows(): Promise<string[]> {
   const table = TABLE.exec(await readFile(DOCUMENT, 'utf8'))?.[0] ?? ''
   return [...table.matchAll(/^\| `([\w-]+)` \|/gm)].map((match) => match[1] ?? '')
 }
 
-/** Writes the table, below a sentence that says what it is of. A row without figures says why. */
+/** Writes the table, below a sentence about its subject. A row without figures says why. */
 export async function documentFigures(
   rows: readonly Row[],
   figures: ReadonlyMap<string, Figures | Failure>,
@@ -54,7 +54,7 @@ function tableLine({ name, what, floor, goal, judgedBy = 'time' }: Row, figures:
   return `| \`${name}\` | ${what} | ${cells.join(' | ')} |`
 }
 
-/** The beginning of a message, as a cell can hold it. */
+/** The beginning of a message, short enough for a cell. */
 function cellText(message: string): string {
   return message.replaceAll(/[|\s]+/g, ' ').slice(0, 100)
 }

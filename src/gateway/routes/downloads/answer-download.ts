@@ -77,7 +77,7 @@ async function continueRequest(
   const receipt = await ownReceipt(ctx, parts, options.resumeId ?? '')
   const given = givenParameters(ctx)
   checkSameRequest(receipt, ctx.path, given)
-  const plan = planAgain(receipt, parts.limits.devicesMax)
+  const plan = planAgain(receipt, parts.limits.devicesMax, given)
   const resumed = resumedRequest(receipt, options.offsetBytes)
   parts.downloads.metrics.resumed()
   const query = { ...plan.query, ...readParameters({ waitS: DOWNLOAD_PARAMETERS.waitS }, given) }
@@ -88,13 +88,13 @@ async function continueRequest(
 async function answerHead(
   ctx: RouteContext,
   { callLimits, downloads }: DownloadsParts,
-  { plan, options: { onError } }: PlannedDownload,
+  { plan, options }: PlannedDownload,
 ): Promise<void> {
   using leaving = requestSignal(ctx)
   const facts = await foreseeDownload(
     plan,
     { fleet: downloads.fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
-    { user: ctx.state.caller?.name ?? '', onError, signal: leaving.signal },
+    { user: ctx.state.caller?.name ?? '', options, signal: leaving.signal },
   )
   ctx.respond = false
   ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
@@ -139,7 +139,7 @@ function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): voi
   if (options.align && steps.length === 1) {
     throw badParameter(
       'Align',
-      'is for several devices; with a single device there is nothing to align, leave it out',
+      'is for several devices; with a single device there is nothing to align; remove it',
     )
   }
 }
@@ -154,7 +154,7 @@ function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): Planned
   if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
     throw badParameter(
       'Dedup',
-      'is for several devices; with a single device there are no duplicates to remove, leave it out',
+      'is for several devices; with a single device there are no duplicates to find; remove it',
     )
   }
   const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }

@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "support/address_set_helper.h"
 #include "support/addressed_packets.h"
 #include "support/bpf_helper.h"
 #include "support/random_packets.h"
@@ -13,7 +14,7 @@
 namespace capfleet::test {
 namespace {
 
-/// A stream whose packets bear few addresses, most of them for a while only.
+/// A stream whose packets have few addresses, most of them only for a while.
 std::vector<StoredPacket> addressedPackets(std::mt19937_64& random, Clock clock, size_t count) {
   std::vector<StoredPacket> packets = randomPackets(random, clock, count, 60);
   uint32_t address = 0;
@@ -59,7 +60,7 @@ const std::vector<std::shared_ptr<const RegexMatcher>>& matchers() {
   return made;
 }
 
-/// On the port of the capture, or on what no packet of these tests bears.
+/// On the capture's port, or on one that no packet of these tests has.
 FrameCondition randomFrameCondition(std::mt19937_64& random) {
   static constexpr std::array kFields = {FrameField::kCapturePort, FrameField::kCapturePort,
                                          FrameField::kA7130Device, FrameField::kC3550SourcePort};
@@ -68,10 +69,11 @@ FrameCondition randomFrameCondition(std::mt19937_64& random) {
           {static_cast<uint32_t>(randomBelow(random, 3))}};
 }
 
-/// A query as users make them: any filter, range, limit.
+/// A query as users write them: any filter, range, limit.
 DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& streams) {
   DownloadOptions options = streams.options();
-  for (;;) {
+  if (random() % 2 == 0) options.addresses = addressSet(randomSet(random));
+  while (!options.addresses || random() % 2 == 0) {
     const auto programs = tryCompiled(addressFilter(random, 2), true);
     if (!programs) continue;
     options.filter = parsed(*programs);
@@ -130,7 +132,7 @@ TEST(PassedBlocks, NeverChangeABody) {
   EXPECT_GT(framed, 0u);
 }
 
-/// 100 blocks, of which only the 70th has the address that is asked for.
+/// 100 blocks, of which only the 70th has the address that the filter selects.
 class NeedleStream {
  public:
   NeedleStream() {
@@ -164,6 +166,23 @@ TEST(PassedBlocks, AreAllThatDoNotBearTheAddress) {
   EXPECT_EQ(needle.ask(bench, "").totals.passedBlocks, 0u);
 }
 
+TEST(PassedBlocks, AreAllThatBearNoAddressOfASet) {
+  const NeedleStream needle;
+  DownloadBench bench;
+  MadeSet made;
+  for (uint32_t i = 0; i < 1000; i++) made.four.push_back({0x0b000000 + i, 0x0b000000 + i});
+  made.four.push_back({0x0a000001, 0x0a000001});
+  DownloadOptions options = needle.streams.options();
+  options.addresses = addressSet(made);
+  const Answer answer = answerOf(bench, options);
+  EXPECT_EQ(answer.totals.packets, 1u);
+  EXPECT_GE(answer.totals.passedBlocks, 80u);
+  EXPECT_EQ(answer.totals.excludedPackets, 999u);
+  EXPECT_EQ(answerOf(bench, withFilter(options, "udp")).totals.packets, 0u);
+  options.readsAllBlocks = true;
+  EXPECT_EQ(answerOf(bench, options).totals.passedBlocks, 0u);
+}
+
 TEST(PassedBlocks, AreReadWhereTheirSieveIsDamagedOrOfAnotherBlock) {
   const NeedleStream needle;
   DownloadBench bench;
@@ -189,7 +208,8 @@ TEST(PassedBlocks, AreReadWhereTheirSieveIsDamagedOrOfAnotherBlock) {
 }
 
 TEST(PassedBlocks, CountWhenAllOfTheirSliceIsHandedOut) {
-  // More than a download holds in memory, so that it cannot be done with the slice at first.
+  // More than a download holds in memory, so that it cannot have finished the slice at the
+  // beginning.
   constexpr uint32_t kFound = 600;
   constexpr uint32_t kPassed = 1000;
   StoredStreams streams;

@@ -1,4 +1,4 @@
-// Devices of other makers that pass over a filter without a word: what callers get of them, alone, in a merge and in an export.
+// Third-party devices that silently ignore a filter: what callers get from them, alone, in a merge and in an export.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
@@ -37,9 +37,10 @@ const WAYS = [
   ],
   ['in a merge', `/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`],
 ] as const
+const HEEDED = { ports: 'the capture port', first: 'the first condition', equal: 'the operator ==' }
 const SILENT: ApiBehaviour = { ignores: ['FilterBPF', 'FilterFrame'] }
 
-describe('a device of another maker that may pass over filters', () => {
+describe('a third-party device that may ignore filters', () => {
   const parts = new AsyncDisposableStack()
   let redis: TempRedis
   let foreign: ApiDevice
@@ -52,7 +53,7 @@ describe('a device of another maker that may pass over filters', () => {
     other = parts.use(await ApiDevice.start('other', PACKETS))
   })
   after(() => parts.disposeAsync())
-  // What a device has shown is known for a while.
+  // What a device has proved is remembered for a while.
   beforeEach(async () => {
     for (const device of [foreign, other]) {
       device.behaviour = {}
@@ -160,8 +161,10 @@ describe('a device of another maker that may pass over filters', () => {
       ['ports', 'capture.port==3 and c3550.srcport==7'],
       ['first', 'capture.port==1,2 and capture.port==2,3'],
       ['first', 'capture.port==1,2 and a7130.device==7'],
+      ['equal', 'capture.port!=3'],
+      ['equal', 'capture.port==1,2 and a7130.srcdevice!=0'],
     ] as const)
-      test(`gives nothing when it heeds ${frames === 'first' ? 'the first condition' : 'the capture port'} only: ${filter}`, async () => {
+      test(`gives nothing when it heeds ${HEEDED[frames]} only: ${filter}`, async () => {
         foreign.behaviour = { frames }
         assert.equal((await filtered('capture.port==1,2')).status, 200, 'it heeds this one')
         assertRefused(await filtered(filter), 'FilterFrame')
@@ -176,6 +179,33 @@ describe('a device of another maker that may pass over filters', () => {
         const { status, body } = await filtered(filter)
         assert.deepEqual([status, readPcap(body).records.length], [200, count], filter)
       }
+    })
+  })
+
+  describe('of which packets are in tunnels', () => {
+    const inner = (way: string) => get(`${way}&FilterBPF=inner&FilterBPFDecap=true`)
+
+    test('gives what is inside of them when it has shown that it looks inside', async () => {
+      for (const way of [WAYS[0][1], WAYS[2][1]] as const) {
+        foreign.behaviour = { tunnels: 'looks inside' }
+        foreign.asked.length = 0
+        const { status, body } = await inner(way)
+        assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
+        assert.ok(foreign.asked.some((target) => target.includes('4789')))
+        foreign.asked.length = 0
+        assert.equal((await inner(way)).status, 200)
+        assert.equal(foreign.asked.length, 1, 'it has shown it')
+      }
+    })
+
+    test('gives nothing when it passes FilterBPFDecap over', async () => {
+      foreign.behaviour = { tunnels: 'ignores FilterBPFDecap' }
+      for (const way of [WAYS[0][1], WAYS[2][1]] as const) assertRefused(await inner(way), 'FilterBPFDecap')
+    })
+
+    test('gives what passes the filter where no packet is in a tunnel', async () => {
+      const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&FilterBPFDecap=true`)
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
     })
   })
 
@@ -283,6 +313,28 @@ describe('a device of another maker that may pass over filters', () => {
     assert.equal(foreign.mostRunning, 1)
   })
 
+  test('keeps its stream while it searches for longer than a caller waits, and what it finds counts', async () => {
+    const found = Promise.withResolvers<void>()
+    foreign.behaviour = { scan: (target) => (target.includes('less') ? found.promise : undefined) }
+    await using fresh = await startTempGateway([foreign], redis.url, {
+      downloads: { startTimeoutMs: 400 },
+    })
+    const ask = (path: string) => httpGet(fresh.url + path, { headers: fresh.as.user })
+    const url = `${WAYS[2][1]}&FilterBPF=odd&Wait=0`
+    const slotsUsed = async () =>
+      ((await ask('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }).devices[0]?.slotsUsed
+    const late = await ask(url)
+    assert.deepEqual([late.status, late.json().code], [504, 'device-timeout'], late.body.toString())
+    assert.deepEqual([foreign.running, await slotsUsed()], [1, 1], 'the device counts it, and so does the queue')
+    found.resolve()
+    await eventually(async () => (await slotsUsed()) === 0, { message: 'the lease is given back' })
+    assert.equal(foreign.running, 0)
+    foreign.asked.length = 0
+    const { status, body } = await ask(url)
+    assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
+    assert.equal(foreign.asked.length, 1, 'it has shown it')
+  })
+
   test('has shown it by refusing a filter that no packet passes', async () => {
     foreign.behaviour = { refusesEmpty: true }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd`)
@@ -303,7 +355,7 @@ describe('a device of another maker that may pass over filters', () => {
     const told = { config: { ...other.config, ignores }, password: other.password }
     other.behaviour = { missing: /./ }
     await using fresh = await startTempGateway([foreign, told], redis.url)
-    // What it is asked for its kind by stays missing.
+    // The path that reveals its kind stays missing.
     const missing = /^(?!.*\/pcap\/)/
     foreign.behaviour = { ignores: ['Slice'], missing }
     other.behaviour = { ignores: ['Slice'], missing }
@@ -317,7 +369,7 @@ describe('a device of another maker that may pass over filters', () => {
   })
 
   test('gives nothing in place of filtered packets: its oldest packet is removed while it shows', async () => {
-    // Both questions so far were for the first packet.
+    // Both requests so far were for the first packet.
     const isGone = () => foreign.asked.length > 2
     foreign.behaviour = { ...SILENT, order: (records) => (isGone() ? records.slice(1) : records) }
     const answer = await get(`${WAYS[0][1]}&FilterBPF=odd`)
@@ -347,7 +399,7 @@ describe('a device of another maker that may pass over filters', () => {
   test('shows it also when a stream that has ended counts a little longer', async () => {
     foreign.behaviour = { streamsMax: 1, isFreedLate: true }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&Wait=20`)
-    // No stream comes after the last one.
+    // No stream follows the last one.
     foreign.behaviour = {}
     assert.equal(status, 200, `${foreign.asked.length} questions`)
     assert.equal(readPcap(body).records.length, PACKETS / 2)
@@ -371,7 +423,7 @@ describe('a device of another maker that may pass over filters', () => {
         assert.equal(status, 200, body.toString())
         const file = way.includes('Compression') ? gunzipSync(body) : body
         assert.deepEqual(file, makePcap([]))
-        // Packets that come only after it had none.
+        // Packets that arrive only after a question that showed none.
         foreign.asked.length = 0
         const order = () => (foreign.asked.length > 1 ? [makePacket(API_BEGIN_NS - 1_500n, 'late')] : [])
         foreign.behaviour = { ...SILENT, compresses: true, isChunked, order }
@@ -398,7 +450,7 @@ describe('the time that a device has to show that it heeds a filter', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
 
-  /** Each stream begins after what `takesMs` gives; the clock stands still otherwise. */
+  /** Each stream begins after the time that `takesMs` returns; otherwise the clock stands still. */
   const clientOf = (takesMs: (target: string) => number) =>
     ({
       device: { name: device },
@@ -465,7 +517,7 @@ test('an export with parts that have no packets, of a device that compresses for
   )
 })
 
-test('an export of a device that passes over its filter fails, and has no file', async () => {
+test('an export of a device that ignores its filter fails, and has no file', async () => {
   await using parts = new AsyncDisposableStack()
   const foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
   foreign.behaviour = SILENT

@@ -1,4 +1,4 @@
-// The page and its files, as browsers and others get them.
+// The page and its files, as browsers and other clients get them.
 import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ import { tempFolder } from '../../../support/temp-folder.ts'
 const HTML = `<!doctype html><title>capfleet</title>${'<p>'.repeat(200)}`
 const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
-/** The two rows alone, over the files of a folder. */
+/** Only the page's two rows, over the files of a folder. */
 async function serve(folder: string, owner: AsyncDisposableStack): Promise<string> {
   const [log, metrics] = [searchedLog(), new Metrics()]
   const app = createHttpApp({ log, metrics, takesTokens: true })
