@@ -11,7 +11,6 @@ const TOP_LEVEL = new Set([
   'package-lock.json',
   'tsconfig.json',
   'README.md',
-  'REFERENCE.md',
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
   'LICENSE',
@@ -20,6 +19,7 @@ const TOP_LEVEL = new Set([
   'appliance',
   'native',
   'config',
+  'docs',
   'test',
   'helm',
 ])

@@ -7,7 +7,7 @@
  *   --rounds N     default 5, fewer where all rows would take longer than 20 minutes; --quick is one
  *   --pcap DIR     the captures of a folder of yours take the place of the single file that is made
  *   --json FILE    all figures, also as JSON
- *   --document     writes the table of REFERENCE.md; rows that did not run say so
+ *   --document     writes the table of docs/reference/measured.md; rows that did not run say so
  *   --keep         leaves the files that were made for the next run
  *
  * `npm run bench -- profile <row>` says where our side of a row spends its time (profile.ts). `queue`, `capture`,

@@ -157,7 +157,7 @@ describe('encode', () => {
     await encoded.next()
     await eventually(() => taken > 12_000_000, { message: 'all room is filled' })
     await setImmediate()
-    // REFERENCE.md, "Sizing": what a merge holds by four threads, the most that work on one.
+    // docs/guides/sizing.md: what a merge holds by four threads, the most that work on one.
     assert.ok(taken < 82_000_000, `${taken} bytes were taken`)
     await encoded.return(undefined)
   })
