@@ -1,4 +1,10 @@
-/** How docs becomes dist-docs, the documentation that a gateway serves at /docs: static pages that work below any path. */
+/**
+ * How docs becomes dist-docs, the documentation that a gateway serves at /docs: static pages that work below any path.
+ *
+ * 2026-11-28: VitePress 2, although it is an alpha. It makes pages with relative addresses, which a prefix of a proxy
+ * needs, and shares vite with the page. Its search is a script with an index; Starlight's is WebAssembly, which needs a
+ * looser policy. VitePress 1 needs vite 5, whose known holes are not closed any more.
+ */
 import { defineConfig } from 'vitepress'
 import { SECTIONS } from './sections.ts'
 
@@ -11,6 +17,8 @@ export default defineConfig({
   outDir: '../dist-docs',
   cacheDir: '../node_modules/.cache/vitepress',
   lastUpdated: false,
+  // Disabling transitions takes a style element, which the policy of the pages does not allow.
+  appearance: { disableTransition: false },
   // A broken link fails the build.
   ignoreDeadLinks: false,
   markdown: {
