@@ -52,6 +52,7 @@ const DOCS = '/docs/'
 
 /** To the folder, whose pages refer to their files by relative paths. */
 export async function leadToDocs(ctx: RouteContext): Promise<void> {
+  ctx.body = null
   ctx.status = 302
   ctx.set({ Location: DOCS.slice(1), 'Cache-Control': 'no-cache' })
 }

@@ -165,8 +165,8 @@ describe('the page', () => {
   }
 
   test('the documentation is a folder, to which its name without a slash leads', async () => {
-    const { status, headers } = await ask('/docs')
-    assert.deepEqual([status, headers.location], [302, 'docs/'])
+    const { status, headers, body } = await ask('/docs')
+    assert.deepEqual([status, headers.location, body.length], [302, 'docs/', 0])
     for (const [path, title] of [
       ['/docs/', 'Docs'],
       ['/docs/index.html', 'Docs'],
