@@ -1,6 +1,6 @@
 // The pages of docs: nothing of the former reference is lost, each page is listed, and each link leads somewhere.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { describe, test } from 'node:test'
 import { SECTIONS } from '../docs/.vitepress/sections.ts'
@@ -71,6 +71,11 @@ test('the help of each view of the page leads to a page of the site', () => {
     (address) => !leads('index.md', address.replace('.html', '.md')),
   )
   assert.deepEqual(broken, [])
+})
+
+test('README.md has at most 120 lines, and its picture at most 200 kB', () => {
+  assert.ok((documents.get('README.md') ?? '').trimEnd().split('\n').length <= 120)
+  assert.ok(statSync(join(REPOSITORY_ROOT, 'docs/images/page.png')).size <= 200_000)
 })
 
 function leads(from: string, link: string): boolean {

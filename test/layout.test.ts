@@ -13,6 +13,8 @@ const TOP_LEVEL = new Set([
   'README.md',
   'ARCHITECTURE.md',
   'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CODE_OF_CONDUCT.md',
   'LICENSE',
   'CHANGELOG.md',
   'src',
@@ -20,6 +22,7 @@ const TOP_LEVEL = new Set([
   'native',
   'config',
   'docs',
+  'examples',
   'test',
   'helm',
 ])

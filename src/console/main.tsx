@@ -117,7 +117,7 @@ function TopControls({
   const leave = useAction()
   return (
     <div class="top-controls">
-      <a href={HELP_PAGES[view]} target="_blank" rel="noopener">
+      <a class="button" href={HELP_PAGES[view]} target="_blank" rel="noopener">
         {TEXTS.help}
       </a>
       <button type="button" title={`${TEXTS.toggleZone} (${instantText(now, zone, 0)})`} onClick={toggleZone}>

@@ -1,12 +1,11 @@
 // The commands of the documentation and of the README: each does what stands beside it, or is on a list with the reason.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { after, before, describe, test } from 'node:test'
 import { parse } from 'yaml'
 import { z } from 'zod'
@@ -21,6 +20,7 @@ import { codeBlocksOf } from '../support/documents/markdown.ts'
 import { eventually } from '../support/eventually.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
 import { type DemoProcess, startDemo } from '../support/processes/demo-process.ts'
+import { startReady } from '../support/processes/ready-program.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
@@ -67,7 +67,7 @@ async function runShell(script: string, cwd: string, env: Record<string, string>
 /** Pages whose commands run one after the other in one shell, with what they print. */
 const ON_THE_DEMO: readonly { readonly page: string; readonly says: readonly RegExp[] }[] = [
   { page: 'README.md', says: [/IP6? /, /"devices":\[/, /"state":"complete"/] },
-  { page: 'docs/guides/siem.md', says: [/ IP6? /, /"token":"/, /"state":"queued"/] },
+  { page: 'docs/guides/siem.md', says: [/ IP6? /, /"token":"/, /"state":"(queued|running)"/] },
   { page: 'docs/guides/tokens.md', says: [/"token":"/, /"url":"/] },
   { page: 'docs/guides/users.md', says: [/^bob +user/m] },
   { page: 'docs/guides/exports.md', says: [/30 2 \* \* \*/] },
@@ -247,7 +247,9 @@ describe('against the demo', () => {
       const home = parts.use(await tempFolder()).path
       await symlink(join(folder, '.capfleet'), join(home, '.capfleet'))
       await symlink(join(REPOSITORY_ROOT, 'src'), join(home, 'src'))
-      const blocks = runnableOf(page).map(({ text }) => text)
+      const blocks = runnableOf(page).map(({ text }) =>
+        text.replace('http://127.0.0.1:8080', demo.facts.gatewayUrl),
+      )
       const login = 'capfleet login "$gw" --user demo --password-file .capfleet/demo-password'
       const script = [preamble(demo.facts.gatewayUrl), login, ...blocks].join('\n')
       const { status, stdout, stderr } = await runShell(script, home, {
@@ -263,7 +265,7 @@ describe('against the demo', () => {
       const [program = ''] = blocksBelow(CLIENTS, language, kind)
       await writeFile(join(home, file), program)
       const { gatewayUrl, token } = demo.facts
-      const env = { GOCACHE: join(home, 'cache'), GOTOOLCHAIN: 'local', GOFLAGS: '-mod=mod' }
+      const env = { GOTOOLCHAIN: 'local', GOFLAGS: '-mod=mod' }
       const { status, stdout, stderr } = await runShell(
         `${command} '${gatewayUrl}' '${token}' out.pcap`,
         home,
@@ -306,19 +308,8 @@ describe('a fleet of your own', () => {
   const parts = new AsyncDisposableStack()
   after(() => parts.disposeAsync())
 
-  /** A program that goes on; resolves with the address of its line "ready". */
-  async function start(command: string, cwd: string): Promise<string> {
-    const child = spawn('bash', ['--norc', '-c', `exec ${command}`], {
-      cwd,
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    parts.defer(() => ended(child))
-    for await (const line of createInterface({ input: child.stdout })) {
-      const address = /ready (\S+)/.exec(line)?.[1]
-      if (address !== undefined) return address
-    }
-    throw new Error(`${command} did not start`)
-  }
+  const start = async (command: string, cwd: string): Promise<string> =>
+    parts.use(await startReady(command, cwd)).address
 
   test('works as printed', async () => {
     const folder = parts.use(await tempFolder()).path
@@ -375,13 +366,6 @@ describe('a fleet of your own', () => {
   })
 })
 
-async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const exit = once(child, 'exit')
-  child.kill('SIGTERM')
-  await exit
-}
-
 describe('every block is run, or has a reason', () => {
   const pages = [
     'README.md',
@@ -434,8 +418,9 @@ describe('every block is run, or has a reason', () => {
 const USERS = z.strictObject({
   users: z.array(boundsSchema.extend({ name: z.string(), role: z.enum(ROLES), password: z.string() })),
 })
+const DEVICE = { name: 'lon1', url: 'http://192.0.2.1', user: 'ann', password: { file: 'lon1-password' } }
 const PROGRAMS = [
-  { schema: gatewayConfigSchema, required: { auth: { users: 'users.yaml' }, devices: [] } },
+  { schema: gatewayConfigSchema, required: { auth: { users: 'users.yaml' }, devices: [DEVICE] } },
   { schema: applianceConfigSchema, required: { store: 'store', auth: { users: 'users.yaml' } } },
   { schema: USERS, required: {} },
 ] as const

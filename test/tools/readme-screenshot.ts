@@ -19,7 +19,11 @@ await using home = await temporaryHome()
 await using demo = await startDemo(home.path)
 await using browser = await ConsoleBrowser.launch()
 const viewport = { width: 1_180, height: 640 }
-await using opened = await browser.open(`${demo.facts.gatewayUrl}/`, { viewport, colorScheme: 'light', timezoneId: 'UTC' })
+await using opened = await browser.open(`${demo.facts.gatewayUrl}/`, {
+  viewport,
+  colorScheme: 'light',
+  timezoneId: 'UTC',
+})
 const { page } = opened
 await signIn(page, demo.facts)
 await show(page, ADDRESS)
