@@ -5,7 +5,7 @@
 // biome-ignore lint/style/noDefaultExport: node:test takes reporters as default exports.
 export default async function* record(events) {
   for await (const { type, data } of events) {
-    // The summary without a file is the last one, for all files: a run that was killed has none.
+    // The last entry is the summary of the whole run and names no file. A killed run has none.
     if (type === 'test:summary') {
       const { file, duration_ms: tookMs, success } = data
       yield `${JSON.stringify(file === undefined ? {} : { file, tookMs, success })}\n`

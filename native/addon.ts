@@ -54,7 +54,7 @@ export interface DownloadTotals {
 
 export interface IntervalCount {
   readonly packets: bigint
-  /** As PCAP records: headers and captured bytes. */
+  /** Bytes of the packets as PCAP records: headers and captured bytes. */
   readonly bytes: bigint
 }
 
@@ -64,7 +64,7 @@ export interface BlockList {
   /** Inclusive. */
   readonly maxNs: BigInt64Array
   readonly packets: Uint32Array
-  /** As PCAP records: headers and captured bytes. */
+  /** Bytes of the packets as PCAP records: headers and captured bytes. */
   readonly bytes: Uint32Array
 }
 

@@ -66,7 +66,7 @@ export interface LivePortCounts {
   readonly ringDrops: bigint
   /** The memory was full because the disk was too slow; or the disk failed until the capture's end. */
   readonly diskDrops: bigint
-  /** In memory, not safe yet. */
+  /** Packets in memory that are not safe yet. */
   readonly pendingPackets: bigint
   /** Frames with a wrong frame check sequence that the interface has seen since the start. */
   readonly fcsErrors: bigint

@@ -1,4 +1,4 @@
-// The example configurations load, show every key, and state the real defaults.
+// The example configurations load, list every key, and state the actual defaults.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { gatewayConfigSchema } from '../src/gateway/gateway-config.ts'
 import { parseConfig } from '../src/shared/base/config-file.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
-/** `required` is the least that loads; the rest of the loaded document is defaults. */
+/** `required` is the smallest configuration that loads; the rest of the loaded document is defaults. */
 const PROGRAMS = [
   {
     example: 'config/gateway.example.yaml',
@@ -27,7 +27,7 @@ const PROGRAMS = [
   },
 ] as const
 
-/** Depends on the machine. */
+/** This default depends on the machine. */
 const NO_FIXED_DEFAULT = new Set(['timeZone', 'audit.name'])
 
 for (const { example, schema, required } of PROGRAMS) {
@@ -56,7 +56,7 @@ for (const { example, schema, required } of PROGRAMS) {
   })
 }
 
-/** The entry of a list in which something is misspelt. */
+/** The path of the list entry in which a key is misspelt. */
 const FIRST = '0'
 
 for (const { example, schema, required } of PROGRAMS) {
@@ -79,7 +79,7 @@ for (const { example, schema, required } of PROGRAMS) {
   }
 }
 
-/** Ways to all objects of the schema, itself included. */
+/** Paths to all objects of the schema, including the schema itself. */
 function objectPaths(schema: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (schema instanceof z.ZodObject) {
     const below = Object.entries(schema.shape).flatMap(([key, value]) => objectPaths(value, [...path, key]))
@@ -87,14 +87,14 @@ function objectPaths(schema: unknown, path: readonly string[] = []): (readonly s
   }
   if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional)
     return objectPaths(schema.def.innerType, path)
-  // What else an entry needs depends on its type: exports.targets have tests of their own.
+  // The other keys of an entry depend on its type: exports.targets have their own tests.
   if (schema instanceof z.ZodDiscriminatedUnion) return []
   if (schema instanceof z.ZodArray) return objectPaths(schema.element, [...path, FIRST])
   if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => objectPaths(option, path))
   return []
 }
 
-/** Names of all settings, however deep. */
+/** Names of all settings, at any depth. */
 function keysOf(schema: unknown): string[] {
   if (schema instanceof z.ZodObject) {
     return Object.entries(schema.shape).flatMap(([key, value]) => [key, ...keysOf(value)])
@@ -106,7 +106,7 @@ function keysOf(schema: unknown): string[] {
   return []
 }
 
-/** "downloads.waitS" -> 25. Lists count as given. */
+/** The value at a path, such as "downloads.waitS" -> 25. Lists count as values. */
 function leaves(value: unknown, path = ''): Map<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return new Map([[path, value]])
   return new Map(

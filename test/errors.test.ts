@@ -1,4 +1,4 @@
-// The table of error codes has what the programs say, and nothing else.
+// The table of error codes has exactly the codes that the programs use.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// A test file that something keeps alive behind its tests fails in words, and no other does.
+// A test file that something keeps alive after its tests fails with a message, and no other file does.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'

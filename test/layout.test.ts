@@ -1,4 +1,4 @@
-// The folder tree is the architecture: who may import whom, where files may lie, what they are called.
+// The folder tree is the architecture: which file may import which, where files may be, and how they are named.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, normalize } from 'node:path'
@@ -27,15 +27,15 @@ const TOP_LEVEL = new Set([
   'helm',
 ])
 
-/** A house: what its files may import of other houses, and its rooms from top to bottom. */
+/** A house: which other houses its files may import, and its rooms from top to bottom. */
 interface House {
   readonly imports: readonly string[]
-  /** A room imports from the floors below it; without floors all of a house is one room. A room is a folder or a file. */
+  /** A room may import from the floors below it. A house without floors is one room. A room is a folder or a file. */
   readonly floors?: readonly (readonly string[])[]
 }
 
 const HOUSES: Readonly<Record<string, House>> = {
-  // The command line: which command starts which program.
+  // The command line, which says which command starts which program.
   src: {
     imports: [
       'src/demo',
@@ -99,7 +99,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       ['src/client'],
     ],
   },
-  // It runs in browsers: it shares what a parameter is.
+  // Runs in browsers: code that is shared with parsers of parameters.
   'src/console': {
     imports: [
       'src/shared/query',
@@ -120,16 +120,16 @@ const HOUSES: Readonly<Record<string, House>> = {
   },
 }
 
-/** Room -> the only file that may import from it: no other program may reach the store's writer. */
+/** Room -> the only file that may import from it: no other program may reach the writer of the store. */
 const ONLY_FOR: Readonly<Record<string, string>> = { 'appliance/recorder': 'appliance/recorder.ts' }
 
-/** Types of what the rooms above have made: any room of the house takes its part of them. */
+/** Types of parts that the rooms above have created: any room of the house may import those that it uses. */
 const PART_TYPES = new Set(['appliance/appliance-parts.ts'])
 
 const files = repositoryFiles()
 const sources = files.filter((path) => /^(src|appliance|native)\/.*\.tsx?$/.test(path))
 
-/** File -> the files that it imports, types included; paths from the root. */
+/** File -> the files that it imports, including type imports; paths from the root. */
 type Imports = ReadonlyMap<string, readonly string[]>
 
 const imports: Imports = new Map(sources.map((path) => [path, importsOf(path)]))
@@ -138,7 +138,7 @@ function read(path: string): string {
   return readFileSync(join(REPOSITORY_ROOT, path), 'utf8')
 }
 
-/** Static and dynamic ones. */
+/** Static and dynamic imports. */
 function importsOf(path: string): string[] {
   const specifiers = read(path).matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)
   return [...specifiers].map((match) => normalize(join(dirname(path), match[1] ?? '')))
@@ -148,14 +148,14 @@ function isWithin(path: string, place: string): boolean {
   return path === place || path.startsWith(`${place}/`)
 }
 
-/** The longest that fits. */
+/** The longest room that matches. */
 function placeOf(path: string, places: readonly string[]): string | undefined {
   return places.filter((place) => isWithin(path, place)).sort((a, b) => b.length - a.length)[0]
 }
 
 function houseOf(path: string): string {
   const house = placeOf(path, Object.keys(HOUSES))
-  // Only files lie directly in src; a new folder is a new house.
+  // src itself may contain only files; a new folder there is a new house.
   assert.ok(house && (house !== 'src' || dirname(path) === 'src'), `${path} lies in no house of HOUSES`)
   return house
 }
@@ -163,7 +163,7 @@ function houseOf(path: string): string {
 function roomOf(path: string, house: string): string {
   const rooms = HOUSES[house]?.floors?.flat() ?? [house]
   const room = placeOf(path, rooms)
-  // The room that has the name of its house is what lies directly in the house, if there are others.
+  // If a house has several rooms, the one with the house's name stands for the files directly in the house.
   const isOpen = room === house && rooms.length > 1
   assert.ok(
     room && (!isOpen || dirname(path) === house),
@@ -190,7 +190,7 @@ function forbiddenImports(imported: Imports): string[] {
   )
 }
 
-/** Each circle once, from its first file on. */
+/** Each circle once, starting at its first file. */
 function circles(imported: Imports): string[] {
   const found: string[] = []
   const done = new Set<string>()
@@ -216,7 +216,7 @@ function roomsOf(paths: readonly string[]): Imports {
   return new Map([...rooms].map(([room, inside]) => [room, needed(room, inside)]))
 }
 
-/** Folders that hold sources and that the guide, a table whose rows begin with "| `folder`", does not name. */
+/** Folders with sources that the guide (a table whose rows begin with "| `folder`") does not name. */
 function unnamedFolders(paths: readonly string[], guide: string): string[] {
   const folders = new Set(paths.filter((path) => path.includes('/')).map((path) => dirname(path)))
   const named = [...guide.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '')
@@ -229,24 +229,27 @@ function folderGuide(): string {
   return architecture.slice(from, architecture.indexOf('\n## ', from + 1))
 }
 
-/** Files that may listen for an abort by hand: addAbortListener() does not do there. */
+/** Files that may listen for an abort by hand, because addAbortListener() does not work there. */
 const ABORT_LISTENERS: readonly string[] = [
-  // In browsers and wherever else there is no Node.js.
+  // Runs in browsers and in other places without Node.js.
   'src/console',
   'src/client/gateway-client.ts',
-  // A signal that is aborted already counts before the next line, not in a microtask.
+  // An aborted signal must count before the next line, not in a microtask.
   'src/shared/base/joined-signal.ts',
   'src/gateway/device/device-connection.ts',
-  // A listener that stays on a signal of its own.
+  // A listener that stays on a signal that belongs to this file.
   'appliance/recorder/conversations.ts',
 ]
 
-/** Whether the file listens for an abort by hand: that forgets signals aborted before, and is undone in a second place. */
+/**
+ * Whether the file listens for an abort by hand. That misses signals that are already aborted, and must be undone
+ * elsewhere.
+ */
 function listensByHand(path: string, text: string): boolean {
   return text.includes("addEventListener('abort'") && placeOf(path, ABORT_LISTENERS) === undefined
 }
 
-/** Paths and names of files, in backticks, that no file has. */
+/** Paths and file names in backticks that match no file. */
 function missingFiles(text: string, paths: readonly string[]): string[] {
   const names = new Set(paths.flatMap((path) => [path, basename(path)]))
   const folders = new Set(paths.map((path) => dirname(path)))
@@ -277,7 +280,7 @@ test('every room of every house has sources', () => {
   )
 })
 
-test('what has the types of all parts takes nothing but types from its house', () => {
+test('a file that has the types of all parts imports only types from its house', () => {
   for (const path of PART_TYPES) {
     const taken = [...read(path).matchAll(/^import (?!type ).* from '(\.[^']+)'$/gm)]
     const targets = taken.map(([, name = '']) => normalize(join(dirname(path), name)))
@@ -401,7 +404,7 @@ describe('a planted mistake is seen', () => {
     assert.ok(!listensByHand('src/gateway/x.ts', 'addAbortListener(signal, stop)'))
   })
 
-  test('a folder that nobody tells of', () => {
+  test('a folder that the guide does not list', () => {
     assert.deepEqual(
       unnamedFolders(['src/a/x.ts', 'src/b/y.ts', 'src/b/c/z.ts'], '| `src/a` | |\n| `src/b/c` | |'),
       ['src/b'],

@@ -1,4 +1,4 @@
-// A file that fails once is run again, alone; one that fails twice fails the run, and so do many at once.
+// A file that fails once is run again, alone; a file that fails twice fails the run, and so do many failures at once.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ describe('some', () => test('is early', () => {
 }))
 `
 
-/** Ends the run of all files as soon as a failure of another one is noted. */
+/** Ends the run of all files as soon as a failure of another file is recorded. */
 const KILLS = `import { globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 test('kills', async () => {

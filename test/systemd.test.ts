@@ -1,4 +1,5 @@
-// The units for machines without Kubernetes: systemd knows every directive, and they leave the programs little.
+// The units for machines without Kubernetes: systemd knows every directive, and the units restrict the programs
+// tightly.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -19,7 +20,7 @@ const UNITS = readdirSync(FOLDER).filter((name) => name.endsWith('.service'))
 const RECORDER = 'capfleet-recorder.service'
 const EXPOSURE_MAX = 3
 
-/** What stands in a unit under this name. */
+/** The value of this directive in a unit. */
 function valuesOf(unit: string, name: string): readonly string[] {
   const text = readFileSync(join(FOLDER, unit), 'utf8')
   return [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value)

@@ -10,7 +10,7 @@ import { TEST_LIMIT_MS } from './support/test-limits.ts'
 const HEAD = /^[ \t]*(?:describe|test)\((?:(?!=>|\bfunction\b)[\s\S])*/gm
 const LIMIT = /\btimeout: ([^,}\n]+)/
 
-/** Limits of suites and tests that do not begin with what each test may take. */
+/** Suites and tests with their own limits, and the limit for any test. */
 function shortLimits(text: string): string[] {
   return [...text.matchAll(HEAD)].flatMap(([head]) => {
     const limit = LIMIT.exec(head)?.[1]?.trim()
@@ -40,7 +40,7 @@ test('the run of the tests has the limit that they reckon with', async () => {
   assert.deepEqual(limits?.map(Number), [TEST_LIMIT_MS])
 })
 
-/** Files that hold the text of another program, which sleeps. */
+/** Files that contain the text of another program, which sleeps. */
 const TEXTS_THAT_SLEEP = new Set([
   'test/run-tests.test.ts',
   'test/src/shared/base/log.test.ts',

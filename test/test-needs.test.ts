@@ -1,4 +1,4 @@
-// `npm test -- FILE...` sets up what these files need, and no more.
+// `npm test -- FILE...` sets up exactly what these files need.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ test('a file needs what it is named for, and what the modules that it imports ar
   assert.deepEqual([...needsOf(['test/helm/upgrades.test.ts'])], ['python', 'chart'])
   assert.deepEqual([...needsOf(['test/src/gateway/export/target/s3-target.test.ts'])], ['python', 's3'])
   assert.deepEqual([...needsOf(['./test/native/engine.test.ts'])], ['engine', 'threads'])
-  // By way of test/support/live/busy-capture.ts and others.
+  // Through test/support/live/busy-capture.ts and others.
   assert.ok(needsOf(['test/e2e/packets/downloads-while-capturing.test.ts']).has('engine'))
   assert.deepEqual([...needsOf(['test/src/shared/query/query-time.test.ts'])], [])
 })

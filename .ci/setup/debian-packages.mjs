@@ -48,7 +48,7 @@ export const TEST_PACKAGES = [
   'python3-venv',
   'zsh',
   'fish',
-  // systemd-analyze, which checks the units; nothing of systemd runs.
+  // For systemd-analyze, which checks the units; systemd itself is not run.
   'systemd',
   // The browser for the page's tests.
   'chromium',

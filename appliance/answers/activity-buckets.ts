@@ -5,7 +5,7 @@ const MILLISECOND_NS = 1_000_000n
 
 export interface Amount {
   readonly packets: number
-  /** As PCAP records: headers and captured bytes. */
+  /** Bytes of the packets as PCAP records: headers and captured bytes. */
   readonly bytes: number
 }
 

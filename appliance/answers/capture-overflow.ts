@@ -2,7 +2,7 @@ import type { CaptureCounts } from '../link/capture-report.ts'
 
 export interface Overflow {
   readonly bytes: number
-  /** In the last second. */
+  /** Bytes in the last second. */
   readonly bytesNow: number
 }
 

@@ -14,7 +14,7 @@ export interface CompileHelper {
 }
 
 export interface HelperLimits {
-  /** In wall-clock time, which continues while a busy machine makes the helper wait. */
+  /** The time limit in wall-clock time, which continues while a busy machine makes the helper wait. */
   readonly limitMs: number
   readonly signal: AbortSignal
 }
@@ -80,7 +80,7 @@ function isOwnEnd(
 function endedByOthers(ranMs: number): CapfleetError {
   return new CapfleetError(
     'compiler-busy',
-    `the device was too busy to compile the filter, and stopped after ${(ranMs / 1000).toFixed(1)} s, try again`,
+    `the device was too busy to compile the filter, and stopped after ${(ranMs / 1000).toFixed(1)} s; try again`,
     { retryAfterS: Math.ceil(ranMs / 1000) },
   )
 }

@@ -17,7 +17,7 @@ import { checkStore } from './store-checks.ts'
 const TOOLS_LIMIT_MS = 10_000
 const BITS_PER_MEGABIT = 1e6
 
-/** In reading order: what captures, what it runs on, where it writes. */
+/** The findings in reading order: what captures, what it runs on, where it writes. */
 export async function examine(
   config: ApplianceConfig,
   roots: MachineRoots = MACHINE_ROOTS,

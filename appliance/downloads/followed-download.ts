@@ -58,7 +58,7 @@ export class FollowedDownload {
     return followed
   }
 
-  /** As in PreparedDownload, of what was stored at the start. */
+  /** See PreparedDownload; refers to what was stored at the start. */
   get agedOutBeforeNs(): bigint | undefined {
     return this.#agedOutBeforeNs
   }

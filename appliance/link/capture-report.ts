@@ -14,7 +14,7 @@ export type CaptureState = (typeof STATES)[number]
 /** Packets and bytes of the capture, plus what the engine counts since the recorder started it. */
 const portSchema = z.object({
   port: z.int(),
-  /** In the capture, bytes as PCAP records. */
+  /** Totals of the capture; bytes count PCAP records. */
   packets: count,
   bytes: count,
   seenPackets: count,
@@ -28,7 +28,7 @@ const portSchema = z.object({
   fcsErrors: count,
   /** 0 = no packet yet. */
   lastPacketNs: count,
-  /** In the order of native/live-capture.ts. */
+  /** Packets by size, in the order of native/live-capture.ts. */
   sizeClasses: z.array(count),
   hasHardwareTimestamps: z.boolean(),
   isUp: z.boolean(),
@@ -37,7 +37,7 @@ const portSchema = z.object({
 export type PortReport = z.infer<typeof portSchema>
 
 const countsSchema = z.object({
-  /** In the capture, bytes as PCAP records. */
+  /** Totals of the capture; bytes count PCAP records. */
   packets: count,
   bytes: count,
   /** Packets that arrived but could not be stored: the sum of the next two. */
@@ -50,7 +50,7 @@ const countsSchema = z.object({
   filteredPackets: count,
   /** Packets with a wrong frame check sequence. */
   fcsErrors: count,
-  /** In memory, waiting to be written. */
+  /** Packets in memory that are waiting to be written. */
   pendingPackets: count,
   pendingBytes: count,
   /** 0 = no packet yet. */

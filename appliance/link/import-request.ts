@@ -31,7 +31,7 @@ export type ImportedCapture = z.infer<typeof importedCaptureSchema>
 
 /** The space of the store that an import may use. */
 export interface ImportRoom {
-  /** For its packets, as PCAP records; undefined = what the disk holds. */
+  /** Space for its packets as PCAP records; undefined = what the disk holds. */
   readonly maxBytes: bigint | undefined
   /**
    * Reserves this many bytes when everything is written, until disposed. Fails with store-full if they are no longer

@@ -6,7 +6,7 @@ import { type MachineRoots, readText } from './kernel-files.ts'
 export interface DiskIdentity {
   readonly name: string
   readonly isPresent: boolean
-  /** As known to the kernel without asking the disk; empty if unknown. */
+  /** The model as known to the kernel without asking the disk; empty if unknown. */
   readonly model: string
   readonly serial: string
 }

@@ -26,7 +26,7 @@ const KINDS = {
   powers: { file: /^power\d+_(input|average)$/, unit: 1e-6 },
 } as const
 
-/** In the order of the kernel's numbers. Empty if there is no hwmon. */
+/** Reads the sensors, in the order of the kernel's numbers. Empty if there is no hwmon. */
 export async function readHwmon(roots: MachineRoots, signal: AbortSignal): Promise<HwmonReadings> {
   const root = join(roots.sys, 'class/hwmon')
   const chips = inNumericOrder(await namesIn(root))

@@ -27,7 +27,7 @@ const outputSchema = z.object({
 /** ATA attributes that count bad sectors: reallocated, pending, uncorrectable. */
 const BAD_SECTOR_ATTRIBUTES = new Set([5, 197, 198])
 
-/** By disk name; disks without SMART, or all without smartctl, are absent. */
+/** Reads the health of each disk, by its name; disks without SMART, or all without smartctl, are absent. */
 export async function readSmart(
   disks: readonly string[],
   signal: AbortSignal,

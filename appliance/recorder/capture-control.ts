@@ -32,7 +32,7 @@ export interface CaptureControlOptions {
   readonly checkRoom: () => void
   /** Aborts when the recorder is told to end while open() is still in progress. */
   readonly startSignal?: AbortSignal | undefined
-  /** As CaptureReport.clockHold. */
+  /** See CaptureReport.clockHold. */
   readonly clockHold: () => ClockHold
 }
 

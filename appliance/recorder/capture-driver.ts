@@ -6,7 +6,7 @@ export interface CaptureTarget {
   readonly name: string
   /** Its folder; the driver only writes cap<port>/ in it. */
   readonly folder: string
-  /** By port, the highest number that a segment of the capture has had. */
+  /** The highest number that a segment of the capture has had, by port. */
   readonly lastNumbers: ReadonlyMap<number, number>
 }
 

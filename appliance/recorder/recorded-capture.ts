@@ -30,7 +30,7 @@ const NOTHING: PortTotals = { packets: 0n, bytes: 0n }
 
 /** A capture of the store that is being recorded, and the maintenance of its log. One call at a time. */
 export class RecordedCapture {
-  /** As found or created. */
+  /** The record as found or created. */
   readonly record: CaptureRecord
   readonly name: string
   readonly baseName: string
@@ -42,7 +42,7 @@ export class RecordedCapture {
   readonly #writer: StoreWriter
   /** Of every finished segment that this recorder has seen, including those that the store has removed since. */
   readonly #totals = new Map<number, PortTotals>()
-  /** By port, the number of the last segment in the totals. */
+  /** The number of the last segment in the totals, by port. */
   readonly #lastNumbers = new Map<number, number>()
   /** Finished segments that are not in the log yet. */
   #unlogged: LogEntry[] = []
@@ -66,7 +66,7 @@ export class RecordedCapture {
       const record = newRecord(name, options)
       if (await writer.makeCapture(record)) return new RecordedCapture(writer, record, undefined)
     }
-    throw new Error('the names do not end')
+    throw new Error('the names of a capture are never exhausted')
   }
 
   /** Resumes one that an earlier recorder left; `recovered` are the segments that are not in its log yet. */

@@ -56,7 +56,7 @@ interface Node<Segment extends FinishedSegment> {
   readonly capture: RemovableCapture<Segment>
   /** What this capture contributes to the sum. */
   readonly heldBytes: bigint
-  /** By port, the number of the last segment that was taken. */
+  /** The number of the last segment that was taken, by port. */
   readonly taken: Map<number, number>
   next: Removal<Segment> | undefined
 }

@@ -17,7 +17,7 @@ export class RollClock {
   readonly #roll: RollConfig
   /** By the wall clock. A clock that is set back causes no second roll on the same day. */
   readonly #atMs: number
-  /** By the clock that never steps. */
+  /** When the capture is old enough, by the clock that never steps. */
   readonly #ageEndMs: number
 
   constructor({ roll, timeZone, ageMs, nowMs, monotonicMs }: RollClockOptions) {

@@ -4,9 +4,9 @@ import { readSpace } from '../machine/free-space-sensor.ts'
 
 /** Bytes needed in addition to what is stored. */
 export interface Need {
-  /** In segments of captures, limited by `maxBytes`. */
+  /** Bytes needed in segments of captures, limited by `maxBytes`. */
   readonly stored: bigint
-  /** On the disk, limited by `minFreeBytes`. */
+  /** Bytes needed on the disk, limited by `minFreeBytes`. */
   readonly disk: bigint
 }
 export const NOTHING: Need = { stored: 0n, disk: 0n }

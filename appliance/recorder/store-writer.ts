@@ -222,7 +222,7 @@ export class StoreWriter implements AsyncDisposable {
 
   /** Creates a capture to record into; returns false if its name is taken. */
   async makeCapture(record: CaptureRecord): Promise<boolean> {
-    // In the same turn as reading it, so that it does not count as part of the store before.
+    // In the same turn as reading it, so that it does not count as part of the earlier store.
     return await this.#inTurn(async () => {
       if (!(await this.reserve.use(() => makeCaptureFolder(this.#paths, record)))) return false
       await this.#readAgain(record.name)
@@ -359,7 +359,7 @@ export class StoreWriter implements AsyncDisposable {
     return held
   }
 
-  /** As on disk, upgraded and repaired. */
+  /** The capture as it is on disk, upgraded and repaired. */
   async #readAgain(name: string): Promise<HeldCapture | undefined> {
     const held = await HeldCapture.read(this.folderOf(name), name)
     if (held === undefined) return undefined

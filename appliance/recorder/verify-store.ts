@@ -12,8 +12,8 @@ import type { StoreWriter } from './store-writer.ts'
 const NEVER = new AbortController().signal
 
 /**
- * Checks one finished segment, and marks what is lost of it: somebody who read it met damage. Nothing when there is no such
- * segment. Fails as verifyStore().
+ * Checks one finished segment in which a reader met damage, and marks what is lost. Does nothing if the segment does
+ * not exist. Fails like verifyStore().
  */
 export async function checkSegment(
   writer: StoreWriter,
@@ -28,10 +28,11 @@ export async function checkSegment(
 }
 
 /**
- * Checks the records, the logs and every finished segment of the store, one after the other and after all other work of the
- * machine, while the recorder captures and appliances read. With `repair`, what can be made again is made again, and what is
- * lost is marked as lost, in the index of the segment and in the log of its capture; packets are never changed. It may be ended
- * and repeated. One at a time may work on a store. Fails with store-full, store-unavailable, or the signal's reason.
+ * Checks the records, the logs and every finished segment of the store, one after another and at the lowest priority,
+ * while the recorder captures and appliances read. With `repair`, everything that can be rebuilt is rebuilt, and what
+ * is lost is marked as lost in the segment's index and its capture's log; packets are never changed. It may be
+ * interrupted and repeated. Only one at a time may work on a store. Fails with store-full, store-unavailable, or the
+ * signal's reason.
  */
 export async function verifyStore(
   writer: StoreWriter,
@@ -53,7 +54,7 @@ export async function verifyStore(
         message,
         isRepaired,
       }))
-    // When the store was loaded, and since then.
+    // Problems found when the store was loaded, and since then.
     findings.push(...recordFindings(held.problems, true))
     findings.push(...recordFindings(await writer.checkRecord(name, { repair }), repair))
     for (const segment of held.table.ports.flatMap((port) => [...entriesOf(port)])) {
@@ -86,7 +87,7 @@ async function verifyOne(
   const path = pathOf(folder, segment)
   try {
     const known = await knownOf(folder, segment)
-    // Its packets are known to be lost, and no file of it says more.
+    // Its packets are known to be lost, and none of its files has more information.
     if (known === undefined) return [lostSegment(name, path, 'or lists no packets, and is marked as lost')]
     const { findings, isRepaired, ...now } = await verifySegment(path, known, {
       repair,
@@ -107,7 +108,7 @@ async function verifyOne(
     if (error.code === 'aged-out') {
       const lost = { ...segment, flags: segment.flags | SegmentFlag.damaged, packets: 0n, bytes: 0n }
       const message = 'and was not removed by capfleet; a repair marks its packets as lost'
-      // The files beside it stay: they fit the packets, should these come back.
+      // The files beside it stay: they match the packets, in case these come back.
       if (repair) await writer.correctSegment(name, lost, [`${path}.pcap is missing, ${message}`])
       const { packets, bytes } = segment
       return [{ ...lostSegment(name, path, message), packets, bytes, isMarked: false, isRepaired: repair }]
@@ -129,9 +130,9 @@ async function verifyOne(
   }
 }
 
-/** What is known of a segment before its blocks are read; undefined: nothing but that it is lost. */
+/** What is known about a segment before its blocks are read; undefined: only that it is lost. */
 async function knownOf(folder: string, segment: LogEntry): Promise<LogEntry | undefined> {
-  // Of a segment of which all blocks are marked, the log has no packet, and the bytes of the file.
+  // If all blocks of a segment are marked, the log has no packet, and the bytes of the file.
   if (segment.packets > 0n || segment.bytes > 0n || (segment.flags & SegmentFlag.damaged) === 0)
     return segment
   const { port, number, flags } = segment

@@ -4,7 +4,7 @@ import { badParameter, quote } from '../../src/shared/query/query-parameters.ts'
 
 /** The caller. Resources that callers compete for are shared by this. */
 export interface LabelledCaller {
-  /** The user whose credentials came with the request; empty: none. */
+  /** The user whose credentials came with the request, or "" if there were none. */
   readonly user: string
   /**
    * The same for all requests of one caller. A gateway makes requests for many callers with one user's credentials and

@@ -64,7 +64,7 @@ const scheduleRowSchema = z.strictObject({
   zone: zoneNameSchema,
 })
 
-/** Comparing two rows takes a year of days: with more of them the start would be slow. */
+/** Each pair of rows is compared day by day over a year, so more rows would make the start slow. */
 const SCHEDULE_ROWS_MAX = 32
 
 const settingsSchema = z.strictObject({

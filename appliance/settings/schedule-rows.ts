@@ -8,7 +8,7 @@
  */
 import { instantsOf, type LocalTime, localTimeAt } from '../../src/shared/query/local-time.ts'
 
-/** In the order of Date.getUTCDay. */
+/** The days of the week, in the order of Date.getUTCDay. */
 export const CAPTURE_DAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const
 
 export interface ScheduleRow {

@@ -1,4 +1,7 @@
-/** The names of captures of which nothing is left: they are told from names that never were. */
+/**
+ * The names of captures that have been removed completely, so that they can be distinguished from names that never
+ * existed.
+ */
 import { open, readFile, rename } from 'node:fs/promises'
 import { z } from 'zod'
 import { syncPath } from '../../src/shared/base/durable-files.ts'
@@ -18,7 +21,7 @@ export type AgedOutCapture = z.infer<typeof captureSchema>
 /** Some hundred kilobytes: years of daily captures. */
 const CAPTURES_MAX = 2_000
 
-/** In the order of their removal; none where the file is missing or damaged. Fails with what reading it fails with. */
+/** The captures in the order of their removal; empty if the file is missing or damaged. Fails like reading the file. */
 export async function readAgedOut(paths: StorePaths): Promise<readonly AgedOutCapture[]> {
   let text: string
   try {
@@ -30,14 +33,14 @@ export async function readAgedOut(paths: StorePaths): Promise<readonly AgedOutCa
   try {
     return listSchema.parse(JSON.parse(text)).captures
   } catch {
-    // Names of what is gone must not keep anyone from what is there.
+    // A problem with the names of removed captures must not block access to existing ones.
     return []
   }
 }
 
 /**
- * Adds a capture; of more than the list may hold the oldest two become one without a name, so that
- * their time stays known. Only the recorder calls this.
+ * Adds a capture. If the list is full, its two oldest entries are merged into one without a name, so that their time
+ * stays known. Only the recorder calls this.
  */
 export async function addAgedOut(paths: StorePaths, capture: AgedOutCapture): Promise<void> {
   const others = (await readAgedOut(paths)).filter(({ name }) => name !== capture.name)

@@ -13,19 +13,19 @@ import { FULL_NAME_ENDING } from './read-capture.ts'
 import { HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
 import type { StoredCapture } from './stored-capture.ts'
 
-/** Captures read at once: enough to keep a disk busy, few enough for any limit of open files. */
+/** Number of captures read at the same time: enough to keep a disk busy, few enough for any limit of open files. */
 const READS_AT_ONCE = 32
 /**
- * A folder's time stamp can be this coarse. Until it is older, a further change may leave it as it
- * is, and what was read cannot be trusted for ever.
+ * Maximum granularity of a folder's time stamp. Until the stamp is older than this, a further change may not alter it,
+ * so what was read cannot be trusted permanently.
  */
 const MTIME_GRAIN_MS = 50
-/** Clients page through the list within seconds: at most this many captures go in that time. */
+/** Clients page through the list within seconds; at most this many captures are removed in that time. */
 const GONE_MAX = 4_096
 
 /** A consistent view of all captures. */
 interface Snapshot {
-  /** Newest first. */
+  /** All captures, newest first. */
   readonly captures: readonly KnownCapture[]
   readonly byName: ReadonlyMap<string, KnownCapture>
   /** The newest capture of each base name. */
@@ -33,7 +33,7 @@ interface Snapshot {
   readonly agedOut: readonly AgedOutCapture[]
 }
 
-/** What a place in the list depends on. */
+/** The facts that a capture's place in the list depends on. */
 type ListPlace = Pick<CaptureRecord, 'name' | 'startNs'>
 
 export interface ListPart {
@@ -43,22 +43,23 @@ export interface ListPart {
 }
 
 /**
- * Which captures the store holds, for its readers. A request costs two calls of stat(2), with 10,000 captures too: the
- * folder's time stamp says whether captures came or went, the recorder's journal which of them have changed. Names of
- * requests are looked up here and never made into a path. Fails with store-unavailable when the store cannot be read.
+ * Which captures the store holds, for its readers. A request costs two calls of stat(2), even with 10,000 captures: the
+ * folder's time stamp shows whether captures were added or removed, and the recorder's journal which of them have
+ * changed. Names in requests are looked up here and never turned into a path. Fails with store-unavailable if the store
+ * cannot be read.
  */
 export class CaptureCatalogue {
   readonly #paths: StorePaths
   readonly #folder: string
   readonly #log: Log
-  /** The places of captures that this program has seen go. */
+  /** The places of captures whose removal this program has seen. */
   readonly #gone = new LRUCache<string, ListPlace>({ max: GONE_MAX })
   #known = new Map<string, KnownCapture>()
   #snapshot: Snapshot | undefined
-  /** Folder time stamp that the snapshot belongs to; undefined = read again. */
+  /** Folder time stamp that the snapshot belongs to; undefined = the folder must be read again. */
   #stamp: string | undefined
   #journal: JournalPosition | undefined
-  /** The look that is under way, and the one after it, for all who have come meanwhile. */
+  /** The read in progress, and the next one, which serves everyone who has asked meanwhile. */
   #looking: Promise<Snapshot> | undefined
   #lookingNext: Promise<Snapshot> | undefined
 
@@ -68,15 +69,14 @@ export class CaptureCatalogue {
     this.#log = log
   }
 
-  /** All complete captures, newest first; of active ones what is flushed. */
+  /** All complete captures, newest first; for active ones what is flushed. */
   async list(): Promise<readonly StoredCapture[]> {
     return await allGrown((await this.#current()).captures)
   }
 
   /**
-   * The part of list() after the capture of this full name, and how many captures come before that part.
-   * A capture that has gone since it was listed still has its place in the order. Fails with
-   * unknown-capture.
+   * The part of list() after the capture with this full name, and how many captures come before that part. A capture
+   * that was removed after it was listed still has its place in the order. Fails with unknown-capture.
    */
   async listAfter(name: string): Promise<ListPart> {
     const { captures, byName, agedOut } = await this.#current()
@@ -88,8 +88,8 @@ export class CaptureCatalogue {
   }
 
   /**
-   * By full name, or by base name its newest capture. Fails with aged-out when everything of it was
-   * removed, otherwise with unknown-capture and near names.
+   * The capture with this full name, or the newest one with this base name. Fails with aged-out if all of it was
+   * removed, otherwise with unknown-capture and similar names.
    */
   async find(name: string): Promise<StoredCapture> {
     const { byName, byBaseName, agedOut } = await this.#current()
@@ -99,7 +99,7 @@ export class CaptureCatalogue {
     throw gone === undefined ? unknownCapture(name, byName.keys()) : agedOutCapture(gone)
   }
 
-  /** By full name only: for deleting. Fails with unknown-capture. */
+  /** The capture with this full name, for deleting. Fails with unknown-capture. */
   async findExact(name: string): Promise<StoredCapture> {
     const { byName } = await this.#current()
     const capture = byName.get(name)
@@ -107,7 +107,7 @@ export class CaptureCatalogue {
     return await capture.grown()
   }
 
-  /** Captures that retention has removed as a whole, newest last; the oldest of them are forgotten. */
+  /** Captures that retention has removed completely, newest last; the oldest of them are forgotten. */
   async listAgedOut(): Promise<readonly AgedOutCapture[]> {
     return (await this.#current()).agedOut
   }
@@ -125,7 +125,7 @@ export class CaptureCatalogue {
     }
   }
 
-  /** Begins after the call: a look that is under way may have missed what the caller has just made. */
+  /** Begins after the call: a read in progress may have missed what the caller has just created. */
   #lookNow(): Promise<Snapshot> {
     const running = this.#looking
     if (running === undefined) {
@@ -147,7 +147,7 @@ export class CaptureCatalogue {
     const { mtimeNs } = await stat(this.#folder, { bigint: true })
     const { position, changed } = await readChanges(this.#paths.changes, this.#journal)
     const isSame = this.#snapshot !== undefined && this.#stamp === String(mtimeNs)
-    // An old recorder writes no journal: then the folder alone says that something has changed.
+    // Old recorders write no journal: then only the folder shows that something has changed.
     const isJournaled = position !== undefined && position.generation !== ''
     if (changed === 'unknown' || !(isSame || isJournaled)) await this.#lookAtAll('unknown')
     else if (!isSame) await this.#lookAtAll(changed)
@@ -157,7 +157,7 @@ export class CaptureCatalogue {
     return this.#snapshot
   }
 
-  /** Looks at captures that came or went, and at those that are named in `changed`. */
+  /** Reads captures that were added or removed, and those named in `changed`. */
   async #lookAtAll(changed: ReadonlySet<string> | 'unknown'): Promise<void> {
     const readAtMs = Date.now()
     const { mtimeNs, mtimeMs } = await stat(this.#folder, { bigint: true })
@@ -184,7 +184,7 @@ export class CaptureCatalogue {
     for (const name of changed) {
       const before = this.#known.get(name)
       const capture = await this.#read(name, before)
-      // One that appeared since changes the folder too, and is read with it.
+      // A capture that has appeared since changes the folder too, and is read then.
       if (before === undefined || capture === before) continue
       if (capture === undefined) this.#known.delete(name)
       else this.#known.set(name, capture)
@@ -196,7 +196,7 @@ export class CaptureCatalogue {
     return { ...snapshotOf([...this.#known.values()]), agedOut: await readAgedOut(this.#paths) }
   }
 
-  /** undefined for what is no capture, or gone meanwhile. */
+  /** undefined if the folder is not a capture, or was removed meanwhile. */
   async #read(name: string, before: KnownCapture | undefined): Promise<KnownCapture | undefined> {
     try {
       const capture = await KnownCapture.read(join(this.#folder, name), name, before)
@@ -224,11 +224,12 @@ async function allGrown(captures: readonly KnownCapture[]): Promise<readonly Sto
   const grown = new Map<KnownCapture, StoredCapture>()
   for (const capture of captures) if (capture.isActive) grown.set(capture, await capture.grown())
   const all = captures.map((capture) => grown.get(capture) ?? capture.finished)
-  // The first packets of a capture may be older than its record says: what is listed must be in the order that it shows.
+  // The first packets of a capture may be older than its record says; a list must be in the order of the times that it
+  // shows.
   return grown.size === 0 ? all : all.sort(newestFirst)
 }
 
-/** The name that the capture was started with; the full name of one whose name has no time at its end. */
+/** The name that the capture was started with, or the full name if that does not end with a time. */
 export function baseNameOf({ baseName, name }: Pick<CaptureRecord, 'name' | 'baseName'>): string {
   return baseName ?? name.replace(FULL_NAME_ENDING, '')
 }

@@ -1,15 +1,15 @@
 import { BASE_NAME, BASE_NAME_RULE } from '../../src/shared/query/capture-name-rule.ts'
 import { badParameter, quote } from '../../src/shared/query/query-parameters.ts'
 
-/** Fails with bad-parameter. */
+/** Checks a name. Fails with bad-parameter. */
 export function checkBaseName(name: string): void {
   if (BASE_NAME.test(name)) return
   throw badParameter('StreamName', `must be ${BASE_NAME_RULE}, got ${quote(name)}`)
 }
 
 /**
- * Full names for a capture that starts now, in the order in which they are tried: by the minute,
- * by the second, then numbered from 2 on; in the device's zone. Never ends.
+ * Full names for a capture that starts now, in the order in which they are tried: with the minute, with the second,
+ * then numbered starting at 2; in the device's zone. Never ends.
  */
 export function* fullCaptureNames(
   baseName: string,

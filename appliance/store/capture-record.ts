@@ -1,6 +1,6 @@
 /**
- * The small record of a capture: what does not change while it grows. It is kept twice, each copy with its checksum; the
- * segments are in segments.log. Nanoseconds and counts are decimal strings in it.
+ * The small record of a capture: facts that do not change while it grows. Two copies are stored, each with its
+ * checksum; the segments are in segments.log. Nanoseconds and counts are decimal strings in it.
  */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
@@ -24,29 +24,29 @@ export const captureRecordSchema = z.object({
   type: z.enum(['import', 'capture']),
   state: z.enum(['active', 'closed']),
   description: z.string(),
-  /** Of a live capture: the name given at its start, without the time that the full name adds. */
+  /** For a live capture: the name given at its start, without the time that the full name adds. */
   baseName: z.string().optional(),
-  /** Of a live capture: the row of the schedule that started it. */
+  /** For a live capture: the row of the schedule that started it. */
   scheduleName: z.string().optional(),
-  /** Of a live capture: the boot of the machine in which it was recorded last. */
+  /** For a live capture: the boot of the machine in which it was last recorded. */
   bootId: z.string().optional(),
   /** When the capture was started or imported: RFC 3339, UTC. */
   createdAt: z.string(),
   /**
-   * [startNs, endNs) holds every packet. Of a live capture it is the time of recording, of an import
-   * the packets' own: both 0 when there is none.
+   * [startNs, endNs) contains every packet. For a live capture it is the time of recording, for an import the packets'
+   * own times; both are 0 if there are none.
    */
   startNs: count,
   endNs: count,
   /** Base names of the imported files. */
   sources: z.array(z.string()),
-  /** Packets of them that PCAP cannot carry: before 1970 or after 2106-02-07. */
+  /** Packets of the files that PCAP cannot represent: before 1970 or after 2106-02-07. */
   packetsOutOfTimeRange: count,
-  /** Parts of them that could not be read, and files that were left out. */
+  /** Parts of the files that could not be read, and files that were left out. */
   damages: z.array(damageSchema),
 })
 
-/** What the recorder keeps of a capture beside its segments. */
+/** Facts about a capture that the recorder stores in addition to its segments. */
 export type CaptureRecord = z.infer<typeof captureRecordSchema>
 
 const recordSchema = captureRecordSchema.extend({ revision: z.int().min(0) })
@@ -63,7 +63,7 @@ export function encodeRecord(record: RevisedRecord): string {
   return `${envelopeStart(sha256Of(text))}${text}}\n`
 }
 
-/** Fails when the text is no record, or was changed by anything but encodeRecord(). */
+/** Parses a copy. Fails if the text is not a record, or was changed by anything but encodeRecord(). */
 export function decodeRecord(text: string): RevisedRecord {
   const { sha256, record } = envelopeSchema.parse(JSON.parse(text))
   const start = envelopeStart(sha256)
@@ -88,13 +88,13 @@ const legacySegmentSchema = z.object({
 
 const portNumber = z.int().min(0).max(255)
 
-/** capture.json of format 1, which names every segment. */
+/** capture.json of format 1, which lists every segment. */
 const legacyRecordSchema = captureRecordSchema.extend({
   format: z.literal(1),
   drops: z.object({ ring: count, disk: count }).optional(),
   packets: count,
   bytes: count,
-  /** In recording order; of an active capture only finished segments. */
+  /** Segments in recording order; for an active capture only finished ones. */
   streams: z.array(
     z.object({
       port: portNumber,
@@ -109,7 +109,7 @@ const legacyRecordSchema = captureRecordSchema.extend({
       bytes: count,
       startNs: count,
       endNs: count,
-      /** Of each port the highest number of a removed segment; none with a higher number was. */
+      /** The highest number of a removed segment, by port; no segment with a higher number was removed. */
       segments: z.array(z.object({ port: portNumber, number: z.int().min(1) })),
     })
     .optional(),
@@ -117,7 +117,7 @@ const legacyRecordSchema = captureRecordSchema.extend({
 
 export type LegacyRecord = z.infer<typeof legacyRecordSchema>
 
-/** Fails when the text is no record of format 1. */
+/** Parses a record of format 1. Fails if the text is not one. */
 export function decodeLegacyRecord(text: string): LegacyRecord {
   return legacyRecordSchema.parse(JSON.parse(text))
 }

@@ -1,16 +1,16 @@
 /**
- * changes.log: which captures the recorder has changed, for readers that keep what they have read. Without it each
- * request would have to look at the log of every capture. It is a hint, written after the change and never synced: a
- * journal that is missing, or begins again, makes its readers look at every capture once.
+ * changes.log: which captures the recorder has changed, for readers that cache what they have read. Without it each
+ * request would have to check the log of every capture. It is a hint, written after the change and never synced: if the
+ * journal is missing or restarted, its readers check every capture once.
  */
 import { readFile, stat } from 'node:fs/promises'
 
-/** What a reader knows of the journal. */
+/** A reader's position in the journal. */
 export interface JournalPosition {
-  /** The first line of the file: another one after each start of a recorder, and when the file has become long. */
+  /** The first line of the file: it changes with each start of a recorder, and when the file has become too long. */
   readonly generation: string
   readonly length: number
-  /** Of the file as it was read: as long as it is the same, nothing has been written. */
+  /** The file's size and times when it was read: as long as they are the same, nothing has been written. */
   readonly stamp: string
 }
 
@@ -20,17 +20,17 @@ export interface JournalNews {
   readonly changed: ReadonlySet<string> | 'unknown'
 }
 
-/** What has happened since `position`. Fails with what reading the file fails with, unless it is missing. */
+/** What has happened since `position`. Fails like reading the file, unless it is missing. */
 export async function readChanges(path: string, position: JournalPosition | undefined): Promise<JournalNews> {
   const stamp = await stampOf(path)
   if (position?.stamp === stamp) return { position, changed: NONE }
-  // An old recorder writes none, and tells by the folder of all captures.
+  // Old recorders write no journal; changes show only in the folder of all captures.
   if (stamp === MISSING) return { position: { generation: '', length: 0, stamp }, changed: 'unknown' }
   const text = await readFile(path, 'utf8')
   // On a full disk the recorder can only leave it empty, again and again.
   if (text === '') return { position: undefined, changed: 'unknown' }
   const generation = text.slice(0, text.indexOf('\n') + 1)
-  // A line that is just being written is read when it is whole.
+  // A line that is being written is read once it is complete.
   const length = text.lastIndexOf('\n') + 1
   const found = { generation, length, stamp }
   if (position === undefined || position.generation !== generation || position.length > length) {

@@ -5,18 +5,18 @@ import type { SegmentTable } from './segment-table.ts'
 import { entryOf, portsOnDisk } from './segments-on-disk.ts'
 import { segmentPath } from './store-paths.ts'
 
-/** A writer that gave up a segment may leave its number out. */
+/** A writer that abandoned a segment may leave its number unused. */
 const MISSING_MAX = 2
 
 /**
- * The segments of one active capture that its log does not name yet: numbered after the last one that it does. Their
- * indexes say how far they are flushed, and are read from where the last look ended.
+ * The segments of one active capture that its log does not list yet: those numbered after its last entry. Their indexes
+ * say how far they are flushed; each read continues where the last one ended.
  */
 export class GrowingSegments {
-  /** By path. */
+  /** Extents by path. */
   #known = new Map<string, SegmentExtent>()
 
-  /** All that hold a packet. Fails with store-corrupt and store-unavailable. */
+  /** All segments that hold a packet. Fails with store-corrupt and store-unavailable. */
   async measure(table: SegmentTable, captureFolder: string): Promise<readonly LogEntry[]> {
     const seen = new Map<string, SegmentExtent>()
     const growing: LogEntry[] = []

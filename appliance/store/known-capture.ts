@@ -23,8 +23,8 @@ export class KnownCapture {
   }
 
   /**
-   * The capture in this folder as it is now: `before` itself where its record is still the same, with what its log has
-   * more. undefined: the folder is no capture. Fails with what reading it fails with.
+   * The capture in this folder as it is now: `before` itself if its record is unchanged, extended by the new entries of
+   * its log. undefined: the folder is not a capture. Fails like reading it.
    */
   static async read(
     folder: string,
@@ -54,7 +54,10 @@ export class KnownCapture {
     return this.#finished
   }
 
-  /** Of an active capture also what is flushed of the others. Fails with store-corrupt and store-unavailable. */
+  /**
+   * For an active capture, includes what is flushed of the unfinished segments. Fails with store-corrupt and
+   * store-unavailable.
+   */
   async grown(): Promise<StoredCapture> {
     if (!this.isActive) return this.#finished
     const { record, table, problems } = this.#read
@@ -62,7 +65,7 @@ export class KnownCapture {
     return storedCapture(record, table, { growing, problems })
   }
 
-  /** False when the log is another one, or cannot be read on: then all is read again. */
+  /** False if the log was replaced, or cannot be read any further: then everything is read again. */
   async #readTail(): Promise<boolean> {
     const { position, table } = this.#read
     // A record of format 1 is its own log.
@@ -76,7 +79,7 @@ export class KnownCapture {
   }
 }
 
-/** Both copies of the record: one may be damaged and mended. */
+/** The identity of both copies of the record: one may be damaged and repaired. */
 async function stampOf(folder: string): Promise<string> {
   const stamps = await Promise.all(
     [CAPTURE_RECORD_NAME, RECORD_COPY_NAME].map(async (name) => {

@@ -1,6 +1,6 @@
 /**
- * Reads the folder of a capture, whichever of its files are damaged: the record from either of its copies or, without
- * both, from the segments; the segments from the log or, where it is damaged, from the disk.
+ * Reads the folder of a capture, even if some of its files are damaged: the record from either of its copies or,
+ * without both, from the segments; the segments from the log or, where it is damaged, from the disk.
  */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,27 +17,27 @@ import { SegmentTable } from './segment-table.ts'
 import { reconcileWithDisk } from './segments-on-disk.ts'
 import { CAPTURE_RECORD_NAME, portOfFolder, RECORD_COPY_NAME, SEGMENT_LOG_NAME } from './store-paths.ts'
 
-/** The end of a full name after its base name: the start in the device's zone, and what keeps it unique. */
+/** The end of a full name after its base name: the start in the device's zone, and a suffix that keeps it unique. */
 export const FULL_NAME_ENDING = /_\d{8}_\d{4}(_\d+){0,2}$/
 
 export interface ReadCapture {
   readonly record: CaptureRecord
-  /** 0 where no copy of the record was readable. */
+  /** 0 if no copy of the record was readable. */
   readonly revision: number
   readonly table: SegmentTable
-  /** How far the log was read; undefined: there is none, or it is unreadable. */
+  /** How far the log was read; undefined: it is missing or unreadable. */
   readonly position: LogPosition | undefined
-  /** 1: the record is of an old store and names its segments itself, so that there is no log. */
+  /** 1: the record is of an old store and lists its segments itself, so that there is no log. */
   readonly format: 1 | 2
   /** Whether both copies of the record and every entry of the log are as they were written. */
   readonly isSound: boolean
-  /** What is wrong, in words. Most of it was made up for; what was not is lost. */
+  /** Descriptions of the problems. Most of the information was restored; the rest is lost. */
   readonly problems: readonly string[]
 }
 
 /**
- * undefined: the folder is no capture, or gone. `isWritten`: a recorder may be writing to the log just now, so that its
- * last entry may be incomplete. Fails with what reading the folder fails with.
+ * Reads the folder; undefined: it is not a capture, or was removed. `isWritten`: a recorder may be writing to the log
+ * at this moment, so that its last entry may be incomplete. Fails like reading the folder.
  */
 export async function readCapture(
   folder: string,
@@ -49,7 +49,7 @@ export async function readCapture(
     readRecord(join(folder, RECORD_COPY_NAME)),
   ])
   if ('legacy' in main) return legacyCapture(main.legacy)
-  // A copy is only written beside a record of today.
+  // A copy is only written beside a record of the current format.
   const other = 'legacy' in copy ? MISSING : copy
   const found = newerOf(main, other)
   if (found === undefined && main.isMissing && other.isMissing && !(await hasSegments(folder)))
@@ -140,11 +140,11 @@ async function readSegments(
   const lost = await reconcileWithDisk(table, folder, {
     isActive: isActive && position !== undefined,
     hasAllEntries,
-    // Of a capture that has ended, an entry is not torn because it was just being written.
+    // In a capture that has ended, an incomplete entry is not just being written.
     mayLackMarks: !hasAllEntries || !isActive,
     recorded: record,
   })
-  // A power loss may cut the last entry: then what it said is on the disk, and nothing is damaged.
+  // A power failure may cut the last entry: then its information is still on the disk, and nothing is damaged.
   if (hasAllEntries && position.hasHeader) return { table, position, isWhole, problems: lost }
   const damage =
     position === undefined ? `${path} is missing or damaged` : `${path}: ${damagedParts(position)} damaged`
@@ -166,7 +166,7 @@ async function hasSegments(folder: string): Promise<boolean> {
   return names.some((name) => name === SEGMENT_LOG_NAME || portOfFolder(name) !== undefined)
 }
 
-/** What is left to say of a capture of which only segments are readable. */
+/** A record for a capture of which only segments are readable. */
 async function rebuiltRecord(
   folder: string,
   name: string,
@@ -182,7 +182,7 @@ async function rebuiltRecord(
   return {
     name,
     type: isRecorded ? 'capture' : 'import',
-    // Without the log it is not known, and a capture that was stopped must not begin again.
+    // Without the log this is not known, and a stopped capture must not be resumed.
     state: isRecorded && hasLog && !table.isClosed ? 'active' : 'closed',
     description: 'The record of this capture was damaged; this one was rebuilt from its segments.',
     ...(isRecorded ? { baseName: name.replace(FULL_NAME_ENDING, '') } : {}),
@@ -195,7 +195,7 @@ async function rebuiltRecord(
   }
 }
 
-/** A capture of a store of format 1. */
+/** A capture in a store of format 1. */
 function legacyCapture({
   format: _format,
   streams,
@@ -214,7 +214,7 @@ function legacyCapture({
   }
   for (const [index, { port, number }] of (removed?.segments ?? []).entries()) {
     const { packets, bytes, startNs, endNs } = removed ?? NOTHING_REMOVED
-    // The sum of all ports is said once; the other entries only say how far their ports go.
+    // The first entry has the sum of all ports; the others only say up to which number their ports go.
     const sum = index === 0 ? { packets, bytes } : { packets: 0n, bytes: 0n }
     table.apply({
       ...base,

@@ -1,4 +1,4 @@
-/** Which time the store once held and holds no more. Pure. */
+/** Which times the store once held and no longer holds. Pure. */
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { AgedOutCapture } from './aged-out-list.ts'
 import { oldestHeldNs, portsOf, type StoredCapture, selectSegments } from './stored-capture.ts'
@@ -10,15 +10,15 @@ export interface TimeSpan {
 }
 
 export interface HeldCaptures {
-  /** All of which packets are asked for. */
+  /** Captures all of whose packets are requested. */
   readonly captures: readonly StoredCapture[]
-  /** Those of the same kind that are gone as a whole. */
+  /** Captures of the same kind that were removed completely. */
   readonly agedOut: readonly AgedOutCapture[]
 }
 
 /**
- * From when on nothing of the range has been removed; undefined when all of it is there. Fails with
- * aged-out when the range lies before everything that is held, or nothing of it is left.
+ * The time since which nothing of the range has been removed, or undefined if all of it is there. Fails with aged-out
+ * if the range is before everything that is held, or nothing of it is left.
  */
 export function agedOutBeforeNs(range: TimeSpan, held: HeldCaptures): bigint | undefined {
   const removed = removedSpans(held)

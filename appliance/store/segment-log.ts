@@ -1,6 +1,6 @@
 /**
- * Reading segments.log, the append-only record of a capture's segments (native/FORMAT.md). The recorder alone writes it;
- * whoever reads it keeps its place and reads only what is new.
+ * Reads segments.log, the append-only record of a capture's segments (native/FORMAT.md). Only the recorder writes it;
+ * readers remember their position and read only what is new.
  */
 import { type FileHandle, open } from 'node:fs/promises'
 import {
@@ -17,15 +17,15 @@ const VERSION = 1
 
 /** How far a log has been read. */
 export interface LogPosition {
-  /** Of the file: compacting makes another one. */
+  /** Identity of the file: compacting creates a new one. */
   readonly inode: bigint
-  /** Where the entry after the last one stands. */
+  /** Offset of the entry after the last one. */
   readonly end: number
-  /** False: the header is damaged. It says the same in every log, so nothing is lost with it. */
+  /** False: the header is damaged. It is the same in every log, so nothing is lost with it. */
   readonly hasHeader: boolean
-  /** Entries that cannot be read. What they said must be found on the disk. */
+  /** Entries that cannot be read. Their information must be found on the disk. */
   readonly damagedEntries: number
-  /** The last entry is not whole: it is just being written, or a power loss or damage has cut it. */
+  /** The last entry is incomplete: it is just being written, or was cut by a power failure or damage. */
   readonly isTorn: boolean
 }
 
@@ -39,9 +39,9 @@ export function logHeader(): Buffer {
 }
 
 /**
- * Takes what the log has after `from` into the table. Returns 'replaced', and takes nothing, when `from` is of another
- * file: the caller begins again with an empty table. Returns undefined where there is no log, none of it is readable, or it
- * has a version that is not known.
+ * Adds the entries after `from` to the table. Returns 'replaced', without adding any, if `from` is of another file: the
+ * caller must start again with an empty table. Returns undefined if there is no log, if none of it is readable, or if
+ * its version is unknown.
  */
 export async function readSegmentLog(
   path: string,
@@ -89,8 +89,8 @@ function headerState(bytes: Buffer): 'whole' | 'damaged' | 'of another version' 
 }
 
 /**
- * The log ends with its last undamaged entry: what comes after it is room for more, or an entry that is just being
- * written, which the next look finds whole.
+ * The log ends with its last undamaged entry. The rest is reserved space, or an entry that is just being written and
+ * will be complete at the next read.
  */
 function takeEntries(
   bytes: Buffer,

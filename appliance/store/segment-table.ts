@@ -1,6 +1,6 @@
 /**
- * The finished segments of one capture, in memory, as its log has them. 64 bytes each and no object, so that a capture
- * of 100,000 segments takes 6.4 MB and one more costs the same as the first.
+ * The finished segments of one capture, in memory, as in its log. 64 bytes each and no objects, so that a capture of
+ * 100,000 segments takes 6.4 MB and each further one costs the same as the first.
  */
 import {
   LOG_ENTRY_BYTES,
@@ -11,12 +11,12 @@ import {
   writeLogEntry,
 } from '../../native/segment-entry.ts'
 
-/** What retention has taken of a capture, in all. */
+/** Total of what retention has removed from a capture. */
 export interface RemovedSegments {
   readonly packets: bigint
   /** Bytes of the segment files. */
   readonly bytes: bigint
-  /** [startNs, endNs) held their packets. */
+  /** [startNs, endNs) contained their packets. */
   readonly startNs: bigint
   readonly endNs: bigint
 }
@@ -64,12 +64,12 @@ export class SegmentTable {
     return this.#sum((port) => port.bytes)
   }
 
-  /** What the segments take of the disk: with index, tallies and sieves. */
+  /** Disk space of the segments, including index, tallies and sieves. */
   get storedBytes(): bigint {
     return this.#sum((port) => port.bytes + port.sideBytes)
   }
 
-  /** How many are held of which packets are known to be lost. */
+  /** Number of held segments of which some packets are known to be lost. */
   get damagedSegments(): number {
     let count = 0
     for (const port of this.#ports.values()) count += port.damagedSegments
@@ -82,7 +82,7 @@ export class SegmentTable {
     return count
   }
 
-  /** Takes up one entry of the log. */
+  /** Applies one entry of the log. */
   apply(entry: LogEntry): void {
     switch (entry.kind) {
       case LogEntryKind.finished:
@@ -105,7 +105,7 @@ export class SegmentTable {
     }
   }
 
-  /** Forgets a segment whose files are gone although no entry says so. */
+  /** Removes a segment whose files are gone although no entry says so. */
   forget(port: number, number: number): void {
     this.#ports.get(port)?.remove(number)
   }
@@ -136,14 +136,14 @@ export class SegmentTable {
 }
 
 const FIRST_CAPACITY = 8
-/** A hole at the front that is larger than this, and than what is held, is closed. */
+/** Unused space at the front that is larger than this, and larger than what is held, is reclaimed. */
 const HOLE_MAX = 64
 
 /** The segments of one port in recording order, which is that of their numbers. */
 export class PortSegments {
   readonly port: number
   #entries = Buffer.alloc(0)
-  /** Of #entries [#first, #end) are in use. */
+  /** The range [#first, #end) of #entries is in use. */
   #first = 0
   #end = 0
   #lastNumber = 0
@@ -151,16 +151,16 @@ export class PortSegments {
   #bytes = 0n
   #sideBytes = 0n
   #damagedSegments = 0
-  /** Neither the smallest nor the largest times go back from one segment to the next. */
+  /** Whether neither the smallest nor the largest times decrease from one segment to the next. */
   #isAscending = true
-  /** Smallest and largest time of all, where they do. */
+  /** Smallest and largest time of all segments, if they do decrease. */
   #bounds: { readonly minNs: bigint; readonly maxNs: bigint } | undefined
 
   constructor(port: number) {
     this.port = port
   }
 
-  /** How many are held. */
+  /** Number of held segments. */
   get length(): number {
     return this.#end - this.#first
   }
@@ -186,12 +186,12 @@ export class PortSegments {
     return this.#lastNumber
   }
 
-  /** The segment at this place of those that are held. REQUIRES: 0 <= index < length. */
+  /** The held segment with this index. REQUIRES: 0 <= index < length. */
   at(index: number): LogEntry {
     return readLogEntry(this.#entries, (this.#first + index) * LOG_ENTRY_BYTES)
   }
 
-  /** The one that was recorded first. */
+  /** The held segment that was recorded first. */
   get oldest(): LogEntry | undefined {
     return this.length === 0 ? undefined : this.at(0)
   }
@@ -229,11 +229,11 @@ export class PortSegments {
     return this.#isAscending ? this.#maxNsAt(this.#end - 1) : this.#boundsNow().maxNs
   }
 
-  /** The entries of the segments that reach into [fromNs, toNs), as the engine takes them: a copy. */
+  /** The entries of the segments that overlap [fromNs, toNs), in the engine's form: a copy. */
   select(fromNs: bigint, toNs: bigint): Buffer {
     if (this.length === 0) return Buffer.alloc(0)
     if (this.#isAscending) {
-      // Most are wanted as a whole, or not at all.
+      // Most requests need all entries, or none.
       if (this.#maxNsAt(this.#first) >= fromNs && this.#minNsAt(this.#end - 1) < toNs)
         return this.#copy(this.#first, this.#end)
       const first = this.#firstFrom((index) => this.#maxNsAt(index) >= fromNs)
@@ -256,7 +256,7 @@ export class PortSegments {
     return Buffer.from(this.#entries.subarray(first * LOG_ENTRY_BYTES, end * LOG_ENTRY_BYTES))
   }
 
-  /** Adds a segment, or replaces what is said of it. */
+  /** Adds a segment, or replaces its entry. */
   put(entry: LogEntry): void {
     const index = this.#indexOf(entry.number)
     const isKnown = index < this.#end && this.#numberAt(index) === entry.number
@@ -269,7 +269,7 @@ export class PortSegments {
     this.#isAscending &&= this.#isInOrder(place) && this.#isInOrder(place + 1)
   }
 
-  /** Nothing happens when it is not held. */
+  /** Does nothing if the segment is not held. */
   remove(number: number): void {
     this.noteNumber(number)
     const index = this.#indexOf(number)
@@ -289,12 +289,15 @@ export class PortSegments {
     this.#end -= 1
   }
 
-  /** A segment of this number was there once. */
+  /** There was once a segment with this number. */
   noteNumber(number: number): void {
     if (number > this.#lastNumber) this.#lastNumber = number
   }
 
-  /** Makes room for one more at this index, whose present owner and those after it move on. The index, which may be another now. */
+  /**
+   * Makes room for one entry at this index, and moves the entry there and those after it. Returns the index, which may
+   * have changed.
+   */
   #open(index: number): number {
     const offset = index - this.#first
     if ((this.#end + 1) * LOG_ENTRY_BYTES > this.#entries.length) {
@@ -341,12 +344,12 @@ export class PortSegments {
     return this.#bounds
   }
 
-  /** Index of the first segment that is not numbered lower. */
+  /** Index of the first segment whose number is not lower. */
   #indexOf(number: number): number {
     return this.#firstFrom((index) => this.#numberAt(index) >= number)
   }
 
-  /** The first index for which this holds; it must hold for all after it. */
+  /** The first index for which this holds; it must hold for all later ones, too. */
   #firstFrom(holds: (index: number) => boolean): number {
     let [low, high] = [this.#first, this.#end]
     while (low < high) {

@@ -102,7 +102,7 @@ async function reconcilePort(
       table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
     } else if (found !== undefined) {
       if (found.packets === 0n) problems.push(packetless(segmentPath(captureFolder, port, place)).message)
-      table.apply(found)
+      table.apply(fromItsEarliest(found, table.portOf(port), recorded))
     } else if (missing.has(place.number) || (await hadPackets(captureFolder, port, place))) {
       problems.push(`segment ${place.number} of port ${port} is missing`)
       table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
@@ -136,6 +136,16 @@ function missingNumbers(
     if (!found.has(number) && known?.find(number) === undefined) missing.push({ number, isFlat: false })
   }
   return missing
+}
+
+/** Its first block may be lost, and then be as early as the end of the segment before. */
+function fromItsEarliest(
+  found: LogEntry,
+  known: PortSegments | undefined,
+  recorded: LogKnowledge['recorded'],
+): LogEntry {
+  const earliestNs = known?.before(found.number)?.maxNs ?? recorded?.startNs ?? found.minNs
+  return isMarked(found) && earliestNs < found.minNs ? { ...found, minNs: earliestNs } : found
 }
 
 /** A segment of which nothing can be said but that it was recorded after the one before and before the next one. */

@@ -42,7 +42,7 @@ export const OWNER_SOCKET_NAME = 'recorder-owner.sock'
 export const CAPTURE_RECORD_NAME = 'capture.json'
 export const RECORD_COPY_NAME = 'capture.copy.json'
 export const SEGMENT_LOG_NAME = 'segments.log'
-/** Begins the name of a folder that is no complete capture; capture names never begin with a dot. */
+/** Prefix of the names of folders that are not complete captures; capture names never begin with a dot. */
 export const HIDDEN_PREFIX = '.'
 export const IMPORTING_PREFIX = '.importing-'
 export const DELETING_PREFIX = '.deleting-'
@@ -62,17 +62,17 @@ export function storePaths(root: string): StorePaths {
   }
 }
 
-/** The folder of a port's segments. Asked for thousands of captures at once, for which join() takes too long. */
+/** The folder of a port's segments. Called for thousands of captures at a time, for which join() takes too long. */
 export function portFolder(captureFolder: string, port: number): string {
   return `${captureFolder}/cap${port}`
 }
 
-/** Segments of one subfolder. */
+/** Number of segments per subfolder. */
 const SEGMENTS_PER_GROUP = 1_000
 const PORT_FOLDER = /^cap(\d{1,3})$/
 const SEGMENT_FILE = /^(\d{8})\.(?:idx|tally|sieve|pcap)$/
 
-/** The subfolder of a port's folder that a segment lies in. */
+/** The subfolder of a port's folder that contains a segment. */
 export function groupName(segment: number): string {
   return String(Math.floor(segment / SEGMENTS_PER_GROUP)).padStart(5, '0')
 }
@@ -82,7 +82,9 @@ export function isGroupName(name: string): boolean {
   return /^\d{5}$/.test(name)
 }
 
-/** A segment's path without ending, as the engine takes it. `isFlat`: the store was of format 1 when it was written. */
+/**
+ * A segment's path without its ending, as the engine expects it. `isFlat`: the store had format 1 when it was written.
+ */
 export function segmentPath(
   captureFolder: string,
   port: number,
@@ -93,19 +95,19 @@ export function segmentPath(
   return isFlat ? join(folder, name) : join(folder, groupName(number), name)
 }
 
-/** The port whose folder has this name; undefined = no port's. */
+/** The port whose folder has this name; undefined = it is not a port's folder. */
 export function portOfFolder(name: string): number | undefined {
   const port = Number(PORT_FOLDER.exec(name)?.[1] ?? Number.NaN)
   return port <= 255 ? port : undefined
 }
 
-/** The number of the segment that a file belongs to; undefined = no segment's file. */
+/** The number of the segment that a file belongs to; undefined = it is not a segment's file. */
 export function segmentOfFile(name: string): number | undefined {
   const number = SEGMENT_FILE.exec(name)?.[1]
   return number === undefined ? undefined : Number(number)
 }
 
-/** Which segment of which capture. */
+/** Identifies a segment of a capture. */
 export interface StoredSegmentPlace {
   /** Full name of the capture. */
   readonly name: string
@@ -113,7 +115,7 @@ export interface StoredSegmentPlace {
   readonly number: number
 }
 
-/** What segmentPath() made the path of; undefined = it is no segment's. `captures` is the folder of all captures. */
+/** The inverse of segmentPath(); undefined = the path is not a segment's. `captures` is the folder of all captures. */
 export function segmentOfPath(captures: string, path: string): StoredSegmentPlace | undefined {
   const [name = '', portName = '', ...rest] = relative(captures, path).split(sep)
   const port = portOfFolder(portName)

@@ -1,4 +1,4 @@
-/** A capture as its readers see it: its record, and which segments it holds. */
+/** A capture as its readers see it: its record, and the segments that it holds. */
 import type { StreamFiles } from '../../native/download-options.ts'
 import {
   LOG_ENTRY_BYTES,
@@ -14,23 +14,26 @@ import { portFolder, segmentPath } from './store-paths.ts'
 const NANOS_PER_MS = 1_000_000n
 
 export interface StoredCapture extends CaptureRecord {
-  /** Finished segments. It grows while the capture does: what is asked at one moment belongs together. */
+  /** Finished segments. The table grows while the capture does, so values read at the same moment belong together. */
   readonly table: SegmentTable
-  /** Of an active capture: the segments that are being written, as far as they are flushed. */
+  /** For an active capture: the segments that are being written, as far as they are flushed. */
   readonly growing: readonly LogEntry[]
-  /** Packets that are held. */
+  /** Number of packets that are held. */
   readonly packets: bigint
-  /** Of the segment files that are held. */
+  /** Bytes of the segment files that are held. */
   readonly bytes: bigint
-  /** undefined: nothing was lost, or nothing is known of losses. As of the last finished segment or the capture's end. */
+  /**
+   * undefined: nothing was lost, or nothing is known about losses. As of the last finished segment or the capture's
+   * end.
+   */
   readonly drops: Drops | undefined
-  /** undefined: the capture is whole. */
+  /** undefined: the capture is complete. */
   readonly removed: RemovedSegments | undefined
-  /** What of it could not be read, and what was done about it; empty = it is sound. */
+  /** The parts that could not be read, and what was done about them; empty = the capture is sound. */
   readonly problems: readonly string[]
 }
 
-/** With the counts and the range that its segments give. */
+/** The capture with the counts and the range according to its segments. */
 export function storedCapture(
   record: CaptureRecord,
   table: SegmentTable,
@@ -59,7 +62,7 @@ export function storedCapture(
     packets,
     bytes,
     problems,
-    // Of the table as it is when they are asked for: who reads its segments then must learn which ones are gone.
+    // Getters read the current table, so that a caller that then reads segments learns which ones are gone.
     get drops() {
       return table.drops
     },
@@ -73,7 +76,7 @@ export function createdNs({ createdAt }: Pick<StoredCapture, 'createdAt'>): bigi
   return BigInt(Date.parse(createdAt)) * NANOS_PER_MS
 }
 
-/** When anything was stored in it last, as far as it says. The packets of an import may be of any time. */
+/** When anything was last stored in it, as far as it is known. The packets of an import may have any times. */
 export function lastStoredNs(capture: StoredCapture): bigint {
   const created = createdNs(capture)
   return capture.type === 'capture' && capture.endNs > created ? capture.endNs : created
@@ -86,12 +89,12 @@ export function portsOf(capture: StoredCapture): readonly number[] {
   return [...new Set([...held, ...stillGrowing(capture).map(({ port }) => port)])].sort((a, b) => a - b)
 }
 
-/** Between two looks the recorder may have finished a segment: it is in the table then, and must not count twice. */
+/** Between two reads the recorder may have finished a segment: it is in the table then, and must not count twice. */
 function stillGrowing({ table, growing }: Pick<StoredCapture, 'table' | 'growing'>): readonly LogEntry[] {
   return growing.filter(({ port, number }) => number > (table.portOf(port)?.lastNumber ?? 0))
 }
 
-/** The entries of a port's segments that reach into [fromNs, toNs), in recording order, as the engine takes them. */
+/** The entries of a port's segments that overlap [fromNs, toNs), in recording order, in the engine's form. */
 export function selectSegments(
   capture: StoredCapture,
   port: number,
@@ -104,7 +107,7 @@ export function selectSegments(
   return written.length === 0 ? finished : Buffer.concat([finished, packLogEntries(written)])
 }
 
-/** The same one by one. */
+/** The same entries, one by one. */
 export function* segmentsIn(
   capture: StoredCapture,
   port: number,
@@ -114,18 +117,18 @@ export function* segmentsIn(
   for (let at = 0; at < entries.length; at += LOG_ENTRY_BYTES) yield readLogEntry(entries, at)
 }
 
-/** One segment as the engine takes it; `folder` is the capture's. */
+/** One segment in the engine's form; `folder` is the capture's. */
 export function streamOf(folder: string, segment: LogEntry): StreamFiles {
   const { port } = segment
   return { port, folder: portFolder(folder, port), segments: packLogEntries([segment]) }
 }
 
-/** The path of a segment without ending; `folder` is the capture's. */
+/** The path of a segment without its ending; `folder` is the capture's. */
 export function pathOf(folder: string, { port, number, flags }: LogEntry): string {
   return segmentPath(folder, port, { number, isFlat: (flags & SegmentFlag.flat) !== 0 })
 }
 
-/** Link type word of a port's segments; undefined where it has none. */
+/** Link type word of a port's segments; undefined if it has none. */
 export function linkTypeOf(capture: StoredCapture, port: number): number | undefined {
   const finished = capture.table.portOf(port)?.newest
   return (finished ?? capture.growing.find((one) => one.port === port))?.linkType
@@ -152,12 +155,12 @@ export function oldestHeldNs(capture: StoredCapture): bigint | undefined {
   return least
 }
 
-/** Files of it are damaged, or packets are known to be lost. */
+/** Whether files of it are damaged, or packets are known to be lost. */
 export function isDamaged({ table, problems }: StoredCapture): boolean {
   return problems.length > 0 || table.damagedSegments > 0
 }
 
-/** How much of the capture is held, in percent of its bytes; 100 only for a whole one. */
+/** How much of the capture is held, in percent of its bytes; 100 only for a complete one. */
 export function validPercent({ bytes, removed }: StoredCapture): number {
   if (removed === undefined) return 100
   const share = (100n * bytes) / (bytes + removed.bytes + 1n)

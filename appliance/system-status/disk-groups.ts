@@ -9,7 +9,7 @@ import { GroupBuilder, type StatusGroup } from './status-group.ts'
 export interface DiskReadings {
   readonly spaces: ReadonlyMap<MountId, Space> | undefined
   readonly disks: ReadonlyMap<DiskId, DiskIdentity> | undefined
-  /** By the disk's name. */
+  /** The health of each disk, by its name. */
   readonly health: ReadonlyMap<string, DiskHealth> | undefined
 }
 

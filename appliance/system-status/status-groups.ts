@@ -64,7 +64,7 @@ function emptyOf(value: StatusGroup[string]): StatusGroup[string] {
   return typeof value === 'bigint' ? 0n : 0
 }
 
-/** In the order of the API. */
+/** Reads all groups, in the order of the API. */
 function readGroups({
   config,
   serial,

@@ -21,7 +21,7 @@ function statusFor(caller: Caller | undefined, parts: ApplianceParts): Buffer {
     OF_THIS_TURN.set(parts, texts)
     setImmediate(() => OF_THIS_TURN.delete(parts))
   }
-  // As shownGroups() distinguishes callers.
+  // The same distinction of callers as in shownGroups().
   const kind = caller === undefined ? 'anonymous' : caller.scopes.has('audit:read') ? 'auditor' : 'user'
   const text = texts.get(kind) ?? Buffer.from(toExactJson(statusOf(caller, parts)))
   texts.set(kind, text)

@@ -39,7 +39,7 @@ async function findCapture() {
   )
 }
 
-/** The bytes of the one record behind the file header. */
+/** The bytes of the one record after the file header. */
 function onlyRecord(pcap, from) {
   const record = pcap.subarray(FILE_HEADER_BYTES)
   if (record.length <= RECORD_HEADER_BYTES) fail(`${from}: no packet in an answer of ${pcap.length} bytes`)

@@ -4,7 +4,10 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 40 characters, so that a component, and the pod's own ending, fit behind it; no dots, which Services may not have. */}}
+{{/*
+The prefix of all names: at most 40 characters, so that a component and a pod's suffix fit after it, and without dots, which are
+not allowed in names of Services.
+*/}}
 {{- define "capfleet.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -15,12 +18,12 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Where the appliances are. */}}
+{{/* The namespace of the appliances. */}}
 {{- define "capfleet.applianceNamespace" -}}
 {{- default .Release.Namespace .Values.appliance.namespace -}}
 {{- end -}}
 
-{{/* Where the gateway looks for appliances, and by which Service. */}}
+{{/* The namespace and the Service by which the gateway finds appliances. */}}
 {{- define "capfleet.discoveryNamespace" -}}
 {{- default (include "capfleet.applianceNamespace" .) .Values.discovery.namespace -}}
 {{- end -}}
@@ -29,12 +32,12 @@
 {{- default (printf "%s-appliance" (include "capfleet.fullname" .)) .Values.discovery.service -}}
 {{- end -}}
 
-{{/* Releases of one name in several namespaces may look for appliances in the same one. */}}
+{{/* The name has the release's namespace in it: releases of one name in several namespaces may find appliances in the same one. */}}
 {{- define "capfleet.discoveryRole" -}}
 {{- printf "%s-%s-discovery" .Release.Namespace (include "capfleet.fullname" .) -}}
 {{- end -}}
 
-{{/* The Secret with what the gateway logs in with at the appliances. */}}
+{{/* The Secret with the gateway's password at the appliances. */}}
 {{- define "capfleet.fleetLoginSecret" -}}
 {{- default (printf "%s-fleet-login" (include "capfleet.fullname" .)) .Values.fleetLogin.existingSecret -}}
 {{- end -}}

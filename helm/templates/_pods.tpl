@@ -1,4 +1,4 @@
-{{/* What pods have in common. All but the recorder's meet the Pod Security level "restricted". */}}
+{{/* Parts that pods have in common. All pods except the appliances' meet the Pod Security level "restricted". */}}
 
 {{- define "capfleet.podSecurity" -}}
 runAsNonRoot: true
@@ -17,7 +17,7 @@ capabilities:
   drop: [ALL]
 {{- end -}}
 
-{{/* In a pod that has also the recorder, each container says itself who it is. */}}
+{{/* In the pod of appliance and recorder, each container sets its own user. */}}
 {{- define "capfleet.applianceSecurity" -}}
 runAsNonRoot: true
 runAsUser: 10001
@@ -36,7 +36,7 @@ runAsGroup: 10001
 {{- end -}}
 {{- end -}}
 
-{{/* Where pods may and shall run: the values of a component. */}}
+{{/* Where pods may and should run. The context is the values of a component. */}}
 {{- define "capfleet.placement" -}}
 {{- with .nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -52,7 +52,7 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Spread over machines and zones: dict "root" $ "component" "gateway" "spread" list. */}}
+{{/* Spreads pods over machines and zones. Takes dict "root" $ "component" "gateway" "spread" list. */}}
 {{- define "capfleet.spread" -}}
 {{- if .spread }}
 topologySpreadConstraints:
@@ -60,7 +60,7 @@ topologySpreadConstraints:
   - topologyKey: {{ .topologyKey }}
     maxSkew: {{ default 1 .maxSkew }}
     whenUnsatisfiable: {{ default "ScheduleAnyway" .whenUnsatisfiable }}
-    # Pods of the version before, which are draining, do not count.
+    # Draining pods of the previous version do not count.
     matchLabelKeys: [pod-template-hash]
     labelSelector:
       matchLabels: {{- include "capfleet.selector" $ | nindent 8 }}
@@ -69,8 +69,8 @@ topologySpreadConstraints:
 {{- end -}}
 
 {{/*
-A probe of a program's path: dict "listen" (of its document) "path" "/livez". Where clients need a certificate, the
-kubelet has none: it can only try to connect.
+A probe of a program's path. Takes dict "listen" (from its document) "path" "/livez". If clients need a certificate, which the
+kubelet does not have, the probe only connects.
 */}}
 {{- define "capfleet.probe" -}}
 {{- if dig "tls" "clientCa" "" .listen -}}
@@ -87,15 +87,15 @@ httpGet:
 {{- end -}}
 
 {{/*
-An init container that makes a users file of one user: dict "root" $ "image" IMAGE "user" NAME "role" ROLE "salt" BOOL. Its
-password is in the volume "login", the file goes into the volume "users". With a salt, from there too, the files of all pods are
-equal, as gateways need them: sessions and tickets hang on the password's hash.
+An init container that creates a users file with one user. Takes dict "root" $ "image" IMAGE "user" NAME "role" ROLE "salt" BOOL.
+The password is in the volume "login"; the file is written to the volume "users". With a salt, also from "login", the files of all
+pods are equal. Gateways need this, because sessions and tickets depend on the password's hash.
 */}}
 {{- define "capfleet.makeUsers" -}}
 name: make-users
 image: {{ include "capfleet.image" . }}
 imagePullPolicy: {{ .image.pullPolicy }}
-# The password goes from file to file: it is in no command line and no environment.
+# The password is read from a file, so that it appears in no command line and in no environment.
 command:
   - sh
   - -c

@@ -1,4 +1,4 @@
-{{/* What gateway and worker mount: their document, the secrets that it names, a home, the shared storage. */}}
+{{/* The volumes of gateway and worker: their document, the secrets that it names, a home, the shared storage. */}}
 
 {{/* Secrets below /etc/capfleet/secrets: name -> Secret. */}}
 {{- define "capfleet.programSecrets" -}}
@@ -49,15 +49,15 @@ appliance-ca: {{ . }}
   persistentVolumeClaim:
     claimName: {{ include "capfleet.storageClaim" . | quote }}
 {{- end }}
-# Without a limit: where nothing is shared it holds the spool or the audit, which see the room of the node, and a pod that is
-# larger than its limit is evicted.
+# Without a limit: if there is no shared storage, it holds the spool or the audit, which check the free space of the node. A pod
+# that exceeds a limit would be evicted.
 - name: home
   emptyDir: {}
 - name: tmp
   emptyDir: {sizeLimit: 256Mi}
 {{- end -}}
 
-{{/* Whether a pod has a token of the Kubernetes API, which only the discovery uses. */}}
+{{/* Whether a pod gets a token for the Kubernetes API, which only discovery uses. */}}
 {{- define "capfleet.usesKubernetes" -}}
 {{- if include "capfleet.discovers" . -}}true{{- else -}}false{{- end -}}
 {{- end -}}

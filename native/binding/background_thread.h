@@ -1,4 +1,4 @@
-// For work that may take minutes and must not delay any other.
+// A thread for work that may take minutes and must not delay any other work.
 #pragma once
 
 #include <functional>

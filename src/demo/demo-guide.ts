@@ -55,7 +55,7 @@ function liveGuide({ device, captureName }: LiveCapture, curl: string): string {
 `
 }
 
-/** As one word of a shell. */
+/** Quotes a path so that it is one word for a shell. */
 function quoted(path: string): string {
   return /^[A-Za-z0-9/._-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`
 }

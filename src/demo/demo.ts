@@ -95,7 +95,7 @@ function startSupervised(name: string, args: readonly string[], logPath: string)
   })
 }
 
-/** A device that dies stays dead: the demo shows how the gateway handles that. */
+/** A device that dies is not restarted: the demo shows how the gateway handles that. */
 async function announceEnd(child: ChildProgram, signal: AbortSignal): Promise<void> {
   await child.ended
   if (!signal.aborted) process.stderr.write(`capfleet: device ${child.name} (process ${child.pid}) ended\n`)

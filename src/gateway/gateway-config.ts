@@ -23,7 +23,7 @@ import { redisSchema } from './redis/redis-settings.ts'
 /** A device serves four downloads at once; a smaller number leaves some of them to other clients. */
 const STREAMS_PER_DEVICE_MAX = 4
 
-/** As device paths are spelled: no empty, dotted or escaped segment, no query. */
+/** A path spelled like device paths: no empty, dotted or escaped segment, no query. */
 const READABLE_PATH = /^(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$/
 const READABLE_PATH_RULE = 'must be the path of a device, such as /api/v1/system/fans, without a query'
 

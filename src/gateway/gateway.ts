@@ -21,13 +21,13 @@ export interface RunningGateway {
    * `drainMs`, cuts the rest, returns all leases, and ends its Redis last. Further calls wait for the same shutdown.
    */
   close(drainMs: number): Promise<void>
-  /** As OwnedParts.reload. */
+  /** See OwnedParts.reload. */
   reload(changed: GatewayConfig): Promise<void>
-  /** As UsersFile.reload. */
+  /** See UsersFile.reload. */
   reloadUsers(): Promise<void>
-  /** As RunningServer.reloadCertificate. */
+  /** See RunningServer.reloadCertificate. */
   reloadCertificate(): Promise<void>
-  /** As TokenKeys.reload. */
+  /** See TokenKeys.reload. */
   reloadTokenKeys(): Promise<void>
 }
 

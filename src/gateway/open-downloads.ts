@@ -1,4 +1,4 @@
-/** Makes what serves downloads, and the receipts of what became of them. */
+/** Creates the parts that serve downloads and store their receipts. */
 import type { Log } from '../shared/base/log.ts'
 import type { Metrics } from '../shared/base/metrics.ts'
 import type { AuditLog } from './audit/audit-log.ts'

@@ -18,7 +18,7 @@ import type { Log } from '../shared/base/log.ts'
 import { Metrics } from '../shared/base/metrics.ts'
 import { readServerCertificate } from '../shared/http/server-certificate.ts'
 
-/** For gateways and workers, which share it. */
+/** Checks the configuration of gateways and workers, which share it. */
 export async function checkGatewayConfig(path: string): Promise<void> {
   const config = await loadGatewayConfig(path)
   const configPath = resolve(path)

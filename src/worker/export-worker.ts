@@ -81,11 +81,20 @@ export class ExportWorker implements AsyncDisposable {
       { queue: jobs.write, taken: write },
       { queue: jobs.upkeep, taken: upkeep },
     ]
-    this.#sweeps = new Sweeps({ store, jobs, log, everyMs: timings.upkeepMs })
+    this.#sweeps = new Sweeps({ workers: store.workers, jobs, log, everyMs: timings.upkeepMs })
     const restore = async () => {
-      if (!(await store.sharesSpool(spool.name))) log.error('export.spool-differs', { spool: spool.path })
+      if (!(await store.workers.shareSpool(spool.name)))
+        log.error('export.spool-differs', { spool: spool.path })
     }
-    this.#canary = new WorkerCanary({ store, log, metrics, name: this.name, timings, watched, restore })
+    this.#canary = new WorkerCanary({
+      workers: store.workers,
+      log,
+      metrics,
+      name: this.name,
+      timings,
+      watched,
+      restore,
+    })
   }
 
   /** Starts to take jobs. */

@@ -1,4 +1,4 @@
-/** A job in a process of its own: its request, its answer, and what its end without an answer means. */
+/** A job in its own process: its request, its answer, and what it means if the process ends without an answer. */
 import type { ChildProcess } from 'node:child_process'
 import { addAbortListener, once } from 'node:events'
 import type { SpanJob, WriteJob, WritingJob } from '../gateway/export/export-jobs.ts'
@@ -28,14 +28,15 @@ export async function runIsolated(
   child.once('message', (message) => {
     answer = message as IsolatedAnswer
   })
-  // Its last words are read before its channel closes, which may be after its end. What cannot be started is dead.
+  // Its last message is read before its channel closes, which may be after its end. A process that cannot be started
+  // counts as dead.
   const ended = Promise.all([once(child, 'exit'), once(child, 'disconnect')]).catch(() => undefined)
   child.send(request, () => undefined)
   await ended
   return answer
 }
 
-/** What its children need of the job that writes an export, as plain JSON. */
+/** The fields of the job that writes an export that its isolated process needs, as plain JSON. */
 export function writingJob({ id, data, priority, queueQualifiedName }: WritingJob): WritingJob {
   const { exportId }: WriteJob = data
   return { ...(id === undefined ? {} : { id }), data: { exportId }, priority, queueQualifiedName }

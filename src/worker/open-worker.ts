@@ -82,7 +82,7 @@ async function checkSpool({ spool, store }: SharedExports): Promise<void> {
       cause,
     })
   }
-  if (await store.sharesSpool(spool.name)) return
+  if (await store.workers.shareSpool(spool.name)) return
   throw new CapfleetError(
     'bad-config',
     `exports.spool: ${spool.path} is not the folder that the other workers use; all workers must share one folder`,

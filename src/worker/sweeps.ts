@@ -3,11 +3,11 @@
  * swept since it last checked: BullMQ would store when the next sweep is due, by the clock of whichever host asks.
  */
 import type { ExportJobs } from '../gateway/export/export-jobs.ts'
-import type { ExportStore } from '../gateway/export/export-store.ts'
+import type { KnownWorkers } from '../gateway/export/known-workers.ts'
 import type { Log } from '../shared/base/log.ts'
 
 export interface SweepsOptions {
-  readonly store: Pick<ExportStore, 'sweeps'>
+  readonly workers: Pick<KnownWorkers, 'sweeps'>
   readonly jobs: Pick<ExportJobs, 'sweep' | 'dropSweepRule'>
   readonly log: Log
   readonly everyMs: number
@@ -33,8 +33,8 @@ export class Sweeps implements AsyncDisposable {
 
   /** Queues a sweep if there was none since the last check. Fails with scheduler-unavailable. */
   async look(): Promise<void> {
-    const { store, jobs } = this.#options
-    const sweeps = await store.sweeps()
+    const { workers, jobs } = this.#options
+    const sweeps = await workers.sweeps()
     if (this.#seen === undefined || this.#seen === sweeps) await jobs.sweep()
     this.#seen = sweeps
   }

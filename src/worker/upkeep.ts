@@ -28,7 +28,7 @@ export async function runUpkeep(parts: ExportParts, job: Job<UpkeepJob>): Promis
     await runSchedule(parts, scheduleId, parts.clock.nowMs())
   if (job.name === 'sweep') {
     await sweep(parts)
-    await parts.store.countSweep()
+    await parts.store.workers.countSweep()
   }
   return 'done'
 }

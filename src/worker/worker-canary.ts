@@ -4,14 +4,14 @@
  * but took nothing for long gets a new BullMQ worker.
  */
 import type { Queue } from 'bullmq'
-import type { ExportStore } from '../gateway/export/export-store.ts'
+import type { KnownWorkers } from '../gateway/export/known-workers.ts'
 import type { Log } from '../shared/base/log.ts'
 import type { Metrics } from '../shared/base/metrics.ts'
 import type { WorkerTimings } from './worker-timings.ts'
 import { CANARY, type WorkingQueue } from './working-queue.ts'
 
 export interface CanaryOptions {
-  readonly store: ExportStore
+  readonly workers: KnownWorkers
   readonly log: Log
   readonly metrics: Metrics
   /** The name of the worker. */
@@ -54,11 +54,11 @@ export class WorkerCanary implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
     await this.#sending
-    await this.#options.store.leaveWorker(this.#options.name).catch(() => undefined)
+    await this.#options.workers.leave(this.#options.name).catch(() => undefined)
   }
 
   async #look(): Promise<void> {
-    const { store, name, timings, watched, log, restore } = this.#options
+    const { workers, name, timings, watched, log, restore } = this.#options
     for (const { taken } of watched) {
       if (taken.idleMs < timings.silentMs) continue
       log.error('export.worker-silent', { queue: taken.name, idleMs: Math.round(taken.idleMs) })
@@ -66,7 +66,7 @@ export class WorkerCanary implements AsyncDisposable {
       taken.replace()
     }
     try {
-      await store.seeWorker(name, SEEN_FOR * timings.canaryMs)
+      await workers.see(name, SEEN_FOR * timings.canaryMs)
       await restore()
       // At most one per worker is in a queue.
       const options = { jobId: `${CANARY}-${name}`, priority: 1, removeOnComplete: true, removeOnFail: true }

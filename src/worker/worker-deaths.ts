@@ -10,7 +10,7 @@ import { Later } from '../gateway/export/export-parts.ts'
 /** Weight of a worker's death for a job that was at work, and for one that was waiting for a stream or a device. */
 const DEATH_AT_WORK = 5
 const DEATH_WHILE_WAITING = 1
-/** From this total, at the same point of the job, it is isolated. */
+/** A job is isolated once its deaths at the same point have this total weight. */
 const SUSPECT_FROM = 10
 /** After this many deaths of its own process, the job is given up. */
 const CRASHES_MAX = 3

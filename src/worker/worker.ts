@@ -23,7 +23,7 @@ export interface RunningWorker {
   readonly url: string
   /** Takes no more jobs; running ones continue on other workers. */
   close(): Promise<void>
-  /** As RunningServer.reloadCertificate. */
+  /** See RunningServer.reloadCertificate. */
   reloadCertificate(): Promise<void>
   /** Applies the devices of a changed configuration. */
   reload(changed: GatewayConfig): Promise<void>
@@ -90,7 +90,7 @@ export async function startWorker(config: GatewayConfig, options: WorkerOptions)
 
 /** For the command line: `address` is printed when ready. */
 export async function startWorkerFromFile(path: string, signal?: AbortSignal) {
-  // Nobody waits interactively for an export; downloads that share the processors go first.
+  // Exports have no interactive user, so downloads that share the processors take precedence.
   setPriority(constants.priority.PRIORITY_LOW)
   const config = await loadGatewayConfig(path)
   const configPath = resolve(path)

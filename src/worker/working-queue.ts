@@ -52,7 +52,7 @@ export class WorkingQueue<Data = unknown> {
     return this.#running
   }
 
-  /** For how long it could have taken a job and took none. */
+  /** How long it could have taken a job and took none. */
   get idleMs(): number {
     return this.#running < this.#options.worker.concurrency ? performance.now() - this.#tookMs : 0
   }

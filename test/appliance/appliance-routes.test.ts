@@ -1,4 +1,4 @@
-// The HTTP surface of an appliance: who may do what, what is refused and how, lists, deleting.
+// The HTTP surface of an appliance: who may do what, errors, lists, deleting.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,12 +31,12 @@ const GOOD_RANGE = '/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec'
 describe('who may do what', () => {
   const statusFor = async (path: string, role?: 'viewer' | 'user' | 'full'): Promise<number> => {
     const user = role === undefined ? undefined : appliance.credentials(role)
-    // Some answers do not end by themselves.
+    // Some answers do not end on their own.
     using answer = await appliance.open(path, { user, method: 'GET' })
     return answer.response.statusCode ?? 0
   }
 
-  test('every path but system, livez and metrics wants credentials', async () => {
+  test('every path except system, livez and metrics requires credentials', async () => {
     for (const { path, scope } of APPLIANCE_ROUTES) {
       const isOpen = ['anyone', 'system', 'metrics'].includes(scope)
       assert.equal(await statusFor(path), isOpen ? 200 : 401, path)
@@ -95,7 +95,7 @@ describe('who may do what', () => {
     }
   })
 
-  test('who sends wrong credentials to an open path gets what everybody gets', async () => {
+  test('wrong credentials at an open path are answered as if there were none', async () => {
     const answer = await appliance.get('/api/v1/system/version', { user: 'full:wrong' })
     assert.equal(answer.status, 200)
   })

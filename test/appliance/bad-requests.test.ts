@@ -1,4 +1,4 @@
-// Mistakes in download requests: found before a slot is taken, and named.
+// Mistakes in download requests are found before a slot is taken, and the error names them.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -100,7 +100,7 @@ test(`${BAD.length} bad requests: each refused with the name of the parameter, a
   assert.equal(await appliance.slotsUsed(), 4)
 })
 
-/** On a busy machine any answer is late now and then; one that always is has done work. */
+/** On a busy machine any answer is late now and then; one that is always late has done work. */
 async function assertAtOnce(appliance: TempAppliance, path: string): Promise<void> {
   const tookMs: number[] = []
   for (let attempt = 0; attempt < 5; attempt++) {

@@ -1,4 +1,4 @@
-// What users see of a capture on ports: figures, drops by cause, schedules, failures; over HTTP.
+// What users see of a capture on ports, over HTTP: figures, drops by cause, schedules, failures.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { PortDriver } from '../../appliance/recorder/port-driver.ts'
@@ -12,7 +12,7 @@ const STOP = '/sysmaster/capture_stop'
 const ROW = { name: 'always', start: '00:00:00', stop: '24:00:00', zone: 'UTC' }
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 let appliance: TempAppliance
-/** Of the capture that was started last. */
+/** Counts of the capture that was started last. */
 let engine: ScriptedEngine
 let refusal: Error | undefined
 
@@ -87,7 +87,7 @@ test('drops are reported by cause, next to all other counts', async () => {
     message: 'the CSV shows the drops',
   })
   const rows = await csv()
-  // 30 packets for which the disk was too slow, each as long as the mean of those that came in.
+  // 30 packets for which the disk was too slow, each as long as the average received packet.
   assert.deepEqual(
     ['packets_captured', 'bytes_captured', 'bytes_pending', 'bytes_overflow'].map((key) => rows.get(key)),
     ['900', '90000', '1160', String(Math.round((30 * 80_000) / 940))],
@@ -148,7 +148,7 @@ test('a device that cannot capture answers 503 with the reason, and stays up', a
   assert.equal((await appliance.get(START)).status, 200)
 })
 
-test('a scheduled capture is 409 to stop, save until its next run; the schedule says what it does', async () => {
+test('stopping a scheduled capture is 409 unless it is until its next run; the schedule shows the state', async () => {
   await using scheduled = await start({ capture: { schedule: [{ ...ROW, days: DAYS }] } })
   const get = async (path: string): Promise<Body> => (await scheduled.get(path)).json()
   const rowNow = async (): Promise<Body | undefined> =>
@@ -171,7 +171,7 @@ test('a scheduled capture is 409 to stop, save until its next run; the schedule 
 })
 
 test('a row that waits for a capture started by command says so', async () => {
-  // After the appliance has started and was asked twice, on a busy machine too.
+  // After the appliance has started and answered twice, on a busy machine too.
   const soon = new Date(Date.now() + 8_000)
   const text = (at: Date): string => at.toISOString().slice(11, 19)
   const row = { ...ROW, start: text(soon), stop: text(new Date(soon.getTime() + 3_600_000)), days: DAYS }

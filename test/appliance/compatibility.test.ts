@@ -14,7 +14,7 @@ import { shellPipeline } from '../support/processes/shell-pipeline.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 import { startTempNginx, WITHOUT_NGINX } from '../support/processes/temp-proxy.ts'
 
-/** 2026-09-21 14:13:20 UTC and some; every digit matters. */
+/** Shortly after 2026-09-21 14:13:20 UTC; every digit matters. */
 const START_NS = 1_790_000_000_123_456_789n
 const FULL_NAME = 'trading_20260921_1413'
 const RANGE = '/api/v1/pcap/timerange'
@@ -156,7 +156,7 @@ test('9. an empty result is the 24-byte header, which tcpdump reads', async () =
 })
 
 describe('10. a cut stream: curl fails and tcpdump exits 1', () => {
-  /** A download whose capture is deleted by force under it, after tcpdump's first line. */
+  /** A download whose capture is forcibly deleted after tcpdump's first line. */
   async function cutDownload(baseUrl: string, name: string): Promise<readonly number[]> {
     await appliance.importFiles(name, join(appliance.folder, 'big.pcap'))
     const { codes, stderr } = await shellPipeline(
@@ -171,7 +171,7 @@ describe('10. a cut stream: curl fails and tcpdump exits 1', () => {
   }
 
   test('direct', async () => {
-    // By the reset; without one GNU wget would take the end for the end of the file.
+    // Because of the reset: without one, GNU wget would take the end of the connection for the end of the file.
     assert.deepEqual(await cutDownload(appliance.url, 'cut1'), [56, 1, 0])
   })
 
@@ -207,7 +207,7 @@ describe('11. four downloads at a time', () => {
   })
 
   test('a slot is free within 1 s of a disconnect', async () => {
-    // The quickest of several: a busy machine makes some of them slow.
+    // The fastest of several: a busy machine makes some of them slow.
     let tookMs = Number.POSITIVE_INFINITY
     for (let round = 0; round < 5 && tookMs >= 1_000; round++) {
       const answer = await appliance.open(SINGLE)
@@ -227,7 +227,7 @@ test('12. a second start in the same minute gets the seconds too', async () => {
     assert.equal((await appliance.get('/sysmaster/capture_stop')).status, 200)
     return String(StreamName)
   }
-  // The minute may end between the two; the third start is then in the second one's.
+  // The minute may end between the first two starts; then the third one is in the same minute as the second.
   const names = [await start(), await start(), await start()]
   assert.equal(new Set(names).size, 3)
   assert.ok(names.every((name) => /^twice_\d{8}_\d{4}(_\d{2}(_\d+)?)?$/.test(name)))

@@ -1,4 +1,4 @@
-// Whatever stands in the query string: an answer of the table, soon, and no slot is lost.
+// Whatever is in the query string, the answer is one of the table's, it comes soon, and no slot is lost.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,20 +13,20 @@ import { startTempAppliance, type TempAppliance } from '../support/processes/tem
 import { seededRandom } from '../support/seeded-random.ts'
 import { TEST_LIMIT_MS } from '../support/test-limits.ts'
 
-/** 50,000 and more by the environment; some seconds without. */
+/** 50,000 requests and more if set in the environment; a few seconds without. */
 const REQUESTS = Number(process.env.CAPFLEET_HOSTILE_REQUESTS ?? 5_000)
 const CLIENTS = 8
 const SLOW_MS = 1_000
 const ENDING = '_20260921_1413'
-/** The most work that a right query makes: what it takes says how fast the machine is now. */
+/** The most work that a valid query causes: its duration shows how fast the machine is now. */
 const HEAVIEST = `/api/v1/pcap/single?StreamName=hostile${ENDING}&Compression=zstd_ultra`
 const random = seededRandom()
 
 const PATHS = APPLIANCE_ROUTES.map(({ path }) => path)
-/** Rare: every start makes a capture, and thousands of them are another test. */
+/** Rare, because every start creates a capture, and thousands of captures are another test's subject. */
 const CHANGES = APPLIANCE_ROUTES.filter(({ changes }) => changes !== undefined).map(({ path }) => path)
 const CHANGE_SHARE = 0.01
-/** A wait for a slot takes as long as it says. */
+/** A wait for a slot takes as long as the query says. */
 const WAITS = /Wait=\d/
 
 function randomPath(): string {
@@ -95,7 +95,9 @@ test(`${REQUESTS} hostile query strings: no 500, none slow, no slot lost (SEED=$
   await assertFastAlone(slow)
 })
 
-/** What was slow is asked again of a fresh appliance that has nothing else to do: was it the query? */
+/**
+ * Slow queries are repeated on a fresh appliance that has nothing else to do, to see whether the query was the cause.
+ */
 async function assertFastAlone(paths: readonly string[]): Promise<void> {
   if (paths.length === 0) return
   await using appliance = await startTempAppliance()
@@ -109,7 +111,7 @@ async function assertFastAlone(paths: readonly string[]): Promise<void> {
     const heaviest = await time(HEAVIEST)
     assert.equal(heaviest.status, 200)
     const limitMs = Math.max(SLOW_MS, 2 * heaviest.tookMs)
-    // What the machine does beside it may take time once, and a query takes it each time.
+    // Other work on the machine may delay an answer once; a slow query is slow each time.
     let tookMs = Number.POSITIVE_INFINITY
     for (let round = 0; round < 3 && tookMs >= limitMs; round++)
       tookMs = Math.min(tookMs, (await time(path)).tookMs)

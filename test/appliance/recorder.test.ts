@@ -204,7 +204,7 @@ test('a recorder that only imports leaves an active capture alone', async () => 
 
 const LIMIT_BYTES = 400_000
 const KEEPS_ALL = { maxBytes: 0, minFreeBytes: 0, maxAgeMs: 0, onFull: 'stop', pinMs: 30_000 } as const
-/** 100 packets of 10,000 bytes, a millisecond apart. */
+/** 100 packets of 10,000 bytes, one millisecond apart. */
 const BIG_PACKETS = Array.from({ length: 100 }, (_, i) => makePacket(BigInt(i) * 1_000_000n, `${i}`, 10_000))
 
 test('onFull "stop" ends a running capture properly at the limit, and continues it when there is room', async () => {
@@ -275,7 +275,7 @@ async function startedRecorder(options: Parameters<typeof startRecorder>[0]) {
   return { close, [Symbol.asyncDispose]: close }
 }
 
-/** A recorder in a process of its own, until dispose at the latest. */
+/** A recorder in its own process, until dispose at the latest. */
 function recorderProcess(store: string): Disposable & { readonly child: ChildProcess } {
   const script = `
     const { startRecorder } = await import(${JSON.stringify(RECORDER)})
@@ -337,7 +337,7 @@ test('a format that cannot be read is no reason to make a new store', async () =
   })
 })
 
-/** What the recorder answers to one command, sent as anyone may who can connect to this socket. */
+/** The recorder's answer to a command, sent as any process may that can connect to this socket. */
 async function rawAnswer(here: RecorderHere, socketName: string, command: unknown): Promise<unknown> {
   using connection = new DisposableStack()
   const socket = createConnection(join(here.store, socketName))
@@ -427,7 +427,7 @@ test('commands are taken before the capture is open, and those that need it wait
     await client.startCapture('x')
     await first.close()
   }
-  // A disk that takes its time.
+  // A slow disk.
   const driver = Object.assign(Object.create(scripted) as ScriptedDriver, {
     ports: scripted.ports,
     start: async (...[target]: Parameters<ScriptedDriver['start']>) => {

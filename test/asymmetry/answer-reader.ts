@@ -1,8 +1,11 @@
-/** Finds the end of an HTTP answer in the bytes of a connection, for a client that asks many times over one. */
+/**
+ * Finds the end of an HTTP answer in the bytes of a connection, for a client that sends many requests over one
+ * connection.
+ */
 
 export interface Answer {
   readonly status: number
-  /** Empty unless it was asked for. */
+  /** Empty unless it was requested. */
   readonly body: string
 }
 
@@ -13,11 +16,11 @@ export class AnswerReader {
   readonly #settle = Promise.withResolvers<Answer>()
   readonly #onHead: (head: { readonly status: number }) => void
   readonly #body: Buffer[] | undefined
-  /** Of a head, of a line with a chunk's size, or of the trailers: what has come of it. */
+  /** Part of a head, of a line with a chunk's size, or of the trailers, received so far. */
   #text = ''
   #state: 'head' | 'body' | 'chunk-size' | 'chunk' | 'trailers' | 'until-close' | 'done' = 'head'
   #status = 0
-  /** Bytes of the body or of the chunk (with its line end) that are to come. */
+  /** Bytes of the body or of the chunk (including its line end) that are still missing. */
   #leftBytes = 0
 
   constructor(keepsBody: boolean, onHead: (head: { readonly status: number }) => void) {
@@ -26,7 +29,7 @@ export class AnswerReader {
     this.#onHead = onHead
   }
 
-  /** Throws when it is no HTTP. */
+  /** Throws if the bytes are not HTTP. */
   feed(bytes: Buffer): void {
     for (let rest = bytes; rest.length > 0 && this.#state !== 'done'; ) {
       rest = this.#state === 'body' || this.#state === 'chunk' ? this.#feedData(rest) : this.#feedText(rest)

@@ -1,8 +1,8 @@
 /**
- * `npm run asymmetry [-- NAME ...] [--seconds 10] [--json FILE]`: attacks gateway and appliance, each a real
- * process, in every way of ATTACKS or in those whose names begin with NAME, and prints for each what the
- * attacker spent, what we spent, and what somebody else felt meanwhile. verdict.ts has the measure. Status 1:
- * a limit is broken. Everything happens on loopback, in a temporary folder.
+ * `npm run asymmetry [-- NAME ...] [--seconds 10] [--json FILE]` attacks gateway and appliance, each a real process,
+ * with every attack of ATTACKS or with those whose names begin with NAME. For each it prints what the attacker spent,
+ * what we spent, and how other users were affected. verdict.ts defines the measure. Status 1: a limit was exceeded.
+ * Everything happens on loopback, in a temporary folder.
  */
 import { appendFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
@@ -13,7 +13,7 @@ import { ATTACKS } from './attacks.ts'
 import type { Target } from './stand.ts'
 import { failuresOf, LIMITS } from './verdict.ts'
 
-/** The first failures say what there is to say. */
+/** The first few failures are enough to diagnose a problem. */
 const FAILURES_SHOWN = 3
 
 const { positionals, values } = parseArgs({
@@ -29,7 +29,9 @@ const timings = { ...FULL_FORM.timings, attackMs: seconds * 1_000 }
 await runProgram(attackAll)
 if (hasBroken) process.exitCode = 1
 
-/** An interruption counts when the attack that runs has been measured; what was started is ended then. */
+/**
+ * An interruption takes effect when the running attack has been measured; then everything that was started is ended.
+ */
 async function attackAll(signal: AbortSignal): Promise<void> {
   print(measureInWords(LIMITS))
   await using run = await AttackRun.start({ ...FULL_FORM, timings }, (stand, quiet) =>

@@ -1,4 +1,4 @@
-/** Runs attacks on stands, beside an honest user, and tells what was seen. */
+/** Runs attacks on stands, beside an honest user, and reports the observations. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Scale, Spending } from './attack.ts'
 import type { AttackerFacts, AttackOrder } from './attacker-program.ts'
@@ -10,21 +10,21 @@ import type { Stand } from './stand.ts'
 import { failuresOf, type Measured, type Prices } from './verdict.ts'
 
 export interface Timings {
-  /** Of one attack. */
+  /** Duration of one attack. */
   readonly attackMs: number
-  /** Between its end and the last look at the memory. */
+  /** Between the end of an attack and the last measurement of memory. */
   readonly afterMs: number
   readonly quietMs: number
-  /** For each price. */
+  /** Duration of each price measurement. */
   readonly priceMs: number
-  /** Programs that still compute so long after that are given up. */
+  /** Programs that still compute this long after an attack are given up. */
   readonly restMs: number
 }
 
-/** A stand that nobody attacks. */
+/** A stand that is not attacked. */
 export interface Quiet {
   readonly felt: HonestReport
-  /** Our CPU seconds for one request of the honest user, whatever else runs included. */
+  /** Our CPU seconds for one request of the honest user, including background work. */
   readonly cpuSecondsPerRequest: number
   readonly prices: Prices
 }
@@ -35,10 +35,10 @@ interface HonestUse {
 }
 
 const HONEST_TRIES = 10
-/** Beyond its own limits of time, a helper is broken. */
+/** A helper that exceeds its own time limits is broken. */
 const HELPER_GRACE_MS = 120_000
 const REST_LOOK_MS = 250
-/** Of one core: programs that do nothing but look after themselves take less. */
+/** Share of one core: idle programs use less than this for their background work. */
 const REST_SHARE = 0.3
 
 export class AttackMeter implements AsyncDisposable {
@@ -71,7 +71,7 @@ export class AttackMeter implements AsyncDisposable {
     await this.#honest[Symbol.asyncDispose]()
   }
 
-  /** Prices first: they also bring the programs to the state in which they usually are. */
+  /** Prices first: measuring them also brings the programs into their usual state. */
   async quiet(stand: Stand): Promise<Quiet> {
     const calls = await this.#honestUse(stand, 'control-calls')
     const download = await this.#honestUse(stand, 'plain-download')
@@ -117,7 +117,7 @@ export class AttackMeter implements AsyncDisposable {
     }
   }
 
-  /** Until it came to something: on a busy machine nothing may happen in a short time. */
+  /** Until the attack has had an effect: on a busy machine nothing may happen in a short time. */
   async #honestUse(stand: Stand, name: string): Promise<HonestUse> {
     const pids = allPids(stand)
     const order = { name, stand, scale: this.#scale, limitMs: this.#timings.priceMs }
@@ -151,7 +151,7 @@ export class AttackMeter implements AsyncDisposable {
   }
 }
 
-/** What the machine has worked for others than this run, whose programs are all children of this process. */
+/** Processor time of the machine outside this run, whose programs are all children of this process. */
 function foreignSeconds(): number {
   return machineSeconds() - cpuSecondsOf([process.pid])
 }

@@ -1,4 +1,4 @@
-/** What the harness prints: the measure, the prices, a row for each attack. */
+/** The output of the harness: the measure, the prices, and a row for each attack. */
 
 import type { Quiet } from './attack-meter.ts'
 import type { HonestKind } from './honest-user.ts'
@@ -80,7 +80,7 @@ export function resultLine({ name, target, quiet, measured, verdict }: AttackRes
   ].join(' | ')
 }
 
-/** One line of JSON with everything but the single latencies. */
+/** One line of JSON with everything except the individual latencies. */
 export function resultJson({ name, target, quiet, measured, verdict }: AttackResult): string {
   const { felt, ...rest } = measured
   const p99 = Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Attacks one after the other, each on a stand of its kind. */
+/** Attacks one after another, each on a stand of its kind. */
 import type { Scale } from './attack.ts'
 import { AttackMeter, type Quiet, type Timings } from './attack-meter.ts'
 import type { AttackResult } from './attack-report.ts'
@@ -7,7 +7,7 @@ import type { Stand, Target } from './stand.ts'
 import { Stands } from './stands.ts'
 import { judge, LIMITS, LIMITS_OF_SMALL_FORM, type Limits } from './verdict.ts'
 
-/** How the attacks are made, and what they may do. */
+/** How attacks are run, and their limits. */
 export interface AttackForm {
   readonly scale: Scale
   readonly timings: Timings
@@ -20,7 +20,7 @@ export const FULL_FORM: AttackForm = {
   limits: LIMITS,
 }
 
-/** For `npm test`. */
+/** The form for `npm test`. */
 export const SMALL_FORM: AttackForm = {
   scale: 'small',
   timings: { attackMs: 400, afterMs: 200, quietMs: 600, priceMs: 300, restMs: 20_000 },
@@ -32,7 +32,7 @@ export class AttackRun implements AsyncDisposable {
   readonly #meter: AttackMeter
   readonly #stands: Stands
   readonly #limits: Limits
-  /** By process: a stand that was started again is another one. */
+  /** The quiet level of each stand, by process: a stand that was restarted is a new one. */
   readonly #quiet = new Map<number, Quiet>()
   readonly #onQuiet: (stand: Stand, quiet: Quiet) => void
 
@@ -52,7 +52,7 @@ export class AttackRun implements AsyncDisposable {
     this.#onQuiet = parts.onQuiet
   }
 
-  /** `onQuiet` hears of each stand before its first attack. */
+  /** `onQuiet` is called for each stand before its first attack. */
   static async start(
     form: AttackForm,
     onQuiet: (stand: Stand, quiet: Quiet) => void = () => undefined,
@@ -69,7 +69,7 @@ export class AttackRun implements AsyncDisposable {
     if (!this.#quiet.has(stand.attackedPid)) this.#onQuiet(stand, quiet)
     this.#quiet.set(stand.attackedPid, quiet)
     const measured = await this.#meter.attack(name, stand, quiet)
-    // One that does not rest would be blamed on the next attack.
+    // A stand that does not come to rest would distort the next attack.
     if (measured.isRestless) await this.#stands.giveUp(stand)
     return {
       name,

@@ -1,16 +1,16 @@
-/** The attacker's connections: raw sockets that cost little, with everything that goes over them counted. */
+/** The attacker's connections: raw sockets with little overhead, which count everything that is sent and received. */
 import { createConnection, type Socket } from 'node:net'
 import { connect as connectTls, TLSSocket } from 'node:tls'
 import { type Answer, AnswerReader } from './answer-reader.ts'
 
-/** Another address than that of honest users, so that a limit by address can tell them apart. */
+/** Another address than that of honest users, so that a limit per address can distinguish them. */
 const ATTACKER_ADDRESS = '127.0.0.2'
 const CONNECT_LIMIT_MS = 5_000
-/** An answer to one of these is a stream of packets. */
+/** A successful answer to one of these is a stream of packets. */
 const STREAM_PATH = /^GET \S*\/pcap\/(timerange|single|splittime)\?/
 
 export interface ConnectOptions {
-  /** Says nothing of TLS, also to a server that speaks it. */
+  /** Does not use TLS, even with a server that does. */
   readonly isRaw?: boolean
 }
 
@@ -27,7 +27,7 @@ export class AttackWire {
     this.#url = new URL(url)
   }
 
-  /** Undefined when the connection is refused, or the attack is over. */
+  /** undefined if the connection is refused, or the attack is over. */
   async connect(options: ConnectOptions = {}): Promise<AttackConnection | undefined> {
     if (this.#isClosed) return undefined
     const connection = new AttackConnection(...this.#sockets(options))
@@ -37,12 +37,12 @@ export class AttackWire {
     return (await connection.isConnected) ? connection : undefined
   }
 
-  /** What went another way than over a connection of this wire. */
+  /** Adds traffic that did not use a connection of this wire. */
   countSent(bytes: number): void {
     this.#sentBytes += bytes
   }
 
-  /** Ends all connections; there are no new ones. */
+  /** Ends all connections, and allows no new ones. */
   close(): void {
     this.#isClosed = true
     for (const connection of this.#open) connection.close()
@@ -64,7 +64,7 @@ export class AttackWire {
     }
   }
 
-  /** The one to talk over, and the one below, which carries its bytes. */
+  /** The socket to use, and the one below it that carries its bytes. */
   #sockets({ isRaw = false }: ConnectOptions): readonly [Socket, Socket] {
     const port = Number(this.#url.port)
     const carrier = createConnection({ host: this.#url.hostname, port, localAddress: ATTACKER_ADDRESS })
@@ -82,7 +82,7 @@ export class AttackWire {
 }
 
 export class AttackConnection {
-  /** False when it was closed first. */
+  /** False if it was closed first. */
   readonly isConnected: Promise<boolean>
   readonly closed: Promise<void>
   readonly #socket: Socket
@@ -102,12 +102,12 @@ export class AttackConnection {
     const limit = setTimeout(() => socket.destroy(), CONNECT_LIMIT_MS)
     this.isConnected = Promise.race([connected, this.closed.then(() => false)])
     void this.isConnected.finally(() => clearTimeout(limit))
-    // Whatever comes unasked is thrown away, so that the end of the connection is seen.
+    // Unrequested data is discarded, so that the end of the connection is noticed.
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
   }
 
   get sentBytes(): number {
-    // What the other side never took was never sent.
+    // Data that the other side never received does not count as sent.
     return Math.max(0, this.#carrier.bytesWritten - this.#carrier.writableLength)
   }
 
@@ -124,7 +124,7 @@ export class AttackConnection {
     if (!this.#socket.destroyed) this.#socket.write(bytes)
   }
 
-  /** Sends and waits until it has left; false when the connection is closed. */
+  /** Sends, and waits until the data has left; false if the connection is closed. */
   async sendAll(bytes: string | Uint8Array): Promise<boolean> {
     if (this.#socket.destroyed) return false
     const sent = new Promise<void>((resolve) => this.#socket.write(bytes, () => resolve()))
@@ -132,12 +132,12 @@ export class AttackConnection {
     return !this.#socket.destroyed
   }
 
-  /** Takes nothing any more, as a client that hangs. */
+  /** Stops reading, as a client that hangs. */
   stopReading(): void {
     this.#socket.pause()
   }
 
-  /** Waits for the whole answer; undefined when the connection is closed before its end. One at a time. */
+  /** Waits for the whole answer; undefined if the connection is closed before its end. One at a time. */
   async ask(request: string, keepsBody = false): Promise<Answer | undefined> {
     const isStream = STREAM_PATH.test(request)
     const reader = new AnswerReader(keepsBody, ({ status }) => {

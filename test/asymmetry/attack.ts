@@ -1,18 +1,18 @@
-/** What an attack is, and what it has to work with. Attacks run in the attacker's own process. */
+/** What an attack is, and the tools that it gets. Attacks run in the attacker's own process. */
 import type { AttackWire } from './attack-wire.ts'
 import type { AttackingDevice } from './attacking-device.ts'
 import type { Stand, StandKind, Target } from './stand.ts'
 
-/** "small" is for `npm test`: the same attack, in less than a second and with less of everything. */
+/** "small" is for `npm test`: the same attack in less than a second and with smaller amounts. */
 export type Scale = 'full' | 'small'
 
 export interface AttackScene {
   readonly stand: Stand
   readonly wire: AttackWire
-  /** A device of the gateway's fleet that does what the attack says; it is called "evil". */
+  /** A device of the gateway's fleet that is controlled by the attack; its name is "evil". */
   readonly device: AttackingDevice
   readonly scale: Scale
-  /** Aborts when the time of the attack is over; the wire's connections are then closed. */
+  /** Aborts when the time of the attack is over; then the wire's connections are closed. */
   readonly over: AbortSignal
 }
 
@@ -20,25 +20,25 @@ export interface Attack {
   readonly targets: readonly Target[]
   /** Default: plain. */
   readonly stand?: StandKind
-  /** Makes what takes time to make, before the time of the attack begins. */
+  /** Prepares what takes long, before the time of the attack begins. */
   readonly prepare?: (scale: Scale) => void
-  /** Ends by itself, or when the scene is over; an import of a file may take some seconds more. */
+  /** Ends on its own, or when the scene is over; importing a file may take some seconds longer. */
   readonly run: (scene: AttackScene) => Promise<void>
 }
 
-/** By name. */
+/** Attacks by name. */
 export type Attacks = Readonly<Record<string, Attack>>
 
 export const BOTH: readonly Target[] = ['gateway', 'appliance']
 
-/** What an attack took from the attacker. */
+/** What an attack cost the attacker. */
 export interface Spending {
   readonly connections: number
   readonly sentBytes: number
   readonly receivedBytes: number
   readonly seconds: number
   readonly cpuSeconds: number
-  /** Seconds in which an answer with packets was under way, of all connections together. */
+  /** Seconds in which an answer with packets was in progress, summed over all connections. */
   readonly streamSeconds: number
 }
 
@@ -46,7 +46,7 @@ export function isOver(scene: AttackScene): boolean {
   return scene.over.aborted
 }
 
-/** Waits for so long, or until the attack is over. */
+/** Waits this long, or until the attack is over. */
 export function pause(scene: AttackScene, ms: number): Promise<void> {
   if (scene.over.aborted) return Promise.resolve()
   return new Promise((resolve) => {
@@ -60,7 +60,7 @@ export function pause(scene: AttackScene, ms: number): Promise<void> {
   })
 }
 
-/** A request without a body. Fields are whole lines without their ends. */
+/** A request without a body. Fields are whole lines without line ends. */
 export function get(path: string, fields: readonly string[] = []): string {
   return ['GET ', path, ' HTTP/1.1\r\nHost: x\r\n', ...fields.map((field) => `${field}\r\n`), '\r\n'].join('')
 }
@@ -70,10 +70,10 @@ export function getAsUser(stand: Stand, path: string): string {
   return get(path, [`Authorization: ${stand.attacker}`])
 }
 
-/** Who is turned away comes back after so long. */
+/** A rejected attacker retries after this time. */
 const AGAIN_MS = 20
 
-/** So many connections, each with a request (the `n`-th of all) as soon as the one before is answered. */
+/** Opens this many connections; each sends a request (the `n`-th of all) as soon as the previous one is answered. */
 export async function askOverAndOver(
   scene: AttackScene,
   connections: number,
@@ -94,7 +94,7 @@ export async function askOverAndOver(
   await Promise.all(Array.from({ length: connections }, lane))
 }
 
-/** Keeps so many connections open to the end, each begun with `first`; one that is closed is opened again. */
+/** Keeps this many connections open to the end, each begun with `first`; a closed one is reopened. */
 export async function holdConnections(
   scene: AttackScene,
   connections: number,

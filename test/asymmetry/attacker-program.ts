@@ -1,4 +1,4 @@
-/** The attacker, and the device that is in league with it, in a process of their own. */
+/** The attacker and its device, in a separate process. */
 import { setPriority } from 'node:os'
 import type { Scale, Spending } from './attack.ts'
 import { AttackWire } from './attack-wire.ts'
@@ -8,21 +8,21 @@ import { answerQuestions } from './helper-process.ts'
 import type { Stand } from './stand.ts'
 
 export interface AttackOrder {
-  /** Of ATTACKS or HONEST_USES. */
+  /** A name in ATTACKS or HONEST_USES. */
   readonly name: string
   readonly stand: Stand
   readonly scale: Scale
   readonly limitMs: number
 }
 
-/** What the attacker is ready with. */
+/** Sent when the attacker is ready. */
 export interface AttackerFacts {
   readonly deviceUrl: string
 }
 
 /**
- * Others on this machine are to feel the attack, not that the attacker's own program takes a core from
- * them. In the small form, which has no figures, an attack that is late is worse.
+ * Lower priority: other users should be affected by the attack, not by the attacker's own use of a core. In the small
+ * form, which has no figures, a delayed attack would be worse.
  */
 const NICENESS = { full: 10, small: 0 } as const
 

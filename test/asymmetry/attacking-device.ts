@@ -1,4 +1,4 @@
-/** A device on raw sockets that behaves until an attack says otherwise. */
+/** A device on raw sockets that behaves well until an attack changes that. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { OWN_LOOPBACK } from '../support/network/own-loopback.ts'
@@ -46,13 +46,16 @@ export class AttackingDevice {
     return `http://${OWN_LOOPBACK}:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** From now on. A question that `behaviour` leaves to behaveWell is answered as it should be. */
+  /** From now on. A request that `behaviour` leaves to behaveWell is answered properly. */
   behave(behaviour: Behaviour): void {
     this.#behaviour = behaviour
     this.#spent = { connections: 0, sentBytes: 0, receivedBytes: 0 }
   }
 
-  /** Behaves well again. Tells what went over its connections since it did not; what it sent before is no attack. */
+  /**
+   * Behaves well again. Returns the traffic over its connections since it stopped behaving well; earlier traffic is no
+   * attack.
+   */
   calmDown(): DeviceSpending {
     this.#behaviour = behaveWell
     for (const socket of this.#sockets) this.#forget(socket)
@@ -93,7 +96,7 @@ export function behaveWell({ target, socket }: DeviceQuestion): void {
   else answerWith(socket, answer())
 }
 
-/** A JSON answer of its length; the connection is closed behind it. */
+/** A JSON answer with its length; the connection is closed after it. */
 export function answerWith(socket: Socket, body: string | Buffer, status = '200 OK'): void {
   const bytes = Buffer.from(body)
   socket.write(
@@ -104,7 +107,7 @@ export function answerWith(socket: Socket, body: string | Buffer, status = '200 
 
 const PIECE_BYTES = 65_536
 
-/** Piece after piece as they are taken, so that what was never taken is not counted; then the end. */
+/** Sends piece by piece as the client reads, so that unread data is not counted; then ends. */
 export function endWith(socket: Socket, bytes: Buffer): void {
   let at = 0
   const send = (): void => {

@@ -1,4 +1,4 @@
-/** THE TABLE of all attacks; and the honest uses that make the prices, which are counted in the same way. */
+/** THE TABLE of all attacks, and the honest uses whose cost gives the prices, which are measured in the same way. */
 import { type Attacks, askOverAndOver, BOTH, getAsUser } from './attack.ts'
 import { connectionAttacks } from './connection-attacks.ts'
 import { deviceAttacks } from './device-attacks.ts'

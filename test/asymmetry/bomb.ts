@@ -1,4 +1,4 @@
-/** A little that becomes a lot: a right PCAP of packets that are all alike, compressed. */
+/** Small data that expands enormously: a valid PCAP of identical packets, compressed. */
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib'
 import { makePacket, makePcap, makeRecord } from '../support/packets/packet-maker.ts'
 import type { Scale } from './attack.ts'
@@ -14,7 +14,7 @@ export function zstdBomb(scale: Scale): Buffer {
   return bomb(scale, (bytes) => zstdCompressSync(bytes, { params }))
 }
 
-/** A few megabytes: gzip makes a thousandth of it at best. */
+/** A few megabytes: gzip reaches a thousandth at best. */
 export function gzipBomb(scale: Scale): Buffer {
   return bomb(scale, (bytes) => gzipSync(bytes, { level: 9 }))
 }

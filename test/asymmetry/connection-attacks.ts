@@ -1,4 +1,4 @@
-/** Attacks by anybody who can connect: with connections, heads, bodies and wrong passwords. */
+/** Attacks by anyone who can connect: with connections, heads, bodies and wrong passwords. */
 import {
   type AttackScene,
   type Attacks,
@@ -15,13 +15,13 @@ import { basic, controlPath, HONEST_NAME } from './stand.ts'
 const PIPELINED_AT_ONCE = 1_000
 /** 200,000 requests on a connection, or 20,000. */
 const PIPELINED_BATCHES = { full: 200, small: 20 } as const
-/** What a server accepts of a head, with some room for the rest of it. */
+/** The largest head that a server accepts, less some space for the rest of it. */
 const LARGE_HEAD_BYTES = 60_000
 const TOO_LARGE_HEAD_BYTES = 70_000
-/** Node.js takes fewer than a thousand. */
+/** Node.js accepts fewer than a thousand. */
 const HEADER_LINES = 950
 const TRICKLE_MS = 500
-/** Once seconds of processor time: blanks between two letters of a value. */
+/** Used to cost seconds of processor time: blanks between two letters of a value. */
 const TRACED_BLANKS = [
   'traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
   `tracestate: a=b${' '.repeat(LARGE_HEAD_BYTES)}c`,
@@ -74,7 +74,7 @@ export const connectionAttacks: Attacks = {
     run: async (scene) => {
       const lane = async (): Promise<void> => {
         const connection = await scene.wire.connect({ isRaw: true })
-        // The first bytes of a record of a handshake that is 512 bytes long, and nothing more.
+        // The first bytes of a record with a handshake of 512 bytes, and nothing more.
         connection?.send(Buffer.from('1603010200010001fc0303', 'hex'))
         await connection?.closed
       }
@@ -119,9 +119,9 @@ export const connectionAttacks: Attacks = {
     },
   },
 
-  // Each costs us a hash that is slow on purpose.
+  // Each costs us a hash that is deliberately slow.
   'wrong-logins': { targets: BOTH, run: (scene) => guess(scene, (n) => `guess-${n}`) },
-  // Whoever is guessed at must not be locked out by it.
+  // The user whose password is guessed must not be locked out.
   'wrong-logins-of-another-user': { targets: BOTH, run: (scene) => guess(scene, () => HONEST_NAME) },
 }
 
@@ -129,7 +129,7 @@ function hundreds({ scale }: AttackScene): number {
   return scale === 'full' ? 400 : 100
 }
 
-/** Sends requests without waiting for an answer, over one connection after the other. */
+/** Sends requests without waiting for answers, over one connection after another. */
 async function pipeline(
   scene: AttackScene,
   { asUser, stays }: { readonly asUser: boolean; readonly stays: boolean },
@@ -149,7 +149,7 @@ async function pipeline(
   }
 }
 
-/** Sockets that begin a request and go on with a byte now and then. */
+/** Sockets that begin a request and send another byte now and then. */
 async function trickle(scene: AttackScene, beginning: string): Promise<void> {
   const lane = async (): Promise<void> => {
     const connection = await scene.wire.connect()

@@ -1,15 +1,15 @@
-/** Attacks by a device of the fleet on the gateway: what it answers to probes, calls and downloads. */
+/** Attacks by a device of the fleet on the gateway, through its answers to probes, calls and downloads. */
 import type { Socket } from 'node:net'
 import { type Attack, type Attacks, askOverAndOver, getAsUser, type Scale } from './attack.ts'
 import { answerWith, type Behaviour, behaveWell, endWith } from './attacking-device.ts'
 import { gzipBomb, zstdBomb } from './bomb.ts'
 
 const NESTED_LEVELS = 20_000
-/** As many as its head has room for. */
+/** As many as fit into a head. */
 const HEAD_BLANKS = 16_000
 const LARGE_JSON_BYTES = { full: 63_000_000, small: 16_000_000 } as const
 
-/** A read, an answer without an end, a question to the fleet: each is passed on in another way. */
+/** A read, an endless answer, a fleet request: each is passed on in another way. */
 const WAYS_TO_ASK: readonly string[] = [
   '/devices/evil/api/v1/system/version',
   '/devices/evil/api/v1/system/events',
@@ -81,7 +81,7 @@ export const deviceAttacks: Attacks = {
     behave: (scale) => bombing(zstdBomb(scale)),
     paths: ['/devices/evil/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec&Compression=zstd'],
   }),
-  // What a merge fetches of this device is compressed, as its settings have it.
+  // The data that a merge fetches from this device is compressed, according to its settings.
   'a-device-with-zstd-bombs-in-merges': device({
     behave: (scale) => bombing(zstdBomb(scale)),
     paths: ['/api/v1/pcap/timerange?Device=evil,d0&TSBegin=1&TSEnd=2&TSUnit=sec'],
@@ -89,9 +89,9 @@ export const deviceAttacks: Attacks = {
 }
 
 interface DeviceAttack {
-  /** Tells how the device behaves in an attack of this scale. */
+  /** The device's behaviour in an attack of this scale. */
   readonly behave: (scale: Scale) => Behaviour
-  /** What the device's accomplice asks of the gateway meanwhile, in turn. */
+  /** The requests that the device's accomplice sends to the gateway meanwhile, in turn. */
   readonly paths: readonly string[]
   readonly connections?: number
 }
@@ -112,7 +112,7 @@ function device({ behave, paths, connections = 4 }: DeviceAttack): Attack {
   }
 }
 
-/** Everything but the probe's first question, so that the device counts as one that works. */
+/** Everything except the probe's first request, so that the device counts as working. */
 function downloadsAndCalls(answer: (socket: Socket) => void): Behaviour {
   let versions = 0
   return (question) => {
@@ -137,7 +137,9 @@ function head(type: string): string {
 
 const POUR_BYTES = 65_536
 
-/** The beginning, then the same again as fast as it is taken. A chunked body becomes one endless chunk. */
+/**
+ * The beginning, then the same piece again and again as fast as it is read. A chunked body becomes one endless chunk.
+ */
 function pourForEver(socket: Socket, beginning: string, again: string): void {
   const isChunked = beginning.includes('chunked')
   socket.write(isChunked ? `${beginning}7fffffff\r\n{"List":` : beginning)

@@ -1,6 +1,6 @@
 /**
- * A helper in a process of its own, which answers questions one at a time. The attacker and the honest
- * user are such, so that neither waits for the other's event loop and each one's processor time is its own.
+ * A helper in its own process, which answers questions one at a time. The attacker and the honest user are helpers, so
+ * that neither waits for the other's event loop, and the processor time of each can be measured.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +16,9 @@ export class HelperProcess<Question, Answer> implements AsyncDisposable {
     this.#child = child
   }
 
-  /** `program` is a file of this folder that calls answerQuestions(). Also tells what it is ready with. */
+  /**
+   * `program` is a file of this folder that calls answerQuestions(). Resolves with the helper and its ready message.
+   */
   static async start<Question, Answer, Facts>(
     program: string,
   ): Promise<{ readonly helper: HelperProcess<Question, Answer>; readonly facts: Facts }> {
@@ -27,7 +29,7 @@ export class HelperProcess<Question, Answer> implements AsyncDisposable {
     return { helper: new HelperProcess(child), facts }
   }
 
-  /** Fails with what the helper failed with, when it ends, or when there is no answer within `limitMs`. */
+  /** Fails with the helper's error, if the helper ends, or if there is no answer within `limitMs`. */
   async ask(question: Question, limitMs: number): Promise<Answer> {
     const waiting = new AbortController()
     const { signal } = waiting
@@ -55,7 +57,7 @@ export class HelperProcess<Question, Answer> implements AsyncDisposable {
   }
 }
 
-/** In the helper: says that it is ready, then answers until its parent ends. */
+/** In the helper: reports that it is ready, then answers until its parent ends. */
 export function answerQuestions<Question, Answer>(
   facts: unknown,
   answerOne: (question: Question) => Promise<Answer>,

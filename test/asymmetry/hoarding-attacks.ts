@@ -1,4 +1,4 @@
-/** Attacks that take places and keep them: streams, waiting places, places of those who follow events. */
+/** Attacks that occupy places and keep them: streams, places in the queue, places of event listeners. */
 import {
   type AttackScene,
   type Attacks,
@@ -10,7 +10,7 @@ import {
 } from './attack.ts'
 import type { Target } from './stand.ts'
 
-/** A device serves four streams, whoever asks; only the gateway knows users who wait for each other. */
+/** A device serves four streams regardless of the user; only the gateway has users who wait for each other. */
 const WHERE_PLACES_ARE_SHARED: readonly Target[] = ['gateway']
 
 export const hoardingAttacks: Attacks = {

@@ -1,4 +1,4 @@
-/** The honest user in a process of its own. */
+/** The honest user in its own process. */
 import { answerQuestions } from './helper-process.ts'
 import { type HonestReport, HonestUser } from './honest-user.ts'
 import type { Stand } from './stand.ts'

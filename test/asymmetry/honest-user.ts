@@ -1,7 +1,7 @@
 /**
- * What somebody else feels meanwhile: small requests at fixed times, each over a connection of its own, as
- * scripts with curl make them. They do not wait for each other, so that a server that stands still keeps
- * many waiting, not one; but only so many wait at once, for more would be an attack too.
+ * What another user experiences during an attack: small requests at fixed times, each over its own connection, as
+ * scripts with curl send them. They do not wait for each other, so that a stalled server delays many of them, not one.
+ * But only a limited number wait at once, because more would be an attack too.
  */
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
@@ -10,11 +10,11 @@ import { controlPath, type Stand } from './stand.ts'
 
 export type HonestKind = 'livez' | 'control' | 'login' | 'filtered' | 'events'
 
-/** Of one kind of request. */
+/** Results for one kind of request. */
 export interface Felt {
   /** Milliseconds, ascending. */
   readonly latenciesMs: readonly number[]
-  /** What went wrong, in words; empty when nothing did. */
+  /** Descriptions of the failures; empty if there were none. */
   readonly failures: readonly string[]
 }
 
@@ -22,13 +22,13 @@ export type HonestReport = Readonly<Record<HonestKind, Felt>>
 
 interface KindOfRequest {
   readonly everyMs: number
-  /** While so many wait for their answers, no further ones are asked. */
+  /** While this many wait for their answers, no further requests are sent. */
   readonly atOnceMax: number
   readonly target: (stand: Stand, n: number) => string
   readonly authorization: (stand: Stand, n: number) => string | undefined
-  /** The answer has no end: its first bytes are all that is waited for. */
+  /** The answer has no end: only its first bytes are waited for. */
   readonly isEndless?: boolean
-  /** All right answers are the same bytes. */
+  /** All correct answers have the same bytes. */
   readonly isAlwaysTheSame?: boolean
 }
 
@@ -38,9 +38,9 @@ const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
   login: { everyMs: 400, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
   filtered: {
     everyMs: 300,
-    // With those of an attacker who leaves one stream to others it is one too many otherwise.
+    // With the streams of an attacker who leaves one stream to others, it would otherwise be one too many.
     atOnceMax: 1,
-    // A filter that nobody has compiled yet, and that lets the same packets through.
+    // A filter that was never compiled before, and that selects the same packets.
     target: ({ devicePath, shortRange }, n) =>
       `${devicePath}/api/v1/pcap/timerange?${shortRange}&Wait=25&FilterBPF=tcp+port+443+and+less+${100_000 + n}`,
     authorization: ({ honest }) => honest,
@@ -55,7 +55,7 @@ const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
   },
 }
 
-/** Longer than anything that is still an answer. */
+/** Longer than any useful answer takes. */
 const LIMIT_MS = 30_000
 
 export class HonestUser {
@@ -74,7 +74,7 @@ export class HonestUser {
     return user
   }
 
-  /** Asks nothing new, and waits for the answers that are due. */
+  /** Sends no new requests, and waits for the pending answers. */
   async end(): Promise<HonestReport> {
     this.#stopped.abort()
     return Object.fromEntries(await Promise.all(this.#lanes)) as unknown as HonestReport
@@ -109,9 +109,9 @@ export class HonestUser {
   }
 }
 
-/** Over the life of the process: what is asked once is remembered by others. */
+/** Unique in this process: the results of repeated requests are cached for other users. */
 let asked = 0
-/** By stand and kind. */
+/** The right bodies, by stand and kind. */
 const rightBodies = new Map<string, Buffer>()
 
 async function failureOf(stand: Stand, how: KindOfRequest, n: number): Promise<string | undefined> {
@@ -140,7 +140,7 @@ function ask(stand: Stand, target: string, authorization: string | undefined): P
   sent.end()
   return new Promise((resolve, reject) => {
     sent.once('response', resolve)
-    // Stays, so that a connection that breaks behind the answer ends nothing else.
+    // The listener stays, so that a connection that breaks after the answer does not end the process.
     sent.on('error', reject)
   })
 }
@@ -155,14 +155,17 @@ async function bodyOf(response: IncomingMessage, isEndless: boolean): Promise<Bu
   return Buffer.concat(chunks)
 }
 
-/** The honest user's credentials, written as nobody has yet: they must be verified like those of a newcomer. */
+/**
+ * The honest user's credentials in a spelling that was never used, so that they must be verified like those of a new
+ * user.
+ */
 function asIfNew({ honest }: Stand, n: number): string {
   const [scheme = '', secret = ''] = honest.split(' ')
   const letters = [...scheme].map((letter, i) => ((n >> i) & 1 ? letter.toUpperCase() : letter.toLowerCase()))
   return `${letters.join('')}${' '.repeat(1 + ((n >> 5) & 1023))}${secret}`
 }
 
-/** The value that `share` of all are not above; 0 of none. */
+/** The smallest value that at least `share` of all values do not exceed; 0 for an empty list. */
 export function quantile(ascending: readonly number[], share: number): number {
   return ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? 0
 }

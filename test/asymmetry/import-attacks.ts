@@ -1,4 +1,4 @@
-/** Attacks by files that somebody is asked to import: what they hold is far more than they are. */
+/** Attacks with files to import that expand to far more than their size. */
 import { execFile } from 'node:child_process'
 import { rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import type { Attack, AttackScene, Attacks, Scale } from './attack.ts'
 import { gzipBomb, zstdBomb } from './bomb.ts'
 
-/** The store has room for little more than what it holds: nobody's packets may go for these. */
+/** The store has little free space; no other user's packets may be removed for these files. */
 export const importAttacks: Attacks = {
   'a-zstd-bomb-to-import': importing('bomb.pcap.zst', zstdBomb),
   'a-gzip-bomb-to-import': importing('bomb.pcap.gz', gzipBomb),
@@ -26,9 +26,9 @@ function importing(name: string, bomb: (scale: Scale) => Buffer): Attack {
   }
 }
 
-/** An import has time to show what it does, also when the attack is a short one. */
+/** An import gets enough time to show its effect, even if the attack is short. */
 const IMPORT_LIMIT_MS = 20_000
-/** The recorder looks after its room once a second: what it throws away is missed after that. */
+/** The recorder checks its space once per second, so removed captures are noticed after that time. */
 const ROOM_CHECK_MS = 1_500
 
 async function importFile({ stand, wire }: AttackScene, name: string, bytes: Buffer): Promise<void> {
@@ -36,7 +36,7 @@ async function importFile({ stand, wire }: AttackScene, name: string, bytes: Buf
   await writeFile(file, bytes)
   wire.countSent(bytes.length)
   const args = [join(REPOSITORY_ROOT, 'src/cli.ts'), 'import', file, '--store', stand.storePath]
-  // That it is refused is as good an end as any.
+  // A rejected import is an equally good result.
   await promisify(execFile)(process.execPath, args, { timeout: IMPORT_LIMIT_MS }).catch(() => undefined)
   await delay(ROOM_CHECK_MS)
   await rm(file)

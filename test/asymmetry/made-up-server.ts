@@ -1,6 +1,7 @@
 /**
- * A server with a fault at the path of each of a few attacks, all of which the harness must find: run as a
- * program, with the honest user's header Authorization. To that user, and at all other paths, it answers at once.
+ * A server with a fault at the path of each of a few attacks, all of which the harness must find. It runs as a program,
+ * with the honest user's Authorization header as its argument. It answers that user at once, and everyone at all other
+ * paths.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,7 +16,7 @@ const held: Buffer[] = []
 let hasStalled = false
 let refusesUntilMs = 0
 
-/** Takes so much of a processor, however much of one it gets. */
+/** Uses this much processor time, whatever its share of a processor. */
 function busyFor(cpuMs: number): void {
   const before = process.cpuUsage()
   const spentMs = (): number => {
@@ -25,7 +26,7 @@ function busyFor(cpuMs: number): void {
   while (spentMs() < cpuMs);
 }
 
-/** By path. */
+/** The faults, by path. */
 const FAULTS: Readonly<Record<string, () => void>> = {
   '/api/v1/pcap/estimate': () => busyFor(BURNT_MS),
   '/stream/stime': () => {
@@ -43,7 +44,7 @@ const FAULTS: Readonly<Record<string, () => void>> = {
 
 const honestSecret = secretOf(process.argv[2])
 
-/** The honest user writes the name of the scheme in many ways. */
+/** The honest user spells the scheme in many ways. */
 function secretOf(authorization = ''): string | undefined {
   return authorization.split(/ +/)[1]
 }

@@ -1,4 +1,4 @@
-/** A capfleet program as a user starts it, and where it answers. */
+/** A capfleet program as a user starts it, and its address. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { open, readFile } from 'node:fs/promises'
@@ -8,10 +8,10 @@ import { NODE_OPTIONS } from '../../src/demo/child-program.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 export interface OurProgramOptions {
-  /** What follows "capfleet". */
+  /** The arguments of "capfleet". */
   readonly args: readonly string[]
   readonly logPath: string
-  /** How many file descriptors it may have; absent: as many as this process. */
+  /** Limit of file descriptors; default: that of this process. */
   readonly descriptors?: number | undefined
 }
 
@@ -43,12 +43,12 @@ export class OurProgram implements AsyncDisposable {
     throw new Error(`capfleet ${args[0]} did not start: ${(await readFile(logPath, 'utf8')).slice(-2_000)}`)
   }
 
-  /** As kill -9 does. */
+  /** Like kill -9. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
   }
 
-  /** In good order, so that its own children end too. */
+  /** Orderly, so that its own children end too. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#end('SIGTERM')
   }

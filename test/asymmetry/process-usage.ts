@@ -1,15 +1,15 @@
-/** Processor time and memory of programs with all their children, as the kernel counts them. */
+/** Processor time and memory of programs including all their children, as the kernel counts them. */
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** What sysconf(_SC_CLK_TCK) says on every Linux that we run on. */
+/** The value of sysconf(_SC_CLK_TCK) on every supported Linux. */
 const TICKS_PER_SECOND = 100
 const SAMPLE_MS = 50
 
-/** Seconds since they began; children that have ended count. */
+/** Seconds since they began, including children that have ended. */
 export function cpuSecondsOf(pids: readonly number[]): number {
   let ticks = 0
   for (const pid of pids.flatMap(withDescendants)) {
-    // The name of the program, in parentheses, may hold spaces.
+    // The name of the program, in parentheses, may contain spaces.
     const fields = read(`/proc/${pid}/stat`)
       .replace(/^.*\) /s, '')
       .split(' ')
@@ -19,7 +19,7 @@ export function cpuSecondsOf(pids: readonly number[]): number {
   return ticks / TICKS_PER_SECOND
 }
 
-/** Seconds that this machine's processors have worked since it was started, for whomever. */
+/** Seconds that this machine's processors have worked since boot, for all processes. */
 export function machineSeconds(): number {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = read('/proc/stat')
     .split('\n', 1)
@@ -27,11 +27,11 @@ export function machineSeconds(): number {
   return (user + nice + system + irq + softIrq + steal) / TICKS_PER_SECOND
 }
 
-/** Resident memory, children included. */
+/** Resident memory, including children. */
 export function residentMibOf(pid: number): number {
   const kib = Number(/^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0)
   const program = read(`/proc/${pid}/cmdline`)
-  // Until it has become another program, a child shows its parent's memory once more.
+  // Until a child has executed its own program, it still shows its parent's memory.
   const others = childrenOf(pid).filter((child) => read(`/proc/${child}/cmdline`) !== program)
   return others.reduce((sum, child) => sum + residentMibOf(child), kib / 1024)
 }
@@ -41,7 +41,7 @@ export function isAlive(pid: number): boolean {
   return status !== '' && !/^\d+ \(.*\) Z/s.test(status)
 }
 
-/** The most memory seen between start and stop. */
+/** The largest memory seen between start and stop. */
 export class MemoryPeak {
   readonly #pid: number
   readonly #timer: NodeJS.Timeout
@@ -82,7 +82,7 @@ function threadsOf(pid: number): string[] {
   }
 }
 
-/** Empty when the process has just ended. */
+/** Empty if the process has just ended. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8')

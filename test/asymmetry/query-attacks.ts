@@ -1,4 +1,4 @@
-/** Attacks by a user who may download: questions that cost more to answer than to ask. */
+/** Attacks by a user who may download, with requests that cost more to answer than to send. */
 import {
   type Attack,
   type AttackScene,
@@ -12,17 +12,19 @@ import {
 } from './attack.ts'
 import { controlPath, type Stand, type Target } from './stand.ts'
 
-/** One less than a device has: that others wait when all are taken is stated, and no fault. */
+/** One less than a device has: waiting when all are taken is documented behaviour, not a fault. */
 const HEAVY_STREAMS = 3
 const FLEET_ONLY: readonly Target[] = ['gateway']
 
-/** As many as a request's head has room for. */
+/** As many as fit into the head of a request. */
 const MANY_PARAMETERS = Array.from({ length: 6_000 }, (_, n) => `p${n}=1`).join('&')
-/** A request may have it; many a client takes no answer with so long a line in its head. */
+/** A request may have this length, but many clients reject an answer with such a long line in its head. */
 const LONG_PARAMETER = 'x'.repeat(17_000)
 const MANY_DEVICE_WORDS = Array.from({ length: 30_000 }, () => '*').join(',')
 
-/** Once half a second of processor time: many ends of a pattern, each followed by letters that might be flags. */
+/**
+ * Used to cost half a second of processor time: many ends of a pattern, each followed by letters that might be flags.
+ */
 const SLASHES = encodeURIComponent(
   '/'.repeat(342) + String.fromCodePoint(...Array.from({ length: 340 }, (_, n) => 0x100 + n)),
 )
@@ -80,7 +82,7 @@ export const queryAttacks: Attacks = {
   'pages-of-the-list': { targets: BOTH, run: turnPages },
 }
 
-/** So many connections that ask as the user who attacks; `n` counts the questions of all. */
+/** This many connections send requests as the attacking user; `n` counts the requests of all. */
 function asking(connections: number, path: (stand: Stand, n: number) => string, targets = BOTH): Attack {
   const run = (scene: AttackScene): Promise<void> =>
     askOverAndOver(scene, connections, (n) => getAsUser(scene.stand, path(scene.stand, n)))
@@ -99,12 +101,12 @@ function wholeOf({ devicePath, wholeRange }: Stand): string {
   return `${devicePath}/api/v1/pcap/timerange?${wholeRange}&Wait=0`
 }
 
-/** Filters are never the same twice: an answer that is remembered costs nothing. */
+/** Filters are never the same twice, because a cached answer costs nothing. */
 let asked = 0
 
 const HOSTS = 300
 
-/** A packet filter for which libpcap takes seconds. */
+/** A packet filter that takes libpcap seconds. */
 function hosts(): string {
   const first = HOSTS * asked++
   const host = (i: number): string =>

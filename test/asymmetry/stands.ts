@@ -1,4 +1,4 @@
-/** The whole product as processes of their own: devices with recorders and captures, and gateways over them. */
+/** The whole product as separate processes: devices with recorders and captures, and gateways over them. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { stringify } from 'yaml'
@@ -23,19 +23,19 @@ import {
 
 export interface StandsOptions {
   readonly scale: Scale
-  /** Of the gateways' device "evil". */
+  /** The URL of the gateways' device "evil". */
   readonly deviceUrl: string
 }
 
-/** Under this name the gateways log in to devices. */
+/** The user name of the gateways at devices. */
 const GATEWAY_NAME = 'gateway'
 const SITES = [0, 1] as const
 const START_NS = 1_793_610_000_000_000_000n
 const DURATION_S = 60
 const PACKETS = { full: 120_000, small: 30_000 } as const
-/** Enough for the program itself, for a store of a few captures and for a few dozen clients. */
+/** Enough for the program itself, for a store of a few captures, and for a few dozen clients. */
 const FEW_DESCRIPTORS = 200
-/** What a full store still holds beside its capture. */
+/** The free space that a full store has in addition to its capture. */
 const SPARE_BYTES = 64 << 20
 
 interface StoredDevice {
@@ -53,7 +53,7 @@ export class Stands implements AsyncDisposable {
   readonly #options: StandsOptions
   readonly #devices: StoredDevice[] = []
   readonly #traffic: string[] = []
-  /** By target and kind. */
+  /** The stands, by target and kind. */
   readonly #stands = new Map<string, Stand>()
   readonly #programs = new Map<number, OurProgram>()
   readonly #appliances: OurProgram[] = []
@@ -64,7 +64,7 @@ export class Stands implements AsyncDisposable {
     this.#options = options
   }
 
-  /** Two devices with captures; their appliances and the gateways are started when they are asked for. */
+  /** Two devices with captures; their appliances and the gateways are started on demand. */
   static async open(options: StandsOptions): Promise<Stands> {
     const folder = await tempFolder()
     const stands = new Stands(folder.path, options)
@@ -78,7 +78,7 @@ export class Stands implements AsyncDisposable {
     return stands
   }
 
-  /** One that is there and alive, or a new one. Those of other kinds than this one and "plain" are ended. */
+  /** A running stand, or a new one. Stands of other kinds than this one and "plain" are ended. */
   async stand(target: Target, kind: StandKind): Promise<Stand> {
     await this.#endOthers(kind)
     const key = `${target} ${kind}`
@@ -89,7 +89,7 @@ export class Stands implements AsyncDisposable {
     return stand
   }
 
-  /** Kills its program, and with it what it is busy with; the next one to ask for it gets a new one. */
+  /** Kills its program and everything that it is doing; the next request for it starts a new one. */
   async giveUp({ attackedPid }: Stand): Promise<void> {
     await this.#programs.get(attackedPid)?.kill()
   }
@@ -103,7 +103,7 @@ export class Stands implements AsyncDisposable {
     return kind === 'full-store' ? this.#fullStoreStand() : this.#applianceStand(kind)
   }
 
-  /** A gateway that is not attacked would still look at the device that attacks. */
+  /** A gateway that is not attacked would still probe the attacking device. */
   async #endOthers(kind: StandKind): Promise<void> {
     for (const [key, { attackedPid }] of this.#stands) {
       if (key.endsWith(' plain') || key.endsWith(` ${kind}`)) continue
@@ -123,7 +123,7 @@ export class Stands implements AsyncDisposable {
       await writeSiteTraffic(file, { site, seed: 1, startNs: START_NS, durationS: DURATION_S, packets })
       this.#traffic.push(file)
       const device = await this.#startDevice(`d${site}`, file, {})
-      // Runs, and stays empty: there is no port. It is what lists and followers may trip over.
+      // Runs without packets, because it has no port. Lists and event listeners may be sensitive to it.
       await new RecorderClient(device.storePath).startCapture('running')
       this.#devices.push(device)
     }
@@ -144,9 +144,9 @@ export class Stands implements AsyncDisposable {
       timeZone: 'UTC',
       auth: { users: this.#usersPath, anonymousMetrics: true },
       imports: { segmentBytes: 4 << 20 },
-      // A disk that is nearly full is no reason to throw captures away.
+      // A nearly full disk must not cause captures to be removed.
       retention: { minFreeBytes: 0, ...retention },
-      // Below all other programs of this machine, it would be judged by what those do.
+      // At a lower priority than all other programs of this machine, the result would depend on those.
       priority: { readers: 'normal' },
     }
     const recorder = await this.#start('recorder', folder, settings)
@@ -165,12 +165,12 @@ export class Stands implements AsyncDisposable {
     return this.#describe('appliance', appliance, device, [device.recorder.pid])
   }
 
-  /** A device of its own, whose store is nearly full. */
+  /** A separate device, whose store is nearly full. */
   async #fullStoreStand(): Promise<Stand> {
     const maxBytes = PACKETS[this.#options.scale] * 1_000 + SPARE_BYTES
     const device = await this.#startDevice(`full${this.#started}`, this.#traffic[0] ?? '', { maxBytes })
     const appliance = await this.#start('appliance', device.folder, device.settings)
-    // What is attacked is the recorder: it is the one who reads the file.
+    // The recorder is attacked: it reads the file.
     const stand = this.#describe('appliance', appliance, device, [appliance.pid])
     return { ...stand, attackedPid: device.recorder.pid }
   }
@@ -192,7 +192,7 @@ export class Stands implements AsyncDisposable {
       timeZone: 'UTC',
       auth: { users: this.#usersPath, anonymousMetrics: true },
       devices: [...devices, evil],
-      // Often, so that a device's attack on those who look at it falls into the time of the attack.
+      // Frequently, so that a device's attack on probes falls into the time of the attack.
       health: { intervalS: 1 },
     }
     const gateway = await this.#start('gateway', this.#folder, await this.#special(settings, kind), kind)

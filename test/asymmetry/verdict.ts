@@ -1,28 +1,26 @@
 /**
- * THE MEASURE: what an attacker spends against what we spend.
+ * THE MEASURE: what an attacker spends compared with what we spend.
  *
- * An attacker's bytes are turned into processor time by what honest use costs on the same machine in the
- * same run:
+ * An attacker's bytes are converted to processor time by the cost of honest use on the same machine in the same run:
  *
- *   price of a byte          = our CPU seconds per byte of plain authenticated control calls, one after the
- *                              other over one connection, requests and answers counted together
+ *   price of a byte          = our CPU seconds per byte of plain authenticated control calls, one after another
+ *                              over one connection, requests and answers counted together
  *   price of a stream second = our CPU seconds per second of one plain download that is read at full speed
  *
- *   allowed = bytes x price of a byte + stream seconds x price of a stream second, 0.02 s at least
+ *   allowed = bytes x price of a byte + stream seconds x price of a stream second, at least 0.02 s
  *   factor  = our CPU seconds / allowed
  *
- * The bytes are those sent and received, and 320 for each connection: the headers of the packets that open
- * and close it. Less than 0.02 s (2 s with the factor's limit) is not told from nothing.
- * A second counts as a stream second only while a download's answer of 200 is under way: a device gives
- * such an answer a stream, and a stream may keep a core busy without a byte, as a filter does that lets
- * nothing through. At most four count at a time, for a device has no more. A connection that merely exists
- * buys nothing: a thousand idle sockets would otherwise buy the whole machine.
+ * The bytes are those sent and received, plus 320 for each connection: the headers of the packets that open and close
+ * it. Costs below 0.02 s (2 s with the factor's limit) cannot be distinguished from zero. A second counts as a stream
+ * second only while a download's answer with status 200 is in progress. A device gives such an answer a stream, and a
+ * stream may keep a core busy without sending a byte, for example if its filter matches nothing. At most four count at
+ * a time, because a device has no more. A mere connection buys nothing: otherwise a thousand idle sockets would buy the
+ * whole machine.
  *
- * Our CPU seconds are those of the attacked program, of the programs behind it (a gateway's devices,
- * their recorders, its Redis) and of all their children (filter compilers), from the first byte of the
- * attack until they rest again; what serving the honest user costs is taken off. Memory is the resident
- * memory of the attacked program with its children, above what it was just before the attack: its peak,
- * and what is left when so much time has passed after the end.
+ * Our CPU seconds are those of the attacked program, of the programs behind it (a gateway's devices, their recorders,
+ * its Redis) and of all their children (filter compilers), from the first byte of the attack until they come to rest.
+ * The cost of serving the honest user is subtracted. Memory is the resident memory of the attacked program and its
+ * children, above the level just before the attack: its peak, and what is left some time after the end.
  */
 import type { Spending } from './attack.ts'
 import { type HonestKind, type HonestReport, quantile } from './honest-user.ts'
@@ -34,13 +32,13 @@ export interface Prices {
 }
 
 export interface Limits {
-  /** An attack may cost us so many times what honest use of as many bytes and streams does. */
+  /** How many times the cost of honest use with the same bytes and streams an attack may cost us. */
   readonly factorMax: number
-  /** Others may wait so many times as long as when it is quiet ... */
+  /** How many times longer other users may wait than on a quiet system ... */
   readonly slowerMax: number
-  /** ... or so long, whichever is more. */
+  /** ... or this long, whichever is more. */
   readonly p99Ms: number
-  /** Above the quiet level, when the time after the attack has passed. */
+  /** Above the quiet level, after the pause that follows the attack. */
   readonly stayMib: number
   /** Above the quiet level, at any time. */
   readonly peakMib: number
@@ -55,7 +53,7 @@ export const LIMITS: Limits = {
   peakMib: 1_024,
 }
 
-/** What holds on a machine that does other work meanwhile, and in a time too short for figures. */
+/** Limits for a busy machine, and for attacks too short for figures. */
 export const LIMITS_OF_SMALL_FORM: Limits = {
   factorMax: Number.POSITIVE_INFINITY,
   slowerMax: Number.POSITIVE_INFINITY,
@@ -64,33 +62,33 @@ export const LIMITS_OF_SMALL_FORM: Limits = {
   peakMib: LIMITS.peakMib,
 }
 
-/** What was seen of one attack on one target. */
+/** The observations for one attack on one target. */
 export interface Measured {
   readonly spending: Spending
-  /** Of the honest user's requests none. */
+  /** No request of the honest user succeeded. */
   readonly cpuSeconds: number
   readonly peakMib: number
   readonly stayMib: number
   readonly felt: HonestReport
-  /** How many processor cores other programs of this machine took meanwhile: with many, nobody's time counts. */
+  /** How many processor cores other programs of this machine used meanwhile; if many, durations do not count. */
   readonly foreignCores: number
   /** The attacked program has ended. */
   readonly isDead: boolean
-  /** The programs still computed when they were given up. */
+  /** The programs were still computing when they were given up. */
   readonly isRestless: boolean
 }
 
 export interface Verdict {
   readonly allowedSeconds: number
   readonly factor: number
-  /** Which limits are broken, in words; none: it is harmless. */
+  /** Descriptions of the exceeded limits; an empty list means that the attack is harmless. */
   readonly broken: readonly string[]
 }
 
 const STREAMS_OF_A_DEVICE = 4
 /** Eight packets with the headers of IP and TCP. */
 const CONNECTION_BYTES = 320
-/** What serves the honest user is known to some tenths of a second only. */
+/** The cost of serving the honest user is known only to some tenths of a second. */
 const ALLOWED_MIN_S = 0.02
 
 export function judge(
@@ -104,7 +102,7 @@ export function judge(
   const allowedSeconds = Math.max(ALLOWED_MIN_S, bytes * prices.byte + streamSeconds * prices.streamSecond)
   const factor = cpuSeconds / allowedSeconds
   const broken: string[] = []
-  // Whatever else was seen, it says nothing of the attack.
+  // Whatever else was observed, it was not caused by the attack.
   if (spending.connections === 0 && spending.sentBytes === 0) broken.push('the attack did not happen')
   if (measured.isDead) broken.push('the program ended')
   if (measured.isRestless) broken.push('the program came to no rest')

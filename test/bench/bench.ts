@@ -1,23 +1,23 @@
 /**
- * `npm run bench -- [name ...]` runs the rows of rows.ts whose names begin so, `all` or nothing all of them:
- * both sides in turn, medians, ratios of time and of processor time.
+ * `npm run bench -- [name ...]` runs the rows of rows.ts whose names begin with a given name; `all` or no name runs all
+ * of them: both sides in turn, medians, ratios of time and of processor time.
  *
  *   --size-mib N   size of each set of files; default 512. The single capture is a set of four times that size (of N
  *                  itself with --quick and in a profile)
- *   --rounds N     default 5, fewer where all rows would take longer than 20 minutes; --quick is one
- *   --pcap DIR     the captures of a folder of yours take the place of the single file that is made
- *   --json FILE    all figures, also as JSON
+ *   --rounds N     default 5, fewer if all rows would take longer than 20 minutes; --quick means 1
+ *   --pcap DIR     uses the captures of a folder instead of the generated single file
+ *   --json FILE    writes all figures as JSON, too
  *   --document     writes the table of docs/reference/measured.md; rows that did not run say so
- *   --keep         leaves the files that were made for the next run
+ *   --keep         keeps the generated files for the next run
  *
- * `npm run bench -- profile <row>` says where our side of a row spends its time (profile.ts). `queue`, `capture`,
- * `exports`, `tokens` and `index` have figures of their own and run alone.
+ * `npm run bench -- profile <row>` shows where our side of a row spends its time (profile.ts). `queue`, `capture`,
+ * `exports`, `tokens` and `index` have their own figures and run alone.
  *
- * `rows` says what is compared with what, `sides` runs both, `inputs` makes the files, `report` measures and prints;
- * `engine` is the engine without HTTP, `capture` the wire, `alone` what has no rows.
+ * `rows` says what is compared with what, `sides` runs both, `inputs` makes the files, `report` measures and prints.
+ * `engine` is the engine without HTTP, `capture` the live capture; `alone` has the benches without rows.
  *
- * No figure counts unless both sides gave the same packets. Figures per second and per GB are of the input's bytes;
- * memory is the largest resident size of a server. Control rows, first and last, show how fast the machine was.
+ * No figure counts unless both sides delivered the same packets. Figures per second and per GB refer to the input's
+ * bytes; memory is the largest resident size of a server. Control rows, first and last, show how fast the machine was.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -43,7 +43,7 @@ import { ProxyWorld } from './sides/proxy-world.ts'
 
 const MIB = 1_048_576
 const CONTROL_ROUNDS = 3
-/** The single capture is larger than the other sets: what HTTP and curl cost at the start is then a small part. */
+/** The single capture is larger than the other sets, so that the start-up cost of HTTP and curl is a small part. */
 const SINGLE_TIMES = 4
 const BUDGET_MS = 20 * 60_000
 
@@ -60,17 +60,17 @@ const { positionals, values } = parseArgs({
   },
 })
 
-/** They measure no file that could have a size, and have their peers and rounds in themselves. */
+/** These do not measure a file whose size could be set, and they include their peers and rounds. */
 const ALONE: Readonly<Record<string, () => Promise<void>>> = {
-  // Requests and grants, of a scheduler that runs as in the gateway.
+  // Requests and grants of a scheduler that runs as in the gateway.
   queue: () => runProgram(printQueueFigures),
-  // Packets of a wire.
+  // Packets on a wire.
   capture: printCaptureFigures,
   // How long people wait beside exports.
   exports: () => runProgram(printExportFigures),
-  // What it costs to know a caller.
+  // The cost of authentication.
   tokens: () => runProgram(printTokenFigures),
-  // What the store's index costs.
+  // The cost of the store's index.
   index: printIndexFigures,
 }
 const alone = positionals.find((name) => Object.hasOwn(ALONE, name))
@@ -123,7 +123,7 @@ async function runAll(): Promise<void> {
   await printControls(single.paths[0] ?? '', single.traffic.bytes)
 }
 
-/** By then a row begins no further round: the rows that are left share the time that is left. */
+/** A row begins no further round after this time: the remaining rows share the remaining time. */
 function rowEndMs(rowsLeft: number): number {
   const nowMs = performance.now()
   return nowMs + (BUDGET_MS - (nowMs - startMs)) / rowsLeft
@@ -160,7 +160,7 @@ async function printControls(path: string, inputBytes: number): Promise<void> {
   printControl(await measureAlone({ label: 'constant HTTP', run: get }, CONTROL_ROUNDS), inputBytes)
 }
 
-/** What the figures are of, for the document. */
+/** The subject of the figures, for the document. */
 function conditions(): string {
   const single = values.pcap === undefined ? `${singleBytes / MIB} MiB` : 'own captures'
   const counted = [...results.values()].flatMap((result) => ('rounds' in result ? result.rounds : []))

@@ -1,4 +1,4 @@
-/** Walks the checks of a claim on one route: asks, and compares what is seen with what the row says. */
+/** Walks the checks of a claim on one route: sends the request, and compares the answer with the row's expectations. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { inspect } from 'node:util'
@@ -25,7 +25,7 @@ import { CAPTURES } from './contract-captures.ts'
 import type { ContractStand } from './contract-stand.ts'
 import { Place, type Seen } from './place.ts'
 
-/** The checks of the claim that this route has. */
+/** The checks of the claim that apply to this route. */
 export function checksOn(claim: Claim, route: RouteName): readonly Check[] {
   return claim.checks.filter((check) => check.out?.[route] === undefined)
 }
@@ -113,7 +113,7 @@ interface Expected {
   readonly packets: number
 }
 
-/** By query: many rows expect the same, on three routes each. */
+/** By query: many rows have the same expectations, on three routes each. */
 const expectations = new Map<string, Expected>()
 
 async function expected({ of, query }: StoredPackets): Promise<Expected> {
@@ -123,7 +123,7 @@ async function expected({ of, query }: StoredPackets): Promise<Expected> {
   const streams = of.flatMap((name) => CAPTURES[name].streams)
   const { pcap } = referenceDownload(streams, { ...EVERYTHING, ...query }, SNAPLEN)
   const { length } = readPcap(pcap).records
-  // A row that expects nothing, or everything in spite of a filter, would show nothing.
+  // A row that expects nothing, or all packets although it filters, would prove nothing.
   assert.ok(length > 0, `no packet is expected of ${key}`)
   const isFiltered = Object.keys(query).some((name) => !['mode', 'isMicroseconds', 'isDecap'].includes(name))
   if (isFiltered && query.sliceBytes !== 12_288)
@@ -153,7 +153,7 @@ export function unpack(body: Buffer, packed: 'gzip' | 'zstd'): Buffer {
   return gunzipSync(body)
 }
 
-/** Packets that tcpdump reads, all or those that match; fails when it takes the file for a broken one. */
+/** Counts the packets that tcpdump reads, all or those that match; fails if tcpdump finds the file broken. */
 export async function countByTcpdump(pcap: Buffer, filter = ''): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const child = execFile(

@@ -1,6 +1,6 @@
 /**
- * The form of the table: what the API promises, sentence by sentence, and what shows that it holds. Each row is a
- * claim in our own words; its checks are walked on every route that they do not leave out.
+ * The form of the table: what the API promises, sentence by sentence, and how each promise is checked. Each row is a
+ * claim in our own words; its checks run on every route that they do not exclude.
  */
 import type { ReferenceQuery } from '../support/reference/reference-download.ts'
 import type { CaptureName, DeviceName } from './contract-captures.ts'
@@ -10,12 +10,12 @@ import type { Place, Seen } from './place.ts'
 export const ROUTES = ['device', 'below', 'fleet'] as const
 export type RouteName = (typeof ROUTES)[number]
 
-/** Routes that a check leaves out, each with the reason. */
+/** Routes that a check excludes, each with the reason. */
 export type LeftOut = Readonly<Partial<Record<RouteName, string>>>
 
 export type Caller = 'viewer' | 'user' | 'full' | 'nobody'
 
-/** A member must be of this type. */
+/** A member must have this type. */
 export const STRING = Symbol('a string')
 export const INTEGER = Symbol('an integer')
 export const NUMBER = Symbol('a number')
@@ -33,7 +33,7 @@ export interface StoredPackets {
   readonly query: Partial<ReferenceQuery>
 }
 
-/** One request, and what must be seen of its answer. */
+/** One request, and the expectations for its answer. */
 export interface AnswerCheck {
   /** Path and query as a device has them; at the root `Device=` is added where it is needed. */
   readonly get: string | ((at: Place) => string | Promise<string>)
@@ -44,22 +44,22 @@ export interface AnswerCheck {
   readonly as?: Caller
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Default: 200, or that of the problem's code. */
+  /** Default: 200, or the status of the problem's code. */
   readonly status?: number
-  /** A problem body with this code and, where it is given, this parameter. */
+  /** A problem body with this code and, if given, this parameter. */
   readonly problem?: readonly [code: string, param?: string]
-  /** undefined = the header must not be there. */
+  /** undefined means that the header must be absent. */
   readonly head?: Readonly<Record<string, string | RegExp | undefined>>
   readonly text?: RegExp
   readonly members?: Members
-  /** The body is this PCAP, byte for byte, of which tcpdump counts as many packets. */
+  /** The body is exactly this PCAP, and tcpdump counts the same number of packets in it. */
   readonly pcap?: StoredPackets
-  /** How the PCAP is packed. */
+  /** The compression of the PCAP. */
   readonly packed?: 'gzip' | 'zstd'
   readonly see?: (seen: Seen, at: Place) => unknown
 }
 
-/** What takes several requests. */
+/** A check that takes several requests. */
 export interface ActionCheck {
   readonly act: (at: Place) => Promise<unknown>
   readonly device?: DeviceName
@@ -73,7 +73,7 @@ export interface Claim {
   readonly id: string
   readonly claim: string
   readonly checks: readonly Check[]
-  /** The test beside this folder that holds it. */
+  /** The test outside this folder that checks it. */
   readonly elsewhere?: { readonly file: string; readonly title: string }
   /** Why nothing checks it. */
   readonly notChecked?: string
@@ -83,7 +83,7 @@ export function row(id: string, claim: string, ...checks: readonly Check[]): Cla
   return { id, claim, checks }
 }
 
-/** A claim that a test elsewhere holds, on every route that it has. */
+/** A claim that a test elsewhere checks, on every route that it has. */
 export function heldBy(file: string, title: string, id: string, claim: string): Claim {
   return { id, claim, checks: [], elsewhere: { file, title } }
 }
@@ -99,7 +99,7 @@ export function packets(
   return { of: typeof of === 'string' ? [of] : of, query }
 }
 
-// Why a check leaves a route out.
+// Why a check excludes a route.
 export const FLEET_ONLY: LeftOut = {
   device: 'the gateway alone has it',
   below: 'below /devices/{device} everything is the device’s',

@@ -1,4 +1,4 @@
-/** What the devices of the stand hold, known packet by packet. */
+/** The captures of the stand's devices, known packet by packet. */
 import { makeReferenceCapture } from '../support/reference/reference-captures.ts'
 import type { StoredPacket } from '../support/reference/reference-download.ts'
 import { seededRandom } from '../support/seeded-random.ts'
@@ -18,14 +18,14 @@ export type CaptureName = (typeof CAPTURE_NAMES)[number]
 export interface ContractCapture {
   readonly device: DeviceName
   readonly fullName: string
-  /** By port, in stored order. */
+  /** The packets of each port, in stored order. */
   readonly streams: readonly StoredPacket[][]
 }
 
-/** Zero to several packets a millisecond; bursts and pauses. */
+/** From zero to several packets per millisecond; bursts and pauses. */
 const GAPS_NS = [0, 0, 1_000, 3_000_000, 30_000_000]
 
-// A row says what is seen of these packets, so that they are the same each time.
+// Rows state facts about these packets, so they must be the same each time.
 const random = seededRandom(Number(process.env.SEED ?? 16))
 
 function capture(
@@ -37,7 +37,7 @@ function capture(
   return { device, fullName: `${name}_20260921_1413`, streams }
 }
 
-/** Beta follows alpha on the same device; gamma lies within alpha's time on another one. */
+/** Beta follows alpha on the same device; gamma is within alpha's time on another device. */
 export const CAPTURES: Readonly<Record<CaptureName, ContractCapture>> = {
   alpha: capture('east', 'alpha', { ports: 3, packets: 900, startNs: START_NS }),
   beta: capture('east', 'beta', { ports: 2, packets: 150, startNs: START_NS + 60n * SECOND_NS }),
@@ -47,7 +47,7 @@ export const CAPTURES: Readonly<Record<CaptureName, ContractCapture>> = {
 export const ALPHA = CAPTURES.alpha.fullName
 export const BETA = CAPTURES.beta.fullName
 export const GAMMA = CAPTURES.gamma.fullName
-/** On east and on west. */
+/** A capture on east and on west. */
 export const TWIN = 'twin_20260921_1500'
 /** Ethernet and bare IP at the same time, on east. */
 export const MIXED = [

@@ -14,7 +14,7 @@ export const RANGE = `${RANGE_PATH}?${NANOS}`
 export const SPLIT_ENDS = `StreamName=${ALPHA}&Start=${BEGIN_NS}&Stop=${END_NS}`
 export const SPLIT = `/api/v1/pcap/splittime?${SPLIT_ENDS}`
 
-/** The same two seconds on a clock in UTC, Tokyo (the zone of east) and New York (the gateway's). */
+/** The same two seconds in local time in UTC, Tokyo (the zone of east) and New York (the gateway's). */
 export const LOCAL = {
   utc: 'TSBegin=20260921_141321&TSEnd=20260921_141323',
   tokyo: 'TSBegin=20260921_231321&TSEnd=20260921_231323',
@@ -27,7 +27,7 @@ export const START_CAPTURE = '/sysmaster/capture_start'
 export const STOP_CAPTURE = '/sysmaster/capture_stop'
 export const CAPTURE_STATUS = '/sysmaster/capture_status'
 
-/** Every path of the two documents that a device has and that only reads and ends. */
+/** Every path of a device in the two documents that only reads and that ends. */
 export const READ_PATHS: readonly string[] = [
   CAPTURE_STATUS,
   '/sysmaster/status',

@@ -1,4 +1,4 @@
-// A sentence of the API without a row is seen, and so is a row without a sentence, and a document that has changed.
+// A sentence of the API without a row is detected, and so are a row without a sentence and a changed document.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { ROUTES } from './claim.ts'
 import { CLAIMS } from './claims.ts'
 import { CLAIM_IDS, DOCUMENTS, type Document, digestsOf, isThere } from './documents.ts'
 
-/** What the record and the rows do not have in common. */
+/** Differences between the record and the rows. */
 function missing(ids: readonly string[], rows: readonly string[]): string[] {
   return [
     ...ids.filter((id) => !rows.includes(id)).map((id) => `${id} has no row`),
@@ -18,7 +18,7 @@ function missing(ids: readonly string[], rows: readonly string[]): string[] {
   ]
 }
 
-/** Sections whose text is not the one that was walked, with the rows to walk again. */
+/** Sections whose text differs from the recorded one, with the rows to check again. */
 function changed(document: Document, digests: Readonly<Record<string, string>>): string[] {
   const { file, prefix, sections } = document
   const names = new Set([...Object.keys(sections), ...Object.keys(digests)])

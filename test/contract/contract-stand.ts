@@ -1,6 +1,6 @@
 /**
- * Real programs: three appliances with their recorders over stores of their own, Redis, two gateways, the second over
- * devices that fail, and a worker of the first. Capture ports are scripted, everything else is as in production.
+ * Real programs: three appliances with their recorders and stores, Redis, two gateways (the second one over devices
+ * that fail), and a worker of the first gateway. Capture ports are scripted; everything else is as in production.
  */
 
 import { writeFile } from 'node:fs/promises'
@@ -31,7 +31,7 @@ import {
   TWIN,
 } from './contract-captures.ts'
 
-/** What a device that is mute is given: longer than one that is well ever takes. */
+/** How long the gateway waits for a mute device: longer than a healthy one ever takes. */
 const DEVICE_LIMIT_MS = 5_000
 const ALL_DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']
 /** Ports of east and west that capture. */
@@ -41,12 +41,12 @@ export interface ContractStand extends AsyncDisposable {
   readonly appliances: Readonly<Record<DeviceName, TempAppliance>>
   /** Over east, west and ring. */
   readonly gateway: TempGateway
-  /** Over east and devices that fail: "dead" is not there, "mute" never answers, "odd" does not speak HTTP. */
+  /** Over east and devices that fail: "dead" does not exist, "mute" never answers, "odd" does not speak HTTP. */
   readonly lame: TempGateway
   readonly redis: TempRedis
-  /** What the capture ports of a device count; of the capture that was started last. */
+  /** Counts of a device's capture ports, for the capture that was started last. */
   engineOf(device: 'east' | 'west'): ScriptedEngine
-  /** A capture of two packets, for what deletes it. */
+  /** A capture of two packets, for requests that delete it. */
   importSmall(device: DeviceName, name: string): Promise<void>
 }
 
@@ -107,7 +107,7 @@ export async function startContractStand(): Promise<ContractStand> {
         settingOf('mute', mute.url),
         settingOf('odd', odd.url),
       ],
-      // The mute one is given up after it; the others answer long before, on a busy machine too.
+      // The gateway gives up on the mute device after this time; the others answer long before, even on a busy machine.
       control: { timeoutMs: DEVICE_LIMIT_MS },
       downloads: { startTimeoutMs: DEVICE_LIMIT_MS },
     }),
@@ -171,7 +171,7 @@ async function importCaptures(appliances: Readonly<Record<DeviceName, TempApplia
   const twin = join(appliances.east.folder, 'twin.pcap')
   await writeFile(twin, makePcap([makePacket(START_NS + 3_600n * SECOND_NS, 'twin', 60)]))
   for (const device of ['east', 'west'] as const) await appliances[device].importFiles(TWIN, twin)
-  // At one time on one device, of two link types.
+  // At the same time on one device, with two link types.
   for (const [name, linkType] of MIXED) {
     const path = join(appliances.east.folder, `${name}.pcap`)
     await writeFile(path, makePcap([makePacket(MIXED_NS, name, 60)], { linkType }))
@@ -182,7 +182,7 @@ async function importCaptures(appliances: Readonly<Record<DeviceName, TempApplia
   await appliances.east.importFiles(BIG, big)
 }
 
-/** The third capture makes the first one and a part of the second go. */
+/** The third capture causes the removal of the first one and of a part of the second. */
 async function fillRing(ring: TempAppliance): Promise<void> {
   const captures = [
     [RING.gone, -100, 9],

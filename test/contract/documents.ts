@@ -9,9 +9,9 @@ import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 export interface Section {
-  /** Claims are numbered from 1 on: "4.1-1". */
+  /** Claims are numbered starting at 1: "4.1-1". */
   readonly claims: number
-  /** Of its own text, without that of the sections below it. */
+  /** Digest of its own text, without the sections below it. */
   readonly digest: string
   /** Why a text makes no claim. */
   readonly nothing?: string
@@ -19,7 +19,7 @@ export interface Section {
 
 export interface Document {
   readonly file: string
-  /** In front of the numbers of its sections, in ids. */
+  /** Prefix of its section numbers in ids. */
   readonly prefix: string
   readonly sections: Readonly<Record<string, Section>>
 }
@@ -98,12 +98,12 @@ function pathOf({ file }: Document): string {
   return file === REFERENCE ? join(REPOSITORY_ROOT, file) : join(REPOSITORY_ROOT, '..', 'shared', file)
 }
 
-/** Whether its text can be compared with the record, which is what the rows go by. */
+/** Whether its text can be compared with the record, on which the rows are based. */
 export function isThere(document: Document): boolean {
   return existsSync(pathOf(document))
 }
 
-/** Digests of the sections of the document as it is today; "0" is what comes before the first heading with a number. */
+/** Digests of the document's current sections; "0" is the text before the first numbered heading. */
 export function digestsOf(document: Document): Record<string, string> {
   const text = readFileSync(pathOf(document), 'utf8')
   return document.file === REFERENCE ? headedSections(text, document) : chaptersOf(text)

@@ -12,7 +12,7 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** An answer as the device gave it: at the root without what the gateway puts around it. */
+/** An answer as the device gave it: at the root, without the gateway's envelope. */
 export interface Seen extends HttpAnswer {
   readonly text: string
 }
@@ -44,7 +44,7 @@ export class Place {
     return this.stand.gateway.url + (this.route === 'below' ? `/devices/${this.device}` : '')
   }
 
-  /** What the links in the answers of this route begin with. */
+  /** The prefix of links in the answers of this route. */
   get linkBase(): string {
     return this.route === 'fleet' ? `/devices/${this.device}` : ''
   }
@@ -73,12 +73,12 @@ export class Place {
     return { ...answer, body, text, json: () => JSON.parse(text) as Record<string, unknown> }
   }
 
-  /** The answer as it is, of which nothing has been read. */
+  /** The answer, with its body unread. */
   open(target: string, options: AskOptions = {}): Promise<OpenAnswer> {
     return httpOpen(this.urlOf(target), this.#options(options))
   }
 
-  /** Of a download through the gateway. */
+  /** The answer of a download through the gateway. */
   async receiptOf(headers: HttpAnswer['headers']): Promise<Record<string, unknown>> {
     const root = new Place(this.stand, 'fleet', this.device)
     return (await root.ask(`/v1/requests/${headers['capfleet-request-id']}`)).json()
@@ -92,7 +92,7 @@ export class Place {
   }
 }
 
-/** The answer of the only device in {"Devices":[{Device, Status, Body}]}; any other body as it is. */
+/** The answer of the only device in {"Devices":[{Device, Status, Body}]}; any other body unchanged. */
 function withoutEnvelope(body: Buffer): Buffer {
   if (!body.subarray(0, 12).equals(Buffer.from('{"Devices":['))) return body
   const { Devices } = JSON.parse(body.toString('utf8')) as { Devices: readonly Record<string, unknown>[] }

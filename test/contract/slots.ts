@@ -1,4 +1,4 @@
-/** Downloads that are held open, so that the four places of a device are in use. */
+/** Downloads that are held open, so that all four streams of a device are in use. */
 import assert from 'node:assert/strict'
 import { eventually } from '../support/eventually.ts'
 import { BIG } from './contract-captures.ts'
@@ -31,7 +31,7 @@ export class HeldDownloads implements AsyncDisposable {
   }
 }
 
-/** So many downloads that nobody reads, begun on the route. */
+/** Starts this many downloads on the route and does not read them. */
 export async function holdDownloads(at: Place, count: number): Promise<HeldDownloads> {
   await using owner = new AsyncDisposableStack()
   const held = owner.use(new HeldDownloads(at))
@@ -41,13 +41,13 @@ export async function holdDownloads(at: Place, count: number): Promise<HeldDownl
   return held
 }
 
-/** Waits until the device counts so many. The API allows a second; a busy machine may take longer. */
+/** Waits until the device counts this many. The API allows one second; a busy machine may take longer. */
 export async function usesSlots(at: Place, count: number): Promise<void> {
   const isSo = async (): Promise<boolean> => (await at.appliance.slotsUsed()) === count
   await eventually(isSo, { message: `${count} downloads` })
 }
 
-/** A fifth download is refused at once. */
+/** A fifth download is rejected at once. */
 export async function refusesFifth(at: Place): Promise<void> {
   await using _held = await holdDownloads(at, 4)
   const fifth = await at.ask(`${HELD}&Wait=0`, { as: 'user' })

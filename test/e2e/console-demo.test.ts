@@ -1,4 +1,4 @@
-// The page of the demo: the real programs, each a process of its own, that may be killed.
+// The page of the demo, with the real programs as processes that the test may kill.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -12,14 +12,14 @@ import {
 } from '../support/console/console-browser.ts'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 
-/** Of the generated traffic: README.md names it. */
+/** A host of the generated traffic that README.md names. */
 const CAPTURE = 'demo_20261102_0900'
 const BEGIN_NS = 1_793_610_000_000_000_000n
 const LENGTH_NS = 300_000_000_000n
 const ALL_OF_IT = `#/timeline?view-from=${BEGIN_NS}&view-to=${BEGIN_NS + LENGTH_NS}`
 const HALF_OF_IT = `#/timeline?view-from=${BEGIN_NS}&view-to=${BEGIN_NS + LENGTH_NS / 2n}`
 const DOWN_WITHIN_MS = 10_000
-/** From the top of the lanes' picture: in the first lane, below the axis. */
+/** Distance from the top of the lanes' picture: inside the first lane, below the axis. */
 const IN_FIRST_LANE_PX = 60
 
 describe('the page of the demo', { skip: missingForConsole() }, () => {
@@ -38,7 +38,7 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
   })
   after(() => owned.disposeAsync())
 
-  test("finds the demo's captures, and tells what is below the pointer", async () => {
+  test("finds the demo's captures, and describes what is under the pointer", async () => {
     await show(page, ALL_OF_IT)
     for (const { name } of demo.facts.devices)
       await page.locator('.capture-list li', { hasText: CAPTURE }).filter({ hasText: name }).waitFor()
@@ -48,7 +48,7 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
     await picture.hover({ position: { x: width / 2, y: IN_FIRST_LANE_PX } })
     const [first = ''] = demo.facts.devices.map(({ name }) => name)
     const told = await page.locator('.readout', { hasText: first }).innerText()
-    // In the middle of five minutes of 370 packets a second.
+    // The middle of five minutes with 370 packets per second.
     assert.match(told, /09:02:30/)
     const [, rate = ''] = /([\d,.]+) packets\/s/.exec(told.replaceAll('\n', ' ')) ?? []
     assert.ok(Number(rate.replaceAll(',', '')) > 100, told)

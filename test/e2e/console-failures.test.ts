@@ -1,5 +1,5 @@
-// The page in a real browser when something is in the way: devices that are down, a gateway that does not answer, tabs
-// that nobody looks at, and times that are read in another zone.
+// The page in a real browser under adverse conditions: devices that are down, a gateway that does not answer, hidden
+// tabs, and times in another zone.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
@@ -18,10 +18,10 @@ import { USER_PASSWORD } from '../support/suite-secrets.ts'
 
 const FULL = { user: 'full', password: USER_PASSWORD }
 const RENEWED_WITHIN_MS = 5 * 60_000
-/** auth.sessions.idleS at its least. */
+/** The smallest auth.sessions.idleS. */
 const SHORT_SESSION_MS = 60_000
 const ZONE = 'Europe/Berlin'
-/** What clocks in the zone show at the begin of the captures, and some seconds behind. */
+/** Local times in the zone at the start of the captures, and a few seconds later. */
 const BEGIN_LOCAL = localText(EXPORT_BEGIN_NS)
 const END_LOCAL = localText(EXPORT_BEGIN_NS + 10_000_000_000n)
 const TEN_SECONDS = `TSBegin=${EXPORT_BEGIN_NS}&TSEnd=${EXPORT_BEGIN_NS + 10_000_000_000n}`
@@ -55,7 +55,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     await show(own.page, `#/timeline?TSBegin=${BEGIN_LOCAL}&TSEnd=now`)
     const end = own.page.getByLabel('End', { exact: true })
     await end.fill(END_LOCAL)
-    // Of the range before, which is drawn while somebody types.
+    // Requests for the previous range, which is drawn while a user types.
     await own.page.locator('.estimate', { hasText: 'exactly' }).waitFor()
     assert.equal(await end.inputValue(), END_LOCAL)
     await end.blur()
@@ -183,7 +183,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     const renewed = own.page.waitForRequest('**/v1/session')
     await own.page.clock.runFor(SHORT_SESSION_MS / 2)
     await renewed
-    // The page must not be closed while an answer is made.
+    // Closing the page while an answer is being prepared would fail the test.
     await own.page.unrouteAll({ behavior: 'wait' })
   })
 
@@ -262,7 +262,7 @@ function isEvents(request: { url(): string }): boolean {
   return new URL(request.url()).pathname.endsWith('/v1/events')
 }
 
-/** A browser without a window shows all its pages: what they hear of it is said to them. */
+/** A headless browser reports all its pages as visible, so the test sends the visibility events itself. */
 async function hideFromBegin(page: Page): Promise<void> {
   await page.addInitScript(() => {
     Object.defineProperty(document, 'hidden', { value: true, configurable: true })

@@ -1,5 +1,5 @@
-// The page over a fleet of 1,000 devices that captured for 30 days. Its answers are made of a real gateway's, because
-// so many appliances do not fit on one machine.
+// The page over a fleet of 1,000 devices that have captured for 30 days. The answers are derived from those of a real
+// gateway, because that many appliances do not fit on one machine.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
@@ -13,9 +13,9 @@ const TO_NS = 1_793_610_000_000_000_000n
 const FROM_NS = TO_NS - 30n * DAY_NS
 const THIRTY_DAYS = `view-from=${FROM_NS}&view-to=${TO_NS}`
 const WHEEL_STEPS = 60
-/** Rows in sight, and some beside them. */
+/** Visible rows, and a few around them. */
 const ROWS_MAX = 100
-/** As many as the gateway tells of at a time. */
+/** The number of devices that the gateway reports per answer. */
 const ASKED_MAX = 64
 
 describe('the page over 1,000 devices and 30 days', { skip: missingForConsole() }, () => {
@@ -35,7 +35,7 @@ describe('the page over 1,000 devices and 30 days', { skip: missingForConsole() 
     await signIn(page, { user: 'full', password: USER_PASSWORD })
   })
   after(async () => {
-    // The page must not be closed while an answer is made.
+    // Closing the page while an answer is being prepared would fail the test.
     await page.unrouteAll({ behavior: 'wait' })
     await stand[Symbol.asyncDispose]()
   })
@@ -78,7 +78,7 @@ describe('the page over 1,000 devices and 30 days', { skip: missingForConsole() 
   })
 })
 
-/** One real device's report, for each name. */
+/** The report of one real device, repeated for each name. */
 async function devices(route: Route): Promise<void> {
   const real = await route.fetch()
   const answer = await real.json()
@@ -91,7 +91,7 @@ async function devices(route: Route): Promise<void> {
   await route.fulfill({ response: real, json: { ...answer, devices: many } })
 }
 
-/** Each device captured all the time, with a gap. */
+/** Each device captured all the time, with one gap. */
 function activity(query: URLSearchParams): unknown {
   const [fromNs, toNs] = [BigInt(query.get('TSBegin') ?? 0), BigInt(query.get('TSEnd') ?? 0)]
   const count = Number(query.get('Buckets'))
@@ -112,7 +112,7 @@ function activity(query: URLSearchParams): unknown {
   }
 }
 
-/** How long each frame was on the screen while the wheel turned at each, in milliseconds. */
+/** How long each frame was on the screen while the wheel turned at each position, in milliseconds. */
 async function framesWhileZooming(page: Page): Promise<readonly number[]> {
   const box = await page.locator('.lane-canvas').boundingBox()
   assert.ok(box)

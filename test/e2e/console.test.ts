@@ -1,4 +1,4 @@
-// The page in a real browser, over a real gateway, worker, Redis and appliances.
+// The page in a real browser, with a real gateway, worker, Redis and appliances.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -196,7 +196,7 @@ describe('the page', { skip: missingForConsole() }, () => {
   testDownloadsAndExports(() => stand)
   testMarkup(() => stand)
 
-  test('every view can be used by everybody, in dark and light, and on a phone', async () => {
+  test('every view is accessible, in dark and light, and on a phone', async () => {
     const found = await Promise.all((['dark', 'light'] as const).map((theme) => hindrancesIn(stand, theme)))
     assert.deepEqual(found.flat(), [])
   })
@@ -237,7 +237,7 @@ describe('the page', { skip: missingForConsole() }, () => {
     await show(own.page, `#/timeline?${WHOLE_RANGE}`)
     await own.page.locator('.lane-canvas').waitFor()
     assert.equal(await own.page.locator('.builder').count(), 0)
-    // By an address that somebody else has sent: what is not for viewers is not there, and nothing of it is asked for.
+    // Through a link from another user: pages that viewers may not use are hidden, and none of their data is requested.
     const asked: string[] = []
     own.page.on('request', (request) => asked.push(new URL(request.url()).pathname))
     for (const hash of ['#/exports', '#/access', '#/exports?order=schedule']) {
@@ -273,7 +273,7 @@ describe('the page', { skip: missingForConsole() }, () => {
     const line = await own.page.evaluate(() => navigator.clipboard.readText())
     assert.match(line, /^curl -fsS -u user -OJ 'http/)
     await using folder = await tempFolder()
-    // curl would ask for the password at a terminal.
+    // curl would prompt for the password at a terminal.
     const byPassword = line.replace('-u user', '-u "user:$PASSWORD"')
     const byToken = line
       .replace('-u user', '-H "Authorization: Bearer $CAPFLEET_TOKEN"')
@@ -367,14 +367,14 @@ async function loadedBytes(url: string): Promise<number> {
   return answer.body.length
 }
 
-/** What the page says that it would deliver, exactly. */
+/** The exact totals that the page announces. */
 async function estimate(page: Page): Promise<{ readonly packets: number; readonly bytes: number }> {
   const read = (name: string) => page.locator(`.estimate strong[data-${name}]`).getAttribute(`data-${name}`)
   await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
   return { packets: Number(await read('packets')), bytes: Number(await read('bytes')) }
 }
 
-/** From one place of the lanes to another, from 0 to 1. */
+/** A drag from one place of the lanes to another, from 0 to 1. */
 async function drag(page: Page, from: number, to: number): Promise<void> {
   const box = await page.locator('.lane-canvas').boundingBox()
   assert.ok(box)
@@ -386,13 +386,13 @@ async function drag(page: Page, from: number, to: number): Promise<void> {
   await page.mouse.up()
 }
 
-/** To a pixel or two of a view of about a minute. */
+/** Within a pixel or two, in a view of about a minute. */
 function near(a: bigint, b: bigint): boolean {
   const distance = a > b ? a - b : b - a
   return distance < SECOND_NS / 4n
 }
 
-/** Of all views, the first one for nobody. */
+/** Names of all views; the first one needs no role. */
 async function hindrancesIn(
   { browser, url }: ConsoleStand,
   theme: 'dark' | 'light',

@@ -1,4 +1,5 @@
-// Made-up requests from /openapi.json (schemathesis): none is answered 500, and none otherwise than described.
+// Generated requests from /openapi.json (schemathesis): no request gets a 500, and no answer differs from the
+// description.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -13,13 +14,15 @@ import { skipWithout } from '../support/set-up-tools.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../support/test-limits.ts'
 
-/** Of each path. More by `npm run contract`, which tries each rule of each parameter one by one too. */
+/**
+ * Requests for each path. `npm run contract` sends more, and also violates each rule of each parameter one at a time.
+ */
 const EXAMPLES = Number(process.env.CONTRACT_EXAMPLES ?? 5)
 const PHASES = process.env.CONTRACT_EXAMPLES === undefined ? 'fuzzing' : 'examples,coverage,fuzzing'
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 const SCHEMATHESIS = join(REPOSITORY_ROOT, '.venv/bin/st')
 
-/** Right and wrong values that lead further than made-up ones, which hardly ever name what is there. */
+/** Valid and invalid values that reach deeper than generated ones, which rarely name anything that exists. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   StreamName: ['east-first', 'west-second', 'nothing'],
   TSBegin: [String(SMALL_FLEET_START_NS), '-1h', 'x'],
@@ -30,11 +33,11 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   Device: ['east', 'e*,west', '*', 'nowhere'],
   device: ['east', 'nowhere'],
   path: ['other'],
-  // It may be as long as the head of a request, and one that is longer is refused before any path is (431).
+  // A value may be as long as the head of a request; longer heads are rejected before any path is known (431).
   For: ['/api/v1/pcap/timerange?TSBegin=-1h&TSEnd=now', '/nowhere', 'x'],
 }
 
-/** These may go on for as long as somebody listens. */
+/** These answers continue as long as the client listens. */
 const ENDLESS = /\/(system|v1|exports\/\{id\})\/(events|telemetry)$/
 
 interface Operation {
@@ -52,7 +55,7 @@ interface Document {
   readonly components: { readonly parameters: Readonly<Record<string, Parameter>> }
 }
 
-/** The description without what a test cannot wait for, and without leave to fail. */
+/** The description without the streaming paths, and without the exceptions that let a path fail. */
 function prepared(document: Document): Document {
   const paths = Object.entries(document.paths).filter(([path]) => !ENDLESS.test(path))
   for (const operation of paths.flatMap(([, operations]) => Object.values(operations))) {
@@ -80,7 +83,7 @@ const CHECKS = [
   'response_schema_conformance',
 ]
 
-/** What schemathesis says, and its exit code. */
+/** The output of schemathesis, and its exit code. */
 function run(folder: string, args: readonly string[]): Promise<{ code: number | null; said: string }> {
   return new Promise((resolve) => {
     const env = { PATH: process.env.PATH, HOME: folder }

@@ -1,4 +1,4 @@
-// What appliance and gateway answer is what their tables say: a schema cannot lie.
+// The answers of appliance and gateway match their tables: a schema cannot be wrong unnoticed.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../appliance/appliance-routes.ts'
@@ -10,7 +10,7 @@ import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen } from '../supp
 import { SMALL_FLEET_START_NS, type SmallFleet, startSmallFleet } from '../support/processes/small-fleet.ts'
 import { startTempWorker, type TempWorker } from '../support/processes/temp-worker.ts'
 
-/** What a path needs beside its own name: the least that it answers well. */
+/** The smallest set of parameters with which each path succeeds. */
 const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
   [
     /pcap\/timerange$|\/v1\/activity$/,
@@ -29,7 +29,7 @@ const SCHEDULED = 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
 
 const ELSEWHERE = new Set(['/v1/queue/:id', '/', '/assets/:name'])
 
-/** Answers that go on until the client leaves. */
+/** Answers that continue until the client leaves. */
 const ENDLESS = /\/(system|v1)\/events$/
 
 function queryOf({ path, method, changes }: Endpoint, program: Program): string {
@@ -47,7 +47,7 @@ interface Program {
   readonly isGateway: boolean
   readonly table: readonly Endpoint[]
   readonly url: string
-  /** Of somebody who may use every path. */
+  /** Credentials of a user who may use every path. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -55,9 +55,9 @@ describe('the contract', () => {
   let fleet: SmallFleet
   let worker: TempWorker
   const programs: Program[] = []
-  /** Of a download through the gateway. */
+  /** The id of a download through the gateway. */
   let requestId = ''
-  /** One that has ended well. */
+  /** The id of an export that ended well. */
   let exportId = ''
   let scheduleId = ''
 
@@ -80,7 +80,7 @@ describe('the contract', () => {
     exportId = String(ordered.json().id)
     const kept = await httpGet(`${fleet.gateway.url}/v1/schedules?${SCHEDULED}`, { ...as, method: 'POST' })
     scheduleId = String(kept.json().id)
-    // The events of an export end with it.
+    // The events of an export end with the export.
     await httpGet(`${fleet.gateway.url}/v1/exports/${exportId}/events`, as)
   })
   after(async () => {
@@ -95,8 +95,9 @@ describe('the contract', () => {
   }
 
   /**
-   * Rows that a plain request can be sent to. A place in the queue is gone before anybody could ask for it (waiting.test.ts
-   * has one); the page is for browsers, and has the names and kinds of files that it is built of (page-handlers.test.ts).
+   * Rows that a plain request can reach. Not among them: a place in the queue, which is gone before it could be
+   * requested (waiting.test.ts covers it); and the page, which is for browsers and has built file names and types
+   * (page-handlers.test.ts covers it).
    */
   const askable = ({ table }: Program): readonly Endpoint[] =>
     table.filter(({ path }) => !path.includes('{*path}') && !ELSEWHERE.has(path))
@@ -118,7 +119,7 @@ describe('the contract', () => {
   test('every path answers as its row says, to the last member', async () => {
     let answers = 0
     for (const program of programs) {
-      // Changes come last: they take away what the others ask for.
+      // Changes come last, because they remove what the other requests need.
       const rows = askable(program).toSorted(
         (a, b) => Number(a.changes !== undefined) - Number(b.changes !== undefined),
       )
@@ -155,7 +156,7 @@ describe('the contract', () => {
       )) {
         const name = `${row.path} of the ${program.isGateway ? 'gateway' : 'appliance'}`
         const given = new Set([...new URLSearchParams(queryOf(row, program)).keys(), 'Strict'])
-        // An estimate has those of the download that is asked for.
+        // An estimate has the headers of the download that it is for.
         const others = parametersOf(row).filter(
           (parameter) =>
             !given.has(parameter.name) && (parameter.kinds === undefined || row.context?.kind !== undefined),
@@ -165,7 +166,7 @@ describe('the contract', () => {
           const detail = answer.status === 400 ? String(answer.json().detail) : ''
           assert.doesNotMatch(detail, /is not a parameter of this path/, `${parameter.name} at ${name}`)
         }
-        // What several devices are asked comes back with their refusals.
+        // Requests to several devices return the error of each device.
         const refused = await ask(program, row, 'Strict=1&NoSuchParameter=1')
         assert.equal(refused.status, 400, name)
         assert.equal(refused.json().code, 'bad-parameter', name)
@@ -174,13 +175,13 @@ describe('the contract', () => {
     }
   })
 
-  test('who may use a path is as its row says', async () => {
+  test('each path has the access rights of its row', async () => {
     for (const program of programs) {
       for (const row of askable(program)) {
         const answer = await wholeOf(`${program.url}${pathOf(row)}?${queryOf(row, program)}`, {
           method: row.method,
         })
-        // By default a device tells of its system to everybody, and the gateway to users only.
+        // By default a device answers system reads to everyone, the gateway only to users.
         const isOpen =
           ['anyone', 'metrics'].includes(row.scope) || (row.scope === 'system' && !program.isGateway)
         assert.equal(answer.status === 401, !isOpen, `${row.method} ${row.path}: ${answer.status}`)
@@ -207,7 +208,7 @@ function checkAnswer(row: Endpoint, answer: HttpAnswer, name: string): void {
   const json = answer.json()
   const { error, data } = body.safeParse(json)
   assert.equal(error, undefined, `${name}: ${error?.message}`)
-  // A schema leaves out the members that it does not know.
+  // A schema leaves out unknown members.
   assert.deepEqual(data, json, name)
 }
 

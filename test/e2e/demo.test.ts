@@ -1,4 +1,4 @@
-// The product as a user meets it: the demo from its command, curl and tcpdump at the other end.
+// The product as a user meets it: the demo started by its command, with curl and tcpdump as clients.
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +15,7 @@ import {
 } from '../support/processes/demo-process.ts'
 import { shellPipeline } from '../support/processes/shell-pipeline.ts'
 
-/** Where the generated traffic lies: 2026-11-02T09:00:00Z and five minutes on. */
+/** The range of the generated traffic: 2026-11-02T09:00:00Z and the next five minutes. */
 const BEGIN_S = 1_793_610_000
 const MINUTES = 5
 const WITHOUT_CAPTURE =
@@ -62,7 +62,7 @@ describe('the demo fleet', () => {
 
   test('no program can leave its memory on the disk', async () => {
     const running = await runningNaming(home.path)
-    // Demo, gateway, its Redis, worker, three recorders and appliances.
+    // Demo, gateway, its Redis, worker, three recorders and three appliances.
     assert.ok(running.length >= 10, `${running.map(({ commandLine }) => commandLine)}`)
     for (const { pid, commandLine } of running) {
       const limits = await readFile(`/proc/${pid}/limits`, 'utf8')
@@ -126,7 +126,7 @@ describe('the demo fleet', () => {
     assert.match(String(StreamName), /^live_\d{8}_\d{4}/)
     assert.equal(CaptureDrop, 0)
     const { CapturePacket } = await ask('/sysmaster/capture_stop')
-    // Only the demo's own packets: whoever reads them does not become part of them.
+    // The query selects only the demo's own packets, so that traffic of its readers is not among them.
     const single = `${curl} "${device}/api/v1/pcap/single?StreamName=${StreamName}"`
     const own = await shellPipeline(
       `${single} | tcpdump -nAr - 2>/dev/null | grep -c ' of the capfleet demo '`,
@@ -147,7 +147,7 @@ describe('the demo fleet', () => {
     const url = `${demo.facts.gatewayUrl}/api/v1/pcap/timerange?TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + MINUTES * 60}&TSUnit=sec`
     const victim = demo.facts.devices[1]
     assert.ok(victim)
-    // tcpdump's first line of output means that the stream runs; then the device dies.
+    // tcpdump's first line of output shows that the stream runs; then the device dies.
     const cut = await shellPipeline(
       `${curl} --limit-rate 20M "${url}" | tcpdump -nr - 2>/dev/null | { read -r line; kill -KILL ${victim.pid}; cat >/dev/null; }`,
     )
@@ -205,7 +205,7 @@ describe('the demo fleet', () => {
 
   test('a demo that is killed leaves no process running either', async () => {
     await demo.stop('SIGKILL')
-    // They are not our children: nothing tells us of their end.
+    // They are not child processes, so no event reports their end.
     await eventually(async () => (await processesNaming(home.path)).length === 0, {
       message: 'no process is left',
     })

@@ -1,4 +1,4 @@
-// Events of a real appliance through a real gateway: they stream, and outlast its time limit.
+// Events of a real appliance through a real gateway: they stream, and continue past the gateway's time limit.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { EventStream } from '../support/clients/event-stream.ts'
@@ -10,7 +10,7 @@ import { startTempAppliance, type TempAppliance } from '../support/processes/tem
 import { startTempGateway, type TempGateway } from '../support/processes/temp-gateway.ts'
 import { TempRedis } from '../support/processes/temp-redis.ts'
 
-/** More than an answer takes on a busy machine. */
+/** Longer than an answer takes on a busy machine. */
 const LIMIT_MS = 3_000
 
 describe('events of a device through the gateway', () => {
@@ -23,7 +23,7 @@ describe('events of a device through the gateway', () => {
     redis = await TempRedis.create()
     appliance = await startTempAppliance()
     const password = appliance.credentials('full').split(':')[1] ?? ''
-    // Another way to the same appliance: two devices cannot have one URL.
+    // Another URL for the same appliance: two devices cannot share a URL.
     way = await FaultProxy.start({ host: '127.0.0.1', port: Number(new URL(appliance.url).port) })
     const urls = { d0: appliance.url, d1: `http://127.0.0.1:${way.port}` }
     const access = { user: 'full', password: { env: 'FAKE_DEVICE_PASSWORD' } }

@@ -1,7 +1,7 @@
 /**
- * Clients that generators make of /openapi.json compile and work: they make a token, and with it list captures, estimate,
- * download as a stream and read a problem; and they run an export and fetch its file. The one in TypeScript is made of the
- * types that the page has; the others are made by `npm run clients`, which skips what is not installed.
+ * Clients that generators make from /openapi.json compile and work. They create a token and use it to list captures,
+ * estimate, download as a stream and read a problem; and they run an export and fetch its file. The TypeScript client
+ * uses the page's types. The others are built by `npm run clients`, which skips those whose tools are not installed.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -48,7 +48,7 @@ describe('a client made of /openapi.json', () => {
     await folder[Symbol.asyncDispose]()
   })
 
-  /** Runs a program that uses a client, and looks at what it says and at the files that it leaves. */
+  /** Runs a program that uses a client, and checks its output and the files that it writes. */
   async function works(
     name: string,
     command: string,
@@ -130,7 +130,7 @@ describe('a client made of /openapi.json', () => {
   const skipJava = unless('clients/bin/openapi-generator-cli') || unlessCommand('mvn')
   test('by openapi-generator, in Java', { skip: skipJava }, async () => {
     const target = join(folder.path, 'java')
-    // No method of Java can be called wait.
+    // No Java method can be called wait.
     const mapping = '--parameter-name-mappings=Wait=waitSeconds'
     await openApiGenerator('java', target, 'library=native,useSingleRequestParameter=true', mapping)
     await copyFile(join(PROGRAMS, 'use-generated.java'), join(target, 'src/main/java/UseGenerated.java'))
@@ -155,7 +155,7 @@ describe('a client made of /openapi.json', () => {
   }
 })
 
-/** Why a test is skipped that needs this of .tools; false: it is not. */
+/** Why a test that needs this file of .tools is skipped, or false if the file exists. */
 function unless(tool: string): string | false {
   if (!isAll) return 'is a part of `npm run clients`'
   return !existsSync(join(TOOLS, tool)) && `there is no .tools/${tool}: node .ci/setup.mjs --clients says why`
@@ -166,7 +166,7 @@ function unlessCommand(name: string): string | false {
   return !folders.some((path) => existsSync(join(path, name))) && `${name} is not installed`
 }
 
-/** Fails with what the command says. */
+/** Fails with the command's output. */
 async function run(
   command: string,
   args: readonly string[],

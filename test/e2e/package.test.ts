@@ -1,4 +1,5 @@
-// What `npm pack` gives, where nothing else of the repository is: the commands that ask a gateway run, under any Node.js 24.
+// The files of `npm pack`, without the rest of the repository: the commands that ask a gateway run, with any Node.js
+// 24.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
@@ -10,7 +11,7 @@ import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-/** Of all that package.json names, what these commands load. */
+/** The dependencies in package.json that these commands load. */
 const NEEDED_PACKAGES = ['commander', 'eventsource-parser', 'lru-cache', 'yaml', 'zod']
 
 interface Ended {

@@ -1,8 +1,8 @@
-// Property: whatever packet a program accepts, its condition holds for a block that bears just the
-// address words of this packet.
+// Property: for every packet that a program accepts, its address condition holds for a block that
+// contains exactly the address words of this packet.
 //
-// Input: 1 byte; so many instructions of 8 bytes; the packet. Jumps and memory slots of the
-// instructions are made to stay inside, so that most programs are valid.
+// Input: 1 byte; this many instructions of 8 bytes; the packet. Jumps and memory slots of the
+// instructions are forced into range, so that most programs are valid.
 #include <set>
 #include <utility>
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kInstructionBytes = capfleet::kBpfInstructionBytes;
 
-/// So many instructions, and a return behind them.
+/// This many instructions, followed by a return.
 std::vector<uint8_t> takeProgram(capfleet::fuzz::FuzzInput& input) {
   const auto count = static_cast<size_t>(input.take(1));
   std::vector<uint8_t> program((count + 1) * kInstructionBytes);

@@ -19,7 +19,7 @@ using capfleet::fuzz::require;
 
 constexpr size_t kChecksumBytes = 8;
 
-/// An entry as parseSegmentIndex() lets it pass.
+/// An entry that parseSegmentIndex() accepts.
 BlockEntry takeEntry(capfleet::fuzz::FuzzInput& input) {
   constexpr int64_t kEndMs = capfleet::kTimestampEndNs / capfleet::kNanosPerMillisecond;
   BlockEntry entry{.checksum = 0x0123456789ABCDEF};

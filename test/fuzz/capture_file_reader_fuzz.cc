@@ -1,5 +1,5 @@
-// Property: over any bytes a CaptureFileReader ends, hands out only bytes of the input from inside
-// the record it just passed, and does the same however the input is cut into pieces.
+// Property: over any bytes a CaptureFileReader ends, returns only bytes of the input from inside
+// the record it just passed, and behaves the same however the input is cut into pieces.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -36,7 +36,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// What one run over the input comes to.
+/// The results of one run over the input.
 struct Outcome {
   uint64_t steps = 0;
   uint64_t capturedBytes = 0;

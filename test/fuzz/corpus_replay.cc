@@ -1,4 +1,4 @@
-// Runs a fuzz target once over every file of its corpus; takes the place of libFuzzer's main.
+// Runs a fuzz target once over every file of its corpus; replaces libFuzzer's main.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
-// Property: over any packet decapsulate() reads nothing outside, and shows either the packet or an
-// Ethernet header followed by the packet's own last bytes, both lengths shortened alike.
+// Property: decapsulate() reads nothing outside the packet. Its result is either the packet, or an
+// Ethernet header followed by the packet's own last bytes, with both lengths shortened equally.
 //
 // Input: 2 bytes that were not captured, 1 byte link type, the packet.
 #include <algorithm>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   capfleet::fuzz::FuzzInput input(std::span(data, size));
   const auto cutBytes = static_cast<uint32_t>(input.take(2));
   const auto linkType = static_cast<uint32_t>(input.take(1));
-  // libFuzzer's buffer ends where the packet ends, so ASan sees every read behind it.
+  // libFuzzer's buffer ends where the packet ends, so ASan detects every read beyond it.
   const std::span<const uint8_t> packet = input.rest();
   const auto length = static_cast<uint32_t>(packet.size());
 

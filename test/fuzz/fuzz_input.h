@@ -1,4 +1,4 @@
-// Takes a fuzz target's input apart: a few small numbers first, the rest is bytes.
+// Splits a fuzz target's input: a few small numbers first, the rest is bytes.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class FuzzInput {
  public:
   explicit FuzzInput(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
-  /// A little-endian number of `count` bytes; 0 for what is missing.
+  /// A little-endian number of `count` bytes; missing bytes are 0.
   uint64_t take(int count) {
     uint64_t value = 0;
     for (int i = 0; i < count && !bytes_.empty(); i++) {
@@ -27,8 +27,8 @@ class FuzzInput {
     return value;
   }
 
-  /// As many bytes as a number of `count` bytes before them says, or all that are left. They stay
-  /// valid as long as the input that the target was given.
+  /// The number of bytes given by the `count` bytes before them, or all remaining bytes. They are
+  /// valid as long as the fuzz target's input.
   std::span<const uint8_t> takeBytes(int count) {
     const uint64_t length = take(count);
     const auto taken = bytes_.first(std::min<uint64_t>(length, bytes_.size()));

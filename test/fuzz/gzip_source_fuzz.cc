@@ -1,4 +1,4 @@
-// Property: over any bytes the decoder of gzip ends or fails, and writes only into its buffer.
+// Property: over any bytes the gzip decoder ends or fails, and writes only into its buffer.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -25,7 +25,7 @@ class SpanSource final : public capfleet::ByteSource {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // Enough for several turns of the decoder's window, and little enough to be fast.
+  // Enough for several turns of the decoder's window, and small enough to be fast.
   constexpr size_t kMaxOutputBytes = size_t{1} << 20;
   const auto source = capfleet::decodeGzip(std::make_unique<SpanSource>(std::span(data, size)));
   std::vector<uint8_t> out(64 * 1024);

@@ -1,10 +1,10 @@
-// Property: arbitrary bytes as streams in arbitrary pieces merge without a look at bytes that are
-// gone. What comes out are whole records in the order of (running maximum, input, arrival), all of
-// them unless an option leaves some out, and figures and dropped counts tell how many bytes.
+// Property: arbitrary bytes as streams in arbitrary pieces are merged without reading freed bytes.
+// The output consists of whole records in the order of (running maximum, input, arrival), all of
+// them unless an option leaves some out, and figures and dropped counts account for every byte.
 //
 // Input: 1 byte streams, resolution and byte order, 1 byte which options, 4 bytes alignment, 2
 // bytes longest span, 1 byte most packets, 2 bytes most bytes, 2 bytes time of duplicates, 1 byte
-// room behind the longest record; then pieces: 1 byte stream and what happens before, 1 byte
+// space after the longest record; then pieces: 1 byte stream and what happens before, 1 byte
 // length, bytes.
 #include <algorithm>
 #include <deque>
@@ -33,7 +33,7 @@ using Bytes = std::vector<uint8_t>;
 
 struct Piece {
   bool asksFigures;
-  bool forgets;  ///< what was shown before, as of a stream that broke off
+  bool forgets;  ///< less than what was shown before, as from a stream that broke off
   Bytes bytes;
 };
 
@@ -56,7 +56,7 @@ void alignRecord(Bytes& record, const RecordInputOptions& options) {
   storeLe32(&record[4], static_cast<uint32_t>(aligned % kNanosPerSecond));
 }
 
-/// The records that an input must show, found by joining the pieces.
+/// The records that an input must yield, found by joining the pieces.
 std::vector<Record> recordsOf(const std::vector<Piece>& pieces, const RecordInputOptions& options) {
   std::vector<Record> records;
   Bytes joined;
@@ -86,7 +86,8 @@ std::vector<Record> inOrder(const std::vector<std::vector<Record>>& inputs) {
   return all;
 }
 
-/// Shows pieces to an input, each as a heap block of its own that is freed when the input is dry.
+/// Shows pieces to an input, each in its own heap block, which is freed when the input has used it
+/// up.
 class Stream {
  public:
   Stream(const std::vector<Piece>& pieces, const RecordInputOptions& options)
@@ -117,7 +118,7 @@ class Stream {
 struct Case {
   RecordInputOptions inputs;
   RecordMergeOptions options;
-  uint64_t moreRoom;  ///< of an output, than the longest record needs
+  uint64_t moreRoom;  ///< space in an output beyond the longest record
   std::vector<std::vector<Piece>> streams;
 
   bool leavesSomethingOut() const {
@@ -162,7 +163,7 @@ Case takeCase(FuzzInput input) {
   return given;
 }
 
-/// Merges to the end; nothing but what figures() and dropped() account for comes out.
+/// Merges to the end; checks that all output is accounted for by figures() and dropped().
 Bytes mergedOf(const Case& given, size_t outputBytes) {
   std::deque<Stream> streams;
   for (const auto& pieces : given.streams) streams.emplace_back(pieces, given.inputs);
@@ -198,7 +199,7 @@ void slice(Bytes& record, uint32_t sliceBytes) {
   storeLe32(&record[8], sliceBytes);
 }
 
-/// Each record of the output is the next of `all`; only duplicates may be missing, or what a limit
+/// Each record of the output is the next of `all`. Only duplicates may be missing, and what a limit
 /// cut off at the end.
 void checkOrder(std::span<const uint8_t> output, const std::vector<Record>& all, bool hasGaps) {
   for (const auto& [key, bytes] : all) {

@@ -23,7 +23,7 @@ constexpr TimeSource kSources[] = {
 };
 
 struct Packet {
-  std::vector<uint8_t> bytes;  // of its own, so that the sanitizer sees each end
+  std::vector<uint8_t> bytes;  // in its own heap block, so that the sanitizer sees each end
   PacketView view;
 };
 

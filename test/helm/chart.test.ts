@@ -1,4 +1,4 @@
-// The chart passes Helm's own lint, its unit tests and the schemas of Kubernetes, and a mistake in it does not.
+// The chart passes Helm's lint, its unit tests and the schemas of Kubernetes; a chart with a planted mistake does not.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'

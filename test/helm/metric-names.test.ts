@@ -1,4 +1,4 @@
-// Rules and dashboards: each metric that they ask for is told by a program, with the labels that they use.
+// Rules and dashboards: a program reports each metric that they query, with the labels that they use.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { metricTexts } from '../support/documents/metric-texts.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
 const HELM = join(REPOSITORY_ROOT, 'helm')
-/** What Prometheus itself adds to each series, or tells of each target. */
+/** Labels that Prometheus adds to each series, and metrics that it reports about each target. */
 const LABELS_OF_PROMETHEUS = ['job', 'instance', 'le']
 const METRICS_OF_PROMETHEUS = ['up', 'ALERTS']
 
@@ -24,7 +24,7 @@ function toldBy(texts: readonly string[]): Told {
     return labels
   }
   for (const line of texts.join('\n').split('\n')) {
-    // A metric without any series has a type all the same.
+    // A metric without any series still has a type.
     const [, declared] = /^# TYPE (\w+) /.exec(line) ?? []
     if (declared !== undefined) metricOf(declared)
     const [, name, labels = ''] = /^(\w+)(?:\{(.*)\})? \S+$/.exec(line) ?? []
@@ -37,12 +37,12 @@ function toldBy(texts: readonly string[]): Told {
 }
 
 interface Asked {
-  /** Where it is asked. */
+  /** Where the query is: a file and a panel or rule. */
   readonly where: string
   readonly expr: string
 }
 
-/** Of alerts and recorded series, which are no metrics of programs but may be asked for. */
+/** Names of alerts and recorded series. Programs do not report them, but they may be queried. */
 function rules(): { readonly asked: readonly Asked[]; readonly recorded: ReadonlySet<string> } {
   const files = readdirSync(join(HELM, 'rules')).map((file) =>
     readFileSync(join(HELM, 'rules', file), 'utf8'),
@@ -97,7 +97,7 @@ function askedBy({ file, board }: (typeof dashboards)[number]): readonly Asked[]
 
 const FUNCTION_OR_WORD = /^(by|on|and|or|unless|without|group_left|group_right|bool|offset|e\d+|[\d.]+\w*)$/
 
-/** What is wrong with a question to Prometheus, as far as names of metrics and labels go. */
+/** What is wrong with the names of metrics and labels in a Prometheus query. */
 function mistakesIn({ where, expr }: Asked, told: Told, recorded: ReadonlySet<string>): readonly string[] {
   const plain = expr.replaceAll(/\[[^\]]*\]/g, '')
   const groups = [...plain.matchAll(/\b(?:by|on|group_left|without)\s*\(([^)]*)\)/g)].flatMap(
@@ -120,7 +120,7 @@ function mistakesIn({ where, expr }: Asked, told: Told, recorded: ReadonlySet<st
     ...LABELS_OF_PROMETHEUS,
     ...names.flatMap((name) => [...(told.get(name)?.keys() ?? [])]),
   ])
-  // What was recorded has labels of its own, which the tests of the rules know.
+  // Recorded series have their own labels, which the tests of the rules check.
   const usesRecorded = names.some((name) => recorded.has(name))
   return [
     ...(names.length === 0 ? ['asks for no metric'] : []),
@@ -142,7 +142,7 @@ function wrongSelector(
     if (LABELS_OF_PROMETHEUS.includes(label)) return []
     const values = labels.get(label)
     if (values === undefined) return [`${name} has no label ${label}`]
-    // What is rare has not happened here; it is called as elsewhere.
+    // Rare labels that no program reported here; they are named as in other metrics.
     const isElsewhere = [...told.values()].some((others) => others.get(label)?.has(value))
     const isKnown = how !== '=' || isElsewhere || (label === 'code' && value in ERROR_KINDS)
     return isKnown ? [] : [`${name} has no ${label} ${value}`]

@@ -1,4 +1,4 @@
-// What the programs tell as /metrics: as Prometheus wants it, and not too much of it.
+// The /metrics of the programs: in the format of Prometheus, and not too large.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import { FakeDevice } from '../support/devices/fake-device.ts'
@@ -70,7 +70,7 @@ test('what happened is counted', () => {
 
 const DEVICES = 500
 const SERIES_MAX = 10_000
-/** What each device has that was probed and called. */
+/** Metrics that each probed and called device has. */
 const KINDS_MIN = 17
 const OF_DEVICE = /device="rack-\d+"/
 
@@ -82,7 +82,7 @@ test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async
     capture: { CaptureState: 'running', CaptureDrop: 0 },
   })
   const names = Array.from({ length: DEVICES }, (_, at) => `rack-${at}`)
-  // All of them are this one: two devices cannot have one URL.
+  // All of them are this one appliance: two devices cannot share a URL.
   await using ways = new AsyncDisposableStack()
   const { hostname: host, port } = new URL(device.config.url)
   const devices = await Promise.all(

@@ -1,4 +1,5 @@
-// Rules and dashboards are files of the chart, and come out as they are: what looks like a template in them is Prometheus's.
+// Rules and dashboards are files of the chart and are rendered unchanged: text in them that looks like a template is
+// Prometheus's.
 import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,5 @@
-// What `helm test` runs: it compares a packet of any fleet, and says what is wrong with one that has none.
+// The program that `helm test` runs: it compares a packet of any fleet, and says what is wrong with a fleet without
+// packets.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'

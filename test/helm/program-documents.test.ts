@@ -1,4 +1,4 @@
-// The documents that the chart renders are those that the programs load.
+// The programs load the documents that the chart renders.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 const LOADERS = { 'gateway.yaml': loadGatewayConfig, 'appliance.yaml': loadApplianceConfig }
 
-/** What each program makes of its document; programs that are not installed have none. */
+/** The configuration that each program reads from its document; programs that are not installed have none. */
 async function loadDocuments(rendering: Rendering): Promise<Readonly<Record<string, unknown>>> {
   await using folder = await tempFolder()
   const loaded: Record<string, unknown> = {}

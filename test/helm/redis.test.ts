@@ -1,4 +1,5 @@
-// The Redis that the chart starts, as its pod starts it: with the password of its Secret, an append-only file, and no eviction.
+// The chart's Redis, started as its pod starts it: with the password of its Secret, an append-only file, and no
+// eviction.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +22,7 @@ interface StatefulSet extends Manifest {
   }
 }
 
-/** What the shell would take for its own, and redis.conf, too. */
+/** A password with characters that are special in the shell and in redis.conf. */
 const PASSWORD = 'a"b\\c d$e\'f#g'
 
 test('Redis starts with the password of its Secret, and keeps its data', {
@@ -69,7 +70,7 @@ test('Redis does not start without a password', { skip: WITHOUT_HELM }, async ()
   assert.equal(status, 1, 'an empty password')
 })
 
-/** What the pod runs, with the folders of its container below `folder`. */
+/** The pod's command, with the folders of its container below `folder`. */
 async function preparedRedis(folder: string, password: string) {
   const manifests = await render({ set: ['redis.extraConfig=maxclients 77'] })
   const { spec } = manifests.find(({ kind }) => kind === 'StatefulSet') as StatefulSet

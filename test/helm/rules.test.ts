@@ -1,4 +1,4 @@
-// The alerts: Prometheus takes them, each fires and is quiet where it shall, and a mistake in one is seen.
+// The alerts: Prometheus accepts them, each fires only when it should, and a planted mistake is found.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -42,13 +42,13 @@ function rulesOf({ groups }: RuleFile): readonly Rule[] {
   return groups.flatMap(({ rules }) => rules)
 }
 
-/** What is expected of an alert, wherever a test names it. */
+/** The expectations for an alert, wherever a test names it. */
 function expectationsOf(file: string, alert: string) {
   const asked = read<RuleTest>(TESTS, file).tests.flatMap((one) => one.promql_expr_test)
   return asked.filter(({ expr }) => new RegExp(/alertname=~?"([^"]*)"/.exec(expr)?.[1] ?? '^$').test(alert))
 }
 
-/** What promtool finds when `change` has been made to the rules of a file. */
+/** The findings of promtool after `change` has been applied to the rules of a file. */
 async function testedWith(file: string, change: (rule: Rule) => void) {
   await using folder = await tempFolder()
   const rules = read<RuleFile>(RULES, file)

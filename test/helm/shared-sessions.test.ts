@@ -1,4 +1,4 @@
-// Gateways of a release take each other's sessions and tickets, though each pod makes its users file itself.
+// Gateways of a release accept each other's sessions and tickets, although each pod creates its own users file.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -35,7 +35,7 @@ async function writeFiles(folder: string, files: Readonly<Record<string, Buffer>
   for (const [name, bytes] of Object.entries(files)) await writeFile(join(folder, name), bytes)
 }
 
-/** Runs the init container of a gateway's pod, whose mounts are below `pod`: the settings of its gateway. */
+/** Runs the init container of a gateway's pod with its mounts below `pod`, and returns the gateway's settings. */
 async function preparePod(pod: string, manifests: readonly Manifest[]): Promise<{ readonly auth: object }> {
   const [users, keys] = [join(pod, 'users'), join(pod, 'secrets', 'token-keys')]
   await mkdir(users, { recursive: true })

@@ -7,7 +7,7 @@ import { copyChart, type Manifest, type Rendering, render, WITHOUT_HELM } from '
 
 type Templates = Readonly<Record<string, unknown>>
 
-/** The pods of each workload: one whose template stays the same goes on. */
+/** The pod template of each workload: if it does not change, the pods continue to run. */
 async function podTemplates(rendering: Rendering): Promise<Templates> {
   const manifests = await render(rendering)
   const workloads = manifests.filter(({ kind }) => /^(Deployment|StatefulSet|DaemonSet)$/.test(kind))

@@ -1,6 +1,6 @@
 /**
- * The table of values in helm/README.md is made of the comments in values.yaml, and the schema knows what is there and nothing
- * else. `npm run reference` writes the table.
+ * The table of values in helm/README.md is made from the comments in values.yaml, and the schema has exactly the keys
+ * of values.yaml. `npm run reference` writes the table.
  */
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -25,15 +25,15 @@ const schema: Schema & { readonly $defs: Readonly<Record<string, Schema>> } = JS
   await readFile(join(CHART, 'values.schema.json'), 'utf8'),
 )
 
-/** Documents of the programs, which check them; the schema has the little of them that the chart reads. */
+/** Documents of the programs, which the programs check; the schema has only the parts of them that the chart reads. */
 const DOCUMENTS: ReadonlySet<string> = new Set(['config', 'appliance.config'])
 
-/** With what it refers to. */
+/** The part of the schema at a path, with references resolved. */
 function resolved({ $ref, ...own }: Schema): Schema {
   return $ref === undefined ? own : (schema.$defs[$ref.replace('#/$defs/', '')] ?? own)
 }
 
-/** Paths of all properties, and of the objects among them that take any key. */
+/** Paths of all properties, and of the objects among them that accept any key. */
 function walk(node: Schema, path = ''): { readonly known: string[]; readonly open: string[] } {
   const { properties, additionalProperties, items } = DOCUMENTS.has(path) ? {} : resolved(node)
   if (items !== undefined) return walk(items, `${path}[]`)
@@ -49,7 +49,7 @@ function walk(node: Schema, path = ''): { readonly known: string[]; readonly ope
   }
 }
 
-/** Helm gives it to all charts. */
+/** Helm gives this value to all charts. */
 const OF_HELM = 'global'
 
 test('helm/README.md has every value with its default', async () => {
@@ -104,7 +104,7 @@ test('every key of the schema is a value with a default', () => {
   )
 })
 
-/** Paths of all values that are no objects with keys. */
+/** Paths of all values, except objects with keys. */
 function leavesOf(value: unknown, path = ''): string[] {
   const isTree =
     typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0

@@ -1,12 +1,12 @@
-// Values that make no sense are refused before anything is installed, by the name of the key.
+// Invalid values are rejected before anything is installed. The message names the key.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { renderText, WITHOUT_HELM } from '../support/helm/chart.ts'
 
 interface WrongValues {
-  /** As after --set. */
+  /** Arguments of --set. */
   readonly set?: readonly string[]
-  /** As after --set-json. */
+  /** Arguments of --set-json. */
   readonly json?: readonly string[]
   readonly names: RegExp
 }
@@ -18,8 +18,8 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     names: /'\/gateway\/image'.*'tagg' not allowed/,
   },
   'a text for a number': { set: ['gateway.replicas=many'], names: /'\/gateway\/replicas': got string/ },
-  'a size that is none': { set: ['storage.size=big'], names: /'\/storage\/size'/ },
-  'a pull policy that is none': {
+  'an invalid size': { set: ['storage.size=big'], names: /'\/storage\/size'/ },
+  'an unknown pull policy': {
     set: ['gateway.image.pullPolicy=Sometimes'],
     names: /'\/gateway\/image\/pullPolicy'/,
   },
@@ -37,34 +37,34 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
   },
   'a gateway without a device': {
     set: ['appliance.enabled=false'],
-    names: /config\.devices: the gateway has no device; name some, or set appliance\.enabled/,
+    names: /config\.devices: the gateway has no devices; add some, or set appliance\.enabled/,
   },
   'gateways without a Redis': {
     set: ['redis.enabled=false'],
-    names: /redis\.external\.url: .*share a Redis/,
+    names: /redis\.external\.url: .*need a shared Redis/,
   },
-  'two of them': {
+  'a second Redis beside that of the release': {
     set: ['redis.external.url=redis://elsewhere:6379'],
-    names: /redis\.external\.url: is set while redis\.enabled is true/,
+    names: /redis\.external\.url: has no effect while redis\.enabled is true/,
   },
   'appliances of another release without their login': {
     set: ['appliance.enabled=false', 'discovery.enabled=true'],
-    names: /fleetLogin\.existingSecret: name a copy/,
+    names: /fleetLogin\.existingSecret: is required; name a copy/,
   },
-  'workers that do not share what they fetch': {
+  'several workers without shared storage': {
     set: ['config.exports.targets[0].type=s3', 'config.exports.targets[0].name=b'],
     names: /worker\.replicas: .*storage\.enabled/,
   },
-  'a route that belongs to no Gateway': { set: ['httpRoute.enabled=true'], names: /httpRoute\.parentRefs: / },
+  'a route without a Gateway': { set: ['httpRoute.enabled=true'], names: /httpRoute\.parentRefs: / },
   'a Gateway that would speak plain HTTP to gateways with a certificate': {
     set: [
       'httpRoute.enabled=true',
       'httpRoute.parentRefs[0].name=public',
       'gateway.tls.existingSecret=gateway-tls',
     ],
-    names: /httpRoute\.backendTls\.hostname: gateways speak HTTPS/,
+    names: /httpRoute\.backendTls\.hostname: is required because gateways speak HTTPS/,
   },
-  'an Ingress whose callers have one address': {
+  'an Ingress whose callers all have the address of the proxy': {
     set: ['ingress.enabled=true', 'ingress.host=pcap.example'],
     names: /config\.listen\.trustedProxies: .*ingress\.enabled is true.*gateway\.allowUnknownCallers: true/,
   },
@@ -73,7 +73,7 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     json: ['config={"listen":{"trustedProxies":[]}}'],
     names: /config\.listen\.trustedProxies: /,
   },
-  'a route whose callers have one address': {
+  'a route whose callers all have the address of the proxy': {
     set: ['httpRoute.enabled=true', 'httpRoute.parentRefs[0].name=public'],
     names: /config\.listen\.trustedProxies: .*httpRoute\.enabled is true/,
   },
@@ -86,45 +86,46 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     names:
       /monitoring\.serviceMonitor\.endpoint: .*appliances.*appliance\.config\.auth\.anonymousMetrics: true/,
   },
-  'an Ingress without a name': { set: ['ingress.enabled=true'], names: /ingress\.host: / },
+  'an Ingress without a host name': { set: ['ingress.enabled=true'], names: /ingress\.host: / },
   'no time to drain': {
     set: ['gateway.terminationGracePeriodSeconds=30'],
-    names: /gateway\.terminationGracePeriodSeconds: must be more than gateway\.preStopSleepSeconds/,
+    names:
+      /gateway\.terminationGracePeriodSeconds: must exceed gateway\.preStopSleepSeconds by more than 20 s/,
   },
-  'more gateways at least than at most': {
+  'a minimum of gateways above the maximum': {
     set: ['gateway.autoscaling.enabled=true', 'gateway.autoscaling.minReplicas=13'],
     names: /gateway\.autoscaling\.minReplicas: must not be more than gateway\.autoscaling\.maxReplicas/,
   },
-  'an autoscaler that goes by nothing': {
+  'an autoscaler without a target': {
     set: ['gateway.autoscaling.enabled=true', 'gateway.autoscaling.targetCPUUtilizationPercentage=0'],
-    names: /gateway\.autoscaling: goes by nothing/,
+    names: /gateway\.autoscaling: has no target/,
   },
-  'an autoscaler that goes by a share of nothing': {
+  'an autoscaler that scales by a percentage of an unset CPU request': {
     set: ['gateway.autoscaling.enabled=true', 'gateway.resources.requests=null'],
     names: /gateway\.resources\.requests\.cpu: /,
   },
-  'a budget that lets no gateway go': {
+  'a disruption budget that allows no eviction': {
     set: ['gateway.podDisruptionBudget.maxUnavailable=0'],
-    names: /gateway\.podDisruptionBudget: lets no gateway go/,
+    names: /gateway\.podDisruptionBudget: never allows an eviction/,
   },
-  'a budget that keeps all gateways': {
+  'a disruption budget that keeps all gateways': {
     set: ['gateway.podDisruptionBudget.minAvailable=3'],
-    names: /gateway\.podDisruptionBudget: lets no gateway go/,
+    names: /gateway\.podDisruptionBudget: never allows an eviction/,
   },
-  'a budget that is none': {
+  'an invalid disruption budget': {
     set: ['gateway.podDisruptionBudget.maxUnavailable=most'],
     names: /'\/gateway\/podDisruptionBudget\/maxUnavailable'/,
   },
-  'an empty list of networks, which would be all of them': {
+  'an empty list of networks, which would allow all networks': {
     json: ['networkPolicy.deviceCidrs=[]'],
     names: /'\/networkPolicy\/deviceCidrs': minItems/,
   },
-  'a network that is none': {
+  'an invalid network': {
     set: ['networkPolicy.serviceCidrs={999.1.1.1/99}'],
     names: /'\/networkPolicy\/serviceCidrs\/0'/,
   },
-  'a section without what is in it': { json: ['config=null'], names: /missing property 'config'/ },
-  'a section of the document that is none': {
+  'a section that is null': { json: ['config=null'], names: /missing property 'config'/ },
+  'a number for a section of the document': {
     set: ['config.listen=8080'],
     names: /'\/config\/listen': got number, want object/,
   },
@@ -132,14 +133,14 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     set: ['config.devices[0].name=lon1'],
     names: /'\/config\/devices\/0': missing property 'url'/,
   },
-  'another home than the one that is mounted': { set: ['config.home=/data'], names: /config\.home: / },
-  'a password that everybody could read': {
+  'a home that is not mounted': { set: ['config.home=/data'], names: /config\.home: / },
+  'a password in the URL of Redis': {
     set: ['redis.enabled=false', 'redis.external.url=redis://:hunter2@elsewhere'],
     names: /'\/redis\/external\/url'/,
   },
   'Sentinels beside the Redis of the release': {
     set: ['redis.external.sentinel.addresses[0].host=elsewhere'],
-    names: /redis\.external\.sentinel\.addresses: is set while redis\.enabled is true/,
+    names: /redis\.external\.sentinel\.addresses: has no effect while redis\.enabled is true/,
   },
   'Redis by URL and by Sentinels': {
     set: [
@@ -147,9 +148,9 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
       'redis.external.url=redis://elsewhere',
       'redis.external.sentinel.addresses[0].host=elsewhere',
     ],
-    names: /redis\.external\.url: leave it out/,
+    names: /redis\.external\.url: must not be set together with redis\.external\.sentinel\.addresses/,
   },
-  'an authority for what is not encrypted': {
+  'a CA certificate for a Redis without TLS': {
     set: [
       'redis.enabled=false',
       'redis.external.url=redis://elsewhere',
@@ -157,7 +158,7 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
     ],
     names: /redis\.external\.url: must begin with rediss:/,
   },
-  'a certificate for Redis that nobody has': {
+  'a client certificate for Redis without its Secret': {
     set: [
       'redis.enabled=false',
       'redis.external.url=rediss://elsewhere',
@@ -167,35 +168,38 @@ const IS_REFUSED: Readonly<Record<string, WrongValues>> = {
   },
   'appliances of another release beside its own': {
     set: ['discovery.service=other-appliance'],
-    names: /discovery\.namespace, service and tls are of another release/,
+    names: /discovery\.namespace, service, tls: describe appliances of another release/,
   },
-  'users of the appliances without the one that the gateway is': {
+  'users of the appliances without the login of the gateway': {
     set: ['appliance.auth.existingSecret=device-users'],
-    names: /fleetLogin\.existingSecret: appliance\.auth\.existingSecret has the users/,
+    names: /fleetLogin\.existingSecret: is required with appliance\.auth\.existingSecret/,
   },
-  'an appliance that has no time for its downloads': {
+  'an appliance without time for its downloads to end': {
     set: ['appliance.terminationGracePeriodSeconds=30'],
     names: /'\/appliance\/terminationGracePeriodSeconds'/,
   },
-  'a label by which objects are found': {
+  'a label that the chart selects objects by': {
     set: ['commonLabels.app\\.kubernetes\\.io/name=x'],
-    names: /commonLabels: app\.kubernetes\.io\/name is the chart's own/,
+    names: /commonLabels: must not set app\.kubernetes\.io\/name, by which the chart selects/,
   },
-  'a name that Kubernetes does not take': {
+  'a name that Kubernetes rejects': {
     set: ['fullnameOverride=Foo_Bar'],
     names: /'\/fullnameOverride'/,
   },
-  'an address for a host name': { set: ['ingress.host=https://pcap.example'], names: /'\/ingress\/host'/ },
-  'a user that would be an option': { set: ['auth.firstUser=-x'], names: /'\/auth\/firstUser'/ },
-  'a Secret under a name of the chart’s own': {
+  'a URL for a host name': { set: ['ingress.host=https://pcap.example'], names: /'\/ingress\/host'/ },
+  'a user name that would be taken for an option': {
+    set: ['auth.firstUser=-x'],
+    names: /'\/auth\/firstUser'/,
+  },
+  'a Secret under a name that the chart uses': {
     set: ['secrets.redis=mine'],
-    names: /secrets\.redis: choose another name/,
+    names: /secrets\.redis: the chart uses this name/,
   },
 }
 
 describe('wrong values', { skip: WITHOUT_HELM }, () => {
   for (const [what, { names, ...values }] of Object.entries(IS_REFUSED)) {
-    test(`${what}: refused`, async () => {
+    test(`${what} is rejected`, async () => {
       const { status, stderr } = await renderText(values)
       assert.notEqual(status, 0)
       assert.match(stderr.replaceAll(/\s+/g, ' '), names)

@@ -1,8 +1,11 @@
-// Builds the images of config/Dockerfile and what the real node runs beside them, into .tools/images: an archive of each,
-// and its bill of materials. `npm run test:kubernetes` begins with it; only what has changed is made again.
+// Builds the images of config/Dockerfile, and images for the programs that run beside them on the real node, into
+// .tools/images: an archive and a bill of materials for each. `npm run test:kubernetes` runs it first; only what has
+// changed is built again.
+//
 //   node test/images/build-images.ts
-// Where the base images cannot be had, stand-ins of the same names are made: Debian 12 from its own archive, with the Node.js of
-// package.json and the npm of this machine; a Redis of Debian's instead of Valkey.
+//
+// If the base images cannot be fetched, stand-ins with the same names are built: Debian 12 from its own archive, with
+// the Node.js of package.json and the npm of this machine; Debian's Redis instead of Valkey.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +19,7 @@ import {
 } from '../support/images/image-names.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 
-/** What Debian's slim images leave out. */
+/** Files that Debian's slim images leave out. */
 const SLIM = ['doc', 'info', 'linda', 'lintian', 'locale', 'man'].map(
   (name) => `path-exclude=/usr/share/${name}/*`,
 )
@@ -38,7 +41,7 @@ function exists(image: string): boolean {
   return output('buildah', ['images', '--format', '{{.Name}}:{{.Tag}}']).split('\n').includes(image)
 }
 
-/** A new image of what `fill` puts into a working container. */
+/** A new image of the files that `fill` puts into a working container. */
 function makeImage(name: string, from: string, fill: (container: string) => void): void {
   const container = output('buildah', ['from', '--pull-never', from])
   try {
@@ -62,7 +65,7 @@ function makeNodeBase(): void {
     rmSync(debian)
     run('buildah', ['copy', '--quiet', container, node, '/usr/local/bin/node'])
     run('buildah', ['copy', '--quiet', container, npm, '/usr/local/lib/node_modules/npm'])
-    // Those of this machine may be the only ones that vouch for its way to the registry.
+    // The CA certificates of this machine, which may be the only ones that are valid for the registry here.
     run('buildah', ['copy', '--quiet', container, CERTIFICATES, CERTIFICATES])
     run('buildah', [
       'config',
@@ -80,7 +83,7 @@ function makeNodeBase(): void {
 const PATH_OF_DEBIAN = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 function makeRedis(): void {
-  // A folder of the package's own user would hide the configuration that the chart mounts there.
+  // A folder owned by the package's user would hide the configuration that the chart mounts there.
   const install =
     'apt-get -qq update && apt-get -qq install -y --no-install-recommends redis-server > /dev/null && rm -rf /etc/redis'
   makeImage(REDIS_IMAGE, NODE_BASE, (container) =>
@@ -110,7 +113,7 @@ function buildTarget(target: string): void {
   ])
 }
 
-/** The archive of an image, and, of our own, what is in it; unless they are of the present one. */
+/** Writes the archive of an image and, for our own images, its bill of materials, unless both are up to date. */
 function keep(name: string, withSbom: boolean): void {
   const stamp = join(IMAGE_FOLDER, `${name}.id`)
   const tag = imageTag(name)

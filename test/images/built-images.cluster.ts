@@ -1,5 +1,5 @@
-// The images as they run: each does what it is for under the security context of the chart, and has nothing else in it. Run by
-// `npm run test:kubernetes`, behind test/images/build-images.ts.
+// The images in use: each does its work under the security context of the chart, and contains nothing else. `npm run
+// test:kubernetes` runs this after test/images/build-images.ts.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmod, chown, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
@@ -22,7 +22,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 const PASSWORD = 'open sesame, please'
 const START_NS = 1_795_000_000_000_000_000n
-/** What no image needs to run. */
+/** Programs that no image needs to run. */
 const BUILD_TOOLS = [
   'npm',
   'npx',
@@ -111,7 +111,7 @@ describe('containers of the images', () => {
     await writeFile(join(folder, name), typeof content === 'string' ? content : stringify(content))
     await chmod(join(folder, name), 0o644)
   }
-  /** As in the chart: configuration read-only, and the store for the recorder alone to write. */
+  /** As in the chart: the configuration is read-only, and only the recorder may write to the store. */
   const mounts = (store: string) => ({
     [folder]: '/etc/capfleet:ro',
     [join(folder, 'store')]: `/var/lib/capfleet/store${store}`,
@@ -123,7 +123,7 @@ describe('containers of the images', () => {
     await chmod(folder, 0o755)
     await mkdir(join(folder, 'store'))
     const redis = parts.use(await TempRedis.create())
-    // For a gateway of another user than this one.
+    // For a gateway that runs as another user than this process.
     await chmod(dirname(redis.url), 0o755)
     await chmod(redis.url, 0o666)
     await putUser(join(folder, 'users.yaml'), { name: 'admin', role: 'admin' }, PASSWORD)

@@ -1,4 +1,5 @@
-// config/Dockerfile by hadolint, and what it says twice: versions, options and packages that other files say too.
+// config/Dockerfile checked by hadolint, and compared with the other files that state the same versions, options and
+// packages.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
@@ -15,7 +16,7 @@ const PACKAGE = JSON.parse(read('package.json')) as {
   readonly optionalDependencies: Readonly<Record<string, string>>
 }
 
-/** The lines of the stage of this name. */
+/** The lines of the stage with this name. */
 function stage(name: string): string {
   return (
     new RegExp(`^FROM \\S+ AS ${name}\\n([\\s\\S]*?)(?=^FROM |$(?![\\s\\S]))`, 'm').exec(DOCKERFILE)?.[1] ??
@@ -74,7 +75,7 @@ for (const [image, files] of [
   })
 }
 
-/** Debian packages that a binary of ours names as what it needs itself; not those of any Debian. */
+/** Debian packages that one of our binaries itself needs, without those that every Debian has. */
 function librariesOf(binary: string): readonly string[] {
   const dynamic = execFileSync('objdump', ['-p', binary], { encoding: 'utf8' })
   const names = [...dynamic.matchAll(/NEEDED +(\S+)/g)].map((match) => match[1] ?? '')
@@ -86,7 +87,9 @@ function librariesOf(binary: string): readonly string[] {
   return [...new Set(owners)].filter((name) => !['libc6', 'libgcc-s1'].includes(name))
 }
 
-/** Other packages may have a library of the same name for other machines. Packages name it with or without the /usr of today. */
+/**
+ * Other packages may have a library of the same name for other architectures. Packages list it with or without /usr.
+ */
 function ownerOf(path: string): string {
   const listed = execFileSync('dpkg', ['-S', `*/${basename(path)}`], { encoding: 'utf8' }).split('\n')
   const owner = listed.find(

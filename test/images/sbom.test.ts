@@ -1,4 +1,4 @@
-// The bill of materials of an image names what is in it, in the words of CycloneDX.
+// The bill of materials of an image lists its contents, in the format of CycloneDX.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdir, symlink } from 'node:fs/promises'
@@ -8,10 +8,10 @@ import { type Sbom, sbomMistakes, WITHOUT_PYTHON_TOOLS } from '../support/images
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-/** Koa is a package of development, too. */
+/** Koa is a development package, too. */
 const RUN_TIME = ['zod', '@koa/router', 'commander', 'koa']
 
-/** A root with the Debian packages of this machine and these packages of npm. */
+/** A root with the Debian packages of this machine and these npm packages. */
 async function sbomOf(packages: readonly string[]) {
   await using root = await tempFolder()
   await mkdir(join(root.path, 'var/lib'), { recursive: true })

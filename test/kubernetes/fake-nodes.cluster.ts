@@ -1,4 +1,4 @@
-// The chart in a Kubernetes whose pods are pretended: admitted, installed, upgraded, taken back and away.
+// The chart in a Kubernetes whose pods do not really run: admitted, installed, upgraded, rolled back and uninstalled.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const ask = (...args: string[]) => kubectl('--kubeconfig', cluster.kubeconfig, .
 const askJson = async (...args: string[]) => JSON.parse(await ask(...args, '-o', 'json'))
 const chart = (...args: string[]) => helm('--kubeconfig', cluster.kubeconfig, ...args)
 
-/** Of the appliances: hostNetwork needs the level "privileged". */
+/** The namespace of the appliances: hostNetwork needs the level "privileged". */
 const CAPTURE = 'capture'
 const WAIT = ['--wait', '--timeout', '120s']
 
@@ -27,7 +27,7 @@ async function apply(objects: readonly object[], ...options: string[]): Promise<
   return await ask('apply', '-f', path, ...options)
 }
 
-/** As the API would take all objects at the level "restricted"; fails with what it says. */
+/** Submits all objects to an API at the level "restricted"; fails with the API's message. */
 async function dryRun(rendering: Rendering): Promise<void> {
   const manifests = await render({ ...rendering, set: [`appliance.namespace=${CAPTURE}`] })
   const objects = manifests.map((manifest) => ({
@@ -72,7 +72,7 @@ describe('each of the chart’s files of values', () => {
   }
 })
 
-describe('a planted mistake is refused that the schemas of Kubernetes let pass', () => {
+describe('a planted mistake is rejected that the schemas of Kubernetes accept', () => {
   test('a container that may become more than it is', async () => {
     const hardened = 'allowPrivilegeEscalation: false'
     await using planted = await plantInChart(
@@ -182,7 +182,7 @@ describe('the life of a release', () => {
     assert.deepEqual(await leftOf('fleet'), ['persistentvolumeclaim/data-fleet-capfleet-redis-0'])
   })
 
-  /** The names of three devices, by the program's own watch under the rights of an account. */
+  /** The names of three devices, found by the program's own watch with the rights of a service account. */
   async function devicesFoundBy(account: string): Promise<readonly string[]> {
     await using folder = await tempFolder()
     const tokenFile = join(folder.path, 'token')
@@ -220,13 +220,13 @@ interface Listed {
   }[]
 }
 
-/** Of those that are not about to go. */
+/** Pods that are not terminating. */
 function namesOf({ items }: Listed, key: 'name' | 'uid'): readonly string[] {
   const staying = items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)
   return staying.map(({ metadata }) => metadata[key]).sort()
 }
 
-/** What is there of a release, in all namespaces. */
+/** The objects of a release, in all namespaces. */
 async function leftOf(release: string): Promise<readonly string[]> {
   const kinds =
     'deployment,replicaset,statefulset,daemonset,pod,service,endpointslice,configmap,secret,serviceaccount,role,rolebinding,networkpolicy,' +

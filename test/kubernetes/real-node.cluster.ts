@@ -1,5 +1,5 @@
-// The chart on one real node: gateways, workers, Redis and two appliances with captures, in containers of the images, asked
-// through the ClusterIP. Run by `npm run test:kubernetes`, inside of test/kubernetes/with-real-node.sh.
+// The chart on one real node: gateways, workers, Redis and two appliances with captures, in containers of the images,
+// accessed through the ClusterIP. `npm run test:kubernetes` runs this inside test/kubernetes/with-real-node.sh.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -23,7 +23,7 @@ const PACKETS = 20_000
 const END_NS = START_NS + BigInt(PACKETS) * 1_000_000n
 const WEST_PORT = 8_091
 
-/** What each of both releases is given beside its own: a machine of two processors is the whole cluster. */
+/** Values for both releases in addition to their own: a machine with two processors is the whole cluster. */
 const SMALL = {
   imageRegistry: 'localhost',
   initResources: { requests: { cpu: '10m', memory: '32Mi' } },
@@ -77,13 +77,13 @@ describe('the chart on a real node', () => {
     await parts.disposeAsync()
   })
 
-  /** Every other packet of the whole is on this device. */
+  /** Every second packet of the whole is on this device. */
   async function fillStore(device: string): Promise<void> {
     const mine = packets().filter((_, index) => (index % 2 === 0) === (device === 'east'))
     const file = join(folder, `${device}-capture.pcap`)
     await writeFile(file, makePcap(mine))
     await mkdir(storeOf(device))
-    // The group of the appliance may read it, as the recorder's container has it.
+    // The appliance's group may read it, as the recorder's container creates it.
     const capfleet = [
       join(REPOSITORY_ROOT, 'src/capfleet'),
       'import',
@@ -95,7 +95,7 @@ describe('the chart on a real node', () => {
     await promisify(execFile)('setpriv', ['--regid', '10001', '--clear-groups', ...capfleet])
   }
 
-  /** A volume that the first claim of its size takes; there is no provisioner. */
+  /** A volume that matches the first claim of its size; there is no provisioner. */
   async function volume(name: string): Promise<object> {
     const path = join(folder, name)
     await mkdir(path, { mode: 0o777 })
@@ -226,7 +226,7 @@ describe('the chart on a real node', () => {
     return ended.stdout.trim()
   }
 
-  /** How often `capfleet get` brought the whole file home, until it is over; fails when it does not. */
+  /** Counts how often `capfleet get` delivered the whole file, until the upgrade is over; fails when it does not. */
   async function getUntil(isOver: () => boolean): Promise<number> {
     const file = join(folder, 'got.pcap')
     let count = 0
@@ -259,7 +259,7 @@ describe('the chart on a real node', () => {
       authorization: login,
       sha256,
       clients: 64,
-      // What these have not read is in the kernel of a gateway that has long ended their answers.
+      // Bytes that these clients have not read are in the kernel of a gateway that has long finished its answers.
       slow: { clients: 16, pauseMs: 40 },
     })
     await eventually(() => load.done() >= 64, { message: 'the load runs' })
@@ -284,7 +284,7 @@ describe('the chart on a real node', () => {
   test('captures until the downloads of an appliance that leaves have ended', async () => {
     const selector = 'app.kubernetes.io/instance=west,app.kubernetes.io/component=appliance'
     const pod = (await kubectl('-n', NAMESPACE, 'get', 'pods', '-l', selector, '-o', 'name')).trim()
-    /** When a container of the pod said its last word. */
+    /** When a container of the pod logged its last line. */
     const lastWord = async (container: string): Promise<string> => {
       const said = await kubectl('-n', NAMESPACE, 'logs', '--follow', '--timestamps', pod, '-c', container)
       const last = said.trim().split('\n').at(-1) ?? ''

@@ -28,7 +28,8 @@ mkdir logs cni
 end() {
   status=$?
   if [ -n "${NODE_LOGS:-}" ]; then mkdir -p "$NODE_LOGS" && cp "$HOME_FOLDER"/logs/*.log "$NODE_LOGS"; fi
-  # All of this process namespace: what still takes a pod away would write into the folder below the tmpfs, the machine's.
+  # Ends all processes of this namespace: any that still tears down a pod would write to the folder below the tmpfs,
+  # which is the machine's.
   kill -s KILL -- -1
   wait
   cd / && umount --lazy "$HOME_FOLDER" && rmdir "$HOME_FOLDER"
@@ -53,7 +54,7 @@ until_well() {
   done
 }
 
-# A node needs an address and a default route; nobody answers behind it.
+# A node needs an address and a default route; nothing answers at the route's gateway.
 export NODE_IP=10.99.0.1
 ip link set lo up
 ip link add node type veth peer name outside

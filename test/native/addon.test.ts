@@ -46,7 +46,7 @@ async function download(streams: readonly StreamFiles[], options: Partial<Downlo
   return { body: Buffer.concat(pieces), totals: opened.totals(), firstPiece: pieces[0] }
 }
 
-/** tcpdump's view of a file, a text a packet, in order of time as downloads are. */
+/** tcpdump's view of a file: one text per packet, in order of time as in downloads. */
 function tcpdumpTexts(file: string): string[] {
   const output = execFileSync('tcpdump', ['-nn', '-tt', '--nano', '-xx', '-r', file], {
     encoding: 'utf8',
@@ -62,7 +62,7 @@ test('gives back captures as tcpdump reads them', async () => {
   await using root = await tempFolder()
   let compared = 0
   for (const file of CAPTURE_FILES.filter((path) => path.endsWith('.pcap'))) {
-    // The importer normalises this one's fractions of more than a second.
+    // The importer normalises fractions of more than a second, which this file has.
     if (file.includes('timestamp_invalid')) continue
     const copy = join(root.path, 'copy.pcap')
     await writeFile(copy, (await download(await importStreams(root.path, [file]))).body)
@@ -92,7 +92,7 @@ test('filters captures as tcpdump does', async () => {
       'port 4789',
     ]) {
       const compiled = compileFilter(expression, linkType, snaplen)
-      // Some link types know no VLAN; tcpdump says the same.
+      // Some link types do not support VLANs; tcpdump says the same.
       if (compiled.status !== 0) continue
       const ours = readPcap((await download(streams, { filter: compiled.program })).body)
       const theirs = execFileSync('tcpdump', ['-r', wholeFile, '--nano', '-w', '-', expression], {
@@ -159,7 +159,7 @@ test('reads ahead of a slow consumer by a bounded amount, in flat memory', async
     received += chunk.bytes.byteLength
     held.push(chunk)
     if (held.length > 2) held.shift()?.release()
-    // Time enough for the engine to run as far ahead as it may.
+    // Enough time for the engine to run as far ahead as it may.
     await pause(3, 'the engine runs as far ahead as it may')
     mostAhead = Math.max(mostAhead, Number(opened.totals().readBytes) - received)
     rssMost = Math.max(rssMost, process.memoryUsage.rss())
@@ -269,7 +269,7 @@ test('the process exits although downloads are open', async () => {
   }
 })
 
-/** A pcapng of two ports with ten packets each, one a microsecond; texts "p0 n0", "p1 n0", ... */
+/** A pcapng with two ports of ten packets each, one per microsecond; texts "p0 n0", "p1 n0", ... */
 async function importTwoPorts(root: string): Promise<StreamFiles[]> {
   const packets = Array.from({ length: 20 }, (_, index) => ({
     port: index % 2,
@@ -438,7 +438,7 @@ test('counting stops when its signal says so, and says what is wrong', async () 
   await assert.rejects(listBlocks({ streams: lost }), { code: 'aged-out' })
 })
 
-/** A segment whose files are not there. */
+/** A segment whose files do not exist. */
 function lostStream(): StreamFiles {
   const [segment] = segmentsOf(captureRecord('lost'))
   return streamOf('/nonexistent', segment ?? assert.fail('a segment'))

@@ -26,7 +26,7 @@ test('uses the link type of the capture', () => {
   assert.notDeepEqual(ethernet.program, cooked.program)
 })
 
-/** tcpdump's program of an expression in our form. */
+/** tcpdump's program for an expression, in our format. */
 function tcpdumpsProgram(expression: string, ...options: string[]): Buffer {
   const printed = execFileSync('tcpdump', ['-y', 'EN10MB', ...options, '-ddd', expression], {
     encoding: 'utf8',
@@ -85,7 +85,7 @@ test('a filter bomb ends within its limits', () => {
     .slice(0, 16_300)
     .replace(/ or [^r]*$/, '')
   const { status, signal, cpuMs } = measureProcessorTime(bpfCompilerPath, compilerInput(bomb))
-  // By its processor time; on a busy machine by the clock.
+  // Stopped by its processor time, or, on a busy machine, by real time.
   assert.ok(status === 1 || LIMIT_SIGNALS.includes(String(signal)), `${status} ${signal}`)
   assert.ok(cpuMs < 2_500, `${cpuMs} ms`)
 })

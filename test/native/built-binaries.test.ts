@@ -1,4 +1,4 @@
-// What the compiler and the linker were told about defects, as the binaries that are run show it.
+// Hardening options of compiler and linker, as visible in the installed binaries.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 const ADDONS = ['capfleet.node', 'capfleet-gateway.node']
 const PROGRAMS = ['capfleet-bpf-compile', 'capfleet-regex-compile']
 
-/** readelf comes with the linker that made the binary. */
+/** readelf is in the package of the linker that made the binary. */
 function readelf(binary: string, ...args: readonly string[]): string {
   const path = join(REPOSITORY_ROOT, 'native/build', binary)
   const { status, stdout, stderr } = spawnSync('readelf', ['--wide', ...args, path], { encoding: 'utf8' })

@@ -1,5 +1,5 @@
-// FilterBPFDecap against tshark: which CAPWAP packets a filter selects by the frame of the station.
-// Each header, whole and cut, is in the engine's own tests (capwap_test.cc, decapsulation_test.cc).
+// FilterBPFDecap against tshark: which CAPWAP packets a filter selects by the station's frame. Each header, whole and
+// cut, is in the engine's own tests (capwap_test.cc, decapsulation_test.cc).
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const PACKETS = 600
 const FIRST_NS = 1_700_000_000_000_000_000n
 const DECODED = 'tcp || icmp || arp || eapol || udp.port == 53'
 
-/** A filter, and what selects the same packets in tshark: none of it occurs in the outer headers. */
+/** A filter, and the tshark filter that selects the same packets; none of its fields occurs in the outer headers. */
 const FILTERS: readonly (readonly [filter: string, display: string])[] = [
   ['tcp', 'tcp'],
   ['udp port 53', 'udp.port == 53'],
@@ -28,10 +28,10 @@ const FILTERS: readonly (readonly [filter: string, display: string])[] = [
 
 /** tshark decodes later fragments too, whatever they begin with. */
 const NO_LATER_FRAGMENT = '!(capwap.header.flags.f == 1 && capwap.header.fragment.offset > 0)'
-/** The frames that stay as they are; `udp` of a filter is not UDP-Lite. */
+/** Frames that are not changed; `udp` in a filter does not match UDP-Lite. */
 const UNDECODED = `udp.port == 5247 && !udplite && !(${NO_LATER_FRAGMENT} && (${DECODED}))`
 
-/** Numbers of the packets, from 1 on. */
+/** Numbers of the packets, starting at 1. */
 function selectedByTshark(path: string, display: string, order: FrameControlOrder): number[] {
   const preferences = [
     `capwap.swap_fc:${order === 'swapped' ? 'TRUE' : 'FALSE'}`,

@@ -13,7 +13,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 
 type Compressing = Exclude<Compression, 'none'>
 
-/** The same at any time: a megabyte of words, of which few are frequent and many are rare. */
+/** Always the same data: a megabyte of words, of which few are frequent and many are rare. */
 function fixedText(): Buffer {
   const random = seededRandom(20_261_123)
   const word = (): string =>
@@ -39,7 +39,7 @@ async function compressed(compression: Compressing, bytes: Buffer): Promise<Buff
 
 const TEXT = fixedText()
 
-/** The same at any time: more packets than one frame of zstd has. */
+/** Always the same data: more packets than fit into one zstd frame. */
 async function fixedCapture(): Promise<Buffer> {
   await using folder = await tempFolder()
   const path = join(folder.path, 'imix.pcap')
@@ -49,11 +49,11 @@ async function fixedCapture(): Promise<Buffer> {
 
 test('a compressor that is closed when a part is ready is not asked for what there is', async () => {
   const compressor = new Compressor('fast')
-  // From here timers come next, and what other threads say after them.
+  // Timers run next, and after them messages from other threads.
   await setImmediate()
   const part = compressor.next()
   compressor.end()
-  // Meanwhile a thread has the part ready, and the timer that asks for it becomes due.
+  // Meanwhile a thread finishes the part, and the timer that asks for it becomes due.
   const untilMs = performance.now() + 300
   while (performance.now() < untilMs);
   compressor.close()
@@ -124,7 +124,7 @@ test('zstd_ultra is the highest level that zstd has', () => {
 })
 
 test('a byte that changes on the way is noticed by who unpacks it', async () => {
-  // Not compressible, so that every byte of it is one of the plain ones.
+  // Not compressible, so that every byte of it corresponds to one input byte.
   const random = seededRandom(7)
   const plain = Buffer.from(Array.from({ length: 100_000 }, () => random.integer(0, 255)))
   for (const [word, unpack] of [

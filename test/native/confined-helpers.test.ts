@@ -1,5 +1,6 @@
-// What a text may do that takes a compile helper over: the kernel's word for the helpers as they are installed. Which
-// system calls they have left is in test/native/engine/filter/allowed_system_calls_test.cc.
+// What an input that takes control of a compile helper could do, according to the kernel's information about the
+// installed helpers. Which system calls they may still use is tested in
+// test/native/engine/filter/allowed_system_calls_test.cc.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,5 +1,5 @@
-// FilterBPFDecap against tshark: which packets a filter selects when it looks at the innermost
-// frame. The engine's own tests (decapsulation_test.cc) have each kind of tunnel, built and cut.
+// FilterBPFDecap against tshark: which packets a filter selects by the innermost frame. The engine's own tests
+// (decapsulation_test.cc) have each kind of tunnel, built and cut.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { basename } from 'node:path'
@@ -8,9 +8,9 @@ import { CAPTURE_FILES, capturesNamed } from '../support/packets/capture-files.t
 import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
 
-/** What tshark says of the innermost layers of a packet. */
+/** tshark's view of the innermost layers of a packet. */
 interface Innermost {
-  /** The innermost network layer, "" when there is none in the innermost frame. */
+  /** The innermost network layer, or "" if the innermost frame has none. */
   readonly network: string
   /** Its protocol number. */
   readonly protocol: number
@@ -58,7 +58,7 @@ function innermostOf(path: string): (Innermost | undefined)[] {
   return output.split('\n').slice(0, -1).map(parseLine)
 }
 
-/** undefined for a packet that this release of tshark does not decode to its end. */
+/** undefined for a packet that this version of tshark does not decode to its end. */
 function parseLine(line: string): Innermost | undefined {
   const [chain = '', ethernetSource = '', ...fields] = line.split('|')
   const [ip4 = '', ip4To = '', ip6 = '', ip6To = '', protocol4, protocol6, ...ports] = fields
@@ -84,7 +84,7 @@ function parseLine(line: string): Innermost | undefined {
 
 type Selects = (packet: Innermost) => boolean
 
-/** Filters for all that occurs in a capture, each with what it selects. */
+/** Filters for everything that occurs in a capture, each with the packets that it must select. */
 function filtersFor(packets: readonly Innermost[]): Map<string, Selects> {
   const isIp = ({ network }: Innermost) => network === 'ip' || network === 'ipv6'
   const filters = new Map<string, Selects>([
@@ -115,19 +115,19 @@ function filtersFor(packets: readonly Innermost[]): Map<string, Selects> {
   return filters
 }
 
-/** The records in the order of the file; the store has them in the order of time. */
+/** The records in file order; the store has them in order of time. */
 function linesOf(path: string): string[] {
   return recordLines(
     readPcap(execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 })).records,
   )
 }
 
-/** Their UDP lengths are 0, for more than 64 KiB; tshark stops there. */
+/** Their UDP lengths are 0 (for more than 64 KiB), where tshark stops. */
 const BIG = ['big-tcp.pcap', 'tcpdump_bigtcp-ipv4-vxlan-ipv4.pcap']
 
 /**
- * Headers that are cut, and fragments of IPv6, go by other rules in tshark and libpcap; the others have the packets of
- * plain.pcap and mixed.pcap again.
+ * tshark and libpcap treat cut headers and IPv6 fragments by different rules; the other packets are the same as in
+ * plain.pcap and mixed.pcap.
  */
 const LEFT_OUT = [
   ...BIG,

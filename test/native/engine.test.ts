@@ -1,6 +1,6 @@
-// The engine's own tests, in three GoogleTest programs: all of them with address and
-// undefined-behaviour sanitizers, those of its threaded parts with the thread sanitizer, and without one
-// those that compare BPF machines, so that they can try many filters, and those of allowed system calls.
+// The engine's own tests, in three GoogleTest programs: all tests with address and undefined-behaviour sanitizers;
+// those of its threaded parts with the thread sanitizer; and without a sanitizer the comparisons of BPF machines, so
+// that they can try many filters, and the tests of allowed system calls.
 import assert from 'node:assert/strict'
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process'
 import { type TestContext, test } from 'node:test'
@@ -9,12 +9,12 @@ import { TEST_LIMIT_MS } from '../support/test-limits.ts'
 
 const PROGRAM = 'native/build-test/engine-tests/engine_tests'
 const FILTER_PROGRAM = 'native/build-test/engine-tests/filter_tests'
-/** A test that waits for ever ends here: nothing else can end a program that this process waits for. */
+/** A test that hangs ends here: nothing else can end a program that this process waits for. */
 const LIMIT_MS = TEST_LIMIT_MS - 60_000
-/** Percent of the turns of randomised tests; the night has all of them. */
+/** Percentage of the iterations of randomised tests; the night runs all of them. */
 const TURNS = { CAPFLEET_TURNS: process.env.CAPFLEET_TURNS ?? '10' }
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
-/** The suites that the threaded program must hold, so that none drops out of its build unseen. */
+/** The suites that the threaded program must contain, so that none drops out of its build unnoticed. */
 const THREADED_SUITES = [
   'BlockQueue',
   'BufferPool',
@@ -38,9 +38,9 @@ function run(command: string, args: readonly string[], variables = {}): SpawnSyn
 }
 
 /**
- * The thread sanitizer's shadow lies at fixed addresses. A kernel that spreads mappings widely
- * (vm.mmap_rnd_bits above 28) puts some of the program there, and the program ends at its start;
- * it then runs with the spreading off. Not always so: a container may forbid to switch it off.
+ * The thread sanitizer's shadow memory is at fixed addresses. A kernel with wide address randomisation
+ * (vm.mmap_rnd_bits above 28) may map parts of the program there, and then the program exits at its start. So it runs
+ * without randomisation, unless that fails: a container may forbid to switch it off.
  */
 function runUnderThreadSanitizer(t: TestContext): SpawnSyncReturns<string> {
   const direct = run(THREADED_PROGRAM, [])
@@ -51,7 +51,7 @@ function runUnderThreadSanitizer(t: TestContext): SpawnSyncReturns<string> {
   return run('setarch', ['-R', THREADED_PROGRAM])
 }
 
-/** Asserts that every test passed, tells how many did and which were skipped; gives the output. */
+/** Asserts that every test passed, and prints how many passed and which were skipped; returns the output. */
 function assertPassed(t: TestContext, ended: SpawnSyncReturns<string>): string {
   const output = `${ended.stdout}\n${ended.stderr}`
   const isLate = ended.error !== undefined && 'code' in ended.error && ended.error.code === 'ETIMEDOUT'

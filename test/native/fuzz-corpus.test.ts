@@ -1,4 +1,4 @@
-// Every fuzz target over its corpus, built with sanitizers; `npm run fuzz` looks for more inputs.
+// Every fuzz target over its corpus, built with sanitizers; `npm run fuzz` searches for more inputs.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Live capture on real interfaces: a veth pair, a sender of raw packets, tcpdump as the judge.
+// Live capture on real interfaces: a veth pair, a sender of raw packets, and tcpdump as the oracle.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,7 +32,7 @@ const SIGTERM_BIT = 1n << 14n
 
 const ADDRESSES = '02000000000102000000000f'
 
-/** A packet with these bytes behind its addresses, filled up to a length. */
+/** A packet with these bytes after its addresses, padded to a length. */
 function frame(behindAddresses: string, length: number, filling: number): PcapRecord {
   const captured = Buffer.alloc(length, filling)
   Buffer.from(ADDRESSES + behindAddresses, 'hex').copy(captured)
@@ -84,7 +84,7 @@ async function fileOf(folder: string, records: readonly PcapRecord[]): Promise<s
   return path
 }
 
-/** tcpdump on an interface until it has so many packets. */
+/** tcpdump on an interface until it has this many packets. */
 async function beginTcpdump(interfaceName: string, file: string, packets: number) {
   const args = ['-i', interfaceName, '-w', file, '-U', '-c', String(packets), '-s', '0', '-B', '16384']
   const tcpdump = spawn('tcpdump', [...args, '--nano', '-Z', 'root'], { stdio: ['ignore', 'ignore', 'pipe'] })
@@ -99,13 +99,13 @@ interface ThreadState {
   readonly blocksSigterm: boolean
 }
 
-/** Of each thread of this process, as the kernel has it. */
+/** The kernel's data for each thread of this process. */
 async function threadStates(): Promise<ThreadState[]> {
   const threads = await readdir('/proc/self/task')
   return await Promise.all(
     threads.map(async (thread) => {
       const text = await readFile(`/proc/self/task/${thread}/stat`, 'utf8')
-      // Fields from the third on; the second, the name, may contain anything.
+      // Fields starting at the third; the second, the name, may contain anything.
       const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
       const [, blocked = ''] =
         /^SigBlk:\s*(\S+)/m.exec(await readFile(`/proc/self/task/${thread}/status`, 'utf8')) ?? []
@@ -116,25 +116,25 @@ async function threadStates(): Promise<ThreadState[]> {
 }
 
 inNetworkNamespace(fileURLToPath(import.meta.url), () => {
-  test('who takes packets from a ring goes before all, and who writes them before ordinary programs', async (t) => {
+  test('capture threads take precedence over everything, and writer threads over ordinary programs', async (t) => {
     const [mayBeRealTime, mayBePreferred] = [
       ['chrt', '-f', '1', 'true'],
       ['nice', '-n', '-20', 'sh', '-c', 'test "$(nice)" = -20'],
     ].map(([command = '', ...args]) => spawnSync(command, args).status === 0)
     if (!mayBePreferred && process.env.CI !== 'true')
       return t.skip('no thread may be preferred here (CAP_SYS_NICE)')
-    // Some kernels give containers no time in real time.
+    // Some kernels do not give containers real-time scheduling.
     const first = mayBeRealTime ? `${SCHED_FIFO}:0` : `${SCHED_OTHER}:-20`
     const { far } = await makeVethPair()
     const capture = await LiveCapture.open(optionsFor(far, { threads: 2 }))
-    // Each prefers itself when it begins.
+    // Each thread sets its own priority when it begins.
     await eventually(
       async () => {
         const states = await threadStates()
         const preferred = states.filter(({ nice, policy }) => nice < 0 || policy !== SCHED_OTHER)
         const words = preferred.map(({ nice, policy }) => `${policy}:${nice}`).sort()
         const isSo = words.join(' ') === `${SCHED_OTHER}:-20 ${first} ${first}`
-        // A signal is the program's own thread's business.
+        // Signals must be handled by the program's own thread.
         if (isSo) assert.ok(preferred.every(({ blocksSigterm }) => blocksSigterm))
         return isSo
       },
@@ -315,7 +315,7 @@ inNetworkNamespace(fileURLToPath(import.meta.url), () => {
     await eventually(() => onlyPort(capture).storedPackets === BigInt(MIXED.length), {
       message: 'all is safe',
     })
-    // As after kill -9: nobody ends the segment.
+    // As after kill -9: the segment is not finished.
     capture.close()
     const recovered = await recoverStream({ folder: root.path, port: 0, isSameBoot: true })
     assert.equal(recovered.stream?.segments[0]?.packets, BigInt(MIXED.length))

@@ -45,7 +45,7 @@ int openSocket(const char* interfaceName) {
   address.sll_ifindex = static_cast<int>(if_nametoindex(interfaceName));
   if (::bind(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("bind");
   const int on = 1;
-  // Past the queue of the interface: what is sent is delivered.
+  // Bypasses the interface's queue: what is sent is delivered.
   if (::setsockopt(socket, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof on) != 0) fail("bypass");
   return socket;
 }

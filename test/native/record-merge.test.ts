@@ -141,7 +141,7 @@ test('tsMaxNs counts from a first packet whose fraction makes seconds', async ()
   assert.equal(merge.totals.packets, 2)
 })
 
-/** Few different packets and times, so that much is equal. */
+/** Few different packets and times, so that many are equal. */
 function randomLists(random: SeededRandom, gapNs = 1n): PcapRecord[][] {
   return Array.from({ length: random.integer(1, 4) }, () => {
     let ns = START_NS

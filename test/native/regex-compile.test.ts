@@ -67,7 +67,7 @@ test('a pattern that explodes ends within its limits', () => {
   const words = Array.from({ length: 200 }, (_, i) => (i * 7919).toString(16)).join('|')
   const bomb = `(?i)((${words.slice(0, 900)}){2,90}x)+`
   const { status, signal, cpuMs } = measureProcessorTime(regexCompilerPath, bomb)
-  // By its processor time; on a busy machine by the clock.
+  // Stopped by its processor time, or, on a busy machine, by real time.
   assert.ok(status === 1 || LIMIT_SIGNALS.includes(String(signal)), `${status} ${signal}`)
   assert.ok(cpuMs < 1_500, `${cpuMs} ms`)
 })

@@ -16,7 +16,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 const PACKETS = 200
 const ADDON = fileURLToPath(new URL('../../native/addon.ts', import.meta.url))
 
-/** One segment that is larger than what a download reads ahead. */
+/** One segment that is larger than a download's read-ahead. */
 async function bigSegment(folder: string): Promise<{ stream: StreamFiles; segment: string }> {
   const packets = Array.from({ length: PACKETS }, (_, i) => makePacket(BigInt(1_000 + i), `${i}`, 100_000))
   const file = join(folder, 'big.pcap')

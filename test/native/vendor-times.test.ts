@@ -1,4 +1,4 @@
-// Downloads with each TSMode against tshark's decoding, or, where tshark has none, a calculation here.
+// Downloads with each TSMode against tshark's decoding or, where tshark has none, against a calculation here.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -44,7 +44,7 @@ async function download(streams: readonly StreamFiles[], options: Partial<Downlo
   return { records: readPcap(Buffer.concat(pieces)).records, totals: opened.totals() }
 }
 
-/** The values of `fields` for each packet; several of one field are joined by commas. */
+/** The values of `fields` for each packet; several values of one field are joined by commas. */
 function tsharkFields(file: string, fields: readonly string[], options: readonly string[] = []): string[][] {
   const names = fields.flatMap((field) => ['-e', field])
   const output = execFileSync('tshark', ['-r', file, ...options, '-T', 'fields', ...names], {
@@ -64,7 +64,7 @@ function tsharkTimeNs(text: string): bigint {
   return BigInt(Date.parse(`${second} UTC`)) * 1_000_000n + BigInt(fraction)
 }
 
-/** "<captured bytes> <timestamp>", sorted: the order of packets plays no part. */
+/** "<captured bytes> <timestamp>", sorted: the order of packets does not matter. */
 function stamps(
   records: readonly { readonly captured: Buffer; readonly ns: bigint | undefined }[],
 ): string[] {
@@ -80,7 +80,7 @@ function countUndefined(times: readonly (bigint | undefined)[]): bigint {
   return BigInt(times.filter((time) => time === undefined).length)
 }
 
-/** What a download in the time of `source` must be: `times` where they are defined, else NIC time. */
+/** The expected download with the time of `source`: `times` where they are defined, else NIC time. */
 async function checkDownload(file: string, source: TimeSource, times: readonly (bigint | undefined)[]) {
   await using root = await tempFolder()
   const streams = await importFile(file, join(root.path, 'capture'))
@@ -109,7 +109,7 @@ function withFcs(frame: Buffer): Buffer {
   return Buffer.concat([frame, fcs])
 }
 
-/** A UDP packet of 64 bytes with a mark, so that tshark sees what follows as a trailer. */
+/** A UDP packet of 64 bytes with a mark, so that tshark treats what follows as a trailer. */
 function udpFrame(mark: number): Buffer {
   const ethernet = '02aabbccddee00f2112233440800'
   const ip = '4500003200000000401100000a0000010a000002'
@@ -161,7 +161,7 @@ test('vendorB3550 is the time that tshark reads from the trailer', async (t) => 
     trailer.writeUInt8(9, 0)
     trailer.writeUInt8(random.integer(0, 255), 1)
     trailer.writeUInt32BE(NOW_SECONDS, 2)
-    // Below the seconds of today: with an FCS behind it, tshark could take it for these.
+    // Smaller than today's seconds: followed by an FCS, tshark could mistake it for those.
     trailer.writeUInt32BE(random.integer(0, 1_600_000_000), 6)
     trailer.writeUInt8(random.integer(0, 255), 10)
     const frame = mark % 10 === 0 ? udpFrame(mark) : Buffer.concat([withFcs(udpFrame(mark)), trailer])
@@ -191,7 +191,7 @@ async function checkHeaders(file: string): Promise<void> {
     if (sec) return BigInt(sec) * SECOND_NS + BigInt(ns ?? '')
     const nicSeconds = BigInt(epoch.slice(0, epoch.indexOf('.')))
     if (sec16) return (nicSeconds - (nicSeconds % 65_536n) + BigInt(sec16)) * SECOND_NS + BigInt(ns48 ?? '')
-    // This tshark does not know the R3 hardware: the same fields, read here.
+    // This tshark does not know the R3 hardware, so the same fields are parsed here.
     const frame = bytes[index]?.captured ?? Buffer.alloc(0)
     if (version === '0x0011' || version === '0x0111') {
       return BigInt(frame.readUInt32BE(18)) * SECOND_NS + BigInt(frame.readUInt32BE(22))
@@ -253,7 +253,7 @@ async function checkCounter(file: string): Promise<void> {
   let wraps = 0n
   const times = counters.map((counter, index) => {
     if (counter < (counters[index - 1] ?? 0n)) wraps++
-    // The unit is 2.4 ns. At the first packet it is not known yet, so it keeps its NIC time.
+    // The unit is 2.4 ns. It is not known yet at the first packet, which keeps its NIC time.
     const ticks = counter + (wraps << 32n) - (counters[0] ?? 0n)
     return index === 0 ? undefined : (records[0]?.ns ?? 0n) + (ticks * 12n) / 5n
   })

@@ -1,4 +1,4 @@
-/** Many simulated devices in one process of their own. */
+/** Many simulated devices in one separate process. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -9,16 +9,16 @@ export interface HostSettings {
   readonly first: number
   readonly devices: number
   readonly captures: number
-  /** As in SimulatedDeviceOptions. */
+  /** See SimulatedDeviceOptions. */
   readonly sendsWholeLists?: boolean
   readonly pace: { readonly packets: number; readonly packetsPerTick: number; readonly tickMs: number }
 }
 
-/** What devices do from now on: answer, refuse connections, or take them and say nothing. */
+/** What devices do from now on: answer, refuse connections, or accept them and stay silent. */
 export type DeviceMood = 'well' | 'refusing' | 'silent'
 
 export interface HostState {
-  /** Answers that are no downloads, over all devices. */
+  /** Answers that are not downloads, over all devices. */
   readonly answered: number
   /** Downloads sent to their end. */
   readonly served: number
@@ -68,7 +68,7 @@ export class DeviceHost implements AsyncDisposable {
     return this.#ask((id) => ({ id, kind: 'state' }))
   }
 
-  /** Resolves when it is so. Devices of other hosts are left out. */
+  /** Resolves when all devices of this host behave so. Devices of other hosts are ignored. */
   async setMood(devices: readonly number[], mood: DeviceMood): Promise<void> {
     const mine = devices.filter((device) => device >= this.first && device < this.first + this.urls.length)
     await this.#ask((id) => ({ id, kind: 'mood', devices: mine, mood }))

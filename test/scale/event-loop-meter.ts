@@ -1,4 +1,4 @@
-/** Loaded into each gateway of a scale run: writes a line each second of how late its event loop was. */
+/** Loaded into each gateway of a scale run: writes one line per second with the delay of its event loop. */
 import { appendFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
@@ -17,7 +17,7 @@ const path = process.env.EVENT_LOOP_DELAYS
 if (path !== undefined) {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   histogram.enable()
-  // What is measured is the time between two ticks, and a loop that is never late has that of the resolution.
+  // The measurement is the time between two ticks; a loop without delay shows that of the resolution.
   const late = (ns: number) => Math.max(0, ns / NS_PER_MS - RESOLUTION_MS)
   setInterval(() => {
     const line: LoopDelay = {

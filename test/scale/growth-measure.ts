@@ -8,9 +8,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { GrownStore } from './growth-store.ts'
 
 export interface GrowthFound {
-  /** From the start of the process until it has resumed its capture, or answers where it has none. */
+  /** From the start of the process until it has resumed its capture, or, without a capture, until it answers. */
   readonly recorderReadyMs: number
-  /** Of one processor, over ten seconds without any work. */
+  /** Share of one processor, over ten seconds without any work. */
   readonly idlePercent: number
   readonly firstListMs: number
   readonly listMs: number
@@ -93,7 +93,7 @@ function start(command: string, args: readonly string[]): Started {
   return { process, startedMs, lines }
 }
 
-/** The event of the resumed capture, or of the start where there is none to resume. */
+/** The event of the resumed capture, or of the start if there is none to resume. */
 async function ready(started: Started, store: GrownStore): Promise<number> {
   const kind = store.state === 'active' ? 'capture-resumed' : 'recorder-started'
   for (;;) {
@@ -111,7 +111,7 @@ async function urlOf(started: Started): Promise<string> {
   }
 }
 
-/** Waits a little. Fails with what a program said that ended instead. */
+/** Waits a little. Fails with the output of a program that ended meanwhile. */
 async function whileItRuns({ process: { exitCode, signalCode }, lines }: Started): Promise<void> {
   if (exitCode !== null || signalCode !== null) throw new Error(`a program ended early:\n${lines.join('\n')}`)
   await delay(POLL_MS)
@@ -134,7 +134,7 @@ async function least(measure: () => Promise<number>): Promise<number> {
   return best
 }
 
-/** How many segments go in some seconds, once the store may hold only half of what it does. */
+/** How many segments are removed in a few seconds, once the store may hold only half of its size. */
 async function removals(
   capfleet: string,
   parts: {

@@ -1,4 +1,4 @@
-/** Stores of many small segments, as large ones have them: a packet each, one every ten milliseconds. */
+/** Stores of many small segments, in place of large ones: one packet each, one segment every ten milliseconds. */
 import { mkdir, mkdtemp, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { HeldCapture } from '../../appliance/recorder/held-capture.ts'
@@ -14,7 +14,7 @@ export interface GrownPlan {
   readonly captures: number
   /** "active": the newest capture is being recorded, and its last segment is not in its log. */
   readonly state: 'closed' | 'active'
-  /** Of format 1. */
+  /** A store of format 1. */
   readonly isOld: boolean
 }
 
@@ -27,7 +27,7 @@ export interface GrownStore extends AsyncDisposable, GrownPlan {
 const BEGIN_NS = 1_700_000_000_000_000_000n
 const APART_NS = 10_000_000n
 const PACKET_BYTES = 60
-/** With its file header: a second packet does not fit. */
+/** Including the file header: a second packet does not fit. */
 const SEGMENT_BYTES = 24 + 16 + PACKET_BYTES + 30
 const ENDINGS = ['pcap', 'idx', 'tally', 'sieve'] as const
 

@@ -1,9 +1,10 @@
 /**
- * `npm run growth -- [--segments 1000,10000,100000] [--captures 1,20000] [--root CHECKOUT] [--folder /dev/shm]`: what a store of
- * so many segments costs, in one capture or spread over many, closed and active: until the recorder has resumed its capture, its idle
- * processor time, removals per second, the list, one second of the time range, the first byte of all of it, and the memory of
- * both programs. Recorder and appliance are those of this checkout, or of --root, each a real process; a --root of
- * format 1 gets a store of format 1. Prints a line for each store. Takes some 2 GB of the folder.
+ * `npm run growth -- [--segments 1000,10000,100000] [--captures 1,20000] [--root CHECKOUT] [--folder /dev/shm]`
+ * measures the costs of a store with this many segments, in one capture or spread over many, closed and active: the
+ * time until the recorder has resumed its capture, its idle processor time, removals per second, the list, one second
+ * of the time range, the first byte of the whole range, and the memory of both programs. Recorder and appliance are
+ * those of this checkout or of --root, each a real process; a --root of format 1 gets a store of format 1. Prints a
+ * line for each store. Needs some 2 GB in the folder.
  */
 import { parseArgs } from 'node:util'
 import { runProgram } from '../../src/shared/base/program.ts'
@@ -24,7 +25,7 @@ const { values } = parseArgs({
 await runProgram(async (signal) => {
   for (const segments of numbersOf(values.segments)) {
     for (const captures of numbersOf(values.captures)) {
-      // A capture has a segment at least.
+      // A capture has at least one segment.
       if (captures > segments) continue
       for (const state of ['closed', 'active'] as const) {
         signal.throwIfAborted()

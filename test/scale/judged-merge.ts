@@ -1,4 +1,4 @@
-/** One merge over many devices, judged: whether what its client got is what these devices can have given. */
+/** One merge over many devices, and a verdict: whether its client got what these devices can have delivered. */
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
@@ -14,7 +14,7 @@ import { GATEWAY_AUTHORIZATION } from '../support/processes/gateway-process.ts'
 import { PACKETS } from './scale-world.ts'
 
 export interface MergeOrder {
-  /** Of a gateway. */
+  /** The URL of a gateway. */
   readonly url: string
   /** Numbers of the devices, in the order of the fleet. */
   readonly devices: readonly number[]
@@ -23,7 +23,7 @@ export interface MergeOrder {
 
 /**
  * complete, partial: ended well, and every byte is right. cut: broke off, and is right as far as it goes. refused:
- * another status, in `what`. WRONG: something else came than was asked for, in `what`.
+ * another status, in `what`. WRONG: the result differs from the request, in `what`.
  */
 export interface MergeResult {
   readonly end: 'complete' | 'partial' | 'cut' | 'refused' | 'WRONG'
@@ -33,7 +33,7 @@ export interface MergeResult {
   readonly headMs: number
 }
 
-/** Of a record that was cut, with the mark behind it. */
+/** The size of a cut record with the mark after it. */
 const CUT_BYTES_MAX = 2_048
 const END_NS = SIMULATED_BEGIN_NS + BigInt(PACKETS) * 10_000_000n
 
@@ -41,7 +41,7 @@ export async function judgedMerge(order: MergeOrder): Promise<MergeResult> {
   const startMs = performance.now()
   const names = order.devices.map((device) => `d${device}`).join()
   const path = `/api/v1/pcap/timerange?Device=${names}&${simulatedRange(PACKETS)}&Wait=50&OnError=${order.onError}`
-  // Who does not ask for trailers is told what is missing by the receipt alone.
+  // A client that does not request trailers learns what is missing only from the receipt.
   const headers = { authorization: GATEWAY_AUTHORIZATION, te: 'trailers' }
   const asked = request(order.url + path, { headers, agent: false })
   asked.end()
@@ -66,7 +66,7 @@ export async function judgedMerge(order: MergeOrder): Promise<MergeResult> {
 
 let kept = 0
 
-/** For whoever looks into it: a file with what came, and what was said of it. Resolves with its name. */
+/** For debugging: writes a file with the received body and the verdict. Resolves with its name. */
 async function keep({ headers, trailers }: IncomingMessage, body: Buffer): Promise<string> {
   kept += 1
   const path = join(tmpdir(), `capfleet-scale-${process.pid}-${kept}.pcap`)
@@ -92,7 +92,7 @@ function codeIn(body: Buffer): string {
   return `${code ?? ''} ${devices?.join() ?? ''}`
 }
 
-/** From when on packets of a device may be missing, by its number: as the head says, or the trailers. */
+/** The time from which packets of a device may be missing, by its number, according to the head or the trailers. */
 function missingIn({ headers, trailers }: IncomingMessage): ReadonlyMap<number, bigint> {
   const text = trailers['capfleet-missing'] ?? String(headers['capfleet-missing'] ?? '')
   return new Map(
@@ -108,13 +108,13 @@ function captureOf(device: number): SimulatedCapture {
   return capture
 }
 
-/** Walks over the body record by record; one that may be missing may be there too. */
+/** Walks over the body record by record; a record that may be missing may also be there. */
 function compare(body: Buffer, devices: readonly number[], missing: ReadonlyMap<number, bigint>) {
   const expected = devices.flatMap((device, order) =>
     captureOf(device).records.map(({ ns, bytes }) => ({ ns, bytes, device, order })),
   )
   const records = expected.filter(({ ns }) => ns < END_NS)
-  // The sort is stable: records of equal time stay in the order of devices, then of arrival.
+  // The sort is stable: records with equal times stay in the order of devices, then of arrival.
   records.sort((a, b) => (a.ns < b.ns ? -1 : a.ns > b.ns ? 1 : a.order - b.order))
   const { header } = captureOf(devices[0] ?? 0)
   let at = header.length

@@ -1,4 +1,4 @@
-/** What people and programs ask of a large fleet, again and again, at three gateways. */
+/** The requests that people and programs repeatedly send for a large fleet, to three gateways. */
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -23,9 +23,9 @@ export type AwaySince = (devices: readonly number[], sinceMs: number) => boolean
 
 export interface LoadOptions {
   readonly gateways: readonly string[]
-  /** Those that are configured now. */
+  /** The numbers of the configured devices. */
   readonly devices: () => readonly number[]
-  /** Of each device. */
+  /** Captures of each device. */
   readonly captures: number
   readonly awaySince: AwaySince
   readonly signal: AbortSignal
@@ -35,18 +35,18 @@ interface CallKind {
   readonly kind: string
   readonly everyMs: number
   readonly path: (load: ScaleLoad) => string
-  /** What is wrong with the answer; undefined: nothing. */
+  /** What is wrong with the answer, or undefined if nothing is. */
   readonly fault?: (body: string, load: ScaleLoad, path: string) => string | undefined
 }
 
 const GROUP = 64
-/** Merges of the one group that all want, which has four streams on each device. */
+/** Merges of one group that many clients want, which has four streams on each device. */
 const HOT_CLIENTS = 7
 const OTHER_CLIENTS = 3
 const PAUSE_MS = 250
 const FAULT_LENGTH = 200
 
-/** Groups 0 to 8 lie over the whole fleet, 9 and on in the part of which no device is ever away. */
+/** Groups 0 to 8 cover the whole fleet; from 9 on they are in the part whose devices are never away. */
 function groupOf(number: number, devices: number): readonly number[] {
   const stride = Math.floor(devices / 70)
   if (number < 9) return range(0, GROUP).map((member) => number + member * stride)
@@ -60,7 +60,7 @@ const HOT_GROUP = 3
 export class ScaleLoad {
   readonly calls: CallFigure[] = []
   readonly merges: MergeFigure[] = []
-  /** What should not have been. */
+  /** Failures that should not have happened. */
   readonly faults: string[] = []
   readonly options: LoadOptions
   readonly #agent = new Agent({ keepAlive: true })
@@ -79,7 +79,7 @@ export class ScaleLoad {
     this.#running = [...callers, ...mergers]
   }
 
-  /** Resolves when all that ran has ended. */
+  /** Resolves when all running requests have ended. */
   async end(): Promise<void> {
     await Promise.all(this.#running)
     this.#agent.destroy()
@@ -95,7 +95,7 @@ export class ScaleLoad {
     return groupOf(Math.floor(Math.random() * GROUPS), this.#fleetSize)
   }
 
-  /** One call, measured; resolves with its body. What fails is a fault. */
+  /** One measured call; resolves with its body. A failure counts as a fault. */
   async call(kind: string, url: string, path: string): Promise<string> {
     const atMs = Date.now()
     const startMs = performance.now()
@@ -113,7 +113,7 @@ export class ScaleLoad {
 
   async #repeat({ kind, everyMs, path, fault }: CallKind, url: string): Promise<void> {
     const { signal, awaySince } = this.options
-    // Calls of one kind must not come to all gateways at the same time.
+    // Calls of one kind must not reach all gateways at the same time.
     await pause(Math.random() * everyMs, signal)
     while (!signal.aborted) {
       const dueMs = performance.now() + everyMs
@@ -153,7 +153,7 @@ export class ScaleLoad {
   }
 }
 
-/** More than three captures of each device of a group. */
+/** More than three captures for each device of a group. */
 const LIST_LIMIT = 200
 
 interface ListBody {
@@ -161,7 +161,7 @@ interface ListBody {
   readonly Unreachable?: readonly { readonly Device: string }[]
 }
 
-/** Whether all devices of a group have told their captures, save those that the answer names. */
+/** Whether the answer has captures of all devices of a group, except those that it names as missing. */
 function faultOfGroupList(body: string, load: ScaleLoad, path: string): string | undefined {
   const devices = [...path.matchAll(/d(\d+)/g)].map(([, device]) => Number(device))
   const { List, Unreachable = [] } = JSON.parse(body) as ListBody
@@ -194,7 +194,7 @@ const CALLS: readonly CallKind[] = [
     fault: (body, load) => {
       const { length } = (JSON.parse(body) as { devices: unknown[] }).devices
       const expected = load.options.devices().length
-      // While the roster changes, a gateway may be ahead of what is known here, or behind.
+      // While the roster changes, a gateway may be ahead of this process's view, or behind it.
       return Math.abs(length - expected) > expected / 10
         ? `${length} devices instead of ${expected}`
         : undefined

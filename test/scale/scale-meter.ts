@@ -1,4 +1,4 @@
-/** What gateways, Redis and devices cost, by phase of a run. */
+/** The costs of gateways, Redis and devices, by phase of a run. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { Redis } from 'ioredis'
@@ -24,7 +24,7 @@ export interface PhaseFigures {
   readonly name: string
   readonly fromMs: number
   readonly toMs: number
-  /** Processors that were busy, on average. */
+  /** Number of busy processors, on average. */
   readonly gatewayCores: readonly number[]
   readonly deviceCores: number
   readonly redisCores: number
@@ -33,9 +33,9 @@ export interface PhaseFigures {
   readonly gatewayFds: readonly number[]
   readonly redisMiB: number
   readonly redisCommandsPerS: number
-  /** Answers of devices that were no downloads. */
+  /** Answers of devices that were not downloads. */
   readonly answersPerS: number
-  /** Of the worst second of any gateway, and the median over all seconds of all gateways. */
+  /** The worst second of any gateway, and the median over all seconds of all gateways. */
   readonly loopMaxMs: number
   readonly loopP99Ms: number
 }
@@ -137,7 +137,7 @@ export class ScaleMeter implements AsyncDisposable {
   }
 }
 
-/** NaN of nothing. */
+/** NaN for an empty list. */
 export function quantile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN
@@ -147,7 +147,7 @@ function numberIn(info: string, name: string): number {
   return Number(new RegExp(`^${name}:([0-9.]+)`, 'm').exec(info)?.[1])
 }
 
-/** Of the machine, by all that runs on it. */
+/** The load of the machine, for all its processes. */
 export function loadAverage(): number {
   return Number(readFileSync('/proc/loadavg', 'utf8').split(' ')[0])
 }

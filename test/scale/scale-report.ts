@@ -59,7 +59,7 @@ function printCosts(phases: readonly PhaseFigures[]): void {
   }
 }
 
-/** What gateways that do nothing else spend for each answer of a device. */
+/** What otherwise idle gateways spend for each answer of a device. */
 function printProbes([alone]: readonly PhaseFigures[]): void {
   if (alone === undefined) return
   const cores = alone.gatewayCores.reduce((sum, one) => sum + one, 0)

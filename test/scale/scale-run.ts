@@ -1,4 +1,4 @@
-/** The phases of a run, in their order, and what was wrong in them. */
+/** The phases of a run in their order, and the faults in each. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { judgedMerge } from './judged-merge.ts'
 import { ScaleLoad } from './scale-load.ts'
@@ -8,14 +8,14 @@ import { watchHealth } from './watch-health.ts'
 
 export interface Note {
   readonly what: string
-  /** One for each device and gateway, or one alone. */
+  /** One for each device and gateway, or only one. */
   readonly tookMs: readonly number[]
 }
 
-/** A probe begins 5.5 s after the one before at the latest, and waits 3 s for its answer. */
+/** A probe begins at most 5.5 s after the previous one, and waits 3 s for its answer. */
 const HEALTH_LATE_MS = 12_000
 const ROSTER_LATE_MS = 10_000
-/** From when on a device that is back must be of use: gateways have seen it, and their breakers are closed. */
+/** How long after its return a device must be usable: gateways have seen it, and their breakers are closed. */
 const BACK_MS = 20_000
 const FORGOTTEN_MS = 400
 
@@ -80,7 +80,7 @@ export class ScaleRun {
     await delay(this.#seconds * part * 1_000)
   }
 
-  /** A twentieth of the devices leaves, as many come; then back again. */
+  /** A twentieth of the devices leaves, and as many are added; then the change is reverted. */
   async #changeRoster(): Promise<void> {
     const all = range(0, this.#deviceCount)
     const changed = Math.floor(this.#deviceCount / 20)
@@ -139,7 +139,7 @@ export class ScaleRun {
   }
 
   async #checkDevices(): Promise<void> {
-    // A reader that has just left is still there for the device.
+    // A reader that has just left still counts at the device.
     await delay(FORGOTTEN_MS)
     const states = await Promise.all(this.#world.hosts.map((host) => host.state()))
     const fifths = states.reduce((sum, state) => sum + state.fifths, 0)

@@ -1,4 +1,4 @@
-/** A thousand devices in a few processes, one Redis, gateways as in production, and the file that names the devices. */
+/** A thousand devices in a few processes, one Redis, gateways as in production, and the file that lists the devices. */
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { request } from 'node:http'
@@ -13,17 +13,17 @@ import { DeviceHost, type DeviceMood } from './device-host.ts'
 
 export interface ScaleOptions {
   readonly gateways: number
-  /** That the gateways know from the begin. */
+  /** Devices that the gateways know from the beginning. */
   readonly devices: number
-  /** Further ones, which run and are not configured yet. */
+  /** Further devices, which run but are not configured yet. */
   readonly spareDevices: number
-  /** Of each device. */
+  /** Captures of each device. */
   readonly captures: number
-  /** Where the gateways leave profiles of their processor time; undefined: they make none. */
+  /** Where the gateways write CPU profiles; undefined: they write none. */
   readonly profiles: string | undefined
 }
 
-/** Of each device: a stream takes half a second. */
+/** Packets of each device: a stream takes half a second. */
 export const PACKETS = 60
 const PACE = { packets: PACKETS + 1, packetsPerTick: 12, tickMs: 100 }
 const DEVICES_A_HOST = 525
@@ -80,7 +80,7 @@ export class ScaleWorld implements AsyncDisposable {
     await Promise.all(this.hosts.map((host) => host.setMood(devices, mood)))
   }
 
-  /** Makes these the devices of all gateways, as an operator does. */
+  /** Configures these devices in all gateways, as an operator does. */
   async configure(devices: readonly number[]): Promise<void> {
     const config = configOf(this.redis, this.hosts, devices)
     await Promise.all(this.gateways.map((gateway) => gateway.reconfigure(config)))
@@ -120,7 +120,7 @@ function configOf(
 }
 
 function delaysPath(folder: string, name: string): string {
-  // Apart from the configuration, whose folder the gateways watch.
+  // Outside the configuration's folder, which the gateways watch.
   return join(folder, 'delays', name)
 }
 

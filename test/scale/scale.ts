@@ -1,9 +1,10 @@
 /**
- * `npm run scale -- [--minutes 10] [--devices 1000] [--captures 3] [--gateways 3] [--profiles FOLDER]`: three gateways over
- * a thousand simulated devices of three captures each and one Redis, all on this machine: probes alone, then people and merges of 64 devices, a changed
- * configuration, a third of the devices gone (half of them refuse, half are silent) and back. Prints what it cost and
- * how long calls took, by phase. Status 1: a merge was wrong, a call failed that should not have, or a gateway was
- * late to see what happened. With --profiles each gateway leaves a profile of its processor time (--cpu-prof).
+ * `npm run scale -- [--minutes 10] [--devices 1000] [--captures 3] [--gateways 3] [--profiles FOLDER]`: three gateways
+ * over a thousand simulated devices with three captures each and one Redis, all on this machine. The phases: probes
+ * alone, then people and merges of 64 devices, a changed configuration, a third of the devices gone (half of them
+ * refuse connections, half are silent) and back. Prints the costs and the durations of calls, by phase. Status 1: a
+ * merge was wrong, a call failed that should not have, or a gateway noticed a change too late. With --profiles each
+ * gateway writes a profile of its processor time (--cpu-prof).
  */
 import { parseArgs } from 'node:util'
 import { runProgram } from '../../src/shared/base/program.ts'
@@ -31,14 +32,14 @@ if (hasFailed) process.exitCode = 1
 
 async function measure(): Promise<void> {
   const startMs = performance.now()
-  // As many as a changed configuration brings.
+  // As many as a changed configuration adds.
   const spareDevices = Math.floor(devices / 20)
   const { profiles } = values
   await using world = await ScaleWorld.start({ gateways, devices, spareDevices, captures, profiles })
   const run = new ScaleRun(world, { devices, captures, seconds: minutes * 60 })
   run.note('gateways ready', performance.now() - startMs)
   await run.play()
-  // A process that is killed leaves no profile.
+  // A killed process writes no profile.
   await Promise.all(world.gateways.map((gateway) => gateway.signal('SIGTERM')))
   printReport(run)
   hasFailed = run.faults.length > 0

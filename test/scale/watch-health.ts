@@ -1,11 +1,11 @@
-/** When each gateway saw what became of devices, by its own account. */
+/** When each gateway noticed that devices failed or came back, according to its own health data. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ScaleLoad } from './scale-load.ts'
 
 export interface Watched {
   readonly devices: readonly number[]
   readonly isUp: boolean
-  /** When it became of them (Date.now()). */
+  /** When this happened (Date.now()). */
   readonly sinceMs: number
 }
 
@@ -18,7 +18,7 @@ interface ShownDevice {
 const LOOK_MS = 1_000
 const LONGEST_MS = 60_000
 
-/** For each gateway and device that it saw: how long that took. A minute later those that it did not see are late. */
+/** How long it took, for each gateway and device that noticed; after a minute the others count as late. */
 export async function watchHealth(
   load: ScaleLoad,
   watched: Watched,
@@ -40,7 +40,7 @@ async function watchOne(load: ScaleLoad, url: string, { devices, isUp, sinceMs }
     if (seen.length === names.size || performance.now() > endMs) {
       const seenNames = new Set(seen.map(({ name }) => name))
       return {
-        // A device that was seen before may have been tried when it was on its way.
+        // A device that was seen before may have been probed when its answer was on its way.
         tookMs: seen.map(({ since }) => Math.max(0, Date.parse(since ?? '') - sinceMs)),
         lateDevices: [...names.difference(seenNames)],
       }

@@ -1,4 +1,4 @@
-// The command line as a user starts it: from another folder, by a link, with whatever Node.js the machine has.
+// The command line as a user starts it: from another folder, through a link, with any Node.js on the machine.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'

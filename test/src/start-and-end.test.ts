@@ -1,4 +1,5 @@
-// Gateway and worker as processes: a Redis that is away at the start or at the end holds up neither probes nor the end.
+// Gateway and worker as processes: if Redis is away at the start or at the end, neither probes nor shutdown are
+// delayed.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +23,7 @@ type Program = 'gateway' | 'worker'
 interface Started extends AsyncDisposable {
   readonly url: string
   readonly ready: Promise<void>
-  /** Sends SIGHUP, which has files read again where a program does so. */
+  /** Sends SIGHUP, on which a program reloads its files. */
   hangUp(): void
   /** Sends SIGTERM and resolves to the exit status. */
   end(): Promise<number | null>

@@ -7,7 +7,7 @@ import { after } from 'node:test'
 import { pulseThreadPool } from '../../src/shared/base/thread-pool-pulse.ts'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
-/** For what the file's own hooks still close. */
+/** The time that the file's own hooks get to close what is open. */
 const LIMIT_MS = Number(process.env.FILE_LIMIT_MS ?? WAIT_LIMIT_MS)
 
 pulseThreadPool()

@@ -21,7 +21,7 @@ export interface HttpGetOptions {
   readonly user?: string | undefined
   /** Local address to connect from; default: chosen by the system. */
   readonly localAddress?: string
-  /** For https: the CA of the server, and the client's own certificate. */
+  /** The CA of the server and the client's own certificate, for https. */
   readonly tls?: SecureContextOptions
 }
 

@@ -1,4 +1,4 @@
-{{/* The appliance's document, which its recorder reads too: what the chart wires, and over it appliance.config. */}}
+{{/* The appliance's document, which its recorder reads too: settings of the chart, overridden by appliance.config. */}}
 {{- define "capfleet.applianceDocument" -}}
 {{- $wired := include "capfleet.wiredAppliance" . | fromYaml -}}
 {{- mergeOverwrite $wired (deepCopy .Values.appliance.config) | toYaml -}}
@@ -6,7 +6,7 @@
 
 {{- define "capfleet.wiredAppliance" -}}
 listen:
-  # Of the node: its pods are in the node's network.
+  # A port of the node, because the pods use the node's network.
   host: 0.0.0.0
   port: 8081
   {{- include "capfleet.listenSecurity" (dict "tls" .Values.appliance.tls.existingSecret "listen" .Values.appliance.config.listen) | nindent 2 }}
@@ -14,6 +14,6 @@ store: /var/lib/capfleet/store
 auth:
   users: /etc/capfleet/users/users.yaml
 downloads:
-  # The recorder ends behind them, and writes out what it still has.
+  # The remaining 30 s are for the recorder, which then writes out what it has in memory and ends.
   drainMs: {{ mul 1000 (sub .Values.appliance.terminationGracePeriodSeconds 30) }}
 {{- end -}}

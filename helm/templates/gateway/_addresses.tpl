@@ -1,10 +1,10 @@
-{{/* How the gateway's Service is reached. */}}
+{{/* The scheme and the port of the gateway's Service. */}}
 
 {{- define "capfleet.gatewayScheme" -}}
 {{- if (include "capfleet.gatewayDocument" . | fromYaml).listen.tls -}}https{{- else -}}http{{- end -}}
 {{- end -}}
 
-{{/* Not empty when clients must show a certificate. */}}
+{{/* Not empty if clients need a certificate. */}}
 {{- define "capfleet.needsClientCertificate" -}}
 {{- dig "listen" "tls" "clientCa" "" (include "capfleet.gatewayDocument" . | fromYaml) -}}
 {{- end -}}
@@ -17,12 +17,12 @@
 {{- end -}}
 {{- end -}}
 
-{{/* As pods of the cluster see it. */}}
+{{/* The gateway's URL inside the cluster. */}}
 {{- define "capfleet.gatewayUrl" -}}
 {{- printf "%s://%s-gateway.%s.svc:%s" (include "capfleet.gatewayScheme" .) (include "capfleet.fullname" .) .Release.Namespace (include "capfleet.servicePort" .) -}}
 {{- end -}}
 
-{{/* What tells the usual controllers that gateways speak HTTPS: annotations of an Ingress. */}}
+{{/* Annotations of an Ingress that tell the common controllers that gateways speak HTTPS. */}}
 {{- define "capfleet.ingressTls" -}}
 {{- if eq (include "capfleet.gatewayScheme" .) "https" -}}
 nginx.ingress.kubernetes.io/backend-protocol: HTTPS

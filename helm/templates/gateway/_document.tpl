@@ -1,6 +1,6 @@
 {{/*
-The gateway's document, which gateway and worker read: what the chart wires, and over it values.config. The
-programs check it; the chart reads from it what its own objects depend on, such as the port.
+The gateway's document, which gateway and worker read: settings of the chart, overridden by values.config. The programs check
+it; the chart reads from it only the settings that its own objects depend on, such as the port.
 */}}
 {{- define "capfleet.gatewayDocument" -}}
 {{- $wired := include "capfleet.wiredGateway" . | fromYaml -}}
@@ -19,7 +19,7 @@ auth:
   tokens:
     keys: /etc/capfleet/secrets/token-keys
 exports:
-  # Orders that nobody would carry out are refused.
+  # Without workers, orders are rejected instead of waiting forever.
   enabled: {{ include "capfleet.hasWorkers" . | not | not }}
   worker:
     listen:
@@ -41,7 +41,7 @@ deviceDiscovery:
       namespace: {{ include "capfleet.discoveryNamespace" . | quote }}
       labelSelector: kubernetes.io/service-name={{ include "capfleet.discoveryService" . }}
       port: http
-      # A DaemonSet's pod has another name after each upgrade, and schedules and users name devices.
+      # The pods of a DaemonSet get new names with each upgrade, while schedules and users refer to devices by name.
       nameBy: node
     scheme: {{ ternary "https" "http" (include "capfleet.applianceSpeaksTls" . | not | not) }}
     {{- if .Values.discovery.caSecret }}
@@ -51,11 +51,11 @@ deviceDiscovery:
     password:
       file: /etc/capfleet/secrets/fleet/password
 {{- end }}
-# What is left of the grace after the pause before SIGTERM, with time for the last answers and leases.
+# The grace period less the pause before SIGTERM, and less 20 s for the last answers and for the release of leases.
 drainS: {{ sub .Values.gateway.terminationGracePeriodSeconds (add .Values.gateway.preStopSleepSeconds 20) }}
 {{- end -}}
 
-{{/* "tls" when a Secret has the certificate; else plain HTTP, unless the document has a certificate itself. */}}
+{{/* Sets "tls" if a Secret has the certificate; else plain HTTP, unless the document itself names a certificate. */}}
 {{- define "capfleet.listenSecurity" -}}
 {{- if .tls -}}
 tls:
@@ -66,19 +66,19 @@ allowInsecure: true
 {{- end -}}
 {{- end -}}
 
-{{/* Not empty when the gateway finds appliances by their EndpointSlices. */}}
+{{/* Not empty if the gateway finds appliances by their EndpointSlices. */}}
 {{- define "capfleet.discovers" -}}
 {{- if and .Values.gateway.enabled (or .Values.discovery.enabled .Values.appliance.enabled) -}}true{{- end -}}
 {{- end -}}
 
-{{/* Not empty when the appliances speak HTTPS. */}}
+{{/* Not empty if the appliances speak HTTPS. */}}
 {{- define "capfleet.applianceSpeaksTls" -}}
 {{- if .Values.appliance.enabled -}}
 {{- if dig "listen" "tls" false (include "capfleet.applianceDocument" . | fromYaml) -}}true{{- end -}}
 {{- else if .Values.discovery.tls -}}true{{- end -}}
 {{- end -}}
 
-{{/* Not empty when workers run: exports need a place that they and the gateways reach. */}}
+{{/* Not empty if workers run. They run only if exports have a place that workers and gateways can reach. */}}
 {{- define "capfleet.hasWorkers" -}}
 {{- if and .Values.gateway.enabled .Values.worker.enabled .Values.worker.replicas (or .Values.storage.enabled (dig "exports" "targets" list .Values.config)) -}}true{{- end -}}
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* Annotations of what `helm test` makes; the context is its place in the order. */}}
+{{/* Annotations of objects that `helm test` creates. The context is the object's weight, which gives the order. */}}
 {{- define "capfleet.testHook" -}}
 helm.sh/hook: test
 helm.sh/hook-weight: {{ . | quote }}
@@ -6,7 +6,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 
 {{/*
-Not empty when `helm test` can log in: as the first user, or as the one of test.existingSecret, where no client needs a
+Not empty if `helm test` can log in: as the first user or as the user of test.existingSecret, and only if clients need no
 certificate.
 */}}
 {{- define "capfleet.hasTest" -}}

@@ -1,4 +1,4 @@
-{{/* A ServiceMonitor: dict "root" $ "component" "gateway" "namespace" NS "port" "http" "scheme" "http". */}}
+{{/* A ServiceMonitor. Takes dict "root" $ "component" "gateway" "namespace" NS "port" "http" "scheme" "http". */}}
 {{- define "capfleet.serviceMonitor" -}}
 {{- $values := .root.Values.monitoring.serviceMonitor -}}
 apiVersion: monitoring.coreos.com/v1
@@ -20,7 +20,7 @@ path: /metrics
 interval: {{ .root.Values.monitoring.serviceMonitor.interval }}
 {{- if eq .scheme "https" }}
 scheme: https
-# It is asked by its address, for which the certificate need not be.
+# Prometheus connects to the pod's address, which the certificate need not contain.
 tlsConfig: {insecureSkipVerify: true}
 {{- end }}
 {{- end -}}

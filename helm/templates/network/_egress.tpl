@@ -1,6 +1,6 @@
-{{/* Where gateways and workers may go: rules of a NetworkPolicy. */}}
+{{/* Egress rules of a NetworkPolicy for gateways and workers. */}}
 
-{{/* dict "cidrs" list "ports" list; without ports it is all of them. */}}
+{{/* A rule. Takes dict "cidrs" list "ports" list; without ports, all ports are open. */}}
 {{- define "capfleet.egressRule" -}}
 - to:
     {{- range .cidrs }}
@@ -36,7 +36,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Devices that the document names: one with an address exactly there, one with a name in deviceCidrs. */}}
+{{/* Devices in the document: one with an IP address is reached exactly there, one with a host name anywhere in deviceCidrs. */}}
 {{- define "capfleet.egressToDevices" -}}
 {{- range (include "capfleet.gatewayDocument" . | fromYaml).devices }}
 {{- $host := (urlParse .url).hostname }}
@@ -47,7 +47,10 @@
 {{- end }}
 {{- end -}}
 
-{{/* What tells of further devices, and those: DNS tells their ports, and on which one appliances of Kubernetes listen is known. */}}
+{{/*
+The directories of deviceDiscovery and their devices. With DNS the devices' ports are not known in advance; the port of appliances
+in Kubernetes is.
+*/}}
 {{- define "capfleet.egressOfDiscovery" -}}
 {{- range (include "capfleet.gatewayDocument" . | fromYaml).deviceDiscovery }}
 {{- $ports := list }}
@@ -67,7 +70,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* S3, identity providers and the collector of traces. */}}
+{{/* Rules for S3, identity providers and the trace collector. */}}
 {{- define "capfleet.egressToServices" -}}
 {{- $document := include "capfleet.gatewayDocument" . | fromYaml -}}
 {{- $ports := list -}}
@@ -83,14 +86,14 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The port of a URL, that of its scheme when it has none; empty when that is unknown. */}}
+{{/* The port of a URL. Without one, the default port of its scheme; empty if the scheme is unknown. */}}
 {{- define "capfleet.portOf" -}}
 {{- $url := urlParse . -}}
 {{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}
 {{- default (get (dict "http" "80" "https" "443" "redis" "6379" "rediss" "6379") $url.scheme) $port -}}
 {{- end -}}
 
-{{/* All of it. */}}
+{{/* All egress rules together. */}}
 {{- define "capfleet.programEgress" -}}
 {{ include "capfleet.egressOfDns" . }}
 {{ include "capfleet.egressToRedis" . }}

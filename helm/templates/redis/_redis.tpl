@@ -1,4 +1,4 @@
-{{/* Where Redis is, for the gateway's document: its setting "redis". */}}
+{{/* The setting "redis" of the gateway's document. */}}
 
 {{- define "capfleet.redisSecret" -}}
 {{- if .Values.redis.enabled -}}
@@ -18,7 +18,7 @@ password:
 {{- end -}}
 {{- end -}}
 
-{{/* Where the operator's Redis is: by URL, or as its Sentinels tell. */}}
+{{/* Settings for the operator's own Redis: its URL, or its Sentinels. */}}
 {{- define "capfleet.externalRedis" -}}
 {{- with .url }}
 url: {{ . | quote }}
@@ -49,7 +49,7 @@ key: /etc/capfleet/secrets/redis-tls/tls.key
 {{- end }}
 {{- end -}}
 
-{{/* Secrets of Redis that gateways and workers mount: lines of NAME SECRET. */}}
+{{/* The Secrets of Redis that gateways and workers mount, as lines of NAME SECRET. */}}
 {{- define "capfleet.redisSecrets" -}}
 {{- with include "capfleet.redisSecret" . }}
 redis: {{ . }}
@@ -64,11 +64,11 @@ redis-tls: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Of the Redis of this release. */}}
+{{/* The configuration of this release's own Redis. */}}
 {{- define "capfleet.redisConf" -}}
 port 6379
 dir /data
-# A key that is thrown away may be a lease, and a forgotten lease is a fifth stream on a device.
+# Redis must not evict keys: an evicted key may be a lease, and a lost lease allows a fifth stream on a device.
 maxmemory-policy noeviction
 appendonly yes
 appendfsync everysec

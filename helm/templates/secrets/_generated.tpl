@@ -1,6 +1,6 @@
 {{/*
-A value of a Secret that is there, in the form of `data`, so that an upgrade keeps what the installation has generated:
-dict "namespace" NS "name" NAME "key" KEY. Empty when there is none, and where no cluster is asked (helm template).
+The current value of a Secret's key, in the form of `data`, so that an upgrade keeps what the installation generated. Takes
+dict "namespace" NS "name" NAME "key" KEY. Empty if it does not exist or there is no cluster to ask (helm template).
 */}}
 {{- define "capfleet.kept" -}}
 {{- dig "data" .key "" (lookup "v1" "Secret" .namespace .name | default dict) -}}

@@ -18,7 +18,7 @@ struct OrderedScan::ActiveSlice {
   std::optional<SliceScan> scan;   ///< made by its first step
   PacketBatch batch;               ///< being filled; without a slab between batches
   std::deque<PacketBatch> filled;  ///< not yet taken
-  uint64_t passed = 0;             ///< packets of the blocks that are passed over
+  uint64_t passed = 0;             ///< packets of the skipped blocks
   uint64_t excluded = 0;           ///< excluded after the last batch, once done
   bool isWaiting = false;          ///< for a slab
   bool isDone = false;

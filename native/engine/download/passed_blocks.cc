@@ -37,7 +37,7 @@ PassedBlocks::Rest PassedBlocks::leaveOut(const SlicePlan& plan, const Slice& sl
   std::vector<SliceInput>& inputs = rest.slice.inputs;
   for (const SliceInput& input : slice.inputs) {
     const std::vector<PlannedBlock>& blocks = plan.runs[input.run].blocks;
-    bool isOpen = false;  // the last input goes on with this block
+    bool isOpen = false;  // the last input continues with this block
     for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
       IndexedSegment& segment = *plan.segments[blocks[i].segment];
       readSegment(segment);

@@ -23,7 +23,7 @@ class PassedBlocks {
   bool passWhole(const SlicePlan& plan, const Slice& slice) const;
 
   struct Rest {
-    Slice slice;        ///< without the blocks that are passed over
+    Slice slice;        ///< without the skipped blocks
     ScanCounts passed;  ///< their content, which counts as if it had been read
   };
   /// The rest of the slice that must be read. Packets shared by two slices count with the first.
@@ -34,7 +34,7 @@ class PassedBlocks {
   bool isPassed(const IndexedSegment& segment, const PlannedBlock& block) const;
   uint64_t bytesInRange(const IndexedSegment& segment) const;
 
-  const std::optional<AddressCondition> condition_;  ///< nothing when no block is passed over
+  const std::optional<AddressCondition> condition_;  ///< nothing if no block is skipped
   const int64_t beginNs_;
   const int64_t endNs_;
 };

@@ -19,7 +19,7 @@ Result<size_t> SliceSkip::pass(const std::shared_ptr<const SlicePlan>& plan) {
     open_.clear();
     return slices;
   }
-  // All blocks that are open reach into this plan, and are among its own.
+  // All open blocks extend into this plan, and are among its blocks.
   std::vector<Block> open;
   for (const Run& run : plan->runs) {
     for (const PlannedBlock& planned : run.blocks) {
@@ -44,15 +44,15 @@ Status SliceSkip::finish() {
   return ok();
 }
 
-/// How many slices of the plan can be passed over. A block that reaches into the following slice
-/// counts as a whole, so that it need not be read to know this: the last slice or two may be kept
-/// in vain.
+/// How many slices of the plan can be skipped. A block that extends into the following slice counts
+/// as a whole, so that it need not be read to know this: the last slice or two may be kept
+/// unnecessarily.
 size_t SliceSkip::countSlices(const SlicePlan& plan) {
   std::vector<uint32_t> endBlocks(plan.runs.size(), 0);  // of those counted
   for (size_t i = 0; i < plan.slices.size(); i++) {
     for (const SliceInput& input : plan.slices[i].inputs) {
       uint32_t& next = endBlocks[input.run];
-      // The plan before has counted it.
+      // The previous plan has counted it.
       if (next == 0 && input.firstBlock == 0 && input.firstIsShared) next = 1;
       for (; next < input.endBlock; next++) {
         if (!take(plan, plan.runs[input.run].blocks[next])) return i;
@@ -62,7 +62,7 @@ size_t SliceSkip::countSlices(const SlicePlan& plan) {
   return plan.slices.size();
 }
 
-/// Takes the block off the limits. False when it may not be passed over.
+/// Subtracts the block from the limits. False if it may not be skipped.
 bool SliceSkip::take(const SlicePlan& plan, const PlannedBlock& block) {
   const BlockEntry& entry = block.entry;
   const BlockCheck check = checkOf(*plan.segments[block.segment], block.number, entry);
@@ -75,9 +75,10 @@ bool SliceSkip::take(const SlicePlan& plan, const PlannedBlock& block) {
   return true;
 }
 
-/// Counts what the first slices of a plan deliver, and what is open. No other plan follows.
+/// Counts what the first slices of a plan deliver, and its open blocks. No other plan follows.
 Status SliceSkip::addSlices(const SlicePlan& plan, size_t slices) {
-  // Slices follow each other in time, so the last one that reads a run says how far they all go.
+  // Slices follow each other in time, so the last one that reads a run determines how far all of
+  // them extend.
   std::vector<int64_t> endsNs(plan.runs.size(), plan.range.beginNs);
   std::vector<uint32_t> endBlocks(plan.runs.size(), 0);
   for (size_t i = 0; i < slices; i++) {
@@ -87,7 +88,7 @@ Status SliceSkip::addSlices(const SlicePlan& plan, size_t slices) {
     }
   }
   for (size_t run = 0; run < plan.runs.size(); run++) {
-    // A block that is open is the first of a run.
+    // An open block is the first of its run.
     const uint32_t openBlocks = plan.isBegunBefore(plan.runs[run]) ? 1 : 0;
     for (uint32_t i = 0; i < std::max(endBlocks[run], openBlocks); i++) {
       const PlannedBlock& planned = plan.runs[run].blocks[i];
@@ -98,7 +99,7 @@ Status SliceSkip::addSlices(const SlicePlan& plan, size_t slices) {
   return ok();
 }
 
-/// Counts the packets of a block before `endNs`, from its entry if the entry says all.
+/// Counts the packets of a block before `endNs`, from its entry if that is sufficient.
 Status SliceSkip::add(const Block& block, int64_t endNs) {
   const BlockEntry& entry = block.entry;
   if (checkOf(*block.segment, block.number, entry) == BlockCheck::kDamaged) {

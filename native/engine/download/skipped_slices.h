@@ -1,5 +1,5 @@
-// Where a download that goes on inside its body begins to scan: the slices that lie wholly before
-// the position are passed over, and what they hold is known without reading them.
+// Where the scan of a download that starts inside its body begins: the slices wholly before the
+// position are skipped, and their contents are known without reading them.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@ struct SkippedSlices {
   std::optional<int64_t> lastNs;
 };
 
-/// What may be passed over at most.
+/// The most that may be skipped.
 struct SkipLimits {
   uint64_t packets;
   uint64_t bytes;  ///< as PCAP records
 };
 
-/// Passes over as many slices as are known to stay within the limits, and to hold only blocks that
-/// have been read before: of others nobody knows whether they are damaged, and so left out. Reads
-/// only blocks that begin before the range or reach over the end of the last slice: two of each run
-/// at most, however many bytes lie before them. Looks at every index entry of the plans.
-/// REQUIRES: the scan delivers every packet, of the size and in the order in which it is stored
-/// (PacketTransform::keepsSizes()), and ends by no time of its own. Not thread-safe.
+/// Skips as many slices as certainly stay within the limits and hold only blocks that have been
+/// read before: of other blocks it is not known whether they are damaged and therefore left out.
+/// Reads only blocks that begin before the range or extend beyond the last slice: at most two of
+/// each run, however many bytes precede them. Checks every index entry of the plans.
+/// REQUIRES: the scan delivers every packet with its stored size and in stored order
+/// (PacketTransform::keepsSizes()), and has no end time of its own. Not thread-safe.
 class SliceSkip {
  public:
   /// `context` must outlive this.
   SliceSkip(ScanContext& context, SkipLimits most) : context_(context), left_(most) {}
 
-  /// Passes over slices of the plan, which follows those of the calls before. Returns how many; of
-  /// no further plan, unless these were all. Fails when a block cannot be read.
+  /// Skips slices of the plan, which follows those of the previous calls. Returns their number. If
+  /// that is less than all, no further plan may be passed. Fails if a block cannot be read.
   Result<size_t> pass(const std::shared_ptr<const SlicePlan>& plan);
-  /// After the last plan. Fails when a block cannot be read.
+  /// Call this after the last plan. Fails if a block cannot be read.
   Status finish();
   const SkippedSlices& skipped() const { return skipped_; }
 
@@ -60,7 +60,7 @@ class SliceSkip {
   ScanContext& context_;
   SkipLimits left_;
   SkippedSlices skipped_;
-  /// Blocks of the plan before that reach over its end: not counted yet.
+  /// Blocks of the previous plan that extend beyond its end: not counted yet.
   std::vector<Block> open_;
   int64_t openEndNs_ = 0;  ///< of that plan
 };

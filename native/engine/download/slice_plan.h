@@ -34,7 +34,7 @@ struct SliceInput {
   uint32_t run;  ///< index into SlicePlan::runs
   uint32_t firstBlock;
   uint32_t endBlock;
-  bool firstIsShared;  ///< the slice before reads the first block too
+  bool firstIsShared;  ///< the previous slice reads the first block too
 };
 
 /// All packets of the inputs with beginNs <= timestamp < endNs. Slices do not overlap in what they
@@ -52,7 +52,7 @@ struct Slice {
 struct PassedOfSegment {
   std::atomic<bool> isKnown = false;
   std::mutex mutex;
-  /// By number: the checksum of a block that can be skipped, or 0.
+  /// The checksum of each block that can be skipped, or 0, by its number.
   std::vector<uint64_t> checksums;
 };
 

@@ -14,7 +14,7 @@ class BpfFilter {
   explicit BpfFilter(const BpfProgram& program)
       : machineCode_(BpfMachineCode::make(program)), evaluator_(program) {}
 
-  /// As BpfEvaluator::accepts(). REQUIRES: capturedLength <= kMaxCapturedLength.
+  /// Works like BpfEvaluator::accepts(). REQUIRES: capturedLength <= kMaxCapturedLength.
   bool accepts(const uint8_t* captured, uint32_t capturedLength, uint32_t originalLength) const {
     if (machineCode_) return machineCode_->accepts(captured, capturedLength, originalLength);
     return evaluator_.accepts(captured, capturedLength, originalLength);

@@ -21,7 +21,7 @@ class BpfMachineCode {
   BpfMachineCode(const BpfMachineCode&) = delete;
   BpfMachineCode& operator=(const BpfMachineCode&) = delete;
 
-  /// As BpfEvaluator::accepts(). REQUIRES: capturedLength <= kMaxCapturedLength.
+  /// Works like BpfEvaluator::accepts(). REQUIRES: capturedLength <= kMaxCapturedLength.
   bool accepts(const uint8_t* captured, uint32_t capturedLength, uint32_t originalLength) const {
     return run_(captured, capturedLength, originalLength) != 0;
   }

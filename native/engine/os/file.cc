@@ -129,6 +129,13 @@ Result<uint64_t> File::size() const {
   return static_cast<uint64_t>(status.st_size);
 }
 
+Result<int64_t> File::writtenNs() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) return storeError("inspect", path_, errno);
+  constexpr int64_t kNanosPerSecond = 1'000'000'000;
+  return int64_t{status.st_mtim.tv_sec} * kNanosPerSecond + status.st_mtim.tv_nsec;
+}
+
 Result<uint64_t> File::names() const {
   struct stat status {};
   if (::fstat(descriptor_, &status) != 0) return storeError("inspect", path_, errno);

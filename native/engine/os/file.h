@@ -44,6 +44,8 @@ class File {
   Result<std::vector<uint8_t>> readAll() const;
   /// Size in bytes; fails with kStoreUnavailable if this is not a regular file.
   Result<uint64_t> size() const;
+  /// When bytes of the file were last changed, in nanoseconds since 1970 by this host's clock.
+  Result<int64_t> writtenNs() const;
   /// Number of links to the file; 0: it was removed, and only exists for those who have it open.
   Result<uint64_t> names() const;
   /// Locks the file until it is closed, across processes (flock(2)). False if that is impossible

@@ -9,7 +9,7 @@
 namespace capfleet {
 
 uint64_t blockChecksum(std::span<const uint8_t> bytes, uint64_t seed) {
-  // On x86 the header above makes these names mean the choosing functions.
+  // On x86 the header above makes these names refer to the dispatching functions.
   if (seed == 0) return XXH3_64bits(bytes.data(), bytes.size());
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }

@@ -1,5 +1,5 @@
-// XXH3-64 of a whole block or its sieve, with the widest vectors that this processor has. The value
-// is that of xxh3.h; only so many bytes are worth the choice at run time.
+// XXH3-64 of a whole block or its sieve, with the widest vectors that this processor supports. The
+// value is that of xxh3.h; only for this many bytes is the run-time dispatch worthwhile.
 #pragma once
 
 #include <cstdint>

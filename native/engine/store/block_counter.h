@@ -1,4 +1,4 @@
-// What is known of a block's packets: counted one by one while they are put together.
+// The facts about a block's packets, counted one by one while the block is being filled.
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace capfleet {
 
-/// Not thread-safe. Keeps the memory of its tally from block to block.
+/// Not thread-safe. Reuses the memory of its tally for each block.
 class BlockCounter {
  public:
   bool isEmpty() const { return entry_.packets == 0; }
-  /// Whether the record belongs in this block; one record always fits an empty one.
-  /// REQUIRES: recordBytes <= kMaxBlockBytes.
+  /// Whether the record belongs in this block; one record always fits into an empty one. REQUIRES:
+  /// recordBytes <= kMaxBlockBytes.
   bool hasRoom(uint32_t recordBytes) const {
     return isEmpty() || entry_.bytes + recordBytes <= kBlockTargetBytes;
   }
@@ -31,9 +31,9 @@ class BlockCounter {
     entry_.packets += 1;
   }
 
-  /// Offset, checksum and place of the tally are still to be set.
+  /// Offset, checksum and place of the tally are not set yet.
   const BlockEntry& entry() const { return entry_; }
-  /// Ends the block: nothing is added until reset(), which makes the rows invalid.
+  /// Ends the block: nothing may be added until reset(), which invalidates the rows.
   std::span<const TallyRow> tallyRows() { return tally_.rows(); }
 
   void reset() {

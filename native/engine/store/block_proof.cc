@@ -37,8 +37,7 @@ void BlockProofs::pass(const ScannedBlock& block) {
 }
 
 bool BlockProofs::canProve(uint32_t number) {
-  readSieveFile();
-  if (sieves_.contains(number)) return true;
+  if (hasSieve(number)) return true;
   const auto bytes = tallies() && tallyOffset_ ? tallies()->size() : Result<uint64_t>(0);
   return bytes && *bytes > tallyOffset_.value_or(0);
 }
@@ -46,15 +45,23 @@ bool BlockProofs::canProve(uint32_t number) {
 bool BlockProofs::prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
                         std::optional<uint64_t> tallyEnd) {
   return findTally(block, tallyEnd) || (lost && isLeftOf(lost, block.entry)) ||
-         hasSieve(number, block.entry.checksum);
+         isSieved(number, block.entry.checksum);
 }
 
-bool BlockProofs::contradicts(uint32_t number, std::optional<uint64_t> tallyEnd) {
-  readSieveFile();
-  if (sieves_.contains(number)) return true;
-  if (!tallyEnd || !tallyOffset_ || !isTallyOffsetSure_ || !tallies()) return false;
+bool BlockProofs::contradicts(const ScannedBlock& block, uint32_t number,
+                              std::optional<uint64_t> tallyEnd) {
+  if (hasSieve(number)) return true;
+  if (!tallyOffset_ || !isTallyOffsetSure_ || !tallies()) return false;
   const auto bytes = tallies()->size();
-  return *tallyEnd > *tallyOffset_ && bytes && *tallyEnd <= *bytes;
+  if (!bytes) return false;
+  if (tallyEnd) return *tallyEnd > *tallyOffset_ && *tallyEnd <= *bytes;
+  // Had it these rows when it was written, that would be its tally. One of one row has none.
+  return block.rows.size() != 1 && *bytes > *tallyOffset_;
+}
+
+bool BlockProofs::hasSieve(uint32_t number) {
+  readSieveFile();
+  return sieves_.contains(number);
 }
 
 /// The tally that belongs to these bytes is made, and looked for where that of the block is.
@@ -80,7 +87,7 @@ const File* BlockProofs::tallies() {
   return *tallies_ ? &**tallies_ : nullptr;
 }
 
-bool BlockProofs::hasSieve(uint32_t number, uint64_t checksum) {
+bool BlockProofs::isSieved(uint32_t number, uint64_t checksum) {
   readSieveFile();
   const auto [begin, end] = sieves_.equal_range(number);
   return std::any_of(begin, end,

@@ -36,13 +36,15 @@ class BlockProofs {
   bool prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
              std::optional<uint64_t> tallyEnd);
   /// Whether something was written that must have proved the block, had its bytes not changed.
-  /// `tallyEnd` as for prove(): only then the tally tells.
-  bool contradicts(uint32_t number, std::optional<uint64_t> tallyEnd);
+  /// REQUIRES: prove() did not prove it; `tallyEnd` is what it was given.
+  bool contradicts(const ScannedBlock& block, uint32_t number, std::optional<uint64_t> tallyEnd);
+  /// Whether a sieve was written for the block with this number.
+  bool hasSieve(uint32_t number);
 
  private:
   bool findTally(ScannedBlock& block, std::optional<uint64_t> tallyEnd);
   const File* tallies();
-  bool hasSieve(uint32_t number, uint64_t checksum);
+  bool isSieved(uint32_t number, uint64_t checksum);
   void readSieveFile();
 
   const std::string segment_;

@@ -8,9 +8,9 @@
 namespace capfleet {
 namespace {
 
-/// Fills the table from the bytes. False when the records do not add up to what the index says.
+/// Fills the table from the bytes. False if the records do not match the index.
 bool buildTable(LoadedBlock& block, const BlockEntry& entry) {
-  // Sized by what the index says, so that nothing needs to grow while the records are walked.
+  // Sized according to the index, so that nothing needs to grow while the records are parsed.
   block.offsets.resize(size_t{entry.packets} + 1);
   block.timestampsNs.resize(entry.packets);
   uint32_t* const offsets = block.offsets.data();
@@ -79,7 +79,7 @@ void BlockReader::give(std::unique_ptr<LoadedBlock> block) {
   spare_.push_back(std::move(block));
 }
 
-/// No larger than it has to be: a scan of many small captures holds a block of each.
+/// No larger than necessary: a scan of many small captures holds a block of each.
 std::unique_ptr<LoadedBlock> BlockReader::take(size_t bytes) {
   std::unique_ptr<LoadedBlock> block;
   {
@@ -90,7 +90,7 @@ std::unique_ptr<LoadedBlock> BlockReader::take(size_t bytes) {
     }
   }
   if (!block) block = std::make_unique<LoadedBlock>();
-  // In steps, so that the next block of about this size finds room.
+  // In steps, so that the next block of about this size fits.
   constexpr size_t kStep = size_t{64} << 10;
   if (block->bytes.size() < bytes) {
     block->bytes = std::vector<uint8_t>((bytes + kStep - 1) / kStep * kStep);

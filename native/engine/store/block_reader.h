@@ -1,4 +1,4 @@
-// Reads blocks of segments and checks them before anything of them is used.
+// Reads blocks of segments and checks them before anything in them is used.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@
 
 namespace capfleet {
 
-/// A block whose checksum matched, with a table of its records. The records lie in timestamp order
-/// (records of equal timestamp in stored order) and without gaps, so that neighbours can be copied
-/// at once.
+/// A block whose checksum matched, with a table of its records. The records are in timestamp order
+/// (records with equal timestamps in stored order) and without gaps, so that neighbours can be
+/// copied together.
 struct LoadedBlock {
-  std::vector<uint8_t> bytes;         ///< from its first record on; what lies behind is not its
-  std::vector<uint32_t> offsets;      ///< of each record in bytes; one more for the end
+  std::vector<uint8_t> bytes;     ///< starting at its first record; bytes after the last record are
+                                  ///< not part of the block
+  std::vector<uint32_t> offsets;  ///< of each record in bytes; one more for the end
   std::vector<int64_t> timestampsNs;  ///< of each record
-  PacketOrigin origin;                ///< of all records; whoever loads the block sets it
+  PacketOrigin origin;                ///< of all records; set by the caller that loads the block
 
-  /// The packet of a record; its bytes are the block's.
+  /// The packet of a record; its bytes belong to the block.
   PacketView packet(uint32_t record) const {
     const uint8_t* header = bytes.data() + offsets[record];
     return {{header + kRecordHeaderBytes, loadLe32(header + 8)},
@@ -39,8 +40,8 @@ struct LoadedBlock {
 /// Thread-safe.
 class BlockReader {
  public:
-  /// Reads one block and builds its table. Null when the bytes do not match the checksum or the
-  /// index: then nothing of the block may be used. Fails when the disk does, or with kAgedOut.
+  /// Reads one block and builds its table. Null if the bytes do not match the checksum or the
+  /// index: then nothing in the block may be used. Fails if the disk fails, or with kAgedOut.
   Result<std::unique_ptr<LoadedBlock>> load(const SegmentFile& file, const BlockEntry& entry);
   /// Keeps the block's memory for the next load().
   void give(std::unique_ptr<LoadedBlock> block);

@@ -15,11 +15,11 @@ constexpr size_t kHeaderBytes = 16;
 constexpr size_t kMinBitBytes = 8;
 constexpr size_t kMaxBitBytes = 2048;
 static_assert(kMaxStoredSieveBytes == kHeaderBytes + kMaxBitBytes);
-/// A sieve is halved as long as no more than this share of its bits is set: with three of ten set,
-/// four bits let less than one address in a hundred pass in vain.
+/// A sieve is halved as long as at most this share of its bits is set: with three of ten bits set,
+/// four bits give less than one percent false matches.
 constexpr size_t kFullTenths = 3;
 
-/// The bits of a block, first as many as there may be.
+/// The bits of a block, at first as many as possible.
 class SieveBits {
  public:
   void set(AddressWord word) {
@@ -30,7 +30,7 @@ class SieveBits {
     }
   }
 
-  /// Halves the sieve while it stays empty enough. What is left lies in front.
+  /// Halves the sieve while it stays sparse enough. The result is at the front.
   std::span<const uint8_t> fold() {
     size_t count = words_.size();
     while (count * sizeof(uint64_t) > kMinBitBytes && isSparse(count / 2)) {
@@ -41,7 +41,7 @@ class SieveBits {
   }
 
  private:
-  /// Whether so many words hold the bits of twice as many.
+  /// Whether this many words hold the bits of twice as many.
   bool isSparse(size_t count) const {
     size_t bits = 0;
     for (size_t i = 0; i < count; i++) {
@@ -93,7 +93,8 @@ std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
   if (!header || header->number >= blocks.size()) return std::nullopt;
   const std::span<const uint8_t> sieve = bytes.first(header->bytes);
   const auto written = blocks[header->number].asWritten();
-  // Of a damaged block of which nothing else is known it stays, to prove the block once it is read.
+  // For a damaged block about which nothing else is known it stays, to prove the block once it is
+  // read.
   if (written && !isSieveOf(sieve, written->checksum)) return std::nullopt;
   return StoredSieve{header->number, header->bytes, BlockSieve(sieve.subspan(kHeaderBytes))};
 }

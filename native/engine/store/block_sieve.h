@@ -1,5 +1,6 @@
-// The sieve of a block says of most addresses that no packet of the block bears them, so that a
-// filter for an address passes over the block unread. A piece of <number>.sieve. See FORMAT.md.
+// The sieve of a block proves for most addresses that no packet of the block has them, so that a
+// filter for an address can skip the block unread. Sieves are stored one after another in
+// <number>.sieve. See FORMAT.md.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace capfleet {
 
-/// The four bits that stand for an address word in a sieve, 16 bits for each: a sieve of fewer bits
-/// takes the low ones.
+/// The four bits that represent an address word in a sieve, 16 bits each: a sieve with fewer bits
+/// uses the low ones.
 inline uint64_t sieveHash(AddressWord word) {
   constexpr uint64_t kMultiplier = 0x9E3779B97F4A7C15;
   uint64_t hash = (uint64_t{static_cast<uint8_t>(word.part)} << 32 | word.value) * kMultiplier;
@@ -24,10 +25,10 @@ inline uint64_t sieveHash(AddressWord word) {
 /// Borrows its bits from the bytes that it was parsed from.
 class BlockSieve {
  public:
-  /// `bits` are as many bytes as a power of two.
+  /// `bits` has a power of two bytes.
   explicit BlockSieve(std::span<const uint8_t> bits) : bits_(bits) {}
 
-  /// False only when no packet of the block bears the word.
+  /// False only if no packet of the block has the word.
   bool mayHold(AddressWord word) const {
     const size_t mask = bits_.size() * 8 - 1;
     uint64_t hash = sieveHash(word);
@@ -42,33 +43,34 @@ class BlockSieve {
   std::span<const uint8_t> bits_;
 };
 
-/// Appends the sieve of a block of Ethernet frames to `out`; `number` is that of its entry, from 0
-/// on. REQUIRES: the bytes are whole records, and their checksum is that of the entry.
+/// Appends the sieve of a block of Ethernet frames to `out`; `number` is that of its entry,
+/// starting at 0. REQUIRES: the bytes are whole records, and their checksum is that of the entry.
 void appendSieve(std::vector<uint8_t>& out, uint32_t number, std::span<const uint8_t> block,
                  const BlockEntry& entry);
 
-/// No sieve takes more bytes of the file.
+/// The maximum size of a sieve in the file.
 inline constexpr size_t kMaxStoredSieveBytes = 16 + 2048;
 
 struct StoredSieve {
   uint32_t number;  ///< of the block's entry
-  size_t bytes;     ///< that it takes of the file
+  size_t bytes;     ///< its size in the file
   BlockSieve sieve;
 };
 
-/// Which sieve the bytes begin with, as far as they tell; its checksum is not compared. Nothing
-/// when they are no whole sieve.
+/// Which sieve the bytes begin with, as far as they show; its checksum is not compared. Nothing if
+/// they are not a whole sieve.
 struct SieveHeader {
   uint32_t number;  ///< of the block's entry
-  size_t bytes;     ///< that it takes of the file
+  size_t bytes;     ///< its size in the file
 };
 std::optional<SieveHeader> parseSieveHeader(std::span<const uint8_t> bytes);
 
-/// Whether the sieve, of which these are all bytes, is that of a block with this checksum.
+/// Whether the sieve that consists of exactly these bytes belongs to a block with this checksum.
 bool isSieveOf(std::span<const uint8_t> sieve, uint64_t blockChecksum);
 
-/// The sieve that the bytes begin with. Nothing when it is damaged or of a block that is not one of
-/// these. That of a damaged block without a checksum may be another one's: no reader uses it.
+/// The sieve that the bytes begin with. Nothing if it is damaged or does not belong to one of these
+/// blocks. The sieve of a damaged block without a checksum may belong to another block, so readers
+/// do not use it.
 std::optional<StoredSieve> parseSieve(std::span<const uint8_t> bytes,
                                       std::span<const BlockEntry> blocks);
 

@@ -17,7 +17,7 @@ void appendVarint(std::vector<uint8_t>& out, uint64_t value) {
   out.push_back(static_cast<uint8_t>(value));
 }
 
-/// Takes a number off the front of the bytes. Nothing when there is none in its shortest form.
+/// Removes a number from the front of the bytes. Nothing if there is none in its shortest form.
 std::optional<uint64_t> takeVarint(std::span<const uint8_t>& bytes) {
   uint64_t value = 0;
   for (size_t i = 0; i < bytes.size() && i < kMaxVarintBytes; i++) {
@@ -30,9 +30,9 @@ std::optional<uint64_t> takeVarint(std::span<const uint8_t>& bytes) {
   return std::nullopt;
 }
 
-/// Bounds for the next row: what the rows before it leave over of the block.
+/// Bounds for the next row: what the previous rows leave of the block.
 struct Rest {
-  int64_t millisecond;  ///< of the row before
+  int64_t millisecond;  ///< of the previous row
   int64_t lastMillisecond;
   uint64_t packets;
   uint64_t bytes;

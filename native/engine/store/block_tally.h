@@ -1,5 +1,5 @@
 // The tally of a block: how many packets it has in each millisecond, so that they can be counted
-// without being read. A piece of the file <number>.tally. See FORMAT.md.
+// without being read. Tallies are stored one after another in <number>.tally. See FORMAT.md.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace capfleet {
 
 inline constexpr int64_t kNanosPerMillisecond = 1'000'000;
 
-/// One millisecond of a block, as its tally has it.
+/// One millisecond of a block, as in its tally.
 struct TallyRow {
   int64_t millisecond = 0;  ///< since 1970
   uint32_t packets = 0;     ///< at least 1
@@ -26,10 +26,10 @@ struct TallyRow {
 void appendTally(std::vector<uint8_t>& out, std::span<const TallyRow> rows,
                  const BlockEntry& entry);
 
-/// No tally of this block is longer.
+/// The maximum size of a tally of this block.
 uint64_t maxTallyBytes(const BlockEntry& entry);
 
-/// The rows of a tally, ascending. Nothing when the bytes are damaged, or the tally of another
+/// The rows of a tally, ascending. Nothing if the bytes are damaged, or are the tally of another
 /// block.
 std::optional<std::vector<TallyRow>> parseTally(std::span<const uint8_t> bytes,
                                                 const BlockEntry& entry);

@@ -8,7 +8,7 @@
 namespace capfleet {
 namespace {
 
-/// Of all that decides what a reader delivers of the first `count` blocks.
+/// A digest of everything that determines what a reader delivers of the first `count` blocks.
 uint64_t digestOf(const SegmentIndex& index, size_t count) {
   std::vector<uint64_t> words;
   words.reserve(6 * count);
@@ -53,7 +53,7 @@ void SegmentChecks::suspect() const {
 
 std::shared_ptr<SegmentChecks> CheckedBlocks::of(const std::string& segment,
                                                  const SegmentIndex& index) {
-  // Nothing can be known of a segment without a block, and nothing tells it from another.
+  // Nothing can be known about a segment without blocks, and nothing distinguishes it from another.
   if (index.blocks.empty()) return std::make_shared<SegmentChecks>(segment, suspects_);
   const std::lock_guard lock(mutex_);
   const auto found = known_.find(segment);
@@ -77,7 +77,7 @@ std::shared_ptr<SegmentChecks> CheckedBlocks::of(const std::string& segment,
   return checks;
 }
 
-/// Called with the lock.
+/// Called with the lock held.
 void CheckedBlocks::forget(Uses::iterator known) {
   known_.erase(known->segment);
   uses_.erase(known);

@@ -1,6 +1,6 @@
-// What reading has shown of stored blocks: whether their bytes match their checksums. With this a
-// block can be passed over, and is still left out or counted as if it had been read again. And
-// which segments should be checked because of it.
+// The results of reading stored blocks: whether their bytes match their checksums. With these a
+// block can be skipped and still be left out, or counted, as if it had been read again. Also the
+// segments that should be checked because of them.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@
 namespace capfleet {
 
 enum class BlockCheck : uint8_t {
-  kUnread,  ///< nobody has read it, or it was forgotten
+  kUnread,  ///< it was never read, or the result was dropped
   kIntact,
   kDamaged,
 };
 
-/// Segments in which reading met damage that neither their index nor the log of their capture
-/// tells of: the store's writer should check them. Thread-safe.
+/// Segments in which a reader met damage that neither their index nor their capture's log mentions:
+/// the store's writer should check them. Thread-safe.
 class SuspectSegments {
  public:
-  /// More than these at once are forgotten: they are met again when they are read again.
+  /// Beyond this number, segments are dropped: they are noted again when they are read again.
   static constexpr size_t kMost = 1'000;
 
   /// `segment` is the path without its ending.
   void note(const std::string& segment);
-  /// Those noted since the last call, each once.
+  /// The segments noted since the last call, each once.
   std::vector<std::string> take();
 
  private:
@@ -41,7 +41,7 @@ class SuspectSegments {
   std::set<std::string> noted_;
 };
 
-/// What is known of the blocks of one segment, by their numbers in its index. Thread-safe.
+/// The known results for the blocks of one segment, by their numbers in its index. Thread-safe.
 class SegmentChecks {
  public:
   SegmentChecks() = default;
@@ -50,28 +50,29 @@ class SegmentChecks {
 
   void note(uint32_t block, bool isIntact);
   BlockCheck of(uint32_t block) const;
-  /// Something of the segment is damaged, and nothing that is stored says so.
+  /// Something in the segment is damaged, and nothing in the store says so.
   void suspect() const;
 
  private:
   const std::string segment_;
-  const std::shared_ptr<SuspectSegments> suspects_;  ///< null: they are not asked for
+  const std::shared_ptr<SuspectSegments> suspects_;  ///< null: such segments are not noted
   mutable std::mutex mutex_;
   std::vector<BlockCheck> checks_;
 };
 
-/// What is known of the segments that were read last, a byte for each block. It is lost with the
-/// process, so whoever relies on it must be able to read the blocks. Thread-safe.
+/// The results for the segments that were read last, one byte per block. They are lost with the
+/// process, so users of this class must be able to read the blocks. Thread-safe.
 class CheckedBlocks {
  public:
-  /// Enough for 16 TiB in segments of the usual size; some 64 MiB of memory when all were read.
+  /// Enough for 16 TiB in segments of the usual size; some 64 MiB of memory if all were read.
   static constexpr size_t kMostSegments = 16'384;
 
   explicit CheckedBlocks(size_t mostSegments = kMostSegments) : mostSegments_(mostSegments) {}
 
-  /// What is known of the segment, to be asked and added to. `segment` is the path without its
-  /// ending. Only blocks may have been added to its index since: when a block was marked, made
-  /// again or removed, or another segment has taken the path, nothing is known any more.
+  /// The results for the segment, to be queried and extended. `segment` is the path without its
+  /// ending. Results are valid only if blocks were merely appended to its index since: if a block
+  /// was marked, rebuilt or removed, or another segment has taken the path, all results are
+  /// dropped.
   std::shared_ptr<SegmentChecks> of(const std::string& segment, const SegmentIndex& index);
 
   SuspectSegments& suspects() { return *suspects_; }

@@ -38,6 +38,10 @@ struct Gap {
   bool isFixed;
 };
 
+bool isZero(const uint8_t* entry) {
+  return std::all_of(entry, entry + kIndexEntryBytes, [](uint8_t byte) { return byte == 0; });
+}
+
 struct Bounds {
   int64_t minNs;
   int64_t maxNs;
@@ -168,6 +172,7 @@ class IndexRebuild {
   Status finish(size_t slot) {
     const bool isTorn = bytes_.size() > kIndexHeaderBytes &&
                         (bytes_.size() - kIndexHeaderBytes) % kIndexEntryBytes != 0;
+    if (options_.tail) return proveTail(slot, *options_.tail);
     if (!options_.endOffset) {
       index_.lastEntryLeftOut = slot < slots_.size() || isTorn || bytes_.size() < kIndexHeaderBytes;
       return ok();
@@ -178,6 +183,42 @@ class IndexRebuild {
     // As many blocks as there are slots, if these can be all.
     const bool isFixed = slots > 0 && !isTorn && bytes >= slots && bytes <= slots * kMaxBlockBytes;
     return fill({slot, slots, index_.endOffset, *options_.endOffset, isFixed});
+  }
+
+  /// Adds the blocks after the last whole entry whose damaged entry, tally or sieve proves that
+  /// they are as they were written, and ends with the first block that left none of these. A block
+  /// that left any and is not proven is damaged, and so is all that follows without proof: where it
+  /// begins is not known.
+  Status proveTail(size_t slot, const UnindexedTail& tail) {
+    const Gap gap{slot, slots_.size() - slot, index_.endOffset, tail.end, false};
+    std::vector<BlockEntry> made;
+    bool isDoubtful = false;
+    RecordScan scan(reader(), gap.begin, std::max(gap.begin, gap.end));
+    while (scan.offset() < gap.end) {
+      const auto number = static_cast<uint32_t>(slot + made.size());
+      const uint8_t* const lost = lostBytes(gap, made.size());
+      const RecordScan::IsProven isProven = [&](ScannedBlock& block) {
+        return proofs_.prove(block, number, lost, std::nullopt);
+      };
+      const bool wasWritten = lost != nullptr && !isZero(lost);
+      const bool canProve = wasWritten || proofs_.canProve(number);
+      auto block = scan.next(UINT64_MAX, canProve ? isProven : RecordScan::IsProven());
+      if (!block) return block.error();
+      const bool isRight = block->entry.packets > 0 && isProven(*block);
+      // A place in the index is made for an entry after its tally and its sieve are written.
+      const bool isContradicted =
+          lost ? proofs_.contradicts(*block, number, std::nullopt) : proofs_.hasSieve(number);
+      isDoubtful |= !isRight && (wasWritten || (tail.isWhole && isContradicted));
+      if (block->entry.packets == 0 || !(isRight || isDoubtful)) break;
+      proofs_.pass(*block);
+      made.push_back(isRight ? block->entry : damagedEntry(block->entry, gap, made));
+      if (isRight && wasWritten) index_.rebuiltBlocks++;
+      if (isRight && !wasWritten) index_.unindexedPackets += block->entry.packets;
+    }
+    const uint64_t end = made.empty() ? gap.begin : made.back().end();
+    if (isDoubtful) static_cast<void>(addDamaged(gap, end, made));
+    for (const BlockEntry& entry : made) add(entry);
+    return ok();
   }
 
   Status fill(const Gap& gap) {
@@ -209,6 +250,7 @@ class IndexRebuild {
     const bool isAlone = gap.isFixed && gap.slots == 1;
     RecordScan scan(reader(), gap.begin, gap.end);
     size_t proven = 0;
+    bool isDoubtful = options_.isMarked;
     while (scan.offset() < gap.end) {
       const size_t left = gap.slots - std::min(gap.slots, made.size());
       if (gap.isFixed && left == 0) break;
@@ -228,10 +270,10 @@ class IndexRebuild {
       if (block->entry.packets == 0) break;
       packets -= std::min<uint64_t>(packets, block->entry.packets);
       const bool isRight = isProven(*block);
-      const bool isTrusted = isRight || (!options_.isMarked && bounds.hold(block->entry) &&
-                                         !proofs_.contradicts(number, tallyEnd(block->entry)));
+      isDoubtful |= !isRight && proofs_.contradicts(*block, number, tallyEnd(block->entry));
+      const bool isTrusted = isRight || (!isDoubtful && bounds.hold(block->entry));
       proofs_.pass(*block);
-      made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap));
+      made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap, made));
       if (isRight) proven = made.size();
     }
     // The walk of the rest does not end where it should: its records may be anything.
@@ -271,24 +313,73 @@ class IndexRebuild {
     for (uint64_t i = 0; i < count; i++) {
       const uint64_t from = begin + bytes * i / count, to = begin + bytes * (i + 1) / count;
       made.push_back(
-          damagedEntry({.offset = from, .bytes = static_cast<uint32_t>(to - from)}, gap));
+          damagedEntry({.offset = from, .bytes = static_cast<uint32_t>(to - from)}, gap, made));
     }
     return true;
   }
 
-  /// Stands for a block of which only the place is known. Its time is that between its neighbours.
-  BlockEntry damagedEntry(const BlockEntry& place, const Gap& gap) const {
-    const size_t next = gap.firstSlot + gap.slots;
-    const bool hasNext = next < slots_.size();
-    std::optional<int64_t> beforeNs = options_.minNs, afterNs = options_.maxNs;
-    if (!index_.blocks.empty()) beforeNs = index_.blocks.back().maxNs;
-    if (hasNext) afterNs = slots_[next].entry->minNs;
+  /// Stands for a block of which only the place is known, behind the blocks that were `made` of the
+  /// gap. Its time is that between its neighbours.
+  BlockEntry damagedEntry(const BlockEntry& place, const Gap& gap,
+                          std::span<const BlockEntry> made) const {
+    auto beforeNs = timeBefore(made), afterNs = timeAfter(gap);
     if (!beforeNs) beforeNs = afterNs.value_or(0);
-    if (!afterNs) afterNs = index_.blocks.empty() ? kTimestampEndNs - 1 : *beforeNs;
+    if (!afterNs) afterNs = *beforeNs == 0 ? kTimestampEndNs - 1 : lastNsAfter(*beforeNs);
     BlockEntry entry{.offset = place.offset, .bytes = place.bytes, .flags = kBlockDamaged};
     entry.minNs = std::min(*beforeNs, *afterNs);
     entry.maxNs = std::max(*beforeNs, *afterNs);
     return entry;
+  }
+
+  /// The end of the block before. Where neighbours overlap, each thread of the port wrote blocks of
+  /// its own, and the one before of the same thread is among several.
+  std::optional<int64_t> timeBefore(std::span<const BlockEntry> made) const {
+    std::optional<int64_t> nearest;
+    int64_t lowest = INT64_MAX, laterNs = INT64_MAX;
+    bool isInterleaved = false;
+    size_t left = kNeighbours;
+    const auto visit = [&](std::span<const BlockEntry> blocks) {
+      for (size_t i = blocks.size(); i > 0 && left > 0; i--) {
+        const BlockEntry& block = blocks[i - 1];
+        if (block.isDamaged()) continue;
+        isInterleaved |= block.maxNs > laterNs;
+        laterNs = block.minNs;
+        lowest = std::min(lowest, block.maxNs);
+        if (!nearest) nearest = block.maxNs;
+        left--;
+      }
+    };
+    visit(made);
+    visit(index_.blocks);
+    if (!nearest) return options_.minNs;
+    return isInterleaved ? lowest : nearest;
+  }
+
+  /// The beginning of the block after the gap, or of the last one that may be of the same thread.
+  std::optional<int64_t> timeAfter(const Gap& gap) const {
+    std::optional<int64_t> nearest;
+    int64_t highest = INT64_MIN, earlierNs = INT64_MIN;
+    bool isInterleaved = false;
+    size_t left = kNeighbours;
+    for (size_t i = gap.firstSlot + gap.slots; i < slots_.size() && left > 0; i++) {
+      const std::optional<BlockEntry>& block = slots_[i].entry;
+      if (!block || block->isDamaged()) continue;
+      isInterleaved |= block->minNs < earlierNs;
+      earlierNs = block->maxNs;
+      highest = std::max(highest, block->minNs);
+      if (!nearest) nearest = block->minNs;
+      left--;
+    }
+    if (!nearest) return options_.maxNs;
+    return isInterleaved ? highest : nearest;
+  }
+
+  /// No packet of the segment has a later time, when the last block with a time ends at `beforeNs`:
+  /// packets are written after they were captured.
+  int64_t lastNsAfter(int64_t beforeNs) const {
+    const auto file = File::openForRead(segment_ + ".pcap");
+    const auto writtenNs = file ? file->writtenNs() : Result<int64_t>(beforeNs);
+    return writtenNs ? std::clamp(*writtenNs, beforeNs, kTimestampEndNs - 1) : beforeNs;
   }
 
   /// The times of the blocks around the gap.

@@ -11,6 +11,12 @@
 
 namespace capfleet {
 
+/// What follows the last whole entry of a segment whose writer has ended without finishing it.
+struct UnindexedTail {
+  uint64_t end = 0;      ///< bytes of the .pcap file
+  bool isWhole = false;  ///< all that the writer handed to the kernel is there
+};
+
 /// What is known of the segment beside its files.
 struct IndexRebuildOptions {
   /// Used when the index header is damaged; else the .pcap header and the folder's name tell.
@@ -18,6 +24,9 @@ struct IndexRebuildOptions {
   std::optional<uint32_t> port;
   /// Bytes of the .pcap file that must have entries. Nothing: the last whole entry is the last.
   std::optional<uint64_t> endOffset;
+  /// Used without `endOffset`: blocks behind the last whole entry are made, as far as anything was
+  /// written of them beside their packets.
+  std::optional<UnindexedTail> tail;
   /// All packets lie between these (inclusive).
   std::optional<int64_t> minNs;
   std::optional<int64_t> maxNs;

@@ -7,9 +7,9 @@
 namespace capfleet {
 namespace {
 
-/// What one step reads: more would delay other users of the thread.
+/// Bytes read per step: more would delay other users of the thread.
 constexpr uint64_t kStepBytes = uint64_t{4} << 20;
-/// A byte of a tally takes as long as so many of a block.
+/// A byte of a tally takes as long as this many bytes of a block.
 constexpr uint64_t kTallyWeight = 16;
 
 }  // namespace
@@ -51,7 +51,7 @@ Status PacketCount::openSegment() {
   return ok();
 }
 
-/// How many boundaries lie at or before the instant: in interval i it is i + 1.
+/// How many boundaries are at or before the instant: in interval i it is i + 1.
 size_t PacketCount::positionOf(int64_t timestampNs) const {
   const auto after = std::upper_bound(boundariesNs_.begin(), boundariesNs_.end(), timestampNs);
   return static_cast<size_t>(after - boundariesNs_.begin());
@@ -63,7 +63,7 @@ void PacketCount::add(size_t position, IntervalCount count) {
   counts_[position - 1].bytes += count.bytes;
 }
 
-/// Returns the bytes that had to be read, those of tallies weighted.
+/// Returns the bytes that had to be read, with those of tallies weighted.
 Result<uint64_t> PacketCount::countBlock(const BlockEntry& entry) {
   if (entry.isDamaged()) return uint64_t{0};
   const size_t position = positionOf(entry.minNs);
@@ -75,7 +75,8 @@ Result<uint64_t> PacketCount::countBlock(const BlockEntry& entry) {
   return countPackets(entry, position == 0 ? 0 : position - 1);
 }
 
-/// False, and nothing counted, when the tally cannot tell. `position` is that of the first packet.
+/// False, and nothing counted, if the tally is not sufficient. `position` is that of the first
+/// packet.
 bool PacketCount::countTally(const BlockEntry& entry, size_t position) {
   const auto rows = tallies_->read(entry);
   if (!rows) return false;
@@ -94,7 +95,7 @@ bool PacketCount::countTally(const BlockEntry& entry, size_t position) {
   return true;
 }
 
-/// Reads a block whose packets lie in several intervals; none lies before `interval`.
+/// Reads a block whose packets are in several intervals; none is before `interval`.
 Result<uint64_t> PacketCount::countPackets(const BlockEntry& entry, size_t interval) {
   if (!file_) {
     Result<SegmentFile> file = SegmentFile::open(segment_);

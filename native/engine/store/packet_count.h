@@ -1,4 +1,4 @@
-// Exact counts of packets per interval of time, from the indexes wherever they can tell.
+// Exact counts of packets per time interval, from the indexes wherever they suffice.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ struct IntervalCount {
 };
 
 /// Counts the packets of half-open intervals [boundaries[i], boundaries[i + 1]), as a download
-/// without filter would deliver them. A block that lies in one interval is counted from its index
-/// entry, any other from its tally. A block is read only when a boundary cuts a millisecond in
-/// which it has packets, or when its tally is missing or damaged. Only of a block that is read it
-/// is seen whether it is damaged; it is then left out, as a download leaves it out. Not
-/// thread-safe, but step() may be called by another thread each time.
+/// without filters would deliver them. A block within one interval is counted from its index entry,
+/// any other from its tally. A block is read only if a boundary splits a millisecond in which it
+/// has packets, or if its tally is missing or damaged. Damage of a block is detected only if the
+/// block is read; it is then left out, as in a download. Not thread-safe, but each step() may be
+/// called by another thread.
 class PacketCount {
  public:
   /// REQUIRES: boundaries ascend.
   PacketCount(std::vector<StreamSegments> streams, std::vector<int64_t> boundariesNs);
 
-  /// Does a few milliseconds of work. True when all is counted. Fails with kAgedOut,
+  /// Does a few milliseconds of work. True when everything is counted. Fails with kAgedOut,
   /// kStoreUnavailable and kStoreCorrupt; the count is then finished.
   Result<bool> step();
   /// The counts of the intervals, in their order.

@@ -9,8 +9,8 @@
 namespace capfleet {
 namespace {
 
-/// Zeros are records without a byte, and a block of them would take seconds. A full block of frames
-/// of 60 bytes has fewer packets.
+/// Zeros parse as records without bytes, and a block of them would take seconds. A full block of
+/// 60-byte frames has fewer packets.
 constexpr uint32_t kMostSearchedPackets = 4'096;
 
 }  // namespace
@@ -57,7 +57,7 @@ ScannedBlock RecordScan::blockOf(uint64_t mostPackets, size_t bytes) const {
   return block;
 }
 
-/// Bytes of the record, or 0 when no whole record begins there.
+/// Bytes of the record, or 0 if no whole record begins there.
 uint32_t RecordScan::wholeRecordAt(uint64_t at, uint64_t end) const {
   if (at + kRecordHeaderBytes > end) return 0;
   const uint32_t fraction = loadLe32(&buffer_[at + 4]);

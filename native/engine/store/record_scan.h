@@ -1,4 +1,4 @@
-// Walks the records of a segment without its index, and decides where blocks of them end.
+// Walks the records of a segment without its index, and decides where their blocks end.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ScannedBlock {
 /// Not thread-safe. Never reads outside the range, whatever its bytes are.
 class RecordScan {
  public:
-  /// As File::readAt().
+  /// Works like File::readAt().
   using ReadAt = std::function<Result<size_t>(uint64_t offset, std::span<uint8_t> out)>;
 
   /// Walks [offset, end) of the segment file.
@@ -31,9 +31,9 @@ class RecordScan {
   using IsProven = std::function<bool(ScannedBlock& block)>;
 
   /// The next block, of at most `mostPackets` packets. It ends where `isProven` first holds, which
-  /// is asked of the one that a writer would end by its size, then of each shorter one; else as a
-  /// writer would end it. It has 0 packets when no whole record is left, and the walk is at its end
-  /// then. The search may take 50 ms.
+  /// is tried on the block that a writer would end because of its size, then on each shorter one;
+  /// otherwise where a writer would end it. It has 0 packets if no whole record is left; then the
+  /// walk is at its end. The search may take 50 ms.
   Result<ScannedBlock> next(uint64_t mostPackets = UINT64_MAX, const IsProven& isProven = {});
 
   /// Where the next record begins.

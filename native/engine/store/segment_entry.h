@@ -1,5 +1,5 @@
-// A segment as the log of its capture describes it (segments.log in FORMAT.md): enough to choose
-// and to plan without opening one of its files.
+// A segment as its capture's log describes it (segments.log in FORMAT.md): enough to select and
+// plan without opening any of its files.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ inline constexpr uint32_t kLogHeaderBytes = 64;
 inline constexpr uint32_t kLogEntryBytes = 64;
 
 enum SegmentFlags : uint16_t {
-  kSegmentFlat = 1,     ///< its files lie directly in the port's folder, not in a group's subfolder
-  kSegmentDamaged = 2,  ///< packets of it are known to be lost
-  kSegmentGrowing = 4,  ///< it is being written; never on the disk, only in calls of the engine
+  kSegmentFlat = 1,     ///< its files are directly in the port's folder, not in a group's subfolder
+  kSegmentDamaged = 2,  ///< some of its packets are known to be lost
+  kSegmentGrowing = 4,  ///< it is being written; never on disk, only in calls of the engine
 };
 
 struct SegmentEntry {
@@ -38,19 +38,19 @@ struct StreamSegments {
   std::string folder;  ///< of the port, e.g. .../<capture>/cap0
   std::vector<SegmentEntry> segments;
 
-  /// The path of one of them without ending.
+  /// The path of one of them without its ending.
   std::string pathOf(const SegmentEntry& segment) const;
 };
 
-/// Reads entries as segments.log has them, kLogEntryBytes each. Their checksums are not looked at:
-/// whoever read the log has checked them.
+/// Reads entries in the form of segments.log, kLogEntryBytes each. Their checksums are not
+/// verified: the reader of the log has done so.
 std::vector<SegmentEntry> parseSegmentEntries(std::span<const uint8_t> bytes);
 
-/// Writes the checksum of each entry in `bytes`, the first of which will stand at `fileOffset` of
-/// the log. A checksum covers the place too, so that an entry is valid only where it was written.
+/// Writes the checksum of each entry in `bytes`, the first of which will be at `fileOffset` of the
+/// log. A checksum covers the place too, so that an entry is valid only where it was written.
 void sealLogEntries(std::span<uint8_t> bytes, uint64_t fileOffset);
 
-/// Whether the entry (kLogEntryBytes) that stands at this offset of the log is undamaged.
+/// Whether the entry (kLogEntryBytes) at this offset of the log is undamaged.
 bool isValidLogEntry(const uint8_t* entry, uint64_t fileOffset);
 
 }  // namespace capfleet

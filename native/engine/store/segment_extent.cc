@@ -12,7 +12,7 @@
 namespace capfleet {
 namespace {
 
-/// Adds the blocks that the index describes. REQUIRES: they follow what the extent holds.
+/// Adds the blocks that the index describes. REQUIRES: they follow those in the extent.
 void add(const SegmentIndex& index, SegmentExtent& extent) {
   for (const BlockEntry& block : index.blocks) {
     if (!block.hasTimes()) continue;
@@ -40,7 +40,7 @@ Result<SegmentExtent> measureAll(const std::string& segment) {
   return extentOf(*index);
 }
 
-/// Nothing when the new entries are damaged.
+/// Nothing if the new entries are damaged.
 std::optional<SegmentExtent> measureTail(std::span<const uint8_t> bytes, const std::string& path,
                                          const SegmentExtent& known) {
   SegmentIndex index;
@@ -51,7 +51,7 @@ std::optional<SegmentExtent> measureTail(std::span<const uint8_t> bytes, const s
   return extent;
 }
 
-/// No bytes when there is no file.
+/// No bytes if there is no file.
 Result<std::vector<uint8_t>> readUnlessMissing(const std::string& path) {
   const auto file = File::openStored(path);
   if (file) return file->readAll();

@@ -1,4 +1,4 @@
-// What a segment holds so far, for those who watch it grow: read from the end of its index alone.
+// What a growing segment holds so far, for observers: read only from the end of its index.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace capfleet {
 
 struct SegmentExtent {
-  uint64_t indexBytes = 0;  ///< read of the index, in whole entries; 0 = not even its header
+  uint64_t indexBytes = 0;  ///< read from the index, in whole entries; 0 = not even its header
   uint32_t port = 0;
   PcapFileHeader header;
   int64_t minNs = INT64_MAX;
@@ -20,15 +20,15 @@ struct SegmentExtent {
   uint64_t damagedBlocks = 0;
 };
 
-/// Brings the extent of a segment (`segment` is the path without ending) up to date: reads what its
-/// index has more than `known`. An index that has become shorter is read again from its beginning.
-/// A torn last entry, and a header that is not whole yet, are normal. Damaged entries are made
-/// again as readSegmentIndex() does, and it fails as that does. Thread-safe.
+/// Brings the extent of a segment (`segment` is the path without its ending) up to date by reading
+/// what its index has in addition to `known`. An index that has become shorter is read again from
+/// its beginning. An incomplete last entry or header is normal. Damaged entries are rebuilt as in
+/// readSegmentIndex(), and it fails like that. Thread-safe.
 Result<SegmentExtent> measureSegment(const std::string& segment, const SegmentExtent& known);
 
-/// The extent of a segment that its writer has ended, where nothing but its files is left: all of
-/// the .pcap file has an entry, is made one again as rebuildIndex() does, or counts as damaged.
-/// Fails as that does, with kAgedOut when there is no .pcap file. Thread-safe.
+/// The extent of a finished segment of which only the files are left. Every part of the .pcap file
+/// has an entry, gets one as in rebuildIndex(), or counts as damaged. Fails like that, and with
+/// kAgedOut if there is no .pcap file. Thread-safe.
 Result<SegmentExtent> measureFinishedSegment(const std::string& segment);
 
 }  // namespace capfleet

@@ -14,7 +14,7 @@ Error removed(const std::string& path) {
 Result<SegmentFile> SegmentFile::open(const std::string& segment) {
   Result<File> opened = File::openStored(segment + ".pcap");
   if (!opened) return opened.error();
-  // Only who removes the segment locks others out.
+  // Only a process that removes the segment locks others out.
   if (!opened->tryLockShared()) return removed(opened->path());
   SegmentFile file(std::move(*opened));
   if (Status status = file.checkKept(); !status) return status.error();
@@ -24,7 +24,7 @@ Result<SegmentFile> SegmentFile::open(const std::string& segment) {
 Result<size_t> SegmentFile::readAt(uint64_t offset, std::span<uint8_t> out) const {
   Result<size_t> got = file_.readAt(offset, out);
   if (!got) return got;
-  // A segment loses its name before its bytes: with the name still there, these are good.
+  // A segment loses its name before its bytes: while the name exists, the bytes read are valid.
   if (Status status = checkKept(); !status) return status.error();
   return got;
 }

@@ -1,4 +1,4 @@
-// The packets of a segment, open for reading and pinned: nobody removes it meanwhile, for a while.
+// The packets of a segment, open for reading and pinned: for a while they cannot be removed.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace capfleet {
 /// kernel drops the lock with the process, so that a killed reader pins nothing. Thread-safe.
 class SegmentFile {
  public:
-  /// `segment` is the path without its ending. Fails with kAgedOut when the segment has been
-  /// removed or is being removed, with kStoreUnavailable when it does not open.
+  /// `segment` is the path without its ending. Fails with kAgedOut if the segment has been removed
+  /// or is being removed, with kStoreUnavailable if it cannot be opened.
   static Result<SegmentFile> open(const std::string& segment);
 
-  /// As File::readAt(). Fails with kAgedOut when the segment was removed before all was read: what
-  /// it gives is always the segment's own bytes.
+  /// Works like File::readAt(). Fails with kAgedOut if the segment was removed before everything
+  /// was read: the bytes returned are always the segment's own.
   Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
   Result<uint64_t> size() const { return file_.size(); }
 
@@ -31,14 +31,14 @@ class SegmentFile {
   File file_;
 };
 
-/// The file of a segment for all who read it: opened when one needs it, closed when none holds it.
+/// A segment's file shared by all its readers: opened when one needs it, closed when none holds it.
 /// Thread-safe.
 class SharedSegmentFile {
  public:
   /// `segment` is the path without its ending.
   explicit SharedSegmentFile(std::string segment) : segment_(std::move(segment)) {}
 
-  /// Fails as SegmentFile::open().
+  /// Fails like SegmentFile::open().
   Result<std::shared_ptr<SegmentFile>> open();
 
  private:

@@ -47,12 +47,12 @@ SegmentFiles::SegmentFiles(SegmentFilesOptions options, uint32_t number, File da
 
 namespace {
 
-/// Creates the first file of a segment, and the folder of its group when that does not exist.
+/// Creates the first file of a segment, and the folder of its group if it does not exist.
 Result<File> createFirst(const SegmentFilesOptions& options, uint32_t number,
                          const std::string& path) {
   if (options.isFlat) return File::create(path);
   const std::string folder = groupFolder(options.directory, number);
-  // Retention removes a group's folder that has become empty, perhaps between these two calls.
+  // Retention removes an empty group folder, perhaps between these two calls.
   for (int tries = 0;; tries++) {
     if (auto status = makeDirectory(folder); !status) return status.error();
     auto file = File::create(path);
@@ -104,7 +104,7 @@ Result<SegmentFiles> SegmentFiles::resume(const SegmentFilesOptions& options, ui
         std::max(files.committedTallyBytes_, entry.tallyOffset + entry.tallyBytes);
   }
   files.committedTallyBytes_ = std::min(files.committedTallyBytes_, *tallyBytes);
-  // The sieves stay as they are.
+  // The sieves stay unchanged.
   files.committed_.sideBytes += files.committedTallyBytes_ + sieveFileBytes(path);
   return files;
 }
@@ -137,7 +137,7 @@ void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows,
                             std::span<const uint8_t> bytes) {
   entry.offset = blockEnd_;
   blockEnd_ += entry.bytes;
-  // What lies in one millisecond, the entry tells itself.
+  // A block within one millisecond needs no tally: its entry has the same information.
   if (rows.size() > 1) {
     const size_t begin = uncommittedTallies_.size();
     appendTally(uncommittedTallies_, rows, entry);

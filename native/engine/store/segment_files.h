@@ -16,7 +16,7 @@
 
 namespace capfleet {
 
-/// What a segment holds; the log of its capture stores it.
+/// What a segment holds; stored in its capture's log.
 struct SegmentSummary {
   uint32_t number = 0;  ///< 1 for 00000001.pcap
   int64_t minNs = 0;
@@ -24,11 +24,11 @@ struct SegmentSummary {
   uint64_t packets = 0;
   uint64_t bytes = 0;      ///< of the .pcap file
   uint64_t sideBytes = 0;  ///< of index, tallies and sieves together
-  bool isFlat = false;     ///< its files lie directly in the port's folder, not in a subfolder
+  bool isFlat = false;     ///< its files are directly in the port's folder, not in a subfolder
 
-  /// Adds blocks at its end. Damaged ones count in `bytes` and in the times: a range of which all
-  /// packets are lost must find the segment, and say so. One that may be of any time gives them
-  /// only when the segment has no others.
+  /// Adds blocks at its end. Damaged blocks count in `bytes` and in the times: a range all of whose
+  /// packets are lost must find the segment, and report the loss. A damaged block without known
+  /// times contributes its times only if the segment has no other blocks.
   void add(std::span<const BlockEntry> blocks);
 };
 
@@ -40,50 +40,52 @@ struct SegmentFilesOptions {
   bool durable = true;
   /// False for files that no download reads.
   bool withSieves = true;
-  /// The files lie directly in `directory`: those of a store of format 1, and the runs of an
-  /// import. Others lie in the subfolder of their group, which create() makes.
+  /// The files are directly in `directory`: those of a store of format 1, and the runs of an
+  /// import. Others are in the subfolder of their group, which create() makes.
   bool isFlat = false;
 };
 
-/// Not thread-safe. Fails with kStoreFull or kStoreUnavailable. After a failure nothing but
-/// cutBack() may be called.
+/// Not thread-safe. Fails with kStoreFull or kStoreUnavailable. After a failure only cutBack() may
+/// be called.
 class SegmentFiles {
  public:
-  /// Makes the files, which must not exist, with their headers. What it made stays when it fails.
+  /// Creates the files, which must not exist, with their headers. Files created before a failure
+  /// stay.
   static Result<SegmentFiles> create(const SegmentFilesOptions& options, uint32_t number);
 
-  /// Takes up files that exist, as far as `index` describes them: its blocks are the committed
-  /// ones. Makes the tally file when it is missing, and no sieves for the blocks that are added.
-  /// What lies behind goes with cutBack(), which must come before anything else when there may be
-  /// something.
+  /// Continues existing files as far as `index` describes them: its blocks are the committed ones.
+  /// Creates the tally file if it is missing, and writes no sieves for the blocks that are added.
+  /// Bytes beyond the index are removed by cutBack(), which must be called first if there may be
+  /// some.
   static Result<SegmentFiles> resume(const SegmentFilesOptions& options, uint32_t number,
                                      const SegmentIndex& index);
 
-  /// Removes the files of a segment, as far as they exist; `segment` is the path without ending.
+  /// Removes the files of a segment, as far as they exist; `segment` is the path without its
+  /// ending.
   static Status remove(const std::string& segment);
 
-  /// Hands bytes of whole records to the kernel, behind those before.
+  /// Passes bytes of whole records to the kernel, after the previous ones.
   Status write(std::span<const uint8_t> bytes);
 
-  /// Says that the next bytes are a block. They must be written before commit(). The entry's offset
-  /// and tally place are set here; `rows` are its tally. The sieve is made of the block's `bytes`,
-  /// which are not looked at in files that were taken up.
+  /// Declares the next bytes a block. They must be written before commit(). The entry's offset and
+  /// tally place are set here; `rows` are its tally. The sieve is made from the block's `bytes`,
+  /// which are not used for continued files.
   void addBlock(BlockEntry entry, std::span<const TallyRow> rows, std::span<const uint8_t> bytes);
 
-  /// Makes the blocks durable: data, then tallies, then entries. Sieves are written and not synced:
-  /// the checksums of their blocks prove them.
+  /// Makes the blocks durable: data, then tallies, then entries. Sieves are written without a sync:
+  /// their blocks' checksums prove them.
   Status commit();
 
-  /// Cuts the files at the last block that was committed, but keeps so many bytes of data behind it
-  /// for addBlock() to describe. May be tried again when it fails.
+  /// Cuts the files after the last committed block, but keeps this many bytes of data after it for
+  /// addBlock() to describe. May be retried if it fails.
   Status cutBack(uint64_t keptBytes = 0);
 
-  /// Whether nothing lies behind the committed blocks: cutBack() has nothing to do.
+  /// Whether nothing follows the committed blocks: cutBack() has nothing to do.
   Result<bool> isWhole() const;
 
   /// What the committed blocks hold.
   const SegmentSummary& committed() const { return committed_; }
-  /// Bytes of the .pcap file, with what is written and not committed.
+  /// Bytes of the .pcap file, including what is written but not committed.
   uint64_t bytes() const { return bytes_; }
   uint64_t uncommittedBytes() const { return bytes_ - committed_.bytes; }
   const File& data() const { return data_; }
@@ -104,7 +106,7 @@ class SegmentFiles {
   File data_;
   File index_;
   File tallies_;
-  std::optional<File> sieves_;  ///< none without them, and of a segment that was taken up
+  std::optional<File> sieves_;  ///< none without sieves, and for a continued segment
   SegmentSummary committed_;
   uint64_t committedEntries_ = 0;
   uint64_t committedTallyBytes_ = 0;

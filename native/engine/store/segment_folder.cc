@@ -18,7 +18,7 @@ uint32_t numberIn(const std::string& digits) {
   return static_cast<uint32_t>(std::strtoul(digits.c_str(), nullptr, 10));
 }
 
-/// 0 when this is not the name of a segment's file.
+/// 0 if this is not the name of a segment's file.
 uint32_t segmentNumber(const std::filesystem::path& file) {
   const std::string ending = file.extension();
   const auto end = kSegmentEndings.end();
@@ -40,7 +40,7 @@ Status forEachEntry(const std::string& folder,
   return error ? storeError("list", folder, error.value()) : ok();
 }
 
-/// What lies directly in a port's folder.
+/// The contents of a port's folder itself.
 struct PortFolder {
   std::set<uint32_t> flat;
   std::set<uint32_t> groups;  ///< numbers of the subfolders
@@ -66,7 +66,7 @@ Result<std::set<uint32_t>> readGroup(const std::string& portFolder, uint32_t gro
   const Status listed =
       forEachEntry(portFolder + "/" + groupName(group), [&](const std::filesystem::path& entry) {
         const uint32_t number = segmentNumber(entry);
-        // A file in another group's folder is not found by its number, and so is not a segment.
+        // A file in the wrong group's folder cannot be found by its number, so it is not a segment.
         if (number != 0 && number / kSegmentsPerGroup == group) numbers.insert(number);
       });
   if (!listed) return listed.error();

@@ -1,4 +1,4 @@
-// Which segments lie in the folder of a capture port: in its groups' subfolders, and directly in
+// Which segments are in the folder of a capture port: in its groups' subfolders, and directly in
 // it.
 #pragma once
 
@@ -18,19 +18,19 @@ inline std::string portFolder(const std::string& captureFolder, uint32_t port) {
 /// A segment of which at least one file exists.
 struct FoundSegment {
   uint32_t number = 0;
-  /// Its files lie directly in the port's folder, as in stores of format 1.
+  /// Its files are directly in the port's folder, as in stores of format 1.
   bool isFlat = false;
   bool operator==(const FoundSegment&) const = default;
 };
 
-/// The segments with a number above `afterNumber`, ascending; none when there is no such folder.
-/// Lists the port's folder, and only those groups that can hold such numbers. Fails with
-/// kStoreUnavailable. Thread-safe, as newestSegment().
+/// The segments with a number above `afterNumber`, ascending; none if the folder does not exist.
+/// Lists the port's folder, and only those groups that can contain such numbers. Fails with
+/// kStoreUnavailable. Thread-safe, like newestSegment().
 Result<std::vector<FoundSegment>> listSegments(const std::string& portFolder,
                                                uint32_t afterNumber = 0);
 
-/// The segment with the highest number, or number 0 when the folder has none. Of the groups it
-/// lists only the newest that holds a segment.
+/// The segment with the highest number, or number 0 if the folder has none. Lists only the newest
+/// group that holds a segment.
 Result<FoundSegment> newestSegment(const std::string& portFolder);
 
 }  // namespace capfleet

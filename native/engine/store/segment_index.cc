@@ -25,7 +25,7 @@ constexpr uint32_t kMaxPort = 255;
 constexpr size_t kPartChecksumOffset = 56;
 static_assert(kIndexHeaderBytes == kPartChecksumOffset + 8);
 static_assert(kIndexEntryBytes == kPartChecksumOffset + 8);
-/// No file is longer; sums of offsets and bytes stay far from an overflow.
+/// No file is longer, so sums of offsets and bytes stay far from an overflow.
 constexpr uint64_t kMaxOffset = uint64_t{1} << 62;
 
 void storePartChecksum(uint8_t* part) {
@@ -80,7 +80,7 @@ std::optional<Error> readHeader(const uint8_t* p, const std::string& path, Segme
   return std::nullopt;
 }
 
-/// What the log tells of a segment that is finished.
+/// What the log says about a finished segment.
 IndexRebuildOptions rebuildOptionsOf(const SegmentEntry* entry) {
   IndexRebuildOptions options;
   if (entry == nullptr) return options;
@@ -265,7 +265,7 @@ Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
                                                 const SegmentEntry& segment) {
   const std::string path = stream.pathOf(segment);
   const bool isMarked = (segment.flags & kSegmentDamaged) != 0;
-  // Its index may be there still: it describes packets that are gone.
+  // Its index may still exist: it describes packets that are gone.
   if (isMarked && ::access((path + ".pcap").c_str(), F_OK) != 0) return {std::nullopt};
   auto index = readSegmentIndex(path, segment.isGrowing() ? nullptr : &segment);
   if (index) return {std::move(*index)};

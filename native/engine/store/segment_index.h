@@ -70,6 +70,8 @@ struct SegmentIndex {
   bool lastEntryLeftOut = false;
   /// Entries that were damaged or missing in the file, and were made again when it was read.
   uint32_t rebuiltBlocks = 0;
+  /// Packets of blocks whose writer was interrupted before it wrote their entries.
+  uint64_t unindexedPackets = 0;
   /// Those of `blocks` that are damaged. Readers leave them out, and count them as corrupt.
   uint32_t damagedBlocks = 0;
 };

@@ -110,13 +110,14 @@ class Recovery {
     return rebuildIndex(segment, bytes, options);
   }
 
-  /// The index of the newest segment, up to its last whole entry. Nothing when the segment holds no
-  /// packet that is to be kept.
+  /// The index of the newest segment, up to the last block of which more than its packets was
+  /// written. Nothing when the segment holds no packet that is to be kept.
   Result<std::optional<SegmentIndex>> readNewest(const std::string& segment,
                                                  std::span<const uint8_t> bytes,
                                                  uint64_t dataBytes) {
     IndexRebuildOptions options;
     options.port = options_.port;
+    options.tail = UnindexedTail{.end = dataBytes, .isWhole = options_.isSameBoot};
     auto index = rebuild(segment, bytes, options);
     if (!index && index.error().code != Code::kStoreCorrupt) return index.error();
     // Its files are there from the beginning, their headers perhaps not: nothing was promised.
@@ -128,8 +129,7 @@ class Recovery {
     return std::optional(std::move(*index));
   }
 
-  /// Only if the file differs. What follows the last whole entry of the newest segment is cut
-  /// later.
+  /// Only if the file differs. What follows the last entry of the newest segment is cut later.
   static Status replaceIndex(const std::string& segment, std::span<const uint8_t> bytes,
                              const SegmentIndex& index, bool isNewest) {
     const std::vector<uint8_t> wanted = serialiseIndex(index);
@@ -142,6 +142,7 @@ class Recovery {
   void note(const std::string& segment, const SegmentIndex& index) {
     recovered_.rebuiltBlocks += index.rebuiltBlocks;
     recovered_.damagedBlocks += index.damagedBlocks;
+    recovered_.recoveredPackets += index.unindexedPackets;
     if (index.rebuiltBlocks + index.damagedBlocks == 0) return;
     if (++noted_ > kMostNamedSegments) return;
     recovered_.message += (recovered_.message.empty() ? "" : "; ") + segment +

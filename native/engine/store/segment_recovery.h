@@ -12,23 +12,23 @@ namespace capfleet {
 struct RecoveryOptions {
   std::string captureFolder;
   uint32_t port = 0;
-  /// The machine has run on since the writer ended: what it handed to the kernel is whole. After a
-  /// power loss only what was synced is, and that is what the index describes.
+  /// The machine has been running since the writer ended: what was passed to the kernel is
+  /// complete. After a power failure only synced data is, and that is what the index describes.
   bool isSameBoot = false;
-  /// The last segment of the port that is known to be finished; 0 = none. It and those before it
-  /// are not touched.
+  /// The last segment of the port that is known to be finished; 0 = none. It and earlier ones are
+  /// not modified.
   uint32_t afterNumber = 0;
 };
 
 struct RecoveredSegments {
   PcapFileHeader header;  ///< of the newest segment
-  /// Those after `afterNumber` as they are now; none = no packets are stored after it.
+  /// The segments after `afterNumber` as they are now; none = no packets are stored after it.
   std::vector<SegmentSummary> segments;
   uint64_t cutBytes = 0;          ///< of .pcap files
   uint64_t recoveredPackets = 0;  ///< that had no index entry, after the last one
-  uint64_t rebuiltBlocks = 0;     ///< whose index entry was damaged, and was made again
-  uint64_t damagedBlocks = 0;     ///< of which nothing is known but their place
-  /// Names the segments with rebuilt or damaged blocks, the first ten; empty when none has any.
+  uint64_t rebuiltBlocks = 0;     ///< whose index entry was damaged and has been rebuilt
+  uint64_t damagedBlocks = 0;     ///< about which only the place is known
+  /// Names the first ten segments with rebuilt or damaged blocks; empty if there are none.
   std::string message;
 };
 

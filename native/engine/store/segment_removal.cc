@@ -38,7 +38,7 @@ Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
   for (const char* ending : kSegmentEndings) {
     if (Status status = removeName(segment + ending); !status) return status.error();
   }
-  // What an interrupted repair may have left.
+  // Files that an interrupted repair may have left.
   for (const char* ending : {".idx", ".tally", ".sieve"}) {
     const Status status = removeName(segment + ending + kNewFileEnding);
     if (!status) return status.error();
@@ -53,7 +53,7 @@ void removeEmptyGroup(const std::string& segment) {
   const bool isGroup =
       name.size() >= groupName(0).size() &&
       std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
-  // One that is not empty stays.
+  // A folder that is not empty stays.
   if (isGroup) static_cast<void>(::rmdir(folder.c_str()));
 }
 

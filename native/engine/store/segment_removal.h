@@ -1,4 +1,4 @@
-// Removes a segment from the store, in agreement with its readers.
+// Removes a segment from the store, in coordination with its readers.
 #pragma once
 
 #include <string>

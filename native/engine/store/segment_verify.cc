@@ -17,7 +17,7 @@
 namespace capfleet {
 namespace {
 
-/// The tally rows of a block that was read, whose records lie in timestamp order.
+/// The tally rows of a block that was read, whose records are in timestamp order.
 std::vector<TallyRow> rowsOf(const LoadedBlock& block) {
   TallyBuilder builder;
   for (uint32_t i = 0; i < block.packets(); i++) {
@@ -72,7 +72,7 @@ class Verification {
                        [kind](const SegmentFinding& finding) { return finding.kind == kind; });
   }
 
-  /// Blocks of which the index says nothing but that they are damaged may be proven by now.
+  /// Blocks that the index only marks as damaged may have proof by now.
   Status retryDamaged() {
     const auto isUnknown = [](const BlockEntry& block) { return !block.asWritten(); };
     if (std::none_of(index_.blocks.begin(), index_.blocks.end(), isUnknown)) return ok();
@@ -124,7 +124,7 @@ class Verification {
     block = block.asDamaged();
   }
 
-  /// Of a marked block whose bytes are right after all: memory or a disk had given wrong ones.
+  /// For a marked block whose bytes are right after all: memory or a disk had returned wrong ones.
   void takeBack(BlockEntry& block, const BlockEntry& written) {
     addReadable(written);
     block = written;
@@ -162,7 +162,7 @@ class Verification {
     const bool isDamaged = has(SegmentFindingKind::kBlockDamaged);
     if (isDamaged) {
       entry.flags |= kSegmentDamaged;
-      // Its lost packets were of a time that the index may have lost with them.
+      // Its lost packets had a time that the index may have lost with them.
       entry.minNs = std::min(entry.minNs, logged_.minNs);
       entry.maxNs = std::max(entry.maxNs, logged_.maxNs);
     } else {
@@ -202,7 +202,7 @@ class Verification {
     return measureSideFiles();
   }
 
-  /// Unless it is as it should be. Whether it was not.
+  /// Writes the file unless it is already right. Returns whether it was written.
   Result<bool> replaceIndex() {
     const std::string path = segment_ + ".idx";
     const std::vector<uint8_t> wanted = serialiseIndex(index_);
@@ -215,8 +215,9 @@ class Verification {
     return true;
   }
 
-  /// All of them, because a tally lies where its entry says. The old entries fit the old file, and
-  /// are replaced after it: until then a tally that is read by them fails its checksum.
+  /// All tallies are written, because a tally is where its entry says. The old entries match the
+  /// old file and are replaced after it; until then a tally that is read through them fails its
+  /// checksum.
   Status remakeTallies() {
     std::vector<uint8_t> bytes;
     for (size_t i = 0; i < index_.blocks.size(); i++) {
@@ -249,7 +250,7 @@ class Verification {
   BlockReader reader_;
   TallyReader tallies_;
   SegmentIndex index_;
-  std::vector<std::vector<TallyRow>> rows_;  ///< of each block; none where it has no tally
+  std::vector<std::vector<TallyRow>> rows_;  ///< of each block; empty if it has no tally
   VerifiedSegment verified_;
 };
 

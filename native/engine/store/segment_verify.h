@@ -12,12 +12,12 @@
 namespace capfleet {
 
 enum class SegmentFindingKind : uint8_t {
-  kIndexRebuilt,   ///< entries are damaged or missing, and can be made again
+  kIndexRebuilt,   ///< entries are damaged or missing, and can be rebuilt
   kBlockDamaged,   ///< the bytes of a block are not those that were written: its packets are lost
   kBlockReadable,  ///< a block that is marked as damaged can be read again: its packets come back
   kTallyDamaged,   ///< the tally of a block is missing or wrong: counts read the block instead
   kSievesMissing,  ///< sieves are missing or wrong: filters for addresses read the blocks
-  kLogDiffers,     ///< the log says something else of the segment than its index
+  kLogDiffers,     ///< the log's entry for the segment differs from its index
 };
 
 /// The name of a kind in answers, such as "index-rebuilt".
@@ -27,10 +27,10 @@ struct SegmentFinding {
   SegmentFindingKind kind;
   std::string file;       ///< the path of the damaged file
   uint64_t offset = 0;    ///< of the damage in `file`, or of the block in the .pcap file
-  uint64_t packets = 0;   ///< that downloads leave out because of it, as far as they are known
+  uint64_t packets = 0;   ///< that downloads leave out because of it, as far as known
   uint64_t bytes = 0;     ///< of the blocks concerned
   std::string message;    ///< what is wrong, and what a repair does
-  bool isMarked = false;  ///< index and log tell of the loss already
+  bool isMarked = false;  ///< index and log already report the loss
 };
 
 struct SegmentVerifyOptions {
@@ -41,18 +41,18 @@ struct SegmentVerifyOptions {
 
 struct VerifiedSegment {
   std::vector<SegmentFinding> findings;
-  bool isRepaired = false;  ///< files were written, or the log is to say what `entry` does
+  bool isRepaired = false;  ///< files were written, or the log should be changed to `entry`
   SegmentEntry entry;       ///< what the segment holds now, for the log
 };
 
-/// Checks each block, tally and sieve of a finished segment, and that its log entry agrees.
-/// `segment` is the path without ending. With `repairs`, the index is replaced (damaged blocks get
-/// entries that are marked, so that downloads need not read them), tallies are made again, and
-/// sieves that cannot be used. The .pcap file is never written: no packet is thrown away. May be
-/// interrupted and run again, but not twice at once for a segment. Downloads may read the segment
-/// meanwhile: one that has read the old index finds the old tallies' places in the new file wrong,
-/// and then reads the blocks. Fails with kCancelled, with kAgedOut when the segment was removed,
-/// with kStoreFull, kStoreUnavailable, and kStoreCorrupt as readSegmentIndex(). Thread-safe.
+/// Checks each block, tally and sieve of a finished segment, and that its log entry matches.
+/// `segment` is the path without its ending. With `repairs`, the index is replaced (damaged blocks
+/// get marked entries, so that downloads need not read them), and tallies and unusable sieves are
+/// rebuilt. The .pcap file is never written: no packet is removed. May be interrupted and repeated,
+/// but not run twice at once for a segment. Downloads may read the segment meanwhile: one that has
+/// read the old index finds the old tallies' places in the new file invalid, and then reads the
+/// blocks. Fails with kCancelled, with kAgedOut if the segment was removed, with kStoreFull,
+/// kStoreUnavailable, and kStoreCorrupt like readSegmentIndex(). Thread-safe.
 Result<VerifiedSegment> verifySegment(const std::string& segment, const SegmentEntry& entry,
                                       const SegmentVerifyOptions& options);
 

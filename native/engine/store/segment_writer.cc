@@ -17,7 +17,7 @@ namespace {
 /// Whole blocks are written together: the disk is several times faster with large writes.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 static_assert(kBufferBytes >= kMaxBlockBytes);
-/// Bytes between syncs: every 8 MiB costs six times the throughput of every 64 MiB.
+/// Bytes between syncs: syncing every 8 MiB costs six times the throughput of every 64 MiB.
 constexpr uint64_t kSyncBytes = uint64_t{64} << 20;
 
 }  // namespace
@@ -73,7 +73,7 @@ void SegmentWriter::State::endBlock() {
   block.reset();
 }
 
-/// Ends the segment, the block or the buffer when the next record does not fit.
+/// Ends the segment, the block or the buffer if the next record does not fit.
 Status SegmentWriter::State::makeRoom(uint32_t recordBytes) {
   const bool isEmpty = segmentBytes == kPcapFileHeaderBytes;
   if (files && !isEmpty && segmentBytes + recordBytes > options.segmentBytes) {

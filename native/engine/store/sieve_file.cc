@@ -8,7 +8,7 @@
 namespace capfleet {
 namespace {
 
-/// So much is read at once: it stays in the cache of the processor.
+/// Bytes read at once: they fit into the processor's cache.
 constexpr size_t kReadBytes = 256 * 1024;
 static_assert(kReadBytes >= 2 * kMaxStoredSieveBytes);
 
@@ -36,7 +36,7 @@ void readSieves(const std::string& segment, std::span<const BlockEntry> blocks,
     std::span<const uint8_t> left(buffer.data(), *count);
     const bool isLast = *count < buffer.size();
     while (left.size() >= kMaxStoredSieveBytes || (isLast && !left.empty())) {
-      // Where the next one begins is not known behind one that is damaged.
+      // After a damaged sieve, the position of the next one is unknown.
       const auto stored = parseSieve(left, blocks);
       if (!stored) return;
       visit(*stored);

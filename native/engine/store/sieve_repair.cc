@@ -11,10 +11,10 @@
 namespace capfleet {
 namespace {
 
-/// What the file of a segment's sieves holds, as far as it can be read.
+/// The contents of a segment's sieve file, as far as it can be read.
 struct FoundSieves {
   std::vector<bool> isThere;  ///< by the number of the block
-  uint64_t bytes = 0;         ///< from the file's beginning on; no sieve behind them is ever read
+  uint64_t bytes = 0;  ///< starting at the file's beginning; sieves after these are never read
 };
 
 FoundSieves findSieves(const std::string& segment, const SegmentIndex& index) {
@@ -32,7 +32,7 @@ struct MadeSieves {
   uint64_t count = 0;
 };
 
-/// Reads no other blocks than those without a sieve.
+/// Reads only the blocks without a sieve.
 Result<MadeSieves> makeMissing(const SegmentFile& file, BlockReader& reader,
                                const SegmentIndex& index, const FoundSieves& found,
                                const std::function<bool()>& goesOn) {
@@ -51,8 +51,8 @@ Result<MadeSieves> makeMissing(const SegmentFile& file, BlockReader& reader,
   return made;
 }
 
-/// Appends to the sieves that can be read, in place of what lies behind them. So nothing that was
-/// of use is lost when the disk is full.
+/// Appends after the sieves that can be read, replacing what follows them. So nothing useful is
+/// lost if the disk is full.
 Status appendBehind(const std::string& path, uint64_t keptBytes, std::span<const uint8_t> bytes) {
   auto file = File::openForAppend(path, true);
   if (!file) return file.error();

@@ -1,4 +1,4 @@
-// Gives the blocks of a stored segment the sieves that they lack.
+// Adds missing sieves to the blocks of a stored segment.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace capfleet {
 
-/// Appends the sieves that blocks of a finished segment lack; blocks that are damaged get none.
-/// `segment` is the path without its ending. It may be interrupted at any time and done again, but
-/// not twice at once; downloads may read the segment meanwhile. Returns how many sieves it made.
-/// `goesOn` is asked before each block that is read; false ends with kCancelled. Fails with
-/// kAgedOut when the segment was removed, with kStoreFull, kStoreUnavailable and kStoreCorrupt.
+/// Appends the sieves that blocks of a finished segment lack; damaged blocks get none. `segment` is
+/// the path without its ending. It may be interrupted at any time and repeated, but not run twice
+/// at once; downloads may read the segment meanwhile. Returns how many sieves were added. `goesOn`
+/// is called before each block that is read; false ends with kCancelled. Fails with kAgedOut if the
+/// segment was removed, with kStoreFull, kStoreUnavailable and kStoreCorrupt.
 Result<uint64_t> addSieves(const std::string& segment, const std::function<bool()>& goesOn);
 
 }  // namespace capfleet

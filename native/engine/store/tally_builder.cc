@@ -14,7 +14,7 @@ std::span<const TallyRow> TallyBuilder::rows() {
   const auto isEarlier = [](const TallyRow& a, const TallyRow& b) {
     return a.millisecond < b.millisecond;
   };
-  // Neighbours are never of one millisecond, so rows in order are rows without a double.
+  // Neighbouring rows never have the same millisecond, so sorted rows have no duplicates.
   if (std::is_sorted(rows_.begin(), rows_.end(), isEarlier)) return rows_;
   std::sort(rows_.begin(), rows_.end(), isEarlier);
   size_t last = 0;

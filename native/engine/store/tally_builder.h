@@ -9,12 +9,13 @@
 
 namespace capfleet {
 
-/// Not thread-safe. Keeps its memory from block to block: 16 bytes for each row of the largest.
+/// Not thread-safe. Reuses its memory for each block: 16 bytes for each row of the largest.
 class TallyBuilder {
  public:
   /// Counts a packet; timestamps may go back. REQUIRES: timestampNs >= 0.
   void add(int64_t timestampNs, uint32_t recordBytes) {
-    // Most packets lie in the millisecond of the one before: one comparison each, no division.
+    // Most packets are in the same millisecond as the previous one: one comparison each, no
+    // division.
     const auto sinceBeginNs = static_cast<uint64_t>(timestampNs - rowBeginNs_);
     if (sinceBeginNs >= uint64_t{kNanosPerMillisecond}) beginRow(timestampNs);
     rows_.back().packets += 1;
@@ -22,14 +23,14 @@ class TallyBuilder {
   }
 
   /// Ends the block: one row for each millisecond that has packets, ascending. Valid until reset(),
-  /// which must come before the next add().
+  /// which must be called before the next add().
   std::span<const TallyRow> rows();
   void reset();
 
  private:
   void beginRow(int64_t timestampNs);
 
-  /// No timestamp is less than a millisecond after this.
+  /// No timestamp is less than one millisecond after this.
   static constexpr int64_t kNoRowNs = -kNanosPerMillisecond;
 
   std::vector<TallyRow> rows_;

@@ -16,8 +16,8 @@ class TallyReader {
   /// `segment` is the path without its ending.
   explicit TallyReader(std::string segment) : path_(std::move(segment) + ".tally") {}
 
-  /// The rows of the block's tally. Nothing when it has none, or one that is damaged or cannot be
-  /// read: then only the packets themselves tell.
+  /// The rows of the block's tally. Nothing if it has none, or if it is damaged or unreadable: then
+  /// the packets themselves must be read.
   std::optional<std::vector<TallyRow>> read(const BlockEntry& entry);
 
  private:

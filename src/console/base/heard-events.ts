@@ -107,7 +107,7 @@ export class FleetEvents {
         failure = error
       }
       if (signal.aborted) return
-      // A browser has few connections for all its tabs. Events that happen meanwhile are received when the page is
+      // A browser allows few connections for all its tabs. Events that happen meanwhile are received when the page is
       // visible again.
       if (document.hidden) failure = undefined
       this.#show({ isConnected: false, failure })

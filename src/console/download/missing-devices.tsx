@@ -5,7 +5,7 @@ import { TEXTS } from '../texts.ts'
 
 interface MissingDevicesProps {
   readonly missing: readonly string[]
-  /** Of the selection, as in the estimate; empty if there is no estimate. */
+  /** Devices of the selection, as in the estimate; empty if there is no estimate. */
   readonly devices: Schemas['FleetEstimate']['devices']
 }
 

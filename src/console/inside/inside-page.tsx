@@ -16,7 +16,7 @@ import { askHolders, askPackets, type Estimated, type Holder } from './first-pac
 import { summaryOf } from './packet-summary.ts'
 import { hexLines, type Packet } from './pcap-packets.ts'
 
-/** At a time: each takes a stream of a device. */
+/** Number of devices read at a time: each takes a stream. */
 const DEVICES_MAX = 6
 
 export function InsidePage() {

@@ -1,4 +1,4 @@
-/** Of a long list, only the visible rows are in the DOM. */
+/** Long lists: only the visible rows are in the DOM. */
 import type { RefObject } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 

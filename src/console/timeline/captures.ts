@@ -13,7 +13,7 @@ export interface FoundCaptures {
   readonly failures: DeviceFailures
 }
 
-/** Nobody would read more: to find one, select devices or a shorter time. */
+/** A longer list would not be read. To find a capture, users can select devices or a shorter time. */
 const CAPTURES_MAX = 200
 
 export async function askCaptures(

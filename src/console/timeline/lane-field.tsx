@@ -46,7 +46,7 @@ export function LaneField({ scroller, setPane, seen, ...drawn }: LaneFieldProps)
           </div>
         </div>
       </div>
-      {/* A pointer moves too often to be read aloud. */}
+      {/* Pointer moves are too frequent for a screen reader to announce them. */}
       <p class="readout mono" aria-live={cursor?.isByKeys ? 'polite' : 'off'}>
         {cursor === undefined ? (
           <span class="quiet">{TEXTS.timeline.point}</span>

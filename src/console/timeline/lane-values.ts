@@ -99,7 +99,7 @@ export function pointedInstant(
   return instantText(ns, zone, digitsOf((view.toNs - view.fromNs) / BigInt(Math.max(1, Math.floor(widthPx)))))
 }
 
-/** In words, most important first. */
+/** The values as text, most important first. */
 export function valueTexts({ lengthNs, packets, bytes, lost, isGap }: LaneValues): readonly string[] {
   const { timeline: texts } = TEXTS
   const count =

@@ -14,6 +14,6 @@ export interface FlowPath {
   readonly client: Endpoint
   readonly server: Endpoint
   readonly vlan?: number | undefined
-  /** From the capture point to the server and back. */
+  /** Time from the capture point to the server and back. */
   readonly roundTripNs: bigint
 }

@@ -58,7 +58,7 @@ export class SiteNetwork {
     this.#random = random
   }
 
-  /** From a client (the first ones are the busiest) to an outside server. */
+  /** A path from a client (the first ones are the busiest) to an outside server. */
   toOutside(server: OutsideServer, port: number): FlowPath {
     const random = this.#random
     const client = this.#clientNumber()
@@ -179,7 +179,7 @@ function appServerIp(site: SiteNumber): Buffer {
   return Buffer.from([10, 20 + site, 9, 80])
 }
 
-/** In 2001:db8::/32, the block for documentation. */
+/** An address in 2001:db8::/32, the block for documentation. */
 function ipv6Address(network: number, subnet: number, host: number): Buffer {
   const address = Buffer.alloc(16)
   address.writeUInt32BE(0x20010db8)

@@ -191,7 +191,7 @@ function refusalOf(state: 'streams' | 'bytes', quota: Quota | undefined): Capfle
   const leftMs = DAY_MS - (Date.now() % DAY_MS)
   return new CapfleetError(
     'byte-quota',
-    `you may have ${quota?.bytesPerDay} bytes in a day of UTC, and have had them; ask again after midnight UTC`,
+    `you have used all of your ${quota?.bytesPerDay} bytes for today (UTC); ask again after midnight UTC`,
     { retryAfterS: Math.ceil(leftMs / SECOND_MS) },
   )
 }

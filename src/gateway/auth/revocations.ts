@@ -17,7 +17,10 @@ export interface RevocationsOptions {
 const LOOK_MS = 2_000
 /** A revoked token is remembered this long after it expired: to a gateway whose clock is late it has not expired yet. */
 const KEPT_AFTER_EXPIRY_MS = 60_000
-/** Streams go on when their token has expired; for so long they can still be cut with the one that it hangs on. */
+/**
+ * Streams continue after their token has expired. For this long they can still be cut by revoking the token that theirs
+ * was derived from.
+ */
 const STREAM_MAX_MS = 86_400_000
 const SIGNALS_MAX = 100_000
 

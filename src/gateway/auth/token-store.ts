@@ -11,7 +11,10 @@ import { redisTimeMs } from '../redis/redis-time.ts'
 
 /** An issued token. */
 export interface IssuedToken {
-  /** session: nobody holds a token of this id; the session's cookies, which are renewed repeatedly, carry it. */
+  /**
+   * session: no client holds the token with this id itself. The session's cookies, which are renewed repeatedly,
+   * contain the id.
+   */
   readonly kind: 'token' | 'session'
   readonly id: string
   readonly user: string

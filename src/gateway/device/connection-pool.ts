@@ -18,7 +18,7 @@ export class ConnectionPool implements Disposable {
   readonly #device: Device
   readonly #options: PoolOptions
   readonly #open = new Set<DeviceConnection>()
-  /** In order of last use, the most recent at the end. */
+  /** Idle connections in order of last use, the most recent at the end. */
   readonly #resting: DeviceConnection[] = []
   #isClosed = false
 

@@ -42,7 +42,7 @@ export interface QuestionOptions {
   readonly caller?: string
   /** Whether the request changes something on the device; such a request is never sent twice. */
   readonly isChange?: boolean
-  /** As in DeviceRequest. */
+  /** See DeviceRequest. */
   readonly isAnonymous?: boolean
   /** Called with the headers of a 200 answer, before any of its body is returned. */
   readonly onHeaders?: (headers: Readonly<Record<string, string>>) => void

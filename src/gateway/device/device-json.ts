@@ -70,7 +70,7 @@ const REST_BYTES_MAX = 16_384
 
 /** The name of the list with its bracket; a quote after a backslash is part of another name. */
 const LIST_BEGINS = /(?<!\\)"List"\s*:\s*\[$/
-/** In the latin1 form in which the bytes are kept here. */
+/** In latin1, because the bytes are kept in that form here. */
 const BYTE_ORDER_MARK = /^\u00ef\u00bb\u00bf/
 /** No legitimate device puts more space around the colon. */
 const LIST_BEGINS_WITHIN = 64
@@ -125,8 +125,8 @@ export class JsonList {
   }
 
   /**
-   * To be called after all bytes: the members other than `List`. Throws MalformedAnswer if there was no list, or it
-   * did not end.
+   * Call this after all bytes: returns the members other than `List`. Throws MalformedAnswer if there was no list, or
+   * it did not end.
    */
   end(): Readonly<Record<string, unknown>> {
     const parsed = this.#state === 'rest' ? parse(this.#rest.replace(BYTE_ORDER_MARK, '')) : undefined

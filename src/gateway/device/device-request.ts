@@ -29,7 +29,7 @@ export function formatRequest(
 ): string {
   const path = device.pathOf(target)
   if (!PATH.test(path))
-    throw new CapfleetError('bad-parameter', 'the address holds a character that must be percent-encoded')
+    throw new CapfleetError('bad-parameter', 'the address contains a character that must be percent-encoded')
   let text = `${method} ${path} HTTP/1.1\r\nhost: ${device.url.host}\r\n`
   if (!isAnonymous) text += `authorization: ${device.authorization()}\r\n`
   for (const [name, value] of Object.entries({ ...headers, ...currentTraceHeaders() })) {

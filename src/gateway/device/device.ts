@@ -26,7 +26,7 @@ export interface DeviceOptions extends ClientTls {
   readonly ignores?: readonly IgnorableParameter[] | undefined
   /** Connect to this address, whatever the URL's name resolves to. */
   readonly address?: string | undefined
-  /** As Device.vanishedAt; default: never. */
+  /** See Device.vanishedAt; default: never. */
   readonly vanishedAt?: Date | undefined
 }
 

@@ -29,7 +29,7 @@ export interface PassedCall {
 export interface PassedRead extends PassedCall {
   /** A device that sends nothing for this long has failed; a client that accepts nothing for this long is cut off. */
   readonly timeoutMs: number
-  /** As in DeviceRequest. */
+  /** See DeviceRequest. */
   readonly isAnonymous?: boolean
 }
 
@@ -144,9 +144,9 @@ export function requestHeaders(
 interface AnsweredHead {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
-  /** As in DeviceRequest. */
+  /** See DeviceRequest. */
   readonly isAnonymous?: boolean
-  /** As in PassedCall. */
+  /** See PassedCall. */
   readonly emptiesQueries?: boolean | undefined
 }
 

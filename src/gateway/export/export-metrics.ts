@@ -5,6 +5,7 @@ import type { Metrics } from '../../shared/base/metrics.ts'
 import type { ExportParts } from './export-parts.ts'
 import { type ExportState, LIVE_STATES } from './export-record.ts'
 import type { ExportStore } from './export-store.ts'
+import type { KnownWorkers } from './known-workers.ts'
 
 interface LiveExports {
   readonly count: number
@@ -13,7 +14,7 @@ interface LiveExports {
 
 /** While Redis is unreachable the last values remain; scheduler_reachable shows it. */
 export function publishExports(
-  store: Pick<ExportStore, 'liveStates' | 'workers'>,
+  store: Pick<ExportStore, 'liveStates'> & { readonly workers: Pick<KnownWorkers, 'count'> },
   isReachable: () => boolean,
   metrics: Metrics,
 ): void {
@@ -36,7 +37,7 @@ export function publishExports(
   })
   metrics.beforeText(async () => {
     if (!isReachable()) return
-    const found = await Promise.all([store.liveStates(), store.workers()]).catch(() => undefined)
+    const found = await Promise.all([store.liveStates(), store.workers.count()]).catch(() => undefined)
     if (found === undefined) return
     byState = new Map(LIVE_STATES.map((state) => [state, liveOf(found[0], state)]))
     workers = found[1]

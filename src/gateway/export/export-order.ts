@@ -119,9 +119,9 @@ export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
 }
 
 function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: ExportOptions): void {
-  if (query.follow) throw badParameter('Follow', 'is for interactive downloads; leave it out')
+  if (query.follow) throw badParameter('Follow', 'is only for interactive downloads; remove it')
   if (partTimeNs !== undefined && partBytes !== undefined)
-    throw badParameter('PartBytes', 'and PartTime both split the export into files; give one of them')
+    throw badParameter('PartBytes', 'and PartTime both split the export into files; use only one of them')
   if (partTimeNs === undefined) return
   if (query.kind === 'single')
     throw badParameter(
@@ -132,7 +132,7 @@ function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: Export
   if (localTimes !== undefined)
     throw badParameter('PartTime', 'needs times that the gateway can convert: give TSZone, or epoch times')
   if (maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined)
-    throw badParameter('PartTime', 'cannot be combined with MaxBytes, MaxPackets or TSMax; leave them out')
+    throw badParameter('PartTime', 'cannot be combined with MaxBytes, MaxPackets or TSMax; remove them')
   const parts = (query.endNs - query.beginNs) / partTimeNs
   if (parts >= PARTS_MAX)
     throw badParameter(

@@ -47,7 +47,7 @@ export interface DeviceTally {
 export interface ResultFile {
   /** Its final name. */
   readonly name: string
-  /** Where it is being written. */
+  /** The path at which it is being written. */
   readonly path: string
   readonly bytes: string
   /** Bytes of its packets before compression, including the file header. */
@@ -72,7 +72,7 @@ export type MadeFile = ResultFile | ExportedFile
 
 /** A time range that is fetched in one go, from all devices. */
 export interface ExportWindow {
-  /** From 0, across the whole export. */
+  /** Number of the window, counted from 0 across the whole export. */
   readonly index: number
   /** The piece of the ordered time that contains it; there is one piece without PartTime. */
   readonly piece: number
@@ -90,7 +90,7 @@ export interface ExportWindow {
   readonly isFill?: true
 }
 
-/** As in pcap-header.ts. */
+/** The facts of a file header, see pcap-header.ts. */
 export interface FileHeader {
   readonly linkType: number
   readonly snaplen: number
@@ -165,7 +165,7 @@ export interface ExportRecord {
   readonly order: ExportOrder
   readonly state: ExportState
   readonly stage: ExportStage
-  /** The current writer of its files; "" if nobody is, and the last one stopped cleanly. */
+  /** The current writer of its files, or "" if there is none and the last one stopped cleanly. */
   readonly writer: string
   readonly revision: number
   readonly checkpoint: Checkpoint | undefined

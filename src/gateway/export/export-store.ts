@@ -8,7 +8,6 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
 import { askRedis } from '../redis/ask-redis.ts'
 import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
-import { redisTimeMs } from '../redis/redis-time.ts'
 import type { ExportOrder } from './export-order.ts'
 import {
   type Checkpoint,
@@ -26,6 +25,7 @@ import {
 } from './export-record.ts'
 import { type FormerBase, type FormerCheckpoint, readParts } from './former-record.ts'
 import { type Idempotency, KNOWN_ORDERS, knownOrder } from './known-orders.ts'
+import { KnownWorkers } from './known-workers.ts'
 import { EXPORT_ID } from './target/finished-file.ts'
 
 export interface ExportStoreOptions {
@@ -52,7 +52,7 @@ export interface ExportChange {
   readonly isRemoved?: true
   /** null: clears the error. */
   readonly error?: ReportedFailure | null
-  /** null: it is no longer waiting. */
+  /** null: the export is no longer waiting. */
   readonly waiting?: Waiting | null
   /** Finished files, starting at this number. */
   readonly made?: { readonly from: number; readonly files: readonly MadeFile[] }
@@ -112,12 +112,14 @@ const CREATE = KNOWN_ORDERS + readFileSync(new URL('create-export.lua', import.m
 const CHANGE = readFileSync(new URL('change-export.lua', import.meta.url), 'utf8')
 
 export class ExportStore implements AsyncDisposable {
+  readonly workers: KnownWorkers
   readonly #redis: Redis
   readonly #prefix: string
 
   constructor({ redis, keyPrefix, log }: ExportStoreOptions) {
     this.#redis = connectRedis(redis, 'commands', log)
     this.#prefix = `{${keyPrefix}}:export`
+    this.workers = new KnownWorkers(this.#redis, this.#prefix)
     this.#redis.defineCommand('createExport', { lua: CREATE })
     this.#redis.defineCommand('changeExport', { numberOfKeys: 5, lua: CHANGE })
   }
@@ -242,7 +244,7 @@ export class ExportStore implements AsyncDisposable {
       ids.length === 0 ? [] : askRedis(() => this.#redis.zmscore(`${this.#prefix}:all`, ...ids)),
     ])
     return states.flatMap((state, at) =>
-      // It has been forgotten meanwhile.
+      // The record has expired or was removed meanwhile.
       state === null ? [] : { state: state as ExportState, createdMs: Number(created[at]) },
     )
   }
@@ -291,49 +293,6 @@ export class ExportStore implements AsyncDisposable {
     )
   }
 
-  /**
-   * Whether all workers use this spool; one with another spool would look for spans where nobody puts them. The first
-   * worker decides, and again whenever none is running any more.
-   */
-  async sharesSpool(spool: string): Promise<boolean> {
-    const key = `${this.#prefix}:spool`
-    if ((await this.workers()) === 0) await askRedis(() => this.#redis.del(key))
-    await askRedis(() => this.#redis.set(key, spool, 'NX'))
-    return (await askRedis(() => this.#redis.get(key))) === spool
-  }
-
-  /** Registers a worker as running; it must be called again within `forMs`. */
-  async seeWorker(name: string, forMs: number): Promise<void> {
-    const key = `${this.#prefix}:workers`
-    await askRedis(async () => {
-      const nowMs = await redisTimeMs(this.#redis)
-      await this.#redis
-        .multi()
-        .zadd(key, nowMs + forMs, name)
-        .zremrangebyscore(key, 0, nowMs)
-        .exec()
-    })
-  }
-
-  /** How often workers have swept. */
-  async sweeps(): Promise<number> {
-    return Number(await askRedis(() => this.#redis.get(`${this.#prefix}:sweeps`)))
-  }
-
-  async countSweep(): Promise<void> {
-    await askRedis(() => this.#redis.incr(`${this.#prefix}:sweeps`))
-  }
-
-  async leaveWorker(name: string): Promise<void> {
-    await askRedis(() => this.#redis.zrem(`${this.#prefix}:workers`, name))
-  }
-
-  workers(): Promise<number> {
-    return askRedis(async () =>
-      this.#redis.zcount(`${this.#prefix}:workers`, await redisTimeMs(this.#redis), '+inf'),
-    )
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     this.#redis.disconnect()
   }
@@ -373,7 +332,7 @@ export class ExportStore implements AsyncDisposable {
     const numbers = Array.from({ length: Math.max(0, end - from) }, (_, at) => String(from + at))
     if (numbers.length === 0) return []
     const texts = await askRedis(() => this.#redis.hmget(key, ...numbers))
-    // An export may have been forgotten meanwhile.
+    // The record of an export may have expired meanwhile.
     return texts.flatMap((text) => (text === null ? [] : [JSON.parse(text) as File]))
   }
 

@@ -60,7 +60,7 @@ export const NOTHING_TAKEN = { file: 0, bytes: 0 }
 export interface HoleRange {
   readonly beginNs: bigint
   readonly endNs: bigint
-  /** In the order of the export's devices; at least one. */
+  /** At least one device, in the order of the export. */
   readonly devices: readonly string[]
 }
 

@@ -1,8 +1,9 @@
--- What idempotency keys stand for, as the text that the scripts which keep orders begin with. Of each user, and of all, the
--- newest keys are known only: who orders without end, or cancels what they order, must not fill the Redis that the leases
--- are in.
--- Of an order they take three keys (its own, those of its user by the time when they came, those of all likewise) and four
--- values: hash of what was asked ("" = the order has no key), how long a key is known in ms, keys of a user and of all at most.
+-- What idempotency keys stand for: the text with which the scripts that store orders begin. Only the newest keys are
+-- kept, per user and in total, so that a client that orders endlessly, or cancels what it orders, cannot fill the Redis
+-- that holds the leases.
+-- For an order they take three keys (its own; those of its user by arrival time; those of all users by arrival time)
+-- and four values: hash of the request ("" = the order has no key), how long a key is kept in ms, the maximum number of
+-- keys per user, and in total.
 
 -- The answer for an order whose key is known, else nil.
 local function knownOrder(key, hash)

@@ -14,9 +14,12 @@ import { EXPORT_ID } from './target/finished-file.ts'
 export interface Schedule extends CronRule {
   readonly id: string
   readonly user: string
-  /** Since when the name is theirs, as Caller.sinceMs: schedules of somebody who had it before do not count for them. */
+  /**
+   * Since when the name belongs to this user, as in Caller.sinceMs: schedules of an earlier user of the name do not
+   * count for them.
+   */
   readonly userSinceMs?: number | undefined
-  /** What becomes of runs that were due while no worker ran. */
+  /** What happens to runs that were due while no worker ran. */
   readonly missed: 'makeup' | 'skip'
   /** Query of the exports, as given: times are relative to each run, and devices are selected at each run. */
   readonly query: string

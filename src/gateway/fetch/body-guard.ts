@@ -80,7 +80,7 @@ export class CompressedGuard implements BodyGuard {
     this.#device = device
     this.#boundary = new RecordBoundary(`device ${device}`, options)
     this.#judged = this.#judge(encoding)
-    // feed() and finish() report a failure; if the guard is abandoned, nobody needs it.
+    // feed() and finish() report a failure. If the guard is abandoned, the failure is not needed.
     this.#judged.catch(() => undefined)
   }
 

@@ -30,8 +30,8 @@ export class RelayedBody implements Body {
   readonly encoding: Encoding
   readonly facts: BodyFacts
   /**
-   * False where the body cannot be reproduced: a device need not compress the same packets into the same bytes again;
-   * a followed stream has its packets in another order when requested as history; and a device that does not support
+   * False if the body cannot be reproduced. A device need not compress the same packets into the same bytes again; a
+   * followed stream has its packets in another order when requested as history; and a device that does not support
    * After= would send all of it again.
    */
   readonly isParkable: boolean

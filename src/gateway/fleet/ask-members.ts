@@ -9,7 +9,7 @@ export interface UnreachableDevice {
 }
 
 export interface MembersAnswers<Answer> {
-  /** In the order of the members, like `unreachable`. */
+  /** The answers in the order of the members, like `unreachable`. */
   readonly answers: readonly { readonly member: FleetMember; readonly answer: Answer }[]
   readonly unreachable: readonly UnreachableDevice[]
 }

@@ -22,8 +22,8 @@ type CallResult = 'ok' | Blame
 const RESULTS: readonly CallResult[] = ['ok', 'caller', 'device', 'ours']
 
 /**
- * Calls to devices other than downloads: counted by outcome, and limited, so that nobody can take all the connections
- * of a device, which its probes need too.
+ * Calls to devices other than downloads: counted by outcome, and limited, so that no caller can take all the
+ * connections of a device, which its probes need too.
  */
 export class CallLimits {
   readonly #limits: CallLimitSettings

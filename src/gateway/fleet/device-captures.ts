@@ -1,4 +1,4 @@
-/** What one device says that it holds, asked for in parts where the device can give parts. */
+/** The list of captures of one device, requested in parts if the device supports that. */
 import { addAbortListener } from 'node:events'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { type DeviceClient, type ListLimits, withinLimit } from '../device/device-client.ts'
@@ -68,7 +68,9 @@ export class DeviceCaptures {
     return this.#pages.get(key, { maxAgeMs: 0, signal }, (left) => this.#breaker.run(() => ask(left)))
   }
 
-  /** Whether the device holds a capture of this full name, or else captures of this base name. Fails like page(). */
+  /**
+   * Whether the device holds a capture with this full name, or else captures with this base name. Fails like page().
+   */
   async holding(name: string, sharing: SharingOptions): Promise<Holding> {
     if (this.#givesParts !== false) {
       const ask = (left: AbortSignal) => this.#breaker.run(() => this.#askHolding(name, left))

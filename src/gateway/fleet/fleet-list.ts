@@ -20,7 +20,7 @@ export interface ListPlace {
 }
 
 export interface ListChoice {
-  /** As in ListQuestion. */
+  /** See ListQuestion. */
   readonly name?: string | undefined
   readonly fromNs?: bigint | undefined
   readonly toNs?: bigint | undefined

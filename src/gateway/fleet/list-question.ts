@@ -26,7 +26,7 @@ export interface KeptLimits {
 
 /** The newest of the requested captures. */
 export interface ListPage {
-  /** In the order of newestFirst(). */
+  /** Captures in the order of newestFirst(). */
   readonly captures: readonly CaptureEntry[]
   /** Whether the device may have more, all of them later in that order. */
   readonly hasMore: boolean

@@ -88,7 +88,7 @@ local function tryWaiter(id)
   if not fitsAll(request, readUses(request.devices)) then return end
   if recovering() then return markDirty(request.devices) end
   if isAlive(request.owner) then return grantWaiter(request) end
-  -- Its owner is gone, so nobody would accept the grant. Waiters after it get their turn from tidy.lua.
+  -- Its owner is gone, so no replica would accept the grant. Waiters after it get their turn from tidy.lua.
   forget(request)
   markDirty(request.devices)
 end

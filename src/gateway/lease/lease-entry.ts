@@ -24,7 +24,7 @@ export class LeaseEntry {
   ticket: QueueTicket | undefined
   /** Increases with everything that the replica requests; a grant of an earlier attempt is void. */
   attempt: number
-  /** `leaving`: its wait is over and its release is on the way; a grant that arrives now belongs to nobody. */
+  /** `leaving`: its wait is over and its release is being sent; a grant that arrives now is not used. */
   state: 'waiting' | 'held' | 'leaving' = 'waiting'
   /** Whether all streams under the lease have begun. */
   opened = false

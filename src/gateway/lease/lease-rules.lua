@@ -111,5 +111,5 @@ local function queueKey(class, device) return P .. (class == 'bulk' and 'qb:' or
 
 local function flowOf(class, user) return class .. ':' .. user end
 
--- Sequence numbers in the form used in the queues, where the smaller text goes first if tags are equal.
+-- Sequence numbers in the form used in the queues, where the smaller text comes first if tags are equal.
 local function sequenceText(seq) return string.format('%012d', seq) end

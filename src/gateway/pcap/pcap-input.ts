@@ -21,7 +21,7 @@ export interface ChunkStream extends AsyncIterator<Uint8Array> {
   take?(): Uint8Array | undefined
 }
 
-/** Of a device that does not vouch for the order of its packets. */
+/** Set for a device that does not guarantee the order of its packets. */
 export const SORT_WINDOW: SortWindow = { ns: LATE_NS_MAX, bytes: 4 * 1_048_576 }
 
 /**
@@ -41,7 +41,7 @@ export interface InputOptions {
   readonly alignNs?: bigint
   /** Whether to mark the last packets even while they are in order, see ArrivedRecords. */
   readonly marksTail?: boolean
-  /** As RecordInputOptions. */
+  /** See RecordInputOptions. */
   readonly marksAll?: boolean
   /** Whether timestamps stay in the resolution of the stream. Default: records have nanoseconds. */
   readonly keepsResolution?: boolean

@@ -232,7 +232,7 @@ export class SharedClock implements SharedTime, AsyncDisposable {
 }
 
 interface Sample {
-  /** At the midpoint of the request. */
+  /** The monotonic clock at the midpoint of the request. */
   readonly monotonicMs: number
   readonly offsetMs: number
 }

@@ -30,7 +30,7 @@ export interface RelayExchange {
   readonly onWhole: () => Promise<Readonly<Record<string, string>>>
   /** Called when the download is about to be cut, before the client takes its time to read the rest. */
   readonly onCut: (reason: unknown) => void
-  /** As CutOptions.onHanded. */
+  /** See CutOptions.onHanded. */
   readonly onHanded: () => void
 }
 

@@ -52,7 +52,7 @@ export interface DownloadExchange {
   readonly actor: AuditActor
   /** The path of the request. */
   readonly path: string
-  /** As given, for the audit. */
+  /** The query string as given, for the audit. */
   readonly querystring: string
   /** How long to wait for a free stream. */
   readonly waitMs: number

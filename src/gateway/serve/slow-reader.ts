@@ -1,7 +1,7 @@
 /**
- * Handles clients that read so slowly that they keep streams others are waiting for: the streams are released, the
+ * Handles clients that read so slowly that they keep streams others are waiting for. The streams are released, the
  * connection is kept, and once the client has read what it was sent, the download is queued again. A download that
- * cannot be continued is cut: nobody may hold a device forever.
+ * cannot be continued is cut, so that no client can hold a device forever.
  */
 
 import type { ServerResponse } from 'node:http'

@@ -14,7 +14,7 @@ export const boundsSchema = z.strictObject({
     .min(1)
     .max(TEXT_MAX)
     .refine(isEnclosed, 'must have a closing parenthesis for each opening one')
-    .refine(isFilter, 'is blank, which would let all packets pass; leave it out, or specify what may pass')
+    .refine(isFilter, 'is blank, which would let all packets pass; remove it, or specify what may pass')
     .optional(),
   spanMaxS: z.int().min(1).optional(),
   bytesPerDay: z.int().min(1).optional(),

@@ -261,7 +261,7 @@ function nextEntry(before: Entry | undefined, stored: StoredUser): Entry {
   return newEntry(stored, isSamePassword ? before : { ...newEnds(), revoke: before.revoke })
 }
 
-/** Changed bounds may be narrower; for filters only a device could tell. */
+/** Changed bounds may be narrower; for filters only a device could decide that. */
 function mayLess(now: StoredUser, was: StoredUser): boolean {
   return (
     ROLES.indexOf(now.role) < ROLES.indexOf(was.role) || !sameBounds(boundsOfStored(now), boundsOfStored(was))

@@ -53,7 +53,7 @@ export interface SessionCredential {
   readonly id: string
   /** What they signed in with; whatever they derive from their rights is created as if they had presented that. */
   readonly origin: PasswordCredential | TokenCredential
-  /** As for a token. */
+  /** See the member `chain` of tokens. */
   readonly chain: readonly string[]
   readonly beganMs: number
   /** When it ends unless it is renewed. */

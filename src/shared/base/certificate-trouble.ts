@@ -8,7 +8,7 @@ const REFUSAL = /^ERR_SSL_.*ALERT/
 export interface CertificateTrouble {
   /** theirs: we do not trust it. ours: the peer does not trust it, or requires one. */
   readonly whose: 'theirs' | 'ours'
-  /** In OpenSSL's words. */
+  /** Error codes of OpenSSL. */
   readonly reason: string
 }
 

@@ -28,7 +28,7 @@ export async function runProgram(
 ): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (outlivesOutput) return
-    // The reader of our output has seen enough.
+    // The program that reads our output, such as head, has closed the pipe.
     if (error.code !== 'EPIPE') process.stderr.write(`capfleet: standard output: ${error.message}\n`)
     process.exit(statusOf(error))
   })
@@ -48,7 +48,7 @@ export async function runProgram(
     await main(stop.signal)
     process.exitCode = 0
   } catch (error) {
-    // A program that was told to stop has nothing to explain.
+    // If a program was told to stop, it exits without an error message.
     const isStopped = stop.signal.aborted && error === stop.signal.reason
     const line = isStopped ? undefined : describe(error)
     if (line !== undefined) process.stderr.write(`capfleet: ${line}\n`)

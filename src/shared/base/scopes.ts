@@ -18,7 +18,7 @@ export type Scope = (typeof SCOPES)[number]
  */
 export type Access = Scope | 'anyone' | 'known' | 'system' | 'metrics'
 
-/** From the least to the most powerful: each has what the one before has. */
+/** Roles from the least to the most powerful: each has the rights of the previous one. */
 export const ROLES = ['viewer', 'user', 'full', 'admin'] as const
 export type Role = (typeof ROLES)[number]
 

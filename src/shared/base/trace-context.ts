@@ -17,7 +17,7 @@ export interface TraceContext {
   readonly state: string
 }
 
-/** As Node provides them: repeated headers are joined by ", ". */
+/** The headers as Node provides them: repeated headers are joined by ", ". */
 export interface TraceHeaders {
   readonly traceparent?: string | string[] | undefined
   readonly tracestate?: string | string[] | undefined

@@ -11,7 +11,7 @@ import {
 import { SharedParts } from './shared-parts.ts'
 import { TOKEN_API } from './token-api.ts'
 
-/** As text, because limits of parameters exceed the precision of a number. */
+/** The description as text, because limits of parameters exceed the precision of a number. */
 export function openApi(program: string, endpoints: readonly Endpoint[]): string {
   const ways = waysIn(endpoints)
   const parts: OperationParts = {

@@ -55,22 +55,22 @@ const EXPRESSION_WORDS: ReadonlySet<string> = new Set([
 
 function refuseName(name: string, known: readonly string[], takesKnownOnly: boolean): void {
   const same = known.find((other) => folded(other) === folded(name))
-  if (same !== undefined) throw badParameter(name, `is no parameter of this path; ${same} is`)
+  if (same !== undefined) throw badParameter(name, `is not a parameter of this path; ${same} is`)
   if (PIECE.test(name) || EXPRESSION_WORDS.has(name.toLowerCase())) {
     throw badParameter(
       name,
-      'is no parameter, but looks like a piece of an expression that was cut at "&"; write && as %26%26 there, or "and"',
+      'is not a parameter, but looks like a piece of an expression that was cut at "&"; write && as %26%26 there, or "and"',
     )
   }
   if (/^filter/i.test(name))
-    throw badParameter(name, `is no parameter of this path; ${filtersOf(name, known)}`)
+    throw badParameter(name, `is not a parameter of this path; ${filtersOf(name, known)}`)
   if (!takesKnownOnly) return
   const near = nearestNames(name, known)
   const hint =
     near.length === 0
       ? 'if it belongs to the value of another one, write & as %26 there'
       : `did you mean ${near.join(', ')}?`
-  throw badParameter(name, `is no parameter of this path; ${hint}`)
+  throw badParameter(name, `is not a parameter of this path; ${hint}`)
 }
 
 /** Equal for names that differ only in case, or in singular and plural. */

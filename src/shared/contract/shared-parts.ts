@@ -25,7 +25,7 @@ export class SharedParts {
     return { toJSON: () => (isShared(use, variants) ? { $ref: this.#pointer + name } : part) }
   }
 
-  /** By name. */
+  /** The shared parts, by name. */
   get components(): Record<string, object> {
     const variants = [...this.#uses.values()]
     const shared = variants.flatMap((uses) => [...uses.values()].filter((use) => isShared(use, uses)))

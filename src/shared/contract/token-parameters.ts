@@ -146,7 +146,7 @@ function filterType(): ParameterType<string> {
   return {
     ...TEXT,
     read: (text, name) => {
-      if (text.trim() === '') throw badParameter(name, 'is empty; leave it out, or say what may pass')
+      if (text.trim() === '') throw badParameter(name, 'is empty; remove it, or specify what may pass')
       if (isEnclosed(text)) return text
       throw badParameter(name, 'must have a closing parenthesis for each opening one')
     },

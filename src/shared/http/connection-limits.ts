@@ -23,7 +23,7 @@ export interface ConnectionLimitSettings {
 
 /** The gateway opens a connection to a device for nearly each one that it accepts. */
 const DESCRIPTORS_PER_CONNECTION = 2
-/** For files, Redis, listening sockets and lists of devices. */
+/** Descriptors reserved for files, Redis, listening sockets and lists of devices. */
 const DESCRIPTORS_RESERVED = 200
 const CONNECTIONS_MIN = 16
 const CONNECTIONS_MAX = 10_000

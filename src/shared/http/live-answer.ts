@@ -27,7 +27,7 @@ export interface LiveContext {
   respond?: boolean | undefined
 }
 
-/** A client that reads nothing for this long occupies a place that others may want. */
+/** A client that reads nothing for this long occupies a place that other clients may need. */
 const STALL_LIMIT_MS = 30_000
 
 /**

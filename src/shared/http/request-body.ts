@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { CapfleetError } from '../base/error.ts'
 
-/** For a path that only accepts parameters in the query string. Fails with bad-parameter. */
+/** Rejects a request body at a path that only accepts parameters in the query string. Fails with bad-parameter. */
 export function refuseBody({ req }: { readonly req: IncomingMessage }): void {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = req.headers
   if (length === '0' && coding === undefined) return

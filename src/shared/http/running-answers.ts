@@ -51,7 +51,7 @@ export class RunningAnswers {
     return this.#freePlaces.length === this.#places.length
   }
 
-  /** An answer whose head has been sent cannot tell its client any more. */
+  /** Once the head has been sent, the answer cannot tell its client any more. */
   #makeLast(res: ServerResponse): void {
     const { socket } = res.req
     if (!res.headersSent) res.shouldKeepAlive = false

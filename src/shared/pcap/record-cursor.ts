@@ -32,7 +32,7 @@ export class RecordCursor {
     return this.#number(0)
   }
 
-  /** Of the second, in the units of the file. */
+  /** The fraction of the second, in the units of the file. */
   get fraction(): number {
     return this.#number(FRACTION_OFFSET)
   }

@@ -21,7 +21,10 @@ export function nextCronMs({ cron, cronZone }: CronRule, afterMs: number): numbe
     return read.next().getTime()
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw badParameter('Cron', `is no time that comes round (${why}), got ${quote(cron)}`)
+    throw badParameter(
+      'Cron',
+      `must be a valid cron expression that matches some time (${why}), got ${quote(cron)}`,
+    )
   }
 }
 

@@ -201,7 +201,7 @@ function checkFilterText(name: string, text: string, { maxBytes, forbidden }: Fi
   }
   const position = text.search(forbidden)
   if (position < 0) return
-  throw badParameter(name, `holds a control character at character ${position}; remove it`, position)
+  throw badParameter(name, `contains a control character at character ${position}; remove it`, position)
 }
 
 function frameFilterType(): ParameterType<readonly FrameCondition[]> {

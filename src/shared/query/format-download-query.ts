@@ -70,7 +70,7 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
 
 const LOCAL_TIME_UNIT = 'YYYYMMDD_HHMMSS'
 
-/** For use with a local time, whose unit is not that of a number. */
+/** A time in RFC 3339, for use with a local time, whose unit is not that of a number. */
 function rfc3339Of(ns: bigint): string {
   const seconds = new Date(Number(ns / 1_000_000n)).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length)
   return `${seconds}.${String(ns % 1_000_000_000n).padStart(9, '0')}Z`

@@ -24,7 +24,7 @@ export function rareValue(field: FrameField): number {
 export interface FrameCondition {
   readonly field: FrameField
   readonly op: '==' | '!='
-  /** At least one. */
+  /** The values; at least one. */
   readonly values: readonly number[]
 }
 

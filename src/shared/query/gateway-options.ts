@@ -124,7 +124,7 @@ export type GatewayOptions = ParameterValues<typeof GATEWAY_PARAMETERS>
 export function parseGatewayOptions(given: GivenParameters): GatewayOptions {
   const options = readParameters(GATEWAY_PARAMETERS, given)
   if (options.offsetBytes !== undefined && options.resumeId === undefined) {
-    throw badParameter('Offset', 'goes with Resume=<request id>; add it, or leave Offset out')
+    throw badParameter('Offset', 'needs Resume=<request id>; add it, or remove Offset')
   }
   return options
 }

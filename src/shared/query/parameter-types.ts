@@ -131,7 +131,7 @@ export function lineType(): ParameterType<string> {
       if (text.trim() === '') return undefined
       if (text.length > LINE_CHARACTERS_MAX)
         throw badParameter(name, `is longer than ${LINE_CHARACTERS_MAX} characters; shorten it`)
-      if (/\p{Cc}/u.test(text)) throw badParameter(name, 'holds a control character; remove it')
+      if (/\p{Cc}/u.test(text)) throw badParameter(name, 'contains a control character; remove it')
       return text
     },
     write: (text) => text,

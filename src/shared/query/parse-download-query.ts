@@ -90,14 +90,14 @@ function refuseFollow({
   if (timeSource !== 'nic') {
     throw badParameter(
       'Follow',
-      `cannot sort packets by ${timeSource} as they come; leave out TSMode or Follow`,
+      `cannot sort packets by ${timeSource} as they arrive; leave out TSMode or Follow`,
     )
   }
   // In a second download, late packets would be in their places before what was sent.
   if (afterBytes !== undefined) {
     throw badParameter(
       'After',
-      'cannot find its place in a followed download, which packets that come late change; ask for the packets from a time on by TSBegin, or leave out Follow',
+      'cannot resume a followed download, because late packets change it; request the later packets with TSBegin, or leave out Follow',
     )
   }
 }

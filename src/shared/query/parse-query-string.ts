@@ -20,7 +20,7 @@ export function parseQueryString(raw: string): Map<string, string> {
       })
     }
     if (parameters.has(name)) {
-      throw new CapfleetError('bad-parameter', `${name} is given twice; give it once`, { param: name })
+      throw new CapfleetError('bad-parameter', `${name} is given twice; give it only once`, { param: name })
     }
     if (parameters.size === MAX_PAIRS) {
       throw new CapfleetError(
@@ -52,7 +52,7 @@ function decode(text: string, parameter: string): string {
     const where = position < 0 ? '' : ` at character ${position}`
     throw new CapfleetError(
       'bad-parameter',
-      `${parameter} holds a malformed percent sequence${where}; write a literal % as %25 and text as UTF-8`,
+      `${parameter} contains a malformed percent sequence${where}; write a literal % as %25 and text as UTF-8`,
       { param: parameter, position: position < 0 ? undefined : position, cause },
     )
   }

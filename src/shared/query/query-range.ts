@@ -198,14 +198,14 @@ function rangeEnd(
   given: GivenParameters,
 ): RangeEnd {
   if (shortText === undefined) return { parameter: name, text: requireParameter(given, name), unit }
-  if (given.has(name)) throw badParameter(shortName, `is ${name} in epoch milliseconds; give one of them`)
+  if (given.has(name)) throw badParameter(shortName, `is ${name} in epoch milliseconds; use only one of them`)
   return { parameter: shortName, text: shortText, unit: 'msecs' }
 }
 
 /** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit. */
 function unitOf({ unit, misspeltUnit }: RangeValues, given: GivenParameters): TimeUnit | undefined {
   if (unit !== undefined && misspeltUnit !== undefined) {
-    throw badParameter('TSUint', 'is another spelling of TSUnit; give one of them')
+    throw badParameter('TSUint', 'is another spelling of TSUnit; use only one of them')
   }
   return unit ?? misspeltUnit ?? timeUnitOf(given.get('TSMode') ?? '')
 }

@@ -69,7 +69,7 @@ export function parseQueryTime(text: string, context: TimeContext): QueryTime {
 export function isLocalTime(text: string, context: Pick<TimeContext, 'parameter' | 'unit'>): boolean {
   const match = LOCAL_TIME.exec(text)
   if (match === null || (context.unit !== undefined && context.unit !== 'YYYYMMDD_HHMMSS')) return false
-  if (!isRealTime(localTimeOf(match))) throw bad(context, `is no real date and time, got "${text}"`)
+  if (!isRealTime(localTimeOf(match))) throw bad(context, `is not a valid date and time, got "${text}"`)
   return true
 }
 
@@ -144,7 +144,7 @@ function parseLocal(text: string, context: TimeContext): bigint {
   const match = LOCAL_TIME.exec(text)
   if (match === null) throw bad(context, `must have the form YYYYMMDD_HHMMSS, got "${clip(text)}"`)
   const local = localTimeOf(match)
-  if (!isRealTime(local)) throw bad(context, `is no real date and time, got "${text}"`)
+  if (!isRealTime(local)) throw bad(context, `is not a valid date and time, got "${text}"`)
   const instants = instantsOf(local, context.zone)
   const instantMs = context.isEnd ? instants.at(-1) : instants.at(0)
   if (instantMs === undefined) {

@@ -44,7 +44,7 @@ function distinctZones(names: readonly string[]): string[] {
 }
 
 interface ZoneNames {
-  /** By the full name in lower case. */
+  /** Zones by their full names in lower case. */
   readonly byName: ReadonlyMap<string, string>
   /** Full names by their last part in lower case. */
   readonly byCity: ReadonlyMap<string, readonly string[]>
@@ -73,7 +73,7 @@ function cityOf(name: string): string {
 function ambiguous(text: string, candidates: readonly string[], parameter: string): CapfleetError {
   return new CapfleetError(
     'ambiguous-timezone',
-    `${parameter} "${text}" names several time zones: ${candidates.join(', ')}; give one of them`,
+    `${parameter} "${text}" names several time zones: ${candidates.join(', ')}; use one of them`,
     { param: parameter, members: { candidates } },
   )
 }
@@ -84,7 +84,7 @@ function unknown(text: string, name: string, parameter: string): CapfleetError {
   const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`
   return new CapfleetError(
     'bad-timezone',
-    `${parameter} "${text.slice(0, 80)}" is no IANA time zone, such as Asia/Singapore or Singapore${hint}`,
+    `${parameter} "${text.slice(0, 80)}" is not an IANA time zone, such as Asia/Singapore or Singapore${hint}`,
     { param: parameter, members: { candidates: near } },
   )
 }

@@ -6,7 +6,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
-/** Others hold all streams of the device, which is nobody's fault. */
+/** Others hold all streams of the device: this is not a failure of the device. */
 const BUSY: ReadonlySet<string> = new Set(['queue-timeout', 'download-slots-exhausted', 'too-many-requests'])
 const BUSY_PAUSE_MS = 500
 /** Errors unrelated to the device and the order. */

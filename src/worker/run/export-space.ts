@@ -1,6 +1,6 @@
 /**
- * Reserves space for exports: each reserves what it will still need, so that exports that begin together do not fill a
- * disk that each of them alone would have found large enough. If the disk fills up anyway, they are paused.
+ * Reserves space for exports. Each reserves what it will still need, so that exports that begin together do not fill a
+ * disk on which each of them alone would have fit. If the disk fills up anyway, they are paused.
  */
 import { freeBytesOf } from '../../gateway/export/export-metrics.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'

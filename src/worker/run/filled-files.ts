@@ -28,7 +28,7 @@ import { type KeptFiles, KeptRecords } from './kept-records.ts'
 export interface JoinedWindow {
   readonly window: ExportWindow
   readonly query: BoundedQuery
-  /** In the order of the devices; those without packets are left out. */
+  /** The spans in the order of the devices; devices without packets are left out. */
   readonly spans: readonly Span[]
   readonly result: ResultFiles
   readonly signal: AbortSignal

@@ -22,7 +22,7 @@ export interface FlushQuestion {
   readonly signal: AbortSignal
 }
 
-/** For a device that does not report its progress: longer than our appliance needs. */
+/** The wait for a device that does not report its progress: longer than our appliance needs. */
 const SETTLING_MS = 5_000
 /** Our appliance needs about 2 s; one that takes this long has a problem. */
 const PATIENCE_MS = 30_000

@@ -1,4 +1,4 @@
-/** Looks after a job while it runs: tells how far it is, and hears when nobody wants it any more. */
+/** Watches a job while it runs: reports its progress, and notices when its result is no longer wanted. */
 import { addAbortListener } from 'node:events'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportState, LIVE_STATES } from '../../gateway/export/export-record.ts'

@@ -31,7 +31,7 @@ export type SchedulingParts = Pick<
 /** Runs of one schedule that are ordered at once; the others follow at the next check. */
 const RUNS_AT_ONCE = 1_000
 
-/** Checks all schedules that are due, which finds runs that nobody was woken for. */
+/** Checks all schedules that are due, which finds runs whose job was lost. */
 export async function runDueSchedules(parts: SchedulingParts, nowMs: number): Promise<void> {
   for (const id of await parts.schedules.due(nowMs)) {
     try {

@@ -1,4 +1,4 @@
-// /api/v1/activity of a real appliance: tcpdump says what each part of a range has.
+// /api/v1/activity of a real appliance, with tcpdump as the oracle for the contents of each part of a range.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -43,7 +43,7 @@ async function activity(appliance: TempAppliance, query: string): Promise<Activi
   return told as unknown as Activity
 }
 
-/** The times of all packets of a file as tcpdump tells them. */
+/** The times of all packets of a file, according to tcpdump. */
 function timesIn(path: string): readonly bigint[] {
   const args = ['-r', path, '-tt', '-n', '-q', '--time-stamp-precision=nano']
   const lines = execFileSync('tcpdump', args, {
@@ -54,7 +54,7 @@ function timesIn(path: string): readonly bigint[] {
   return [...lines.matchAll(/^(\d+)\.(\d{9}) /gm)].map(([, s, ns]) => BigInt(`${s}${ns}`))
 }
 
-/** How many of the times lie in each part of the range that was told of. */
+/** How many of the times are in each reported part of the range. */
 function counted(times: readonly bigint[], { fromNs, bucketNs, packets }: Activity): readonly number[] {
   const counts = packets.map(() => 0)
   for (const ns of times) {
@@ -64,7 +64,7 @@ function counted(times: readonly bigint[], { fromNs, bucketNs, packets }: Activi
   return counts
 }
 
-/** The most packets that the told parts up to some edge differ from the true ones. */
+/** The largest number of packets by which the reported sum up to any edge differs from the true one. */
 function farthest(told: readonly number[], truth: readonly number[]): number {
   let [difference, most] = [0, 0]
   for (const [index, count] of told.entries()) {
@@ -127,7 +127,7 @@ describe('the activity of imported captures', () => {
     const told = await activity(appliance, query)
     assert.equal(sum(told.packets), 3_000)
     assert.equal(told.exact, false)
-    // A segment has at most 64 KiB, of which a part with an edge inside has a few packets.
+    // A segment has at most 64 KiB, so a part with an edge inside it has few packets.
     assert.ok(farthest(told.packets, counted(times, told)) <= 16)
     assert.deepEqual(await activity(appliance, query), told)
     const { body } = await appliance.get('/api/v1/pcap/single?StreamName=a')
@@ -235,7 +235,7 @@ test('a damaged index changes nothing; a segment that is known to have lost pack
   const path = join(folder, segments[2] ?? '').slice(0, -'.pcap'.length)
   const query = (from: number, to: number, buckets: number) =>
     `TSBegin=${at(from)}&TSEnd=${at(to)}&TSUnit=nanos&Buckets=${buckets}`
-  // Of many segments, which are kept, and of few.
+  // Captures with many segments, whose reports are cached, and with few.
   const kinds = [
     [0, 600, 600],
     [0, 100, 100],
@@ -248,7 +248,7 @@ test('a damaged index changes nothing; a segment that is known to have lost pack
     assert.deepEqual([sum(told.packets), told.exact, told.damaged], [to - from, true, []])
   }
   for (const ending of ['pcap', 'idx', 'tally', 'sieve']) await rm(`${path}.${ending}`)
-  // Before anybody has verified the store.
+  // Before the store has been verified for the first time.
   const seen = await activity(appliance, query(0, 100, 100))
   assert.equal(pairs(seen.damaged).length, 1)
   const splits = await appliance.get('/stream/stime?StreamName=d&StreamView=split_1min')

@@ -75,7 +75,7 @@ test('two starts at once: one capture', async () => {
 test('without a name the configured one is used; bad names are refused', async () => {
   assert.match(String((await json(START)).StreamName), /^standard_\d{8}_\d{4}/)
   await appliance.get(STOP)
-  // An unset variable of a script is no wish for the default.
+  // An unset variable in a script does not mean the default.
   for (const name of ['', '..', 'a%2Fb', '%00', 'a%20b', 'x'.repeat(65)]) {
     const answer = await appliance.get(`${START}?StreamName=${name}`)
     assert.deepEqual([answer.status, answer.json().param], [400, 'StreamName'], name)

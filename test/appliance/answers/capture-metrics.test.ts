@@ -1,4 +1,4 @@
-// What the recorder reports, as Prometheus and port_stats show it.
+// What the recorder reports, as shown by Prometheus metrics and port_stats.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { registerCaptureMetrics } from '../../../appliance/answers/capture-metrics.ts'
@@ -43,7 +43,7 @@ describe('capture metrics', () => {
   const metrics = new Metrics()
   registerCaptureMetrics(metrics, { capture, stored })
 
-  /** Series of capture, store and recorder with their values. */
+  /** Series of capture, store and recorder, with their values. */
   const series = async (): Promise<Record<string, number>> => {
     const lines = (await metrics.text()).matchAll(
       /^capfleet_((?:capture|store|recorder|retention)_\S+) (\S+)$/gm,

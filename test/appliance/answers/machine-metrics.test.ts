@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { registerMachineMetrics } from '../../../appliance/answers/machine-metrics.ts'
 import { Metrics } from '../../../src/shared/base/metrics.ts'
 
-/** Its lines about disks and clocks. */
+/** The lines of /metrics about disks and clocks. */
 async function linesOf(metrics: Metrics): Promise<readonly string[]> {
   const text = await metrics.text()
   return [...text.matchAll(/^capfleet_((?:disk|clock)_.*)$/gm)].map(([, line = '']) => line)

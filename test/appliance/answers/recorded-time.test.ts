@@ -13,7 +13,7 @@ import { type CaptureChanges, captureRecord } from '../../support/packets/captur
 const S = 1_000_000_000n
 const RANGE = { beginNs: 0n, endNs: 1_000n * S }
 
-/** In seconds. */
+/** A capture between these times, in seconds. */
 function captureOf(name: string, startS: number, endS: number, more: CaptureChanges = {}): StoredCapture {
   return captureRecord(name, { startNs: BigInt(startS) * S, endNs: BigInt(endS) * S, streams: [], ...more })
 }

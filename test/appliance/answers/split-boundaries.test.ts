@@ -1,5 +1,5 @@
-// Where captures are cut: whatever a capture looks like, each packet lies in one split, and no split
-// is larger than was asked for by more than what one block brings.
+// Where captures are split: whatever the capture, each packet is in exactly one split, and no split exceeds the
+// requested size by more than one block.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,12 +18,12 @@ const SECOND_NS = 1_000_000_000n
 const MILLISECOND_NS = 1_000_000n
 const START_NS = 1_790_000_000n * SECOND_NS
 const EVERYTHING = { fromNs: 0n, limit: 1_000_000 }
-/** What a block of the store holds at most, where no single packet is as large. */
+/** The most that a block of the store holds, if no single packet is as large. */
 const BLOCK_BYTES = 256 * 1_024
 const PACKETS = 900
 const RECORD_HEADER_BYTES = 16
 
-/** The intervals ascend and do not overlap, and each instant lies in exactly one of them. */
+/** The intervals ascend and do not overlap, and each instant is in exactly one of them. */
 function assertEachInOne(
   intervals: readonly SplitInterval[],
   timestampsNs: readonly bigint[],
@@ -40,7 +40,7 @@ function assertEachInOne(
   }
 }
 
-/** All pages of so many splits, as who reads with Limit and After gets them. */
+/** All pages of this many splits, as a client reads them with Limit and After. */
 async function inPages(
   most: number,
   cut: (options: { fromNs: bigint; limit: number }) => readonly SplitInterval[] | Promise<SplitInterval[]>,
@@ -104,7 +104,7 @@ interface CaptureOfPackets {
   readonly records: readonly PortRecord[]
 }
 
-/** A capture of so many ports in the store; `gapNs`: between a packet and the next. */
+/** A capture with this many ports in the store; `gapNs` is the time between a packet and the next. */
 async function captureOfPackets(
   writer: StoreWriter,
   folder: string,
@@ -130,7 +130,7 @@ const home = await tempFolder()
 after(() => home[Symbol.asyncDispose]())
 
 before(async () => {
-  // A block or two a segment: more segments than are read at a time.
+  // One or two blocks per segment, and more segments than are read at a time.
   await using writer = await StoreWriter.open(join(home.path, 'store'), { segmentBytes: 300_000 })
   const store = (name: string, ports: number, gapNs: () => number) =>
     captureOfPackets(writer, home.path, { name, ports, gapNs })
@@ -170,7 +170,7 @@ for (const [kind, overBytes, what] of [
         sizes.every((size) => size <= bytes + overBytes),
         `${kind}, ${bytes}: ${sizes}`,
       )
-      // Nor are there more splits than need be.
+      // Nor are there more splits than necessary.
       const least = bytes - BLOCK_BYTES - overBytes
       assert.ok(
         sizes.slice(0, -1).every((size) => size > least),

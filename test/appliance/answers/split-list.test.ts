@@ -1,4 +1,4 @@
-// /stream/ssize and /stream/stime: together the splits of a view are the capture, packet for packet.
+// /stream/ssize and /stream/stime: the splits of a view together are the capture, packet for packet.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// The counts of splits come from the tallies of the store: exact, and without reading a packet.
+// The counts of splits come from the tallies of the store: exact, and without reading packets.
 import assert from 'node:assert/strict'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -28,10 +28,10 @@ interface SplitItem {
 }
 
 let appliance: TempAppliance
-/** What a download of the whole capture delivers, in its order. */
+/** The packets of a download of the whole capture, in its order. */
 let downloaded: readonly PcapRecord[] = []
 
-/** Bursts of many packets in a millisecond, lonely packets, pauses up to minutes; over half a day. */
+/** Bursts of many packets in a millisecond, single packets, and pauses of up to minutes, over half a day. */
 function makeTraffic(): PortRecord[] {
   const records: PortRecord[] = []
   let ns = START_NS
@@ -54,7 +54,7 @@ function makeTraffic(): PortRecord[] {
   return records
 }
 
-/** Swaps neighbours and moves the first third to the end: an import has to sort. */
+/** Swaps neighbours and moves the first third to the end, so that an import has to sort. */
 function disorder(records: readonly PortRecord[]): PortRecord[] {
   const third = Math.floor(records.length / 3)
   const moved = [...records.slice(third), ...records.slice(0, third)]
@@ -79,7 +79,7 @@ async function storeFiles(ending: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(ending)).map((name) => join(folder, name))
 }
 
-/** Takes the files of the store with this ending away while `work` runs. */
+/** Hides the files of the store with this ending while `work` runs. */
 async function without<Result>(ending: string, work: () => Promise<Result>): Promise<Result> {
   const files = await storeFiles(ending)
   assert.ok(files.length > PORTS, `${files.length} files end with ${ending}`)
@@ -103,7 +103,7 @@ async function listEveryView(): Promise<SplitItem[][]> {
   return lists
 }
 
-/** What the downloaded packets say of the split, packet by packet. */
+/** The split's figures, counted packet by packet from the download. */
 function countDownloaded({ StartTS, StopTS }: SplitItem): Pick<SplitItem, 'PacketCnt' | 'ByteCnt'> {
   const [startNs, stopNs] = [BigInt(StartTS), BigInt(StopTS)]
   const inside = downloaded.filter(({ ns }) => startNs <= ns && ns < stopNs)

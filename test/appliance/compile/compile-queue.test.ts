@@ -10,9 +10,9 @@ const SETTINGS = { compilers: 3, waitingMax: 64, waitMs: 60_000, limitMs: 1_200_
 /** A queue whose helpers end when the test says so. */
 class QueueStage {
   readonly queue: CompileQueue
-  /** Texts whose helpers run now, in the order in which they were started. */
+  /** Texts whose helpers are running, in the order in which they were started. */
   readonly running: string[] = []
-  /** All that were ever started. */
+  /** All texts whose helpers were ever started. */
   readonly started: string[] = []
   readonly #ends = new Map<string, PromiseWithResolvers<CompileOutcome>>()
 
@@ -37,7 +37,7 @@ class QueueStage {
     return this.queue.compile({ helper, input: Buffer.from(text) }, { caller, signal })
   }
 
-  /** As ask, for what the test does not look at. */
+  /** Like ask(), for results that the test does not check. */
   wants(caller: LabelledCaller, text: string): void {
     this.ask(caller, text).catch(() => undefined)
   }

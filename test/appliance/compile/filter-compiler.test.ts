@@ -11,7 +11,7 @@ import { startTempAppliance, type TempAppliance } from '../../support/processes/
 
 const ETHERNET = 1
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
-/** On a busy machine the processor time of a filter takes far longer by the clock on the wall. */
+/** On a busy machine, using up a filter's processor time takes far longer in real time. */
 const PATIENT = { ...COMPILE_DEFAULTS, limitMs: 1_200_000 }
 const BOMB = `host ${Array.from({ length: 1_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1`).join(' or ')}`
 
@@ -120,7 +120,7 @@ function toNanosecondPcap(path: string): Buffer {
   return execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 })
 }
 
-/** tcpdump may ask a name server, and loops over headers; a program of ours does neither. */
+/** tcpdump may ask a name server, and may loop over headers; our programs do neither. */
 const REFUSED_BY_US = new Set(['host localhost', 'ip protochain 6'])
 
 describe('FilterBPF selects what tcpdump selects', () => {
@@ -200,7 +200,7 @@ test('a client that leaves ends its compiler at once, running or waiting', async
       { ...request, signal: client.signal },
     ),
   )
-  // As slow as those would be: who ends first says whether they were ended.
+  // As slow as those would be: whether they were killed shows in the order in which requests end.
   const other = new FilterCompiler(new CompileQueue(PATIENT))
   const isGivenUp = assert.rejects(other.compile({ expression: BOMB, linkType: ETHERNET }, request))
   const whole = isGivenUp.then(() => undefined)
@@ -235,7 +235,7 @@ test("downloads run on, and another user's filters compile, while bombs are trie
     quick++
   }
   const answer = await bomb
-  // On a busy machine its time by the clock on the wall ends first.
+  // On a busy machine its limit in real time is reached first.
   assert.match(`${answer.status} ${answer.json().detail}`, /^(400 .*too complex|503 .*too busy)/)
   assert.ok(quick >= 3, `${quick} others were answered before the bomb was`)
 })

@@ -8,9 +8,9 @@ import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
-/** On a busy machine the processor time of a pattern takes far longer by the clock on the wall. */
+/** On a busy machine, using up a pattern's processor time takes far longer in real time. */
 const PATIENT = { ...COMPILE_DEFAULTS, limitMs: 1_200_000 }
-/** Compiling takes longer than the limit. */
+/** Compiling it takes longer than the limit. */
 const BOMB = `(?i)((${Array.from({ length: 200 }, (_, i) => (i * 7919).toString(16))
   .join('|')
   .slice(0, 900)}){2,90}x)+`
@@ -82,7 +82,7 @@ test('a client that leaves ends its compiler at once, running or waiting', async
   const jobs = Array.from({ length: 6 }, (_, index) =>
     compiler.compile(`${BOMB}${index}`, { ...request, signal: client.signal }),
   )
-  // As slow as those would be: who ends first says whether they were ended.
+  // As slow as those would be: whether they were killed shows in the order in which requests end.
   const other = new RegexCompiler(new CompileQueue(PATIENT))
   const whole = assert.rejects(other.compile(BOMB, request)).then(() => undefined)
   client.abort(new Error('client gone'))

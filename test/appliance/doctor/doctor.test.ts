@@ -1,4 +1,4 @@
-// The doctor on real interfaces, stores and processes, and on machines that are made up.
+// The doctor on real interfaces, stores and processes, and on made-up machines.
 
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
@@ -62,7 +62,7 @@ describe('ports', { skip: WITHOUT_VETH }, () => {
     ethtool('-K', pair.left, 'gro', 'on')
     const merged = find(await examinePort(pair.left), 'gro')
     assert.deepEqual([merged.level, merged.fix], ['problem', `ethtool -K ${pair.left} gro off`])
-    // What it says is what helps.
+    // The advice in the finding solves the problem.
     const [program = '', ...args] = merged.fix.split(' ')
     execFileSync(program, args)
     assert.equal(find(await examinePort(pair.left), 'gro').level, 'ok')

@@ -1,4 +1,4 @@
-// What ethtool prints of a physical interface (Debian 12's ethtool 6.1) is read right.
+// The output of ethtool (6.1, of Debian 12) for a physical interface is parsed correctly.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import {

@@ -1,4 +1,4 @@
-// After=N: the body from its Nth byte on. The oracle is the same query's body without After.
+// After=N delivers the body starting at its Nth byte. The oracle is the body of the same query without After.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ const START_NS = 1_790_000_000_000_000_000n
 const PACKETS = 6_000
 const RANGE = `TSBegin=${START_NS}&TSEnd=${START_NS + 1_000_000_000n}`
 const SINGLE = '/api/v1/pcap/single?StreamName=east'
-/** Besides their order each has a way of its own through the engine. */
+/** Queries that differ in order, and that each take another path through the engine. */
 const QUERIES = [
   SINGLE,
   `/api/v1/pcap/timerange?${RANGE}&TSUnit=nanos`,
@@ -47,7 +47,7 @@ before(async () => {
 })
 after(() => appliance[Symbol.asyncDispose]())
 
-/** Trailers without the one that says how much was sent. */
+/** The trailers without the one that counts the bytes sent. */
 function totalsOf({ 'capfleet-bytes': _sent, ...totals }: NodeJS.Dict<string>): NodeJS.Dict<string> {
   return totals
 }

@@ -1,4 +1,4 @@
-// The four download slots under clients that do not read, leave, time out and wait.
+// The four download slots with clients that do not read, leave, time out and wait.
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,9 +17,9 @@ import { startTempAppliance, type TempAppliance } from '../../support/processes/
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const SINGLE = '/api/v1/pcap/single?StreamName=big'
-/** A client that holds a slot is not cut off because the machine is busy. */
+/** A client that holds a slot must not be cut off because the machine is busy. */
 const PATIENT = { idleTimeoutMs: 600_000, slowAfterMs: 600_000 }
-/** When the appliance gives a filter up (filter-compiler.ts); that of a bomb takes all of it. */
+/** The time after which the appliance gives up a filter (filter-compiler.ts); a decompression bomb uses all of it. */
 const FILTER_CPU_LIMIT_MS = 2_000
 let appliance: TempAppliance
 let big: BigCapture
@@ -30,7 +30,7 @@ before(async () => {
 })
 after(() => appliance[Symbol.asyncDispose]())
 
-/** One with the capture "big". */
+/** An appliance with the capture "big". */
 async function bigAppliance(downloads: Record<string, number> = {}): Promise<TempAppliance> {
   const made = await startTempAppliance({ config: { downloads } })
   const path = join(made.folder, 'big.pcap')
@@ -47,7 +47,7 @@ async function slotsWaiting(): Promise<number> {
   return Number(/slots_waiting (\d+)/.exec(body.toString())?.[1])
 }
 
-/** As many downloads that nobody reads. */
+/** This many downloads whose clients do not read. */
 async function hold(count: number): Promise<DisposableStack> {
   const held = new DisposableStack()
   for (let index = 0; index < count; index++) held.use(await appliance.open(`${SINGLE}&rand=${index}`))
@@ -156,12 +156,12 @@ test('a client that leaves while its filter compiles takes no slot and stops the
   assert.equal(await appliance.slotsUsed(), 0)
 })
 
-test('a client that takes nothing is cut off after the idle time, with a reset', async () => {
+test('a client that does not read is cut off after the idle time, with a reset', async () => {
   const idleTimeoutMs = 2_000
   await using impatient = await bigAppliance({ idleTimeoutMs })
   const startedMs = performance.now()
   const answer = await impatient.open(SINGLE)
-  // A write that is taken in part counts as progress, so that it takes up to two idle times.
+  // A partly accepted write counts as progress, so it takes up to two idle times.
   await slotsBecome(0, impatient)
   assert.ok(performance.now() - startedMs > idleTimeoutMs * 0.9)
   await assert.rejects(buffer(answer.response))
@@ -225,10 +225,10 @@ test(`64 clients come and go: never more than four, none left (SEED=${random.see
   await slotsBecome(0)
 })
 
-/** What a process has used of processors, in ms; undefined when it has ended. */
+/** The processor time that a process has used, in ms, or undefined if it has ended. */
 function processorMsOf(pid: string): number | undefined {
   try {
-    // User and system time are the 14th and 15th field, in hundredths of a second; the second one ends with ")".
+    // User and system time are fields 14 and 15, in hundredths of a second; field 2 ends with ")".
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
     return fields[0] === 'Z' ? undefined : 10 * (Number(fields[11]) + Number(fields[12]))
   } catch {

@@ -1,4 +1,4 @@
-// A follow while the recorder rolls: the next capture follows the first without a gap.
+// A followed download while the recorder rolls: the next capture follows the first without a gap.
 import assert from 'node:assert/strict'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ async function storedCapture(name: string, from: number, to: number): Promise<St
 const first = await storedCapture('first', 0, 10)
 const second = await storedCapture('second', 10, 20)
 
-/** What the recorder says, one answer after the other, with the captures that the store then holds. */
+/** The recorder's answers in turn, each with the captures that the store then holds. */
 const SCRIPT: readonly (FlushState & { readonly captures: readonly StoredCapture[] })[] = [
   { isCapturing: true, name: 'first', flushedNs: at(5), captures: [first] },
   { isCapturing: true, name: '', flushedNs: at(8), captures: [first] },

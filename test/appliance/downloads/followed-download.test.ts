@@ -43,7 +43,7 @@ interface Followed {
   readonly trailers: NodeJS.Dict<string>
 }
 
-/** The answer when it ends; resolves to a function once the head is there. */
+/** The complete answer; resolves to a function that waits for it, once the head has arrived. */
 async function follow({ appliance }: LiveAppliance, path: string): Promise<() => Promise<Followed>> {
   const { response } = await appliance.open(path)
   const body = buffer(response)
@@ -92,7 +92,7 @@ test('filters, limits and compression work over the whole answer', async () => {
   }
   const ends: Record<string, () => Promise<Followed>> = {}
   const names = Object.keys(queries) as (keyof typeof queries)[]
-  // A device serves three that follow.
+  // A device serves three followed downloads.
   for (const group of [names.slice(0, 3), names.slice(3, 6), names.slice(6)]) {
     const live = await startLive([packets(200)], { segmentBytes: 300_000 })
     for (const name of group) ends[name] = await follow(live, timerange(0, 100, queries[name]))

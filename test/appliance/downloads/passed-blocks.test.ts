@@ -1,4 +1,4 @@
-// Blocks that a filter passes over by their sieves, with tcpdump as the judge of what it must find.
+// Blocks that a filter skips by their sieves, with tcpdump as the oracle for the packets that it must find.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { seededRandom } from '../../support/seeded-random.ts'
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
 const PACKETS = 9_000
 const CAPTURED_LENGTH = 800
-/** So many packets have the same server: some three blocks. */
+/** This many packets have the same server: some three blocks. */
 const PACKETS_PER_SERVER = 1_000
 const VLAN = 0x8100
 
@@ -42,7 +42,7 @@ async function passedBlocks(): Promise<number> {
   return Number(/^capfleet_passed_blocks_total (\d+)$/m.exec(metrics)?.[1])
 }
 
-/** How many blocks were passed over for what tcpdump finds too. */
+/** How many blocks were skipped by a filter that finds the same packets as tcpdump. */
 async function passedFor(expression: string, headers: Record<string, string> = {}): Promise<number> {
   const query = new URLSearchParams({ StreamName: 'servers', FilterBPF: expression })
   const before = await passedBlocks()
@@ -60,7 +60,7 @@ async function passedFor(expression: string, headers: Record<string, string> = {
   return (await passedBlocks()) - before
 }
 
-test('most blocks are passed over for an address that few of them bear', async () => {
+test('most blocks are skipped for an address that few of them have', async () => {
   for (const expression of [
     'host 10.1.3.1',
     'src host 10.1.7.1 and udp',
@@ -92,7 +92,7 @@ test('every block is read for a gateway that has forced a filter upon its caller
 })
 
 test('addresses within tunnels are found', async () => {
-  // Every server's packets have some of these in tunnels, where a sieve does not look.
+  // Every server has some packets in tunnels, which sieves do not cover.
   const query = new URLSearchParams({
     StreamName: 'servers',
     FilterBPF: 'src host 10.0.0.7',

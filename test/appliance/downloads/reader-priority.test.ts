@@ -1,4 +1,4 @@
-// The appliance and what it starts run below the recorder: every thread, in CPU and in I/O.
+// The appliance and the processes that it starts run below the recorder in priority: every thread, for CPU and I/O.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
@@ -19,21 +19,21 @@ const SCHED_BATCH = 3
 interface ThreadPriority {
   readonly nice: number
   readonly policy: number
-  /** As ionice says it. */
+  /** The priority as ionice prints it. */
   readonly io: string
 }
 
-/** Undefined for a thread that has ended meanwhile. */
+/** undefined for a thread that has ended meanwhile. */
 async function priorityOf(thread: string): Promise<ThreadPriority | undefined> {
   const text = await readFile(`/proc/${thread}/stat`, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
-  // Fields from the third on; the second, the name, may contain anything.
+  // Fields starting at the third; the second, the name, may contain anything.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const io = await promisify(execFile)('ionice', ['-p', thread]).catch(() => undefined)
   return io && { nice: Number(fields[16]), policy: Number(fields[38]), io: io.stdout.trim() }
 }
 
-/** Runs the program over the store of an appliance that is here already, downloads, and asks. */
+/** Runs the program over the store of an existing appliance, downloads, and reads the priorities. */
 async function prioritiesOf(readers: 'low' | 'normal'): Promise<ThreadPriority[]> {
   await using here = await startTempAppliance()
   const file = join(here.folder, 'a.pcap')
@@ -52,7 +52,7 @@ async function prioritiesOf(readers: 'low' | 'normal'): Promise<ThreadPriority[]
   try {
     const [line = ''] = await Array.fromAsync(firstOf(createInterface({ input: child.stdout })))
     const url = /ready (\S+)$/.exec(line)?.[1] ?? ''
-    // The engine's own threads begin with a download, those of compilers with a filter.
+    // The engine starts its own threads with a download, the compilers theirs with a filter.
     const query = '/api/v1/pcap/single?StreamName=a&FilterBPF=tcp&Compression=zstd'
     assert.equal((await httpGet(url + query, { user: here.credentials('user') })).status, 200)
     const threads = await readdir(`/proc/${child.pid}/task`)

@@ -12,11 +12,11 @@ import { createTempCertificate } from '../../support/access/temp-certificate.ts'
 import { httpOpen } from '../../support/http-get.ts'
 
 const chunk = () => ({ bytes: Buffer.alloc(1_048_576), release: () => undefined })
-/** More than a client's and our buffers hold. */
+/** More than the buffers of the client and the server hold. */
 const ENDLESS = { next: async () => chunk(), totals: () => ({}) } as unknown as PacketSource
 
-// Node resets no TLS socket: it threw where nobody caught it, and the program ended.
-test('over TLS a client that takes nothing is cut off by a reset, too', async () => {
+// Node does not reset TLS sockets: it threw an exception that was not caught, and the program ended.
+test('over TLS a client that does not read is cut off by a reset, too', async () => {
   await using certificate = await createTempCertificate()
   const outcome = Promise.withResolvers<SendOutcome>()
   const server = await listen(

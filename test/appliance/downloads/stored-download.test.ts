@@ -32,12 +32,12 @@ after(() => appliance[Symbol.asyncDispose]())
 const byTime = (records: readonly PcapRecord[]): PcapRecord[] =>
   records.toSorted((a, b) => (a.ns < b.ns ? -1 : a.ns > b.ns ? 1 : 0))
 
-/** What wiretap reads from any capture file. */
+/** The records that wiretap reads from any capture file. */
 function oracle(path: string): PcapContent {
   return readPcap(execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 }))
 }
 
-/** By the zstd tool: Node's one-shot decoder stops after the first of several frames. */
+/** With the zstd tool: Node's one-shot decoder stops after the first of several frames. */
 function unpackZstd(bytes: Buffer): Buffer {
   return execFileSync('zstd', ['-dcq'], { input: bytes, maxBuffer: 1 << 28 })
 }
@@ -290,7 +290,7 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
   }
   const metrics = (await appliance.get('/metrics')).body.toString()
   assert.match(metrics, /^capfleet_corrupt_blocks_total 4$/m)
-  // The recorder was told of it: from then on everything else tells of it too.
+  // The recorder has been told; from then on all other parts report the deletion too.
   await eventually(async () => (await stateOf('rot')) === 'damaged', { message: 'the list tells of it' })
   const next = await appliance.get('/api/v1/pcap/single?StreamName=rot')
   assert.equal(next.headers['capfleet-damaged-segments'], '1')
@@ -330,7 +330,7 @@ async function stateOf(name: string): Promise<string | undefined> {
   return List.find(({ StreamName }) => StreamName === name)?.State
 }
 
-test('an index that is damaged or missing is made up for by the packets; missing packets are a loss that is said', async () => {
+test('a damaged or missing index is rebuilt from the packets; missing packets are reported as a loss', async () => {
   const path = join(appliance.folder, 'lost.pcap')
   await writeFile(path, makePcap([makePacket(START_NS, 'lost', 60)]))
   await appliance.importFiles('lost', path)

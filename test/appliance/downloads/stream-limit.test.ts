@@ -52,7 +52,7 @@ test('with Wait the fifth gets the first slot that falls free', async () => {
   )
 })
 
-test('waiting in vain is refused like not waiting', async () => {
+test('a wait that times out is rejected like a request that does not wait', async () => {
   const slots = new StreamLimit()
   await takeAll(slots)
   await assert.rejects(slots.acquire(reader('e'), { waitMs: 20, signal: never }), {

@@ -1,4 +1,4 @@
-// The reader of the events sees each once, in order, over changes of files and while they are written.
+// The reader of the event log sees each event once and in order, across changes of files and while they are written.
 import assert from 'node:assert/strict'
 import { appendFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ test('each event comes once and in order, however the files change meanwhile', a
   await using events = new EventLog(folder.path, { log, fileBytes: 2_000 })
   let number = 0
   while (number < 1_000) {
-    // A file holds some 15 events; two changes of files between two readings would lose some.
+    // A file holds some 15 events; two changes of files between two reads would lose some.
     for (let burst = random.integer(1, 12); burst > 0; burst--) {
       events.append('disk-error', { Number: number })
       number += 1

@@ -1,4 +1,4 @@
-// Events outlive restarts and crashes of the recorder, in bounded space, and never fail who tells them.
+// Events survive restarts and crashes of the recorder, in bounded space, and never make their reporter fail.
 import assert from 'node:assert/strict'
 import { appendFile, mkdir, readFile, rmdir, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -18,7 +18,7 @@ const CLIENTS_MAX = 40
 const GROUPS = Object.keys(STATUS_MEMBERS)
 
 let appliance: TempAppliance
-/** In the place of the recorder, which is stopped: a store has one writer of events. */
+/** Replaces the recorder, which is stopped: a store has only one writer of events. */
 let events: EventLog
 let nextNumber = 0
 
@@ -237,7 +237,7 @@ describe('telemetry', () => {
   })
 })
 
-test('the recorder says when it has started; an appliance that ends lets its clients go', async () => {
+test('the recorder reports its start; an appliance that shuts down disconnects its clients', async () => {
   await using other = await startTempAppliance()
   const stream = new EventStream(await other.open(EVENTS))
   const telemetry = await other.open(TELEMETRY)

@@ -1,4 +1,4 @@
-// Recorder and appliance as two users of one group, for real; the third user is of another.
+// Recorder and appliance as two real users of one group; a third user is in another group.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -25,7 +25,7 @@ const APPLIANCE: User = { uid: 60_103, gid: GROUP }
 const STRANGER: User = { uid: 60_104, gid: 60_104 }
 const AUTHORIZATION = { authorization: `Basic ${btoa(`full:${APPLIANCE_PASSWORD}`)}` }
 
-/** Why the test cannot run here; false when it can. */
+/** Why the test cannot run here; false if it can. */
 function whyNot(): string | false {
   if (process.getuid?.() !== 0) return 'needs root, to be other users'
   const { status } = spawnSync(process.execPath, [CLI, '--help'], RECORDER)
@@ -36,7 +36,7 @@ interface Program extends AsyncDisposable {
   readonly address: string
 }
 
-/** `capfleet <args>` of this user, until dispose. The umask of a service may keep everything from the group. */
+/** `capfleet <args>` as this user, until dispose. The umask of a service may deny the group everything. */
 async function run(user: User, ...args: readonly string[]): Promise<Program> {
   const child: ChildProcess = spawn(
     'sh',

@@ -208,7 +208,7 @@ test('a capture that cannot end for lack of room is ended before it continues, e
   assert.deepEqual(engine.calls, [`start ${name}`, 'stop', 'close', `start ${name}`])
 })
 
-test('without room nothing is started, which is an error until somebody says stop', async () => {
+test('without space nothing is started, which is an error until a stop', async () => {
   await using stage = await stageAt()
   const { control } = stage
   stage.roomProblem = new CapfleetError('store-full', 'no room is left')
@@ -281,7 +281,7 @@ test('a capture that waits to continue can be stopped', async () => {
   assert.equal(stage.control.report().state, 'idle')
 })
 
-test('who no longer waits for its turn starts nothing', async () => {
+test('a caller that no longer waits for its turn starts nothing', async () => {
   await using stage = await stageAt()
   const gone = AbortSignal.abort(new Error('gone'))
   await assert.rejects(stage.control.start({ baseName: 'a' }, gone), /gone/)
@@ -294,7 +294,7 @@ test('a roll continues under a new name and closes the old capture; each has its
   const { name: first } = await control.start({ baseName: 'a' }, never)
   await stage.pass(60_000)
   engine.count(0, { storedPackets: 10n, storedBytes: 1_160n, ringDrops: 3n })
-  // The engine has written two packets for the new capture when the roll is over.
+  // The engine has written two packets for the new capture by the end of the roll.
   engine.streams = [scriptedStream(0, 1, [8n], START_NS)]
   await control.roll({ baseName: 'a' }, never)
   const { state, name, counts } = control.report()

@@ -1,4 +1,4 @@
-// Schedules and rolls on a clock that the test sets, over a real store with a scripted engine.
+// Schedules and rolls with a clock that the test sets, over a real store with a scripted engine.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { captureStage } from '../../support/live/capture-stage.ts'
@@ -69,7 +69,7 @@ describe('a schedule', () => {
     assert.deepEqual(await stage.captures(), [name])
   })
 
-  test('is not stopped by capture_stop, save until its next run; also over a restart', async () => {
+  test('is not stopped by capture_stop except until its next run; also across a restart', async () => {
     await using stage = await captureStage({ at: '2026-11-20T09:00:00Z', config: { schedule: [HOURS] } })
     await assert.rejects(stage.control.stop(false, never), {
       code: 'capture-scheduled',

@@ -1,8 +1,8 @@
 /**
- * A recorder finds an active capture that another boot of the machine has left. Recovery after crashes
- * and power cuts is tested in test/e2e/failures/recorder-kills.test.ts and power-loss.night.ts.
+ * A recorder finds an active capture that another boot of the machine has left. Recovery after crashes and power cuts
+ * is tested in test/e2e/failures/recorder-kills.test.ts and power-loss.night.ts.
  *
- *   RECOVERY_TIB=<n>   a capture so large (sparse files, but whole indexes) instead of a small one
+ *   RECOVERY_TIB=<n>   a capture of this size (sparse files, but whole indexes) instead of a small one
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -26,7 +26,7 @@ const SEGMENT_BYTES = TIB > 0 ? 2 ** 30 : 2 ** 23
 const SEGMENTS = TIB > 0 ? TIB * 1024 : 32
 const PACKET_BYTES = 9_000
 const TAIL_BYTES = 1_000_000
-/** Of a recovery of 1 TiB. */
+/** Limits for the recovery of 1 TiB. */
 const LIMIT_MS = 5_000
 
 test('of a capture that is left, indexes are read and packets are not', async (t) => {
@@ -69,12 +69,12 @@ test('of a capture that is left, indexes are read and packets are not', async (t
 })
 
 interface Model {
-  /** Without ending. */
+  /** Without ending the capture. */
   readonly path: string
   readonly summary: SegmentSummary
 }
 
-/** A segment of the engine's own making. */
+/** A segment written by the engine. */
 async function makeSegment(folder: string): Promise<Model> {
   const file = join(folder, 'model.pcap')
   const directory = join(folder, 'model')
@@ -92,7 +92,7 @@ async function makeSegment(folder: string): Promise<Model> {
   return { path: segmentPath(directory, 0, summary), summary }
 }
 
-/** The same index, and holes for packets. */
+/** The same index, and holes instead of packets. */
 async function placeSegment(capture: string, number: number, model: Model): Promise<void> {
   const path = segmentPath(capture, 0, { number, isFlat: false })
   await mkdir(dirname(path), { recursive: true })
@@ -102,13 +102,13 @@ async function placeSegment(capture: string, number: number, model: Model): Prom
   await data.truncate(Number(model.summary.bytes))
 }
 
-/** The machine's memory has nothing of a capture, as after its start. */
+/** Drops the capture from the machine's page cache, as after a boot. */
 async function forget(capture: string): Promise<void> {
   const script = 'sync -f . && for file in *; do dd if="$file" iflag=nocache count=0 status=none; done'
   await promisify(execFile)('sh', ['-c', script], { cwd: join(capture, 'cap0', '00000') })
 }
 
-/** By this process so far, from files and everything else. */
+/** Bytes read by this process so far, from files and everything else. */
 async function bytesRead(): Promise<number> {
   return Number(/^rchar: (\d+)$/m.exec(await readFile('/proc/self/io', 'utf8'))?.[1])
 }

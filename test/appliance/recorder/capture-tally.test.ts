@@ -1,4 +1,4 @@
-// What a capture is said to hold: exactly the records of its segments, over restarts and rolls.
+// The figures of a capture are exactly those of the records in its segments, across restarts and rolls.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NO_RATES } from '../../../appliance/recorder/capture-rates.ts'
@@ -9,7 +9,7 @@ import { ScriptedEngine, scriptedStream } from '../../support/live/scripted-engi
 
 const RECORD_BYTES = 116n
 const PORTS = [0, 3]
-/** What the segments hold by port, as records. */
+/** The records of the segments, by port. */
 const totalsOf = (streams: readonly LiveStream[]): ReadonlyMap<number, PortTotals> =>
   new Map(
     streams.map(({ port, segments }) => {
@@ -46,7 +46,7 @@ test('after rolls each capture has what the driver stored since the previous one
   let tally = CaptureTally.start(totalsOf([scriptedStream(0, 1, [5n, 5n])]), undefined)
   engine.count(0, { ...stored(9n), ringDrops: 4n })
   engine.count(3, stored(1n))
-  // Two packets on port 0 are of the next capture already.
+  // Two packets on port 0 already belong to the next capture.
   tally = tally.afterRoll(
     totalsOf([scriptedStream(0, 1, [5n, 5n, 7n]), scriptedStream(3, 1, [1n])]),
     engine.counts(),

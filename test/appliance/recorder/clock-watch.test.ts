@@ -7,7 +7,7 @@ import { seededRandom } from '../../support/seeded-random.ts'
 const MS = 1_000_000n
 const HOUR = 3_600_000n * MS
 
-/** Clocks that a test moves; reading them takes some time, as it does. */
+/** Clocks that a test sets; reading them takes some time, as with real ones. */
 class SimulatedClocks implements Clocks {
   monotonic = 5_000n * MS
   realtime = 1_700_000_000_000n * MS
@@ -41,7 +41,7 @@ function watched() {
   return { clocks, steps, watch: new ClockWatch({ clocks, events }) }
 }
 
-/** What was seen, without what reading the clocks adds. */
+/** The observed values, without the time that reading the clocks takes. */
 const rounded = (steps: readonly bigint[]): bigint[] =>
   steps.map((ns) => ((ns + (ns < 0n ? -MS : MS) / 2n) / MS) * MS)
 
@@ -82,7 +82,7 @@ test('less than a millisecond is not a step, nor is an interrupted reading', () 
   assert.equal(steps.length, 1)
 })
 
-test("the machine's own clocks agree while nobody sets them", () => {
+test("the machine's own clocks agree while they are not set", () => {
   const steps: string[] = []
   const watch = new ClockWatch({
     clocks: { realtimeNs: clockNs, monotonicNs: () => process.hrtime.bigint() },

@@ -1,5 +1,5 @@
-// A block that a repair has marked stays left out until the next repair, also when its bytes are right again by then; that repair
-// brings it back, also where a segment has no other block.
+// A block that a repair has marked stays excluded until the next repair, even if its bytes are right again by then.
+// That repair brings it back, also in a segment without other blocks.
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { startTempAppliance, type TempAppliance } from '../../support/processes/
 const START_NS = 1_795_000_000_000_000_000n
 const ENTRY_BYTES = 64
 
-/** Raw IP: no sieve says what a block was. */
+/** Raw IP, which has no sieves that could prove a block. */
 const pcapOf = (packets: number) =>
   makePcap(
     Array.from({ length: packets }, (_, i) => makePacket(START_NS + BigInt(i) * 1_000_000n, `${i}`, 1_008)),

@@ -1,4 +1,5 @@
-// What may be removed by its age, whatever happens to the clock: while the recorder runs, at its start, between restarts.
+// What may be removed because of its age, whatever happens to the clock: while the recorder runs, at its start, and
+// between restarts.
 import assert from 'node:assert/strict'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
@@ -144,7 +145,7 @@ describe('a clock that steps while the recorder runs', () => {
       machine.step(-jump)
       assert.equal(machine.isAged(machine.wall), false)
       assert.deepEqual(machine.events, ['clock-distrusted clock-stepped', 'clock-trusted returned'])
-      // The late clock has stamped packets with that time again: those are younger.
+      // The late clock has stamped packets with that time again, so those are younger.
       assert.equal(machine.isAged(before), jump !== -HOUR, 'an hour has passed')
       if (jump < 0n) assert.equal(machine.isAged(meanwhile), true, 'it ages as if its clock had been right')
     })

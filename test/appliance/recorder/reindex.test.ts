@@ -1,4 +1,4 @@
-/** Sieves are made beside a capture that goes on: neither its packets nor the sieves that it writes are harmed. */
+/** Sieves are made while a capture continues, without harm to its packets or to the sieves that it writes. */
 import assert from 'node:assert/strict'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ test('sieves are created while a capture runs, which loses nothing', {
     const finished = async (count: bigint) => (await client.reindex({})).segments >= count
     await eventually(() => finished(1n), { message: 'the first segment is finished' })
     const written = await readFile(first)
-    // Each time while a segment more is written.
+    // Each time, one more segment is being written.
     for (const count of [2n, 3n, 4n]) {
       await rm(first)
       const made = await client.reindex({})

@@ -12,7 +12,7 @@ import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 const CREATED_NS = 1_000_000n
 const SEGMENT_BYTES = 10n
 
-/** The finished segments of a port: those that have been removed are left out. */
+/** The finished segments of a port, without those that have been removed. */
 class Port implements FinishedSegments<FinishedSegment> {
   readonly port: number
   readonly segments: FinishedSegment[] = []
@@ -55,7 +55,7 @@ class Capture implements RemovableCapture<FinishedSegment> {
     return BigInt(this.ports.reduce((sum, { segments }) => sum + segments.length, 0)) * SEGMENT_BYTES
   }
 
-  /** `ends` are the largest timestamps of its segments, after the creation. */
+  /** `ends` are the largest timestamps of its segments, relative to its creation. */
   withPort(port: number, ends: readonly bigint[]): this {
     const added = new Port(port)
     for (const end of ends) added.finish(this.createdNs + end)
@@ -208,7 +208,7 @@ interface Sorted {
   readonly storedNs: bigint
 }
 
-/** Every removable segment, each as late as the latest before it in its port, sorted. */
+/** Every removable segment, with the latest time up to it in its port, sorted. */
 function sorted(captures: readonly Capture[]): Sorted[] {
   const all = captures.flatMap((capture) =>
     capture.ports.flatMap(({ port, segments, newest }) => {

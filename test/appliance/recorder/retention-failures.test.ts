@@ -1,4 +1,5 @@
-// Disks that refuse what retention does: it is reported once, tried again, and does not hold up other captures.
+// Disks that reject what retention does: the failure is reported once and retried, and it does not hold up other
+// captures.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -15,7 +16,7 @@ const SEGMENTS = 5
 
 interface Stage {
   readonly disk: SmallDisk
-  /** Opens the store with room for so many segments. */
+  /** Opens the store with space for this many segments. */
   open(segments: number): Promise<StoreKeeper>
 }
 
@@ -51,7 +52,7 @@ const removedFrom = (keeper: StoreKeeper): unknown[] =>
   keeper.events.flatMap(({ kind, fields }) => (kind === 'segment-removed' ? [fields.name] : []))
 const reported = (keeper: StoreKeeper): string[] =>
   keeper.kinds().filter((kind) => kind.startsWith('retention-'))
-/** Neither root nor anyone else changes what is in it. */
+/** Nobody can change its contents, not even root. */
 const freeze = (path: string): Disposable => {
   execFileSync('chattr', ['+i', path])
   let isFrozen = true

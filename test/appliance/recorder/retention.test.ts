@@ -1,4 +1,4 @@
-// The store as a ring: what goes, what stays, and what those who ask are told.
+// The store as a ring: what is removed, what stays, and what is reported.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -149,7 +149,7 @@ test('what is too old goes, whatever room there is', async () => {
   assert.equal(keeper.events[0]?.fields.reason, 'age')
 })
 
-test('onFull "stop" keeps everything, says so once and takes nothing new', async () => {
+test('onFull "stop" keeps everything, reports it once and stores nothing new', async () => {
   await using first = await open({})
   await importCapture(first, 'kept', 0, 45)
   await first[Symbol.asyncDispose]()
@@ -167,7 +167,7 @@ test('an import that may remove nothing gets what is free, and gives way to a ca
   const room = await keeper.retention.giveRoom(0n, false)
   const { maxBytes = 0n } = room
   assert.ok(maxBytes > 5n * BigInt(SEGMENT_BYTES) && maxBytes < 6n * BigInt(SEGMENT_BYTES), `${maxBytes}`)
-  // As a capture does that is recorded meanwhile: it asks nobody.
+  // As a capture that is being recorded does: it does not ask for space.
   await importCapture(keeper, 'recorded', 18, 54)
   await keeper.collect()
   assert.deepEqual(keeper.kinds(), [], 'what the import has written goes first')
@@ -222,7 +222,7 @@ test('the open segment of an active capture stays and the one before it, and its
   await importCapture(keeper, 'active', 0, 27)
   const [closed] = (await list()).map(({ Path }) => Path)
   assert.equal(closed, 'active')
-  // As a recorder has it that has finished two segments and writes the third.
+  // As a recorder leaves it that has finished two segments and writes the third.
   const whole = await keeper.writer.captureOf('active')
   assert.ok(whole)
   await keeper[Symbol.asyncDispose]()
@@ -324,7 +324,7 @@ test('files that a killed recorder left are removed by the next one', async () =
   await importCapture(keeper, 'crashed', 0, 27)
   const segment = keeper.writer.captures.get('crashed')?.table.portOf(0)?.oldest
   assert.ok(segment)
-  // The log is written; the recorder dies before the files go.
+  // The log is written, and the recorder dies before the files are removed.
   await keeper.writer.dropSegments('crashed', [segment])
   await keeper[Symbol.asyncDispose]()
   assert.deepEqual(numbersOf((await timerange(9, 100)).body), range(9, 27))
@@ -347,7 +347,7 @@ test('a log that names a lost file fails no range: the loss is counted, and the 
   assert.equal(answer.trailers['capfleet-corrupt-blocks'], '1')
 })
 
-/** Processes that hold the lock of a reader, until dispose ends them with -9. */
+/** Processes that hold the lock of a reader, until dispose kills them with SIGKILL. */
 async function lockedByProcess(path: string): Promise<Disposable> {
   const reader = spawn('flock', ['--shared', path, '--command', 'echo locked; exec sleep 60'], {
     stdio: ['ignore', 'pipe', 'inherit'],

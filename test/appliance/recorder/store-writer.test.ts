@@ -1,4 +1,4 @@
-// What a store held before its recorder started, read while the recorder already adds to it.
+// The contents of a store before its recorder started, read while the recorder already adds to it.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { test } from 'node:test'
@@ -33,7 +33,7 @@ for (const round of ROUNDS)
     await using writer = await StoreWriter.open(path)
     const name = 'new_20261114_2213'
     const making = writer.makeCapture(facts(name, 2n * beginNs))
-    // From the moment on at which it has appeared the reader may come to it first.
+    // From the moment it appears, the reader may get to it first.
     while (!existsSync(`${path}/captures/${name}`)) await nextTurn()
     const asked = writer.lastStoredAtStart()
     assert.ok(await making)

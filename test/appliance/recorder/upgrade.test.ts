@@ -1,6 +1,6 @@
 /**
- * A store of format 1 is read as it is, upgraded in place, and comes out packet for packet; the upgrade may be killed at
- * any moment.
+ * A store of format 1 can be read as it is, and is upgraded in place without changing a packet, even if the upgrade is
+ * killed at any moment.
  *
  *   UPGRADE_KILLS=<n>   how often; `npm run flips` sets 50
  */
@@ -40,7 +40,7 @@ async function oldStore(name: string): Promise<string> {
   return path
 }
 
-/** Paths of all segment files, below the store. */
+/** Paths of all segment files, relative to the store. */
 async function segmentFiles(path: string): Promise<string[]> {
   const entries = await readdir(join(path, 'captures'), { recursive: true })
   return entries.filter((entry) => /\.(pcap|idx|tally|sieve)$/.test(entry)).sort()
@@ -83,7 +83,7 @@ test(`an upgrade that is killed ${KILLS} times loses nothing (SEED=${random.seed
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     await once(child.stdout, 'data')
-    // Each round a little later after the store was opened, up to its whole upgrade.
+    // Each round is killed a little later after the store was opened, up to the whole upgrade.
     await pause(random.integer(0, 30), 'it is killed at any moment')
     child.kill('SIGKILL')
     await once(child, 'exit')

@@ -126,7 +126,7 @@ describe('rows that overlap', () => {
   })
 
   test('for some weeks of the year only, because their zones change their clocks on different days', () => {
-    // Five hours apart, and four in the weeks when only one of them has changed.
+    // Five hours apart, but four in the weeks when only one of the zones has changed.
     const newYork = row('08:00:00', '09:00:00', { name: 'us', zone: 'America/New_York' })
     const london = (start: string, stop: string) => row(start, stop, { name: 'uk', zone: 'Europe/London' })
     assert.deepEqual(names([newYork, london('12:00:00', '12:30:00')]), ['us', 'uk'])
@@ -144,7 +144,7 @@ test(`runs are those of a clock that is watched second by second (SEED=${random.
       zone: random.pick(zones),
       days: ALL.filter(() => random.integer(0, 1) === 1),
     })
-    // Away from changes of the clock the wall says it all: a row runs in these hours of these days.
+    // Away from clock changes, local time alone decides: a row runs in these hours of these days.
     const fromMs = at('2026-06-10T00:00:00Z') + random.integer(0, 7 * 86_400) * 1_000
     for (let hours = 0; hours < 48; hours++) {
       const ms = fromMs + hours * 3_600_000

@@ -1,4 +1,4 @@
-// The list of captures of which nothing is left, when it is longer than it may be.
+// The list of captures that have aged out completely, when it exceeds its maximum length.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { test } from 'node:test'

@@ -105,7 +105,7 @@ test('10,000 captures cost a request less than 5 ms of processor time once they 
     )
   }
   await catalogue.list()
-  // The folder's time stamp must be old enough to be trusted.
+  // The time stamp of the folder must be old enough to be trusted.
   await pause(100, 'the time stamp of the folder must be old enough to be trusted')
   await catalogue.list()
   const before = ownProcessorMs()
@@ -135,8 +135,8 @@ test('the list continues after a capture that has gone, and after one that runs 
   await assert.rejects(catalogue.listAfter('never'), { code: 'unknown-capture' })
 })
 
-/** Captures come and go, end, and have equal starts, while somebody pages. */
-test('what was there before somebody asks is seen, also while others look', async () => {
+/** Captures come and go, end, and have equal starts, while a client reads pages. */
+test('captures that existed before a list was requested are in it, also with concurrent requests', async () => {
   await using folder = await tempFolder()
   const { captures } = storePaths(folder.path)
   await mkdir(captures, { recursive: true })
@@ -146,7 +146,7 @@ test('what was there before somebody asks is seen, also while others look', asyn
     await putCapture(folder.path, captureRecord(name, { startNs: 1n }))
     await rename(join(captures, name), join(captures, `.${name}`))
     const early = catalogue.list()
-    // Somewhere in the middle of that look.
+    // Somewhere in the middle of that read.
     for (let turn = 0; turn < i % 12; turn++) await new Promise(setImmediate)
     renameSync(join(captures, `.${name}`), join(captures, name))
     assert.ok(names(await catalogue.list()).includes(name), `round ${i}`)
@@ -160,7 +160,7 @@ test(`paging ends, and shows once what is there all the time (SEED=${random.seed
     const { captures } = storePaths(folder.path)
     const catalogue = new CaptureCatalogue(storePaths(folder.path), silent)
     const starts = new Map<string, bigint>()
-    // One that comes again under the name of one that has gone is shown again, and rightly.
+    // A new capture with the name of a removed one is listed again, correctly.
     const used = new Set<string>()
     const come = async (): Promise<void> => {
       const name = `c${round}-${random.integer(0, 999)}`
@@ -200,7 +200,7 @@ test(`paging ends, and shows once what is there all the time (SEED=${random.seed
           await go(name)
         }
       }
-      // As every request does, and this one sees what has gone.
+      // As every request does; this one sees which captures are gone.
       await catalogue.list()
       page = (await catalogue.listAfter(shown.at(-1) ?? '')).captures.slice(0, limit)
     }

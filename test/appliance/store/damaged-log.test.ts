@@ -1,4 +1,5 @@
-// A log of segments that is damaged together with a segment: what is lost is told, and nothing that is lost passes as removed.
+// A segment log that is damaged together with a segment: losses are reported, and nothing that is lost passes as
+// removed.
 import assert from 'node:assert/strict'
 import { readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -41,7 +42,7 @@ describe('a damaged log of segments', () => {
     assert.equal(await recoverDamaged(path, BOOT_ID), 0, 'nothing is left to do')
   })
 
-  test('of which the last entry is damaged, which said that packets are lost, lets nothing pass as whole', async () => {
+  test('whose last entry is damaged, which recorded a loss, reports nothing as complete', async () => {
     const path = await copy()
     const segment = 'captures/one/cap0/00000/00000001.pcap'
     const [first = 0] = model.offsetsOf(segment)
@@ -78,7 +79,7 @@ describe('a damaged log of segments', () => {
         await lose(join(path, folder, '00000001'))
         const mayLose = model.mayLose(`${folder}/00000001.pcap`, 0, Number.MAX_SAFE_INTEGER)
         const seen = await readDamaged(path, model, { mayLose, unflushed: false }).catch((error: unknown) => {
-          // The log has every entry: a download is refused until the recorder has looked at the segment.
+          // The log has every entry: a download is rejected until the recorder has checked the segment.
           assert.match(String(error), /00000001\.pcap has been removed/)
           return { lost: mayLose.size, damagedCaptures: 1 }
         })

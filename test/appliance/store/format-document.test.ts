@@ -1,4 +1,4 @@
-// The example log of native/FORMAT.md is what the recorder writes.
+// The example log in native/FORMAT.md is what the recorder writes.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ test('the example of segments.log', async () => {
   assert.ok(written.subarray(128).every((byte) => byte === 0))
 })
 
-/** As `hexdump -C` prints them, without the text. */
+/** As printed by `hexdump -C`, without the text. */
 function hexLines(bytes: Buffer): string[] {
   return Array.from({ length: bytes.length / 16 }, (_, line) => {
     const hex = [...bytes.subarray(line * 16, line * 16 + 16)].map((byte) =>

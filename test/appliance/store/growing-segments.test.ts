@@ -1,4 +1,4 @@
-// What is downloaded, listed and counted of a capture while it is being recorded.
+// Downloads, lists and counts of a capture while it is being recorded.
 import assert from 'node:assert/strict'
 import { cp, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -151,7 +151,7 @@ test('segments after the finished ones are open, removed numbers and other files
       [1, 3],
     ],
   )
-  // The recorder finishes a segment between two looks: it counts once.
+  // The recorder finishes a segment between two reads: it counts once.
   const third = growing.find(({ port }) => port === 0)
   assert.ok(third)
   table.apply({ ...third, flags: 0 })

@@ -33,7 +33,7 @@ function segment(number: number, changes: Partial<LogEntry> = {}): LogEntry {
 
 const removed = (entry: LogEntry): LogEntry => ({ ...entry, kind: LogEntryKind.removed })
 
-/** What a table must hold, kept in the plainest way. */
+/** The expected contents of a table, kept in the simplest way. */
 class Model {
   readonly held: LogEntry[] = []
   removed: LogEntry[] = []

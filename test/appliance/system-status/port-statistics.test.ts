@@ -1,4 +1,4 @@
-// port_stats tells what the recorder counts of its ports, and of other ports what the kernel does.
+// port_stats has the recorder's counts for its ports, and the kernel's for other ports.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ApplianceContext, ApplianceParts } from '../../../appliance/appliance-parts.ts'

@@ -1,4 +1,4 @@
-// The sensors of a machine that this one is not: the files of its /proc and /sys are in a folder.
+// The sensors of another machine than this one: the files of its /proc and /sys are in a folder.
 
 import assert from 'node:assert/strict'
 import { mkdir, rm, writeFile } from 'node:fs/promises'

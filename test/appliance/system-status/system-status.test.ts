@@ -146,13 +146,13 @@ test('time_current and the clocks of the status keep their nanoseconds', async (
   assert.ok(digits !== undefined && digits === exact)
 })
 
-/** To somebody without credentials the same members, of which those that users have made are empty. */
+/** Callers without credentials get the same members, but those with users' data are empty. */
 async function assertPrivateIsEmpty(): Promise<void> {
   const anonymous = (await appliance.get(`${SYSTEM}/status`, { user: undefined })).json() as Groups
   assert.ok(!JSON.stringify(anonymous).includes('big'))
   assert.ok(!JSON.stringify(anonymous).includes('greater'))
   for (const [name, group] of Object.entries(await status())) {
-    // A number that is empty needs no exact form beside it.
+    // An empty number needs no exact form beside it.
     const names = (members: object = {}) =>
       Object.keys(members).filter((member) => !/^cat_.*Exact$/.test(member))
     assert.deepEqual(names(anonymous[name]), names(group))
@@ -164,7 +164,7 @@ async function assertPrivateIsEmpty(): Promise<void> {
   )
 }
 
-/** To users who may not see what others take, the names of captures but not what is asked for, in every form. */
+/** Users who may not see other users' downloads get the names of captures but not the queries, in every form. */
 async function assertQueriesAreEmpty(): Promise<void> {
   const user = appliance.credentials('user')
   const shown = (await appliance.get(`${SYSTEM}/status`, { user })).json() as Groups
@@ -236,7 +236,8 @@ describe('PktDiscardTotal', () => {
       if (cat_EnableCnt === 0) break
       const discarded = Number(cat_0_PktDiscardTotal)
       assert.ok(discarded >= before, `${discarded} after ${before}`)
-      // Every other packet; between two of them is at most one, and one at the end of each piece of the scan.
+      // Every second packet; at most one packet is between two of them, and at most one at the end of each piece of the
+      // scan.
       assert.ok(discarded <= Number(cat_0_WriteTotalPkt) + 100, `${discarded} of ${cat_0_WriteTotalPkt}`)
       before = discarded
     }
@@ -258,7 +259,7 @@ test('cat_EnableCnt follows four downloads, and the status stays quick meanwhile
     [true, true, true, true, false],
   )
   const reading = answers.map(({ response }) => buffer(response))
-  // Beside the smallest call, in turn: a machine that is busy with others slows both.
+  // Compared with the smallest call, in turn: other load on the machine slows both.
   const statusMs: number[] = []
   const versionMs: number[] = []
   for (let call = 0; call < 30; call++) {
@@ -303,7 +304,7 @@ test('without a recorder the status is returned, and says what it cannot report'
   assert.deepEqual([answer.status, answer.json().code], [503, 'store-unavailable'])
 })
 
-/** Promised for an idle machine. */
+/** The documented time is for an idle machine. */
 const STATUS_LIMIT_MS = 20
 
 async function timeOf(call: () => Promise<unknown>): Promise<number> {

@@ -1,8 +1,8 @@
 /**
- * Eight clients that download from one device all the time, alone and beside a hundred exports of three devices: how
- * long they wait for a stream, and how long their downloads take. Exports are bulk work, so that the first must stay
- * nearly the same. Each client reads as fast as a line of 100 Mbit/s brings it: what is waited for is a stream then, and
- * not the processors, which on one machine the exports share with the clients themselves.
+ * Eight clients that download from one device all the time, alone and beside a hundred exports from three devices: how
+ * long they wait for a stream, and how long their downloads take. Exports are bulk work, so these times must hardly
+ * change. Each client reads as fast as a line of 100 Mbit/s, so that the limit is the streams, not the processors,
+ * which the exports share with the clients on this one machine.
  */
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
@@ -26,7 +26,7 @@ interface Served {
   readonly tookMs: number
 }
 
-/** Prints the figures; nothing is left behind. */
+/** Prints the figures and leaves nothing behind. */
 export async function printExportFigures(signal: AbortSignal): Promise<void> {
   const folder = join(tmpdir(), `capfleet-bench-exports-${process.pid}`)
   try {
@@ -44,7 +44,7 @@ export async function printExportFigures(signal: AbortSignal): Promise<void> {
     await order(gateway)
     const beside = await serve(gateway, signal)
     print(`beside ${EXPORTS} exports`, beside)
-    // With the clients gone, the exports have the devices for themselves.
+    // Once the clients are gone, the exports have the devices to themselves.
     const states = await allEnded(gateway, signal)
     const seconds = (performance.now() - startedMs) / 1_000
     process.stdout.write(`exports: ${states} in ${seconds.toFixed(1)} s\n`)
@@ -55,7 +55,7 @@ export async function printExportFigures(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Eight clients, each with one download after the other, for a minute. */
+/** Eight clients, each with one download after another, for a minute. */
 async function serve({ url, credentials }: BenchServer, signal: AbortSignal): Promise<readonly Served[]> {
   const endMs = performance.now() + SERVED_MS
   const headers = { authorization: `Basic ${btoa(credentials)}` }
@@ -73,7 +73,7 @@ async function serve({ url, credentials }: BenchServer, signal: AbortSignal): Pr
   return served
 }
 
-/** Its request id, once all of it has come. */
+/** Its request id, once all of it has arrived. */
 async function download(url: string, headers: Readonly<Record<string, string>>): Promise<string> {
   using answer = await httpOpen(url, { headers })
   const { response } = answer
@@ -98,7 +98,7 @@ async function order({ url, credentials }: BenchServer): Promise<void> {
   }
 }
 
-/** How the exports ended, in words. */
+/** How the exports ended, as text. */
 async function allEnded({ url, credentials }: BenchServer, signal: AbortSignal): Promise<string> {
   const headers = { authorization: `Basic ${btoa(credentials)}` }
   for (;;) {
@@ -111,7 +111,7 @@ async function allEnded({ url, credentials }: BenchServer, signal: AbortSignal):
       const states = Map.groupBy(exports, ({ state }) => state)
       return [...states].map(([state, some]) => `${some.length} ${state}`).join(', ')
     }
-    // The events of an export end with it.
+    // The events of an export end with the export.
     await httpGet(`${url}/v1/exports/${first.id}/events`, { headers })
   }
 }

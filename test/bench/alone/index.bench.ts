@@ -1,4 +1,7 @@
-/** What a store's index and sieves cost: their share of the data, and the processor time of an import that makes them. */
+/**
+ * The cost of a store's index and sieves: their share of the data, and the processor time of an import that creates
+ * them.
+ */
 import { copyFile, readdir, stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -9,7 +12,10 @@ import { importAsStreams } from '../sides/engine-run.ts'
 const INPUT_BYTES = 256 * 2 ** 20
 const WIDTHS = [44, 12]
 
-/** An import reads, checks and writes the packets too: its time without that of a copy is a bound of what the index costs. */
+/**
+ * An import also reads, checks and writes the packets: its time less that of a copy is an upper bound for the cost of
+ * the index.
+ */
 export async function printIndexFigures(): Promise<void> {
   await using folder = await tempFolder()
   const path = join(folder.path, 'in.pcap')

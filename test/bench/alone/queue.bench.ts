@@ -1,8 +1,8 @@
 /**
- * The scheduler with 1,000 devices and 100,000 waiting requests, one gateway, a Redis of its own with
- * its append-only file: requests queued per second, grants per second when streams take no time, the
- * time from a place being given back to the next one's start at a thousand grants per second, and the
- * memory of Redis. The peer, before and after: the same client calling a script of one command.
+ * The scheduler with 1,000 devices and 100,000 waiting requests, one gateway, and its own Redis with an append-only
+ * file: requests queued per second; grants per second if streams take no time; the time from the release of a stream to
+ * the next one's start at a thousand grants per second; and the memory of Redis. The peer, before and after: the same
+ * client calling a script of one command.
  */
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
@@ -20,10 +20,10 @@ const PEER_CALLS = 100_000
 const ENQUEUED_AT_ONCE = 500
 const SATURATED_MS = 5_000
 const PACED_MS = 10_000
-/** All places, given back after so long, make a thousand grants per second. */
+/** Releasing all streams after this time makes a thousand grants per second. */
 const HOLD_MS = DEVICES * STREAMS
 
-/** Prints the figures; nothing is left behind. */
+/** Prints the figures and leaves nothing behind. */
 export async function printQueueFigures(): Promise<void> {
   await using server = await TempRedis.create()
   await server.settle(PREFIX)
@@ -50,11 +50,11 @@ class QueueBench {
   readonly #scheduler: LeaseScheduler
   readonly #redisUs: () => Promise<number>
   readonly #held: Lease[] = []
-  /** Per device, when places were given back that nobody has taken yet. */
+  /** Per device, the times of releases that no request has used yet. */
   readonly #freedMs = new Map<string, number[]>()
   readonly #wakesMs: number[] = []
   #granted = 0
-  /** What is done with a lease that was granted. */
+  /** What to do with a granted lease. */
   #use: (lease: Lease) => void = (lease) => this.#held.push(lease)
 
   constructor(scheduler: LeaseScheduler, redisUs: () => Promise<number>) {
@@ -81,7 +81,7 @@ class QueueBench {
     )
   }
 
-  /** Each stream takes HOLD_MS; whoever leaves comes back at the end of the queue. */
+  /** Each stream takes HOLD_MS; a finished client rejoins at the end of the queue. */
   async pace(): Promise<void> {
     const timers = new Set<NodeJS.Timeout>()
     const hold = (lease: Lease, ms: number) => {
@@ -133,7 +133,7 @@ class QueueBench {
         devices: [device],
         class: 'interactive',
         user: `user-${index % USERS}`,
-        // Of its own, as in the product: a shared one would search its listeners each time.
+        // A separate signal per request, as in the product: a shared one would search its listeners each time.
         signal: new AbortController().signal,
         waitMs: 3_600_000,
         onPosition: () => told(),
@@ -186,7 +186,7 @@ async function memoryMiB(server: TempRedis): Promise<number> {
   return bytes / 1_048_576
 }
 
-/** Its main thread's time. */
+/** The time of its main thread. */
 async function redisCpuUs(server: TempRedis): Promise<number> {
   const info = await infoOf(server)
   const seconds = (kind: string) =>

@@ -1,8 +1,7 @@
 /**
- * `npm run bench:memory -- [--size-mib 4096] [--rate-mb 80]`: three appliances stream a range of that
- * size through the gateway's merge to a client that takes only so many megabytes a second. Prints the
- * resident memory of gateway and appliances along the way. Memory that follows the amount streamed,
- * instead of staying level, is a defect.
+ * `npm run bench:memory -- [--size-mib 4096] [--rate-mb 80]`: three appliances stream a range of that size through the
+ * gateway's merge to a client that reads only this many megabytes per second. Prints the resident memory of gateway and
+ * appliances along the way. Memory that grows with the streamed amount, instead of staying level, is a defect.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

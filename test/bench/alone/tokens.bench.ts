@@ -1,7 +1,7 @@
 /**
- * What it costs to know a caller: requests for the same answer by a token and by a password, beside requests for which
- * nobody needs to be known, of one gateway with one process, in turn. Then the verification by itself: of a token that
- * comes for the first time, by the kind of its key, and of one that has come before.
+ * The cost of authentication: requests for the same answer by a token and by a password, compared with requests that
+ * need no authentication, at one gateway with one process, in turn. Then the verification alone: of a token that is
+ * seen for the first time, by the kind of its key, and of one that was seen before.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -37,7 +37,7 @@ interface Figures {
   readonly cpuMicros: number
 }
 
-/** Prints the figures; nothing is left behind. */
+/** Prints the figures and leaves nothing behind. */
 export async function printTokenFigures(signal: AbortSignal): Promise<void> {
   await printRequests(signal)
   for (const [kind, file, bytes] of KEYS) await printVerification(kind, file, bytes)
@@ -112,7 +112,7 @@ async function printVerification(kind: string, file: string, bytes: string | Buf
   const wanted = { lifetimeS: undefined, scopes: undefined, bounds: {}, note: undefined }
   const all: string[] = []
   for (let round = 0; round < FIRST_TIMES / 1_000; round += 1) {
-    // A user has a thousand tokens at most.
+    // A user has at most a thousand tokens.
     const name = round === 0 ? caller : callerNamed('admin')
     for (let made = 0; made < 1_000; made += 1)
       all.push((await tokens.handling.own.issue(name, wanted)).token)

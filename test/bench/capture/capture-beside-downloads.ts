@@ -13,7 +13,7 @@ const READERS: readonly (readonly string[])[] = [[], ['none', 'none', 'fast', 'f
 const WIDTHS = [9, 9, 11, 9, 9, 9, 11]
 const MIB = 2 ** 20
 
-/** Prints the table; nothing is left behind. Needs root. */
+/** Prints the table and leaves nothing behind. Needs root. */
 export async function printCaptureBesideDownloads(rounds: number): Promise<void> {
   await using folder = await tempFolder()
   const traffic = join(folder.path, 'sent.pcap')

@@ -1,4 +1,4 @@
-/** Runs in the namespace of capture.bench.ts. */
+/** Runs in the network namespace of capture.bench.ts. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises'
@@ -14,14 +14,14 @@ import { printCells } from '../report/print-cells.ts'
 interface Capturer {
   readonly label: string
   readonly command: string
-  /** Takes several interfaces; of one that does not, there is a process for each. */
+  /** Can capture from several interfaces; for a tool that cannot, there is one process per interface. */
   readonly takesAll: boolean
   readonly args: (interfaceNames: readonly string[], folder: string) => readonly string[]
 }
 
 interface Load {
   readonly ports: number
-  /** At each port; 0 = as many as the sender makes. */
+  /** The rate at each port; 0 = as many as the sender can send. */
   readonly packetsPerSecond: number
   /** Busy processes on the capturer's core. */
   readonly hogs: number
@@ -46,7 +46,7 @@ const CAPTURERS: readonly Capturer[] = [
     label: 'dumpcap -B 128 MiB',
     command: 'dumpcap',
     takesAll: true,
-    // Of several interfaces it can only write PCAPNG.
+    // From several interfaces it can write only PCAPNG.
     args: (names, folder) => [
       ...names.flatMap((name) => ['-i', name, '-B', '128']),
       ...(names.length === 1 ? ['-P'] : []),
@@ -87,7 +87,7 @@ const CAPTURE_CORE = '1'
 await using root = await tempFolder()
 const traffic = join(root.path, 'sent.pcap')
 await writeImixTraffic([traffic], { seed: 1, startNs: 0n, bytes: INPUT_BYTES })
-// IMIX is within an Ethernet MTU; tags are on top of that.
+// IMIX fits into an Ethernet MTU; tags are added to that.
 const pairs: VethPair[] = []
 for (let port = 0; port < MOST_PORTS; port++) pairs.push(await makeVethPair(2_000))
 spawnSync('taskset', ['-pc', SENDER_CORE, String(process.pid)])
@@ -128,7 +128,7 @@ async function contest({ ports, packetsPerSecond, hogs }: Load, capturer: Captur
   )
   const offered = (await Promise.all(sent)).reduce((sum, packets) => sum + Number(packets), 0)
   for (const hog of busy) hog.kill()
-  // All tools hand over what they have within a second.
+  // All tools flush what they have within a second.
   await delay(1500)
   const cpu = (await cpuSecondsOfAll(children)) - before
   const ended = children.map((child) => once(child, 'exit'))
@@ -154,7 +154,7 @@ async function contest({ ports, packetsPerSecond, hogs }: Load, capturer: Captur
   )
 }
 
-/** Until the capturer says that it listens, or has its file; and a little more, for those that say it early. */
+/** Until the capturer reports that it listens, or has its file; and a little longer, for those that report early. */
 async function settled(child: ChildProcess, folder: string): Promise<void> {
   const told = child.stderr ? once(child.stderr, 'data') : undefined
   const made = (async () => {

@@ -1,10 +1,10 @@
 /**
- * Live capture on veth pairs in a network namespace: the same packets at the same rate into ours and
- * into tcpdump, dumpcap and netsniff-ng, one after the other; what each has in its files. Also of three
- * ports, and with busy processes on the core of the capturer. The sender has the other core. Then ours as
- * programs of their own, recorder and appliance, alone and beside downloads.
+ * Live capture on veth pairs in a network namespace: the same packets at the same rate into ours and into tcpdump,
+ * dumpcap and netsniff-ng, one after another; how many packets each has in its files. Also from three ports, and with
+ * busy processes on the capturer's core. The sender has the other core. Then our recorder and appliance as separate
+ * programs, alone and beside downloads.
  *
- *   CAPTURE_ROUNDS=<n>   the 64 MiB of packets are sent so many times; default 8
+ *   CAPTURE_ROUNDS=<n>   how often the 64 MiB of packets are sent; default 8
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ import { printCaptureBesideDownloads } from './capture-beside-downloads.ts'
 
 const ROUNDS = 8
 
-/** Prints the table; nothing is left behind. */
+/** Prints the table and leaves nothing behind. */
 export async function printCaptureFigures(): Promise<void> {
   const contest = fileURLToPath(new URL('capture-contest.ts', import.meta.url))
   const script = 'mount -t sysfs sysfs /sys && exec "$0" "$@"'

@@ -36,7 +36,7 @@ struct Arguments {
   std::exit(1);
 }
 
-/// The entry that a capture's log has of the segment, except for what nothing here needs.
+/// The segment's entry in its capture's log, without the fields that are not needed here.
 SegmentEntry entryOf(const std::filesystem::path& segment) {
   const Result<SegmentExtent> extent = measureSegment(segment.string(), {});
   if (!extent) fail(extent.error().message);

@@ -16,23 +16,23 @@ const DAY_NS = 86_400_000_000_000n
 const SEED = 1
 /** The needle flow of imix-traffic.ts. */
 const NEEDLE_HOST = '10.99.99.99'
-/** Of lines like "IP 10.1.2.3.443 > ...": each source with its number of packets. */
+/** The number of packets of each source, from lines like "IP 10.1.2.3.443 > ...". */
 const COUNT_SOURCES =
   '$1 == "IP" { split($2, part, "."); count[part[1] "." part[2] "." part[3] "." part[4]]++ } END { for (host in count) print host, count[host] }'
 
 export interface InputSizes {
-  /** Of each set of files but the single one. */
+  /** The size of each set of files except the single one. */
   readonly bytes: number
   readonly singleBytes: number
-  /** A folder of captures that take the place of the single one. */
+  /** A folder of captures that replace the single one. */
   readonly own?: string | undefined
 }
 
-/** The input files of the benches, made when first asked for; what the folder has already is used. */
+/** The input files of the benches, made when first needed; files that the folder already has are used. */
 export class BenchInputs {
   readonly #folder: string
   readonly #sizes: InputSizes
-  /** Of the joined captures, once they are. */
+  /** The digest of the joined captures, once it is known. */
   #facts: PcapFacts | undefined
 
   constructor(folder: string, sizes: InputSizes) {
@@ -55,7 +55,7 @@ export class BenchInputs {
     return this.#input(name, count, { startNs: START_NS + DAY_NS, burstPackets, bytes })
   }
 
-  /** A host of the single capture that has few packets: where the capture is yours, the rarest of IPv4. */
+  /** A host of the single capture with few packets; if the capture is given by the user, the rarest IPv4 host. */
   async needleHost(): Promise<string> {
     if (this.#sizes.own === undefined) return NEEDLE_HOST
     const [path = ''] = (await this.single()).paths

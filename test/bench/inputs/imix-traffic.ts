@@ -1,7 +1,7 @@
 /**
- * The packets of the benches: sizes 7:4:1 (mean about 340 bytes), 20,000 flows of which some are
- * far busier than others, payloads from random to repetitive, some VLAN and IPv6, right checksums,
- * and one needle flow of 58 packets. Deterministic by seed.
+ * The packets of the benches: sizes 7:4:1 (mean about 340 bytes), 20,000 flows, some of which are far busier than
+ * others, payloads from random to repetitive, some VLAN and IPv6, correct checksums, and one needle flow of 58 packets.
+ * The seed determines them.
  */
 import type { Endpoint } from '../../../src/demo/traffic/packet-bytes.ts'
 import { icmpEchoPacket, tcpPacket, udpPacket } from '../../../src/demo/traffic/packet-bytes.ts'
@@ -36,7 +36,7 @@ interface Flow {
 
 type Kind = keyof typeof SHARES
 
-/** Of a hundred packets. */
+/** Out of a hundred packets. */
 const SHARES = { tls: 42, http: 16, market: 15, json: 12, bulk: 8, dns: 6, icmp: 1 } as const
 const PORTS: Readonly<Record<Kind, number>> = {
   tls: 443,
@@ -56,7 +56,7 @@ const MEAN_GAP_NS = 9_000
 const MEAN_RECORD_BYTES = 345
 const HEADERS_BYTES = 66
 const PSH_ACK = 24
-/** Time stamp option with padding; the values do not matter here. */
+/** Timestamp option with padding; the values do not matter here. */
 const TCP_OPTIONS = Buffer.from([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 1])
 
 /** Writes nanosecond PCAP files that interleave in time; with one path, one file. */
@@ -138,7 +138,7 @@ class PacketSource {
     return pool.subarray(start, start + payloadBytes)
   }
 
-  /** Bulk is the large packets of the mix: one of twelve. */
+  /** Bulk traffic is the large packets of the mix: one in twelve. */
   #frameBytes(kind: Kind): number {
     if (kind === 'bulk') return 1514
     if (kind === 'dns') return this.#random.between(76, 180)

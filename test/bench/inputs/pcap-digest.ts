@@ -1,8 +1,8 @@
 /**
- * Reads a PCAP file on its input and prints one line of JSON that is the same for the same packets: how many
- * there are, their times in order, and their contents without regard to the order of packets, because programs
- * that merge may give packets of one instant in any order. Byte order, precision of the file and snaplen do not
- * count, but a time that lost its nanoseconds does. Also the first and the last time, and the bytes of the records.
+ * Reads a PCAP file from its input and prints one line of JSON that is the same for the same packets: their number,
+ * their times in order, and their contents regardless of the order of packets, because programs that merge may order
+ * packets of one instant in any way. Byte order, precision of the file and snaplen do not count, but a time that lost
+ * its nanoseconds does. Also prints the first and the last time, and the bytes of the records.
  */
 import { hash } from 'node:crypto'
 
@@ -26,7 +26,7 @@ process.stdout.write(
   `${JSON.stringify({ digest, bytes, firstNs: String(firstNs < 0n ? 0n : firstNs), lastNs: String(lastNs) })}\n`,
 )
 
-/** Takes all whole records; returns what is behind them. */
+/** Reads all whole records; returns the rest. */
 function take(buffer: Buffer): Buffer {
   let at = 0
   if (nanosPerUnit === 0) {

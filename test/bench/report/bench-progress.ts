@@ -1,4 +1,4 @@
-/** How far a bench is, on stderr: on a terminal a line that stands below the rows, elsewhere one line for each row. */
+/** The progress of a bench, on stderr: on a terminal a line below the rows, elsewhere one line for each row. */
 const REDRAW_MS = 1_000
 const EMPTY_LINE = '\r\u001b[K'
 
@@ -21,7 +21,7 @@ export class BenchProgress {
     this.#timer = setInterval(() => this.#draw(name), REDRAW_MS)
   }
 
-  /** Takes the line away: the row's own is printed then. */
+  /** Clears the line, because the row's own line is printed next. */
   end(): void {
     this.#done += 1
     clearInterval(this.#timer)

@@ -10,7 +10,7 @@ export interface Side {
   readonly peakRssMiB: number
 }
 
-/** Ratios are the peer's by ours: above 1 = ours takes less. */
+/** Ratios are the peer's figure divided by ours: above 1 = ours takes less. */
 export interface Figures {
   readonly name: string
   readonly rounds: number
@@ -19,7 +19,7 @@ export interface Figures {
   readonly peer: Side
   readonly timeRatio: number
   readonly cpuRatio: number | undefined
-  /** What both sides gave. */
+  /** The output of both sides. */
   readonly output: string
 }
 
@@ -31,11 +31,11 @@ export interface Failure {
 
 export interface Effort {
   readonly rounds: number
-  /** By performance.now(): no further round begins after it. The first one always runs. */
+  /** The end by performance.now(): no further round begins after it. The first one always runs. */
   readonly endMs: number
 }
 
-/** Runs both sides in turn, `rounds` times each at most. Throws, without a figure, when their outputs differ. */
+/** Runs both sides in turn, at most `rounds` times each. Throws, without a figure, if their outputs differ. */
 export async function compare(
   row: Row,
   { ours, peer, inputBytes }: Workload,
@@ -69,7 +69,7 @@ export async function measureAlone(side: Pick<Contender, 'label' | 'run'>, round
   return sideOf(side, measures)
 }
 
-/** A sentence when a program that the row needs is not there. */
+/** A message if a program that the row needs is missing. */
 export function whatIsMissing({ needs = {} }: Pick<Row, 'needs'>): string | undefined {
   const missing = Object.entries(needs).find(([program]) => spawnSync('which', [program]).status !== 0)
   return missing && `${missing[0]} is not installed (apt-get install ${missing[1]})`

@@ -27,7 +27,7 @@ export async function documentedRows(): Promise<string[]> {
   return [...table.matchAll(/^\| `([\w-]+)` \|/gm)].map((match) => match[1] ?? '')
 }
 
-/** Writes the table, below a sentence that says what it is of. A row without figures says why. */
+/** Writes the table, below a sentence about its subject. A row without figures says why. */
 export async function documentFigures(
   rows: readonly Row[],
   figures: ReadonlyMap<string, Figures | Failure>,
@@ -54,7 +54,7 @@ function tableLine({ name, what, floor, goal, judgedBy = 'time' }: Row, figures:
   return `| \`${name}\` | ${what} | ${cells.join(' | ')} |`
 }
 
-/** The beginning of a message, as a cell can hold it. */
+/** The beginning of a message, short enough for a cell. */
 function cellText(message: string): string {
   return message.replaceAll(/[|\s]+/g, ' ').slice(0, 100)
 }

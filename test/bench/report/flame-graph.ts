@@ -1,8 +1,11 @@
-/** Folded stacks as one SVG that a browser opens: the width of a box is its share of the samples, what it called is above it. */
+/**
+ * Folded stacks as one SVG for a browser: the width of a box is its share of the samples, and the functions that it
+ * called are above it.
+ */
 const WIDTH = 1_200
 const ROW_HEIGHT = 17
 const CHARACTER_WIDTH = 6.5
-/** Narrower ones cannot be seen. */
+/** Narrower boxes are not visible. */
 const LEAST_WIDTH = 0.3
 
 interface Frame {
@@ -11,7 +14,7 @@ interface Frame {
   readonly callees: Map<string, Frame>
 }
 
-/** `stacks`: functions from the outermost on, with ";" between them, and the samples (or instructions) of each. */
+/** `stacks`: functions starting with the outermost, separated by ";", and the samples (or instructions) of each. */
 export function flameGraph(title: string, stacks: ReadonlyMap<string, number>): string {
   const root: Frame = { name: title, samples: 0, callees: new Map() }
   for (const [stack, samples] of stacks) addStack(root, stack.split(';'), samples)

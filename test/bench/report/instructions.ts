@@ -1,4 +1,6 @@
-/** Instructions per packet of the engine's own work, counted by callgrind: the same on a busy machine as on a quiet one. */
+/**
+ * Instructions per packet of the engine's own work, counted by callgrind: the same on a busy machine as on a quiet one.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { tempFolder } from '../../support/temp-folder.ts'
@@ -7,8 +9,8 @@ import { ENGINE_RUN, type EngineWork, engineArguments, importAsStreams } from '.
 import { shellOutput } from './measure-command.ts'
 
 /**
- * One thread does the work. What the program needs to start and to read the indexes is not counted. Runs over 64 MiB
- * differ by up to 3 %, by how many slabs are made while the reader is behind; over 512 MiB by an eighth of that.
+ * One thread does the work. Starting the program and reading the indexes is not counted. Runs over 64 MiB differ by up
+ * to 3 %, depending on how many slabs are made while the reader is behind; runs over 512 MiB by an eighth of that.
  */
 export async function instructionsPerPacket(
   work: EngineWork,

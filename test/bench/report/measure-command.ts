@@ -4,22 +4,22 @@ import { readFileSync } from 'node:fs'
 /** One run of one side of a comparison. */
 export interface Measure {
   readonly seconds: number
-  /** Largest resident memory seen of the server that does the work; 0 = nobody looked. */
+  /** Largest resident memory seen of the server that does the work; 0 = not measured. */
   readonly peakRssMiB: number
-  /** Processor time of the process that does the work, where it is measured. */
+  /** Processor time of the process that does the work, if it is measured. */
   readonly cpuSeconds?: number
 }
 
 export interface MeasureOptions {
-  /** The server whose memory is looked at. */
+  /** The server whose memory is measured. */
   readonly pid?: number
 }
 
 const SAMPLE_MS = 10
-/** The shell's own word: it counts the command and all that it starts. */
+/** Printed by the shell: it counts the command and all processes that it starts. */
 const TIMED = 'TIMEFORMAT=\'%3U %3S\'; time "$@"'
 
-/** Runs a command with its output thrown away and takes its time and processor time, start and end included. */
+/** Runs a command with its output discarded, and measures its time and processor time, including start and end. */
 export async function measureCommand(
   command: string,
   args: readonly string[],
@@ -42,14 +42,14 @@ export async function measureCommand(
   }
 }
 
-/** What a shell line prints. Both bash and pipefail: a failure anywhere in a pipe counts. */
+/** The output of a shell line. Uses bash with pipefail: a failure anywhere in a pipe counts. */
 export async function shellOutput(line: string): Promise<string> {
   const child = spawn('bash', ['-o', 'pipefail', '-c', line], { stdio: ['ignore', 'pipe', 'pipe'] })
   const [output] = await Promise.all([readAll(child.stdout), succeeded(child, line)])
   return output
 }
 
-/** Resolves with what it wrote to stderr. */
+/** Resolves with its output on stderr. */
 async function succeeded(child: ChildProcess, what: string): Promise<string> {
   const ended = new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
@@ -66,7 +66,7 @@ async function readAll(stream: NodeJS.ReadableStream | null): Promise<string> {
   return text
 }
 
-/** Looks at a process's resident memory until it is stopped. */
+/** Samples a process's resident memory until it is stopped. */
 class RssPeak {
   peakMiB = 0
   readonly #timer: NodeJS.Timeout
@@ -85,7 +85,7 @@ class RssPeak {
       const match = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))
       this.peakMiB = Math.max(this.peakMiB, Number(match?.[1] ?? 0) / 1024)
     } catch {
-      // The process has just ended; its peak so far stands.
+      // The process has just ended; the peak so far is the result.
     }
   }
 }

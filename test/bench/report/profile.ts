@@ -1,8 +1,8 @@
 /**
- * Where our side of a row spends its time: a sample of the stacks of the process that works, a thousand times a second,
- * while the row runs. Writes `<row>.svg`, a flame graph, and `<row>.folded` (a stack and its samples on each line) into the
- * current folder, and prints the functions that were on top most often. Of rows that are the engine's own work it prints
- * the instructions per packet too.
+ * Where our side of a row spends its time: samples of the stacks of the working process, a thousand times per second,
+ * while the row runs. Writes `<row>.svg`, a flame graph, and `<row>.folded` (a stack and its samples on each line) into
+ * the current folder, and prints the functions that were on top most often. For rows that are only the engine's work it
+ * also prints the instructions per packet.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -34,7 +34,7 @@ export async function profileRow(row: Row, parts: BenchParts): Promise<void> {
   process.stdout.write(`${instructions.toFixed(1)} instructions per packet of the engine's work\n`)
 }
 
-/** Where our side is no process that stays, it is commands that this process starts, and perf follows these. */
+/** If our side is not a permanent process, it is commands started by this process, and perf follows those. */
 async function sampledStacks(row: Row, parts: BenchParts): Promise<ReadonlyMap<string, number>> {
   const { ours } = await row.make(parts)
   await using folder = await tempFolder()
@@ -51,7 +51,7 @@ async function sampledStacks(row: Row, parts: BenchParts): Promise<ReadonlyMap<s
   return foldStacks(await shellOutput(`${shellLine(script)} 2>/dev/null`))
 }
 
-/** The stacks of `perf script`, outermost function first, each with the number of its samples. */
+/** The stacks of `perf script`, outermost function first, each with its number of samples. */
 export function foldStacks(script: string): ReadonlyMap<string, number> {
   const stacks = new Map<string, number>()
   for (const sample of script.split('\n\n')) {

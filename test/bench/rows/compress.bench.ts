@@ -3,7 +3,7 @@ import type { Row, WorkloadMaker } from './row.ts'
 
 const CAPTURE = 'bench'
 
-/** A whole capture compressed at its source, against the command line tool over the same file. */
+/** A whole capture compressed at its source, compared with the command line tool over the same file. */
 export const compressions: readonly Row[] = [
   {
     name: 'fast-gzip',

@@ -6,16 +6,16 @@ import type { Contender, Row, WorkloadMaker } from './row.ts'
 const SECONDS = 3
 const PATH = '/devices/d0/api/v1/system/version'
 /**
- * Of each side. Code that is not compiled yet takes several times as long, and V8 goes on improving what
- * it has compiled until more than 100,000 calls were made; a time would not do on a busy machine.
+ * Calls per side. Uncompiled code takes several times as long, and V8 continues to improve compiled code for more than
+ * 100,000 calls; a fixed time would not do on a busy machine.
  */
 const WARM_UP_CALLS = 150_000
 
 /**
- * Small calls that are passed to a device, by wrk: one process each, connections kept on both sides,
- * the same device. We check who calls and write an access log; nginx writes one too, haproxy none. Each
- * side is given as the seconds of 1,000 calls and the processor seconds of the proxy for them: the ratios
- * are those of the rates of one process each, and of the processor time of a call.
+ * Small calls that are passed to a device, sent by wrk: one process each, connections kept on both sides, the same
+ * device. We authenticate callers and write an access log; nginx writes one too, haproxy none. Each side's figures are
+ * the seconds of 1,000 calls and the processor seconds of the proxy for them: the ratios compare the rates of one
+ * process each, and the processor time per call.
  */
 export const controls: readonly Row[] = [
   { name: 'control-1', what: 'small calls on a connection, nginx', make: against('nginx-control', 1) },

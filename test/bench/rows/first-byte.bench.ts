@@ -7,11 +7,11 @@ import { onePercentAtNinety, rangeTarget, rangeWords, storedCapture } from '../s
 import type { BenchParts, Contender, Row, WorkloadMaker } from './row.ts'
 
 const PCAP_HEADER_BYTES = 24
-/** So many times is the whole capture larger than the small store. */
+/** How many times larger the whole capture is than the small store. */
 const TIMES = 64n
 const SMALL_DEVICE = 1
 
-/** How soon an answer begins, whatever the size of the store; and what an answer costs in which nothing is. */
+/** How soon an answer begins, whatever the size of the store; and the cost of an empty answer. */
 export const firstBytes: readonly Row[] = [
   { name: 'first-byte', what: 'first byte of that range, nginx of the file', make: againstNginx() },
   {
@@ -31,7 +31,7 @@ export const firstBytes: readonly Row[] = [
   { name: 'no-packets', what: 'control: no packets, nginx of an empty capture', make: emptyAnswer() },
 ]
 
-/** The best that HTTP can do at this moment is a server that only opens a file. */
+/** The best possible with HTTP at this moment: a server that only opens a file. */
 function againstNginx(): WorkloadMaker {
   return async (parts) => {
     const stored = await storedCapture(parts)
@@ -41,17 +41,17 @@ function againstNginx(): WorkloadMaker {
       label: 'nginx',
       run: async () => {
         const { seconds } = await toFirstByte({ url, pid, credentials: 'u:p' }, '/')
-        // The whole file follows, so that its processor time is of no first byte.
+        // The whole file follows, so its processor time is not that of a first byte.
         return { seconds, peakRssMiB: 0 }
       },
-      // nginx knows no ranges of time: what ours gives is compared with the file's.
+      // nginx does not know time ranges, so the output of ours is compared with the file.
       output: () => packetsOf(shellLine(rangeWords(stored.path, range, '-'))),
     }
     return { inputBytes: 0, ours: firstByteOf('capfleet', stored.device, target), peer }
   }
 }
 
-/** Both stores have the packets that are asked for. */
+/** Both stores have the requested packets. */
 function againstSmallStore(cache: 'warm' | 'cold'): WorkloadMaker {
   return async (parts) => {
     const stored = await storedCapture(parts)
@@ -76,7 +76,7 @@ function againstSmallStore(cache: 'warm' | 'cold'): WorkloadMaker {
   }
 }
 
-/** A part of every other row, and most of those that read little. */
+/** Part of every other row, and most of the rows that read little. */
 function emptyAnswer(): WorkloadMaker {
   return async (parts: BenchParts) => {
     const { path, device, firstNs } = await storedCapture(parts)
@@ -109,7 +109,7 @@ function toFirstByte({ url, credentials, pid }: BenchServer, target: string): Pr
   return withCpuOf(pid, async () => ({ seconds: Number(await shellOutput(line)), peakRssMiB: 0 }))
 }
 
-/** What was not yet on the disk stays in the cache, so it is written first. dd tells the kernel by posix_fadvise. */
+/** Unwritten pages would stay in the cache, so they are written first. dd notifies the kernel by posix_fadvise. */
 async function leavePageCache(folder: string): Promise<void> {
   const forget = 'sync -f "$1"; dd if="$1" iflag=nocache count=0 status=none'
   await shellOutput(

@@ -5,10 +5,10 @@ import { download, packetsOf, shellLine, withCpuOf } from '../sides/contenders.t
 import { rangeTarget } from '../sides/stored-capture.ts'
 import type { Contender, Row } from './row.ts'
 
-/** What the start of a demo may take beside its captures. */
+/** How long a demo may take to start, in addition to its captures. */
 const DEMO_START_SECONDS = 3
 
-/** A file into the store, with its index, against a copy of the file on the same disk. */
+/** Importing a file into the store, with its index, compared with copying it on the same disk. */
 export const imports: readonly Row[] = [
   {
     name: 'import',

@@ -12,10 +12,10 @@ import type { Contender, Row, WorkloadMaker } from './row.ts'
 const MERGE_FILES = fileURLToPath(new URL('../sides/merge-files.ts', import.meta.url))
 const FLEET_CAPTURE = 'bench-fleet'
 const DEVICES = 3
-/** What a process may open unless it asks for more. */
+/** How many files a process may open by default. */
 const OPEN_FILES = 1_024
 
-/** The gateway's merge against mergecap: over files, and from devices through the gateway. */
+/** The gateway's merge compared with mergecap: over files, and from devices through the gateway. */
 export const merges: readonly Row[] = [
   {
     name: 'merge-4',
@@ -84,14 +84,14 @@ function overFiles(count: number, burstPackets: number): WorkloadMaker {
   }
 }
 
-/** The engine over a store: more captures than it may open files. mergecap refuses them, unless it may open all. */
+/** The engine over a store with more captures than it may open files. mergecap rejects them, unless it may open all. */
 function overCaptures(count: number): WorkloadMaker {
   return async ({ inputs, owned }) => {
     const input = await inputs.interleaved(count)
     const store = owned.use(await tempFolder()).path
     await importAsStreams(store, input.paths)
     const files = dirname(input.paths[0] ?? '')
-    // Their paths are more than one word of a shell may be long.
+    // Their paths together are longer than one argument of a shell may be.
     const engine = (words: string) => `ulimit -n ${OPEN_FILES} && ${ENGINE_RUN} ${words} '${store}'/*/cap0`
     const peer = (target: string) =>
       `ulimit -n "$(ulimit -Hn)" && mergecap -F nsecpcap -w ${target} '${files}/${input.name}'.*.pcap`
@@ -104,9 +104,9 @@ function overCaptures(count: number): WorkloadMaker {
 }
 
 interface Compressed {
-  /** Of `Compression`. */
+  /** Values of `Compression`. */
   readonly word: string
-  /** Compresses as well, as shell words. */
+  /** Compresses equally well; as shell words. */
   readonly tool: string
   readonly decoder: string
 }
@@ -128,7 +128,7 @@ function overFleet(compressed?: Compressed): WorkloadMaker {
   }
 }
 
-/** src/gateway/pcap over the files, in a process of its own that tells its time itself. */
+/** src/gateway/pcap over the files, in a separate process that measures its own time. */
 function mergeFiles({ paths }: BenchInput): Contender {
   const line = (mode: 'time' | 'write') => shellLine([process.execPath, MERGE_FILES, mode, ...paths])
   return {

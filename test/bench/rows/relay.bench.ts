@@ -3,15 +3,15 @@ import { download } from '../sides/contenders.ts'
 import { cpuSeconds, type ProxyName, ProxyWorld } from '../sides/proxy-world.ts'
 import type { BenchParts, Contender, Row, Workload, WorkloadMaker } from './row.ts'
 
-/** Even at 64 streams each is long enough that it is the bytes that cost, not the requests. */
+/** Even at 64 streams, each is so long that the bytes determine the cost, not the requests. */
 const TOTAL_BYTES = 4_294_967_296
-/** A megabyte each: here the requests cost. */
+/** A megabyte each: here the requests determine the cost. */
 const SMALL_TOTAL_BYTES = 64 * 1_048_576
 
-/** What both sides are compared by: the stream repeats itself. */
+/** Both sides are compared by this: the stream repeats itself. */
 const COMPARED_BYTES = 64 * 1_048_576
 
-/** Downloads of one device through the gateway, against the proxies that one would use instead. */
+/** Downloads from one device through the gateway, compared with the proxies that one would use instead. */
 export const relays: readonly Row[] = [
   { name: 'relay-1', what: 'a stream, nginx proxy_pass', floor: 0.9, goal: 1, make: against('nginx', 1) },
   { name: 'relay-4', what: '4 streams, nginx proxy_pass', floor: 0.9, goal: 1, make: against('nginx', 4) },
@@ -41,7 +41,7 @@ function against(peer: ProxyName, streams: number, totalBytes = TOTAL_BYTES): Wo
   }
 }
 
-/** All streams at once, each by a curl of its own. */
+/** All streams at once, each with its own curl. */
 function relay(world: ProxyWorld, name: ProxyName, streams: number, totalBytes: number): Contender {
   const server = world.proxies[name]
   const bytes = Math.floor(totalBytes / streams)

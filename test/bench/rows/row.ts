@@ -4,17 +4,17 @@ import type { BenchFleet } from '../sides/bench-fleet.ts'
 import type { EngineWork } from '../sides/engine-run.ts'
 import type { ProxyWorld } from '../sides/proxy-world.ts'
 
-/** One line of the bench: what is compared with what, and what the ratio shall be. */
+/** One line of the bench: what is compared with what, and the required ratio. */
 export interface Row {
   readonly name: string
   /** What both sides do, for readers of the table. */
   readonly what: string
-  /** The ratio that must be reached and the one that is wanted; above 1 = ours takes less. */
+  /** The ratio that must be reached, and the one that is wanted; above 1 = ours takes less. */
   readonly floor?: number
   readonly goal?: number
-  /** Which ratio floor and goal are about: of the time on the clock, or of processor time. */
+  /** Which ratio floor and goal refer to: that of real time, or that of processor time. */
   readonly judgedBy?: 'time' | 'cpu'
-  /** Programs that the peer needs, each with the Debian package that brings it. */
+  /** Programs that the peer needs, each with the Debian package that contains it. */
   readonly needs?: Readonly<Record<string, string>>
   readonly make: WorkloadMaker
   /** The engine's own share of it, whose instructions a profile counts. */
@@ -28,27 +28,27 @@ export interface Row {
 export interface Contender {
   readonly label: string
   run(): Promise<Measure>
-  /** What it gave, as a text that is the same for the same packets (pcap-digest.ts). */
+  /** Its output, as a text that is the same for the same packets (pcap-digest.ts). */
   output(): Promise<string>
-  /** The process that works, where it runs on between measurements: what a profile looks at. */
+  /** The working process, if it runs on between measurements; a profile samples it. */
   readonly pid?: number
 }
 
 /** One comparison over the same input. */
 export interface Workload {
-  /** What the figures per second are taken of: bytes of the input; 0 = there is none. */
+  /** The bytes of the input, on which figures per second are based; 0 = no such figures. */
   readonly inputBytes: number
   readonly ours: Contender
   readonly peer: Contender
 }
 
-/** What a workload is made from. */
+/** The inputs of a workload. */
 export interface BenchParts {
   readonly inputs: BenchInputs
   readonly fleet: BenchFleet
   /** What a workload starts for itself; ended with the bench. */
   readonly owned: AsyncDisposableStack
-  /** Started when asked for. */
+  /** Started on demand. */
   readonly proxies: () => Promise<ProxyWorld>
 }
 

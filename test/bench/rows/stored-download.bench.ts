@@ -8,7 +8,7 @@ import type { Contender, Row, WorkloadMaker } from './row.ts'
 const SEARCH = fileURLToPath(new URL('../sides/regexp-search.ts', import.meta.url))
 const PATTERN = 'filled [a-z]+ (timeout|reject)'
 
-/** Downloads of one stored capture from an appliance, against the usual tools over the same file. */
+/** Downloads of one stored capture from an appliance, compared with the usual tools over the same file. */
 export const storedDownloads: readonly Row[] = [
   { name: 'raw-tcpdump', what: 'a whole capture, tcpdump -w', make: filtered('') },
   ...(['on', 'off'] as const).map((sendfile) => ({
@@ -63,7 +63,7 @@ function filtered(filter: string): WorkloadMaker {
       ...(filter === '' ? {} : { FilterBPF: filter }),
     })
     const ours = download('single', device, `/api/v1/pcap/single?${query}`)
-    // Run by root, tcpdump would give /dev/null to a user of its own (-Z).
+    // Run by root, tcpdump would give /dev/null to its own user (-Z).
     const words = (target: string) =>
       [
         'tcpdump',
@@ -103,7 +103,7 @@ function searched(): WorkloadMaker {
   }
 }
 
-/** One percent of the time, where a tool that scans has read nine tenths before. */
+/** One percent of the time, before which a tool that scans has read nine tenths. */
 function ranged(): WorkloadMaker {
   return async (parts) => {
     const stored = await storedCapture(parts)

@@ -6,7 +6,7 @@ import { type ChildProgram, startChildProgram } from '../../../src/demo/child-pr
 import { DEMO_USER, type DemoHome, prepareDemoHome } from '../../../src/demo/demo-home.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
 
-/** A program that answers HTTP, and how to ask it. */
+/** A program that answers HTTP, and how to reach it. */
 export interface BenchServer {
   readonly url: string
   readonly pid: number
@@ -16,7 +16,7 @@ export interface BenchServer {
 
 const STOP_GRACE_MS = 5_000
 
-/** Three appliances with their recorders, and a gateway, as processes of their own; started when asked for. */
+/** Three appliances with their recorders, and a gateway, as separate processes; started on demand. */
 export class BenchFleet implements AsyncDisposable {
   readonly #home: DemoHome
   readonly #children = new AsyncDisposableStack()
@@ -44,13 +44,13 @@ export class BenchFleet implements AsyncDisposable {
     return this.#gateway
   }
 
-  /** A worker of the gateway, which is started before it. */
+  /** A worker of the gateway; the gateway is started before it. */
   async worker(): Promise<void> {
     await this.gateway()
     await this.#start('worker', ['worker', '--config', this.#gatewayConfig])
   }
 
-  /** Imports a file into a device's store, unless this or an earlier run has. */
+  /** Imports a file into a device's store, unless this or an earlier run has done so. */
   async importFile(index: number, name: string, path: string): Promise<void> {
     await this.device(index)
     const capture = `${index}/${name}`
@@ -77,7 +77,7 @@ export class BenchFleet implements AsyncDisposable {
     return pid
   }
 
-  /** How long an import takes, and what `look` finds in it; nothing of it stays. */
+  /** The duration of an import, and what `look` finds in it; the import is removed again. */
   async importAndDelete(index: number, name: string, path: string, look = async () => '') {
     await this.device(index)
     const recorder = new RecorderClient(this.#deviceHome(index).store)

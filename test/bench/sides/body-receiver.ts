@@ -1,7 +1,6 @@
 /**
- * Receives downloads by the streams of a gateway and drops them: what a merge costs at the very least.
- * `node body-receiver.ts <device address> ...` prints its address; a GET receives all at the same time
- * and is answered when all have ended.
+ * Receives downloads through the gateway's streams and drops them: the minimum cost of a merge. `node body-receiver.ts
+ * <device address> ...` prints its address; a GET receives all at the same time and is answered when all have ended.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,6 +1,6 @@
 /**
- * The floor under every download: an HTTP server that sends the same buffer again and again. Shows
- * what this machine's loopback, Node and curl can carry at that moment.
+ * The floor for every download: an HTTP server that sends the same buffer again and again. Shows the throughput of this
+ * machine's loopback, Node and curl at that moment.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-/** The two ways to run a side: a download by curl, or a command over files; and what their packets are. */
+/** The two ways to run a side, a download by curl or a command over files, and the digest of their packets. */
 import { fileURLToPath } from 'node:url'
 import { type Measure, measureCommand, shellOutput } from '../report/measure-command.ts'
 import type { Contender } from '../rows/row.ts'
@@ -19,13 +19,13 @@ export function download(label: string, server: BenchServer, path: string, decod
   }
 }
 
-/** A command; `toStdout` is the shell line that gives the same result as a PCAP. */
+/** A command; `toStdout` is the shell line that outputs the same result as a PCAP. */
 export function command(label: string, words: readonly [string, ...string[]], toStdout: string): Contender {
   const [program, ...args] = words
   return { label, run: () => measureCommand(program, args), output: () => packetsOf(toStdout) }
 }
 
-/** The measure with the processor time that a process spent meanwhile. */
+/** The measurement, with the processor time that a process spent meanwhile. */
 export async function withCpuOf(pid: number, run: () => Promise<Measure>): Promise<Measure> {
   const before = cpuSeconds(pid)
   return { ...(await run()), cpuSeconds: cpuSeconds(pid) - before }
@@ -43,7 +43,7 @@ export interface PcapFacts {
   readonly lastNs: string
 }
 
-/** What pcap-digest.ts says of the PCAP that a shell line prints. */
+/** The output of pcap-digest.ts for the PCAP that a shell line prints. */
 export async function pcapFacts(line: string): Promise<PcapFacts> {
   return JSON.parse(await shellOutput(`${line} | ${shellLine([process.execPath, DIGEST])}`))
 }

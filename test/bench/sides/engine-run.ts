@@ -13,7 +13,7 @@ export interface EngineWork {
   readonly sliceBytes?: number
 }
 
-/** Imports each file as a stream of its own; resolves with their folders. */
+/** Imports each file as its own stream; resolves with their folders. */
 export async function importAsStreams(folder: string, paths: readonly string[]): Promise<string[]> {
   const streams: string[] = []
   for (const [index, path] of paths.entries()) {
@@ -25,7 +25,7 @@ export async function importAsStreams(folder: string, paths: readonly string[]):
   return streams
 }
 
-/** The arguments of the program for this work; a compiled filter is put into the folder. */
+/** The arguments of the program for this work; a compiled filter is written to the folder. */
 export async function engineArguments(
   folder: string,
   { filter, sliceBytes }: EngineWork,

@@ -1,7 +1,7 @@
 /**
- * Devices that hold one PCAP file each and send it from memory as fast as this machine can, in the way
- * of our appliance. `node files-upstream.ts <file> ...`; the device of the n-th file lies below /dN.
- * Prints its address. Anything but a download gets a short JSON answer.
+ * Devices that hold one PCAP file each and send it from memory as fast as this machine can, in the same way as our
+ * appliance. `node files-upstream.ts <file> ...`; the device of the n-th file is below /dN. Prints its address. All
+ * other requests get a short JSON answer.
  */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * Receives downloads by the HTTP client of Node and drops them: what most programs of this platform do.
- * `node http-get-receiver.ts <device address> ...` prints its address; a GET receives all at the same
- * time and is answered when all have ended.
+ * Receives downloads with Node's HTTP client and drops them, as most programs of this platform do. `node
+ * http-get-receiver.ts <device address> ...` prints its address; a GET receives all at the same time and is answered
+ * when all have ended.
  */
 import { once } from 'node:events'
 import { Agent, createServer, get, type IncomingMessage } from 'node:http'

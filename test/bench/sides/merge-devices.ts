@@ -8,15 +8,15 @@ import { mergecap } from './mergecap.ts'
 import { startGateway, startScript } from './proxy-world.ts'
 
 /**
- * "receiver": a process that receives the same streams as the gateway does and drops them: what a merge
- * costs at the very least. "http-get": the same by the HTTP client of Node. "nginx": passes them on as
- * they are to one client: what any program costs that gives on what it receives.
+ * "receiver": a process that receives the same streams as the gateway and drops them, which is the minimum cost of a
+ * merge. "http-get": the same with Node's HTTP client. "nginx": passes them on unchanged to one client, which is the
+ * minimum cost of any program that forwards what it receives.
  */
 export type MergePeer = 'receiver' | 'http-get' | 'nginx'
 
 const RECEIVERS = { receiver: 'body-receiver.ts', 'http-get': 'http-get-receiver.ts' } as const
 
-/** A gateway runs already and is compiled. */
+/** A gateway that has been running is compiled. */
 const WARM_UP_RUNS = 8
 
 /** A merge of many devices by a gateway over HTTP, from socket to socket. All run until the bench ends. */
@@ -37,7 +37,7 @@ export function fromDevices(count: number, burstPackets: number, peer: MergePeer
       await ours.run()
       await theirs.run()
     }
-    // The peers merge nothing: the truth is another program's.
+    // The peers do not merge, so another program's merge is the reference.
     const { output } = mergecap(input)
     return { inputBytes: input.traffic.bytes, ours, peer: { ...theirs, output } }
   }
@@ -52,7 +52,7 @@ async function receivedBy(
   return download(peer, { ...receiver, credentials: 'u:p' }, '/')
 }
 
-/** All streams at once, by one curl. */
+/** All streams at once, with one curl. */
 async function throughNginx(
   upstream: string,
   paths: readonly string[],

@@ -1,7 +1,8 @@
 /**
- * Merges PCAP files by src/gateway/pcap as the gateway merges streams: from memory, in chunks as small as its
- * reads, to reused buffers. `node merge-files.ts time <file> ...` prints `{"seconds", "cpuSeconds", "peakRssMiB"}`, the
- * times as medians of the later passes: a gateway runs already and is compiled. `write` writes the merge to stdout.
+ * Merges PCAP files with src/gateway/pcap as the gateway merges streams: from memory, in chunks as small as its reads,
+ * to reused buffers. `node merge-files.ts time <file> ...` prints `{"seconds", "cpuSeconds", "peakRssMiB"}`, with times
+ * as medians of the later passes, because a gateway that has been running is compiled. `write` writes the merge to
+ * stdout.
  */
 import { readFileSync, writeSync } from 'node:fs'
 import { MERGE_READ_SIZE } from '../../../src/gateway/device/read-size.ts'

@@ -1,14 +1,14 @@
 /**
- * A device as fast as this machine can play one: a program that sends the same records again and
- * again as a download, in the way of our appliance. `node pcap-upstream.ts <bytes>`; a path with
- * "bytes=N" gets N bytes instead. Prints its address. Anything but a download gets a short JSON answer.
+ * A device as fast as this machine can simulate one: a program that sends the same records again and again as a
+ * download, in the same way as our appliance. `node pcap-upstream.ts <bytes>`; a path with "bytes=N" gets N bytes
+ * instead. Prints its address. All other requests get a short JSON answer.
  */
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { formatPcapHeader } from '../../../src/shared/pcap/pcap-header.ts'
 
-/** 16-byte header and 700 bytes of packet: the mean of the mixes that this project is measured with. */
+/** A 16-byte header and 700 bytes of packet: the mean of the traffic mixes of the benches. */
 const CAPTURED_BYTES = 700
 const RECORD_BYTES = 16 + CAPTURED_BYTES
 const RECORDS = makeRecords(Math.floor(1_048_576 / RECORD_BYTES))

@@ -1,4 +1,4 @@
-/** http-proxy as it comes, in front of one address: `node pipe-proxy.ts <upstream>`. Prints its address. */
+/** An unmodified http-proxy in front of one address: `node pipe-proxy.ts <upstream>`. Prints its address. */
 import { once } from 'node:events'
 import { Agent, createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

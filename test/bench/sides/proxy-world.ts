@@ -1,4 +1,4 @@
-/** One fast upstream and the proxies in front of it that are compared, each a process of its own. */
+/** One fast upstream and the compared proxies in front of it, each in its own process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -51,7 +51,7 @@ export class ProxyWorld implements AsyncDisposable {
     this.#owned = owned
   }
 
-  /** The path of a stream; streams of different numbers may run at the same time. */
+  /** The path of a stream; streams with different numbers may run at the same time. */
   static streamPath(number: number, bytes: number): string {
     return `/devices/d${number % DEVICES}/api/v1/pcap/single?StreamName=bytes-${bytes}`
   }
@@ -61,7 +61,7 @@ export class ProxyWorld implements AsyncDisposable {
   }
 }
 
-/** Seconds of processor time that a process has used, in user and kernel. */
+/** Seconds of processor time that a process has used, in user and kernel mode. */
 export function cpuSeconds(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND

@@ -1,6 +1,6 @@
 /**
- * What one would write for JavaScript: `node regexp-search.ts <pattern> <PCAP file> <output>` copies the packets whose
- * bytes the pattern matches, as Latin-1.
+ * The obvious JavaScript solution: `node regexp-search.ts <pattern> <PCAP file> <output>` copies the packets whose
+ * bytes, as Latin-1, match the pattern.
  */
 import { closeSync, fstatSync, openSync, readSync, writeSync } from 'node:fs'
 
@@ -8,7 +8,7 @@ const [pattern = '', path = '', target = ''] = process.argv.slice(2)
 const FILE_HEADER_BYTES = 24
 const RECORD_HEADER_BYTES = 16
 const OUTPUT_BYTES = 1_048_576
-/** More than 2 GiB at once are refused, and readFileSync refuses files of that size. */
+/** Reads of more than 2 GiB at once fail, and readFileSync rejects files of that size. */
 const READ_BYTES = 1_073_741_824
 
 const search = new RegExp(pattern, 's')

@@ -16,7 +16,7 @@ export async function storedCapture({ inputs, fleet }: BenchParts) {
   return { device: await fleet.device(0), path, inputBytes, firstNs, lastNs }
 }
 
-/** One percent of the time, where a tool that scans has read nine tenths before. */
+/** One percent of the time, before which a tool that scans has read nine tenths. */
 export function onePercentAtNinety({
   firstNs,
   lastNs,
@@ -33,7 +33,7 @@ export function rangeTarget({ beginNs, endNs }: TimeRange): string {
   return `/api/v1/pcap/timerange?TSBegin=${beginNs}&TSEnd=${endNs}&TSUnit=nanos`
 }
 
-/** editcap, which leaves the packets of the range. */
+/** editcap, which keeps the packets of the range. */
 export function rangeWords(path: string, { beginNs, endNs }: TimeRange, output: string) {
   const range = ['-A', secondsText(beginNs), '-B', secondsText(endNs)]
   return ['editcap', '-F', 'nsecpcap', ...range, path, output] as const

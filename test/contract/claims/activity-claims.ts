@@ -10,7 +10,7 @@ const RECORDED = 'test/appliance/answers/recorded-time.test.ts'
 const EVENTS = 'test/src/gateway/routes/fleet/event-handlers.test.ts'
 const READER = 'test/src/gateway/fleet/events/event-reader.test.ts'
 
-/** On the device and below it by its own path, at the root by that of the fleet, where each device has an entry. */
+/** On the device and below it by its own path; at the root by the fleet's path, where each device has an entry. */
 function both(query: string, check: Omit<AnswerCheck, 'get' | 'out'>): readonly AnswerCheck[] {
   return [
     { get: `/api/v1/activity?${query}`, out: { fleet: 'the fleet has a path of its own' }, ...check },
@@ -28,7 +28,7 @@ interface Told {
   readonly trimmed: readonly { readonly fromNs: string; readonly toNs: string }[]
 }
 
-/** Of the one device. */
+/** The entry of the one device. */
 function toldBy(seen: Seen): Told {
   const body = seen.json() as unknown as Told & { readonly devices?: readonly Told[] }
   return body.devices?.[0] ?? body
@@ -130,7 +130,7 @@ export const ACTIVITY_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     READER,
-    'a client that does not read is told how many it has missed, in their place',
+    'a client that does not read is informed how many events it has missed, in their place',
     'R-Events of the fleet-4',
     'A client that is too slow loses the oldest events and is told how many.',
   ),

@@ -1,4 +1,4 @@
-/** Section 8 of the decisions, its second half: values and members. */
+/** Section 8 of the decisions, second half: values and members. */
 import assert from 'node:assert/strict'
 import { eventually } from '../../support/eventually.ts'
 import { type Claim, FLEET_ONLY, INTEGER, packets, row, STRING } from '../claim.ts'

@@ -41,7 +41,7 @@ const SYSTEM_READS = ['time_current', 'version', 'port_stats', 'io_stats', 'stat
   (name) => `/api/v1/system/${name}`,
 )
 
-/** What a device answers, told by another route. */
+/** A device's answer, seen through another route. */
 async function asDevice(at: Place, target: string): Promise<void> {
   const direct = await at.appliance.get(target)
   const seen = await at.ask(target)

@@ -103,7 +103,7 @@ export const AUTHENTICATION_CLAIMS: readonly Claim[] = [
   ),
   heldBy(
     'test/src/gateway/routes/access/ticket-handlers.test.ts',
-    'let one download in, without credentials, and HEAD before it',
+    'admit one download, without credentials, and HEAD before it',
     'D5-15',
     'One-time tickets serve links.',
   ),

@@ -8,7 +8,7 @@ import type { Place } from '../place.ts'
 import { holdDownloads } from '../slots.ts'
 import { deleteSmall, whileCapturing } from './operation-claims.ts'
 
-/** As C writes times. */
+/** The format of times in C. */
 const CTIME = '[A-Z][a-z]{2} [A-Z][a-z]{2} [ \\d]\\d \\d{2}:\\d{2}:\\d{2} \\d{4}'
 const NS = /^\d{19}$/
 const PORT_NUMBERS = [0, 1, 2, 3, 4, 5, 6, 7]
@@ -102,7 +102,7 @@ export const BODY_CLAIMS: readonly Claim[] = [
   {
     ...heldBy(
       'test/appliance/capture-figures.test.ts',
-      'a scheduled capture is 409 to stop, save until its next run; the schedule says what it does',
+      'stopping a scheduled capture is 409 unless it is until its next run; the schedule shows the state',
       'D2-7',
       'Until=next stops the scheduled capture for today.',
     ),

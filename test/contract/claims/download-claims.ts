@@ -37,10 +37,10 @@ const onAll = (parameter: string, query: Parameters<typeof packets>[1]) =>
 
 const onTwo = (parameter: string, query: Parameters<typeof packets>[1]) => onAll(parameter, query).slice(0, 2)
 
-/** From before alpha's first packet to behind beta's last. */
+/** Starts before alpha's first packet and ends after beta's last one. */
 const ACROSS = { beginNs: START_NS, endNs: START_NS + 600n * SECOND_NS }
 
-/** The filter of tcpdump itself finds as many. */
+/** tcpdump's own filter finds the same number. */
 async function asTcpdump(seen: Seen): Promise<void> {
   assert.equal(
     await countByTcpdump(seen.body, 'udp dst port 53'),

@@ -1,4 +1,4 @@
-/** Section 1 of the decisions: how answers end, and what changes something. */
+/** Section 1 of the decisions: how answers end, and which requests change something. */
 import assert from 'node:assert/strict'
 import { rawAnswers, rawExchange } from '../../support/clients/raw-client.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
@@ -7,7 +7,7 @@ import { ALPHA, packetsOf } from '../contract-captures.ts'
 import { SINGLE, START_CAPTURE, STOP_CAPTURE } from '../contract-queries.ts'
 import type { Place } from '../place.ts'
 
-/** As a client of HTTP/1.0 has it: no chunks, no trailers. */
+/** The form for a client with HTTP/1.0: no chunks, no trailers. */
 async function oldClient(at: Place, target: string) {
   const { pathname, search } = new URL(at.urlOf(target))
   const { authorization } = at.headersOf('full')
@@ -17,7 +17,7 @@ async function oldClient(at: Place, target: string) {
   return { head: bytes.subarray(0, end).toString('latin1'), body: bytes.subarray(end + 4) }
 }
 
-/** Every status line of an answer, of which only one may be there. */
+/** Every status line in an answer, of which there must be only one. */
 async function noInterim(at: Place): Promise<void> {
   const { pathname, search } = new URL(at.urlOf(SINGLE))
   const { authorization } = at.headersOf('full')

@@ -250,7 +250,7 @@ export const ERROR_CLAIMS: readonly Claim[] = [
   }),
   heldBy(
     'test/src/gateway/gateway-load.test.ts',
-    'shutdown lets a running download end, refuses new ones, and gives everything back',
+    'shutdown completes a running download, rejects new ones, and gives everything back',
     'D1-58',
     '503 draining while a program ends.',
   ),

@@ -1,4 +1,4 @@
-/** Section 4 of the decisions: what downloads take beyond the reference. */
+/** Section 4 of the decisions: parameters of downloads beyond the reference. */
 import assert from 'node:assert/strict'
 import { type Claim, heldBy, packets, row, THROUGH_GATEWAY } from '../claim.ts'
 import { BIG, packetsOf, SECOND_NS } from '../contract-captures.ts'
@@ -20,14 +20,14 @@ import { HELD, holdDownloads, refusesFifth, usesSlots } from '../slots.ts'
 const PART = packets('alpha', IN_RANGE)
 const epoch = (unitNs: bigint): string => `TSBegin=${BEGIN_NS / unitNs}&TSEnd=${END_NS / unitNs}`
 
-/** Without TSUnit the digits tell. */
+/** Without TSUnit the number of digits decides. */
 const detected = (unitNs: bigint, unit: string) => ({
   get: `${RANGE_PATH}?${epoch(unitNs)}`,
   pcap: PART,
   head: { 'Capfleet-TS-Unit': unit },
 })
 
-/** The shortest and the longest number of a unit; west holds packets of one link type only. */
+/** The shortest and the longest number for a unit; west holds packets of only one link type. */
 const shortestAndLongest = (digits: readonly [number, number], unit: string) => ({
   get: `${RANGE_PATH}?TSBegin=${10n ** BigInt(digits[0] - 1)}&TSEnd=${10n ** BigInt(digits[1]) - 1n}&MaxPackets=1`,
   device: 'west' as const,
@@ -42,7 +42,7 @@ const relative = (text: string) => ({
 const millisecond = 1_000_000n
 const RFC3339 = `TSBegin=2026-09-21T14:13:21Z&TSEnd=2026-09-21T16:13:23%2B02:00`
 
-/** The same packets on each download path, short of those that a limit leaves out. */
+/** The same packets on each download path, except for those that a limit leaves out. */
 const sliced = [SINGLE, RANGE, SPLIT].map((path) => ({
   get: `${path}&Slice=80`,
   pcap: packets('alpha', { ...(path === SINGLE ? {} : IN_RANGE), sliceBytes: 80 }),
@@ -65,11 +65,11 @@ async function isFreeWithinASecond(at: Place): Promise<void> {
   await usesSlots(at, 0)
 }
 
-/** A fifth that waits is served when one of the four leaves. */
+/** A fifth download that waits is served when one of the four leaves. */
 async function waits(at: Place): Promise<void> {
   await using held = await holdDownloads(at, 4)
   const fifth = at.open(`${HELD}&Wait=600`, { as: 'user' })
-  // It is in line when a sixth, which does not wait, is refused.
+  // It is in line when a sixth, which does not wait, is rejected.
   assert.equal((await at.ask(`${HELD}&Wait=0`, { as: 'user' })).status, 503)
   held.release()
   {
@@ -79,7 +79,7 @@ async function waits(at: Place): Promise<void> {
   await usesSlots(at, 0)
 }
 
-/** Enabled readers with their names, of the status as a user sees it. */
+/** Enabled readers with their names, from the status as a user sees it. */
 async function tellsReaders(at: Place): Promise<void> {
   await using _held = await holdDownloads(at, 2)
   const { cat } = (await at.ask('/api/v1/system/status')).json() as { cat: Readonly<Record<string, unknown>> }
@@ -91,7 +91,7 @@ async function tellsReaders(at: Place): Promise<void> {
   }
 }
 
-/** As curl's --data-urlencode sends it. */
+/** Encoded like curl's --data-urlencode. */
 const frame = (text: string) => `${SINGLE}&FilterFrame=${encodeURIComponent(text)}`
 const NOT_1 = [{ field: 'capture.port', op: '!=', values: [1] }] as const
 

@@ -1,4 +1,4 @@
-/** Section 6 of the decisions: what the gateway itself has. */
+/** Section 6 of the decisions: paths that only the gateway has. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { httpGet } from '../../support/http-get.ts'
@@ -167,7 +167,7 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
     out: FLEET_ONLY,
     act: async (at) => {
       await using _held = await holdDownloads(at, 4)
-      // Longer than it takes to be seen.
+      // Longer than it takes to be listed.
       const waiting = at.open(`${HELD}&Wait=8`, { as: 'user' })
       const rows = await untilWaiting(at)
       assert.equal(rows.filter(({ grantedAt }) => grantedAt !== null).length, 4)
@@ -245,7 +245,7 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
       const ordered = await at.ask(`/v1/exports?${query}`, { method: 'POST' })
       assert.equal(ordered.status, 202, ordered.text)
       const export1 = String(ordered.headers.location)
-      // The events of an export end with it.
+      // The events of an export end with the export.
       await at.ask(`${export1}/events`)
       const direct = await at.ask(`${RANGE_PATH}?${query}`)
       const head = await at.ask(`${export1}/file`, { headers: { range: 'bytes=0-23' } })
@@ -285,7 +285,7 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
   ),
 ]
 
-/** Resolves with the queue once somebody waits in it. */
+/** Resolves with the queue once a request waits in it. */
 async function untilWaiting(at: Place): Promise<readonly Entry[]> {
   for (;;) {
     const rows = await queueOf(at)

@@ -72,7 +72,7 @@ export const LIST_CLAIMS: readonly Claim[] = [
         chosen.map(({ StreamName }) => StreamName),
         ['beta_20260921_1413'],
       )
-      // Half-open: what begins at the end is behind it, what ends at the begin before it.
+      // Half-open: a capture that begins at the end, or ends at the start, is outside.
       const namesIn = async (from: bigint, to: bigint) =>
         (await at.ask(`/stream/list?From=${from}&To=${to}`)).text.match(/beta_20260921_1413/)
       const endNs = (packetsOf('beta').at(-1)?.ns ?? 0n) + 1n

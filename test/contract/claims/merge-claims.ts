@@ -1,4 +1,4 @@
-/** Section 6 of the decisions: how the gateway lets wait, and merges. */
+/** Section 6 of the decisions: waiting and merging at the gateway. */
 import assert from 'node:assert/strict'
 import { httpGet } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
@@ -12,7 +12,7 @@ const MERGE = `${RANGE}&Device=*`
 const MERGED = packets(['alpha', 'gamma'], IN_RANGE)
 const MERGE_TEST = 'test/src/gateway/fetch/merged-body.test.ts'
 
-/** Of a device that cannot be reached, the others' answers come all the same. */
+/** If a device cannot be reached, the answers of the others still come. */
 async function partial(at: Place): Promise<void> {
   const { url, as } = at.stand.lame
   const headers = { ...as.user, te: 'trailers' }

@@ -17,7 +17,7 @@ import type { Place } from '../place.ts'
 const CSV = '/sysmaster/status'
 const STATS = '/sysmaster/stats_summary'
 
-/** A capture that runs while `see` looks, then is stopped; resolves with its full name. */
+/** Starts a capture, runs `see`, then stops it; resolves with the capture's full name. */
 export async function whileCapturing(
   at: Place,
   name: string,
@@ -36,7 +36,7 @@ export async function whileCapturing(
 
 let made = 0
 
-/** Imports a capture, deletes it on the route, and resolves with what was answered. */
+/** Imports a capture, deletes it on the route, and resolves with the answer. */
 export async function deleteSmall(at: Place) {
   const name = `small${made++}_20260920_1413`
   await at.stand.importSmall(at.device, name)

@@ -30,12 +30,12 @@ const linesOf = async (at: Place, target: string): Promise<string[]> => {
   return recordLines(readPcap(answer.body).records)
 }
 
-/** Two adjacent parts of the range are the range. */
+/** Two adjacent parts of the range together are the range. */
 async function areAdjacent(at: Place, path: string, [begin, end]: readonly [string, string]): Promise<void> {
   const part = (from: bigint, to: bigint) => linesOf(at, `${path}${begin}=${from}&${end}=${to}`)
   const parts = [...(await part(BEGIN_NS, MIDDLE_NS)), ...(await part(MIDDLE_NS, END_NS))]
   assert.deepEqual(parts, await part(BEGIN_NS, END_NS))
-  // A packet exactly at a boundary is behind it.
+  // A packet exactly at a boundary is in the later part.
   const at0 = packetsOf('alpha')[100]?.ns ?? 0n
   assert.equal((await part(at0, at0)).length, 0)
   assert.ok((await part(at0, at0 + 1n)).length > 0)
@@ -49,7 +49,7 @@ const PATHS_WITH_QUERY = [
   '/sysmaster/capture_status?',
   '/api/v1/system/version?',
 ]
-/** Of the gateway itself. */
+/** A metric of the gateway itself. */
 const OWN_PATHS = ['/v1/devices?', '/v1/devices/east?', '/v1/queue?', `/v1/estimate?StreamName=${ALPHA}`].map(
   (path) => ({ path, out: FLEET_ONLY }),
 )
@@ -65,14 +65,14 @@ const EXACT_PATHS = [
 ]
 const AS_TEXT = { fleet: 'the digits of the text count, and the walk takes the answer out of the fleet’s' }
 
-/** A number that a double would round has its digits beside it. */
+/** A number that a double would round has a text with its digits beside it. */
 function hasExactTexts({ text }: Seen): void {
   for (const [member, name, digits] of text.matchAll(/"(\w+)":(\d{16,})/g)) {
     assert.ok(Number(digits) <= 2 ** 53 || text.includes(`"${name}Exact":"${digits}"`), member)
   }
 }
 
-/** The query string of existing scripts on every path that reads. */
+/** The query string of existing scripts, on every path that reads. */
 async function takesScripts(at: Place): Promise<void> {
   for (const path of READ_PATHS) {
     const { status, text } = await at.ask(`${path}?${SCRIPT_QUERY}&&rand=0.25&`)

@@ -1,4 +1,4 @@
-/** Sections 2.2 to 2.5 and 4.3 of the reference: what the V1 system paths answer. */
+/** Sections 2.2 to 2.5 and 4.3 of the reference: answers of the V1 system paths. */
 import assert from 'node:assert/strict'
 import {
   CAT_SUFFIXES,
@@ -23,7 +23,7 @@ type Json = Readonly<Record<string, unknown>>
 const CAP_NAMES = Array.from({ length: 8 }, (_, port) => `cap${port}`)
 const GROUPS = Object.keys(STATUS_MEMBERS)
 
-/** The group has the members of the table with their types. */
+/** The group has the members of the table, with their types. */
 function group(id: string, name: string, claim: string, pattern = /./): Claim {
   return row(id, claim, {
     get: STATUS,
@@ -35,7 +35,7 @@ function group(id: string, name: string, claim: string, pattern = /./): Claim {
   })
 }
 
-/** What port 0 counts while its engine says this, of the size classes in the order of the table. */
+/** The counts of port 0 for these counts of its engine; size classes in the order of the table. */
 async function portCounts(at: Place, sizeClasses: readonly bigint[]): Promise<Json> {
   await at.appliance.get(STOP_CAPTURE)
   await at.appliance.get(`${START_CAPTURE}?StreamName=counted`)

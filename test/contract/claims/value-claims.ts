@@ -5,7 +5,7 @@ import { type Claim, packets, row } from '../claim.ts'
 import { packetsOf } from '../contract-captures.ts'
 import { IN_RANGE, RANGE, SINGLE, SPLIT } from '../contract-queries.ts'
 
-/** `text` as FilterFrame keeps what the conditions say. */
+/** `text` as FilterFrame selects the packets that the conditions describe. */
 function frame(text: string, ...conditions: readonly ReferenceCondition[]) {
   return {
     get: `${SINGLE}&FilterFrame=${encodeURIComponent(text)}`,

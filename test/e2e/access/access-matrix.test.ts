@@ -1,4 +1,4 @@
-// Every route of both programs, asked by everybody: who is let in is exactly what the rows and the roles say.
+// Every route of both programs, requested by every kind of caller: access is exactly what the rows and the roles say.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../../appliance/appliance-routes.ts'
@@ -11,9 +11,9 @@ import { type SmallFleet, startSmallFleet } from '../../support/processes/small-
 interface Asker {
   readonly name: string
   readonly headers: Readonly<Record<string, string>>
-  /** undefined: nobody is known by these credentials. */
+  /** undefined: these credentials belong to no user. */
   readonly scopes: ReadonlySet<Scope> | undefined
-  /** Rows that lie outside of their bounds, and what these answer. */
+  /** Rows outside the caller's bounds, and their answers. */
   readonly outside?: { readonly status: 403 | 404; readonly isRow: (row: Endpoint) => boolean }
 }
 
@@ -21,7 +21,7 @@ interface Program {
   readonly name: string
   readonly table: readonly Endpoint[]
   readonly url: string
-  /** Whether everybody may read what the system tells. */
+  /** Whether the system reads are anonymous. */
   readonly isSystemOpen: boolean
   readonly askers: readonly Asker[]
 }
@@ -87,7 +87,7 @@ describe('who may do what', () => {
   })
 })
 
-/** Of what is asked for, there is mostly nothing: whether it is let in shows all the same, and nothing is changed. */
+/** Most requested things do not exist. Access is decided before that, and nothing is changed. */
 async function statusOf(
   program: Program,
   row: Endpoint,
@@ -119,7 +119,7 @@ function letIn(
   return scopes.has(access === 'system' ? 'device:read' : access) ? 200 : 403
 }
 
-/** Tokens of each scope alone, with bounds, and such as are worth nothing. */
+/** Tokens with each single scope, tokens with bounds, and worthless tokens. */
 async function tokenAskers({ gateway }: SmallFleet): Promise<readonly Asker[]> {
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
   const mint = async (query: string, headers: Asker['headers'] = gateway.basic('admin')) => {
@@ -149,7 +149,7 @@ async function tokenAskers({ gateway }: SmallFleet): Promise<readonly Asker[]> {
       name: 'a token with a filter',
       headers: bearer(filtered.token),
       scopes: all,
-      // The metrics are open to everybody here.
+      // The metrics are anonymous here.
       outside: { status: 403, isRow: ({ filtered, scope }) => filtered === 'refused' && scope !== 'metrics' },
     },
     { name: 'a token that was revoked', headers: bearer(parent.token), scopes: undefined },

@@ -1,5 +1,5 @@
-// What callers without credentials hear of real devices through a gateway that is set up so: what the devices tell
-// everybody, and no more.
+// Callers without credentials get only what the devices return to such callers, through a gateway with anonymous reads,
+// over real devices.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -12,7 +12,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 const READS = ['time_current', 'version', 'port_stats', 'io_stats', 'status'].map(
   (name) => `/api/v1/system/${name}`,
 )
-/** Of somebody else's download. */
+/** The filter of another user's download. */
 const SECRETS = ['greater 10', 'private-capture']
 
 describe('system reads without credentials', () => {

@@ -1,4 +1,6 @@
-// A gateway that is killed while it serves downloads: its audit holds, and has all that ended. AUDIT_KILLS=200 for more.
+// A gateway is killed while it serves downloads: its audit stays valid and has every download that ended.
+//
+//   AUDIT_KILLS=200   more kills
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -65,7 +67,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
 
   const finished: Finished[] = []
 
-  /** Downloads one after the other, some of one device, some of both, until it is told to stop. */
+  /** Downloads one after another, some from one device, some from both, until it is told to stop. */
   const downloadUntil = async (stop: AbortSignal): Promise<void> => {
     const range = `TSBegin=${START_NS}&TSEnd=${START_NS + 1_000_000_000n}`
     for (let turn = 0; !stop.aborted; turn += 1) {
@@ -75,7 +77,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
         const { status, headers, body } = await httpGet(url, { user: GATEWAY_CREDENTIALS })
         if (status === 200) finished.push({ id: String(headers['capfleet-request-id']), bytes: body.length })
       } catch {
-        // The gateway was killed; it is back soon.
+        // The gateway was killed; it will be back soon.
         await pause(20, 'the gateway is away, a client tries again')
       }
     }
@@ -153,7 +155,7 @@ describe(`a gateway is killed ${KILLS} times`, { timeout: TEST_LIMIT_MS + KILLS 
     await writeFile(path, original)
   })
 
-  test('capfleet audit verify wants a folder, and one that is there', async () => {
+  test('capfleet audit verify requires a folder that exists', async () => {
     const without = await client.run(['audit', 'verify'])
     assert.equal(without.status, 2)
     assert.match(without.stderr, /--folder/)

@@ -1,5 +1,5 @@
-// A made-up secret in every slot of both configurations and in what clients send; then successes and failures of every
-// kind, by the real programs; then every place is searched where a secret might have been left.
+// A made-up secret in every slot of both configurations and in everything that clients send, then successes and
+// failures of every kind with the real programs. Afterwards every place that could hold a secret is searched.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -39,7 +39,7 @@ describe('secrets', () => {
   let gateway: ChildProgram
   let worker: ChildProgram
 
-  /** What is below secrets/ may hold them; what is below work/ must not. */
+  /** Files below secrets/ may contain secrets; files below work/ must not. */
   const path = (...names: string[]) => join(folder.path, ...names)
   const keep = async (name: string, text: string) => {
     await writeFile(path('secrets', name), `${text}\n`)
@@ -102,7 +102,7 @@ describe('secrets', () => {
     owned.use(bucket)
     const refusing = owned.use(await Refusing.start({ GET: 401, HEAD: 401 }))
     const password = await keep('password', devicePassword)
-    // A device can be reached by one name only, and this one by another way.
+    // A device can have only one name per URL, so this one has another URL.
     const way = owned.use(
       await FaultProxy.start({ host: '127.0.0.1', port: Number(new URL(appliance.address).port) }),
     )
@@ -163,7 +163,7 @@ describe('secrets', () => {
     await ask(gateway, `/v1/exports/${ordered.json().id}`, { user })
   }
 
-  /** The answers that give them are left out: they are there for that. */
+  /** The answers that issue secrets are excluded: that is their purpose. */
   async function useTokens(user: string): Promise<void> {
     const tls = { ca: await readFile(authority.ca) }
     const given = async (target: string) =>
@@ -209,7 +209,7 @@ describe('secrets', () => {
     }
   }
 
-  /** Redis asks for another password, and cuts all connections. */
+  /** Redis now requires another password, and closes all connections. */
   async function loseRedis(): Promise<void> {
     await admin.config('SET', 'requirepass', canaries.make('the next password of Redis'))
     await admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
@@ -264,9 +264,11 @@ describe('secrets', () => {
   })
 })
 
-/** A server that says no, and with it what it was sent as credentials, in the words of an Authorization header. */
+/**
+ * A server that rejects requests and repeats the credentials that it was sent, in the form of an Authorization header.
+ */
 class Refusing implements AsyncDisposable {
-  /** Methods of requests. */
+  /** HTTP methods. */
   readonly seen: string[] = []
   readonly url: string
   readonly #server: Server

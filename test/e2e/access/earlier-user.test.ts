@@ -1,4 +1,4 @@
-// Somebody gets the name of a user who was removed: what the earlier one left is not theirs.
+// A new user gets the name of a removed user, and must not get what the earlier user left.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { putUser, removeUser } from '../../../src/shared/auth/edit-users-file.ts'
@@ -37,7 +37,7 @@ for (const role of ['user', 'full'] as const)
       const { users } = fleet.gateway.config.auth
       await removeUser(users, role)
       await fleet.gateway.reloadUsers()
-      // The second in which all of that was made has passed.
+      // Now the second in which all of that was created is over.
       await putUser(users, { name: role, role, since: new Date(Date.now() + 1_000) }, USER_PASSWORD)
       await fleet.gateway.reloadUsers()
     })
@@ -53,7 +53,7 @@ for (const role of ['user', 'full'] as const)
     }
     const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-    /** Orders until the user may have no more. */
+    /** Orders until the user's limit is reached. */
     async function useUp(path: string): Promise<void> {
       for (;;) {
         const answer = await ask(path, undefined, 'POST')
@@ -88,7 +88,7 @@ for (const role of ['user', 'full'] as const)
     })
 
     test('has nothing of the earlier user’s among its own', async () => {
-      // Of the role "full" they are among those of others.
+      // For the role "full", they are listed among those of other users.
       const paths = ['/v1/requests', ...(role === 'user' ? ['/v1/exports', '/v1/schedules'] : [])]
       for (const path of paths) {
         const [rows = []] = Object.values((await ask(path)).json()) as (readonly { id: string }[])[]
@@ -100,7 +100,7 @@ for (const role of ['user', 'full'] as const)
 
     test('orders with a key that the earlier user had used too', async () => {
       const own = { ...fleet.gateway.as[role], ...KEY }
-      // Its name is the user's when the next second has begun.
+      // Its name belongs to the new user once the next second has begun.
       await eventually(async () => (await ask(ORDER, undefined, 'POST')).status === 202, {
         message: 'orders',
       })

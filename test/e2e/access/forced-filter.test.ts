@@ -1,4 +1,5 @@
-// Under a filter of their bounds, callers never get a packet that does not pass it, whatever they ask, and by whatever path.
+// Callers whose bounds have a filter never get a packet that does not pass it, whatever they request and by whatever
+// path.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
@@ -16,14 +17,14 @@ import { startTempWorker, type TempWorker } from '../../support/processes/temp-w
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const QUERIES = Number(process.env.FORCED_QUERIES ?? 300)
-/** Large enough that no time or status in an answer has the same number by chance. */
+/** So large that no time or status in an answer can have the same number by chance. */
 const PACKETS = 1_733
 const STEP_NS = 1_000_000n
 const END_NS = SMALL_FLEET_START_NS + BigInt(PACKETS) * STEP_NS
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${END_NS}&TSUnit=nanos`
 const FILTER = 'udp port 53'
 
-/** What a caller may try. */
+/** Requests that a caller may try. */
 const FILTERS = [
   '',
   'tcp',
@@ -43,7 +44,7 @@ const FILTERS = [
   'ether[12:2] = 0x8100 or ip',
 ] as const
 
-/** What a row is asked where its path alone is no question. */
+/** Query strings for rows whose path alone is not a valid request. */
 const QUESTIONS: Readonly<Record<string, string>> = {
   '/v1/estimate': `?${RANGE}`,
   '/api/v1/pcap/estimate': `?${RANGE}`,
@@ -99,7 +100,7 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     assertPass(got)
   })
 
-  test('leaves exactly what it and the own filter let pass', async () => {
+  test('delivers exactly the packets that pass both it and the filter of the query', async () => {
     const all = await httpGet(`${fleet.gateway.url}/devices/east/api/v1/pcap/timerange?${RANGE}`, {
       headers: fleet.gateway.as.user,
     })
@@ -187,7 +188,7 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
   })
 
   for (const { method, path, scope, filtered: view } of ROUTES) {
-    // These are for anybody, the metrics as long as auth.anonymousMetrics says so.
+    // These answer everyone; the metrics do if auth.anonymousMetrics is set.
     if (scope === 'anyone' || scope === 'metrics') continue
     const target = path
       .replace(':device', 'east')
@@ -214,7 +215,7 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     }
   })
 
-  /** Numbers in an answer that are counts of packets, whatever they are: of captures, and of the range. */
+  /** All numbers in an answer that are counts of packets, of captures or of the range. */
   async function secretsIn(answer: Buffer): Promise<readonly string[]> {
     const headers = fleet.gateway.as.full
     const list = (await httpGet(`${fleet.gateway.url}/stream/list`, { headers })).json()
@@ -222,7 +223,7 @@ describe(`a filter of the bounds (SEED=${random.seed})`, () => {
     const { packets, bytes } = (
       await httpGet(`${fleet.gateway.url}/v1/estimate?${RANGE}`, { headers })
     ).json()
-    // The time of a last packet is a fact too; that of a first one is in the names of pages and ranges.
+    // The time of the last packet is a fact too; that of the first packet is in the names of pages and ranges.
     const counts = captures.flatMap(({ PacketCnt, ByteCnt, EndTS }) => [PacketCnt, ByteCnt, EndTS])
     const secrets = new Set([packets, bytes, ...counts].map(String))
     return [...answer.toString('latin1').matchAll(/\d+/g)]
@@ -257,7 +258,7 @@ function assertPass(records: readonly PcapRecord[]): void {
   assert.equal(outside.length, 0)
 }
 
-/** As tcpdump judges. */
+/** The count according to tcpdump. */
 function filtered(pcap: Buffer, filter: string): Buffer {
   return execFileSync('tcpdump', ['-r', '-', '-w', '-', '--time-stamp-precision=nano', filter], {
     input: pcap,

@@ -1,5 +1,6 @@
-// No endpoint reveals users' queries or devices to callers who must not know them: an admin with one device of two, an admin
-// with a filter, and a viewer read every row of the table while another user downloads, exports and schedules.
+// No endpoint reveals users' queries or devices to callers who must not know them: an admin bounded to one of two
+// devices, an admin with a filter, and a viewer read every row of the table while another user downloads, exports and
+// schedules.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -16,13 +17,13 @@ import { startTempWorker, type TempWorker } from '../../support/processes/temp-w
 
 const END_NS = SMALL_FLEET_START_NS + 1_000_000_000n
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${END_NS}&TSUnit=nanos`
-/** The other user's filter, which all packets pass, as a query or as a text. */
+/** The other user's filter, which all packets pass, as it appears in a query or in text. */
 const FILTER = 'FilterBPF=less+64321'
 const MARK = /less(\+|%20| )64321/
-/** The device that must stay hidden from "near", and everything named after it. */
+/** The device that must stay hidden from "near", and every name that contains its name. */
 const FAR = /(?<![a-z])east/
 
-/** Query strings of rows that need one. */
+/** Query strings for the rows that need one. */
 const QUESTIONS: Readonly<Record<string, string>> = {
   '/v1/estimate': RANGE,
   '/api/v1/pcap/estimate': RANGE,
@@ -41,7 +42,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   '/api/v1/system/events': 'Telemetry=true&LastEventID=0',
 }
 
-/** Live answers, and the text after which a test stops reading. */
+/** Streaming answers, and the text after which a test stops reading. */
 const LIVE: Readonly<Record<string, RegExp>> = {
   '/api/v1/system/events': /"cat_EnableCnt"/,
   '/v1/events': /event: fleet\ndata: .*\n\n/,
@@ -57,7 +58,7 @@ describe('what is hidden from a caller', () => {
   const owner = new AsyncDisposableStack()
   let fleet: SmallFleet
   let worker: TempWorker
-  /** Ids of what the other user has made over both devices, by the start of the path that shows it. */
+  /** Ids of everything that the other user created over both devices, by the start of the path that lists it. */
   const ids: Record<string, string> = {}
   const running: OpenAnswer[] = []
 
@@ -103,10 +104,10 @@ describe('what is hidden from a caller', () => {
     httpGet(fleet.gateway.url + path, { method, headers: fleet.gateway.basic(user) })
   const shownAs = async (user: string, path: string) => (await askAs(user, path)).json()
 
-  /** All rows that read, as the user gets them. */
+  /** The answers of all rows that only read, as this user gets them. */
   async function* answersTo(user: string): AsyncGenerator<Asked> {
     for (const { method, path, scope, changes } of ROUTES) {
-      // These are for anybody, the metrics as long as auth.anonymousMetrics says so.
+      // These answer everyone; the metrics do if auth.anonymousMetrics is set.
       if (method !== 'GET' || changes !== undefined || scope === 'anyone' || scope === 'metrics') continue
       if (path.includes('{*path}') || path.includes(':name')) continue
       for (const device of path.includes(':device') ? ['east', 'west'] : [''])

@@ -1,7 +1,7 @@
-// A caller cannot hide a download from the audit: whatever surrounds a query, its line has the devices, the range or the
-// capture, the filter and the forced filter.
+// A caller cannot hide a download from the audit: whatever surrounds the query, the download's line has the devices,
+// the range or the capture, the filter and the forced filter.
 //
-//   AUDIT_QUERIES=<n>   how many; `npm run access` sets 10000
+//   AUDIT_QUERIES=<n>   number of queries; `npm run access` sets 10000
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { httpGet } from '../../support/http-get.ts'
@@ -53,7 +53,7 @@ describe(`the audit of hostile queries (SEED=${random.seed})`, () => {
     while (asked.length < QUERIES) {
       const { path, facts } = madeUpQuery()
       const answer = await httpGet(fleet.gateway.url + path, { headers: fleet.gateway.basic('mallory') })
-      // Such as a parameter that is given twice: nothing was downloaded.
+      // For example a parameter given twice: nothing was downloaded.
       if (answer.status === 400) continue
       assert.equal(answer.status, 200, `${answer.body} ${path}`)
       asked.push({ path, facts, requestId: String(answer.headers['capfleet-request-id']) })
@@ -70,7 +70,7 @@ describe(`the audit of hostile queries (SEED=${random.seed})`, () => {
     )
   })
 
-  /** By request. */
+  /** The audit lines of an event, by request id. */
   async function linesOf(event: string): Promise<ReadonlyMap<string, Readonly<Record<string, unknown>>>> {
     const lines = new Map<string, Readonly<Record<string, unknown>>>()
     for (let after = ''; ; ) {

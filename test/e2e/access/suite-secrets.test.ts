@@ -1,5 +1,5 @@
-// What the whole suite starts is searched for the suite's passwords when it ends (test/support/suite-secrets.ts): these
-// leave one in each kind of place, and are found out.
+// At its end, the suite searches the output of everything it started for the suite's passwords
+// (test/support/suite-secrets.ts). Here a password is left in each kind of place, and the search finds it.
 import assert from 'node:assert/strict'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-// A gateway and an appliance that speak TLS to each other and to clients, while their certificates change.
+// A gateway and an appliance use TLS between each other and with clients, while their certificates change.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
@@ -21,7 +21,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { APPLIANCE_PASSWORD } from '../../support/suite-secrets.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
-/** More than the buffers of a connection hold: a download that nobody reads does not end. */
+/** Larger than the buffers of a connection: a download does not end while its client does not read. */
 const PACKETS = 40_000
 const PACKET_BYTES = 1_000
 const BEGIN_NS = 1_790_000_000_000_000_000n
@@ -47,7 +47,7 @@ describe('TLS', () => {
     await copyFile(key, path(`${name}-key.pem`))
   }
   const tlsOf = (name: string) => ({ cert: `${name}.pem`, key: `${name}-key.pem`, clientCa: ours.ca })
-  /** Each by a way of its own: two devices cannot have one URL. */
+  /** Each through its own path: two devices cannot share a URL. */
   const deviceOf = async (name: string, tls: object) => ({
     name,
     url: await wayTo(appliance),
@@ -66,7 +66,7 @@ describe('TLS', () => {
     ca: await readFile(ours.ca),
     ...(from === undefined ? {} : { cert: await readFile(from.cert), key: await readFile(from.key) }),
   })
-  /** Of the certificate that a new connection is shown. */
+  /** The serial number of the certificate that a new connection gets. */
   const subjectOf = async ({ address }: Program) => {
     const { hostname, port } = new URL(address)
     const socket = connect({ host: hostname, port: Number(port), ...(await clientTls(client)) })
@@ -111,7 +111,7 @@ describe('TLS', () => {
       ...common,
       listen: { port: 0, tls: tlsOf('gateway') },
       redis: { url: redis.url },
-      // On a busy machine a device is late; here it is to be told why it does not answer at all.
+      // On a busy machine a device may answer late; this test needs the reason why it does not answer at all.
       health: { intervalS: 0.5, failuresMax: 1_000_000 },
       control: { timeoutMs: 120_000, probeTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
       devices: [
@@ -175,7 +175,7 @@ describe('TLS', () => {
     const program = () => ({ gateway, appliance })[name]
     const DOWNLOAD = { gateway: '/devices/known', appliance: '' }
 
-    test(`${name}: only clients with a certificate of the right authority are let in`, async () => {
+    test(`${name}: only clients with a certificate from the right CA are admitted`, async () => {
       assert.equal((await ask(program(), '/livez')).status, 200)
       const stranger = await others.issue('client')
       for (const from of [undefined, stranger]) {

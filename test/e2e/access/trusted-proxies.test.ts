@@ -1,4 +1,4 @@
-// Users behind a proxy are told apart, by logins and by the audit, where the proxy is trusted.
+// If a proxy is trusted, logins and the audit distinguish the users behind it.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -6,7 +6,7 @@ import { auditEntries } from '../../support/access/temp-audit.ts'
 import { startTempGateway, type TempGateway } from '../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 
-/** Nobody asks it anything. */
+/** This address is never contacted. */
 const device = {
   config: {
     name: 'east',

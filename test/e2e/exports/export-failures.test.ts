@@ -1,4 +1,4 @@
-// Exports whose devices fail, and exports that nobody wants any more.
+// Exports whose devices fail, and exports that are no longer wanted.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
@@ -38,7 +38,7 @@ describe('an export that cannot become what was ordered', () => {
     assert.deepEqual(await readdir(world.target), ['.work'])
   })
 
-  test('has no say of a device without packets: it is like a direct download', async () => {
+  test('has no claim about a device without packets: it is like a direct download', async () => {
     await using world = await ExportWorld.create({ captureBytes: 0 })
     const { appliance, name } = world.device('west')
     const path = join(appliance.folder, `${name}.pcap`)
@@ -59,7 +59,7 @@ describe('packets that a device has no longer', () => {
     for (const [device, { name, appliance }] of world.devices.entries()) {
       const gone = { name: 'gone', startNs: EXPORT_BEGIN_NS - EARLIER_NS, endNs: EXPORT_BEGIN_NS - 1n }
       if (devices.includes(name)) await addAgedOut(storePaths(appliance.storePath), gone)
-      // An import has the appliance read its store again.
+      // An import makes the appliance read its store again.
       const path = join(appliance.folder, `${name}.pcap`)
       await writeExportCapture(path, { device, bytes: CAPTURE_BYTES })
       await appliance.importFiles(name, path)

@@ -1,4 +1,4 @@
-// A worker that is told to end: another one goes on with its exports at once, as no death of anybody.
+// When a worker shuts down, another one resumes its exports at once, and this does not count as a worker's death.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -11,11 +11,11 @@ import { httpGet } from '../../support/http-get.ts'
 
 const CAPTURE_BYTES = 3_000_000
 const SLOW = 400_000
-/** Far less than a worker's death takes to be noticed (WORKER_TIMINGS.lockMs). */
+/** Far less time than it takes to notice a worker's death (WORKER_TIMINGS.lockMs). */
 const HAND_OVER_MS = 5_000
 
 describe('a worker that is asked to end', () => {
-  /** With the timings of production: one that died would be missed much later than this test lasts. */
+  /** With production timings: a dead worker would be noticed much later than this test lasts. */
   async function start({ gateway }: ExportWorld): Promise<RunningWorker & AsyncDisposable> {
     const { config, configPath } = gateway
     const worker = { ...config.exports.worker, listen: { ...config.exports.worker.listen, port: 0 } }

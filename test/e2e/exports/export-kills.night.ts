@@ -1,8 +1,8 @@
 /**
- * Workers and Redis are killed, and workers stopped for longer than they may be silent, while exports run: each export
- * ends once, with the bytes of a direct download, and leaves nothing behind.
+ * Workers and Redis are killed, and workers are stopped for longer than they may be silent, while exports run. Each
+ * export ends once, has the bytes of a direct download, and leaves nothing behind.
  *
- *   npm run exports -- 500   so many exports, with 300 kills of workers and 20 of Redis (60, 20 and 5 in npm test)
+ *   npm run exports -- 500   number of exports, with 300 kills of workers and 20 of Redis (60, 20 and 5 in npm test)
  *   SEED=<n>                 repeats the choice of events and orders, not their exact timing
  */
 import assert from 'node:assert/strict'
@@ -34,7 +34,7 @@ const WORKER_KILLS = Number(process.env.WORKER_KILLS ?? 12)
 const REDIS_KILLS = Number(process.env.REDIS_KILLS ?? 3)
 const WORKERS = 3
 const CAPTURE_BYTES = 4_000_000
-/** So that a span takes longer than it takes to kill somebody. */
+/** So that fetching a span takes longer than killing a process. */
 const LINE_BYTES_PER_SECOND = 6_000_000
 /** Longer than a worker may be silent (FAST_TIMINGS.lockMs). */
 const STOPPED_MS = FAST_TIMINGS.lockMs + 1_500
@@ -42,10 +42,10 @@ const EVENT_PAUSE_MS = [200, 1_200] as const
 const ORDER_RETRY_MS = 200
 const SECOND_NS = 1_000_000_000n
 const MIDDLE_NS = EXPORT_BEGIN_NS + 30n * SECOND_NS
-/** Of so many streams one more may have been a fifth: behind one that had just ended. */
+/** One in this many streams may have been a fifth one: it began just after another one had ended. */
 const STREAMS_A_FIFTH = 200
 
-/** What is ordered, and what is downloaded instead: one download for each file. */
+/** The orders, and the direct downloads to compare with: one download for each file. */
 const ORDERS: readonly (readonly [order: string, ...paths: string[]])[] = [
   [WHOLE_RANGE, range(WHOLE_RANGE)],
   [`${WHOLE_RANGE}&Device=east,west`, range(`${WHOLE_RANGE}&Device=east,west`)],
@@ -82,7 +82,7 @@ describe('exports whose workers and Redis are killed', {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
     await using run = await KillRun.start(random, { kind: 'end-of-file' })
-    // A kill hits a file that goes beyond its checkpoint sooner or later; the limit of the test ends it.
+    // Sooner or later a kill hits a file that extends beyond its checkpoint; only the test's own limit ends this loop.
     do await run.orderAndKill({ exports: 12, workerKills: 6, redisKills: 0, stops: 0 })
     while ((await run.problems()).length === 0)
   })
@@ -108,7 +108,7 @@ class KillRun implements AsyncDisposable {
   readonly #workers: readonly ExportWorkerProcess[]
   readonly #random: SeededRandom
   readonly #owned: AsyncDisposableStack
-  /** Of what a client would download. */
+  /** The bytes that a client would download. */
   readonly #hashes: ReadonlyMap<string, string>
   readonly #ordered: Ordered[] = []
   #forgotten = 0
@@ -155,7 +155,7 @@ class KillRun implements AsyncDisposable {
     return new KillRun({ world, workers, hashes }, random, building.move())
   }
 
-  /** Orders exports over the time in which all is killed, and waits until they have ended. */
+  /** Places orders while processes are killed, and waits until all exports have ended. */
   async orderAndKill({
     exports,
     workerKills,
@@ -187,7 +187,7 @@ class KillRun implements AsyncDisposable {
     return `${this.#ordered.length} exports in ${seconds} s; ${this.#forgotten} orders that Redis forgot; ${refused} refused readers`
   }
 
-  /** What is not as it shall be, now that all have ended. */
+  /** What is wrong now that all exports have ended. */
   async problems(): Promise<readonly string[]> {
     const found: string[] = []
     for (const one of this.#ordered) found.push(...(await this.#problemsOf(one)))
@@ -222,7 +222,7 @@ class KillRun implements AsyncDisposable {
     await this.#orderAgain(one)
   }
 
-  /** The key makes it the same order, however often it takes. */
+  /** The key makes this the same order, however often it is sent. */
   async #orderAgain(one: Ordered): Promise<void> {
     for (;;) {
       const headers = { 'Idempotency-Key': one.key }
@@ -231,7 +231,7 @@ class KillRun implements AsyncDisposable {
         one.id = String(answer.json().id)
         return
       }
-      // A device that is asked whether a filter compiles may be late where so much dies and begins.
+      // A device may be late to answer whether a filter compiles while so many processes die and start.
       assert.ok(answer === undefined || [503, 504].includes(answer.status), answer?.body.toString())
       await pause(ORDER_RETRY_MS, 'Redis is away, an order is tried again')
     }
@@ -297,7 +297,7 @@ class KillRun implements AsyncDisposable {
     return []
   }
 
-  /** For so long that others take its jobs; then it goes on, as if nothing had been. */
+  /** Long enough that others take its jobs; then it continues as if nothing had happened. */
   async #stopWorker(): Promise<readonly Promise<void>[]> {
     const worker = this.#random.pick(this.#workers)
     await worker.signal('SIGSTOP')

@@ -1,5 +1,6 @@
 /**
- * A large export: how much memory its worker needs, and how much is fetched again when it is killed in the middle.
+ * A large export: how much memory its worker needs, and how much is fetched again when the worker is killed in the
+ * middle.
  *
  *   EXPORT_BYTES=20000000000 SPAN_BYTES=268435456 node --test test/e2e/exports/export-memory.night.ts
  */
@@ -22,21 +23,21 @@ import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 const EXPORT_BYTES = Number(process.env.EXPORT_BYTES ?? 60_000_000)
 const SPAN_BYTES = Number(process.env.SPAN_BYTES ?? 1_048_576)
 const DEVICE_BYTES = EXPORT_BYTES / EXPORT_DEVICES.length
-/** As in open-exports.ts. */
+/** The same value as in open-exports.ts. */
 const CHECKPOINT_BYTES = Math.min(33_554_432, SPAN_BYTES)
-/** One window is fetched while the one before it is. */
+/** Each window is fetched while the previous one is merged. */
 const WINDOWS_AHEAD = 2
-/** Heads of answers, lists, probes, and what was on the way to a process that is gone: as much as the sockets hold. */
+/** Heads of answers, lists, probes, and data that was on the way to a dead process: as much as the sockets hold. */
 const ELSE_BYTES = 3_000_000
-/** What a worker may grow by over a whole export, whatever its size. */
+/** How much a worker may grow over a whole export, whatever the export's size. */
 const GROWTH_BYTES = 400_000_000
 const SAMPLE_MS = 100
 const RECORD_BYTES = 1_016
 const RECORDS_AT_ONCE = 4_096
 const BEGIN_S = 1_790_000_000
-/** Of a device. */
+/** Records per second of one device. */
 const RECORDS_PER_SECOND = 10_000
-/** What a large one may take. */
+/** The time limit for a large export. */
 const EXPORT_MS = EXPORT_BYTES / 10_000
 
 test(`an export of ${EXPORT_BYTES} bytes from three devices needs little memory, and little is fetched again when its worker is killed`, {
@@ -63,7 +64,7 @@ test(`an export of ${EXPORT_BYTES} bytes from three devices needs little memory,
     gateway: world.gateway,
     folder: folder.path,
     name: 'worker',
-    // What a slow worker fetches twice, because it counts as dead, would count here.
+    // Data that a slow worker fetches twice, because it is taken for dead, would be counted here.
     timings: WORKER_TIMINGS,
   })
   const before = await rssOf(worker.pid)
@@ -96,7 +97,7 @@ test(`an export of ${EXPORT_BYTES} bytes from three devices needs little memory,
   assert.ok(most - before < GROWTH_BYTES, `the worker grew from ${before} to ${most}`)
 })
 
-/** Packets of one length, so many in a second. */
+/** Packets of equal length, this many per second. */
 async function writeLargeCapture(path: string): Promise<void> {
   await using file = await open(path, 'w')
   await file.write(makePcap([]))

@@ -1,4 +1,4 @@
-// What an export of many parts costs in Redis, and exports that an earlier version has stored in another form.
+// The cost in Redis of an export with many parts, and exports that an earlier version stored in another form.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -10,7 +10,7 @@ import { httpOpen } from '../../support/http-get.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const SECOND_NS = 1_000_000_000n
-/** How much more a part may cost Redis where there are ten times as many; it was five times. */
+/** How much more a part may cost Redis with ten times as many parts; it used to be five times as much. */
 const GROWTH_MAX = 1.5
 
 test('a part of 1,000 costs Redis no more than one of 100, to the writer and to who follows', async (t) => {
@@ -28,7 +28,7 @@ test('a part of 1,000 costs Redis no more than one of 100, to the writer and to 
   }
 })
 
-/** Bytes to and from Redis for each part, while a client follows the export. */
+/** Bytes sent to and received from Redis per part, while a client follows the export. */
 async function costOf(world: ExportWorld, redis: Redis, parts: number) {
   const endNs = EXPORT_BEGIN_NS + BigInt(parts) * SECOND_NS
   const range = `TSBegin=${EXPORT_BEGIN_NS}&TSEnd=${endNs}&Device=east`
@@ -63,7 +63,7 @@ describe('an export that an earlier version has stored', () => {
 
   const QUERY = `${WHOLE_RANGE}&PartTime=10s`
 
-  /** What the parts are of an export that nothing disturbs. */
+  /** The parts of an undisturbed export. */
   async function undisturbed(): Promise<readonly string[]> {
     const parts = Array.from({ length: 6 }, async (_, part) => {
       const beginNs = EXPORT_BEGIN_NS + 10n * BigInt(part) * SECOND_NS
@@ -105,11 +105,11 @@ describe('an export that an earlier version has stored', () => {
     const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     assert.deepEqual(await filesOf(shown), await undisturbed())
-    // The files that were made then have been made once.
+    // Files that were written before are not written again.
     assert.equal(shown.progress.fetchedBytes, String(await fetchedAtOnce()))
   })
 
-  /** What an export fetches that no worker has to continue. */
+  /** What an uninterrupted export fetches. */
   async function fetchedAtOnce(): Promise<number> {
     const shown = await world.ended(await world.ordered(QUERY))
     return Number(shown.progress.fetchedBytes)

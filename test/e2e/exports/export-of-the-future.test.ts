@@ -1,4 +1,4 @@
-// An export whose time is not over waits for it, part by part, and is whole then.
+// An export whose range ends in the future waits for it part by part, and is complete in the end.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { FakeDevice } from '../../support/devices/fake-device.ts'

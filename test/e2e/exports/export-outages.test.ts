@@ -112,7 +112,7 @@ describe('a writer that no one saw stop', () => {
       await rm(join(world.spool, id), { recursive: true })
       for (const { line } of world.devices) line.isDown = true
       await worker.start()
-      // The next writer has had its turn when its job waits for the devices.
+      // The next writer has had its turn once its job waits for the devices.
       const waiting = `${jobPrefix('capfleet')}:${WRITE_QUEUE}:waiting-children`
       await eventually(
         async () =>
@@ -162,7 +162,7 @@ describe('Redis that was set back', () => {
       await eventually(hasFile, { message: 'a file is begun' })
       await worker.signal('SIGKILL')
       const old = await redis.hget(key, 'progress')
-      // No writer has handed its file over: the next one copies it.
+      // No writer has passed its file on: the next one copies it.
       await redis.hset(key, 'writer', 'dead')
       await worker.start()
       const { path } = JSON.parse(old ?? '').openFile
@@ -192,7 +192,7 @@ describe('Redis that was set back', () => {
   })
 })
 
-/** Two workers, which are started again whenever they have died. */
+/** Two workers, which are restarted whenever they have died. */
 async function keptWorkers(world: ExportWorld, folder: string, fault: WorkerFault): Promise<AsyncDisposable> {
   const workers = await Promise.all(
     ['a', 'b'].map((name) => ExportWorkerProcess.start({ gateway: world.gateway, folder, name, fault })),

@@ -1,4 +1,5 @@
-// An export of the present has every packet of its time, although the last ones were not on the disk when it was ordered.
+// An export whose range ends now has every packet of its range, although the last ones were not on disk when it was
+// ordered.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -17,7 +18,7 @@ import { APPLIANCE_PASSWORD } from '../../support/suite-secrets.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const PACKETS_PER_TICK = 10
-/** Packets stay in memory for so long: an export that did not wait would lack them. */
+/** Packets stay in memory for this long: an export that did not wait would lack them. */
 const SYNC_MS = 3_000
 
 test('an export up to now, and one that ends in a second, are what a download gives later', {

@@ -18,10 +18,10 @@ const CAPTURE_BYTES = 5_000_000
 const PART_BYTES = 2_000_000
 const HEADER_BYTES = 24
 const SECOND_NS = 1_000_000_000n
-/** Of one caller. */
+/** Exports of one caller. */
 const FOLLOWERS_MAX = 128
 
-/** What is exported, and what a client would download instead. */
+/** The exported query, and the direct download to compare with. */
 const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?: string])[] = [
   ['the time range of three devices', WHOLE_RANGE],
   ['one of two devices', `${WHOLE_RANGE}&Device=west,east`],
@@ -83,7 +83,7 @@ describe('the files of an export', () => {
       execFileSync(program, ['--test', path])
       const plain = execFileSync(program, ['--decompress', '--stdout', path], { maxBuffer: 1 << 30 })
       assert.equal(sha256(plain), sha256(await world.directRange(WHOLE_RANGE)))
-      // The zstd of some versions of Wireshark stumbles over files of several frames, also of direct downloads.
+      // The zstd decoder of some Wireshark versions fails on files of several frames, also of direct downloads.
       const read = program === 'gzip' ? path : join(world.folder, 'plain.pcap')
       if (read !== path) await writeFile(read, plain)
       const told = execFileSync('capinfos', ['-c', '-M', read], { encoding: 'utf8' })

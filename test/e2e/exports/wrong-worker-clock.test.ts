@@ -1,4 +1,4 @@
-// The only worker has a clock that jumps, as a process with libfaketime: while it runs, at its start, between its starts.
+// The clock of the only worker jumps (libfaketime): while it runs, at its start, and between its starts.
 import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { httpGet } from '../../support/http-get.ts'
 import { CLOCK_JUMPS, FakedClock, WITHOUT_FAKETIME } from '../../support/processes/faked-clock.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
-/** Less than the smallest jump, and more than the test takes. */
+/** Less than the smallest jump, and longer than the test takes. */
 const KEPT_S = 3_000
 const LIMIT_MS = 120_000
 
@@ -22,7 +22,7 @@ describe('a worker whose clock jumps', { skip: WITHOUT_FAKETIME }, () => {
   let clock: FakedClock
   let worker: ExportWorkerProcess
   let redis: Redis
-  /** Of an export that is complete, and of a schedule that has had no run. */
+  /** The folder of a complete export, and a schedule without runs. */
   let exported: string
   let scheduled: string
 
@@ -65,7 +65,7 @@ describe('a worker whose clock jumps', { skip: WITHOUT_FAKETIME }, () => {
     })
   }
 
-  /** Two more: the first may have begun before. */
+  /** Two more heartbeats: the first may have begun before. */
   async function sweep(): Promise<void> {
     const sweeps = async () => Number(await redis.get('{capfleet}:export:sweeps'))
     const first = await sweeps()
@@ -102,7 +102,7 @@ describe('a worker whose clock jumps', { skip: WITHOUT_FAKETIME }, () => {
       await worker.start()
       await trusts(0)
       await nothingHappened('at its start')
-      // What a user removes goes all the same.
+      // What a user deletes is removed all the same.
       await world.call(`/v1/exports/${meanwhile}`, { method: 'DELETE' })
       await eventually(async () => !(await readdir(world.target)).includes(meanwhile), {
         limitMs: LIMIT_MS,

@@ -1,13 +1,13 @@
 /**
- * Gateways, Redis and the network fail at random under load; the simulated devices count readers.
+ * Gateways, Redis and the network fail at random under load, while the simulated devices count readers.
  *
- *   npm run chaos -- 10000     so many events (200 in npm test), about four a second
+ *   npm run chaos -- 10000     number of events (200 in npm test), about four per second
  *   SEED=<n>                   repeats the choice of events and downloads, not their exact timing
  *   CHAOS_EVENTS=<n>           the same as the argument
  *
- * A fifth reader is one that reaches a device while four others are there; the device refuses it, and
- * its download waits on. The network in between can be cut, and a gateway that closes its connection then
- * cannot tell the device: such stranded readers are not counted among the four, all others are.
+ * A fifth reader is one that reaches a device while four others are there. The device rejects it, and its download
+ * continues to wait. The network in between can be cut, and a gateway that closes its connection then cannot tell the
+ * device. Such stranded readers are not counted among the four; all others are.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -38,14 +38,14 @@ const PACE = { packets: LONG_PACKETS + 10, packetsPerTick: 10, tickMs: 25 }
 const IS_LONG = EVENTS > 200
 const ROUNDS = IS_LONG ? 20 : 1
 /**
- * Lease 5 s, a probe and a heartbeat of 1 s each: within 8 s, and 1 s after a client left. The long run
- * holds the gateway to these; the quick one shares its machine, and only tells a place that is given
- * back from one that waits for a time-out (60 s).
+ * Lease 5 s, probe and heartbeat 1 s each: recovery takes at most 8 s, and 1 s after a client left. The long run
+ * requires this of the gateway. The quick run shares its machine and only distinguishes a stream that is given back
+ * from one that waits for a timeout (60 s).
  */
 const KILL_RECOVERY_MS = IS_LONG ? 8_000 : 30_000
 const ABORT_RECOVERY_MS = IS_LONG ? 1_000 : 10_000
 const RECOVERY_WAIT_S = 40
-/** Of so many streams that devices served one more may have been a fifth, mostly behind a stream that had just ended. */
+/** One in this many streams that devices served may have been a fifth one, mostly just after a stream had ended. */
 const STREAMS_A_FIFTH = 200
 
 describe('chaos', { timeout: TEST_LIMIT_MS + EVENTS * 600 }, () => {
@@ -77,7 +77,7 @@ describe('chaos', { timeout: TEST_LIMIT_MS + EVENTS * 600 }, () => {
   })
 })
 
-// Each of these waits most of its time for leases to lapse.
+// Each of these mostly waits for leases to expire.
 describe('a gateway', { timeout: TEST_LIMIT_MS + ROUNDS * 120_000, concurrency: true }, () => {
   test(`a stream is free ${KILL_RECOVERY_MS / 1_000} s after its gateway was killed`, async (t) => {
     await using world = await ChaosWorld.create({ gateways: 2, devices: 1, pace: PACE })
@@ -117,7 +117,7 @@ describe('a gateway', { timeout: TEST_LIMIT_MS + ROUNDS * 120_000, concurrency: 
     assert.deepEqual((await world.fleet.state()).fifths, [])
   })
 
-  test(`${LAPSE_MS / 1_000} s of a stopped process or a cut off Redis cut no stream and let no fifth reader in`, async () => {
+  test(`${LAPSE_MS / 1_000} s of a stopped process or a cut off Redis cut no stream and admit no fifth reader`, async () => {
     await using world = await ChaosWorld.create({ gateways: 3, devices: 2, pace: PACE })
     const ends = await lapseOfTwo(world)
     assert.deepEqual(
@@ -128,7 +128,7 @@ describe('a gateway', { timeout: TEST_LIMIT_MS + ROUNDS * 120_000, concurrency: 
     assert.deepEqual({ fifths, mostReaders }, { fifths: [], mostReaders: [4, 4] })
   })
 
-  test('negative control: streams of lapsed gateways that a device does not count let a fifth reader in', async () => {
+  test('negative control: streams of lapsed gateways that a device does not count admit a fifth reader', async () => {
     await using world = await ChaosWorld.create({ gateways: 3, devices: 2, pace: PACE, claimedReaders: 0 })
     await lapseOfTwo(world)
     assert.ok((await world.fleet.state()).fifths.length > 0)
@@ -232,7 +232,7 @@ describe('the checks of a chaos run', () => {
   })
 })
 
-/** What may cut a stream of the gateway that it hits. A loss of Redis may not, for anybody. */
+/** Events that may cut a stream of the gateway that they hit. Losing Redis must not cut any stream. */
 const GRAVE_TROUBLES = ['gateway-kill', 'gateway-stop', 'device-partition'] as const
 const OWN_TROUBLES = [...GRAVE_TROUBLES, 'redis-partition'] as const
 
@@ -244,10 +244,10 @@ const FLAWLESS = {
   notServedInTheEnd: [],
   leaked: [],
 }
-/** Timers of two processes. */
+/** Tolerance for timers of two processes. */
 const TIMERS_DIFFER_MS = 50
 
-/** When all clients have ended. */
+/** The state after all clients have ended. */
 async function verdict(
   world: ChaosWorld,
   events: ChaosEvents,
@@ -271,7 +271,9 @@ async function verdict(
   }
 }
 
-/** For want of a stream, before the wait was over: a device that is busy must not end a download that may wait. */
+/**
+ * Rejected for lack of a stream before its wait was over: a busy device must not end a download that may still wait.
+ */
 function isRefusedEarly({ end, code, asked, startedMs, endedMs }: CrowdDownload): boolean {
   const isForWant = end === 'refused' && /^(queue-timeout|download-slots-exhausted)$/.test(code)
   return isForWant && endedMs - startedMs < asked.waitS * 1_000 - TIMERS_DIFFER_MS
@@ -280,8 +282,8 @@ function isRefusedEarly({ end, code, asked, startedMs, endedMs }: CrowdDownload)
 const WHOLE = { devices: [0], waitS: 55, leaveAfterMs: undefined, sleepMs: 0 } as const
 
 /**
- * Two gateways hold all streams of a device each; one is stopped, the other cut off from Redis, for
- * longer than a lease, while a third one waits for both devices. How all ten downloads ended.
+ * Two gateways hold all streams of one device each. One gateway is stopped and the other is cut off from Redis for
+ * longer than a lease, while a third one waits for both devices. Returns how all ten downloads ended.
  */
 async function lapseOfTwo({ gateways, fleet }: ChaosWorld): Promise<readonly string[]> {
   const [stopped, cutOff, other] = gateways
@@ -303,11 +305,11 @@ async function lapseOfTwo({ gateways, fleet }: ChaosWorld): Promise<readonly str
   return (await Promise.all([...held, ...waiting])).map(({ end, code }) => `${end}${code}`)
 }
 
-/** Four long downloads on the only device; the returned function makes them leave. */
+/** Starts four long downloads from the only device; the returned function makes their clients leave. */
 async function holdAllStreams(world: ChaosWorld, url: string): Promise<() => void> {
   const headers = { authorization: GATEWAY_AUTHORIZATION }
   const address = `${url}/devices/d0/api/v1/pcap/timerange?${simulatedRange(LONG_PACKETS)}`
-  // Not fetch: it breaks off an answer that nobody reads when the collector finds it.
+  // Not fetch: it aborts an unread answer when the garbage collector finds it.
   const answers = await Promise.all(Array.from({ length: 4 }, () => httpOpen(address, { headers })))
   for (const { response } of answers) assert.equal(response.statusCode, 200)
   assert.deepEqual((await world.fleet.state()).readers, [4])
@@ -316,7 +318,7 @@ async function holdAllStreams(world: ChaosWorld, url: string): Promise<() => voi
   }
 }
 
-/** Of a world with one device. */
+/** In a world with one device. */
 async function allStreamsUsed(world: ChaosWorld): Promise<void> {
   await eventually(async () => (await world.fleet.state()).readers.join() === '4', {
     message: 'all streams are in use',

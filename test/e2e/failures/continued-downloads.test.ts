@@ -1,4 +1,4 @@
-// Downloads from appliances that go on behind what was delivered: the file is that of an undisturbed run.
+// Downloads from appliances that resume after what was delivered: the file equals that of an undisturbed run.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createConnection, createServer } from 'node:net'
@@ -15,13 +15,13 @@ const RANDOM = seededRandom()
 const PACKETS = 6_000
 const MIB = 1_048_576
 
-/** Passes connections on, and breaks the next one off after so many bytes of the answer. */
+/** Forwards connections, and breaks the next one off after this many bytes of the answer. */
 interface BreakingProxy extends AsyncDisposable {
   readonly port: number
   breakAfterBytes: number
   /** How many were broken off. */
   broken: number
-  /** Answers in all. */
+  /** Number of answers. */
   passedBytes: number
 }
 
@@ -42,7 +42,7 @@ async function startBreakingProxy(deviceUrl: string): Promise<BreakingProxy> {
       if (bytes > proxy.breakAfterBytes) {
         proxy.breakAfterBytes = Infinity
         proxy.broken += 1
-        // What came before arrives; a reset would take it along.
+        // Data sent before this arrives; a reset would discard it.
         client.end(chunk.subarray(0, 1_000))
         device.destroy()
         return

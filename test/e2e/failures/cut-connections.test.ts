@@ -1,4 +1,5 @@
-// The end of a cut download as a raw socket sees it: a reset directly, and an unfinished body behind proxies.
+// The end of a cut download as a raw socket sees it: a reset on a direct connection, and an unfinished body behind
+// proxies.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
@@ -27,7 +28,7 @@ const MIB = 1_048_576
 
 interface RawEnd {
   readonly bytes: Buffer
-  /** Of the reset; undefined: the other side has ended the connection politely. */
+  /** The error of the reset; undefined if the other side ended the connection normally. */
   readonly code: string | undefined
 }
 
@@ -64,7 +65,7 @@ const PROXIES = [
   ['haproxy', WITHOUT_HAPROXY, startTempHaproxy],
 ] as const
 
-/** What a client hears for asking for a later part. */
+/** What a client gets that asks for a later part. */
 function assertRefused({ status, json }: HttpAnswer, way: RegExp): void {
   const { code, param, detail } = json()
   assert.deepEqual([status, code, param], [400, 'range-unsupported', 'Range'])
@@ -80,7 +81,7 @@ describe('a gateway', () => {
     ['a merge', RANGE],
   ] as const
   const authorization = () => world.gateway.as.user.authorization
-  /** Reads a download whose first device dies, and refuses what is asked of it again. */
+  /** Reads a download whose first device dies and then rejects retries. */
   async function readCut(dieAfterBytes: number, ...asked: Parameters<typeof ask>): Promise<RawEnd> {
     const dying = world.fleet[0] as FakeDevice
     dying.behaviour = { dieAfterBytes }
@@ -177,7 +178,7 @@ describe('an appliance', () => {
   })
   after(() => parts.disposeAsync())
 
-  /** Reads a download whose capture is deleted after its first bytes, before the client takes more. */
+  /** Reads a download whose capture is deleted after its first bytes, before the client reads more. */
   async function readDeleted(url: string, name: string, version = '1.1'): Promise<RawEnd> {
     await appliance.importFiles(name, big)
     const authorization = `Basic ${btoa(appliance.credentials('full'))}`

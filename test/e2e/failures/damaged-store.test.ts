@@ -1,8 +1,8 @@
 /**
- * One byte of a store changes, a file is cut, or a part of it is lost, while no program runs; or a byte changes below a
- * recorder and an appliance that run. What comes out then, at the appliance before a recorder has mended anything, and
- * after a recorder has taken the store up: every packet outside the damaged block, none that is invented, and no loss that
- * nothing reports. When the byte is right again afterwards, a repair brings every packet back.
+ * One byte of a store changes, a file is cut, or a part of it is lost, while no program runs; or a byte changes while a
+ * recorder and an appliance run. The appliance is read before a recorder has repaired anything, and after a recorder
+ * has opened the store: every packet outside the damaged block is there, none is invented, and every loss is reported.
+ * When the byte is right again afterwards, a repair brings every packet back.
  *
  *   STORE_FLIPS, STORE_CUTS, STORE_TEARS, RUNNING_FLIPS   how many of each; `npm run flips -- 10000` sets them
  */
@@ -37,7 +37,7 @@ interface Damage {
   readonly from: number
   readonly to: number
   apply(path: string): Promise<void>
-  /** Makes the bytes right again. False when the file is another one by now: it has been mended in another way. */
+  /** Restores the bytes. Returns false if the file has been replaced since, because it was repaired in another way. */
   undo?(path: string): Promise<boolean>
 }
 
@@ -130,13 +130,14 @@ describe('a damaged store', {
         const where = `SEED=${random.seed} round ${round}: ${file}, ${damage.what}`
         try {
           const mayLose = model.mayLose(file, damage.from, damage.to)
-          // Of a segment that is being written, the index says what is flushed: its end is not promised.
+          // In a segment that is being written, the index says what is flushed; its end is not guaranteed.
           const before = await readDamaged(path, model, { mayLose, unflushed: true })
           const events = await recoverDamaged(path, BOOT_ID)
           const after = await readDamaged(path, model, { mayLose, unflushed: false })
           const met = await checkWhatWasMet(path, BOOT_ID)
           const told = await readDamaged(path, model, { mayLose, unflushed: false })
-          // A cut file has its length again after a recovery: where it had zeros the check proves that its packets are right.
+          // Recovery restores the length of a cut file: if it had zeros there, the check proves that its packets are
+          // right.
           if (kind === 'a cut file') assert.ok(told.lost <= after.lost)
           else assert.equal(told.lost, after.lost)
           if (told.lost > 0) {
@@ -191,7 +192,7 @@ describe('a damaged store', {
           await recorder.checkWhatWasMet()
           running = await readDamaged(path, model, expected, catalogue)
           assert.equal(running.lost, met.lost)
-          // It reads records anew that the other has in memory: it may tell of one that is damaged.
+          // It reads from disk records that the other program has in memory, so it may report a damaged one.
           const fresh = await readDamaged(path, model, expected)
           assert.equal(fresh.lost, running.lost, 'an appliance that starts now')
           await recorder.stopCapture()
@@ -226,12 +227,12 @@ describe('a damaged store', {
   })
 })
 
-/** Each kind is as likely as any other, however many files it has. */
+/** Each kind of file is equally likely, whatever the number of its files. */
 function filesByKind(files: readonly string[]): readonly (readonly string[])[] {
   return [...Map.groupBy(files, (file) => (file.endsWith('.json') ? basename(file) : extname(file))).values()]
 }
 
-/** Below programs that have the file open, and may have made it longer. */
+/** While programs have the file open and may have made it longer. */
 async function flipSomewhere(path: string): Promise<{ readonly at: number; readonly mask: number }> {
   const { size } = await stat(path)
   const [at, mask] = [random.integer(0, size - 1), random.integer(1, 255)]

@@ -1,8 +1,8 @@
 /**
- * A device loses its power in the middle of a merge and is back within a second: the client's file
- * is, byte by byte, that of an undisturbed run.
+ * A device loses power in the middle of a merge and is back within a second: the client's file is, byte for byte, that
+ * of an undisturbed run.
  *
- *   RESTARTS=<n>   so many (12 in npm test, 200 in the long run)
+ *   RESTARTS=<n>   number of restarts (12 in npm test, 200 in the long run)
  *   SEED=<n>       repeats the choice of devices and moments
  */
 import assert from 'node:assert/strict'

@@ -1,5 +1,5 @@
-// Something else fills the disk of a recorder to its end, with bytes or with files: the oldest segments go, the capture
-// continues by itself, and every packet is stored or counted as dropped.
+// Another program fills the disk of a recorder completely, with bytes or with files: the oldest segments are removed,
+// the capture resumes automatically, and every packet is stored or counted as dropped.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { access, readFile, rm, stat, writeFile } from 'node:fs/promises'
@@ -26,13 +26,13 @@ const MIB = 2 ** 20
 const LIMIT_MS = 60_000
 const PACKETS_PER_TICK = 2
 const ROUNDS = 2
-/** Segments of 1 MiB that may go. */
+/** Segments of 1 MiB that may be removed. */
 const OLD_MIB = 16
-/** How much longer each takes, and how many there are at least. */
+/** How much longer each call takes, and the minimum number of them. */
 const SLOW_SYNC_MS = 400
 const SLOW_SYNCS = 3
 const EXT4: SmallDiskOptions = { kind: 'ext4', bytes: 64 * MIB }
-/** Its smallest size. */
+/** The smallest size of the file system. */
 const XFS: SmallDiskOptions = { kind: 'xfs', bytes: 320 * MIB }
 const FEW_FILES: SmallDiskOptions = { kind: 'ext4', bytes: 64 * MIB, inodes: 1_024 }
 
@@ -40,12 +40,12 @@ interface Stage {
   readonly disk: SmallDisk
   readonly wire: CaptureWire
   readonly recorder: RecorderProcess
-  /** How many segments have been removed so far, and packets in segments of this capture. */
+  /** How many segments have been removed so far, and how many packets the segments of this capture hold. */
   readonly removedSegments: () => Promise<number>
   readonly removedPackets: (name: string) => Promise<bigint>
 }
 
-/** A recorder on a disk of its own, with an old capture; runs `work`, or skips the test where there can be no disk. */
+/** Runs `work` with a recorder that has its own disk and an old capture. Skips the test if no disk can be made. */
 async function onDisk(
   t: TestContext,
   options: SmallDiskOptions,
@@ -78,7 +78,7 @@ async function onDisk(
       (sum, { name: of, packets = '' }) => (of === name ? sum + BigInt(packets) : sum),
       0n,
     )
-  // The reserve is there.
+  // The reserve exists.
   await eventually(() => exists(join(recorder.storePath, 'reserve', '8')), {
     limitMs: LIMIT_MS,
     message: 'the recorder makes its reserve',
@@ -86,12 +86,12 @@ async function onDisk(
   await work({ disk, wire, recorder, removedSegments: async () => (await removals()).length, removedPackets })
 }
 
-/** While it is there, calls of the recorder fail or take longer: failing_disk.cc. */
+/** While this file exists, calls of the recorder fail or take longer: failing_disk.cc. */
 function failing(disk: SmallDisk): string {
   return join(disk.beside, 'failing')
 }
 
-/** Runs a recorder so that failing() concerns it. */
+/** Runs a recorder under the control of failing(). */
 async function throughFailing(disk: SmallDisk): Promise<readonly string[]> {
   const library = join(disk.beside, 'failing-disk.so')
   const source = join(REPOSITORY_ROOT, 'test/support/disks/failing_disk.cc')
@@ -99,7 +99,7 @@ async function throughFailing(disk: SmallDisk): Promise<readonly string[]> {
   return ['env', `LD_PRELOAD=${library}`, `FAILING_DISK=${failing(disk)}`]
 }
 
-/** What is sent now is stored. */
+/** What is sent from now on is stored. */
 async function storesAgain({ recorder }: Stage, sender: NumberedSender): Promise<void> {
   const { sent } = sender
   await eventually(
@@ -122,11 +122,11 @@ async function assertAccounted({ recorder, removedPackets }: Stage, sender: Numb
     { limitMs: LIMIT_MS, message: `all of ${sender.sent} packets are stored or dropped` },
   )
   const stopped = await recorder.client.stopCapture(false)
-  // Retention may go on for a moment: what it removes between the two looks is in neither or in both.
+  // Retention may continue for a moment: what it removes between the two reads is in neither or in both.
   let numbers: readonly number[] = []
   await eventually(
     async () => {
-      // A segment that is removed while it is read fails.
+      // Reading a segment fails if it is removed meanwhile.
       numbers = await storedNumbers(join(recorder.storePath, 'captures', stopped.name)).catch(() => [])
       return BigInt(numbers.length) + (await removedPackets(stopped.name)) === stopped.packets
     },

@@ -1,5 +1,5 @@
-// A store on a small file system that is filled and reclaimed while readers run: never a wrong packet,
-// never one missing in silence. CAPFLEET_LONG=1 fills it 50 times.
+// A store on a small file system is filled and reclaimed while readers run: no packet is ever wrong or silently
+// missing. CAPFLEET_LONG=1 fills it 50 times.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ const SEGMENT_BYTES = 400_000
 const START_NS = 1_700_000_000_000_000_000n
 const at = (i: number): bigint => START_NS + BigInt(i) * 1_000_000n
 const numberOf = (ns: bigint): number => Number((ns - START_NS) / 1_000_000n)
-/** A packet differs from all others in its time and its bytes. */
+/** Each packet has a unique time and unique bytes. */
 const packet = (i: number) => makePacket(at(i), `packet ${i}`, PACKET_BYTES)
 
 test('a full store makes room, and every answer is right or openly cut', async (t) => {
@@ -94,7 +94,7 @@ async function readUntilDone(
     try {
       for await (const piece of response) {
         pieces.push(piece as Buffer)
-        // A slow reader now and then: segments go while it reads.
+        // Occasionally a slow reader: segments are removed while it reads.
         if (random.next() < 0.02) await pause(20, 'a slow reader')
       }
     } catch {
@@ -114,7 +114,7 @@ async function readUntilDone(
   }
 }
 
-/** Every record is the next packet, byte for byte; gives their numbers [first, end). */
+/** Checks that every record is the next packet, byte for byte; returns their numbers [first, end). */
 function checkRecords(records: Buffer, isCut: boolean): { first: number; end: number } {
   const whole = Math.floor(records.length / RECORD_BYTES)
   if (!isCut) assert.equal(records.length, whole * RECORD_BYTES, 'whole records')

@@ -1,4 +1,4 @@
-// `capfleet get` over gateways that are killed while they send: real processes, a real Redis, real appliances.
+// `capfleet get` with gateways that are killed while they send: real processes, a real Redis, real appliances.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -64,7 +64,7 @@ describe('a gateway is killed while capfleet get downloads', () => {
   const environment = () => gatewayEnvironment(front.url, USER, PASSWORD)
   const portOf = (url: string) => Number(new URL(url).port)
 
-  /** The download stands still after so many bytes on this connection. */
+  /** The download stalls after this many bytes on this connection. */
   const stoppedAt = async (path: string, bytes: number) => {
     await eventually(async () => (await sizeOf(path)) > bytes, { message: `${bytes} in ${path}` })
   }
@@ -83,7 +83,7 @@ describe('a gateway is killed while capfleet get downloads', () => {
     const part = join(client.folder, 'day.pcap.part')
     for (let kill = 1; kill <= KILLS; kill += 1) {
       await stoppedAt(part, kill * STEP_BYTES - 100_000)
-      // What is kept is a capture file by itself, at any time.
+      // The partial file is a valid capture file at any time.
       if (kill < KILLS) execFileSync('tcpdump', ['-nr', part, '-w', '/dev/null'], { stdio: 'ignore' })
       else front.limitBytes = Number.POSITIVE_INFINITY
       await killAndStart()

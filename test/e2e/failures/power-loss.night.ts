@@ -1,9 +1,9 @@
 /**
- * The power fails again and again while a recorder captures numbered packets onto a disk of its own;
- * what the disk held at that moment is recovered and read.
+ * The power fails again and again while a recorder captures numbered packets to its own disk; then what the disk held
+ * at that moment is recovered and read.
  *
- *   POWER_LOSSES=<n>      so many on each file system (5 in npm test, 100 in the long run)
- *   SEED=<n>              repeats the choice of moments
+ *   POWER_LOSSES=<n>   number on each file system (5 in npm test, 100 in the long run)
+ *   SEED=<n>           repeats the choice of moments
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -28,17 +28,17 @@ import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const run = promisify(execFile)
 const POWER_LOSSES = Number(process.env.POWER_LOSSES ?? 5)
-/** A shared machine may stop a process for long: how much is lost is judged in the long run only. */
+/** A shared machine may stop a process for long, so the amount lost is judged only in the long run. */
 const IS_LONG_RUN = process.env.POWER_LOSSES !== undefined
 const FILE_SYSTEMS: readonly FileSystem[] = ['ext4', 'xfs']
-/** Each disk starts empty, so that reading what it holds stays quick. */
+/** Each disk starts empty, so that reading its contents stays quick. */
 const LOSSES_PER_DISK = 10
 const LOSSES_WITHOUT_SYNC = 10
 const PACKETS_PER_TICK = 20
 const LONGEST_LIFE_MS = 600
 const SECTOR_BYTES = 4_096
 const LOST_LIMIT_MS = 2_000
-/** Many small segments, and captures that end and begin: as much to go wrong as possible. */
+/** Many small segments, and captures that start and end: as many chances for errors as possible. */
 const BUSY = { segmentBytes: 2 ** 20, syncIntervalMs: 100, roll: { everyBytes: 3 * 2 ** 20 } }
 const DEFAULTS = { segmentBytes: 2 ** 30, syncIntervalMs: 1_000 }
 
@@ -83,10 +83,10 @@ describe('power loss', {
       const file = join(disk.path, 'file')
       await writeFile(file, 'a'.repeat(SECTOR_BYTES))
       await disk.sync()
-      // To the disk at once, and no flush.
+      // Written to the disk at once, without a flush.
       const args = ['of=file', `bs=${SECTOR_BYTES}`, 'count=1', 'oflag=direct', 'conv=notrunc', 'status=none']
       await run('dd', ['if=/dev/zero', ...args], { cwd: disk.path })
-      // In this order: the copy of the other kind is a flush.
+      // In this order, because the other kind of copy flushes.
       for (const [losesCache, first] of [
         [true, 'a'],
         [false, '\0'],
@@ -125,12 +125,12 @@ interface LossOptions {
 }
 
 interface PowerLoss {
-  /** What is missing or damaged. */
+  /** Missing or damaged packets. */
   readonly problems: readonly string[]
   /** Packets that were flushed before. */
   readonly promised: number
   readonly stored: number
-  /** From the last packet that is stored to the cut. */
+  /** The time from the last stored packet to the power cut. */
   readonly lostMs: number
 }
 
@@ -158,7 +158,7 @@ async function loseOneDisk({
   await using sender = await NumberedSender.start(wire, PACKETS_PER_TICK)
   await recorder.client.startCapture('cut')
   const from = await sentFromNowOn(sender)
-  // The store itself is there in the negative control too.
+  // In the negative control, too, the store itself exists.
   await disk.sync()
   await eventually(async () => (await flushedBy(recorder, sender)) > from, {
     message: 'something is flushed',
@@ -176,9 +176,9 @@ interface Cut {
   readonly disk: PowerLossDisk
   readonly recorder: RecorderProcess
   readonly sender: NumberedSender
-  /** First packet that is surely in the capture. */
+  /** The first packet that is certainly in the capture. */
   readonly from: number
-  /** The disk forgets what it was not told to flush. */
+  /** The disk loses what was not flushed. */
   readonly losesCache: boolean
 }
 
@@ -201,7 +201,7 @@ async function cutPower({ disk, recorder, sender, from, losesCache }: Cut): Prom
   }
 }
 
-/** What runs another program so that it believes to be in another boot of the machine than this process. */
+/** Runs a program so that it sees another boot id than this process. */
 async function inAnotherBoot(folder: string): Promise<string[]> {
   const bootId = join(folder, 'boot-id')
   await writeFile(bootId, `${randomUUID()}\n`)

@@ -1,9 +1,8 @@
 /**
- * The recorder and the appliance are killed again and again while numbered packets come in over a
- * wire of their own.
+ * The recorder and the appliance are killed again and again while numbered packets arrive over a dedicated wire.
  *
- *   RECORDER_KILLS=<n>    so many of the recorder (10 in npm test, 200 in the long run)
- *   APPLIANCE_KILLS=<n>   so many of the appliance (10 in npm test, 100 in the long run)
+ *   RECORDER_KILLS=<n>    kills of the recorder (10 in npm test, 200 in the long run)
+ *   APPLIANCE_KILLS=<n>   kills of the appliance (10 in npm test, 100 in the long run)
  *   SEED=<n>              repeats the choice of moments
  */
 import assert from 'node:assert/strict'
@@ -31,7 +30,7 @@ import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const RECORDER_KILLS = Number(process.env.RECORDER_KILLS ?? 10)
 const APPLIANCE_KILLS = Number(process.env.APPLIANCE_KILLS ?? 10)
-/** A shared machine may stop a process for long: how fast a recorder is back is judged in the long run only. */
+/** A shared machine may stop a process for long, so the recorder's restart time is judged only in the long run. */
 const IS_LONG_RUN = process.env.RECORDER_KILLS !== undefined
 const RESUME_LIMIT_MS = 1_000
 const PACKETS_PER_TICK = 20
@@ -99,7 +98,7 @@ describe('kill -9', {
   })
 })
 
-/** Lets the recorder flush something, then kills it at some moment. */
+/** Lets the recorder flush something, then kills it at a random moment. */
 async function killWithinALife(
   recorder: RecorderProcess,
   sender: NumberedSender,
@@ -123,7 +122,7 @@ async function stopAfter(recorder: RecorderProcess, sender: NumberedSender): Pro
   return { from, to: sender.sent }
 }
 
-/** Starts it, and kills it in the middle of a download. */
+/** Starts the appliance, and kills it in the middle of a download. */
 async function killAppliance(configPath: string): Promise<void> {
   await using appliance = await ApplianceProcess.start(configPath)
   const headers = { authorization: `Basic ${btoa(`full:${APPLIANCE_PASSWORD}`)}` }

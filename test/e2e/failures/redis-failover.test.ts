@@ -1,4 +1,5 @@
-// A Redis behind Sentinels fails over, over TLS and with passwords: what runs goes on, what is new comes back, exports too.
+// A Redis with Sentinels fails over, with TLS and passwords: running downloads continue, new ones work again, and so do
+// exports.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'

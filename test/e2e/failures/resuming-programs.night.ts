@@ -1,9 +1,8 @@
 /**
- * Programs that people download with, each against downloads that are cut: the file is right in the end, byte for
- * byte, or the program says that it failed. What the second request is answered with differs from the first, as with
- * a relative time range.
+ * Programs that people download with, each with downloads that are cut: the file is right in the end, byte for byte, or
+ * the program reports a failure. The second request gets other data than the first, as with a relative time range.
  *
- *   DOWNLOAD_CUTS=<n>   so many cuts of each program on each way (2 in npm test, 20 in the long run)
+ *   DOWNLOAD_CUTS=<n>   cuts of each program on each path (2 in npm test, 20 in the long run)
  */
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
@@ -31,7 +30,7 @@ const CUTS = Number(process.env.DOWNLOAD_CUTS ?? 2)
 const RANDOM = seededRandom()
 const PACKETS = 1_500
 const PATH = `/api/v1/pcap/timerange?${FLEET_RANGE}`
-/** A download that may not be asked for again. */
+/** A download that must not be retried. */
 const GONE = { problem: { status: 410, body: { code: 'aged-out', detail: 'they were overwritten' } } }
 
 interface Way {
@@ -53,7 +52,7 @@ const WAYS: readonly Way[] = [
 
 type Verdict = 'right' | 'failed' | 'silent'
 
-/** Two devices for each program, of which the first fails; then both hold other packets than before. */
+/** Two devices for each program. The first one fails; then both hold other packets than before. */
 interface Pair {
   readonly failing: FakeDevice
   readonly other: FakeDevice
@@ -82,7 +81,7 @@ describe('a download that is cut', { timeout: TEST_LIMIT_MS + CUTS * 240_000 }, 
   const pathOf = ({ failing, other }: Pair, isMerge: boolean) =>
     isMerge ? `${PATH}&Device=${failing.name},${other.name}` : `/devices/${failing.name}${PATH}`
 
-  /** The bodies that are whole: of the first request and of those after the cut. */
+  /** The complete bodies: of the first request, and of those after the cut. */
   async function wholeBodies(pair: Pair, path: string): Promise<readonly Buffer[]> {
     const bodies: Buffer[] = []
     for (const later of [true, false]) {
@@ -93,14 +92,14 @@ describe('a download that is cut', { timeout: TEST_LIMIT_MS + CUTS * 240_000 }, 
     return bodies
   }
 
-  /** Cuts the next download of the path, and has the ones after it give other packets. */
+  /** Cuts the next download of the path, and makes later ones return other packets. */
   async function cutNext({ failing, other, later }: Pair, isMerge: boolean): Promise<void> {
     const asked = () => failing.requests.filter(({ url }) => url.includes('/pcap/timerange')).length
     failing.requests.length = 0
     failing.behaviour = { dieAfterBytes: RANDOM.integer(0, fleetPcap(0, PACKETS).length) }
     await failing.until(() => asked() > 0 && failing.readers > 0)
     if (isMerge) {
-      // The merge asks again.
+      // The merge retries.
       failing.behaviour = GONE
       await failing.until(() => asked() > 1)
     }

@@ -1,5 +1,5 @@
-// Three gateways behind haproxy are restarted one after the other while clients download: curl, and `capfleet get`. What is
-// shorter than the time to drain is never cut, and `capfleet get` brings the rest home too.
+// Three gateways behind haproxy are restarted one after another while clients download with curl and `capfleet get`. A
+// transfer shorter than the drain time is never cut, and `capfleet get` completes the longer ones too.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
@@ -19,32 +19,35 @@ import {
 import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
-/** Some of them take long downloads, of the rest half is curl, half `capfleet get`. */
+/** Some clients run long downloads; of the rest, half use curl and half `capfleet get`. */
 const CLIENTS = Number(process.env.ROLLING_CLIENTS ?? 8)
 const LONG_CLIENTS = Math.min(4, Math.floor(CLIENTS / 4))
 const REPLICAS = 3
 const DRAIN_S = Number(process.env.ROLLING_DRAIN_S ?? 3)
 const FAST_DEVICES = ['d0', 'd1', 'd2', 'd3', 'd4', 'd5']
 const PACKETS = 2_000
-/** About a megabyte in half a second; and one in more than all restarts together, so that its gateway ends before it does. */
+/**
+ * About a megabyte in half a second; and one that lasts longer than all restarts together, so that its gateway ends
+ * first.
+ */
 const PAUSE_MS = 25
 const FAST = { chunkBytes: 50_000, pauseMs: PAUSE_MS }
 const SLOW_MS = 1_000 * (REPLICAS * (DRAIN_S + 2) + 5)
 const SLOW = { chunkBytes: Math.round((1_050_000 * PAUSE_MS) / SLOW_MS), pauseMs: PAUSE_MS }
 
-/** What the restarts may add to the time of a short download, its wait in the queue included. */
+/** How much the restarts may add to the time of a short download, including its wait in the queue. */
 const ADDED_MS = 10_000
 
-/** What a gateway may need to end beside the time for downloads. */
+/** How long a gateway may take to end, in addition to the time for downloads. */
 const END_S = 5
 
 interface Transfer {
   readonly client: 'curl' | 'get' | 'long get'
   readonly isRight: boolean
-  /** How often the client asked again. */
+  /** How often the client retried. */
   readonly retries: number
   readonly cuts: number
-  /** From the first question to the last byte, with all that it waited. */
+  /** Time from the first request to the last byte, including all waits. */
   readonly tookMs: number
   readonly said: string
 }
@@ -107,7 +110,7 @@ describe('a rolling restart', { skip: WITHOUT_HAPROXY }, () => {
     isOver = true
     await Promise.all(clients)
     report(t, transfers, { calm, ends, starts })
-    // On a busy machine a short download may take longer than the drain, too; curl does not go on with it then.
+    // On a busy machine a short download may take longer than the drain, too; curl does not resume it then.
     const mayBeCut = ({ tookMs, cuts }: Transfer) => cuts > 0 && tookMs > DRAIN_S * 1_000
     const wrong = transfers.filter(({ isRight }) => !isRight)
     assert.deepEqual(
@@ -155,7 +158,7 @@ describe('a rolling restart', { skip: WITHOUT_HAPROXY }, () => {
 
   type Run = Omit<Transfer, 'client' | 'isRight' | 'tookMs'> & { readonly isWell: boolean }
 
-  /** As a script calls it: what is answered 503 with Retry-After is asked again, what is cut is not. */
+  /** As a script would use curl: retries after a 503 with Retry-After, but not after a cut. */
   function byCurl(device: string, path: string): Promise<Run> {
     const url = `${balancer.url}/devices/${device}/api/v1/pcap/timerange?${FLEET_RANGE}`
     const args = [
@@ -198,11 +201,11 @@ describe('a rolling restart', { skip: WITHOUT_HAPROXY }, () => {
   }
 })
 
-/** Of curl: less came than was promised; the connection was reset. */
+/** Exit codes of curl: the body was shorter than announced; the connection was reset. */
 const CUT_STATUSES = [18, 56]
 
 interface Restarts {
-  /** So many transfers had ended before the first. */
+  /** This many transfers had ended before the first restart. */
   readonly calm: number
   /** How many seconds each replica took to end, and to start. */
   readonly ends: readonly number[]

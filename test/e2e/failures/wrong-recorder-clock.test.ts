@@ -1,4 +1,4 @@
-// A recorder whose clock jumps, as a process with libfaketime: while it runs, at its start, between its starts.
+// The clock of a recorder jumps (libfaketime): while it runs, at its start, and between its starts.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { CLOCK_JUMPS, FakedClock, WITHOUT_FAKETIME } from '../../support/process
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
-/** Less than the smallest jump, and more than any test takes. */
+/** Less than the smallest jump, and longer than any of these tests takes. */
 const MAX_AGE_MS = 3_000_000
 const DAY_MS = 86_400_000
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
@@ -37,7 +37,7 @@ class ClockedRecorder implements AsyncDisposable {
     this.client = new RecorderClient(this.store)
   }
 
-  /** With a capture "day" that runs yesterday, today and tomorrow, but neither two days before nor after. */
+  /** With a capture "day" that is recorded yesterday, today and tomorrow, but not two days before or after. */
   static async create(): Promise<ClockedRecorder> {
     const folder = await tempFolder()
     const recorder = new ClockedRecorder(folder, await FakedClock.create(folder.path))
@@ -94,7 +94,7 @@ class ClockedRecorder implements AsyncDisposable {
     return this.client.importCapture({ name, files: [join(this.#folder.path, 'one.pcap')] })
   }
 
-  /** Has the recorder remove what it may, and waits for it: a capture that is deleted makes it look. */
+  /** Makes the recorder remove what it may, and waits for that: deleting a capture triggers a collection. */
   async collect(): Promise<void> {
     await this.import('gone')
     await this.client.deleteCapture('gone')

@@ -1,6 +1,7 @@
 /**
- * FOREIGN_BREAKS connections (20) of an appliance of another maker for each way in which its answers end, broken off at a byte
- * by chance: each download, merge, export and resumed download is whole, or its client sees that it is not. SEED repeats a run.
+ * For each way in which answers can end, FOREIGN_BREAKS connections (20) of a third-party appliance are broken off at a
+ * random byte. Each download, merge, export and resumed download is complete, or its client sees that it is not. SEED
+ * repeats a run.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -97,7 +98,7 @@ class Breaks {
     this.seen.set(way, [...(this.seen.get(way) ?? []), outcome])
   }
 
-  /** One break of four is between two records, where nothing but the framing can show it. */
+  /** One break in four is between two records, where only the framing can reveal it. */
   #place(): number {
     const byte = this.#random.integer(0, this.#right.length - 1)
     if (byte < PCAP_HEADER_BYTES || this.#random.next() < 0.75) return byte
@@ -120,7 +121,7 @@ class Breaks {
   }
 }
 
-/** How often each came. */
+/** How often each outcome occurred. */
 function lineOf(outcomes: readonly string[] = []): string {
   const counts = Map.groupBy(outcomes, (outcome) => outcome)
   return [...counts].map(([outcome, { length }]) => `${length} ${outcome}`).join(', ')

@@ -1,6 +1,6 @@
 /**
- * Appliances of other makers, one kind a row, and what a caller gets of each, one question a column. Whatever a device does,
- * its packets come exactly as it has them, or the answer says what is wrong and names the device.
+ * Third-party appliances, one kind per row, and what a caller gets from each, one question per column. Whatever a
+ * device does, its packets arrive exactly as it has them, or the answer says what is wrong and names the device.
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -26,20 +26,20 @@ type Cells = Readonly<Record<Column, string>>
 
 interface Row {
   readonly does: ApiBehaviour
-  /** Its captures, the first of which is downloaded in place of a range. */
+  /** Its captures, the first of which is downloaded instead of a range. */
   readonly captures?: readonly string[]
   readonly packets?: number
   /** How many of its streams break off, counted again for each question. */
   readonly breaks?: number
-  /** Another client of the gateway has its only stream, until the gateway waits for one. */
+  /** Another client of the gateway has the device's only stream until the gateway waits for one. */
   readonly isBusy?: boolean
-  /** Where it is not as with a device that does all well. */
+  /** Columns whose outcome differs from that of a well-behaved device. */
   readonly cells?: Partial<Cells>
-  /** What each text about a failure has to say, beside the name of the device. */
+  /** What each text about a failure must say, in addition to the device's name. */
   readonly cause?: RegExp
 }
 
-/** Between outcomes that depend on where the kernel divides the bytes of the device. */
+/** Several outcomes are possible, depending on where the kernel splits the device's bytes. */
 const OR = ' or '
 const NO_ESTIMATE = / answered \/api\/v1\/pcap\/estimate with status 404$/
 
@@ -54,7 +54,7 @@ const WELL: Cells = {
   health: 'up, api',
 }
 
-/** One packet of ten comes a second late. */
+/** One packet in ten comes a second late. */
 const late = (records: readonly PcapRecord[]): readonly PcapRecord[] => {
   const second = Number(1_000_000_000n / API_STEP_NS)
   const place = (index: number) => (index % 10 === 3 ? index + second + 0.5 : index)
@@ -69,13 +69,13 @@ const busy = (limit: ApiBehaviour['limit'] & string): Row => ({
   isBusy: true,
 })
 
-/** Refused before the first byte, alike in each column. */
+/** Rejected before the first byte, in every column. */
 const refused = (code: string): Partial<Cells> => ({
   ...Object.fromEntries(['relay', 'filter', 'merge', 'resume'].map((column) => [column, `502 ${code}`])),
   export: `failed: ${code}`,
 })
 
-/** An answer that ends with its connection may have been cut: what came is called unverified. */
+/** An answer that ends with its connection may have been cut, so the result is called unverified. */
 const unverified = (what: 'right' | 'short'): Partial<Cells> => ({
   ...Object.fromEntries(
     ['relay', 'filter', 'merge', 'resume'].map((column) => [column, `unverified, ${what}`]),
@@ -91,7 +91,7 @@ const cut = (code: string): Partial<Cells> => ({
   export: `failed: ${code}`,
 })
 
-/** A record that comes together with the head is refused, a later one cuts what has begun. */
+/** A bad record that comes together with the head is rejected; a later one cuts the running download. */
 const DAMAGED: Partial<Cells> = {
   ...Object.fromEntries(['relay', 'filter', 'merge'].map((column) => [column, 'cut or 502 device-protocol'])),
   resume: 'cut or 410 aged-out or 502 device-protocol',
@@ -102,7 +102,7 @@ const CLAIM = /sent a record that claims 2147483632 captured bytes at offset \d+
 const BY_CONNECTION = /ended its response by closing the connection/
 
 const ROWS: Readonly<Record<string, Row>> = {
-  // Those that take long come first.
+  // The slow ones come first.
   damaged: { does: { isDamaged: true }, cells: DAMAGED, cause: CLAIM },
   'damaged-chunks': {
     does: { isDamaged: true, isChunked: true },
@@ -128,7 +128,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   close: { does: { endsByClose: 'whole' }, cells: unverified('right'), cause: BY_CONNECTION },
   'close-half': {
     does: { endsByClose: 'half' },
-    // The one packet that it has to show again does not come.
+    // The one packet that would prove the filter does not come.
     cells: { ...unverified('short'), filter: '502 device-protocol' },
     cause:
       /closing|closed|connection|does not find a packet again by its time, so it cannot show that it filters$/,
@@ -145,7 +145,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   zeros: { does: { zeros: 4_096 } },
   'zeros-chunks': {
     does: { zeros: 4_096, isChunked: true },
-    // What has gone out as a chunk cannot become shorter.
+    // A chunk whose size has been sent cannot become shorter.
     cells: { ...cut('device-protocol'), merge: 'right' },
     cause: /sent zeros instead of a record at offset \d+$/,
   },
@@ -277,7 +277,7 @@ class Questions {
 
   async all(): Promise<Cells> {
     const cells: Partial<Record<Column, string>> = {}
-    // A merge takes the longest time where it is in vain.
+    // A merge takes longest if it fails.
     for (const column of ['merge', ...COLUMNS.filter((column) => column !== 'merge')] as const) {
       const { outcome, told } = await this.#asked(column)
       if (told !== undefined) {
@@ -323,7 +323,7 @@ class Questions {
     return await this.#caller.download(path, makePcap(both))
   }
 
-  /** A download that breaks off after a third, and its rest. */
+  /** A download that breaks off after a third, and the rest of it. */
   async #resume(): Promise<Judged> {
     const right = this.#relayed(this.#device.records)
     this.#device.breaksLeft = this.#row.breaks ?? 0
@@ -370,10 +370,12 @@ class Questions {
     return { outcome: `down, ${error?.code}`, told: error ?? { code: '', detail: '' } }
   }
 
-  /** While another client has a stream of a device that gives one, until the gateway knows that the device refused one more. */
+  /**
+   * Another client holds a stream of a device with only one, until the gateway knows that the device rejected a second.
+   */
   async #besideAnother(ask: () => Promise<Judged>): Promise<Judged> {
     if (this.#row.isBusy !== true) return await ask()
-    // A limit that the gateway has learned is heeded: the device need not refuse again.
+    // The gateway respects a limit that it has learned: the device need not reject again.
     const device = this.#device
     const answered = Promise.withResolvers<void>()
     device.behaviour = { ...this.#row.does, held: Promise.race([this.#refused(), answered.promise]) }
@@ -389,7 +391,8 @@ class Questions {
   async #refused(): Promise<void> {
     const device = this.#device
     if (this.#row.does.limit === 'wait') return await device.until(() => device.refused > 0)
-    // A device that refuses without saying why is taken for busy while others have streams there: it is judged before one ends.
+    // A device that rejects without a reason counts as busy while others have streams there. It is judged before one
+    // ends.
     const isSentBack = async () => {
       const { slotsLimit, waiting } = (await this.#world.call(`/v1/devices/${device.name}`)).json()
       return Number(waiting) > 0 && (device.refused > 0 || slotsLimit !== null)

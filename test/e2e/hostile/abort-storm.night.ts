@@ -1,8 +1,8 @@
 /**
- * Clients that break off, many at a time and at every point: afterwards no stream, no lease, no
- * socket and (in the long run) no memory is left.
+ * Clients that break off, many at a time and at every point: afterwards no stream, lease or socket is left, and (in the
+ * long run) no memory.
  *
- *   ABORTS=<n>   so many (1,000 in npm test; 10,000 is the long run, which also measures memory)
+ *   ABORTS=<n>   number of clients (1,000 in npm test; 10,000 is the long run, which also measures memory)
  *   SEED=<n>     repeats the choice of clients
  */
 import assert from 'node:assert/strict'
@@ -19,12 +19,12 @@ import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const ABORTS = Number(process.env.ABORTS ?? 1_000)
 const MEASURES_MEMORY = ABORTS >= 10_000
-/** Until then pools, caches, compiled code and the heap grow; memory levels off after some 8,000. */
+/** Until then pools, caches, compiled code and the heap grow; memory levels off after some 8,000 clients. */
 const WARM_UP = MEASURES_MEMORY ? 8_000 : 200
 const AT_ONCE = 64
 const DEVICES = 4
 const TOLERANCE = 1.05
-/** Connections to devices that are kept for the next call: two of each. */
+/** Connections to devices that are kept for the next call: two per device. */
 const KEPT_FDS = 8
 const PACE = { packets: 401, packetsPerTick: 50, tickMs: 4 }
 
@@ -88,7 +88,7 @@ function randomPath(random: SeededRandom): string {
   return `/api/v1/pcap/timerange?Device=${stageName(0, device)},${stageName(0, (device + 1) % DEVICES)}&${query}${compression}`
 }
 
-/** When nothing runs any more: no reader on a device, no lease in Redis. */
+/** The state when nothing runs any more: no reader on a device, no lease in Redis. */
 async function quietUsage({ gateway, groups, redis }: SimulatedStage): Promise<Usage> {
   const isQuiet = async (): Promise<boolean> => {
     if (groups.flat().some(({ readers }) => readers > 0)) return false

@@ -1,7 +1,7 @@
 /**
- * Every attack of the asymmetry harness once, short, against real programs: others are served, the program
- * lives, rests afterwards and has taken no more memory than it may. What must not flake is asserted here;
- * `npm run asymmetry` has the figures and the limits of time.
+ * Every attack of the asymmetry harness once, short, against real programs: other users are served, and the program
+ * survives, comes to rest afterwards, and keeps no more memory than allowed. Only what cannot flake is asserted here;
+ * `npm run asymmetry` has the figures and the time limits.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
@@ -24,7 +24,7 @@ describe('others are served, and the program lives and rests again, after', () =
   after(() => run?.[Symbol.asyncDispose]())
 
   for (const [name, { targets }] of Object.entries(ATTACKS)) {
-    // A gateway has the devices behind it: what is asked of them through it reaches both.
+    // A gateway has the devices behind it, so requests for them through the gateway reach both.
     const [target = 'gateway'] = targets
     test(`${name.replaceAll('-', ' ')}, against the ${target}`, async (t) => {
       const result = await run.attack(name, target)
@@ -77,7 +77,7 @@ describe('negative control: of a server with faults the harness says', () => {
   test('that it refuses others', async () => {
     assert.match(await brokenBy('many-metrics'), /times no livez/)
   })
-  // The last, for then there is no server any more.
+  // Runs last, because the server is gone afterwards.
   test('that it ends', async () => {
     assert.match(await brokenBy('many-lists'), /the program ended/)
   })

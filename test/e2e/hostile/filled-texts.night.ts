@@ -1,5 +1,5 @@
-// Every header and parameter that is parsed, filled with the characters that slow parsers down, inside of a valid
-// beginning and end: no request may cost more than a moment of processor time.
+// Every header and parameter that is parsed is filled with characters that slow parsers down, between a valid beginning
+// and end. No request may cost more than a moment of processor time.
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, test } from 'node:test'
@@ -15,21 +15,21 @@ import {
   startSmallFleet,
 } from '../../support/processes/small-fleet.ts'
 
-/** Nearly all that a request's head has room for. */
+/** Nearly as much as fits into the head of a request. */
 const FILL_LENGTH = 60_000
-/** What parameters and headers without a limit of their own may have. */
+/** The maximum length of parameters and headers without their own limit. */
 const ALLOWED_LENGTH = 4_000
 const FILLS = [' ', '\t', '/', ',', ';', '=', '-', '.', '"', '(', '*', ':', '0', 'a', '\\', '[']
 /**
- * Processor time of this process, best of three tries. A quadratic expression takes seconds for FILL_LENGTH; what else
- * runs in the process (gateway, appliances, this test) takes a few milliseconds.
+ * Processor time of this process, best of three tries. A quadratic expression takes seconds for FILL_LENGTH; everything
+ * else in the process (gateway, appliances, this test) takes a few milliseconds.
  */
 const CPU_MAX_MS = 300
 const TRIES = 3
 
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 1_000_000n}`
 
-/** Values with FILL in the middle; all other headers are filled without anything around. */
+/** Values with FILL in the middle; all other headers consist of FILL alone. */
 const HEADER_FORMS: Readonly<Record<string, string>> = {
   traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-FILL',
   tracestate: 'a=bFILLc',
@@ -45,7 +45,7 @@ const HEADER_FORMS: Readonly<Record<string, string>> = {
   'x-forwarded-for': '192.0.2.1FILL, 192.0.2.2',
 }
 
-/** Where a header is read beyond what each request has read. */
+/** Paths that read headers beyond those that every request reads. */
 const HEADER_PATHS: Readonly<Record<string, string>> = {
   accept: '/',
   'accept-encoding': '/',
@@ -58,7 +58,7 @@ function filled(form: string, fill: string, length: number): string {
   return form.replaceAll('FILL', () => fill.repeat(length))
 }
 
-/** The least processor time of a few tries, in milliseconds. */
+/** The smallest processor time of a few tries, in milliseconds. */
 async function cpuOf(act: () => unknown): Promise<number> {
   let least = Number.POSITIVE_INFINITY
   for (let turn = 0; turn < TRIES && least > CPU_MAX_MS; turn += 1) {
@@ -70,7 +70,7 @@ async function cpuOf(act: () => unknown): Promise<number> {
   return least
 }
 
-/** The status of the answer, whose body is not read. */
+/** The status of the answer; the body is not read. */
 function statusOf(url: URL, path: string, headers: Readonly<Record<string, string>>): Promise<number> {
   const answered = Promise.withResolvers<number>()
   const { hostname: host, port } = url
@@ -159,7 +159,7 @@ describe('texts of 60 kB in requests', () => {
 })
 
 const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
-/** What a device's head may have in all. */
+/** The maximum size of a device's head. */
 const HEAD_LENGTH = 16_000
 
 test('texts of 16 kB in the head of a device cost a moment', async () => {
@@ -191,6 +191,6 @@ function readHead(text: string): void {
     readClaims(headers)
     parseIgnoredNames(headers['capfleet-ignored'])
   } catch {
-    // Refused: that may not take long either.
+    // Rejected: that must not take long either.
   }
 }

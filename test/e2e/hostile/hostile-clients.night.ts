@@ -1,7 +1,7 @@
 /**
- * Clients that hold connections, send too much or too early, against a real gateway.
+ * Clients that hold connections, send too much or send too early, against a real gateway.
  *
- *   TRICKLERS=<n>   sockets that send a byte a second (1,000)
+ *   TRICKLERS=<n>   sockets that send one byte per second (1,000)
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -15,11 +15,11 @@ import { pause } from '../../support/pause.ts'
 import { GATEWAY_AUTHORIZATION } from '../../support/processes/gateway-process.ts'
 
 const TRICKLERS = Number(process.env.TRICKLERS ?? 1_000)
-/** The gateway's limit is 10 s. Node alone would wait for a minute. */
+/** The gateway's limit is 10 s. Node itself would wait for a minute. */
 const CLOSED_WITHIN_MS = 30_000
 const GOOD_REQUESTS = 20
 const GOOD_PAUSE_MS = 300
-/** Before the first of them is closed: who waits for their end waits longer. */
+/** Before the first of them is closed: waiting for their end takes longer. */
 const GOOD_WITHIN_MS = 8_000
 const PACKETS = 100
 const DOWNLOAD = `/devices/${stageName(0, 0)}/api/v1/pcap/timerange?${simulatedRange(PACKETS)}&Wait=20`
@@ -29,7 +29,7 @@ describe('hostile clients', () => {
   before(async () => {
     const pace = { packets: PACKETS + 1, packetsPerTick: 50, tickMs: 5 }
     stage = await startSimulatedStage({ groups: 1, devicesPerGroup: 1, pace })
-    // On a Redis that is new to it the scheduler grants nothing for its first seconds.
+    // On a Redis that is new to it, the scheduler grants nothing for its first seconds.
     await fetch(stage.gateway.url + DOWNLOAD, { headers: { authorization: GATEWAY_AUTHORIZATION } })
   })
   after(() => stage[Symbol.asyncDispose]())
@@ -98,7 +98,7 @@ describe('hostile clients', () => {
     const answers = rawAnswers(await rawExchange(stage.gateway.url, requests.join('')))
     const file = simulatedMerge([0], PACKETS)
     const expected = [Buffer.from('ok\n'), file, Buffer.from('ok\n'), file, Buffer.from('ok\n')]
-    // A download may end its connection; what came until then must be right.
+    // A download may end its connection; everything received before must be right.
     assert.ok(answers.length >= 2)
     for (const [index, { status, body, isWhole }] of answers.entries()) {
       assert.deepEqual([status, isWhole], [200, true])
@@ -119,7 +119,10 @@ describe('hostile clients', () => {
   })
 })
 
-/** Opens sockets that never finish their request; how many are open in the end, and when the last closed. */
+/**
+ * Opens sockets that never finish their request. Returns how many are open in the end, and when the last one was
+ * closed.
+ */
 async function trickle(
   url: string,
   count: number,
@@ -150,7 +153,7 @@ async function trickle(
   return { open: left, lastMs }
 }
 
-/** Downloads one after the other while the sockets trickle; how long the slowest took. */
+/** Downloads one after another while the sockets trickle; returns the duration of the slowest. */
 async function goodRequests(url: string): Promise<number> {
   const file = simulatedMerge([0], PACKETS)
   let slowestMs = 0

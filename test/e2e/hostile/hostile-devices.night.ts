@@ -1,14 +1,12 @@
 /**
- * Devices that break HTTP, their promises or their files, behind a real gateway: no download ends
- * cleanly and is not whole, and every other end is seen as a failure by fetch, by curl, and by
- * tcpdump behind curl, directly and behind nginx.
+ * Devices that break HTTP, their promises or their files, behind a real gateway. No incomplete download ends cleanly:
+ * fetch, curl, and tcpdump behind curl see every other end as a failure, directly and through nginx.
  *
- *   HOSTILE_DOWNLOADS=<n>   so many (800 in npm test; 12800 is the long run, with every client for each)
+ *   HOSTILE_DOWNLOADS=<n>   number of downloads (800 in npm test; 12800 is the long run, with every client for each)
  *   SEED=<n>                repeats a run
  *
- * A device that announces no completion trailer and ends politely, just after a whole record (or
- * gzip member, or zstd frame), cannot be told from an honest one by anybody: cut points of that
- * behaviour are moved off such places.
+ * A device that announces no completion trailer and ends normally just after a whole record (or gzip member, or zstd
+ * frame) cannot be distinguished from an honest one. The cut points of that behaviour are moved off such places.
  */
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
@@ -36,11 +34,11 @@ import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
 const DOWNLOADS = Number(process.env.HOSTILE_DOWNLOADS ?? 800)
 const GROUPS = 8
-/** Of a group: as many as a device serves at once. */
+/** Devices in a group: as many as a device serves streams at once. */
 const CLIENTS = 4
-/** In the short run one download in so many goes through curl, and as many through nginx. */
+/** In the short run, one in this many downloads goes through curl, and as many through nginx. */
 const SAMPLE = DOWNLOADS > 800 ? 1 : 20
-/** By curl and by fetch, each directly and behind nginx. */
+/** By curl and by fetch, each directly and through nginx. */
 const CLIENT_KINDS = 4
 const HOUR_NS = 3_600_000_000_000n
 
@@ -118,7 +116,7 @@ async function setStage(seed: number): Promise<Stage> {
   return { fleet, folder: folder.path, nginxUrl, [Symbol.asyncDispose]: () => owner.disposeAsync() }
 }
 
-/** Orders the behaviour, downloads, by one client or several. */
+/** Selects the behaviour, then downloads with one client or several. */
 async function witness(
   { fleet, folder, nginxUrl }: Stage,
   devices: readonly HostileDevice[],
@@ -139,7 +137,8 @@ async function witness(
   if (clients.length === 0 || SAMPLE === 1) clients.push((target) => fetchWitness(url + target))
   const seen: Witnessed[] = []
   for (const [turnOfClient, client] of clients.entries()) {
-    // An end for each: a request that the gateway gave up may reach the device during the next client's download.
+    // Each download must end here: a request that the gateway gave up may reach the device during the next client's
+    // download.
     const endNs = SIMULATED_BEGIN_NS + HOUR_NS + BigInt(number * CLIENT_KINDS + turnOfClient)
     const query = `TSBegin=${SIMULATED_BEGIN_NS}&TSEnd=${endNs}&Compression=${asked.compression}&Wait=55`
     for (const [index, device] of devices.entries())
@@ -153,7 +152,7 @@ function behindNginx(seen: Witnessed): Witnessed {
   return { ...seen, client: `${seen.client} behind nginx` }
 }
 
-/** What is wrong with what the client saw; undefined when nothing is. */
+/** What is wrong with what the client saw, or undefined if nothing is. */
 function mistakeIn({ bytes, readerNoticed }: Witnessed, asked: HostileDownload): string | undefined {
   if (!readerNoticed) return 'a failure that the reader behind curl took for a whole file'
   if (bytes === undefined) return asked.act === 'polite' ? 'a whole file was lost' : undefined

@@ -1,5 +1,5 @@
-// Real gateway, real appliances, impatient clients. A device answers a fifth download with 503, so
-// its own count of such answers is the proof that nobody ever opened one.
+// A real gateway, real appliances, impatient clients. A device answers a fifth download with 503, so its own count of
+// such answers proves that none was ever opened.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { impatientDownload } from '../../support/clients/impatient-client.ts'
@@ -97,7 +97,7 @@ describe('64 clients against three real devices', () => {
     return new Map(entries)
   }
 
-  /** The body; undefined when this client left, after some bytes or before any. */
+  /** The body, or undefined if this client left, after some bytes or before any. */
   function download(target: string, random?: SeededRandom): Promise<Buffer | undefined> {
     return impatientDownload(demo.facts.gatewayUrl + pathOf(target), {
       headers: { authorization: `Basic ${btoa(`${demo.facts.user}:${demo.facts.password}`)}` },
@@ -114,8 +114,8 @@ describe('64 clients against three real devices', () => {
   }
 })
 
-/** The value of a metric with its labels; 0 when it was never counted. */
-/** 0 where nothing was counted yet. */
+/** The value of a metric with its labels, or 0 if it was never counted. */
+/** 0 if nothing was counted yet. */
 async function metric({ url, user, password }: DemoFacts['devices'][number], name: string): Promise<number> {
   const { status, body } = await httpGet(`${url}/metrics`, { user: `${user}:${password}` })
   assert.equal(status, 200)

@@ -1,5 +1,5 @@
-// One user who has slow filters compiled without a pause takes nothing from another: neither of an
-// appliance, nor of a gateway that asks it under one name for both.
+// One user who constantly has slow filters compiled takes nothing away from another user, neither at an appliance nor
+// through a gateway that uses one name at the appliance for both.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,10 +13,10 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 /** At any time; a device has two or three compilers. */
 const SLOW_AT_ONCE = 40
-/** Of the other user, one after the other, half of them with a filter that nobody has asked for before. */
+/** Requests of the other user, one after another, half of them with a new filter. */
 const DOWNLOADS = 24
 
-/** Filters of which no two are equal, and which take their compilers a second or all the time that they have. */
+/** Filters that are all different, and that take their compilers a second or all their time. */
 function slowFilter(index: number): string {
   const hosts = (count: number) =>
     `host ${Array.from({ length: count }, (_, i) => `10.${index & 255}.${i >> 8}.${i & 255}`).join(' or ')}`
@@ -26,7 +26,7 @@ function slowFilter(index: number): string {
   return `FilterRE=${encodeURIComponent(`(?i)((${words.slice(0, 900)}){2,90}x)+`)}`
 }
 
-/** Asks for slow filters until `signal` aborts; every answer comes, and none is a fault of the server. */
+/** Sends slow filters until `signal` aborts; every request is answered, and no answer is a server error. */
 async function attack(ask: (query: string) => Promise<HttpAnswer>, signal: AbortSignal): Promise<string[]> {
   const codes: string[] = []
   let asked = 0
@@ -34,7 +34,7 @@ async function attack(ask: (query: string) => Promise<HttpAnswer>, signal: Abort
     while (!signal.aborted) {
       const answer = await ask(slowFilter(asked++))
       codes.push(answer.status === 200 ? 'downloaded' : String(answer.json().code))
-      // Who is turned away at once need not be asked a thousand times a second.
+      // A client that is rejected at once need not retry a thousand times per second.
       if (answer.status === 503) await pause(50, 'the compiler is busy, a client tries again')
     }
   }
@@ -42,7 +42,7 @@ async function attack(ask: (query: string) => Promise<HttpAnswer>, signal: Abort
   return codes
 }
 
-/** What becomes of filters that a compiler had until its end. */
+/** How filters end that used all of a compiler's time. */
 const COMPILED = ['downloaded', 'bad-bpf', 'bad-regex']
 
 async function downloadsBeside(
@@ -63,7 +63,7 @@ async function downloadsBeside(
   }
   const codes = Map.groupBy(await attacked, (code) => code)
   const seen = [...codes].map(([code, { length }]) => `${code}: ${length}`).join(', ')
-  // On a busy machine no filter may get as much of a processor as shows it to be too complex.
+  // On a busy machine, no filter may get enough processor time to be proved too complex.
   const compiled = COMPILED.some((code) => codes.has(code))
   assert.ok(compiled && codes.has('compiler-busy'), `the attack was none: ${seen}`)
   for (const code of codes.keys()) {

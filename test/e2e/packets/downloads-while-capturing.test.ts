@@ -1,4 +1,4 @@
-// Four downloads at full speed, as many as a device serves, cost a capture no packet.
+// Four downloads at full speed, as many as a device serves, make a capture lose no packet.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -9,7 +9,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 
 const PACKETS = 16_384
 const ROUNDS = 2
-/** Far below what is lossless: the machine of a test does other things too. */
+/** Far below the lossless maximum, because the machine of a test does other things too. */
 const PACKETS_PER_SECOND = 10_000
 
 test('four clients download at full speed, and every packet is stored', {

@@ -1,4 +1,4 @@
-// The fleet's time range against two oracles: a plain sort of what each device gives, and mergecap.
+// The fleet's time range against two oracles: a plain sort of what each device returns, and mergecap.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -35,7 +35,7 @@ describe('the merge of three devices', () => {
     return Buffer.from(await answer.arrayBuffer())
   }
 
-  /** The gateway's merge and each device's own part of the same query. */
+  /** The gateway's merge, and each device's own part of the same query. */
   async function fetchAll(query: string): Promise<{ merged: Buffer; parts: Buffer[] }> {
     const path = `/api/v1/pcap/timerange?${query}`
     const { facts } = demo
@@ -103,13 +103,13 @@ describe('the merge of three devices', () => {
 
 function sortedUnion(parts: readonly Buffer[]): PcapRecord[] {
   const tagged = parts.flatMap((part, device) => readPcap(part).records.map((record) => ({ record, device })))
-  // The sort is stable, so that packets of one device and instant keep their order.
+  // The sort is stable, so packets of one device and instant keep their order.
   return tagged
     .sort((a, b) => (a.record.ns === b.record.ns ? a.device - b.device : a.record.ns < b.record.ns ? -1 : 1))
     .map(({ record }) => record)
 }
 
-/** Packets of one instant in an order of their own: mergecap's rule for ties is another. */
+/** Packets of one instant in a canonical order, because mergecap has another rule for ties. */
 function canonical(records: readonly PcapRecord[]): string[] {
   const lines = recordLines(records)
   return lines.sort()

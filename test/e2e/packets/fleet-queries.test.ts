@@ -21,7 +21,7 @@ const random = seededRandom()
 describe(`the fleet (SEED=${random.seed})`, () => {
   const owner = new AsyncDisposableStack()
   const appliances: TempAppliance[] = []
-  /** By device, in stored order. */
+  /** The packets of each device, in stored order. */
   const packets: VendorPacket[][] = []
   let gateway: TempGateway
 
@@ -55,7 +55,7 @@ describe(`the fleet (SEED=${random.seed})`, () => {
       const path = join(appliance.folder, `${part}.pcapng`)
       await writeFile(path, makePcapng(2, records))
       await appliance.importFiles(`${device}-${part}`, path)
-      // Within a capture the ports decide between equal times.
+      // Within a capture the port decides between equal times.
       all.push(...records.toSorted((a, b) => Number(a.ns - b.ns) || a.port - b.port))
     }
     return all
@@ -158,7 +158,7 @@ describe(`the fleet (SEED=${random.seed})`, () => {
   test('a filter that does not compile is refused at once, though every stream is taken', async () => {
     const [east] = appliances
     using held = new DisposableStack()
-    // The readers come past the gateway; none of them reads.
+    // These readers bypass the gateway; none of them reads.
     const big = join(east?.folder ?? '', 'big.pcap')
     await writeBigCapture(big)
     await east?.importFiles('big', big)
@@ -175,7 +175,7 @@ describe(`the fleet (SEED=${random.seed})`, () => {
       const startedMs = performance.now()
       const answer = await get(`/devices/east/api/v1/pcap/single?StreamName=big&${filter}&Wait=55`)
       assert.deepEqual([answer.status, answer.json().code], [400, code])
-      // Not when the wait ends.
+      // Not only when the wait ends.
       assert.ok(performance.now() - startedMs < 50_000)
     }
   })

@@ -1,4 +1,5 @@
-// Follow=1 through the gateway: a quiet device is no broken one; and what devices have removed is said.
+// Follow=1 through the gateway: a quiet device is not treated as broken, and packets that devices have removed are
+// reported.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +18,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 const START_NS = 1_700_000_000_000_000_000n
 const at = (i: number): bigint => START_NS + BigInt(i) * 1_000_000n
 const packets = (count: number) => Array.from({ length: count }, (_, i) => makePacket(at(i), `${i}`, 60_000))
-/** More than a device that is well takes on a busy machine. */
+/** More than a healthy device takes on a busy machine. */
 const IDLE_MS = 3_000
 
 const owner = new AsyncDisposableStack()
@@ -65,7 +66,7 @@ test('several devices cannot be followed at once', async () => {
   assert.deepEqual([answer.status, answer.json().code, answer.json().param], [400, 'bad-parameter', 'Follow'])
 })
 
-test('what a device has removed is said by a relay and by a merge', async () => {
+test('a relay and a merge report what a device has removed', async () => {
   await trimmed.stopRecorder()
   {
     const settings = { maxBytes: 400_000 }

@@ -1,5 +1,5 @@
-// Below /devices/{device}, and at the root for one device, a gateway answers as the device itself: heads and refusals of
-// downloads, words of TSMode, the zone of local times, ignored parameters. Over real appliances.
+// Below /devices/{device}, and at the root for one device, a gateway answers like the device itself: heads and errors
+// of downloads, values of TSMode, the zone of local times, ignored parameters. Over real appliances.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

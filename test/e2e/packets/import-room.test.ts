@@ -1,4 +1,4 @@
-// What an import may cost the other captures of a store: nothing, unless it is asked to.
+// An import costs the other captures of a store nothing, unless it is told to evict.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -16,17 +16,17 @@ import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 const MEBIBYTE = 1 << 20
 const DISK_BYTES = 240 * MEBIBYTE
 const MIN_FREE_BYTES = 16 * MEBIBYTE
-/** Room for 20 MiB beside what is held. */
+/** Space for 20 MiB in addition to what is stored. */
 const MAX_BYTES = 100 * MEBIBYTE
-/** Room for more than the 64 MiB that any file may become. */
+/** Space for more than the 64 MiB that any file may expand to. */
 const ROOMY_BYTES = 190 * MEBIBYTE
 const HELD_BYTES = 40 * MEBIBYTE
 const PACKET_BYTES = 65_536
-/** More than the decoders need for themselves: windows, buffers and what waits to be sorted. */
+/** More than the decoders themselves need: windows, buffers and packets that wait to be sorted. */
 const MEMORY_LIMIT_KIB = 400 * 1024
 const START_NS = 1_700_000_000_000_000_000n
 
-/** A capture file of packets that `byte` fills, the oldest first or last. */
+/** A capture file of packets filled with `byte`, oldest first or oldest last. */
 function capture(bytes: number, byte: number, isReversed = false): Buffer {
   const packets = Array.from({ length: Math.floor(bytes / (PACKET_BYTES + 16)) }, (_, i) => {
     const packet = makePacket(START_NS + BigInt(i), '', PACKET_BYTES)
@@ -38,13 +38,13 @@ function capture(bytes: number, byte: number, isReversed = false): Buffer {
 
 interface Store extends AsyncDisposable {
   readonly path: string
-  /** For input files: another disk. */
+  /** A folder for input files, on another disk. */
   readonly folder: string
   readonly recorder: RecorderClient
   readonly pid: number
 }
 
-/** A recorder in a process of its own, whose store holds the captures `old` and `older`. */
+/** A recorder in its own process, whose store holds the captures `old` and `older`. */
 async function nearlyFullStore(t: TestContext, maxBytes = MAX_BYTES): Promise<Store | undefined> {
   const mounted = await mountSmallDisk(DISK_BYTES)
   if (typeof mounted === 'string') {
@@ -90,7 +90,7 @@ function capfleet(...args: readonly string[]): Promise<{ status: number | null; 
   })
 }
 
-/** What a file holds, by its path, of all captures. */
+/** The content of each file of all captures, by path. */
 async function hashes(store: string): Promise<Record<string, string>> {
   const found: Record<string, string> = {}
   for (const entry of await readdir(join(store, 'captures'), { recursive: true, withFileTypes: true })) {
@@ -103,17 +103,17 @@ async function hashes(store: string): Promise<Record<string, string>> {
   return found
 }
 
-/** The most memory that the process ever had. */
+/** The peak memory of the process. */
 async function peakKib(pid: number): Promise<number> {
   return Number(/VmHWM:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
 }
 
 const MANY = 400
-/** Files of some kilobytes that become hundreds of megabytes and more. */
+/** Files of a few kilobytes that expand to hundreds of megabytes and more. */
 const bombs: Record<string, Buffer> = {}
 before(() => {
   const header = makePcap([])
-  // A record of zeros alone is a packet without bytes, at the beginning of 1970.
+  // A record of zeros is a packet without bytes at the beginning of 1970.
   const zeros = Buffer.alloc(8 * MEBIBYTE)
   const many = (frame: Buffer, begin: Buffer): Buffer =>
     Buffer.concat([begin, ...Array.from({ length: MANY }, () => frame)])
@@ -170,7 +170,7 @@ test('the space an import needs to sort its packets is not taken from captures e
   if (store === undefined) return
   const held = await hashes(store.path)
   const file = join(store.folder, 'reversed.pcap')
-  // There is room for the packets, but not for their sort runs beside them.
+  // There is space for the packets, but not for the sort runs beside them.
   await writeFile(file, capture(100 * MEBIBYTE, 9, true))
   await assert.rejects(store.recorder.importCapture({ name: 'reversed', files: [file] }), {
     code: 'store-full',
@@ -201,7 +201,7 @@ test('an import that may evict costs the oldest packets, as few as it needs', as
   assert.ok(total <= MAX_BYTES && total > MAX_BYTES - 2 * MEBIBYTE, `${total} bytes are left`)
 })
 
-/** pcapng: a section, then blocks of an unknown type of nearly 4 GiB, of which so many bytes come. */
+/** pcapng: a section, then blocks of an unknown type of nearly 4 GiB, of which this many bytes follow. */
 function hugeBlocks(bytes: number): Buffer {
   const section = Buffer.alloc(28)
   section.writeUInt32LE(0x0a0d0d0a, 0)

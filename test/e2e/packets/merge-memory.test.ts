@@ -1,4 +1,4 @@
-// What a gateway holds of each device of a merge, when the client is slow and all buffers are full.
+// How much a gateway holds per device of a merge if the client is slow and all buffers are full.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { after, before, test } from 'node:test'
@@ -16,10 +16,10 @@ const PCAP = makePcap(
   Array.from({ length: PACKETS }, (_, number) => makePacket(START_NS + BigInt(number), `${number}`, 1_400)),
 )
 const RANGE = `TSBegin=${START_NS}&TSEnd=${START_NS + BigInt(PACKETS)}&TSUnit=nanos`
-/** All devices are read at a few per cent of what they could send. */
+/** All devices are read at a few percent of their speed. */
 const CLIENT_BYTES_PER_SECOND = 32 * 1_048_576
 const GROWTH_PER_DEVICE_MAX = 1_048_576
-/** Less could not be: one full read buffer. */
+/** The minimum: one full read buffer. */
 const GROWTH_PER_DEVICE_MIN = 0.125 * 1_048_576
 const SAMPLE_MS = 20
 
@@ -38,7 +38,7 @@ before(async () => {
       name: 'gateway',
       environment: {
         FAKE_DEVICE_PASSWORD: devices[0]?.password ?? '',
-        // What is held is measured, and not how late V8 collects garbage and malloc gives freed pages back.
+        // Measures what is held, not how late V8 collects garbage or malloc returns freed pages.
         NODE_OPTIONS: '--max-semi-space-size=1',
         MALLOC_MMAP_THRESHOLD_: '32768',
       },
@@ -49,7 +49,7 @@ before(async () => {
 after(() => owned.disposeAsync())
 
 test('64 devices of a merge take at most 1 MiB each, with a slow client', async (t) => {
-  // Compiled and with the heap of a gateway that works, but without buffers for many devices.
+  // Compiled, and with the heap of a busy gateway, but without buffers for many devices.
   for (let round = 0; round < 40; round++) await merge('Device=d0,d1,d2,d3', Number.POSITIVE_INFINITY)
   const { rssBytes } = await gateway.usage()
   const usualBytes = await usualDuring(() => merge('Device=*', CLIENT_BYTES_PER_SECOND))
@@ -72,7 +72,7 @@ async function merge(choice: string, bytesPerSecond: number): Promise<void> {
   })
 }
 
-/** The median: the buffers are full all the time, garbage comes and goes. */
+/** The median: the buffers are always full, while garbage comes and goes. */
 async function usualDuring(work: () => Promise<void>): Promise<number> {
   const samples: number[] = []
   const look = async () => samples.push((await gateway.usage()).rssBytes)

@@ -1,4 +1,4 @@
-// The real recorder on a real interface: what comes in is stored, over rolls, restarts and failures.
+// The real recorder on a real interface: packets are stored across rolls, restarts and failures.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
@@ -48,7 +48,7 @@ async function stageWith(options: {
   return { wire, recorder, [Symbol.asyncDispose]: () => owner.disposeAsync() }
 }
 
-/** Of the segments that retention has removed, as the events say. */
+/** Packets in the segments that retention has removed, according to the events. */
 async function removedPackets(storePath: string): Promise<number> {
   const { events } = storePaths(storePath)
   return storedEvents(await readFile(events.newest))
@@ -58,7 +58,7 @@ async function removedPackets(storePath: string): Promise<number> {
 
 const folderOf = (recorder: RecorderProcess, name: string): string =>
   join(recorder.storePath, 'captures', name)
-/** Captures in the order in which they were made. */
+/** Captures in the order of their creation. */
 const capturesOf = async (recorder: RecorderProcess): Promise<string[]> =>
   (await readdir(join(recorder.storePath, 'captures'))).sort(
     (a, b) => a.length - b.length || (a < b ? -1 : 1),
@@ -75,7 +75,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     await eventually(
       async () => {
         const { counts } = await recorder.client.captureReport()
-        // On a quiet wire the watermark goes on with the clock.
+        // On a quiet wire the watermark advances with the clock.
         return counts.packets === BigInt(sender.sent) && counts.flushedNs > counts.lastPacketNs
       },
       { message: 'all is stored, and known to be' },
@@ -181,7 +181,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
     })
     await sender[Symbol.asyncDispose]()
     const stopped = await client.stopCapture(false)
-    // As long as there is no room, retention may make some: no more once the recorder has ended.
+    // While there is no space, retention may make some, but not after the recorder has ended.
     await recorder.end('SIGTERM')
     const stored = await storedNumbers(folderOf(recorder, name))
     const removed = await removedPackets(store)
@@ -211,7 +211,7 @@ describe('a recorder on an interface', { skip: WITHOUT_WIRE }, () => {
       await pause(2_000, 'room is looked for every second')
     } while ((await sizes()) !== stored)
     t.diagnostic(`${stored - maxBytes} bytes are beyond ${maxBytes}`)
-    // Room is looked for every second, and what is in memory then is written.
+    // Free space is checked every second; then packets in memory are written.
     assert.ok(stored > maxBytes && stored < 2 * maxBytes, `${stored}`)
     const [{ message }, before] = [await client.captureReport(), sender.sent]
     assert.match(message, /no room left/)

@@ -1,4 +1,4 @@
-// Random queries: each download equals a slow reference implementation, byte for byte.
+// Random queries: each download equals that of a slow reference implementation, byte for byte.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
@@ -26,7 +26,7 @@ const SNAPLEN = 262_144
 interface Capture {
   readonly name: string
   readonly startNs: bigint
-  /** By port. */
+  /** The packets of each port. */
   readonly streams: readonly StoredPacket[][]
 }
 
@@ -49,7 +49,7 @@ function makeCapture(plan: Omit<CapturePlan, 'longGapShare'>): Capture {
 
 let appliance: TempAppliance
 before(async () => {
-  // Small segments, so that queries meet their boundaries.
+  // Small segments, so that queries reach their boundaries.
   appliance = await startTempAppliance({ segmentBytes: 1 << 20 })
   for (const { name, streams } of CAPTURES) {
     const path = join(appliance.folder, `${name}.pcapng`)
@@ -117,14 +117,14 @@ function filtersOf(query: ReferenceQuery): Record<string, string | undefined> {
   }
 }
 
-/** A path with a query string, the captures that it reads and the query in the reference's terms. */
+/** A path with a query string, the captures that it reads, and the query as the reference implementation takes it. */
 interface Case {
   readonly path: string
   readonly captures: readonly Capture[]
   readonly query: ReferenceQuery
 }
 
-/** Puts a limit of the query exactly where a packet is, where "less" and "less or equal" differ. */
+/** Puts a limit of the query exactly on a packet, where "less" and "less or equal" differ. */
 function sharpen(query: ReferenceQuery): ReferenceQuery {
   if (random.next() < 0.6) return query
   const unlimited = { ...query, maxPackets: undefined, maxBytes: undefined, tsMaxNs: undefined }

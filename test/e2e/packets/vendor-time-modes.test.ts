@@ -1,4 +1,4 @@
-// TSMode on the appliance: a few packets of each form with the times that they must get.
+// TSMode on the appliance: a few packets of each form, with the times that they must get.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,11 +16,11 @@ const ETHERNET = Buffer.from('0200ff00000202ffff0000010800', 'hex')
 interface Stamped {
   readonly ns: bigint
   readonly captured: Buffer
-  /** What a download must say; undefined = the packet keeps `ns`. */
+  /** The expected time of the downloaded packet, or undefined if the packet keeps `ns`. */
   readonly vendorNs: bigint | undefined
 }
 
-/** Imports the packets, downloads them and compares all times. */
+/** Imports the packets, downloads them, and compares all times. */
 async function checkTimes(
   mode: string,
   packets: readonly Stamped[],
@@ -48,7 +48,7 @@ function ipv4(protocol: number, payload: Buffer): Buffer {
   return Buffer.concat([ETHERNET, header, payload])
 }
 
-/** Version 1, with its own tick 0 where the frame check sequence was. */
+/** Version 1, with its own tick 0 in place of the frame check sequence. */
 function keyFrame(tick: bigint, utcNs: bigint): Buffer {
   const body = Buffer.alloc(46)
   body.writeBigUInt64BE(tick, 0)
@@ -71,7 +71,7 @@ function withFcs(frame: Buffer): Buffer {
 
 test('vendorA7150_overwrite counts 20/7 ns from the key frame, over a wrap and backwards', async () => {
   const keyTick = 2n ** 40n + 2n ** 31n - 7n
-  // The switch's clock is minutes from the capture hardware's.
+  // The switch's clock is minutes away from the capture hardware's.
   const utcNs = START_NS - 558n * SECOND_NS
   const at = (milliseconds: bigint): bigint => START_NS + milliseconds * MILLISECOND_NS
   const perMillisecond = 350_000n
@@ -80,7 +80,7 @@ test('vendorA7150_overwrite counts 20/7 ns from the key frame, over a wrap and b
     { ns: at(0n), captured: keyFrame(keyTick, utcNs), vendorNs: undefined },
     { ns: at(1n), captured: overwritten(keyTick + 14n, 2), vendorNs: utcNs + 40n },
     { ns: at(2n), captured: overwritten(keyTick - 1n, 3), vendorNs: utcNs - 3n },
-    // Exactly as far from the NIC's distance as is allowed, and one tick more.
+    // Exactly at the allowed distance from the NIC's time, and one tick beyond it.
     { ns: at(100n), captured: overwritten(keyTick, 4), vendorNs: utcNs },
     { ns: at(100n), captured: overwritten(keyTick - 1n, 5), vendorNs: undefined },
     {
@@ -171,7 +171,7 @@ test('vendorB_erspan3 counts from the first packet of a session in units of 100 
   })
   await checkTimes('vendorB_erspan3', [
     packet(START_NS, 1, 1, first, START_NS),
-    // Which unit a vendor's counter has shows in its second packet.
+    // The unit of a vendor's counter can be detected only from its second packet.
     packet(START_NS, 2, 3, first),
     packet(START_NS, 3, 3, first),
     packet(laterNs, 1, 1, first + 5_000_010n, laterNs + 1_000n),
@@ -181,7 +181,7 @@ test('vendorB_erspan3 counts from the first packet of a session in units of 100 
   ])
 })
 
-/** 90 s off the capture hardware's clock, in its source address. */
+/** 90 s away from the capture hardware's clock, in the packet's source address. */
 function addressStamped(): Stamped {
   const vendorNs = START_NS + 90n * SECOND_NS
   const captured = Buffer.alloc(60)

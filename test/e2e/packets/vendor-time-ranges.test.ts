@@ -1,4 +1,4 @@
-// Clocks that are read from earlier packets: a packet's time is the same in every range, filter and Slice.
+// Clocks that are read from earlier packets: a packet has the same time in every range, filter and Slice.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ const ETHERNET = Buffer.from('0200ff0000020200ff0000010800', 'hex')
 const SWITCH_TICK = { nanos: 20n, ticks: 7n }
 
 interface TimedRecord extends PcapRecord {
-  /** The vendor's time; undefined where none can be known. */
+  /** The vendor's time, or undefined if it cannot be known. */
   readonly vendorNs: bigint | undefined
 }
 
@@ -41,7 +41,7 @@ function udp(port: number, payload: Buffer): Buffer {
   return Buffer.concat([bytes, payload])
 }
 
-/** Unique, and most of a kilobyte, so that there are several segments. */
+/** Unique, and most of a kilobyte long, so that there are several segments. */
 function payloadOf(index: number): Buffer {
   return Buffer.alloc(900, `packet ${String(index).padStart(6, '0')};`)
 }
@@ -53,7 +53,7 @@ const record = (ns: bigint, captured: Buffer, vendorNs?: bigint): TimedRecord =>
   vendorNs,
 })
 
-/** Counts of the switch since START_NS, from a start that makes the 31 bits wrap on the way. */
+/** Counter values of the switch since START_NS, starting so that the 31 bits wrap on the way. */
 function switchTick(ns: bigint): bigint {
   return 2_000_000_000n + ((ns - START_NS) * SWITCH_TICK.ticks) / SWITCH_TICK.nanos
 }
@@ -73,12 +73,12 @@ function keyframe(ns: bigint): TimedRecord {
   body.writeBigUInt64BE(1n, 32)
   body.writeUInt8(1, 60)
   const frame = ipv4(253, Buffer.concat([body, Buffer.alloc(4)]))
-  // The tick slot lies behind the IP packet.
+  // The tick follows the IP packet.
   frame.writeUInt16BE(82, 16)
   return record(ns, frame)
 }
 
-/** 7150 with an inserted tick: a keyframe each second, a packet every 20 ms, from the first second on. */
+/** 7150 with inserted ticks: a key frame each second, and a packet every 20 ms starting at the first second. */
 function switchCapture(): TimedRecord[] {
   const records: TimedRecord[] = []
   let key: { tick: bigint; utcNs: bigint } | undefined
@@ -95,7 +95,7 @@ function switchCapture(): TimedRecord[] {
   return records
 }
 
-/** Nanoseconds of so many ticks, rounded down also below 0. */
+/** Nanoseconds of this many ticks, rounded down, also below 0. */
 function floorTicks(ticks: bigint): bigint {
   const { nanos, ticks: per } = SWITCH_TICK
   const product = ticks * nanos

@@ -116,7 +116,7 @@ test('what a gateway that is being replaced does not take is asked again', async
   assert.equal(heard.length, 4)
 })
 
-test('a change that may have come to somebody is not sent again', async () => {
+test('a change that may have reached the gateway is not sent again', async () => {
   let heard = 0
   await using stub = await startStubGateway({
     'POST /v1/exports': (req) => {

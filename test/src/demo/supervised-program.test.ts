@@ -1,4 +1,4 @@
-// A recorder, for real: killed, started again, stopped.
+// A real recorder: killed, restarted, stopped.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { SupervisedProgram, type SupervisedProgramOptions } from '../../../src/d
 import { eventually } from '../../support/eventually.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-/** How a recorder is started whose configuration and store lie in `folder`. */
+/** How to start a recorder whose configuration and store are in `folder`. */
 async function recorderStart(folder: string): Promise<SupervisedProgramOptions['start']> {
   const configPath = join(folder, 'appliance.yaml')
   await writeFile(configPath, `store: ${join(folder, 'store')}\nauth: { users: ./users.yaml }\n`)

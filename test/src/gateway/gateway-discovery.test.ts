@@ -1,4 +1,5 @@
-// What is asked of all devices is never silently short: while a directory has not answered, or has lost a device, or has none.
+// A request for all devices is never silently incomplete: while a directory has not answered, has lost a device, or is
+// empty.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,10 +18,10 @@ import { DEVICE_PASSWORD } from '../../support/suite-secrets.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
 const PACKETS = 200
-/** More than all sockets on the way hold, while the client reads nothing. */
+/** More than all sockets on the way hold while the client does not read. */
 const LARGE_PACKETS = 60_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
-/** What is about all devices, when nobody names some. */
+/** Requests that concern all devices if none is named. */
 const DOWNLOADS = [TIMERANGE, `${TIMERANGE}&Queue=job`, '/api/v1/pcap/single?StreamName=tap']
 const READS = [...DOWNLOADS, `/v1/estimate?${FLEET_RANGE}`, '/stream/ssize?StreamName=tap&Size=1MB']
 const LISTS = ['/stream/list', `/v1/activity?${FLEET_RANGE}`]
@@ -131,7 +132,7 @@ describe('a fleet listed by a directory', () => {
     kubernetes.put(makeSlice('b', [{ name: 'd1', address: '127.0.0.2' }], port))
     await isMissed()
     kubernetes.remove('a')
-    // The refused device of the other slice tells that the directory was heard.
+    // The rejected device of the other slice shows that the directory's answer was processed.
     kubernetes.put(makeSlice('b', [{ name: 'd2', address: '127.0.0.2' }], port))
     await eventually(
       () => gateway.logged.some((line) => JSON.stringify(line).includes('d2: the address 127.0.0.2')),

@@ -1,4 +1,4 @@
-// What becomes of everybody when a gateway is told to end.
+// What happens to each kind of client when a gateway shuts down.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
@@ -14,9 +14,9 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 
 const PACKETS = 4_000
 const PATH = `/devices/d0/api/v1/pcap/timerange?${FLEET_RANGE}`
-/** Nothing here may take so long: it is how long downloads may. */
+/** The maximum duration of running downloads; nothing here may take this long. */
 const DRAIN_MS = 60_000
-/** More than a gateway whose downloads have ended needs to end, and far less than downloads may take. */
+/** More than a gateway needs to shut down after its downloads have ended, and far less than downloads may take. */
 const PROMPT_MS = 15_000
 
 interface Stand extends AsyncDisposable {
@@ -54,7 +54,7 @@ describe('a gateway that ends', () => {
     await using stand = await setUp(2)
     const [first, second] = stand.gateways as [TempGateway, TempGateway]
     const headers = first.as.user
-    // More than fits between them and the client.
+    // More than fits into the buffers between them and the client.
     const body = fleetPcap(0, 60_000)
     stand.d0.behaviour = { body }
     using answer = await httpOpen(first.url + PATH, { headers })
@@ -73,7 +73,7 @@ describe('a gateway that ends', () => {
     assert.ok(Buffer.concat([have, rest.body]).equals(body))
   })
 
-  test('hands waiters back at once, takes nothing that may last, lets what runs end, and is gone then', async () => {
+  test('rejects waiting requests at once, accepts no long ones, completes running ones, and exits', async () => {
     await using stand = await setUp()
     const { d0, redis } = stand
     const [gateway] = stand.gateways as [TempGateway]
@@ -84,7 +84,7 @@ describe('a gateway that ends', () => {
     await redis.until(
       async () => ((await redis.leftovers('capfleet')).join().match(/:q:d0/) ?? []).length > 0,
     )
-    // Neither who has asked and stays, nor who never ends to ask, holds the end up.
+    // Neither idle connections nor requests that never end delay the shutdown.
     const agent = new Agent({ keepAlive: true })
     const kept = request(`${gateway.url}/v1/devices`, { agent, headers })
     kept.end()

@@ -15,9 +15,9 @@ import { DEVICE_PASSWORD } from '../../support/suite-secrets.ts'
 const PACKETS = 200
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 const START = '/sysmaster/capture_start'
-/** What an impatient gateway gives a device: longer than one that is well ever takes. */
+/** The time that an impatient gateway gives a device: longer than a healthy one ever takes. */
 const DEVICE_LIMIT_MS = 5_000
-/** What one gives where all answers are late. */
+/** The time that a gateway gives devices that all answer late. */
 const LATE_MS = 1_000
 
 interface DeviceEntry {
@@ -189,12 +189,12 @@ describe('the gateway in front of its devices', () => {
       ask('/stream/ssize?StreamName=lab_20260101_1000').then((answer) => answer.text()),
     )
     await Promise.all(heads)
-    // Lists are kept for 1.5 s. On a busy machine the downloads together take longer.
+    // Lists are cached for 1.5 s. On a busy machine the downloads together take longer.
     const most = 4 + 2 * Math.floor((performance.now() - beganMs) / 1_500)
     assert.ok(most < heads.length / 2)
     for (const device of fleet) {
       const lists = device.requests.filter(({ url }) => url === '/stream/list').length
-      // The others' lists may be kept from the test before; that of d0 was forgotten with its capture.
+      // The lists of the others may still be cached from the previous test; that of d0 was dropped with its capture.
       assert.ok(lists >= (device === d0 ? 1 : 0) && lists <= most, `${device.name}: ${lists}`)
     }
   })
@@ -210,7 +210,7 @@ describe('the gateway in front of its devices', () => {
       'x-api-key': canary,
       'x-forwarded-for': canary,
       forwarded: `for=${canary}`,
-      // A change is refused to other sites.
+      // Other sites must not request changes.
       referer: `${world.gateway.url}/`,
       origin: world.gateway.url,
       'user-agent': canary,
@@ -249,7 +249,7 @@ describe('the gateway in front of its devices', () => {
 
   test('one device by name, and 404 with the nearest names', async () => {
     const reportOf = async () => (await (await ask('/v1/devices/d1')).json()) as Record<string, unknown>
-    // A call of another test that failed had it probed; a probe asks for the status after it has found the device up.
+    // A failed call of another test triggered a probe; a probe requests the status after it has found the device up.
     await eventually(async () => (await reportOf()).ptp !== null, {
       message: 'd1 is up and its status is known',
     })
@@ -316,7 +316,7 @@ describe('a caller', () => {
     assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 200)
   })
 
-  test('whose filter finds the compilers of a device busy is told when to retry', async () => {
+  test('whose filter finds the compilers of a device busy gets Retry-After', async () => {
     const [d0, d1] = world.fleet as [FakeDevice, FakeDevice]
     const busy = { status: 503, body: { code: 'compiler-busy', detail: 'eight filters wait' } }
     d0.behaviour = { problem: busy }
@@ -347,7 +347,7 @@ describe('a caller', () => {
     assert.ok(d0.requests.every(({ url }) => url.includes('/pcap/estimate')))
   })
 
-  test("is not logged out by a device's word, and hears no header of it that the API does not have", async () => {
+  test("is not logged out by a device's answer, and gets none of its headers that the API does not have", async () => {
     const [d0] = world.fleet as [FakeDevice]
     d0.behaviour = {
       problem: { status: 400, body: { code: 'unauthenticated', detail: 'log in at evil.example' } },
@@ -373,7 +373,7 @@ describe('a caller', () => {
 describe('a caller whose calls a device answers late', () => {
   const world = gatewayWorld(PACKETS, {
     health: { failuresMax: 2, intervalS: 3_600 },
-    // The limit of estimates too, and of probes, which are those of a device that is well.
+    // This is also the limit for estimates and for probes, and healthy devices stay below it.
     control: { timeoutMs: LATE_MS, probeTimeoutMs: 5_000 },
     downloads: { startTimeoutMs: LATE_MS },
   })

@@ -1,4 +1,4 @@
-// Many impatient clients at once, Redis restarts, devices that die, and the orderly end.
+// Many impatient clients at once, restarts of Redis, devices that die, and an orderly shutdown.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { impatientDownload } from '../../support/clients/impatient-client.ts'
@@ -69,7 +69,7 @@ describe('under load', () => {
     assert.ok(first.overruns > 0)
   })
 
-  /** All clients at once; every body with a clean end is checked to be whole. */
+  /** All clients at once; every body with a clean end is checked to be complete. */
   async function load({ fleet, gateways }: Setting, random: SeededRandom, rounds: number) {
     for (const device of fleet) device.behaviour = { chunkBytes: 100_000, pauseMs: 2 }
     let complete = 0
@@ -132,7 +132,7 @@ describe('under load', () => {
     assert.equal(again.mostReaders, 1)
   })
 
-  test('shutdown lets a running download end, refuses new ones, and gives everything back', async () => {
+  test('shutdown completes a running download, rejects new ones, and gives everything back', async () => {
     await using setting = await setUp(1)
     const { fleet, gateways } = setting
     const [gateway] = gateways as [TempGateway]

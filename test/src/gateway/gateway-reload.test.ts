@@ -1,4 +1,4 @@
-// A gateway as the command line starts it, while its configuration file changes under it.
+// A gateway as the command line starts it, while its configuration file changes.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -81,7 +81,7 @@ describe('a gateway whose configuration changes', () => {
   const names = async () => (await reports()).map(({ name }) => name).join()
   const untilNames = (expected: string) =>
     eventually(async () => (await names()) === expected, { message: `devices ${expected}` })
-  /** SIGHUP has all files read again: that of the users tells that it was heard. */
+  /** SIGHUP reloads all files; the reloaded users show that the signal arrived. */
   const untilHangupIsHeard = async () => {
     const users = join(folder.path, 'users.yaml')
     const others = await readFile(users, 'utf8')

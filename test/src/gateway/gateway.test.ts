@@ -1,4 +1,4 @@
-// The gateway over simulated devices: routes, roles, downloads and every way in which one can end early.
+// The gateway over simulated devices: routes, roles, downloads, and every way in which a download can end early.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ import { DEVICE_PASSWORD } from '../../support/suite-secrets.ts'
 const run = promisify(execFile)
 const PACKETS = 2_000
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
-/** What an impatient gateway gives a device: longer than one that is well ever takes. */
+/** The time that an impatient gateway gives a device: longer than a healthy one ever takes. */
 const DEVICE_LIMIT_MS = 5_000
 
 describe('the gateway', () => {
@@ -35,7 +35,7 @@ describe('the gateway', () => {
       headers: { ...world.gateway.as.user, ...headers },
       redirect: 'manual',
     })
-  /** For a device that is waited for in vain: in front of the same devices. */
+  /** A gateway for devices that never answer, in front of the same devices. */
   const impatientGateway = () =>
     startTempGateway(fleet, world.redis.url, {
       downloads: {
@@ -343,7 +343,7 @@ describe('the gateway', () => {
       }
     })
 
-    test('below a device leave words of TSMode to it, and have it judge them before anybody waits', async () => {
+    test('below a device leave values of TSMode to it, and have it judge them before they wait', async () => {
       const path = `/devices/d0${TIMERANGE}&TSMode=footer`
       assert.equal((await get(path)).status, 200)
       const [judged, asked] = first().requests.map(({ url }) => url)
@@ -363,7 +363,7 @@ describe('the gateway', () => {
       )
     })
 
-    test('asks again when somebody outside holds the slot that a lease was for', async () => {
+    test('asks again if a client outside the fleet holds the slot that a lease was for', async () => {
       first().outsiders = 4
       const answer = get(TIMERANGE)
       await first().until(() => first().requests.length >= 2)
@@ -493,7 +493,7 @@ describe('the gateway', () => {
       await untilIdle()
     })
 
-    /** Runs curl into tcpdump; the exit status of both. */
+    /** Pipes curl into tcpdump; returns the exit status of both. */
     async function pipeTo(path: string, http: string, reader: string, { url } = world.gateway) {
       const script = `set -o pipefail; { curl -fsS ${http} -H "$AUTH" "$URL"; echo "curl=$?" >&2; } | ${reader} >/dev/null`
       const env = {
@@ -534,7 +534,7 @@ describe('the gateway', () => {
       assert.equal(seen?.headers['x-secret'], undefined)
     })
 
-    test("never lets a caller's credentials reach a device, even with Expect", async () => {
+    test("never passes a caller's credentials to a device, even with Expect", async () => {
       const { statusCode } = await rawRequest('/devices/d0/api/v1/system/version', { expect: '100-continue' })
       assert.equal(statusCode, 200)
       await (await get('/stream/list')).text()
@@ -676,7 +676,7 @@ describe('the gateway', () => {
         headers: world.gateway.as.user,
       })
       let d0: Record<string, unknown> | undefined
-      // The last probe may have met what an earlier test made of the device.
+      // The last probe may have seen what an earlier test did to the device.
       while (d0?.reachable !== true) {
         const text = await (await get('/v1/devices')).text()
         assert.doesNotMatch(text, /c4n4ry|authorization/i)
@@ -721,7 +721,7 @@ describe('the gateway', () => {
   }
 })
 
-/** Node's own decoder stops behind the first frame of several small ones. */
+/** Node's own decoder stops after the first of several small frames. */
 function unzstd(bytes: Buffer): Buffer {
   return execFileSync('zstd', ['-dc'], { input: bytes, maxBuffer: 1 << 28 })
 }

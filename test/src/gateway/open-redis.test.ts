@@ -1,4 +1,4 @@
-// A gateway with a Redis of its own, ended and started again.
+// A gateway with its own Redis, stopped and restarted.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

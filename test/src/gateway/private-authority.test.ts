@@ -1,4 +1,4 @@
-// A collector of traces and an S3 of a private authority have no setting of their own: NODE_EXTRA_CA_CERTS does it.
+// There are no settings for a trace collector and an S3 with a private CA: NODE_EXTRA_CA_CERTS is enough.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'

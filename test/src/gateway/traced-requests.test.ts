@@ -1,4 +1,4 @@
-// Requests from the client over the gateway to the device: one trace, times in the head, lines in the log.
+// Requests from the client through the gateway to the device: one trace, times in the head, lines in the log.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -34,7 +34,10 @@ async function ask(path: string, headers: Readonly<Record<string, string>> = {})
   return { status: answer.status, headers: answer.headers, body }
 }
 
-/** For whoever hears events, as the test before may have done: the gateway asks for them by itself, and again. */
+/**
+ * Excludes connections for event listeners, which the previous test may have left: the gateway opens them itself, and
+ * reopens them.
+ */
 const isFeed = ({ url }: { readonly url?: string | undefined }) => /system\/events/.test(url ?? '')
 
 /** The lines of this event that belong to the request. */
@@ -181,7 +184,7 @@ describe('spans', () => {
     traced = owned.use(await startTempGateway(devices, redis.url, { tracing }))
   })
 
-  /** The spans of a trace, when as many have come. */
+  /** The spans of a trace, once this many have arrived. */
   async function spansOf(traceId: string, count: number): Promise<readonly SentSpan[]> {
     const found = () => sent.filter((span) => span.traceId === traceId)
     await eventually(() => found().length >= count, { message: `${count} spans have come` })

@@ -1,4 +1,4 @@
-// --check: what a start would refuse is refused, by the name of the setting; and nothing is asked, made or changed.
+// --check rejects what a start would reject, naming the setting, and neither connects, creates nor changes anything.
 import assert from 'node:assert/strict'
 import { copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What `capfleet device check` says of devices of ours and of other makers.
+// The findings of `capfleet device check` for capfleet and third-party devices.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -88,7 +88,7 @@ describe('a device of another manufacturer', () => {
     assert.equal(detail(await check({ isCoarse: true }), 'timestamps'), 'microseconds')
   })
 
-  test('that passes over a filter', async () => {
+  test('that ignores a filter', async () => {
     const findings = await check({ ignores: ['FilterFrame'] })
     assert.deepEqual([levels(findings).FilterBPF, levels(findings).FilterFrame], ['ok', 'warning'])
     assert.equal(

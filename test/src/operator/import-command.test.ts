@@ -1,4 +1,4 @@
-// `capfleet import` as a user runs it: what one bad file among many does.
+// `capfleet import` as a user runs it, with one bad file among many.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
@@ -29,7 +29,7 @@ function capfleetImport(...args: readonly string[]): Promise<Ended> {
   })
 }
 
-/** 500 captures of one packet each, of which the third is none. */
+/** 500 captures of one packet each, the third of which is invalid. */
 async function manyFiles(folder: string): Promise<readonly string[]> {
   const paths: string[] = []
   for (let number = 1; number <= FILES; number++) {
@@ -102,7 +102,7 @@ test('a name that is taken, and a file of whose name none can be made, cost the 
   assert.deepEqual((await readdir(join(store, 'captures'))).toSorted(), ['a', 'z'])
 })
 
-test('whole files end with status 0 and no word of complaint', async () => {
+test('whole files end with status 0 and no complaint', async () => {
   await using folder = await tempFolder()
   const path = join(folder.path, 'a.pcap')
   await writeFile(path, makePcap([makePacket(1n, 'one', 60)]))

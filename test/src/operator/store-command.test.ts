@@ -31,7 +31,7 @@ async function flip(path: string, at: number): Promise<void> {
   await writeFile(path, bytes)
 }
 
-/** A store of two captures, of some blocks and of one. */
+/** A store with two captures: one of a few blocks, and one of one block. */
 async function makeStore(folder: string) {
   const store = join(folder, 'store')
   await writeBigCapture(join(folder, 'big.pcap'), 2_000)
@@ -140,7 +140,7 @@ test('packets that are marked as lost are named again, without advice that canno
   const again = storeCommand('verify', '--store', store)
   assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
   assert.match(again.stderr, /remaining damages, listed above: 1; what is lost cannot be repaired/)
-  // The same change again makes the bytes those that were written.
+  // Applying the same change again restores the bytes.
   await flip(big.replace('.sieve', '.pcap'), 5_000)
   const readable = storeCommand('verify', '--store', store, '--repair')
   assert.match(readable.stdout, /^big\tblock-readable\t[1-9]\d* packets can be read again\trepaired\t/)

@@ -1,4 +1,4 @@
-// What a worker keeps in Redis for all workers.
+// The worker's entries in Redis that all workers share.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ test('after Redis was emptied exports expire, and a worker with another spool is
   await using folder = await tempFolder()
   await using redis = await TempRedis.create()
   const settings = (spool: string) => ({
-    // Nothing listens there, because no device is asked.
+    // Nothing listens there, because no device is contacted.
     devices: [
       { name: 'd0', url: 'http://127.0.0.1:9', user: 'u', password: { env: 'FAKE_DEVICE_PASSWORD' } },
     ],
@@ -36,7 +36,7 @@ test('after Redis was emptied exports expire, and a worker with another spool is
   await store.create(order, 10)
   await store.change(order, { state: 'complete', endedMs: 1, expiresMs: 1 })
   await redis.until(async () => (await store.find(order.id)) === undefined)
-  await redis.until(async () => (await store.workers()) === 1)
+  await redis.until(async () => (await store.workers.count()) === 1)
   await using other = await startTempGateway([], redis.url, settings('other'))
   await assert.rejects(startTempWorker(other), { code: 'bad-config', message: /exports\.spool/ })
 })

@@ -1,4 +1,4 @@
-// What keeps order among exports, over a real Redis and real folders.
+// The cleanup of exports, with a real Redis and real folders.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { mkdir, readdir } from 'node:fs/promises'
@@ -21,7 +21,7 @@ import { tempFolder } from '../../support/temp-folder.ts'
 const orderAt = (createdMs: number, target: string): ExportOrder =>
   storedOrder({ id: `00000000-0000-4000-8000-${String(createdMs).padStart(12, '0')}`, createdMs, target })
 
-/** Names in the spool that no export has. */
+/** Names in the spool that belong to no export. */
 const FOREIGN = ['lost+found', 'notes.txt', '.hidden', '00000000-0000-4000-8000-000000000009.old']
 
 test('a target that is gone, or unreachable, keeps the files of others no longer than configured', async () => {
@@ -84,7 +84,7 @@ describe('while the time is not trusted', () => {
     await schedules.create(schedule, nowMs + 60_000)
     const run = { name: 'schedule', data: { scheduleId: schedule.id } } as Job<UpkeepJob>
     for (const distrust of CLOCK_DISTRUSTS) {
-      // A host that is ten days ahead: all that it could do wrong is due.
+      // A host that is ten days ahead: everything that it could do wrong is due.
       const parts = partsAt({ nowMs: () => nowMs + 10 * DAY_MS, distrust })
       await runUpkeep(parts, run)
       await runUpkeep(parts, sweep)
@@ -103,11 +103,11 @@ test('sweeps are ordered if there was none for a while, by any worker that check
   await using stand = await scheduleStand()
   const { jobs, store } = stand.open()
   const log = createLog('test', 'silent')
-  const sweeps = [1, 2].map(() => new Sweeps({ store, jobs, log, everyMs: 3_600_000 }))
+  const sweeps = [1, 2].map(() => new Sweeps({ workers: store.workers, jobs, log, everyMs: 3_600_000 }))
   const taken = async () => {
     const there = await jobs.upkeep.getJob('sweep')
     await there?.remove()
-    if (there !== undefined) await store.countSweep()
+    if (there !== undefined) await store.workers.countSweep()
     return there !== undefined
   }
   const [one, other] = sweeps

@@ -1,4 +1,4 @@
-// A worker of a queue that takes no jobs any more, although all looks well.
+// A worker whose queue accepts no more jobs, although everything looks healthy.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Queue } from 'bullmq'
@@ -19,14 +19,14 @@ interface Watched extends AsyncDisposable {
   readonly queue: Queue
   readonly taken: WorkingQueue<number>
   readonly store: ExportStore
-  /** What jobs said that were run. */
+  /** The names of the jobs that were run. */
   readonly done: readonly number[]
   replacements(): Promise<number>
 }
 
-/** A silent one never takes a job, until it is replaced. */
+/** A silent worker never takes a job, until its queue is replaced. */
 async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promise<Watched> {
-  // One that takes jobs is not missed because the machine is busy.
+  // A worker that takes jobs must not count as silent because the machine is busy.
   const silentMs = isSilent ? 2_000 : 600_000
   await using building = new AsyncDisposableStack()
   const redis = building.use(await TempRedis.create())
@@ -47,7 +47,7 @@ async function watchedQueue({ isSilent }: { readonly isSilent: boolean }): Promi
   if (!isSilent) taken.start()
   const metrics = new Metrics()
   const canary = new WorkerCanary({
-    store,
+    workers: store.workers,
     log: SILENT_LOG,
     metrics,
     name: 'here',
@@ -91,6 +91,6 @@ describe('a worker of a queue', () => {
 
   test('is counted while its canaries go out', async () => {
     await using watched = await watchedQueue({ isSilent: false })
-    assert.equal(await watched.store.workers(), 1)
+    assert.equal(await watched.store.workers.count(), 1)
   })
 })

@@ -1,11 +1,11 @@
-// Which job is to run by itself after workers died, and which one is given up, with jobs as BullMQ would give them.
+// Which job runs isolated after worker deaths, and which one is given up, with jobs in the form of BullMQ.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { WriteJob } from '../../../src/gateway/export/export-jobs.ts'
 import { Later } from '../../../src/gateway/export/export-parts.ts'
 import { beginWork, isPoison, isSuspect } from '../../../src/worker/worker-deaths.ts'
 
-/** Of a job, only what counts deaths. */
+/** The fields of a job that count deaths. */
 function someJob() {
   const job = {
     data: { exportId: 'x' } as WriteJob,
@@ -19,7 +19,7 @@ function someJob() {
 
 type SomeJob = ReturnType<typeof someJob>
 
-/** The job begins, and its worker dies: whether it had begun in a process of its own. */
+/** The job begins, and its worker dies; returns whether the job had begun in an isolated process. */
 async function dies(job: SomeJob, marker: string, isAtWork: boolean): Promise<boolean> {
   const isAlone = await isSuspect(job, marker)
   if (isAtWork) await beginWork(job, marker)
@@ -57,7 +57,7 @@ describe('a job whose workers die', () => {
     const job = someJob()
     await isSuspect(job, 'same')
     await beginWork(job, 'same')
-    // It ends, and waits at its next turn when its worker dies.
+    // It ends, and waits for its next turn when its worker dies.
     assert.equal(await isSuspect(job, 'same'), false)
     job.stalledCounter += 1
     await isSuspect(job, 'same')

@@ -58,7 +58,7 @@ export async function auditEntries(folder: string): Promise<readonly AuditEntry[
   )
 }
 
-/** For tests that need no audit log. */
+/** An audit for tests that need no audit log. */
 export const UNAUDITED: Audit = { record: async () => undefined }
 
 export const downloadBy = (user: string, details: Record<string, unknown> = {}): AuditEvent => ({

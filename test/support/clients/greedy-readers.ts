@@ -41,7 +41,7 @@ export class GreedyReaders implements AsyncDisposable {
     return readers
   }
 
-  /** So far. Fails if any download failed. */
+  /** The result so far. Fails if any download failed. */
   get downloaded(): Downloaded {
     if (this.#failures.length > 0) throw new Error(this.#failures.join('\n'))
     return { downloads: this.#done.reduce((sum, count) => sum + count, 0), bytes: this.#bytes }

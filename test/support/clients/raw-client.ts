@@ -51,7 +51,7 @@ export function rawAnswers(bytes: Buffer): readonly RawAnswer[] {
 interface RawBody {
   readonly body: Buffer
   readonly isWhole: boolean
-  /** On the wire, including framing. */
+  /** Bytes of the body on the wire, including framing. */
   readonly bodyBytes: number
 }
 

@@ -22,7 +22,7 @@ export type FileSystem = 'ext4' | 'xfs'
 
 interface FileSystemCommands {
   readonly make: readonly [string, ...string[]]
-  /** For mounting the copy while the original is mounted. */
+  /** Options for mounting the copy while the original is mounted. */
   readonly mountOptions: string
 }
 

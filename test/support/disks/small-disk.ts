@@ -16,7 +16,7 @@ export interface SmallDiskOptions {
   readonly bytes: number
   /** Default: "tmpfs", in memory. The others are files behind a loop device, without blocks reserved for root. */
   readonly kind?: 'tmpfs' | 'ext4' | 'xfs'
-  /** For ext4. */
+  /** The number of inodes, for ext4. */
   readonly inodes?: number
 }
 

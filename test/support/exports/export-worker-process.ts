@@ -73,7 +73,7 @@ export class ExportWorkerProcess implements AsyncDisposable {
     return this.#child?.pid ?? 0
   }
 
-  /** Of the current process; changes with a restart. */
+  /** The URL of the current process; changes with a restart. */
   get url(): string {
     return this.#url
   }
@@ -91,7 +91,7 @@ export class ExportWorkerProcess implements AsyncDisposable {
     return this.#starting
   }
 
-  /** For SIGKILL and SIGTERM, waits for its end. */
+  /** Sends the signal; for SIGKILL and SIGTERM, waits for the end of the process. */
   async signal(signal: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT' | 'SIGTERM'): Promise<void> {
     const child = this.#child
     if (child === undefined || !this.isRunning) return

@@ -57,9 +57,9 @@ export interface Rendering {
   readonly chart?: string
   /** Paths of files. */
   readonly values?: readonly string[]
-  /** In the syntax of Helm's --set. */
+  /** Values in the syntax of Helm's --set. */
   readonly set?: readonly string[]
-  /** In the syntax of --set-json. */
+  /** Values in the syntax of --set-json. */
   readonly json?: readonly string[]
 }
 

@@ -4,7 +4,7 @@ import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from 'yaml'
 export interface DescribedValue {
   /** "gateway.replicas" */
   readonly path: string
-  /** As JSON; "see values.yaml" for a long one. */
+  /** The default as JSON; "see values.yaml" for a long one. */
   readonly default: string
   readonly text: string
 }
@@ -12,7 +12,7 @@ export interface DescribedValue {
 const MARK = '-- '
 const LONG_DEFAULT = 60
 
-/** In the order of the file. */
+/** The values with their comments, in the order of the file. */
 export function describedValues(yaml: string): readonly DescribedValue[] {
   const { contents } = parseDocument(yaml)
   return isMap(contents) ? describedIn(contents, '') : []

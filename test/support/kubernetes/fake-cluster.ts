@@ -18,7 +18,7 @@ const TOOLS = join(REPOSITORY_ROOT, '.tools')
 const ADMIN_TOKEN = 'admin-of-the-fake-cluster'
 
 export interface FakeCluster extends AsyncDisposable {
-  /** For --kubeconfig. */
+  /** The file for --kubeconfig. */
   readonly kubeconfig: string
   readonly apiUrl: string
   /** The API's self-signed certificate. */

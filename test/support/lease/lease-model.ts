@@ -8,7 +8,7 @@ export type ModelClass = 'interactive' | 'bulk'
 
 export interface ModelRequest {
   readonly id: string
-  /** For a suspect: devices where its stream has not been freed yet. */
+  /** Devices where the stream of a suspect has not been freed yet. */
   devices: readonly string[]
   readonly class: ModelClass
   readonly user: string
@@ -376,7 +376,7 @@ export function compare(a: ModelRequest, b: ModelRequest): number {
   return a.seq - b.seq
 }
 
-/** By the texts of their sequence numbers and ids. */
+/** Compares requests by the texts of their sequence numbers and ids. */
 function bySequence(a: ModelRequest, b: ModelRequest): number {
   return a.seq - b.seq || (a.id < b.id ? -1 : 1)
 }

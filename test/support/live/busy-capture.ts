@@ -23,7 +23,7 @@ export interface BusyCaptureOptions {
 export interface BusyCapture {
   readonly sent: bigint
   readonly stored: bigint
-  /** As reported by the recorder. */
+  /** Drops as reported by the recorder. */
   readonly drops: bigint
   readonly seconds: number
   /** Downloads while packets were sent. */

@@ -46,7 +46,7 @@ export interface CaptureStage extends AsyncDisposable {
 export interface CaptureStageOptions {
   /** RFC 3339: the clock at the start. */
   readonly at: string
-  /** As in the YAML file. */
+  /** Settings as in the YAML file. */
   readonly config?: Readonly<Record<string, unknown>>
   readonly timeZone?: string
   /** Whether schedules and rolls follow the recorder's guarded clock; default: the wall clock at once. */

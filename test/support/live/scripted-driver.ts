@@ -33,7 +33,7 @@ interface Block {
 export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
   readonly ports: readonly number[]
   readonly #folder: string
-  /** By port, in recording order. */
+  /** The waiting blocks of each port, in recording order. */
   readonly #waiting: Map<number, Block[]>
   readonly #written: Block[] = []
   #target: CaptureTarget | undefined

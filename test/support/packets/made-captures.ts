@@ -16,7 +16,7 @@ const LINK_TYPE = { ppp: 9, raw: 101, cooked: 113, cooked2: 276 } as const
 /** Above 64 KiB. */
 const BIG_BYTES = 70_000
 
-/** By file name. */
+/** The captures by file name. */
 export function madeCaptures(): ReadonlyMap<string, Buffer> {
   return new Map([...pcaps(), ...pcapngs(), ...madeSwitchCaptures(MADE_START_NS)])
 }
@@ -356,7 +356,7 @@ function erspanFrame(random: SeededRandom): Buffer {
   return overIp(random, PROTOCOL.gre, mirrored)
 }
 
-/** At the standard port and at Linux's. */
+/** A VXLAN frame at the standard port or at Linux's. */
 function vxlanFrame(random: SeededRandom): Buffer {
   const frame = random.pick([plainFrame, plainFrame, vlanFrame])(random)
   const port = random.pick([4_789, 4_789, 8_472])
@@ -399,7 +399,7 @@ function ipInIpFrame(random: SeededRandom): Buffer {
   return overIp(random, protocol, isIpv4 ? ipv4Packet(random) : ipv6Packet(random))
 }
 
-/** As a NIC passes it on before segmentation: the length fields are 0. */
+/** A TCP packet as a NIC passes it on before segmentation: the length fields are 0. */
 function bigTcpFrame(): Buffer {
   const inner = layer.ipv4(PROTOCOL.tcp, layer.tcp(40_000, 80, Buffer.alloc(BIG_BYTES, 'big ')), {
     from: 3,

@@ -10,7 +10,7 @@ const SECOND_NS = 1_000_000_000n
 /** Delay of a capture. */
 const LATE_NS = 10_000_000n
 
-/** By file name. */
+/** The captures by file name. */
 export function madeSwitchCaptures(startNs: bigint): [string, Buffer][] {
   return [
     ['switch-ticks-appended.pcap', makePcap(ticked(startNs, 'appended'))],

@@ -35,7 +35,7 @@ export class NumberedSender implements AsyncDisposable {
     return sender
   }
 
-  /** At least this many have been sent. */
+  /** The number of packets sent, at least. */
   get sent(): number {
     return this.#marks.at(-1)?.sent ?? 0
   }

@@ -30,7 +30,7 @@ export function bytesOf(value: number | bigint, count: number): Buffer {
   )
 }
 
-/** From station to station: 1 to 255, or "all". */
+/** Sending and receiving station: 1 to 255, or "all". */
 export interface Ends {
   readonly from: number
   readonly to: number | 'all'
@@ -59,7 +59,7 @@ export interface Ipv4Fields extends Partial<Ends> {
   readonly totalLength?: number
 }
 
-/** From 10.0.0.<from> to 10.0.1.<to>. */
+/** IPv4 from 10.0.0.<from> to 10.0.1.<to>. */
 export function ipv4(protocol: number, payload: Buffer, fields: Ipv4Fields = {}): Buffer {
   const { from = 1, to = 2, id = 0, fragment = 0, options = Buffer.alloc(0), ttl = 64 } = fields
   const headerBytes = 20 + options.length
@@ -78,7 +78,7 @@ export function ipv4(protocol: number, payload: Buffer, fields: Ipv4Fields = {})
   return Buffer.concat([header, payload])
 }
 
-/** From 2001:db8::<from> to 2001:db8:1::<to>. */
+/** IPv6 from 2001:db8::<from> to 2001:db8:1::<to>. */
 export function ipv6(nextHeader: number, payload: Buffer, { from, to }: Ends = ONE_TO_TWO): Buffer {
   const source = hex('20010db8', '00'.repeat(11), byte(from))
   const destination =

@@ -124,7 +124,7 @@ export class SentinelWorld implements AsyncDisposable {
     return world
   }
 
-  /** In the form of redis.sentinels in the configuration. */
+  /** The addresses in the form of redis.sentinels in the configuration. */
   get addresses(): { readonly host: string; readonly port: number }[] {
     return this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port }))
   }

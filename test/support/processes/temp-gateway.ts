@@ -26,7 +26,7 @@ export interface TempGateway extends AsyncDisposable {
   /** HTTP Basic headers of the users "viewer", "user", "full" and "admin". */
   readonly as: Readonly<Record<Role, { readonly authorization: string }>>
   readonly logged: readonly LoggedLine[]
-  /** To be called after a change of its users file, config.auth.users. */
+  /** Call this after a change of its users file, config.auth.users. */
   reloadUsers(): Promise<void>
   close(drainMs: number): Promise<void>
 }

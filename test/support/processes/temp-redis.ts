@@ -44,7 +44,7 @@ export class TempRedis implements AsyncDisposable {
     return redis
   }
 
-  /** For redis.url. */
+  /** The URL for redis.url. */
   get url(): string {
     return join(this.#folder, 'redis.sock')
   }

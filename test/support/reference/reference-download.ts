@@ -104,7 +104,7 @@ interface TimedPacket {
   readonly ns: bigint
 }
 
-/** In NIC time; packets further apart are not sorted. */
+/** The sort window in NIC time; packets further apart are not sorted. */
 const WINDOW_NS = 10_000_000n
 
 /** `timed` in NIC time order; packets with equal times keep their order. */

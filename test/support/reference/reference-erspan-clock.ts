@@ -12,7 +12,7 @@ interface Unit {
   readonly ticks: bigint
 }
 
-/** By granularity; 3 is the vendor's own. */
+/** The units by granularity; 3 is the vendor's own. */
 const UNITS: Readonly<Record<number, Unit>> = {
   0: { nanos: 100_000n, ticks: 1n },
   1: { nanos: 100n, ticks: 1n },

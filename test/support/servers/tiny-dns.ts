@@ -31,7 +31,7 @@ export class TinyDns implements AsyncDisposable {
     return dns
   }
 
-  /** In the form of dnsServers. */
+  /** The address in the form of dnsServers. */
   get address(): string {
     const { address, port } = this.#socket.address()
     return `${address}:${port}`

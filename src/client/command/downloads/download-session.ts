@@ -40,7 +40,7 @@ export interface SessionOptions {
 export interface DownloadEnd {
   /** The gateway's receipt for the last request. */
   readonly receipt: Receipt
-  /** Of the whole body, over all requests. */
+  /** SHA-256 of the whole body, over all requests. */
   readonly sha256: string
   readonly bytes: number
 }

@@ -11,7 +11,7 @@ export interface ExportFileOptions {
   readonly client: GatewayClient
   readonly exportId: string
   readonly file: ExportedFile
-  /** From 1. */
+  /** Number of the part, counted from 1. */
   readonly part: number
   readonly output: DownloadOutput
   readonly retries: Retries

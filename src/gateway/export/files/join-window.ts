@@ -21,7 +21,7 @@ export interface Span {
 export interface JoinRequest {
   readonly order: ExportOrder
   readonly query: DownloadQuery
-  /** In the order of the devices; those without packets are left out. */
+  /** The spans in the order of the devices; devices without packets are left out. */
   readonly spans: readonly Span[]
   /** What the files already contain of the window, if it fills a hole; these packets precede those of the spans. */
   readonly kept?: PcapInput | undefined

@@ -116,7 +116,7 @@ export class DirectoryTarget implements ExportTarget {
   }
 }
 
-/** 'gone' if an earlier or concurrent attempt has taken the file away. */
+/** 'gone' if an earlier or concurrent attempt has moved the file. */
 async function moveIn(file: FinishedFile, place: string, options: PublishOptions): Promise<Move> {
   if (!(await isStillThere(file))) return 'gone'
   try {

@@ -34,7 +34,7 @@ export interface FilePlace {
 }
 
 export interface FinishedFile extends FilePlace {
-  /** Where it is now. */
+  /** Where the file is now. */
   readonly path: string
   readonly bytes: number
   /** SHA-256 of the whole file, in hexadecimal. */

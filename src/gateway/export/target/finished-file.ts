@@ -18,7 +18,7 @@ export function assertPlace({ exportId, name }: FilePlace): void {
   assert.match(name, FILE_NAME)
 }
 
-/** Whether the file is where it was written; an earlier attempt to publish it may have taken it away. */
+/** Whether the file is still where it was written; an earlier attempt to publish it may have moved it. */
 export async function isStillThere({ path, name, bytes }: FinishedFile): Promise<boolean> {
   let size: number
   try {

@@ -235,7 +235,7 @@ export class S3Target implements ExportTarget {
       if (Key !== key && !key.endsWith('/')) continue
       const request = new AbortMultipartUploadCommand({ Bucket: this.#bucket, Key, UploadId })
       await this.#client.send(request).catch((error: unknown) => {
-        // It has ended meanwhile.
+        // The upload has ended meanwhile.
         if (!isNamed(error, 'NoSuchUpload')) throw error
       })
     }

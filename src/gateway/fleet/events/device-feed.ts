@@ -163,7 +163,7 @@ class Pace {
   #events = BURST_EVENTS
   #sinceMs = performance.now()
 
-  /** To be called after `events` were read. */
+  /** How long to pause. Call this after `events` were read. */
   pauseMs(events: number): number {
     const nowMs = performance.now()
     const earned = ((nowMs - this.#sinceMs) / 1_000) * EVENTS_PER_S

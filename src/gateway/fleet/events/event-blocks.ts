@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { MalformedAnswer } from '../../device/response-head.ts'
 
 export interface EventBlock {
-  /** Empty if it has none. */
+  /** Empty if the event has no name. */
   readonly id: string
   readonly name: string
   readonly data: string

@@ -1,4 +1,4 @@
-/** Events of the fleet as the texts that clients get, and what devices tell as such. */
+/** Events of the fleet as the texts that clients get, and events reported by devices in this form. */
 import { formatEvent } from '../../../shared/http/server-sent-events.ts'
 import { nestsTooDeep } from '../../device/device-json.ts'
 import { plainText } from '../../device/device-refusal.ts'
@@ -17,7 +17,7 @@ export interface Happened {
 const KIND_LENGTH = 64
 const NUMBER_LENGTH = 32
 
-/** Without an id: whoever breaks off behind it is told again. */
+/** Without an id: a client whose connection breaks after it gets the text again. */
 export function formatGap(gap: { readonly device: string | null; readonly missed: number | null }): string {
   return formatEvent('gap', JSON.stringify(gap))
 }

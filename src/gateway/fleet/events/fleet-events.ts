@@ -135,7 +135,7 @@ export class FleetEvents implements Disposable {
     return process === this.#id && seq <= this.#seq ? seq : undefined
   }
 
-  /** Listens to exactly those devices that some client wants. */
+  /** Opens connections to exactly those devices that some client needs. */
   #listen(): void {
     const spreadMs = (this.#followed.size / OPENED_PER_S) * 1_000
     for (const followed of this.#followed.values()) {

@@ -52,7 +52,7 @@ export class DeviceBreaker {
     this.#outages += 1
   }
 
-  /** Does `work`, which is somebody's call to the device, unless the breaker is open. */
+  /** Runs `work`, a caller's call to the device, unless the breaker is open. */
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
     this.check()
     try {

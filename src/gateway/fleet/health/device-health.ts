@@ -21,7 +21,7 @@ import {
 } from './device-probe.ts'
 
 export interface HealthSettings {
-  /** From the start of one probe to the start of the next. */
+  /** Interval from the start of one probe to the start of the next. */
   readonly intervalMs: number
   /** Time limit for the device to answer each question of a probe. */
   readonly timeoutMs: number
@@ -50,7 +50,7 @@ export interface HealthReport {
   /** What the device itself reports; its readers include those of other clients. */
   readonly status: DeviceStatus | undefined
   readonly oldestPacketNs: bigint | undefined
-  /** What it last failed to answer, or did not answer as the API specifies. */
+  /** Paths that the device did not answer, or not as the API specifies, at the last probe. */
   readonly lacks: readonly LackingPath[]
 }
 
@@ -100,7 +100,7 @@ export class DeviceHealth {
   readonly #firstProbe = Promise.withResolvers<void>()
   readonly #probing: Promise<void>
   #report = NOTHING_KNOWN
-  /** By path. */
+  /** The problem of each lacking path, by path. */
   readonly #lacks = new Map<string, string>()
   #hurry = new AbortController()
 

@@ -7,11 +7,11 @@ import { probeStatus } from './device-probe.ts'
 /** Plain JSON. */
 export interface DeviceIdentity {
   readonly url: string
-  /** What the device reports in its status; null: it reports nothing, or could not be asked. */
+  /** The serial number in the device's status; null if it reports none, or could not be asked. */
   readonly serial: string | null
 }
 
-/** What may change when the device is restarted, updated or replaced. Undefined: not known yet. */
+/** Facts that may change when the device is restarted, updated or replaced; undefined if not known yet. */
 export interface DeviceState {
   /** When probes saw it come or go (Unix time in milliseconds). */
   readonly sinceMs: number | undefined
@@ -22,7 +22,7 @@ export interface DeviceState {
   readonly serial: string | undefined
 }
 
-/** The state of a device that no health check knows, such as one that is tested once. */
+/** The state of a device without health checks, such as one that is tested once. */
 export const UNKNOWN_STATE: DeviceState = {
   sinceMs: undefined,
   outages: undefined,
@@ -39,7 +39,10 @@ export function stateOf({
   return { sinceMs: since?.getTime(), outages: breaker.outages, kind, version, serial }
 }
 
-/** What is known of the device now; undefined: it has changed, and may behave differently. What was not known yet is no change. */
+/**
+ * The facts that are known about the device now; undefined if it has changed and may behave differently. Learning a
+ * fact for the first time is not a change.
+ */
 export function ifUnchanged(before: DeviceState, now: DeviceState): DeviceState | undefined {
   const isSame = STATE.every(
     (name) => before[name] === undefined || now[name] === undefined || before[name] === now[name],
@@ -51,7 +54,7 @@ export function ifUnchanged(before: DeviceState, now: DeviceState): DeviceState 
 
 const STATE = ['sinceMs', 'outages', 'kind', 'version', 'serial'] as const
 
-/** As far as probes know it. */
+/** According to the last probe. */
 export function identityOf({ device, health }: FleetMember): DeviceIdentity {
   return { url: device.url.href, serial: health.report.serial ?? null }
 }

@@ -37,7 +37,7 @@ export class KeptDevices {
       if (untilMs <= nowMs || names.has(name) || addresses.has(device.address)) this.#vanished.delete(name)
   }
 
-  /** In the order of their names. */
+  /** The devices in the order of their names. */
   get devices(): readonly Device[] {
     const vanished = [...this.#vanished.values()].map(({ device }) => device)
     return [...this.#told, ...vanished].sort((a, b) => a.name.localeCompare(b.name, 'en'))

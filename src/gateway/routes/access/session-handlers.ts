@@ -22,7 +22,7 @@ export async function beginSession(ctx: RouteContext, parts: AccessParts): Promi
   answerPrivately(ctx, shownSession({ ...caller, credential: opened.credential }, parts), 201)
 }
 
-/** For a caller without a session: who they are. */
+/** Answers who the caller is; renews the session if there is one. */
 export async function showSession(ctx: RouteContext, parts: AccessParts): Promise<void> {
   takeNoParameters(ctx)
   const caller = callerOf(ctx)

@@ -67,7 +67,7 @@ function refuseOtherTarget(target: string): void {
     )
   if (!isDownloadPath(path)) throw badParameter(name, 'must start with the path of a download')
   if (parseQueryString(queries.join('?')).has(TICKET_NAME))
-    throw new CapfleetError('bad-parameter', `${name} already has a ${TICKET_NAME}; leave it out`, {
+    throw new CapfleetError('bad-parameter', `${name} already has a ${TICKET_NAME}; remove it`, {
       param: name,
     })
 }

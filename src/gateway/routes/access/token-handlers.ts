@@ -40,7 +40,7 @@ function eitherSpelling(
   [name, otherName]: readonly [string, string],
 ): string | undefined {
   if (one !== undefined && other !== undefined)
-    throw badParameter(otherName, `is another spelling of ${name}; give one of them`)
+    throw badParameter(otherName, `is another spelling of ${name}; use only one of them`)
   return one ?? other
 }
 

@@ -139,7 +139,7 @@ function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): voi
   if (options.align && steps.length === 1) {
     throw badParameter(
       'Align',
-      'is for several devices; with a single device there is nothing to align, leave it out',
+      'is for several devices; with a single device there is nothing to align; remove it',
     )
   }
 }
@@ -154,7 +154,7 @@ function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): Planned
   if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
     throw badParameter(
       'Dedup',
-      'is for several devices; with a single device there are no duplicates to remove, leave it out',
+      'is for several devices; with a single device there are no duplicates to find; remove it',
     )
   }
   const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }

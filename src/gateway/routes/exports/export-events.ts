@@ -1,4 +1,7 @@
-/** How an export goes on, as server-sent events: each is the whole export, so that none needs the one before it. */
+/**
+ * The progress of an export, as server-sent events. Each event has the whole export, so that none depends on the
+ * previous one.
+ */
 import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Bell } from '../../../shared/base/bell.ts'

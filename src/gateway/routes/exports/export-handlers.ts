@@ -145,7 +145,7 @@ export async function listExports(ctx: RouteContext, parts: ExportsParts): Promi
   ctx.body = {
     exports: (await Promise.all(whole)).map((one) => shownExport(one, parts.exports.clock.nowMs())),
     next: isMore && last !== undefined ? pageAfter(last.order) : null,
-    workers: await store.workers(),
+    workers: await store.workers.count(),
   }
 }
 
@@ -202,7 +202,7 @@ function nothingToFill({ order, state }: ExportRecord): CapfleetError {
   return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
 }
 
-/** It is no longer known what a limit cut off. */
+/** It is no longer known whether a limit cut off packets. */
 function refuseLimited(order: ExportOrder): void {
   const { maxBytes, maxPackets, tsMaxNs } = orderedQuery(order)
   if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return

@@ -32,7 +32,7 @@ export async function deleteFleetCapture(ctx: RouteContext, parts: FleetParts): 
   await change(ctx, parts, [parts.fleet.get(await captureHolder(name, ctx, parts))])
 }
 
-/** Completed even if the caller leaves: nobody wants half of the devices recording. */
+/** Completed even if the caller leaves: a fleet of which half is recording is of no use. */
 async function change(ctx: RouteContext, parts: FleetParts, members: readonly FleetMember[]): Promise<void> {
   ctx.state.facts = { ...ctx.state.facts, devices: members.map(({ device }) => device.name) }
   try {

@@ -57,7 +57,7 @@ async function* splitsOf(
   }
 }
 
-/** Removes what the gateway sets itself. */
+/** Removes the parameters that the gateway sets itself. */
 function withoutOwn({ Device: _device, ...rest }: Readonly<Record<string, unknown>>) {
   return rest
 }

@@ -23,7 +23,7 @@ export interface Made {
   readonly spanNs?: bigint | undefined
 }
 
-/** What was created according to a plan. */
+/** What the bounds of a caller decide about, for something that was created from `plan`. */
 export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Made {
   const { devices, forcedFilters } = plan
   const { kind, beginNs, endNs, localTimes } = queryAgain(plan)

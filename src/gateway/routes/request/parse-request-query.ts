@@ -18,7 +18,7 @@ export interface RequestedDownload {
    * aliases. gateway: for one device, whose zone and aliases apply.
    */
   readonly at: 'gateway' | 'fleet'
-  /** As ParseContext has it. */
+  /** See ParseContext. */
   readonly table?: 'export' | 'schedule'
 }
 

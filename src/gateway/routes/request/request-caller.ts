@@ -5,7 +5,7 @@ import type { RouteContext } from './route-context.ts'
 
 /** REQUIRES: the route needs a caller. */
 export function callerOf({ state: { caller } }: RouteContext): Caller {
-  if (caller === undefined) throw new Error('a row for known callers was reached by nobody')
+  if (caller === undefined) throw new Error('a row that requires a caller was reached without one')
   return caller
 }
 

@@ -1,4 +1,4 @@
-// Why packets are lost: for want of memory, behind a disk that is too slow, or for want of time.
+// Why packets are lost: no memory, a disk that is too slow, or no processor time.
 #include "capture/capture_thread.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kDatagramBytes = 60'000;
 constexpr uint64_t kRingBytes = uint64_t{2} << 20;
-/// Datagrams that are some rings full.
+/// Datagrams that fill several rings.
 constexpr int kManyDatagrams = 200;
 constexpr int64_t kLimitNs = 20'000'000'000;
 
@@ -29,7 +29,7 @@ std::set<pid_t> threadsOfThisProcess() {
   return threads;
 }
 
-/// Lets one thread do nothing, wherever it is, until it may go on.
+/// Suspends one thread, wherever it is, until it may continue.
 class SuspendedThread {
  public:
   explicit SuspendedThread(pid_t thread) {
@@ -59,7 +59,8 @@ class SuspendedThread {
   struct sigaction before_ {};
 };
 
-/// A thread that captures what is sent, with blocks for so many bytes, that nobody writes.
+/// A thread that captures what is sent, with blocks for this many bytes, which are not written to
+/// disk.
 class CaptureThreadTest : public testing::Test {
  protected:
   void begin(uint64_t queueBytes, int64_t flushIntervalNs) {
@@ -79,7 +80,7 @@ class CaptureThreadTest : public testing::Test {
     capture();
   }
 
-  /// Returns when the thread has done what it was at.
+  /// Returns when the thread has finished its current step.
   void capture() {
     thread_->pursue({.recording = 1, .isCapturing = true});
     thread_->awaitGoal();
@@ -89,7 +90,7 @@ class CaptureThreadTest : public testing::Test {
     for (int i = 0; i < datagrams; ++i) sender_.send(datagram_);
   }
 
-  /// Lets the thread fill its only block, and keeps that.
+  /// Lets the thread fill its only block, and keeps that block.
   std::unique_ptr<CaptureBlock> takeTheOnlyBlock() {
     send(kBlockTargetBytes / kDatagramBytes + 1);
     const int64_t limitNs = steadyNs() + kLimitNs;
@@ -105,7 +106,7 @@ class CaptureThreadTest : public testing::Test {
     return nullptr;
   }
 
-  /// The first counts with drops of any kind.
+  /// The first counts that include drops of any kind.
   ThreadCounts awaitDrops() const {
     const int64_t limitNs = steadyNs() + kLimitNs;
     ThreadCounts counts = thread_->counts();

@@ -34,7 +34,7 @@ class CaptureWriterTest : public testing::Test {
     }
   }
 
-  /// The thread goes on to another recording; all before this is handed over.
+  /// The thread continues with another recording; everything before has been passed on.
   void enter(uint32_t thread, uint32_t recording, Instant covered = {}) {
     queue_.push({thread, recording, nullptr, covered});
   }

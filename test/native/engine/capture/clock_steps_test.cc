@@ -1,5 +1,5 @@
 // A capture clock that steps: packets are stored as they arrive, and every range query finds
-// exactly those whose time lies in it. CAPFLEET_TURNS=5000 runs fifty times as many schedules.
+// exactly those whose time is in the range. CAPFLEET_TURNS=5000 runs fifty times as many schedules.
 #include <gtest/gtest.h>
 
 #include "store/packet_count.h"
@@ -27,7 +27,7 @@ int64_t stepped(std::mt19937_64& random, int64_t nowNs) {
     case 2:
       return randomSpan(random, kSecondNs);  // 1970: a device without a battery
     case 3:
-      return kStartNs + randomSpan(random, kHourNs);  // set right again
+      return kStartNs + randomSpan(random, kHourNs);  // corrected
     case 4:
       return nowNs + randomSpan(random, kSecondNs);
     case 5:
@@ -37,7 +37,7 @@ int64_t stepped(std::mt19937_64& random, int64_t nowNs) {
   }
 }
 
-/// Packets in the order of their arrival, under a clock that steps up to 20 times.
+/// Packets in the order of their arrival, with a clock that steps up to 20 times.
 std::vector<StoredPacket> scheduleOf(std::mt19937_64& random, uint32_t& number) {
   const size_t count = randomBelow(random, 160);
   const size_t steps = randomBelow(random, 21);
@@ -104,7 +104,7 @@ TEST(ClockSteps, EveryRangeHoldsExactlyThePacketsOfItsTime) {
   }
 }
 
-/// The oracle sees the order of equal times too: two packets exchanged are a difference.
+/// The oracle checks the order of equal times too: two exchanged packets are a difference.
 TEST(ClockSteps, TheOracleSeesTwoPacketsExchanged) {
   StoredStreams store;
   store.addStream({numberedPacket(kStartNs, 1, 20), numberedPacket(kStartNs, 2, 20)});

@@ -39,7 +39,7 @@ LiveCaptureOptions optionsFor(const LoopbackSender& sender, uint32_t threads = 1
   return options;
 }
 
-/// Every number once and in order over the folders, and every packet accounted for.
+/// Every number occurs once and in order over the folders, and every packet is accounted for.
 TEST(LiveCapture, RollsWhilePacketsComeWithoutLosingOrDoublingOne) {
   LoopbackSender sender;
   auto capture = LiveCapture::open(optionsFor(sender));

@@ -48,7 +48,7 @@ BpfEvaluator filterOf(std::vector<BpfInstruction> instructions) {
   return BpfEvaluator(*BpfProgram::parse(bytes));
 }
 
-/// Accepts packets whose EtherType is this.
+/// Accepts packets with this EtherType.
 BpfEvaluator etherTypeFilter(uint32_t type) {
   return filterOf({{0x28, 0, 0, 12}, {0x15, 0, 1, type}, {0x06, 0, 0, 1}, {0x06, 0, 0, 0}});
 }
@@ -106,7 +106,7 @@ TEST(PacketIntake, FiltersWholePacketsWithTheirTagsAndCountsWhatItLeavesOut) {
 }
 
 TEST(PacketIntake, CountsSizesOnTheWireWithTheirCheckSequence) {
-  // Length that the kernel shows -> class; the FCS adds four bytes.
+  // Length reported by the kernel -> class; the FCS adds four bytes.
   const std::vector<std::pair<uint32_t, size_t>> cases = {
       {0, 0},    {59, 0},   {60, 1},   {61, 2},    {123, 2},   {124, 3},   {251, 3},
       {252, 4},  {508, 5},  {1019, 5}, {1020, 6},  {1514, 6},  {1515, 7},  {2043, 7},

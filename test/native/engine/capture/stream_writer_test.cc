@@ -89,7 +89,8 @@ TEST(StreamWriter, NumbersItsSegmentsAfterAllThatWereThere) {
   EXPECT_TRUE(std::filesystem::exists(folder + "/00001/00001000.pcap"));
 }
 
-/// The segments are numbered in a row, and nothing is left of others: a recovery would find damage.
+/// Segments are numbered consecutively, and no other files are left: recovery would report them as
+/// damage.
 void expectNothingElse(const TempDirectory& directory,
                        const std::vector<SegmentSummary>& finished) {
   std::vector<FoundSegment> found, expected;
@@ -107,7 +108,8 @@ void expectNothingElse(const TempDirectory& directory,
   EXPECT_EQ(*listSegments(folder), expected);
 }
 
-/// Writes blocks, with a commit now and then, and tries again until all is safe. Returns the calls.
+/// Writes blocks with an occasional commit, and retries until everything is safe. Returns the
+/// number of calls.
 long writeThrough(const TempDirectory& directory, FileFault fault,
                   const std::vector<StoredPacket>& packets) {
   StreamWriter writer(optionsFor(directory, 3'000));
@@ -115,7 +117,7 @@ long writeThrough(const TempDirectory& directory, FileFault fault,
   uint64_t safe = 0;
   for (size_t i = 0; i < packets.size(); i += kPacketsPerBlock) {
     writer.add(makeBlock(std::span(packets).subspan(i, kPacketsPerBlock)));
-    // Whether these succeed is what the fault decides; nothing may be lost either way.
+    // Whether these succeed depends on the fault; nothing may be lost either way.
     static_cast<void>(i % 40 == 0 ? writer.commit() : writer.write());
     safe += packetsOf(writer.takeSafe());
     // What was acknowledged is on the disk, whatever failed: its entries are there.
@@ -142,7 +144,7 @@ TEST(StreamWriter, LosesAndDoublesNothingWhenAnyCallFailsOnce) {
     ASSERT_EQ(storedIn(directory), packets);
   }
   ASSERT_GT(calls, 50);
-  // A full disk takes a part of what is written; a broken one nothing.
+  // A full disk accepts a part of the written data; a broken one accepts nothing.
   for (const int errorNumber : {ENOSPC, EIO}) {
     for (long call = 0; call < calls; ++call) {
       const TempDirectory directory;

@@ -24,7 +24,7 @@ void fillStore(StoredStreams& store, std::mt19937_64& random) {
   }
 }
 
-/// Anything that makes a body; half of the time nothing but a range.
+/// Random options of a body; half of the time only a range.
 DownloadOptions randomQuery(const StoredStreams& store, std::mt19937_64& random) {
   DownloadOptions options = store.options();
   options.scanBytes = 1 + randomBelow(random, 40000);
@@ -44,7 +44,7 @@ DownloadOptions randomQuery(const StoredStreams& store, std::mt19937_64& random)
   return options;
 }
 
-/// Of a body: around its file header and its end, or anywhere.
+/// A position in a body: near its file header or its end, or anywhere.
 uint64_t randomPosition(const Bytes& whole, std::mt19937_64& random) {
   switch (randomBelow(random, 5)) {
     case 0:
@@ -79,7 +79,7 @@ void expectTotalsOfTheWhole(const DownloadTotals& got, const DownloadTotals& who
   EXPECT_EQ(got.lastNs, whole.lastNs);
   EXPECT_EQ(got.isTruncated, whole.isTruncated);
   EXPECT_EQ(got.nextNs, whole.nextNs);
-  if (whole.isTruncated) return;  // how far the scan came by then is chance
+  if (whole.isTruncated) return;  // how far the scan has come by then is random
   EXPECT_EQ(got.corruptBlocks, whole.corruptBlocks);
   EXPECT_EQ(got.vendorTimeFallbacks, whole.vendorTimeFallbacks);
   EXPECT_EQ(got.latePackets, whole.latePackets);
@@ -104,7 +104,8 @@ TEST(ContinuedDownload, IsTheTailOfTheWholeForAnyQueryAndPosition) {
     if (oneOf(random, 3)) damageSome(store, random);
     DownloadOptions options = randomQuery(store, random);
     DownloadBench bench;
-    // As in a process that has read the store; without it as in one that begins.
+    // With warm caches, as in a process that has read the store; otherwise cold, as in a new
+    // process.
     if (!oneOf(random, 4)) options.checkedBlocks = std::make_shared<CheckedBlocks>();
     const auto undisturbed = bench.open(options);
     const Bytes whole = readBody(*undisturbed);
@@ -137,8 +138,8 @@ struct ReadStore {
     options.checkedBlocks = std::make_shared<CheckedBlocks>();
     whole = readBody(*bench.open(options));
   }
-  /// What a continued download may read beside what it sends: a slice or two, with the blocks at
-  /// its ends.
+  /// What a continued download may read in addition to what it sends: a slice or two, with the
+  /// blocks at its ends.
   uint64_t mostWaste() const {
     return 2 * options.scanBytes + 4 * kBlockBytes * options.streams.size();
   }
@@ -187,7 +188,7 @@ TEST(ContinuedDownload, ReadsBlocksThatNobodyReadBeforeBecauseTheyMayBeDamaged) 
   const std::string segment = read.store.paths()[0][0];
   damage(segment, readSegmentIndex(segment)->blocks[10]);
   const uint64_t position = read.whole.size() / 2;
-  // One that has seen the block intact goes on behind what it sent.
+  // A download that has read the block while it was intact continues after what it sent.
   read.options.afterBytes = position;
   EXPECT_EQ(readBody(*read.bench.open(read.options)), tailOf(read.whole, position));
 
@@ -226,7 +227,7 @@ TEST(ContinuedDownload, KnowsThatABlockWasMarkedOrItsMarkTakenAwaySinceItWasRead
         EXPECT_EQ(readBody(*download), tailOf(whole, read.options.afterBytes));
         EXPECT_EQ(download->totals().corruptBlocks, whole.size() < read.whole.size() ? 1u : 0u);
         EXPECT_EQ(download->totals().packets, packetsBefore(whole, whole.size()));
-        // Whatever was known was forgotten with the old index.
+        // Everything cached was dropped with the old index.
         EXPECT_EQ(download->totals().readBytes < whole.size() / 2 + read.mostWaste(), wasRead);
       }
     }

@@ -78,7 +78,7 @@ TEST(Download, PartsOfARangeConcatenateToTheWhole) {
 }
 
 TEST(Download, StaysWithinItsSlabsWhateverTheDataAndTheConsumer) {
-  // The worst case: one timestamp, so that nothing can be cut by time.
+  // The worst case: a single timestamp, so that nothing can be split by time.
   StoredStreams store;
   uint32_t number = 0;
   for (int i = 0; i < 2; i++) {
@@ -102,7 +102,7 @@ TEST(Download, StaysWithinItsSlabsWhateverTheDataAndTheConsumer) {
 }
 
 TEST(Download, CopiesWholeBlocksAndTrimsTheEdges) {
-  // Large enough for several slabs; one ordered stream takes the path without a look at packets.
+  // Large enough for several slabs; one ordered stream takes the path that does not parse packets.
   auto random = seededRandom();
   StoredStreams store;
   store.addStream(randomPackets(random, Clock::kSteady, 9000, 2000));
@@ -154,7 +154,7 @@ TEST(Download, CountsWhatIsLeftOutWhenThePacketsBehindItAreHandedOut) {
     options.compression.codec = codec;
     options.compression.level = codec == Codec::kNone ? 0 : 1;
     const auto download = bench.open(options);
-    // Every other packet passes; the last one of a slice may be one that does not.
+    // Every second packet passes; the last one of a slice may not.
     constexpr uint64_t kSlices = 200;
     const auto hasReadAhead = [&] {
       const DownloadTotals totals = download->totals();
@@ -166,7 +166,7 @@ TEST(Download, CountsWhatIsLeftOutWhenThePacketsBehindItAreHandedOut) {
       const Download::Answer answer = nextPart(*download);
       ASSERT_TRUE(answer);
       if (mustReadAhead && download->totals().packets > 0) {
-        // Nothing is asked for meanwhile, so the download fills all of its slabs.
+        // Nothing is read meanwhile, so the download fills all of its slabs.
         const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
         while (!hasReadAhead() && std::chrono::steady_clock::now() < limit) {
           std::this_thread::yield();

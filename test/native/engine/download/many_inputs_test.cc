@@ -28,7 +28,7 @@ class OpenFileLimit {
   rlimit before_{};
 };
 
-/// The same streams again and again, under other names of the same files.
+/// The same streams many times, under different names of the same files.
 std::vector<StreamSegments> renamed(const StoredStreams& store, const TempDirectory& into,
                                     size_t times) {
   std::vector<StreamSegments> streams;
@@ -58,7 +58,7 @@ TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
   uint32_t number = 0;
   for (size_t stream = 0; stream < kStreams; stream++) {
     std::vector<StoredPacket> packets;
-    // Equal times too, within a stream and among them.
+    // Equal times too, within a stream and among streams.
     int64_t timeNs = kStartNs;
     for (int i = 0; i < 10; i++) {
       timeNs += static_cast<int64_t>(randomBelow(random, 200));
@@ -71,14 +71,14 @@ TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
   options.streams = renamed(store, others, kTimes);
 
   DownloadBench bench;
-  // A fourth of the usual 1,024: a device has four downloads.
+  // A quarter of the usual 1,024: a device has four downloads.
   const OpenFileLimit limit(256);
   const Bytes body = readBody(*bench.open(options));
 
   std::vector<StoredPacket> expected;
   const std::vector<StoredPacket> once = store.inRange(0, INT64_MAX);
   for (size_t at = 0; at < once.size();) {
-    // Packets of equal times come by the name, and those of one name by the stream.
+    // Packets with equal times are ordered by name, and those with the same name by stream.
     size_t end = at;
     while (end < once.size() && once[end].timestampNs == once[at].timestampNs) end++;
     for (size_t time = 0; time < kTimes; time++) {
@@ -90,7 +90,7 @@ TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
   EXPECT_TRUE(packetsOf(body) == expected);
 }
 
-/// How much more memory of its own the process has than when this was made.
+/// How much more private memory the process has than when this was created.
 class MemoryGrowth {
  public:
   MemoryGrowth() : before_(now()) {}
@@ -140,8 +140,8 @@ TEST(ManyInputs, BlocksOfManyTakeABoundedMemory) {
     mostBytes = std::max(mostBytes, growth.bytes());
   }
   download->close();
-  // As whole blocks, two slices at a time, they took 1,000 MiB. Some 80 would do, but the address
-  // sanitizer keeps up to 256 MiB of what was freed.
+  // With whole blocks, two slices at a time took 1,000 MiB. Some 80 would do, but the address
+  // sanitizer keeps up to 256 MiB of freed memory.
   EXPECT_LT(mostBytes, uint64_t{500} << 20);
 }
 

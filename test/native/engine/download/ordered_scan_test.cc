@@ -32,7 +32,7 @@ SlicePlan planOf(const StoredStreams& store, uint64_t sliceBytes) {
   return planSlices(streams, {0, INT64_MAX}, sliceBytes);
 }
 
-// A writer has one part on its way and one ready while it waits for the next.
+// A writer has one part in flight and one ready while it waits for the next.
 TEST(OrderedScan, GoesOnWhileTheConsumerHoldsTwoPartsAndLaterSlicesAllThatTheyMay) {
   StoredStreams store;
   const std::vector<StoredPacket> packets = packetsOf(30 * kMebibyte);
@@ -42,8 +42,8 @@ TEST(OrderedScan, GoesOnWhileTheConsumerHoldsTwoPartsAndLaterSlicesAllThatTheyMa
   planned.first = std::make_shared<const SlicePlan>(planOf(store, 6 * kMebibyte));
   ASSERT_GE(planned.first->slices.size(), 4u);
   const auto slabs = std::make_shared<BufferPool>();
-  // One thread takes turns between the slices, and its call-back is the consumer: so the first
-  // parts are given back at once while the others run ahead, and always two are held after that.
+  // One thread alternates between the slices, and its callback is the consumer: the first parts are
+  // returned at once while the other slices run ahead, and after that two are always held.
   constexpr size_t kGivenBackAtOnce = 2;
   auto workers = std::make_unique<WorkerPool>(1);
   std::shared_ptr<OrderedScan> scan;
@@ -65,7 +65,7 @@ TEST(OrderedScan, GoesOnWhileTheConsumerHoldsTwoPartsAndLaterSlicesAllThatTheyMa
   scan = std::make_shared<OrderedScan>(std::move(context), std::move(planned), options,
                                        workers->makeQueue(), slabs, consume);
   scan->start();
-  workers.reset();  // ends when nobody has anything to do
+  workers.reset();  // ends when all threads are idle
   EXPECT_TRUE(scan->isFinished()) << "it waits after " << taken << " parts";
   EXPECT_EQ(delivered, packets.size());
   scan->cancel();

@@ -13,7 +13,7 @@
 namespace capfleet::test {
 namespace {
 
-/// A stream whose packets bear few addresses, most of them for a while only.
+/// A stream whose packets have few addresses, most of them only for a while.
 std::vector<StoredPacket> addressedPackets(std::mt19937_64& random, Clock clock, size_t count) {
   std::vector<StoredPacket> packets = randomPackets(random, clock, count, 60);
   uint32_t address = 0;
@@ -59,7 +59,7 @@ const std::vector<std::shared_ptr<const RegexMatcher>>& matchers() {
   return made;
 }
 
-/// On the port of the capture, or on what no packet of these tests bears.
+/// On the capture's port, or on one that no packet of these tests has.
 FrameCondition randomFrameCondition(std::mt19937_64& random) {
   static constexpr std::array kFields = {FrameField::kCapturePort, FrameField::kCapturePort,
                                          FrameField::kA7130Device, FrameField::kC3550SourcePort};
@@ -68,7 +68,7 @@ FrameCondition randomFrameCondition(std::mt19937_64& random) {
           {static_cast<uint32_t>(randomBelow(random, 3))}};
 }
 
-/// A query as users make them: any filter, range, limit.
+/// A query as users write them: any filter, range, limit.
 DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& streams) {
   DownloadOptions options = streams.options();
   for (;;) {
@@ -130,7 +130,7 @@ TEST(PassedBlocks, NeverChangeABody) {
   EXPECT_GT(framed, 0u);
 }
 
-/// 100 blocks, of which only the 70th has the address that is asked for.
+/// 100 blocks, of which only the 70th has the address that the filter selects.
 class NeedleStream {
  public:
   NeedleStream() {
@@ -189,7 +189,8 @@ TEST(PassedBlocks, AreReadWhereTheirSieveIsDamagedOrOfAnotherBlock) {
 }
 
 TEST(PassedBlocks, CountWhenAllOfTheirSliceIsHandedOut) {
-  // More than a download holds in memory, so that it cannot be done with the slice at first.
+  // More than a download holds in memory, so that it cannot have finished the slice at the
+  // beginning.
   constexpr uint32_t kFound = 600;
   constexpr uint32_t kPassed = 1000;
   StoredStreams streams;

@@ -6,7 +6,7 @@
 namespace capfleet::test {
 namespace {
 
-/// What came out, in order.
+/// The output, in order.
 struct Outcome {
   std::vector<int64_t> times;
   std::vector<Bytes> records;
@@ -94,7 +94,7 @@ TEST(ReorderWindow, HoldsAtMostItsNumberOfPackets) {
                                            {30, 0, numbered(2)},
                                            {20, 0, numbered(3)},
                                            {60, 0, numbered(4)}});
-  // The oldest must leave, and all with earlier times leave before it.
+  // The oldest packet must leave, and all with earlier times leave before it.
   EXPECT_EQ(outcome.times, (std::vector<int64_t>{30, 40, 50, 20, 60}));
   EXPECT_EQ(window.latePackets(), 1U);
 }

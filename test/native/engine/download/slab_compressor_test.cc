@@ -31,7 +31,7 @@ TEST(SlabCompressor, RoundTripsAnyBytes) {
       Bytes expected;
       for (uint32_t i = 0; i < slabsPerGroup(compression); i++) {
         raw.push_back(pool.take());
-        // Full slabs of random bytes are the case that grows.
+        // Full slabs of random bytes are the case in which the output grows.
         const size_t bytes = alphabet == 256 ? kSlabBytes : 1 + randomBelow(random, kSlabBytes);
         fill(*raw.back(), bytes, alphabet, random);
         append(expected, {raw.back()->bytes.get(), bytes});

@@ -53,7 +53,7 @@ TEST(SlicePlan, TakesStreamsThatFollowEachOtherOneByOne) {
 }
 
 TEST(SlicePlan, CutsASingleRunIntoGroupsOfWholeBlocks) {
-  // All of one timestamp, which cannot be cut by time.
+  // All with one timestamp, so they cannot be split by time.
   const SlicePlan plan = planSlices(
       {streamOf("a", std::vector<std::pair<int64_t, int64_t>>(10, {7, 7}))}, {0, 99}, 3000);
   ASSERT_EQ(plan.slices.size(), 4u);

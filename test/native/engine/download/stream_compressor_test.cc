@@ -17,11 +17,11 @@ namespace {
 constexpr Compression kGzip{Codec::kGzip, 1};
 constexpr Compression kZstd{Codec::kZstd, -1};
 
-/// A pool of threads and one of slabs, whose end checks that no slab was lost.
+/// A thread pool and a slab pool, whose destructor checks that no slab was lost.
 class StreamCompressorTest : public ::testing::Test {
  protected:
   ~StreamCompressorTest() override {
-    workers_.reset();  // ends when all tasks have
+    workers_.reset();  // ends when all tasks have ended
     EXPECT_EQ(slabs_->outstanding(), 0u);
   }
 
@@ -57,7 +57,7 @@ Bytes randomBytes(size_t count) {
   return bytes;
 }
 
-/// The sizes of what is inside the zstd frames of `body`.
+/// The uncompressed sizes of the zstd frames in `body`.
 std::vector<size_t> frameSizes(const Bytes& body) {
   std::vector<size_t> sizes;
   for (size_t at = 0; at < body.size();) {
@@ -79,7 +79,8 @@ Bytes unzstd(const Bytes& body) {
   return plain;
 }
 
-/// Writes everything in pieces, takes a part whenever there is no room, and takes the rest.
+/// Writes everything in pieces, takes a part whenever there is no space, and takes the rest at the
+/// end.
 Bytes compressed(StreamCompressor& compressor, std::span<const uint8_t> bytes, size_t pieceBytes) {
   Bytes body;
   const auto take = [&] {
@@ -196,7 +197,7 @@ TEST_F(StreamCompressorTest, ClosingEndsItAtAnyPlace) {
       }
       compressor->close();
       compressor->close();
-      // The answer is a part when one came before.
+      // The answer is a part if one was taken before.
       if (isWaiting) waiting.get_future().wait();
       const StreamCompressor::Answer after = nextPart(*compressor);
       ASSERT_FALSE(after);

@@ -1,4 +1,4 @@
-// Whole downloads in the times of vendors, compared with a slow reading of the same store.
+// Whole downloads with vendor times, compared with a slow reading of the same store.
 #include "download/vendor_time_stage.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class SwitchPort {
     return frame;
   }
 
-  /// The switch's clock is 200 ms ahead and reaches the NIC up to 15 ms late.
+  /// The switch's clock is 200 ms ahead, and its packets reach the NIC up to 15 ms late.
   Bytes stampedFrame(uint64_t number, int64_t nicNs) {
     const int64_t timeNs = nicNs + 200 * kMillisecondNs -
                            static_cast<int64_t>(randomBelow(random_, 15 * kMillisecondNs));
@@ -93,13 +93,14 @@ class SwitchPort {
   const TimeSource source_;
 };
 
-/// A packet with the time that it should be delivered with.
+/// A packet with the time with which it must be delivered.
 struct TimedPacket {
   StoredPacket stored;
   int64_t timeNs;
 };
 
-/// Every packet of the stores' streams by NIC time, with its time as the whole capture tells it.
+/// Every packet of the stores' streams in order of NIC time, with its time according to the whole
+/// capture.
 std::vector<TimedPacket> timedPackets(const std::vector<std::vector<StoredPacket>>& streams,
                                       TimeSource source) {
   VendorClock clock({source});
@@ -119,7 +120,7 @@ std::vector<TimedPacket> timedPackets(const std::vector<std::vector<StoredPacket
   return timed;
 }
 
-/// Sorted within 10 ms of NIC time, and how many come late.
+/// Sorted within 10 ms of NIC time, and the number of late packets.
 std::pair<std::vector<StoredPacket>, uint64_t> sortedInWindow(
     const std::vector<TimedPacket>& from) {
   std::vector<TimedPacket> held;
@@ -219,7 +220,7 @@ TEST(VendorTimeStage, MostPacketsGetAVendorTimeAndTheRestIsCounted) {
     DownloadBench bench;
     const auto download = bench.open(optionsOf(*store, source));
     readBody(*download);
-    // An anchor of ERSPAN has the NIC's time as its own.
+    // An ERSPAN anchor has the NIC's time as its own.
     EXPECT_LE(download->totals().vendorTimeFallbacks, fallbacks);
     EXPECT_GE(download->totals().vendorTimeFallbacks + 3, fallbacks);
     EXPECT_EQ(download->totals().readPackets, store->packets.size());
@@ -255,7 +256,7 @@ TEST(VendorTimeStage, TimesAreReadBeforePacketsAreCut) {
 }
 
 TEST(VendorTimeStage, StaysWithinItsSlabsWithASlowConsumer) {
-  // One NIC timestamp for all: the window fills up by bytes.
+  // All packets have one NIC timestamp: the window fills up by bytes.
   StoredStreams store;
   std::vector<StoredPacket> packets;
   for (uint32_t i = 0; i < 700; i++) packets.push_back(numberedPacket(kNowNs, i, 60'000));

@@ -1,4 +1,4 @@
-// Plans of a download window by window, compared with one window that holds the whole range.
+// Plans of a download window by window, compared with one window for the whole range.
 #include "download/window_planner.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ constexpr uint64_t kOneWindow = UINT64_MAX;
 
 bool oneOf(std::mt19937_64& random, size_t many) { return randomBelow(random, many) == 0; }
 
-/// Streams of many segments, side by side or one after the other, also in the wrong order.
+/// Streams of many segments, side by side or one after another, also in the wrong order.
 void fillStore(StoredStreams& store, std::mt19937_64& random) {
   store.packetsPerBlock = 1 + randomBelow(random, 30);
   store.segmentBytes = 1000 + randomBelow(random, 20'000);
@@ -68,7 +68,7 @@ void expectSameTotals(const DownloadTotals& got, const DownloadTotals& expected)
   EXPECT_EQ(got.lastNs, expected.lastNs);
   EXPECT_EQ(got.isTruncated, expected.isTruncated);
   EXPECT_EQ(got.nextNs, expected.nextNs);
-  if (expected.isTruncated) return;  // how far the scan came by then is chance
+  if (expected.isTruncated) return;  // how far the scan has come by then is random
   EXPECT_EQ(got.corruptBlocks, expected.corruptBlocks);
   EXPECT_EQ(got.vendorTimeFallbacks, expected.vendorTimeFallbacks);
   EXPECT_EQ(got.latePackets, expected.latePackets);
@@ -121,13 +121,13 @@ WindowOptions everything() {
   return options;
 }
 
-/// Fills the store with `count` segments of each stream, of ten packets each.
+/// Fills the store with `count` segments for each stream, of ten packets each.
 void fillSideBySide(StoredStreams& store, size_t streams, uint32_t count) {
   store.segmentBytes = 24 + 10 * (16 + 100);
   for (size_t stream = 0; stream < streams; stream++) {
     std::vector<StoredPacket> packets;
     for (uint32_t i = 0; i < count * 10; i++) {
-      // Each stream a third of a segment after the one before.
+      // Each stream starts a third of a segment after the previous one.
       packets.push_back(
           numberedPacket(static_cast<int64_t>(1'000 + 100 * i + 333 * stream), i, 100));
     }
@@ -158,7 +158,7 @@ TEST(WindowPlanner, ReadsNoIndexBeyondTheFirstWindow) {
   const Result<WindowPlanner::Step> step = planner.step();
   ASSERT_TRUE(step) << step.error().message;
   EXPECT_TRUE(step->plan);
-  // Nor one that is not of the range.
+  // Nor a segment outside the range.
   WindowOptions options;
   options.beginNs = 1'000 + 50 * 1'000;
   options.endNs = options.beginNs + 1'000;
@@ -168,7 +168,8 @@ TEST(WindowPlanner, ReadsNoIndexBeyondTheFirstWindow) {
 }
 
 TEST(WindowPlanner, DoesNotCutWhereManyRunSideBySide) {
-  // All begin within one segment's time: cut there, each window would read a block of each again.
+  // All begin within one segment's time: if windows were cut there, each would read one block of
+  // each again.
   StoredStreams store;
   for (uint32_t stream = 0; stream < 200; stream++) {
     store.addStream({numberedPacket(1'000 + stream, stream, 100),
@@ -199,7 +200,7 @@ TEST(WindowPlanner, FailsWhereAnIndexHasPacketsBeforeWhatTheLogSays) {
 TEST(WindowPlanner, CountsASegmentWhoseIndexIsOfAnotherVersionAndGoesOn) {
   StoredStreams store;
   fillSideBySide(store, 1, 5);
-  // A damaged one is made again; what a later capfleet has written is left alone.
+  // A damaged index is rebuilt; files written by a later capfleet are left alone.
   uint8_t header[kIndexHeaderBytes];
   storeIndexHeader(header, 0, {});
   storeLe32(header + 8, 77);

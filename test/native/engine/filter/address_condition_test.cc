@@ -29,13 +29,14 @@ AddressCondition conditionOf(const std::string& expression) {
   return AddressCondition(parsed(compiled(expression)));
 }
 
-/// A block of one packet knows most: whatever a filter accepts must pass its condition there.
+/// A block with one packet is the strictest test: whatever a filter accepts must pass its condition
+/// there.
 TEST(AddressCondition, HoldsForEveryPacketThatAFilterAccepts) {
   auto random = seededRandom();
   uint64_t accepted = 0, excluded = 0;
   for (int i = 0; i < turns(1500); i++) {
     const std::string expression = addressFilter(random);
-    // Some expressions contradict themselves, which libpcap refuses.
+    // Some expressions contradict themselves; libpcap rejects these.
     const auto both = tryCompiled(expression, random() % 2 == 0);
     if (!both) continue;
     const AddressCondition condition(parsed(*both));
@@ -53,7 +54,7 @@ TEST(AddressCondition, HoldsForEveryPacketThatAFilterAccepts) {
   EXPECT_GT(excluded, 50u) << "the conditions must not all be empty";
 }
 
-/// An instruction that has to do with what the condition understands, or any other.
+/// An instruction that the condition analyses, or any other.
 bpf_insn randomInstruction(std::mt19937_64& random, size_t after) {
   static const uint16_t kCodes[] = {0x20, 0x20, 0x28, 0x28, 0x15, 0x15, 0x15, 0x15, 0x15,
                                     0x30, 0x40, 0x00, 0x60, 0x02, 0x07, 0x87, 0x54, 0x05,

@@ -32,7 +32,7 @@ int endOfConfined(const std::function<int()>& work) {
   return status;
 }
 
-/// The errno with which the system call of this number fails in a confined process.
+/// The errno of the system call with this number in a confined process.
 template <typename... Arguments>
 int errorOf(long number, Arguments... arguments) {
   const int status = endOfConfined([&] {
@@ -43,7 +43,7 @@ int errorOf(long number, Arguments... arguments) {
   return WEXITSTATUS(status);
 }
 
-// The process ids are this process's, so not those of the confined one.
+// The process ids are this process's, not those of the confined one.
 TEST(AllowedSystemCalls, OpenStartAndReachNothing) {
   char* const arguments[] = {const_cast<char*>("/bin/true"), nullptr};
   char byte = 0;
@@ -67,7 +67,7 @@ TEST(AllowedSystemCalls, OpenStartAndReachNothing) {
   EXPECT_EQ(errorOf(SYS_io_uring_setup, 1, nullptr), EPERM);
 #endif
 #ifdef __x86_64__
-  // The same calls by the numbers of the x32 ABI.
+  // The same calls by their numbers in the x32 ABI.
   EXPECT_EQ(errorOf(0x40000000 | SYS_read, 0, &byte, 0), EPERM);
 #endif
 }

@@ -16,14 +16,14 @@
 namespace capfleet::test {
 namespace {
 
-/// Where there can be no machine code, the evaluator's tests say all.
+/// Where machine code is not supported, the evaluator's tests are sufficient.
 #define SKIP_WITHOUT_MACHINE_CODE()                                                         \
   if (!BpfMachineCode::make(parsed(compiled("ip")))) {                                      \
     GTEST_SKIP() << "no machine code here: run it on x86-64, where memory may be executed"; \
   }
 
-/// Memory that ends where no page is, so that a load behind the packet ends the test: sanitizers
-/// see nothing of machine code.
+/// Memory that ends at an unmapped page, so that a load beyond the packet ends the test: sanitizers
+/// do not check machine code.
 class GuardedPacket {
  public:
   GuardedPacket() : memory_(mmap(nullptr, 2 * kBytes, PROT_READ | PROT_WRITE, kFlags, -1, 0)) {
@@ -51,7 +51,7 @@ struct Machines {
     code = BpfMachineCode::make(parsed(theirs));
   }
 
-  /// What all three say of the packet.
+  /// The verdicts of all three on the packet.
   bool accepts(const Bytes& packet, uint32_t originalLength) {
     const uint8_t* const begin = memory.put(packet);
     const auto length = static_cast<uint32_t>(packet.size());
@@ -67,14 +67,14 @@ struct Machines {
   GuardedPacket memory;
 };
 
-/// How many filters or programs to make up: as many as CAPFLEET_FILTERS says, or else these.
+/// How many filters or programs to generate: CAPFLEET_FILTERS, or by default this many.
 uint64_t timesAsked(uint64_t otherwise) {
   const char* const asked = std::getenv("CAPFLEET_FILTERS");
   return asked != nullptr ? std::strtoull(asked, nullptr, 10) : otherwise;
 }
 
-/// Whether the program reads a memory slot that nobody wrote: what it reads is left over on
-/// libpcap's stack, so that there is nothing to agree on.
+/// Whether the program reads a memory slot that was never written. Its value would be left over on
+/// libpcap's stack, so the results need not agree.
 bool readsUnwritten(const BothPrograms& programs) {
   const auto program = BpfProgram::parse(programs.bytes);
   if (program) return false;
@@ -83,8 +83,8 @@ bool readsUnwritten(const BothPrograms& programs) {
   return true;
 }
 
-/// Without the optimizer libpcap makes such programs of these two words alone, so that it is right
-/// to take the program without it where the optimizer's is refused (bpf_compile_main.cc).
+/// Without the optimizer libpcap generates such programs only for these two words, so it is right
+/// to use the program without it where the optimizer's is rejected (bpf_compile_main.cc).
 bool mayReadUnwritten(const std::string& expression) {
   const auto has = [&](const char* word) { return expression.find(word) != std::string::npos; };
   return has("geneve") || has("vxlan");
@@ -161,7 +161,7 @@ TEST(BpfMachineCode, RejectsWhatCannotBeComputed) {
 
 TEST(BpfMachineCode, TakesTheLongestProgram) {
   SKIP_WITHOUT_MACHINE_CODE();
-  // Each jump goes as far as it can; what is jumped over would reject.
+  // Each jump goes as far as it can; the skipped instructions would reject.
   std::vector<bpf_insn> program;
   while (program.size() + 1 < kMaxBpfInstructions) {
     const size_t left = kMaxBpfInstructions - 2 - program.size();
@@ -173,8 +173,8 @@ TEST(BpfMachineCode, TakesTheLongestProgram) {
   EXPECT_TRUE(Machines(bothPrograms(std::move(program))).accepts(Bytes(1), 1));
 }
 
-/// As MemoryDenyWriteExecute of systemd: from now on no memory of this process can be made
-/// executable. The headers of Linux before 6.3 do not name it.
+/// Like MemoryDenyWriteExecute of systemd: from now on no memory of this process can be made
+/// executable. Linux headers before 6.3 do not define these names.
 constexpr int kSetNoNewCode = 65;     // PR_SET_MDWE
 constexpr int kGetNoNewCode = 66;     // PR_GET_MDWE
 constexpr unsigned long kRefuse = 1;  // PR_MDWE_REFUSE_EXEC_GAIN
@@ -187,7 +187,7 @@ TEST(BpfMachineCode, IsNotNeededWhereMemoryMayNotBecomeExecutable) {
   ip[12] = 0x08;
   const Bytes other(60, 0);
   EXPECT_TRUE(BpfMachineCode::isAvailable());
-  // In a child, because a process cannot take it back.
+  // In a child process, because it cannot be undone.
   EXPECT_EXIT(
       {
         const bool isDenied = prctl(kSetNoNewCode, kRefuse, 0, 0, 0) == 0;

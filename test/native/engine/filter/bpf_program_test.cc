@@ -11,7 +11,7 @@ namespace {
 
 constexpr bpf_insn kAccept = {BPF_RET | BPF_K, 0, 0, 1};
 
-/// The message of the refusal, or "" when the program is accepted.
+/// The error message, or "" if the program is accepted.
 std::string refusal(std::vector<bpf_insn> instructions) {
   const auto program = BpfProgram::parse(bothPrograms(std::move(instructions)).bytes);
   if (program) return "";
@@ -41,7 +41,7 @@ TEST(BpfProgram, RefusesTheWrongSize) {
 TEST(BpfProgram, RefusesAnUnknownOpcode) {
   EXPECT_EQ(refusal({{0xffff, 0, 0, 0}, kAccept}),
             "filter program: instruction 0 has an unknown opcode");
-  // The low byte alone would be a known one.
+  // The low byte alone would be a valid instruction.
   EXPECT_NE(refusal({{0x0128, 0, 0, 0}, kAccept}), "");
 }
 
@@ -50,7 +50,7 @@ TEST(BpfProgram, RefusesJumpsOutOfTheProgram) {
   EXPECT_NE(refusal({{BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0}, kAccept}), "");
   EXPECT_NE(refusal({{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0}, kAccept}), "");
   EXPECT_NE(refusal({{BPF_JMP | BPF_JA, 0, 0, 1}, kAccept}), "");
-  // Backward, as a program that never ends would.
+  // A backward jump, as in a program that never ends.
   EXPECT_EQ(refusal({{BPF_JMP | BPF_JA, 0, 0, 0xffffffff}, kAccept}),
             "filter program: instruction 0 jumps backward or out of the program");
 }

@@ -63,7 +63,7 @@ TEST(Capwap, needs_the_whole_fixed_header) {
   EXPECT_TRUE(findCapwapFrame(packetOf({0, 2 << 3, 2, 0}, 8)));
 }
 
-/// As the standard has it, in words of its own: 0 for what is not followed by readable data.
+/// As in the standard, written independently: 0 for frames that are not followed by readable data.
 size_t expectedHeaderBytes(int kind, int flags) {
   const int version = kind % 4, type = kind / 4 % 4, subtype = kind / 16, direction = flags % 4;
   const bool isNull = subtype / 4 % 2 == 1, isQos = subtype >= 8;

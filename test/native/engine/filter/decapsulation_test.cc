@@ -15,7 +15,7 @@ namespace {
 constexpr int kTcp = 6, kUdp = 17, kGre = 47, kIpInIp = 4, kIpv6InIp = 41, kUdpLite = 136;
 constexpr uint32_t kCapwapPort = 5247;
 
-/// The innermost frame of every packet below: TCP 1000 -> 80, from addresses number 9.
+/// The innermost frame of every packet below: TCP 1000 -> 80, from addresses with the number 9.
 LayeredPacket& innerIpv4(LayeredPacket& packet) { return packet.ipv4(9, kTcp).tcp(1000, 80); }
 LayeredPacket& innerIpv6(LayeredPacket& packet) { return packet.ipv6(9, kTcp).tcp(1000, 80); }
 LayeredPacket& innerEthernet(LayeredPacket& packet) {
@@ -34,7 +34,7 @@ struct Case {
   Bytes innermost;
 };
 
-/// Which frame a tunnel delivers: Ethernet of its own, or IP behind the outermost addresses.
+/// The kind of frame that a tunnel delivers: its own Ethernet, or IP after the outermost addresses.
 enum class Inner { kEthernet, kIpv4, kIpv6 };
 
 Case tunnel(std::string name, LayeredPacket outer, Inner inner) {
@@ -149,7 +149,7 @@ void addUdp(std::vector<Case>& cases) {
                          Inner::kIpv4));
 }
 
-/// A CAPWAP header of 8 bytes, then of optional ones; `binding` holds the bit for native frames.
+/// A CAPWAP header of 8 bytes, then optional ones; `binding` has the bit for native frames.
 LayeredPacket capwap(LayeredPacket outer, int binding, int flags = 0, int words = 2) {
   return outer.bytes({0, words << 3, binding, flags}).zeros(4 * static_cast<size_t>(words) - 4);
 }
@@ -221,7 +221,8 @@ TEST(Decapsulation, shortens_both_lengths_of_a_cut_packet_by_the_same_bytes) {
   }
 }
 
-// Under ASan a read behind the copy, which is exactly as long as what is left, ends the test.
+// Under ASan, a read beyond the copy, which is exactly as long as the remaining bytes, ends the
+// test.
 TEST(Decapsulation, reads_nothing_behind_a_packet_that_is_cut_anywhere) {
   DecapScratch scratch;
   for (const Case& one : allCases()) {
@@ -261,7 +262,8 @@ TEST(Decapsulation, stops_after_sixteen_headers) {
 }
 
 TEST(Decapsulation, counts_each_header_of_capwap) {
-  // Behind so many tags there is room for type, IP, UDP, CAPWAP, IEEE 802.11, or for one less.
+  // After this many tags there is space for type, IP, UDP, CAPWAP, IEEE 802.11, or for one header
+  // less.
   for (const int tags : {11, 12}) {
     LayeredPacket outer = ethernet(0x8100);
     for (int i = 1; i < tags; i++) outer.vlan(5, 0x8100);
@@ -319,12 +321,12 @@ TEST(Decapsulation, hands_out_the_packet_itself_when_there_is_nothing_to_peel) {
       ethernet(0x0800).ipv4(1, kIpInIp, 1).ipv4(2, kTcp),      // a later fragment
       gre({0x40, 0, 8, 0}).zeros(4).ipv4(2, kTcp),             // source routing
       gre({0, 0, 0x88, 0x0b}).bytes({0, 0x21}).ipv4(2, kTcp),  // PPP without PPTP
-      gre({0x10, 0, 0x88, 0xbe}).zeros(4).zeros(80),           // ERSPAN II of no version
+      gre({0x10, 0, 0x88, 0xbe}).zeros(4).zeros(80),  // ERSPAN II with an undefined version
       gre({0x10, 0, 0x22, 0xeb}).zeros(4).bytes({0x20}).zeros(9).be16(7 << 10).zeros(80),
       udp(4789).zeros(80),                                            // VXLAN without its flag
       udp(6081).bytes({0x40, 0}).be16(0x6558).zeros(80),              // GENEVE version 1
       udp(2152).bytes({0x32, 1}).zeros(80),                           // a GTP echo request
-      udp(2152).bytes({0x34, 255}).zeros(9).bytes({0x85}).zeros(80),  // an extension of no length
+      udp(2152).bytes({0x34, 255}).zeros(9).bytes({0x85}).zeros(80),  // an extension with length 0
       innerEthernet(udp(5246).bytes({0, 16, 2, 0}).zeros(4)),         // CAPWAP control
       capwap(udp(kCapwapPort), kEthernetPayload, 8).zeros(80),        // a keep-alive
       wlan(0x08, 1, 24, 0x0800, capwap(udp(kCapwapPort), 7)).ipv4(2, kTcp),  // another radio

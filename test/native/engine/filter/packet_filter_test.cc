@@ -67,7 +67,7 @@ TEST(PacketFilter, DownloadsDeliverTheStoredPacketOfTheStreamsPort) {
   EXPECT_EQ(packetsOf(readBody(*bench.open(options))), packets);
 }
 
-/// Packets of few different bytes, zeros among them as in the headers of records.
+/// Packets with few different bytes, among them zeros as in the headers of records.
 std::vector<StoredPacket> wordyPackets(std::mt19937_64& random, size_t count, size_t rareEvery) {
   std::vector<StoredPacket> packets;
   for (size_t i = 0; i < count; i++) {

@@ -102,8 +102,8 @@ TEST(Decoders, NameDamageOfZstdData) {
   EXPECT_NE(decoded.failure.find("zstd data is damaged"), std::string::npos);
 }
 
-/// A frame that asks its decoder for a window of 2^windowLog bytes: of an unknown size, it asks for
-/// all of it.
+/// A frame that requires a window of 2^windowLog bytes: because its size is unknown, the decoder
+/// allocates all of it.
 Bytes frameWithWindow(const Bytes& sample, int windowLog) {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, windowLog);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint64_t kSortBytes = 20'000;
 
-/// Sorts packets of several ports through a small memory, and compares with std::stable_sort.
+/// Sorts packets of several ports with little memory, and compares with std::stable_sort.
 class ImportSorterPorts : public testing::Test {
  protected:
   ImportSorterPorts() {
@@ -28,7 +28,7 @@ class ImportSorterPorts : public testing::Test {
     if (!sorter_) sorter_ = std::make_unique<ImportSorter>(options_);
     CaptureRecord record;
     record.timestampNs = timestampNs;
-    record.originalLength = count_++;  // tells ties apart
+    record.originalLength = count_++;  // distinguishes ties
     record.captured = captured;
     const auto status = sorter_->add(port, {.linkTypeWord = 1, .snaplen = 262144}, record);
     ASSERT_TRUE(status) << status.error().message;

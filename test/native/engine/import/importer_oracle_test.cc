@@ -10,13 +10,13 @@
 namespace capfleet::test {
 namespace {
 
-/// Captures of others, which need not be there.
+/// Third-party captures, which may be missing.
 const std::string kCaptures = CAPFLEET_REPOSITORY "/../shared/captures";
 constexpr uint32_t kStartSeconds = 1'700'000'000;
 constexpr int kPackets = 300;
 
-/// Calls `add` with seconds, billionths, bytes and original length of packets: many at the same
-/// time, some before the last one, some cut.
+/// Calls `add` with seconds, nanoseconds, bytes and original length of packets: many with equal
+/// times, some earlier than the previous one, some truncated.
 template <typename Add>
 void addPackets(std::mt19937_64& random, Add add) {
   int64_t ns = 0;
@@ -41,7 +41,8 @@ Bytes madePcap(std::mt19937_64& random, PcapShape shape) {
   return file.bytes();
 }
 
-/// Interfaces that count milliseconds, microseconds or nanoseconds, one of them from another zero.
+/// Interfaces that count milliseconds, microseconds or nanoseconds, one of them with another
+/// origin.
 Bytes madePcapng(std::mt19937_64& random, bool isBigEndian, bool isCooked) {
   const uint16_t linkType = isCooked ? 276 : 1;
   constexpr uint16_t kResolution = 9, kOffset = 14;
@@ -94,7 +95,7 @@ struct ClosePcap {
   void operator()(pcap_t* pcap) const { pcap_close(pcap); }
 };
 
-/// The packets of a file as libpcap reads them, without those that PCAP cannot date.
+/// The packets of a file as libpcap reads them, without those whose times PCAP cannot represent.
 std::vector<StoredPacket> packetsByLibpcap(const std::string& path, uint32_t& linkType) {
   char message[PCAP_ERRBUF_SIZE];
   const std::unique_ptr<pcap_t, ClosePcap> pcap(
@@ -122,7 +123,7 @@ bool comesBefore(const StoredPacket& a, const StoredPacket& b) {
          std::tie(b.timestampNs, b.originalLength, b.captured);
 }
 
-/// Returns how many packets there were.
+/// Returns the number of packets.
 size_t checkImport(const std::string& path) {
   const TempDirectory directory;
   ImportOptions options;

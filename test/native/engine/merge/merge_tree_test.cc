@@ -22,7 +22,7 @@ std::vector<std::vector<int64_t>> sortedLists(std::mt19937_64& random, size_t in
   return lists;
 }
 
-/// What comes next by looking at all.
+/// The next item according to a scan of all inputs.
 uint32_t firstOf(const std::vector<int64_t>& keys) {
   return static_cast<uint32_t>(std::min_element(keys.begin(), keys.end()) - keys.begin());
 }

@@ -15,8 +15,8 @@ int64_t unitsPerSecond(const RecordInputOptions& options) {
   return options.nanoseconds || options.widens ? kNanos : kMicros;
 }
 
-/// What an input must tell of records, by its definition: of ties only while the records are in
-/// order; without the tail, of which only the mark is defined and not how many packets it has.
+/// What an input must report about records, by its definition. Ties are defined only while the
+/// records are in order; of the tail only the mark is defined, not how many packets it has.
 struct Expected {
   uint64_t bytes = 0;
   uint64_t outOfOrder = 0;
@@ -40,7 +40,7 @@ Expected expectedOf(const std::vector<Bytes>& records, int64_t perSecond) {
   return expected;
 }
 
-/// The input's figures are those of exactly these records, in the order in which it took them.
+/// The input's figures are those of exactly these records, in the order in which it read them.
 void expectFigures(RecordInput& input, const RecordInputOptions& options,
                    const std::vector<Bytes>& taken) {
   const Expected expected = expectedOf(taken, unitsPerSecond(options));
@@ -68,12 +68,12 @@ PieceSizes upTo(std::mt19937_64& random, size_t bytes) {
   return [&random, bytes] { return 1 + randomBelow(random, bytes); };
 }
 
-/// The little-endian stream as a device with the byte order of the options sends it.
+/// The little-endian stream as sent by a device with the byte order of the options.
 Bytes asShown(const Bytes& stream, const RecordInputOptions& options) {
   return options.bigEndian ? swapped(stream) : stream;
 }
 
-/// Takes all records, compares each with `expected`, and the figures now and then.
+/// Takes all records, compares each with `expected`, and compares the figures now and then.
 void expectRecords(const Bytes& stream, const RecordInputOptions& options,
                    const std::vector<Bytes>& expected, PieceSizes sizes,
                    const std::function<bool()>& asksFigures) {
@@ -191,7 +191,7 @@ TEST(RecordInput, EndsInsideARecordWithItsBytesLeft) {
   }
 }
 
-/// Ends with a record that claims more than there may be, and one that would follow it.
+/// Ends with a record whose length exceeds the maximum, and one that would follow it.
 Bytes damagedStream(const Bytes& before, uint32_t claimed) {
   Bytes stream = before;
   appendRecord(stream, 10, 0, {});
@@ -226,7 +226,7 @@ TEST(RecordInput, FindsAnImpossibleLengthAtEveryCut) {
 TEST(RecordInput, FindsAnImpossibleLengthOfABigEndianStreamAtEveryCut) {
   const Bytes before = mixedStream();
   const auto records = recordsOf(before);
-  // In the wrong order it would be 1, and a record that is there.
+  // In the wrong byte order it would be 1, and a valid record.
   constexpr uint32_t kClaimed = 0x01000000;
   const Bytes stream = swapped(damagedStream(before, kClaimed));
   for (size_t first = 1; first <= stream.size(); first++) {
@@ -373,7 +373,7 @@ TEST(RecordInput, FindsTheMarkOfAnotherInputThatTookTheSamePackets) {
   for (int i = 0; i < 2000; i++) {
     const bool isOrdered = i % 2 == 0;
     const Bytes stream = randomStream(random, 1 + randomBelow(random, 200), isOrdered);
-    // What was delivered may have had other timestamps.
+    // The delivered packets may have had other timestamps.
     const RecordInputOptions options{
         .bigEndian = i % 7 < 3, .alignNs = i % 3 == 0 ? 1234 : 0, .marksTail = i % 5 < 2};
     RecordInput input(options);

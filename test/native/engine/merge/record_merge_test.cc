@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kNanos = 1'000'000'000;
 constexpr uint32_t kEthernet = 1;
 constexpr uint32_t kRawIp = 101;
-/// In front of an empty output, to see that what is there stays.
+/// Prefix of an empty output, to check that it is not overwritten.
 constexpr uint8_t kFill = 0xEE;
 
 struct Case {
@@ -30,7 +30,7 @@ struct Merged {
   bool operator==(const Merged&) const = default;
 };
 
-// What the merge must give, from its definition.
+// The expected result of the merge, from its definition.
 
 struct Arrival {
   int64_t key;
@@ -38,7 +38,7 @@ struct Arrival {
   int64_t time;
   Bytes record;
   Bytes sliced;   ///< as it is written
-  Bytes payload;  ///< what duplicates are found by
+  Bytes payload;  ///< the bytes that duplicates are compared by
 };
 
 Bytes behindLinkLayer(const Bytes& record, uint32_t linkType) {
@@ -116,7 +116,7 @@ Merged expectedOf(const Case& given) {
   return merged;
 }
 
-// What it gives.
+// The result of the merge.
 
 size_t longestRecord(const Case& given) {
   size_t longest = 16;
@@ -126,8 +126,8 @@ size_t longestRecord(const Case& given) {
   return longest;
 }
 
-/// Goes on to the end, in outputs of their own: at least as long as the longest record, and partly
-/// filled before.
+/// Continues to the end, in separate outputs: each at least as long as the longest record, and
+/// partly filled before.
 Merged mergedOf(const Case& given, const PieceSizes& pieceSizes, const PieceSizes& moreOutput) {
   const size_t longest = longestRecord(given);
   std::deque<RecordInput> inputs;
@@ -179,7 +179,7 @@ void expectMerged(const Case& given, const PieceSizes& pieceSizes, const PieceSi
 struct TimeShape {
   uint32_t firstSecond;
   uint32_t maxStep;
-  bool isFraction;  ///< steps are of the fraction, else of the seconds
+  bool isFraction;  ///< whether times differ in the fraction, otherwise in the seconds
 };
 
 Bytes randomStream(std::mt19937_64& random, const TimeShape& shape, size_t packets) {
@@ -187,11 +187,11 @@ Bytes randomStream(std::mt19937_64& random, const TimeShape& shape, size_t packe
   uint32_t now = 0;
   const size_t rarity = 2 + randomBelow(random, 40);
   while (packets-- > 0) {
-    // Bursts of equal or neighbouring times make runs.
+    // Bursts of equal or neighbouring times form runs.
     if (randomBelow(random, 3) > 0) now += static_cast<uint32_t>(random() % (shape.maxStep + 1));
     const bool isLate = randomBelow(random, rarity) == 0;
     const uint32_t steps = now - (isLate ? std::min(now, 1 + 3 * shape.maxStep) : 0);
-    // Few values, so that packets come again, also with another link-layer header or a VLAN tag.
+    // Few values, so that packets repeat, also with another link-layer header or a VLAN tag.
     Bytes captured(randomBelow(random, 3) == 0 ? randomBelow(random, 100) : 20, 0);
     if (captured.size() > 18 && randomBelow(random, 2) == 0) {
       captured[12] = randomBelow(random, 2) == 0 ? 0x81 : 0x92;
@@ -215,7 +215,7 @@ Case randomCase(std::mt19937_64& random) {
   const size_t packets = 1 + randomBelow(random, 60);
   for (Bytes& stream : given.streams) {
     stream = randomStream(random, shape, randomBelow(random, packets));
-    // The last may end inside a record, as of a device that broke off.
+    // The last record may be incomplete, as from a device that broke off.
     if (randomBelow(random, 8) == 0) stream.resize(randomBelow(random, stream.size() + 1));
   }
   const int64_t stepNs = isFraction ? 1 : kNanos;
@@ -249,7 +249,7 @@ TEST(RecordMerge, MergesLikeAStableSort) {
   }
 }
 
-/// Without options, in pieces and outputs that hold all.
+/// Without options, in pieces and outputs that hold everything.
 Merged mergedAtOnce(const Case& given) {
   return mergedOf(
       given, [] { return SIZE_MAX; }, [] { return size_t{1} << 16; });
@@ -329,7 +329,7 @@ TEST(RecordMerge, ForgetsTheOldestPacketWhenMoreAreRememberedThanThereIsRoom) {
 
 TEST(RecordMerge, FindsADuplicateBehindManyEqualPacketsOfOneInput) {
   Case given{.streams{Bytes{}, streamOf({{1, 0}}, 1)}};
-  // Far more than could be looked at for each of them.
+  // Far more than could be compared for each of them.
   for (uint64_t i = 0; i < DuplicateWindow::kRemembered; i++) {
     given.streams[0].insert(given.streams[0].end(), given.streams[1].begin(),
                             given.streams[1].end());

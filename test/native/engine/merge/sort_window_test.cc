@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kNanos = 1'000'000'000;
 constexpr size_t kNoBytesLimit = size_t{1} << 40;
-/// What the window counts for each record beside its bytes.
+/// What the window counts for each record in addition to its bytes.
 constexpr size_t kHoldingBytes = 64;
 
 std::vector<Bytes> sortedByTime(std::vector<Bytes> records) {
@@ -20,7 +20,7 @@ std::vector<Bytes> sortedByTime(std::vector<Bytes> records) {
   return records;
 }
 
-/// What must come out, by the definition of the window, in its simplest form.
+/// The expected output, by the definition of the window in its simplest form.
 std::vector<Bytes> expectedOf(const std::vector<Bytes>& records, const SortWindow::Limits& limits) {
   std::vector<Bytes> held;
   std::vector<Bytes> out;
@@ -53,13 +53,13 @@ uint64_t outOfOrder(const std::vector<Bytes>& records) {
   return count;
 }
 
-/// A stream behind a window, of which each piece is freed as soon as it was taken.
+/// A stream that is read through a window, each piece of which is freed as soon as it was taken.
 class WindowedStream {
  public:
   WindowedStream(const Bytes& stream, const SortWindow::Limits& limits, PieceSizes sizes)
       : input_({.marksAll = true}), pieces_(stream), sizes_(std::move(sizes)), window_(limits) {}
 
-  /// False when nothing comes any more.
+  /// False if there is nothing more.
   bool fill() {
     while (!window_.records().hasRecord()) {
       if (at_ == pieces_.size()) {
@@ -82,7 +82,7 @@ class WindowedStream {
   RecordInput& stream() { return input_; }
   RecordInput& records() { return window_.records(); }
   size_t shown() const { return at_; }
-  /// The stream broke off; another one of the same bytes follows, from `at` on.
+  /// The stream broke off; another one with the same bytes follows, starting at `at`.
   void continueAt(size_t at) {
     input_.forget();
     at_ = at;
@@ -107,7 +107,7 @@ std::vector<Bytes> takeAll(WindowedStream& stream) {
   return taken;
 }
 
-/// Times grow by `stepNs` at most, and are late by `lateNs` at most; each record has a number.
+/// Times grow by at most `stepNs` and are late by at most `lateNs`; each record has a number.
 Bytes randomStream(std::mt19937_64& random, size_t records, int64_t stepNs, int64_t lateNs) {
   Bytes stream;
   int64_t nowNs = 100 * kNanos;
@@ -209,7 +209,7 @@ TEST(SortWindow, KeepsARecordOfTheFarFutureForItsPlace) {
 
 TEST(SortWindow, HoldsNoMoreThanItMay) {
   Bytes stream;
-  // Falling times: each is before all that is held.
+  // Falling times: each is earlier than all that are held.
   for (uint32_t i = 0; i < 1000; i++) appendRecord(stream, 1, 1'000'000 - i, Bytes(1000, 1));
   constexpr size_t kRecordBytes = 1016 + kHoldingBytes;
   WindowedStream windowed(stream, {.bytes = 10 * kRecordBytes}, [] { return 1016; });
@@ -235,7 +235,7 @@ TEST(SortWindow, StreamsThatBreakOffLoseAndRepeatNothing) {
       taken.emplace_back(record.begin(), record.end());
       windowed.records().take();
       if (randomBelow(random, 10) > 0) continue;
-      // The device sends all again, and what arrived is found by its mark.
+      // The device sends everything again, and the position is found by its mark.
       const RecordFigures figures = windowed.stream().figures();
       RecordInput again({});
       StreamPieces pieces(again, stream, [] { return SIZE_MAX; });

@@ -82,7 +82,7 @@ TEST(CheckedBlocks, ForgetsTheSegmentThatWasNotUsedForLongest) {
   EXPECT_EQ(blocks.of("a", indexOf(1))->of(0), BlockCheck::kIntact);
   EXPECT_EQ(blocks.of("c", indexOf(3))->of(0), BlockCheck::kIntact);
   EXPECT_EQ(blocks.of("b", indexOf(2))->of(0), BlockCheck::kUnread);
-  kept->note(1, true);  // who still has it may go on
+  kept->note(1, true);  // those that still hold it may continue
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The example bytes of native/FORMAT.md are what the writer makes.
+// The example bytes of native/FORMAT.md are those that the writer produces.
 #include <gtest/gtest.h>
 
 #include <sstream>

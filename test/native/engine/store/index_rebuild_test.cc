@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBlocks = 8;
 constexpr size_t kPacketsPerBlock = 10;
 
-/// A finished segment of eight blocks, whose files can be damaged and put back.
+/// A finished segment of eight blocks, whose files can be damaged and restored.
 class FinishedSegment {
  public:
   explicit FinishedSegment(uint32_t linkTypeWord = kLinkTypeEthernet)
@@ -59,8 +59,8 @@ class FinishedSegment {
   }
   void remove(const std::string& ending) const { std::filesystem::remove(path_ + ending); }
 
-  /// Reads with the entry of the log, and expects that every block that is there is one of packets
-  /// that were stored, and that its bytes match. Returns the packets.
+  /// Reads with the entry of the log, and expects that every undamaged block consists of stored
+  /// packets, and that its bytes match. Returns the packets.
   std::vector<StoredPacket> readable(const SegmentIndex& index) const {
     const Bytes data = readFile(path_ + ".pcap");
     std::vector<StoredPacket> found;
@@ -80,7 +80,7 @@ class FinishedSegment {
     EXPECT_EQ(index.damagedBlocks, damaged);
     return found;
   }
-  /// The packets of the blocks, but for one of them.
+  /// The packets of the blocks except one of them.
   std::vector<StoredPacket> without(size_t block) const {
     std::vector<StoredPacket> kept = packets_;
     const auto first = kept.begin() + static_cast<ptrdiff_t>(block * kPacketsPerBlock);
@@ -200,8 +200,8 @@ TEST(IndexRebuild, NeitherInventsNorLosesPacketsWhenABlockIsDamagedToo) {
   }
 }
 
-/// Whichever of some neighbouring entries are lost, a block whose sieve says that its bytes are
-/// others is not trusted.
+/// Whichever neighbouring entries are lost, a block whose sieve contradicts its bytes is not
+/// trusted.
 TEST(IndexRebuild, InventsNothingWhenABlockIsDamagedAmongSeveralLostEntries) {
   auto random = seededRandom();
   const FinishedSegment segment;
@@ -221,7 +221,7 @@ TEST(IndexRebuild, InventsNothingWhenABlockIsDamagedAmongSeveralLostEntries) {
     std::vector<StoredPacket> expected;
     for (size_t i = 0; i < kBlocks * kPacketsPerBlock; i++) {
       const size_t at = i / kPacketsPerBlock;
-      // Where the block ends is not known, nor what follows it among the lost entries.
+      // Neither the end of the block nor what follows it among the lost entries is known.
       if (at < wrong || at >= first + count) expected.push_back(segment.packets()[i]);
     }
     const std::vector<StoredPacket> found = segment.readable(*read);
@@ -236,7 +236,7 @@ TEST(IndexRebuild, InventsNothingWhenABlockIsDamagedAmongSeveralLostEntries) {
   }
 }
 
-/// The tally of a block behind a marked one is found by where it ends.
+/// The tally of a block after a marked one is found by where it ends.
 TEST(IndexRebuild, ProvesABlockBehindAMarkedOneByItsTally) {
   for (const bool isKept : {true, false}) {
     const FinishedSegment segment(101);
@@ -265,7 +265,7 @@ TEST(IndexRebuild, DoesNotTakeZerosForPackets) {
   segment.remove(".tally");
   Bytes data = segment.file(".pcap");
   const BlockEntry block = segment.blocks()[4];
-  // Records of 16 zero bytes would be packets of 1970 without a byte.
+  // Records of 16 zero bytes would be packets of 1970 without bytes.
   Bytes zeros(block.bytes / 16 * 16);
   Bytes index = segment.file(".idx");
   ASSERT_NE(block.bytes % 16, 0u) << "else the walk would come out exactly";

@@ -44,13 +44,14 @@ void addBurstyStreams(StoredStreams& store, std::mt19937_64& random) {
   }
 }
 
-/// Whole milliseconds between the first packet and the last, and the two odd instants around all.
+/// Whole milliseconds between the first packet and the last, and the two other instants outside of
+/// all.
 std::vector<int64_t> wholeMilliseconds(const StoredStreams& store, std::mt19937_64& random) {
   const auto all = store.inRange(0, INT64_MAX);
   const int64_t firstNs = all.front().timestampNs, endNs = all.back().timestampNs + 1;
   std::vector<int64_t> boundaries{firstNs, endNs};
   for (size_t i = randomBelow(random, 60); i > 0; i--) {
-    // Near a packet, so that boundaries cut the bursts too.
+    // Near a packet, so that boundaries split the bursts too.
     const int64_t ns = all[randomBelow(random, all.size())].timestampNs;
     const int64_t boundary = ns - ns % kNanosPerMillisecond;
     if (boundary > firstNs) boundaries.push_back(boundary);
@@ -172,7 +173,7 @@ TEST(PacketCount, ReadsABlockOnlyWhereABoundaryCutsAMillisecondWithPackets) {
   removeFiles(store, ".pcap");
   const std::vector<int64_t> between{0, 15'000'001, 20'000'000, 21'000'000, 25'123'456, 40'000'000};
   expectCounts(countAll(store, between), between, store);
-  // Boundaries before the block's first packet and behind its last one cut nothing.
+  // Boundaries before the block's first packet and after its last one split nothing.
   const std::vector<int64_t> around{10'000'499, 20'000'000, 30'000'501};
   expectCounts(countAll(store, around), around, store);
   EXPECT_FALSE(tryCount(store, {0, 20'000'001, 40'000'000}));

@@ -111,6 +111,18 @@ class InterruptedStream {
   std::map<std::string, Bytes> files_;
 };
 
+/// Of the first segment, without looking at checksums.
+std::vector<StoredPacket> undamagedPackets(const std::string& folder) {
+  const std::string segment = groupedSegmentPath(folder, 1);
+  const Bytes data = readFile(segment + ".pcap");
+  std::vector<StoredPacket> packets;
+  const auto index = readSegmentIndex(segment);
+  for (const BlockEntry& block : index->blocks) {
+    if (!block.isDamaged()) readBlock(data, block, packets);
+  }
+  return packets;
+}
+
 TEST(SegmentRecovery, KeepsEveryWholeRecordWhenTheProcessDiedAtAnyByteOfTheData) {
   InterruptedStream stream(20, 10);
   const size_t size = stream.file(".pcap").size();
@@ -182,8 +194,9 @@ TEST(SegmentRecovery, TakesTheWholeEntriesOfAnIndexThatEndsAtAnyByte) {
   ASSERT_EQ(size, kIndexHeaderBytes + 3 * kIndexEntryBytes);
   for (size_t bytes = kIndexHeaderBytes; bytes <= size; ++bytes) {
     const size_t indexed = (bytes - kIndexHeaderBytes) / kIndexEntryBytes * 10;
+    // Tallies and sieves prove the blocks whose entries are gone.
     stream.restore(".idx", bytes);
-    stream.expectRecovered(false, indexed, 0);
+    stream.expectRecovered(false, 30, 30 - indexed);
     stream.restore(".idx", bytes);
     stream.expectRecovered(true, 40, 40 - indexed);
     if (HasFatalFailure()) FAIL() << "cut at byte " << bytes;
@@ -218,13 +231,91 @@ TEST(SegmentRecovery, MakesEntriesAgainThatAreLostBeforeAWholeOne) {
   }
 }
 
-TEST(SegmentRecovery, CutsAfterTheLastWholeEntryWhenTheLastIsLost) {
+TEST(SegmentRecovery, CutsAfterTheLastWholeEntryWhenNothingIsLeftOfTheLast) {
   InterruptedStream stream(40, 30);
+  const auto second = parseIndexEntry(&stream.file(".idx")[kIndexHeaderBytes + kIndexEntryBytes]);
+  ASSERT_TRUE(second);
   std::fill(stream.file(".idx").end() - kIndexEntryBytes, stream.file(".idx").end(), 0);
+  stream.restore();
+  stream.expectRecovered(false, 30, 10);
+  stream.restore();
+  stream.expectRecovered(true, 40, 20);
+  stream.file(".tally").resize(second->tallyOffset + second->tallyBytes);
+  stream.file(".sieve").clear();
   stream.restore();
   stream.expectRecovered(false, 20, 0);
   stream.restore();
   stream.expectRecovered(true, 40, 20);
+}
+
+/// Two bytes of the last entry are lost: more than its checksum can correct.
+TEST(SegmentRecovery, KeepsABlockOfWhichTheLastEntryIsDamaged) {
+  InterruptedStream stream(40, 30);
+  const Bytes index = stream.file(".idx");
+  const size_t last = index.size() - kIndexEntryBytes;
+  for (const bool hasSieves : {true, false}) {
+    if (!hasSieves) stream.file(".sieve").clear();
+    for (size_t at = last; at + 1 < index.size(); at += 3) {
+      for (const bool isSameBoot : {false, true}) {
+        stream.file(".idx") = index;
+        stream.file(".idx")[at] ^= 0x5A;
+        stream.file(".idx")[at + 1] ^= 0x5A;
+        stream.restore();
+        const auto recovered = stream.recover(isSameBoot);
+        ASSERT_TRUE(recovered) << recovered.error().message;
+        EXPECT_EQ(recovered->rebuiltBlocks, 1u);
+        EXPECT_EQ(recovered->damagedBlocks, 0u);
+        EXPECT_EQ(recovered->recoveredPackets, isSameBoot ? 10u : 0u);
+        stream.expectStored(*recovered, isSameBoot ? 40 : 30);
+        if (HasFatalFailure()) FAIL() << "byte " << at;
+      }
+    }
+  }
+}
+
+/// The block behind a damaged last entry is damaged too: its packets are neither delivered nor cut.
+TEST(SegmentRecovery, MarksABlockThatItsDamagedLastEntryContradicts) {
+  InterruptedStream stream(40, 30);
+  const Bytes data = stream.file(".pcap");
+  const size_t begin = [&] {
+    size_t bytes = kPcapFileHeaderBytes;
+    while (stream.wholeWithin(bytes) < 20) bytes += 1;
+    return bytes;
+  }();
+  const size_t end = [&] {
+    size_t bytes = begin;
+    while (stream.wholeWithin(bytes) < 30) bytes += 1;
+    return bytes;
+  }();
+  const Bytes index = stream.file(".idx");
+  for (const bool isEmptyEntry : {false, true}) {
+    stream.file(".idx") = index;
+    const auto entry = stream.file(".idx").end() - kIndexEntryBytes;
+    if (isEmptyEntry) std::fill(entry, entry + kIndexEntryBytes, 0);
+    entry[20] ^= isEmptyEntry ? 0 : 0x5A;
+    entry[30] ^= isEmptyEntry ? 0 : 0x5A;
+    for (size_t at = begin; at < end; at += 7) {
+      // After a power loss, an entry without a byte was not written.
+      for (const bool isSameBoot : {true, isEmptyEntry}) {
+        stream.file(".pcap") = data;
+        stream.file(".pcap")[at] ^= 0x41;
+        stream.restore();
+        const auto recovered = stream.recover(isSameBoot);
+        ASSERT_TRUE(recovered) << recovered.error().message;
+        ASSERT_EQ(recovered->segments.size(), 1u);
+        EXPECT_GE(recovered->damagedBlocks, 1u) << at;
+        EXPECT_EQ(recovered->cutBytes, 0u);
+        EXPECT_GE(recovered->segments[0].maxNs, stream.packets()[29].timestampNs);
+        const std::vector<StoredPacket> expected(stream.packets().begin(),
+                                                 stream.packets().begin() + 20);
+        ASSERT_EQ(undamagedPackets(stream.folder()), expected) << at;
+        const auto again = stream.recover(isSameBoot);
+        ASSERT_TRUE(again);
+        EXPECT_EQ(again->segments[0].packets, 20u);
+        EXPECT_EQ(again->damagedBlocks, recovered->damagedBlocks);
+      }
+    }
+  }
 }
 
 /// A finished segment of 30 packets in three blocks, and a newer one that holds nothing yet.

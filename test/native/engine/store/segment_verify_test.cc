@@ -59,7 +59,7 @@ class SegmentVerify : public testing::Test {
     for (const SegmentFinding& finding : verified.findings) kinds.push_back(finding.kind);
     return kinds;
   }
-  /// A check finds this and writes nothing; a repair makes the files those that they were.
+  /// A check finds this and writes nothing; a repair restores the files exactly.
   void expectRepaired(const Kinds& kinds) {
     std::map<std::string, Bytes> before;
     for (const char* ending : kSegmentEndings) before[ending] = readFile(path_ + ending);
@@ -128,7 +128,7 @@ TEST_F(SegmentVerify, MarksADamagedBlockAndKeepsItsBytes) {
   EXPECT_FALSE(again.isRepaired);
 }
 
-// The wrong bytes were perhaps those of a cable, a controller or memory, not of the disk.
+// The wrong bytes may have come from a cable, a controller or memory, not from the disk.
 TEST_F(SegmentVerify, TakesTheMarkAwayWhenTheBytesAreRightAgain) {
   const SegmentEntry before = entry_;
   const BlockEntry block = readSegmentIndex(path_)->blocks[2];
@@ -159,7 +159,7 @@ TEST_F(SegmentVerify, TakesTheMarkAwayWhenTheBytesAreRightAgain) {
   EXPECT_EQ(kindsOf(verified(false)), Kinds{});
 }
 
-// A range that begins in a lost block must find its segment, and say what is missing.
+// A range that begins in a lost block must find its segment, and report what is missing.
 TEST_F(SegmentVerify, KeepsTheTimesOfLostBlocksAtItsEnds) {
   const auto index = readSegmentIndex(path_);
   for (const size_t lost : {size_t{0}, index->blocks.size() - 1}) {
@@ -189,7 +189,7 @@ TEST_F(SegmentVerify, MarksABlockOfWhichEntryAndBytesAreDamaged) {
   EXPECT_TRUE(again.findings[0].isMarked);
   EXPECT_FALSE(again.isRepaired);
 
-  // Its sieve still knows the bytes, should they be right again.
+  // Its sieve still identifies the bytes, in case they are right again.
   flip(".pcap", 0, 0);
   const Kinds kinds{SegmentFindingKind::kBlockReadable, SegmentFindingKind::kLogDiffers};
   EXPECT_EQ(kindsOf(verified(false)), kinds);

@@ -1,4 +1,4 @@
-// Frames that bear few addresses, rightly or where they do not belong, whole or cut off.
+// Frames with few addresses, in the right places or where they do not belong, whole or cut off.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace capfleet::test {
 
-/// The addresses that packets and filters of these tests are about.
+/// The addresses that packets and filters of these tests use.
 inline constexpr uint32_t kAddressCount = 6;
 
 inline Bytes ipv4Address(uint32_t i) {
@@ -21,7 +21,7 @@ inline std::string ipv4Text(uint32_t i) {
   return "10.0." + std::to_string(i / 3) + "." + std::to_string(i);
 }
 
-/// Some share their first words, and two differ in the first alone.
+/// Some share their first words, and two differ only in the first one.
 inline Bytes ipv6Address(uint32_t i) {
   Bytes address(16);
   address[0] = 0x20;
@@ -59,8 +59,8 @@ inline void putBytes(Bytes& packet, size_t at, const Bytes& bytes) {
   }
 }
 
-/// A frame whose bytes behind the EtherTypes are random, but for what looks like addresses at the
-/// right places, at wrong ones, or at those of another protocol. Often shorter than it should be.
+/// A frame whose bytes after the EtherTypes are random, except for address-like values at the right
+/// places, at wrong ones, or at those of another protocol. Often shorter than it should be.
 inline Bytes addressedFrame(std::mt19937_64& random) {
   static constexpr std::array<uint16_t, 9> kTypes = {0x0800, 0x0800, 0x0800, 0x86DD, 0x86DD,
                                                      0x0806, 0x8035, 0x8847, 0x0042};
@@ -94,7 +94,7 @@ inline Bytes addressedFrame(std::mt19937_64& random) {
   return packet;
 }
 
-/// An expression for libpcap about some of these addresses and what may stand around them.
+/// A libpcap expression about some of these addresses and their usual context.
 inline std::string addressFilter(std::mt19937_64& random, int depth = 3) {
   const auto i = static_cast<uint32_t>(randomBelow(random, kAddressCount));
   const auto pick = [&](const std::vector<std::string>& from) {

@@ -13,7 +13,7 @@
 
 namespace capfleet::test {
 
-/// A program as libpcap holds it and as the engine reads it.
+/// A program in libpcap's form and in the engine's.
 struct BothPrograms {
   std::vector<bpf_insn> theirs;
   Bytes bytes;
@@ -30,7 +30,7 @@ inline BothPrograms bothPrograms(std::vector<bpf_insn> instructions) {
   return programs;
 }
 
-/// Nothing when libpcap refuses the expression.
+/// Nothing if libpcap rejects the expression.
 inline std::optional<BothPrograms> tryCompiled(const std::string& expression, bool isOptimized,
                                                int linkType = DLT_EN10MB) {
   pcap_t* handle = pcap_open_dead(linkType, 262144);

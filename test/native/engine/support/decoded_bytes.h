@@ -8,7 +8,7 @@ namespace capfleet::test {
 
 struct DecodedBytes {
   Bytes bytes;
-  std::string failure;  ///< empty when the source ended well
+  std::string failure;  ///< empty if the source ended without an error
 };
 
 inline DecodedBytes readAll(ByteSource& source, size_t pieceBytes = 4096) {
@@ -26,7 +26,7 @@ inline DecodedBytes readAll(ByteSource& source, size_t pieceBytes = 4096) {
   }
 }
 
-/// Bytes that compress, but not to nothing.
+/// Bytes that compress moderately.
 inline Bytes sampleBytes(size_t count) {
   Bytes bytes;
   uint32_t state = 1;

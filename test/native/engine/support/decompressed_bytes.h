@@ -10,7 +10,7 @@
 
 namespace capfleet::test {
 
-/// Decompresses members or frames one after the other, as gzip and zstd do.
+/// Decompresses members or frames one after another, as gzip and zstd do.
 inline Bytes decompressed(Codec codec, const Bytes& from) {
   Bytes out;
   Bytes piece(size_t{8} << 20);

@@ -17,7 +17,7 @@ FileFault current;
 std::atomic<bool> isActive = false;
 std::atomic<long> calls = 0;
 
-/// Counts a call, and says whether it shall fail; errno is set then.
+/// Counts a call, and returns whether it must fail; errno is set in that case.
 bool fails() {
   if (!isActive) return false;
   const long call = calls++;
@@ -56,7 +56,7 @@ int __wrap_open(const char* path, int flags, ...) {
 ssize_t __real_write(int file, const void* bytes, size_t count);
 ssize_t __wrap_write(int file, const void* bytes, size_t count) {
   if (!fails()) return __real_write(file, bytes, count);
-  // A disk that fills up takes a part, and then nothing.
+  // A disk that fills up accepts a part, and then nothing.
   if (current.isShort) {
     const int error = errno;
     static_cast<void>(!__real_write(file, bytes, count / 2));
@@ -65,7 +65,8 @@ ssize_t __wrap_write(int file, const void* bytes, size_t count) {
   return -1;
 }
 
-// No test here loses power: the disk would only make thousands of cases slow.
+// Syncing is skipped because no test here loses power; the disk would only make thousands of cases
+// slow.
 int __wrap_fdatasync(int) { return fails() ? -1 : 0; }
 int __wrap_fsync(int) { return fails() ? -1 : 0; }
 

@@ -1,19 +1,19 @@
-// Lets the engine's calls to the file system fail. The linker puts the functions of file_faults.cc
-// before open, write, fdatasync, fsync, ftruncate, mkdir, unlink and rename of the engine (--wrap),
-// so that production code knows nothing of it.
+// Makes the engine's calls to the file system fail. The linker substitutes the functions of
+// file_faults.cc for the engine's open, write, fdatasync, fsync, ftruncate, mkdir, unlink and
+// rename (--wrap), so that production code is not changed for this.
 #pragma once
 
 namespace capfleet::test {
 
 struct FileFault {
   long from = 0;   ///< the first call that fails, counted from 0
-  long count = 1;  ///< calls that fail
+  long count = 1;  ///< the number of calls that fail
   int errorNumber = 0;
-  /// Of a write: half of the bytes are taken before.
+  /// Whether a write writes half of its bytes before it fails.
   bool isShort = false;
 };
 
-/// Calls fail while it lives; one at a time. Thread-safe.
+/// Calls fail as long as this exists; one at a time. Thread-safe.
 class FileFaults {
  public:
   explicit FileFaults(FileFault fault);
@@ -21,9 +21,9 @@ class FileFaults {
   FileFaults(const FileFaults&) = delete;
   FileFaults& operator=(const FileFaults&) = delete;
 
-  /// Calls that were made, failed ones included.
+  /// The number of calls that were made, including failed ones.
   long calls() const;
-  /// From now on every call succeeds.
+  /// Lets every call succeed from now on.
   void mend();
 };
 

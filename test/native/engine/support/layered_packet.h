@@ -1,4 +1,4 @@
-// Builds packets from the outside in, header by header.
+// Builds packets from the outermost header inwards.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class LayeredPacket {
     return bytes({2, 0, 0, 0, 0, id, 2, 0, 0, 0, 1, id}).be16(type);
   }
   LayeredPacket& vlan(uint32_t id, uint32_t nextType) { return be16(id).be16(nextType); }
-  /// From 10.0.0.<id> to 10.0.1.<id>; total length 0: whatever follows belongs to it.
+  /// Adds IPv4 from 10.0.0.<id> to 10.0.1.<id>; total length 0: whatever follows belongs to it.
   LayeredPacket& ipv4(int id, int protocol, uint32_t fragment = 0) {
     bytes({0x45, 0, 0, 0, 0, 0}).be16(fragment);
     return bytes({64, protocol, 0, 0, 10, 0, 0, id, 10, 0, 1, id});

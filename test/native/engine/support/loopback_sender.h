@@ -15,8 +15,8 @@
 
 namespace capfleet::test {
 
-/// Where this process may not capture, the test is skipped with the reason; in continuous
-/// integration (CI=true) it fails with it.
+/// If this process may not capture, the test is skipped with the reason; in continuous integration
+/// (CI=true) it fails with it.
 #define SKIP_UNLESS_CAPTURED(opened)                                             \
   if (!(opened)) {                                                               \
     const char* ci = std::getenv("CI");                                          \
@@ -24,7 +24,7 @@ namespace capfleet::test {
     GTEST_SKIP() << (opened).error().message;                                    \
   }
 
-/// Sends datagrams on the loopback to a port where somebody takes them and nobody looks.
+/// Sends datagrams on the loopback to a port whose socket receives them and ignores them.
 class LoopbackSender {
  public:
   LoopbackSender() {

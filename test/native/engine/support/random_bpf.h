@@ -1,4 +1,4 @@
-// Packets, programs and filter expressions made up for tests of the BPF machines.
+// Packets, programs and filter expressions generated for tests of the BPF machines.
 #pragma once
 
 #include <pcap/pcap.h>
@@ -12,7 +12,7 @@
 
 namespace capfleet::test {
 
-/// A packet that looks like something: most filters look no further than a few header fields.
+/// A packet with plausible headers: most filters check only a few header fields.
 inline Bytes randomPacket(std::mt19937_64& random) {
   Bytes packet(randomBelow(random, 120));
   for (uint8_t& byte : packet) byte = static_cast<uint8_t>(random());
@@ -57,14 +57,14 @@ inline std::vector<bpf_insn> randomProgram(std::mt19937_64& random) {
   for (uint32_t slot = 0; slot < kBpfMemorySlots; slot++) program.push_back({BPF_ST, 0, 0, slot});
   const size_t count = 1 + randomBelow(random, 40);
   for (size_t i = 0; i < count; i++) {
-    const size_t after = count - i;  // with the final return
+    const size_t after = count - i;  // including the final return
     bpf_insn in{codes[randomBelow(random, std::size(codes))], 0, 0,
                 static_cast<uint32_t>(random() % 2 == 0 ? random() % 40 : random())};
     in.jt = static_cast<uint8_t>(randomBelow(random, after));
     in.jf = static_cast<uint8_t>(randomBelow(random, after));
     if (in.code == 0x05) in.k = static_cast<uint32_t>(randomBelow(random, after));
     if (in.code == 0x60 || in.code == 0x61 || in.code == 0x02 || in.code == 0x03) in.k %= 16;
-    // libpcap shifts by a constant of 32 or more as the machine does; the result is undefined.
+    // libpcap shifts by a constant of 32 or more like the machine; the result is undefined.
     if (in.code == 0x64 || in.code == 0x74) in.k %= 32;
     if ((in.code == 0x34 || in.code == 0x94) && in.k == 0) in.k = 1;
     program.push_back(in);
@@ -73,7 +73,7 @@ inline std::vector<bpf_insn> randomProgram(std::mt19937_64& random) {
   return program;
 }
 
-/// A condition of libpcap's language on what randomPacket() varies, and on much that it does not.
+/// A condition in libpcap's language on the fields that randomPacket() varies, and on many others.
 inline std::string randomCondition(std::mt19937_64& random) {
   const auto below = [&](size_t end) { return std::to_string(randomBelow(random, end)); };
   const auto oneOf = [&](std::initializer_list<const char*> words) {
@@ -118,7 +118,7 @@ inline std::string randomCondition(std::mt19937_64& random) {
   }
 }
 
-/// Conditions joined to an expression, which libpcap may refuse.
+/// Conditions joined to an expression, which libpcap may reject.
 inline std::string randomExpression(std::mt19937_64& random, int depth = 0) {
   if (depth == 3 || random() % 3 == 0) return randomCondition(random);
   std::string expression = random() % 4 == 0 ? "not (" : "(";

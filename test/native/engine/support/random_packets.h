@@ -1,4 +1,4 @@
-// Streams of random packets, whose clocks go as clocks of the field do.
+// Streams of random packets, with clocks that behave like real ones.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace capfleet::test {
 
 inline constexpr int64_t kStartNs = 1'700'000'000'123'456'789;
 
-/// How the timestamps of a stream go.
+/// How the timestamps of a stream advance.
 enum class Clock { kSteady, kAllEqual, kJitter, kSteps };
 inline constexpr Clock kClocks[] = {Clock::kSteady, Clock::kAllEqual, Clock::kJitter,
                                     Clock::kSteps};

@@ -1,4 +1,4 @@
-// Runs a CaptureFileReader over bytes in memory and writes down every step.
+// Runs a CaptureFileReader over bytes in memory and records every step.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace capfleet::test {
 
-/// Hands out its bytes in pieces of at most `pieceBytes`.
+/// Delivers its bytes in pieces of at most `pieceBytes`.
 class MemorySource final : public ByteSource {
  public:
   explicit MemorySource(Bytes bytes, size_t pieceBytes = SIZE_MAX)
@@ -40,7 +40,7 @@ struct ReadPacket {
 };
 
 struct ReadSteps {
-  std::string openError;  ///< empty when the file was opened
+  std::string openError;  ///< empty if the file was opened
   std::vector<ReadPacket> packets;
   std::vector<std::pair<uint32_t, uint32_t>> interfaces;  ///< index, link type word
   uint64_t outOfTimeRange = 0;

@@ -1,4 +1,4 @@
-// Patterns as the compile helper compiles them, and patterns made up for tests.
+// Patterns as the compile helper compiles them, and patterns generated for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace capfleet::test {
 
-/// The compile helper's output; empty when it refuses the pattern, about which
-/// regex-compile.test.ts knows more.
+/// The compile helper's output; empty if it rejects the pattern, which regex-compile.test.ts
+/// covers.
 inline Bytes tryCompiledPattern(const std::string& pattern) {
   const TempDirectory folder;
   const std::string in = folder.file("pattern", Bytes(pattern.begin(), pattern.end()));
@@ -36,7 +36,7 @@ inline std::shared_ptr<const RegexMatcher> matcherOf(const std::string& pattern)
   return *matcher;
 }
 
-/// Of few different bytes, so that it matches now and then; Hyperscan may refuse it.
+/// A pattern of few different bytes, so that it matches now and then; Hyperscan may reject it.
 inline std::string randomPattern(std::mt19937_64& random, int depth = 3) {
   const auto one = [&](auto... texts) {
     const char* const all[] = {texts...};

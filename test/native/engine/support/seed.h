@@ -1,4 +1,4 @@
-// The seed of a randomised test: printed, and taken from SEED= to run a failure again.
+// The seed of a randomised test: printed, and read from SEED= to repeat a failure.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,9 @@ inline std::mt19937_64 seededRandom() {
   return std::mt19937_64(seed);
 }
 
-/// How often a randomised test turns: CAPFLEET_TURNS percent of `all`, at least `least`; without it
-/// all. A third of that under the thread sanitizer, where each turn takes ten times as long.
+/// How many iterations a randomised test runs: CAPFLEET_TURNS percent of `all`, but at least
+/// `least`; all if it is not set. A third of that under the thread sanitizer, where each iteration
+/// takes ten times as long.
 inline int turns(int all, int least = 1) {
   static const int64_t percent = [] {
     const char* const asked = std::getenv("CAPFLEET_TURNS");

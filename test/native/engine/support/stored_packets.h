@@ -64,7 +64,7 @@ inline MillisecondCounts countMilliseconds(std::span<const StoredPacket> packets
   return counts;
 }
 
-/// What a tally says, without a look at its checksum.
+/// The rows of a tally, without checking its checksum.
 inline MillisecondCounts readTally(std::span<const uint8_t> tally, int64_t millisecond) {
   size_t at = 8;
   const auto number = [&] {
@@ -85,7 +85,7 @@ inline MillisecondCounts readTally(std::span<const uint8_t> tally, int64_t milli
   return counts;
 }
 
-/// `end` is where the tally before this one ends. The tally must count the block's packets exactly.
+/// `end` is where the previous tally ends. The tally must count the block's packets exactly.
 inline void checkTally(const Bytes& tallies, const BlockEntry& block,
                        std::span<const StoredPacket> packets, uint64_t& end) {
   const MillisecondCounts expected = countMilliseconds(packets);

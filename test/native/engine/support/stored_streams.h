@@ -1,4 +1,5 @@
-// Streams of numbered packets in a real store, downloads of them, and what these should deliver.
+// Streams of numbered packets in a real store, downloads of them, and the expected contents of
+// these downloads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@
 
 namespace capfleet::test {
 
-/// The log's entry of a segment that lies directly in its port's folder.
+/// The log's entry for a segment that is directly in its port's folder.
 inline SegmentEntry entryOf(const SegmentSummary& segment, uint32_t linkTypeWord = 1,
                             uint32_t port = 0) {
   SegmentEntry entry;
@@ -65,7 +66,7 @@ class StoredStreams {
     packets_.push_back(packets);
   }
 
-  /// A download of everything; change what the test is about.
+  /// A download of everything; change the options that the test is about.
   DownloadOptions options() const {
     DownloadOptions options;
     options.streams = streams_;
@@ -74,7 +75,8 @@ class StoredStreams {
     return options;
   }
 
-  /// By timestamp, then stream, then position: the order that downloads promise.
+  /// The packets in the range by timestamp, then stream, then position: the order that downloads
+  /// guarantee.
   std::vector<StoredPacket> inRange(int64_t beginNs, int64_t endNs) const {
     std::vector<StoredPacket> all;
     for (const auto& packets : packets_) {
@@ -89,7 +91,7 @@ class StoredStreams {
   }
 
   const std::vector<StreamSegments>& streams() const { return streams_; }
-  /// Of the segments, without ending.
+  /// The names of the segments, without file extensions.
   const std::vector<std::vector<std::string>>& paths() const { return paths_; }
 
  private:
@@ -99,13 +101,13 @@ class StoredStreams {
   std::vector<std::vector<StoredPacket>> packets_;
 };
 
-/// A pool of threads and one of slabs, whose end checks that no slab was lost.
+/// A thread pool and a slab pool, whose destructor checks that no slab was lost.
 class DownloadBench {
  public:
   explicit DownloadBench(unsigned threads = 2)
       : workers_(std::make_unique<WorkerPool>(threads)), slabs_(std::make_shared<BufferPool>()) {}
   ~DownloadBench() {
-    workers_.reset();  // ends when all tasks have
+    workers_.reset();  // ends when all tasks have ended
     EXPECT_EQ(slabs_->outstanding(), 0u);
   }
 
@@ -130,7 +132,7 @@ inline Download::Answer nextPart(Download& download) {
   return promise.get_future().get();
 }
 
-/// The whole body. `held` parts are kept unreleased on the way.
+/// The whole body. Up to `held` parts are kept unreleased on the way.
 inline Bytes readBody(Download& download, size_t held = 0) {
   Bytes body;
   std::deque<SlabPtr> unreleased;
@@ -181,7 +183,7 @@ inline void damage(const std::string& segment, const BlockEntry& block) {
   file.put(byte);
 }
 
-/// A packet that carries its number, so that none can be taken for another.
+/// A packet that contains its number, so that each is unique.
 inline StoredPacket numberedPacket(int64_t timestampNs, uint32_t number, size_t capturedLength) {
   Bytes captured(std::max<size_t>(capturedLength, 4));
   storeLe32(captured.data(), number);

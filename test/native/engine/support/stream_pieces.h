@@ -1,5 +1,5 @@
-// PCAP streams for the tests of the merge, their records read without the engine, and their bytes
-// shown to an input piece by piece.
+// PCAP streams for the tests of the merge, with their records read without the engine, and their
+// bytes shown to an input piece by piece.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ inline std::vector<Bytes> recordsOf(const Bytes& stream) {
   return records;
 }
 
-/// The same stream in the other byte order, up to a record header that is not whole.
+/// The same stream in the other byte order, up to a record header that is incomplete.
 inline Bytes swapped(Bytes stream) {
   for (size_t at = 0; stream.size() - at >= 16;) {
     const size_t bytes = size_t{16} + loadLe32(&stream[at + 8]);
@@ -56,7 +56,7 @@ inline int64_t timeOf(const Bytes& record, int64_t unitsPerSecond) {
   return loadLe32(&record[0]) * unitsPerSecond + loadLe32(&record[4]);
 }
 
-/// Of the last `count` records.
+/// The bytes of the last `count` records.
 inline uint64_t hashOfLast(const std::vector<Bytes>& records, uint64_t count) {
   uint64_t hash = 0;
   for (size_t i = records.size() - count; i < records.size(); i++) {
@@ -65,14 +65,14 @@ inline uint64_t hashOfLast(const std::vector<Bytes>& records, uint64_t count) {
   return hash;
 }
 
-/// Each piece is a heap block of its own, overwritten and freed when the input is dry, so that a
-/// sanitizer sees every later use.
+/// Each piece is in its own heap block, overwritten and freed when the input has used it up, so
+/// that a sanitizer sees every later use.
 class StreamPieces {
  public:
   StreamPieces(RecordInput& input, Bytes stream, PieceSizes sizes)
       : input_(&input), stream_(std::move(stream)), sizes_(std::move(sizes)) {}
 
-  /// Shows pieces until a record is at hand; false when there is none any more.
+  /// Shows pieces until a record is available; false if there are no more.
   bool fill() {
     while (!input_->hasRecord()) {
       drop();
@@ -86,13 +86,13 @@ class StreamPieces {
     return true;
   }
 
-  /// Takes the record at hand, and its piece from the input that needs it no more.
+  /// Takes the available record, and frees its piece if the input no longer needs it.
   void take() {
     input_->take();
     if (!input_->hasRecord()) drop();
   }
 
-  /// What was not shown yet.
+  /// The bytes that were not shown yet.
   Bytes rest() const { return {stream_.begin() + static_cast<ptrdiff_t>(at_), stream_.end()}; }
 
  private:

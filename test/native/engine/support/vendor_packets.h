@@ -14,7 +14,7 @@ constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kNowSeconds = 1'700'000'000;
 constexpr int64_t kNowNs = kNowSeconds * kSecondNs;
 
-/// A packet with its own bytes.
+/// A packet that owns its bytes.
 struct HeldPacket {
   Bytes bytes = {};
   int64_t nicNs = kNowNs;
@@ -27,7 +27,7 @@ struct HeldPacket {
   }
 };
 
-/// Bit by bit, as the standard defines it: nothing shared with the engine's.
+/// Bit by bit, as in the standard; it shares nothing with the engine's implementation.
 inline uint32_t slowCrc32(std::span<const uint8_t> bytes) {
   uint32_t crc = 0xFFFFFFFF;
   for (const uint8_t byte : bytes) {
@@ -40,7 +40,7 @@ inline uint32_t slowCrc32(std::span<const uint8_t> bytes) {
 /// Appends big-endian fields.
 class FrameBytes {
  public:
-  /// A frame with an Ethernet header and `payloadBytes` bytes of no meaning.
+  /// A frame with an Ethernet header and `payloadBytes` meaningless bytes.
   static FrameBytes plain(size_t payloadBytes = 50) {
     FrameBytes frame;
     frame.ethernet(0x1234);
@@ -48,7 +48,7 @@ class FrameBytes {
     return frame;
   }
 
-  /// `count` bytes of a number, which may be more than 8.
+  /// The `count` bytes of a number; `count` may be more than 8.
   FrameBytes& put(uint64_t value, int count) {
     for (int i = count - 1; i >= 0; i--) {
       bytes_.push_back(i < 8 ? static_cast<uint8_t>(value >> (8 * i)) : uint8_t{0});
@@ -75,7 +75,7 @@ class FrameBytes {
   Bytes bytes_;
 };
 
-/// What a 7150 says once a second.
+/// The key frame that a 7150 sends once per second.
 struct KeyFrameFields {
   uint64_t tick = 0;
   int64_t utcNs = kNowNs;
@@ -97,7 +97,7 @@ inline HeldPacket keyFrame(const KeyFrameFields& fields) {
   return {.bytes = frame.bytes(), .nicNs = fields.nicNs};
 }
 
-/// A tick as it stands in a packet.
+/// A tick in its form inside a packet.
 inline uint32_t wordOf(uint64_t tick) {
   const auto low = static_cast<uint32_t>(tick & 0x7FFFFFFF);
   return ((low & 0x7FFFFF80) << 1) | (low & 0x7F);

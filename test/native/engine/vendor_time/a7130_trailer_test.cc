@@ -15,7 +15,7 @@ struct Hop {
   Bytes extensions = {};
 };
 
-/// Appends a trailer behind an original FCS, which is the last 4 bytes of `frame` already.
+/// Appends a trailer after an original FCS, which is already the last 4 bytes of `frame`.
 void addBehindFcs(FrameBytes& frame, const Hop& hop) {
   const auto flags = static_cast<uint8_t>(hop.flags | (hop.extensions.empty() ? 0 : 2));
   frame.add(hop.extensions)
@@ -67,7 +67,7 @@ TEST(A7130Trailer, IsFoundAlthoughTheCapturedFcsIsWrong) {
 /// Sequence number, sub-nanoseconds and egress sequence number, then a string in the long form.
 Bytes severalExtensions() {
   FrameBytes bytes;
-  bytes.put(0x12ABCD00 | 0x20 | 3, 4);          // first in the frame: the last one to be read
+  bytes.put(0x12ABCD00 | 0x20 | 3, 4);          // first in the frame, so read last
   bytes.put(0x54455354, 4).put(0x54455354, 4);  // "TESTTEST"
   bytes.put(0x00000000 | (1 << 6) | 0x1F, 4);   // two words before it
   bytes.put(0x11223344, 4).put(0x55667700 | (1 << 6) | 2, 4);
@@ -91,7 +91,7 @@ TEST(A7130Trailer, GivesTheFirstHopsTimeAndPortAndBothDevices) {
   for (const Bytes& extensions : {Bytes{}, severalExtensions()}) {
     for (const bool hasFcs : {false, true}) {
       FrameBytes frame = stamped({.timeNs = kNowNs + 5, .device = 1, .port = 2});
-      // Each further device takes the FCS so far for the original one.
+      // Each further device treats the previous FCS as the original one.
       frame.fcs();
       addBehindFcs(frame,
                    {.timeNs = kNowNs + 7000, .device = 3, .port = 4, .extensions = extensions});
@@ -110,7 +110,7 @@ TEST(A7130Trailer, GivesTheFirstHopsTimeAndPortAndBothDevices) {
 }
 
 TEST(A7130Trailer, IsStillReadWhenItsExtensionsMakeNoSense) {
-  // No word says that it is the last one, or the length passes the frame's begin.
+  // No word is marked as the last one, or the length exceeds the frame.
   for (const uint32_t word : {0x00000001U, 0x0000FFDFU, 0x000000E1U}) {
     FrameBytes extensions;
     for (int i = 0; i < 20; i++) extensions.put(word, 4);

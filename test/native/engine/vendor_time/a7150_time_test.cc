@@ -21,7 +21,7 @@ std::optional<int64_t> feed(A7150Clock& clock, const HeldPacket& packet,
   return clock.timeOf(packet.view(), mode);
 }
 
-/// Time of a packet `distanceNs` after a key frame whose counter stands at `keyTick`.
+/// Time of a packet `distanceNs` after a key frame whose counter is at `keyTick`.
 std::optional<int64_t> timeAfter(uint64_t keyTick, uint64_t tick, int64_t distanceNs) {
   A7150Clock clock;
   feed(clock, keyFrame({.tick = keyTick}));
@@ -65,7 +65,7 @@ TEST(A7150Time, StandsWhereTheFileHeaderSays) {
   HeldPacket overwritten = stamped(Mode::kOverwrite, wordOf(1400), kNowNs);
   overwritten.linkTypeWord = 0x24000001;
   EXPECT_EQ(feed(clock, overwritten), kNowNs + 2000);
-  overwritten.linkTypeWord = 0x04000001;  // no FCS was captured, so no tick in its place
+  overwritten.linkTypeWord = 0x04000001;  // no FCS was captured, so there is no tick in its place
   EXPECT_FALSE(feed(clock, overwritten));
 }
 
@@ -149,7 +149,7 @@ TEST(A7150Time, TakesTheNewestKeyFrame) {
   A7150Clock clock;
   for (int64_t second = 0; second < 200; second++) {
     const int64_t nicNs = kNowNs + second * kSecondNs;
-    // The real frequency differs a little, and so does the UTC of each key frame.
+    // The actual frequency differs a little, and so does the UTC of each key frame.
     feed(clock, keyFrame({.tick = static_cast<uint64_t>(second) * 350'001'000,
                           .utcNs = nicNs + second,
                           .nicNs = nicNs}));
@@ -159,7 +159,7 @@ TEST(A7150Time, TakesTheNewestKeyFrame) {
 }
 
 TEST(A7150Time, LeavesOutKeyFramesLaterThanThePacket) {
-  // So that the packet's time is the same when they are outside the range.
+  // So that the packet's time is the same if they are outside the range.
   A7150Clock clock;
   feed(clock, keyFrame({.tick = 700, .utcNs = kNowNs}));
   for (int64_t i = 1; i <= 63; i++) {

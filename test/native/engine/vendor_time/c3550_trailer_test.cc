@@ -38,7 +38,7 @@ TEST(C3550Trailer, RoundsTheFractionDownToNanoseconds) {
       {2200, 2},
       {0xFFFFFFFFFF, 999'999'999},
       {0xFFFFFFFB4F, 999'999'998},
-      // The upper 32 bits of these alone would give 1 ns less.
+      // The upper 32 bits alone would give 1 ns less.
       {5498, 5},
       {135742175034, 123'456'789},
       {135742175033, 123'456'788},
@@ -61,11 +61,11 @@ TEST(C3550Trailer, MustBeWithin7DaysOfTheNicTime) {
   }
 }
 
-/// A frame whose two layouts both give a valid time.
+/// A frame in which both layouts yield a valid time.
 FrameBytes ambiguous() {
   FrameBytes frame = FrameBytes::plain();
-  // Ends in: original FCS, device, port, seconds, fraction; the seconds of the other layout stand
-  // 4 bytes further.
+  // Ends in: original FCS, device, port, seconds, fraction; the other layout has its seconds 4
+  // bytes later.
   frame.put(0x12345678, 4).put(1, 1).put(2, 1);
   return frame.put(kNowSeconds, 4).put(kNowSeconds, 4).put(0x1234, 2);
 }

@@ -32,7 +32,7 @@ TEST(CounterDistance, CountsTheWrapsInBetween) {
 
 TEST(CounterDistance, IsExactOverYears) {
   constexpr int64_t kYearsNs = 4'000'000'000'000'000'000;
-  // 2.4 ns a tick: a wrap takes 10.3 s.
+  // 2.4 ns per tick: a wrap takes 10.3 s.
   __extension__ typedef unsigned __int128 Wide;
   const Wide ticks = Wide{kYearsNs} * 5 / 12;
   EXPECT_EQ(counterDistanceNs(static_cast<uint32_t>(ticks), 32, {12, 5}, kYearsNs + 5'000'000'000),

@@ -155,7 +155,7 @@ TEST(ErspanTime, FindsOutWhetherAVendorsTickIs1NanosecondOrMore) {
                           .nicNs = kNowNs + distanceNs + 30'000,
                           .granularity = 3});
     };
-    // Too early to tell: NIC time.
+    // Too early to detect the unit: NIC time.
     EXPECT_FALSE(at(0));
     EXPECT_FALSE(at(900'000));
     for (const int64_t distanceNs : {1'200'000, 2'400'000, 1'200'000'000}) {
@@ -238,7 +238,7 @@ TEST(ErspanTime, IsAbsentInOtherPackets) {
                       .isIpv6 = true,
                       .extension = {47, 0, 0, 0, 0, 0, 0, 0},
                       .extensionType = 50}));
-  // An extension header that ends behind the packet.
+  // An extension header that ends beyond the packet.
   EXPECT_FALSE(alone({.timestamp = 77,
                       .granularity = 2,
                       .isIpv6 = true,
@@ -263,7 +263,7 @@ TEST(ErspanTime, IsAbsentInOtherPackets) {
     packet.bytes[offset] = value;
     if (offset == kIp && value == 0x4F) {
       packet.bytes.resize(kIp + 59);
-      packet.bytes.shrink_to_fit();  // so that the sanitizer sees what is read behind it
+      packet.bytes.shrink_to_fit();  // so that the sanitizer detects reads beyond it
     }
     EXPECT_FALSE(ErspanClock().timeOf(packet.view())) << offset;
   }

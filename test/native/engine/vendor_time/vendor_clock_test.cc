@@ -84,7 +84,7 @@ TEST(VendorClock, LooksBackWhereItHasState) {
 
 using Packets = std::vector<HeldPacket>;
 
-/// The packets of a test: made here, and those of a capture of others where it is there.
+/// The packets of a test: generated here, and those of a third-party capture if it exists.
 std::vector<Packets> withCapture(Packets made, const std::string& name) {
   std::vector<Packets> all = {std::move(made)};
   const std::string path = CAPFLEET_REPOSITORY "/../shared/captures/" + name;
@@ -92,7 +92,7 @@ std::vector<Packets> withCapture(Packets made, const std::string& name) {
   return all;
 }
 
-/// 12 s of a switch: a key frame each second, and three packets behind it. The NIC is 10 ms late.
+/// 12 s of a switch: a key frame each second, followed by three packets. The NIC is 10 ms late.
 Packets ticked(TimeSource source) {
   constexpr int64_t kLateNs = 10'000'000;
   constexpr uint64_t kFirstTick = (uint64_t{1} << 40) - 5;
@@ -114,7 +114,7 @@ Packets ticked(TimeSource source) {
 }
 
 /// Times in a 7150-compatible capture with key frames of version 2, calculated without the engine:
-/// the key frame of each packet is the one before it, and no packet is a wrap away.
+/// the key frame of each packet is the previous one, and no packet is a wrap away.
 std::vector<std::optional<int64_t>> expected7150(const std::vector<HeldPacket>& packets,
                                                  size_t tickFromEnd) {
   std::vector<std::optional<int64_t>> times;
@@ -153,7 +153,7 @@ TEST(VendorClock, Reads7150Ticks) {
       for (size_t i = 0; i < times.size(); i++) {
         if (!times[i]) continue;
         stamped++;
-        // The NIC is some 10 ms behind the switch.
+        // The NIC is some 10 ms later than the switch.
         EXPECT_NEAR(static_cast<double>(packets[i].nicNs - *times[i]), 10e6, 1e6) << item.file;
       }
       EXPECT_GE(stamped, 3) << item.file;
@@ -161,8 +161,8 @@ TEST(VendorClock, Reads7150Ticks) {
   }
 }
 
-/// Key frames with a counter of the same frequency, of another length, and packets with its low 32
-/// bits in the place of the FCS.
+/// Key frames with a counter of the same frequency, but another width, and packets with its low 32
+/// bits in place of the FCS.
 Packets counted32() {
   Packets packets;
   for (int64_t ns = kNowNs; ns < kNowNs + 8 * kSecondNs; ns += 500'000'000) {
@@ -208,7 +208,7 @@ TEST(VendorClock, ReadsErspanTicksOf2400Picoseconds) {
     const auto times = timesOf(packets, TimeSource::kErspan3);
     EXPECT_FALSE(times[0]);
     for (size_t i = 1; i < packets.size(); i++) {
-      // The counter stands at 14 + 20 + 4 + 4. It wraps once, before the packet with index 4.
+      // The counter is at 14 + 20 + 4 + 4. It wraps once, before the packet with index 4.
       const uint64_t first = loadBe32(&packets[0].bytes[42]);
       const uint64_t ticks =
           loadBe32(&packets[i].bytes[42]) + (i >= 4 ? uint64_t{1} << 32 : 0) - first;
@@ -219,8 +219,8 @@ TEST(VendorClock, ReadsErspanTicksOf2400Picoseconds) {
   }
 }
 
-/// Headers of every version, with seconds of 32 or 16 bits, and packets without one. The NIC is
-/// 147 ms late.
+/// Headers of every version, with seconds of 32 or 16 bits, and packets without one. The NIC is 147
+/// ms late.
 Packets withHeaders() {
   Packets packets;
   for (const uint64_t version : {0x10, 0x11, 0x110, 0x111, 0x20, 0x21, 0x120, 0x121}) {

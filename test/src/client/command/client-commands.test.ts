@@ -1,4 +1,4 @@
-// The commands that ask a gateway, as a user runs them: a real gateway over two appliances.
+// The commands that ask a gateway, as a user runs them, with a real gateway over two appliances.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Completion as the shells ask for it, with names from a real gateway.
+// Completion as the shells request it, with names from a real gateway.
 
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
@@ -12,7 +12,7 @@ import { startStubGateway } from '../../../support/servers/stub-gateway.ts'
 import { skipWithout } from '../../../support/set-up-tools.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
-/** What a shell is told to run, with the script sourced and these words on its command line. */
+/** The commands for a shell: source the script, and complete these words of its command line. */
 const ASKING = {
   bash: (words: readonly string[]) => [
     '--norc',
@@ -20,7 +20,7 @@ const ASKING = {
     `source <(capfleet completion bash); COMP_WORDS=(capfleet ${quoted(words)}); COMP_CWORD=${words.length}
      _capfleet; printf '%s\\n' "\${COMPREPLY[@]}"`,
   ],
-  // compadd works in a line editor only; here it says what it was given.
+  // compadd works only in a line editor; here it prints its arguments.
   zsh: (words: readonly string[]) => [
     '-f',
     '-c',
@@ -90,7 +90,7 @@ describe('completion', () => {
     const startedMs = performance.now()
     const environment = gatewayEnvironment(silent.url, 'a', 'b')
     assert.equal((await client.run(['__complete', '--', 'get', '--device', ''], { environment })).status, 0)
-    // A command alone takes long where the machine is busy.
+    // On a busy machine even a single command takes long.
     assert.ok(performance.now() - startedMs < 8_000 + 3 * commandMs)
   })
 

@@ -4,7 +4,7 @@ import { Command } from 'commander'
 import { QueryFlags } from '../../../../src/client/command/common/query-flags.ts'
 import { DOWNLOAD_TABLES } from '../../../../src/shared/query/parse-download-query.ts'
 
-// The page knows from its address where the gateway is.
+// The page derives the gateway's address from its own.
 Object.assign(globalThis, { location: new URL('https://gw.example/tools/?x=1#/timeline') })
 const { capfleetLine, curlLine, downloadUrl, quoted, wiresharkLine } = await import(
   '../../../../src/console/download/command-lines.ts'

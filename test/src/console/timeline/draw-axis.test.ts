@@ -24,7 +24,7 @@ test('lanes on a phone have marks, whatever time is shown', () => {
   for (let seconds = 1n; seconds < 100_000n; seconds += seconds / 3n + 1n) {
     const view = { fromNs: 0n, toNs: seconds * 1_000_000_000n }
     const { ticks } = timeAxis(view, 'UTC', tickCount(PHONE_PX))
-    // At the right edge there is no room for a label.
+    // At the right edge there is no space for a label.
     assert.ok(ticks.filter(({ ns }) => ns < view.toNs).length >= 1, `${seconds} s`)
   }
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NS_PER_S } from '../../../../src/console/base/instants.ts'
 
-// The page knows from its address where the gateway is.
+// The page derives the gateway's address from its own.
 Object.assign(globalThis, { location: new URL('http://127.0.0.1/') })
 const { firstView } = await import('../../../../src/console/timeline/first-view.ts')
 
@@ -18,7 +18,7 @@ const capture = (fromNs: bigint, toNs: bigint, isActive = false) => ({
   packets: '1',
   bytes: '1',
 })
-/** What is shown, in seconds before now; without the tenth at both sides. */
+/** The view, in seconds before now; without the margin of a tenth on both sides. */
 const shown = (captures: readonly ReturnType<typeof capture>[]) => {
   const { fromNs, toNs } = firstView(captures, NOW_NS)
   const spanNs = ((toNs - fromNs) * 10n) / 12n

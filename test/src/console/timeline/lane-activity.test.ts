@@ -26,7 +26,7 @@ const server = createServer((request, response) => {
   response.setHeader('content-type', 'application/json').end(JSON.stringify(ANSWERS[url.pathname]))
 })
 await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
-// The page knows from its address where the gateway is.
+// The page derives the gateway's address from its own.
 Object.assign(globalThis, {
   location: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
 })
@@ -70,7 +70,7 @@ describe('what the lanes ask for', () => {
     )
   })
 
-  test('nothing is asked that a caller with a filter is refused, and why is said', async () => {
+  test('does not request what a caller with a filter may not see, and says why', async () => {
     const before = asked.length
     await assert.rejects(askActivity({ ...ask, isFiltered: true }, new Map(), signal), /pass your filter/)
     assert.equal(asked.length, before)

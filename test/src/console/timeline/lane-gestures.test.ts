@@ -8,7 +8,7 @@ import type { TimeView } from '../../../../src/console/timeline/time-view.ts'
 const LANE = { device: 'a', captures: [], events: [] }
 const ELEMENT = { getBoundingClientRect: () => ({ left: 0, top: 0 }), setPointerCapture: () => undefined }
 
-/** Lanes of 128 px for 1,024 ns, and what becomes of what is done to them. */
+/** Lanes of 128 px for 1,024 ns, and the effects of gestures on them. */
 function lanes() {
   const done: string[] = []
   const spanText = (span: TimeView | undefined) => (span ? `${span.fromNs}-${span.toNs}` : 'none')

@@ -125,7 +125,7 @@ test('an abort ends the writing with its reason', async () => {
   await assert.rejects(writing, reason)
 })
 
-/** IPv4 from 10.2x to 10.2y through Ethernet without tag. */
+/** IPv4 from 10.2x to 10.2y through Ethernet without a tag. */
 function isBetweenSites({ captured }: PcapRecord): boolean {
   return (
     captured.readUInt16BE(12) === 0x0800 &&
@@ -135,7 +135,7 @@ function isBetweenSites({ captured }: PcapRecord): boolean {
   )
 }
 
-/** The packet without what may differ: MAC addresses, time to live and header checksum. */
+/** The packet without the fields that may differ: MAC addresses, time to live and header checksum. */
 function sameEverywhere({ captured }: PcapRecord): string {
   return Buffer.concat([
     captured.subarray(14, 22),

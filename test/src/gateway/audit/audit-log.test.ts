@@ -173,7 +173,7 @@ test('the files and the lock of a process that does not return are removed when 
 describe('a clock that is wrong removes no file', () => {
   const day = 86_400_000
   const nowMs = Date.UTC(2026, 10, 20, 12)
-  /** An audit of the last days, a file each, as their lines say. */
+  /** An audit of the last days, one file per day according to the lines. */
   async function ofDays(log: AuditLog, setNow: (now: Date) => void): Promise<void> {
     for (let back = 3; back >= 0; back -= 1) {
       setNow(new Date(nowMs - back * day))
@@ -203,7 +203,7 @@ describe('a clock that is wrong removes no file', () => {
     for (const ms of [nowMs, nowMs - 3_650 * day, nowMs + 1_000]) {
       now = new Date(ms)
       await log.record(downloadBy('ann'))
-      // As the file system of a host with that clock dates it.
+      // The file date that a host with that clock sets.
       const [newest = ''] = (await jsonl(audit.path)).slice(-1)
       await utimes(join(audit.path, newest), now, now)
     }
@@ -211,7 +211,7 @@ describe('a clock that is wrong removes no file', () => {
     await log.record(downloadBy('ann'))
     const files = await jsonl(audit.path)
     assert.equal(files.length, 4)
-    // When the first file is gone, the one of the late clock is the oldest.
+    // Once the first file is gone, that of the late clock is the oldest.
     await rm(join(audit.path, FIRST))
     await log.expireBy({ nowMs: () => nowMs + 2 * day, distrust: undefined })
     assert.deepEqual(await jsonl(audit.path), files.slice(1))
@@ -376,7 +376,7 @@ test('a full disk refuses, and the chain continues when it has room', async (t) 
     while (refusal === undefined) refusal = await recordSome()
     assert.equal(refusal.code, 'audit-unavailable')
     assert.equal((await recordSome())?.code, 'audit-unavailable')
-    // A reader finds nothing but whole lines, and perhaps the begin of one.
+    // A reader finds only whole lines, and perhaps the beginning of one.
     assert.ok((await verifyAudit(audit.path)).isWhole)
     await truncate(filler, 0)
     assert.equal(await recordSome(), undefined)
@@ -388,7 +388,7 @@ test('a full disk refuses, and the chain continues when it has room', async (t) 
   assert.ok((await verifyAudit(audit.path)).isWhole)
 })
 
-test('an audit that is not required lets pass what it loses, and says how much that was', async (t) => {
+test('an audit that is not required admits requests whose events it loses, and counts the loss', async (t) => {
   const mounted = await mountSmallDisk(64 * 1_024)
   if (typeof mounted === 'string') {
     t.skip(mounted)
@@ -422,7 +422,7 @@ test('a folder that is gone refuses within seconds, and is used again when it is
   await rename(`${audit.path}.away`, audit.path)
   await log.record(downloadBy('ben'))
   const { chains, isWhole } = await verifyAudit(audit.path)
-  // The file that was removed is missing for ever.
+  // The file that was removed stays missing.
   assert.equal(isWhole, true)
   assert.equal(chains[0]?.firstFile, 2)
 })
@@ -464,7 +464,7 @@ test('with sync: each a line survives a power cut before it is acknowledged', as
   assert.equal((await audit.entries()).length, 3)
 })
 
-test('a folder that cannot be used is said at the start', async () => {
+test('a folder that cannot be used is reported at startup', async () => {
   await using audit = await tempAudit()
   await writeFile(audit.path, 'a file')
   await assert.rejects(audit.open(), { code: 'bad-config', message: /audit\.folder cannot be used/ })

@@ -13,7 +13,7 @@ const { signal } = new AbortController()
 const isVisible = () => true
 const START_MS = Date.UTC(2026, 10, 1, 12)
 
-/** All pages after each other. */
+/** All pages, one after another. */
 async function readAll(
   folder: string,
   limit: number,

@@ -1,4 +1,5 @@
-// Tokens of identity providers: of a real one over its life, and of attackers who know all of its keys but the private ones.
+// Tokens of identity providers: of a real one over its lifetime, and of attackers who have all of its keys except the
+// private ones.
 import assert from 'node:assert/strict'
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -48,7 +49,7 @@ describe('a real identity provider', () => {
     assert.equal(operator.bounds.quotas[0]?.holder, 'corp:collector')
   })
 
-  test('cannot let anybody in whose groups have no role', async () => {
+  test('does not admit users whose groups have no role', async () => {
     for (const groups of [[], ['guests'], ['Readers']]) {
       oidc.groups = groups
       await assert.rejects(tokens.verifier.verify(await oidc.token()), {
@@ -185,7 +186,7 @@ for (const alg of ['ES256', 'RS256'] as const) {
     })
 
     for (const { name, token } of attacksOn(modelOf(alg))) {
-      // The other key is one of the same kind here.
+      // The other key is of the same kind here.
       if (alg === 'ES256' && name === 'kid of another key') continue
       test(`refused: ${name}`, async () => {
         const error = await world.tokens.verifier.verify(token).catch((thrown: unknown) => thrown)

@@ -63,7 +63,7 @@ describe('issued tokens in Redis', () => {
 
   test('are a thousand of one user at most; those that have expired make room', async () => {
     await Promise.all(Array.from({ length: 999 }, () => store.keep(tokenOf('ann'))))
-    // It lives for longer than the next question takes.
+    // It lives longer than the next request takes.
     await store.keep(tokenOf('ann', 5_000))
     await assert.rejects(store.keep(tokenOf('ann')), { code: 'user-quota' })
     await store.keep(tokenOf('bob'))

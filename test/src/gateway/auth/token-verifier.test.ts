@@ -1,4 +1,4 @@
-// Tokens that nobody issued, and good ones that were tampered with: none is taken, and none costs much.
+// Forged tokens, and valid ones that were tampered with: none is accepted, and none costs much.
 import assert from 'node:assert/strict'
 import { createSecretKey, generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto'
 import { readFile, rm, writeFile } from 'node:fs/promises'
@@ -40,13 +40,13 @@ const KINDS: readonly KeyKind[] = [
   keyPair('RSA', 'RS256', generateKeyPairSync('rsa', { modulusLength: 2_048 })),
   { name: 'HMAC', alg: 'HS256', file: 'main.secret', bytes: SECRET, key: createSecretKey(SECRET) },
 ]
-/** There is always a key beside the one that a token is signed with. */
+/** There is always another key besides the one that a token is signed with. */
 const OTHER = generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).privateKey.export({
   type: 'pkcs8',
   format: 'pem',
 })
 
-/** As OwnTokens makes them. */
+/** The claims that OwnTokens sets. */
 function modelOf({ alg, key, publicKey }: KeyKind): TokenModel {
   const nowS = Math.floor(Date.now() / 1_000)
   return {
@@ -69,7 +69,7 @@ function modelOf({ alg, key, publicKey }: KeyKind): TokenModel {
 
 const goodToken = ({ header, claims, signs }: TokenModel) => tokenOf(part(header), part(claims), signs)
 
-/** What the verifier said, and the processor time that it took, ms; of what took long the least of three times. */
+/** The verifier's result and the processor time that it took, in ms; for slow cases the smallest of three tries. */
 async function tryOut({ verifier }: TempTokens, token: string): Promise<{ error: unknown; tookMs: number }> {
   let [error, tookMs]: [unknown, number] = [undefined, Number.POSITIVE_INFINITY]
   for (let round = 0; round < 3 && tookMs > SLOWEST_MS; round += 1) {
@@ -146,7 +146,7 @@ for (const kind of KINDS) {
   })
 }
 
-/** One to three changes of letters, bits or parts. */
+/** One to three changes of characters, bits or parts. */
 function mutated(token: string, random: SeededRandom): string {
   let text = token
   for (let changes = random.integer(1, 3); changes > 0; changes -= 1)

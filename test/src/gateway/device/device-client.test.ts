@@ -1,4 +1,5 @@
-// How much of an answer the gateway takes of a device that sends more than anybody asked for, and over which connections it asks.
+// How much of an answer the gateway reads from a device that sends more than was requested, and which connections it
+// uses.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -18,7 +19,7 @@ import { eventually } from '../../../support/eventually.ts'
 const HEAD = 'HTTP/1.1 200 OK\r\n\r\n'
 const LIMIT = { timeoutMs: 20_000, signal: new AbortController().signal }
 const QUESTION = { bytesMax: 100, signal: LIMIT.signal }
-/** What the sockets of both sides hold is sent before anybody can be cut off. */
+/** The sockets of both sides can hold this much, so it is sent before the device can be cut off. */
 const SOCKETS_HOLD = 16 * 1024 * 1024
 
 describe('of an answer without end', () => {
@@ -123,7 +124,7 @@ describe('of an answer without end', () => {
     assert.match(version ?? '', /^1\.2 \[31m 9{118,120}$/)
   })
 
-  test("the words of a device's own failure are told, but not to the caller", async () => {
+  test("the text of a device's own failure is logged, but not sent to the caller", async () => {
     const detail = 'cannot read /var/lib/store/a.seg'
     const body = JSON.stringify({ code: 'store-unavailable', detail })
     raw.answer = { writes: [Buffer.from(`HTTP/1.1 503 No\r\nRetry-After: 9\r\n\r\n${body}`)] }
@@ -136,7 +137,7 @@ describe('of an answer without end', () => {
 })
 
 describe('the connections of questions', () => {
-  /** `seen` has the number of the connection and the request line of each request. */
+  /** `seen` has the connection's number and the request line of each request. */
   async function stage(answer: (socket: Socket, request: number) => void) {
     const seen: string[] = []
     const sockets: Socket[] = []
@@ -216,7 +217,7 @@ describe('the connections of questions', () => {
     await eventually(() => sockets.every(({ destroyed }) => destroyed), { message: 'no connection is left' })
   })
 
-  test('carry nothing to a device that has vanished, save what was asked before', async () => {
+  test('carry nothing to a device that has vanished, except for earlier requests', async () => {
     using stand = await stage((socket, number) => {
       if (number < 2) socket.write(OK)
     })
@@ -232,7 +233,7 @@ describe('the connections of questions', () => {
       code: 'device-unreachable',
       message: 'device d0 is not used: its directory has not listed it since 2026-10-01T12:00:00.000Z',
     }
-    // Over the connection that is kept, then over new ones.
+    // Over the kept connection, then over new ones.
     for (const path of ['/a', '/b']) await assert.rejects(client.getText(path, QUESTION), refusal)
     await assert.rejects(client.getText('/c', change), refusal)
     sockets[2]?.write(OK)

@@ -21,7 +21,7 @@ const { leastBytes, mostBytes } = MERGE_READ_SIZE
 interface Stage {
   /** The only connection to the device. */
   readonly arrived: Promise<Socket>
-  /** Has asked. */
+  /** A connection whose request has been sent. */
   connect(signal?: AbortSignal): DeviceConnection
   /** The device sends until the connection ends. */
   sendEndlessly(): Promise<void>
@@ -115,7 +115,7 @@ test('reads grow while they are taken at once, but not while all connections tog
 })
 
 test('a connection whose reads are not consumed holds two of them and the next buffer, and continues with small ones', async (t) => {
-  // A pause of this process must not count as one of who takes the reads.
+  // A pause of this process must not count as a pause of the consumer.
   let nowMs = performance.now()
   t.mock.method(performance, 'now', () => nowMs)
   const { connect, sendEndlessly } = await stage(t)
@@ -128,7 +128,7 @@ test('a connection whose reads are not consumed holds two of them and the next b
   connection[Symbol.dispose]()
 })
 
-/** Reads and lets go until a read came in a buffer of this size. */
+/** Reads, and releases what it read, until a read came in a buffer of this size. */
 async function readUntil(connection: DeviceConnection, capacity: number): Promise<void> {
   while ((await readOne(connection)) !== capacity);
 }

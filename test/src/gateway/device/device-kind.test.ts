@@ -1,4 +1,4 @@
-// A device that was taken for one of ours before it was probed shows by its answer what it passed over.
+// The answer of a device that was taken for capfleet's own before it was probed shows which parameters it ignored.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { kindOfAnswer, passedOver } from '../../../../src/gateway/device/device-kind.ts'
@@ -27,7 +27,7 @@ for (const [target, name] of [
   [`/api/v1/pcap/timerange?${RANGE}&Compression=fast&Slice=64`, 'Slice'],
   [`/api/v1/pcap/timerange?${RANGE}&TSMax=5`, 'TSMax'],
   [`/api/v1/pcap/timerange?${RANGE}&Compression=fast`, undefined],
-  // Of After they say themselves what they did.
+  // For After, devices themselves report what they did.
   [`/api/v1/pcap/single?StreamName=a&After=5000`, undefined],
 ] as const)
   test(`${target} at a third-party device: ${name ?? 'nothing'} may have been ignored`, () => {

@@ -1,4 +1,4 @@
-// How a control call ends when the device or the client does not play by the rules; by both of its ways.
+// How a control call ends if the device or the client breaks the protocol, on both of its paths.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -12,7 +12,9 @@ import { chunked, endless, pieces, RawDevice } from '../../../support/devices/ra
 import { eventually } from '../../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../../support/http-get.ts'
 
-/** Of silence. Longer than a busy machine lets this process wait, or all failures would be this one. */
+/**
+ * A limit for silence. It is longer than a busy machine makes this process wait, or every failure would be this one.
+ */
 const TIMEOUT_MS = 1_000
 const CHUNKED = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
@@ -21,7 +23,7 @@ for (const [name, open] of PASSING_WAYS)
     let device: RawDevice
     let front: Server
     let pass: PassCall
-    /** What it was rejected with, last. */
+    /** The error that it was last rejected with. */
     let refused: unknown
 
     before(async () => {
@@ -180,7 +182,7 @@ for (const [name, open] of PASSING_WAYS)
       front.closeAllConnections()
       await assert.rejects(asked)
       await device.until(() => device.connections === 0)
-      // Nobody is left to read it, but whoever passed the call on must go on, and not blame the device.
+      // The client is gone, but the call must end for its caller, and the device must not be blamed.
       await eventually(() => refused instanceof CapfleetError && refused.code === 'draining', {
         message: 'the call has failed',
       })

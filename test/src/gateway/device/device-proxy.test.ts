@@ -44,7 +44,7 @@ for (const [name, open] of PASSING_WAYS) {
       if (req.url === '/slow') void pause(slowMs, 'a slow answer').then(() => res.end('slow'))
       else res.end('quick')
     })
-    // Said to clients as "Keep-Alive: timeout=2".
+    // Announced to clients as "Keep-Alive: timeout=2".
     device.keepAliveTimeout = 2_000
     device.on('connection', () => connections++)
     await once(device.listen(0, '127.0.0.1'), 'listening')

@@ -64,7 +64,7 @@ test('link types that do not match are reported with their captures, and malform
   ])
 })
 
-test("a caller's mistake is told in the device's words, bounded and without control characters", () => {
+test("a caller's mistake is reported in the device's words, bounded and without control characters", () => {
   const problem = JSON.stringify({
     code: 'bad-bpf',
     detail: `syntax\r\nerror\u001b[2J${'x'.repeat(5_000)}`,

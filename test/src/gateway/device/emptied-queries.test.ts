@@ -1,4 +1,4 @@
-// What a device of another maker may send where other users' queries must be empty.
+// What a third-party device may send where other users' queries must be empty.
 import assert from 'node:assert/strict'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-// Connections that are kept, and lost when a call that only reads is about to use them.
+// Connections that are kept, and lost just when a call that only reads is about to use them.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -21,18 +21,20 @@ import { eventually } from '../../../support/eventually.ts'
 import { httpGet, httpOpen } from '../../../support/http-get.ts'
 
 const HELLO = 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello'
-/** Where it must not end anything. */
+/** The timeout of connections that must not expire. */
 const TIMEOUT_MS = 60_000
-/** Where the test waits for it. Two calls in a row must be quicker, or their connection is not kept. */
+/**
+ * For connections whose expiry the test waits for. Two calls in a row must be faster, or their connection is not kept.
+ */
 const SHORT_MS = 1_000
 
-/** A device whose answers are given per request, with what it has seen. */
+/** A device whose answer to each request is given, and which records what it has seen. */
 class ScriptedDevice {
   readonly server: TcpServer
   readonly sockets: Socket[] = []
-  /** Heads, each with the number of its connection. */
+  /** Heads of requests, each with the number of its connection. */
   readonly requests: [connection: number, head: string][] = []
-  /** What it does with a request; the number is of the requests of all connections, from 0. */
+  /** What it does with a request; requests are numbered over all connections, starting at 0. */
   answer: (socket: Socket, number: number) => void = (socket) => socket.write(HELLO)
 
   constructor() {
@@ -50,9 +52,9 @@ class ScriptedDevice {
 interface Stage {
   readonly device: ScriptedDevice
   url: string
-  /** What passRead() was rejected with, in order. */
+  /** The errors that passRead() was rejected with, in order. */
   readonly failures: unknown[]
-  /** Done when a call has come and before it is forwarded. */
+  /** Runs when a call has arrived and before it is forwarded. */
   beforeCall: () => void
 }
 
@@ -106,7 +108,7 @@ describe('a kept connection', () => {
       onStage(async (stage) => {
         const { device, url } = stage
         assert.equal(await bodyOf(`${url}/first`), 'hello')
-        // Our side learns of it only when it has sent the request.
+        // Our side notices this only after it has sent the request.
         stage.beforeCall = () => device.sockets[0] && close(device.sockets[0])
         assert.equal(await bodyOf(`${url}/second`), 'hello')
         assert.deepEqual(
@@ -253,7 +255,7 @@ test('a device is read no faster than the client reads', () =>
     }
     using open = await httpOpen(url)
     open.response.pause()
-    // The time-out for a device that sends nothing ends what a client has stopped to take.
+    // The timeout for a silent device ends a call whose client has stopped reading.
     await eventually(() => device.sockets[0]?.destroyed === true, { message: 'the call has ended' })
     assert.ok(writtenBytes < bodyBytes / 4, `${writtenBytes} bytes were taken`)
   }, SHORT_MS))

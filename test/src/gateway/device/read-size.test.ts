@@ -40,7 +40,7 @@ test('never below the least, and back to it when a buffer was held for a tenth o
   assert.equal(size.bytes, 512)
   readFull(size, 512, 100)
   assert.equal(size.bytes, 64)
-  // The buffer that was taken before the stall is filled by what waited meanwhile.
+  // The buffer that was allocated before the stall is filled by the data that waited meanwhile.
   readFull(size, 512)
   assert.equal(size.bytes, 128)
 })

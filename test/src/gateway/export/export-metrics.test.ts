@@ -7,7 +7,7 @@ import type { ExportTarget } from '../../../../src/gateway/export/target/export-
 import { Metrics } from '../../../../src/shared/base/metrics.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
-/** Its lines about exports. */
+/** The lines of /metrics about exports. */
 async function linesOf(metrics: Metrics): Promise<readonly string[]> {
   return [...(await metrics.text()).matchAll(/^capfleet_(export\w*(?:\{.*\})? .*)$/gm)].map(
     ([, line = '']) => line,
@@ -22,7 +22,7 @@ test('exports are reported by state, with the oldest of each; while Redis is unr
     { state: 'running', createdMs: 9_000 },
   ]
   let isReachable = true
-  const store = { liveStates: async () => live, workers: async () => 3 }
+  const store = { liveStates: async () => live, workers: { count: async () => 3 } }
   publishExports(store, () => isReachable, metrics)
   const told = [
     'exports{state="queued"} 2',
@@ -37,7 +37,7 @@ test('exports are reported by state, with the oldest of each; while Redis is unr
   isReachable = false
   assert.deepEqual(await linesOf(metrics), told)
   isReachable = true
-  store.workers = () => Promise.reject(new Error('Redis is away'))
+  store.workers.count = () => Promise.reject(new Error('Redis is away'))
   assert.deepEqual(await linesOf(metrics), told, 'one that just went away')
 })
 

@@ -1,4 +1,4 @@
-// The windows of an export cover its time once, and the files are called after their times.
+// The windows of an export cover its range exactly once, and its files are named after their times.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'

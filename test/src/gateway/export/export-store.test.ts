@@ -1,4 +1,4 @@
-// What is known of exports, in a real Redis.
+// The records of exports, in a real Redis.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { ExportOrder } from '../../../../src/gateway/export/export-order.ts'
@@ -90,7 +90,7 @@ describe('exports in Redis', () => {
     await store.create(orderBy('ann'), 2)
   })
 
-  test('exports of an earlier user of the name take no room, and let nobody wait', async () => {
+  test('exports of an earlier user of the name take no space, and delay no one', async () => {
     const [older, newer] = [orderBy('ann'), orderBy('ann')]
     for (const order of [older, newer]) await store.create(order, 2)
     const userSinceMs = newer.createdMs + 1
@@ -172,7 +172,7 @@ describe('exports in Redis', () => {
     const whole = await store.findWhole(order.id)
     assert.deepEqual(whole?.files, [published(0), published(1)])
     assert.deepEqual(whole && (await store.keptFiles(whole.record, 1)), [published(1)])
-    // Filled in vain it has the files that it had.
+    // After filling in vain, it has its previous files.
     const base = { checkpoint, endedMs: 1, expiresMs: 2, count: 1 }
     await store.change(order, { state: 'queued', base, checkpoint: firstCheckpoint(order) })
     await store.change(order, { made: { from: 0, files: [made(7)] } })
@@ -225,13 +225,5 @@ describe('exports in Redis', () => {
     assert.equal(await store.find(order.id), undefined)
     assert.deepEqual((await store.page({ user: undefined, after: undefined, limit: 10 })).records, [])
     assert.equal(await store.liveOf({ user: 'ann' }), 0)
-  })
-
-  test('workers are counted while they say that they are there', async () => {
-    await store.seeWorker('a', 60_000)
-    await store.seeWorker('b', -1)
-    assert.equal(await store.workers(), 1)
-    await store.leaveWorker('a')
-    assert.equal(await store.workers(), 0)
   })
 })

@@ -1,4 +1,4 @@
-// A partial export is filled later: what it has stays, what was missing is joined with it.
+// A partial export is filled later: it keeps what it has, and the missing packets are merged in.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { hash } from 'node:crypto'
@@ -51,7 +51,7 @@ describe('filling a partial export', () => {
     for (const { line } of world.devices) line.isDown = false
   })
 
-  /** An export that had to do without a device. */
+  /** An export that was completed without one device. */
   async function partial(query: string, device: 'east' | 'west'): Promise<ShownExport> {
     const { line } = world.device(device)
     line.isDown = true
@@ -103,7 +103,7 @@ describe('filling a partial export', () => {
     const { line } = world.device('west')
     line.bytesPerSecond = 500_000
     const id = await world.ordered(query)
-    // The first part has come, the second one has not.
+    // The first part has arrived, the second has not.
     await world.until(id, ({ progress: { doneNs } }) => BigInt(doneNs ?? 0) >= half)
     line.isDown = true
     line.bytesPerSecond = undefined
@@ -166,7 +166,7 @@ describe('filling a partial export', () => {
     )
     world.device('west').line.isDown = true
     assert.equal((await world.call(`/v1/exports/${before.id}/fill`, { method: 'POST' })).status, 202)
-    // While it is filled, its file may be read.
+    // While the export is being filled, its file may be read.
     assert.equal((await world.call(`/v1/exports/${before.id}/file`)).status, 200)
     assert.equal((await world.call(`/v1/exports/${before.id}`, { method: 'DELETE' })).status, 200)
     const cancelled = await world.shown(before.id)

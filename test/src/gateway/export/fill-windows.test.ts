@@ -1,4 +1,4 @@
-// The windows that fill the holes of an export cover them once, in order, whatever the holes are.
+// The windows that fill the holes of an export cover each hole exactly once and in order, whatever the holes are.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -13,7 +13,7 @@ const DEVICES = ['east', 'north', 'west']
 const LENGTH = 60
 const FAILURE = { code: 'device-unreachable', detail: 'down' } as const
 
-/** What is missing, at each instant: of three devices. */
+/** What is missing at each instant, for three devices. */
 const missing = fc.array(fc.integer({ min: 0, max: 7 }), { minLength: LENGTH, maxLength: LENGTH })
 
 function made(lacks: readonly number[], partNs: number | null) {

@@ -1,4 +1,4 @@
-// The keys by which orders that are sent again are known, in a real Redis.
+// The keys that identify repeated orders, in a real Redis.
 import assert from 'node:assert/strict'
 import { hash, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -37,7 +37,7 @@ describe('keys of orders', () => {
     await redis[Symbol.asyncDispose]()
   })
 
-  /** Orders a schedule and removes it, so that its key is all that is left of it. */
+  /** Orders a schedule and removes it, so that only its key is left. */
   const orderWith = async (user: string, key: string): Promise<string> => {
     const schedule = { ...SCHEDULE, id: randomUUID(), user }
     const id = await store.create(schedule, 0, { key, asked: 'a' })

@@ -1,4 +1,4 @@
-// What is kept of exports and schedules lies in one slot of a Redis Cluster: it refuses commands that reach over several.
+// All keys of exports and schedules are in one slot of a Redis Cluster, which rejects commands that span several slots.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'

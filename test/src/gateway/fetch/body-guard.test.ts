@@ -11,7 +11,7 @@ const PCAP = makePcap(Array.from({ length: 30 }, (_, n) => makePacket(BigInt(n),
 const COMPRESS = { gzip: gzipSync, zstd: zstdCompressSync } as const
 type Kind = keyof typeof COMPRESS
 
-/** Feeds `bytes` in pieces of `size`; undefined when the guard takes them for a whole file. */
+/** Feeds `bytes` in pieces of `size`; returns undefined if the guard accepts them as a whole file. */
 async function verdict(kind: Kind, bytes: Buffer, size = bytes.length): Promise<CapfleetError | undefined> {
   using guard = new CompressedGuard('d0', kind, { padding: 'end' })
   try {
@@ -40,7 +40,7 @@ for (const kind of ['gzip', 'zstd'] as const) {
     for (const bytes of [whole, many]) {
       for (let cut = 0; cut < bytes.length; cut++) {
         const error = await verdict(kind, bytes.subarray(0, cut), 50)
-        // Between two members it is whole only if the PCAP inside is: nowhere here, but at its header.
+        // Between two members, the file is whole only if the PCAP inside is. Here that is only after its header.
         const isHeaderOnly = bytes === many && cut === lengthOf(kind, parts.slice(0, 2))
         if (isHeaderOnly || cut === lengthOf(kind, parts.slice(0, 1))) continue
         assert.ok(error, `cut at ${cut} of ${bytes.length}`)

@@ -1,4 +1,4 @@
-// What may end as the rest of a merge that was asked for again from a time on.
+// What may end as the rest of a merge that was requested again starting at some time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Body, DeviceResult } from '../../../../src/gateway/fetch/body.ts'
@@ -16,7 +16,7 @@ const QUERY = parseDownloadQuery('timerange', parseQueryString('TSBegin=1&TSEnd=
 const IN_ORDER = { status: 'complete', isOrdered: true, outOfOrder: 0 } as DeviceResult
 const START_BYTES = 1_000
 
-/** The rest behind so many bytes, when the devices end as told. */
+/** The rest after this many bytes, if the devices end as given. */
 async function restOf(
   perDevice: readonly DeviceResult[],
   options: { devices: string[]; startBytes: number },
@@ -54,7 +54,7 @@ test('one that a device sent out of order, or without declaring its order, is cu
     await assert.rejects(restOf([IN_ORDER, other], { devices: ['a', 'b'], startBytes: START_BYTES }), {
       code: 'aged-out',
     })
-    // From its first byte on nothing can be missing, and one device is asked by bytes.
+    // Starting at its first byte, nothing can be missing, and one device is asked by bytes.
     await restOf([IN_ORDER, other], { devices: ['a', 'b'], startBytes: 0 })
     await restOf([other], { devices: ['a'], startBytes: START_BYTES })
   }

@@ -72,7 +72,7 @@ test('counts of several devices add up', () => {
   })
 })
 
-test('one that cannot tell whether it has everything makes all unverified', () => {
+test('a device that does not know whether it has everything makes all unverified', () => {
   const ends = [readEnd({ 'capfleet-complete': '1' }), readEnd({ 'capfleet-status': 'unverified' })]
   assert.deepEqual(ends.map(statusOfEnd), ['complete', 'unverified'])
   assert.equal(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n }).isUnverified, true)

@@ -10,7 +10,7 @@ import { COMPRESSIONS, encodingOf, PARTIAL_ELEMENTS } from '../../../../src/shar
 import { eventually } from '../../../support/eventually.ts'
 import { inChunks, inReusedChunks } from '../../../support/packets/packet-maker.ts'
 
-/** What is used of zstd-codec, which has no types. */
+/** The parts of zstd-codec that are used; it has no types. */
 interface Codec {
   readonly Streaming: new () => { decompress(bytes: Uint8Array): Uint8Array }
 }
@@ -23,12 +23,12 @@ const UNPACK = { none: (bytes: Buffer) => bytes, gzip: gunzipSync, zstd: zstdDec
 
 async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = []
-  // Its memory is used again.
+  // Its memory is reused.
   for await (const chunk of chunks) all.push(Buffer.from(chunk))
   return Buffer.concat(all)
 }
 
-/** By the magic number, which nothing else here is likely to have. */
+/** Recognised by the magic number, which hardly occurs in anything else here. */
 function framesOf(encoded: Buffer): number {
   let frames = 0
   for (let at = encoded.indexOf(ZSTD_MAGIC); at >= 0; at = encoded.indexOf(ZSTD_MAGIC, at + 1)) frames += 1
@@ -144,9 +144,9 @@ describe('encode', () => {
     await assert.rejects(first, reason)
   })
 
-  test('a client that takes nothing stops the input', async () => {
+  test('a client that does not read stops the input', async () => {
     let taken = 0
-    // Each is another one: what comes again in a frame takes no room.
+    // Each part is different, because repeated data takes no space in a frame.
     async function* endless() {
       for (;;) {
         taken += 1_000_000
@@ -157,12 +157,12 @@ describe('encode', () => {
     await encoded.next()
     await eventually(() => taken > 12_000_000, { message: 'all room is filled' })
     await setImmediate()
-    // docs/guides/sizing.md: what a merge holds by four threads, the most that work on one.
+    // docs/guides/sizing.md: the memory of a merge with four threads, the maximum for one merge.
     assert.ok(taken < 82_000_000, `${taken} bytes were taken`)
     await encoded.return(undefined)
   })
 
-  /** Nine merges whose clients take nothing behind a first part, and how many MiB each has taken. */
+  /** Nine merges whose clients read nothing after a first part, and how many MiB each uses. */
   async function stallNine(compression: 'fast' | 'zstd_fast') {
     async function* endless(count: { taken: number }) {
       for (;;) {
@@ -181,7 +181,7 @@ describe('encode', () => {
     await eventually(() => counts.slice(0, 8).every(({ taken }) => taken > 12), {
       message: 'the first eight have filled their room',
     })
-    // What waits to be compressed, what is compressed, what is held, and the chunk that finds no room.
+    // Chunks that wait for compression, that are being compressed, that are held, and the one that finds no space.
     assert.ok((counts[8]?.taken ?? 0) <= 6, `${counts[8]?.taken} MiB were taken`)
     for (const one of stalled) await one.return(undefined)
   })

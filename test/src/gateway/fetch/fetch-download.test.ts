@@ -1,4 +1,4 @@
-// A worker may have a download before it has probed the device: nothing is asked before its kind is known.
+// A worker may get a download before it has probed the device: nothing is requested until the device's kind is known.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Device } from '../../../../src/gateway/device/device.ts'

@@ -1,4 +1,4 @@
-// When the scheduler is told that all streams under a lease have begun: before, none vouches for a reader.
+// When the scheduler is told that all streams of a lease have begun. Before that, none of them proves a reader.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Device } from '../../../../src/gateway/device/device.ts'
@@ -54,7 +54,7 @@ test('streams that are opened one by one are reported when the last one has begu
     { leases, fleet, startTimeoutMs: 5_000 } as unknown as StreamParts,
     request as unknown as StreamRequest,
   )
-  // As of a download that was parked: its devices are asked again, each by itself.
+  // As for a parked download: its devices are asked again, one by one.
   await streams.reopen(plan.steps[1] as DownloadStep, NEVER)
   assert.deepEqual(told, ['reopening'])
   await streams.reopen(plan.steps[0] as DownloadStep, NEVER)

@@ -25,7 +25,7 @@ import { seededRandom } from '../../../support/seeded-random.ts'
 const PLAIN_MERGE: MergeOptions = { onError: 'fail', dedupNs: undefined, align: false }
 const START_NS = 1_700_000_000_000_000_000n
 const END_NS = START_NS + 1_000n
-/** Many of equal time, and one far larger than a chunk. */
+/** Many records with equal times, and one far larger than a chunk. */
 const ROME = [0, 1, 1, 1, 4, 4, 7, 9, 9].map((at, n) => packet(at, `rome ${n}`, n === 4 ? 300 : 20))
 const OSLO = [1, 2, 4, 4, 8, 9].map((at, n) => packet(at, `oslo ${n}`))
 const WHOLE = merged(ROME, OSLO)
@@ -191,7 +191,7 @@ test('a device that no longer guarantees the order when it is continued by time 
 
 test('a device may break off more than five times, as long as each stream brings a packet', async () => {
   const { rome, oslo } = devices()
-  // From the last packet on, the one after it, and a part of the next.
+  // The last packet, the one after it, and a part of the next.
   rome.diesAfterBytes = Array(99).fill(24 + 4 * 36 + 3)
   rome.diesAfterBytes[0] = 24 + 36
   const times = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]
@@ -443,7 +443,7 @@ function later(record: PcapRecord): PcapRecord {
   return { ...record, ns: record.ns + 1n }
 }
 
-/** In the order of time, the first list first. */
+/** The lists in the order of time; at equal times the first list comes first. */
 function merged(...lists: readonly (readonly PcapRecord[])[]): Buffer {
   return makePcap(lists.flat().sort((a, b) => Number(a.ns - b.ns)))
 }

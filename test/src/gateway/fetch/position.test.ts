@@ -1,4 +1,5 @@
-// Where a body can be begun again, and that what comes twice is compared, each against a plain reading of the same bytes.
+// Positions at which a body can be resumed, and the comparison of repeated bytes, against a plain reading of the same
+// bytes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { crc32 } from 'node:zlib'
@@ -67,7 +68,7 @@ test('positions stay close together near the end, and few in all', () => {
   }
 })
 
-/** The body of `bytes` with the last bytes before these places known. */
+/** The body of `bytes`, whose last bytes before these places are known. */
 function knownAt(places: readonly number[]): readonly Position[] {
   return places.map((end) => ({
     bytes: String(end - TAIL_BYTES),

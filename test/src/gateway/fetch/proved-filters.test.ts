@@ -1,4 +1,4 @@
-// Devices that do not know a parameter: what callers get of them, alone and in a merge.
+// Devices that do not know a parameter: what callers get from them, alone and in a merge.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import type { FakeBehaviour, FakeDevice } from '../../../support/devices/fake-device.ts'
@@ -8,7 +8,7 @@ import { startTempGateway, type TempGateway } from '../../../support/processes/t
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
 
 const RANGE = `TSBegin=${FLEET_BEGIN_NS}&TSEnd=${FLEET_BEGIN_NS + 1_000_000_000n}&TSUnit=nanos`
-/** As our appliance answers a filter that is none. */
+/** The answer of our appliance to an invalid filter. */
 const FILTERS: FakeBehaviour = {
   estimateProblem: { status: 400, body: { code: 'bad-bpf', detail: 'syntax error' } },
 }

@@ -1,4 +1,4 @@
-// A body that is made again joins the one that the client has, wherever that one stopped.
+// A body that is requested again continues the client's body exactly where that stopped.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
@@ -31,25 +31,25 @@ describe('a relay that continues after what was sent', () => {
 
   interface Answer {
     readonly body: Buffer
-    /** Sizes of its chunks; undefined: it ends with the connection. */
+    /** Sizes of its chunks; if undefined, the body ends with the connection. */
     readonly chunkBytes: readonly number[] | undefined
-    /** Only so much of what it would write comes, then the device hangs. */
+    /** The device sends only this much of the body, then hangs. */
     readonly part?: number
     /** Sizes of the device's writes. */
     readonly lengths: readonly number[]
-    /** Bytes that it skips less than it says. */
+    /** How many bytes fewer it skips than it says. */
     readonly tooMany?: number
     readonly cannotSkip?: boolean
-    /** Closes instead of hanging. */
+    /** Closes the connection instead of hanging. */
     readonly dies?: boolean
   }
 
-  /** Which byte of the body the last request asks for. */
+  /** The byte of the body at which the last request starts. */
   function askedAfter(): number {
     return Number(/[?&]After=(\d+)/.exec(device.requests.at(-1) ?? '')?.[1] ?? 0)
   }
 
-  /** All that the device would write. */
+  /** Everything that the device would write. */
   function wireOf({ body, chunkBytes, tooMany = 0, cannotSkip = false }: Answer): Buffer {
     const after = cannotSkip ? 0 : askedAfter()
     const said = after > 0 ? `Capfleet-After: ${after}\r\n` : ''
@@ -59,14 +59,14 @@ describe('a relay that continues after what was sent', () => {
     return Buffer.concat([Buffer.from(head), chunked(rest, chunkBytes), Buffer.from(COMPLETE)])
   }
 
-  /** Where in the body the data ends that the device writes. */
+  /** Where the data written by the device ends in the body. */
   let dataEnd = 0
 
-  /** Made when the request is there. */
+  /** Created when the request arrives. */
   function* writesOf(answer: Answer): Generator<Uint8Array> {
     const wire = wireOf(answer)
     const headBytes = wire.indexOf('\r\n\r\n') + 4
-    // Enough of it to be opened, in chunks of one byte too.
+    // Enough of the body to open it, also in chunks of one byte.
     const leastBytes = Math.min(headBytes + 24 * 6, wire.length - 1)
     const { part = 1 } = answer
     const bytes =
@@ -86,7 +86,7 @@ describe('a relay that continues after what was sent', () => {
     device.answer = { writes: writesOf(answer), end: isWhole ? 'close' : 'hang' }
   }
 
-  /** No record begins with zeros: where a read ends with some, they wait for the next one. */
+  /** No record begins with zeros: if a read ends with zeros, they wait for the next read. */
   const FIRST_NS = 1_700_000_001_000_000_000n
 
   function somePcap(random: SeededRandom): Buffer {
@@ -96,7 +96,7 @@ describe('a relay that continues after what was sent', () => {
     return makePcap(packets)
   }
 
-  /** Parks the relay whenever the device hangs, and lets the device go on with its next answer. */
+  /** Parks the relay whenever the device hangs, and lets the device continue with its next answer. */
   async function parkAndGoOn<Received>(
     [first, ...answers]: readonly Answer[],
     ask: () => Promise<Received>,
@@ -104,7 +104,7 @@ describe('a relay that continues after what was sent', () => {
     begin = Promise.withResolvers()
     answerWith(first as Answer)
     const asked = ask()
-    // Its failure is the caller's to see.
+    // The caller sees its failure.
     asked.catch(() => undefined)
     const { body, sentBytes, reopen } = await begin.promise
     for (const answer of answers) {

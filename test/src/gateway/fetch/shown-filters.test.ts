@@ -1,4 +1,4 @@
-// Devices of other makers that pass over a filter without a word: what callers get of them, alone, in a merge and in an export.
+// Third-party devices that silently ignore a filter: what callers get from them, alone, in a merge and in an export.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, mock, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
@@ -39,7 +39,7 @@ const WAYS = [
 ] as const
 const SILENT: ApiBehaviour = { ignores: ['FilterBPF', 'FilterFrame'] }
 
-describe('a device of another maker that may pass over filters', () => {
+describe('a third-party device that may ignore filters', () => {
   const parts = new AsyncDisposableStack()
   let redis: TempRedis
   let foreign: ApiDevice
@@ -52,7 +52,7 @@ describe('a device of another maker that may pass over filters', () => {
     other = parts.use(await ApiDevice.start('other', PACKETS))
   })
   after(() => parts.disposeAsync())
-  // What a device has shown is known for a while.
+  // What a device has proved is remembered for a while.
   beforeEach(async () => {
     for (const device of [foreign, other]) {
       device.behaviour = {}
@@ -303,7 +303,7 @@ describe('a device of another maker that may pass over filters', () => {
     const told = { config: { ...other.config, ignores }, password: other.password }
     other.behaviour = { missing: /./ }
     await using fresh = await startTempGateway([foreign, told], redis.url)
-    // What it is asked for its kind by stays missing.
+    // The path that reveals its kind stays missing.
     const missing = /^(?!.*\/pcap\/)/
     foreign.behaviour = { ignores: ['Slice'], missing }
     other.behaviour = { ignores: ['Slice'], missing }
@@ -317,7 +317,7 @@ describe('a device of another maker that may pass over filters', () => {
   })
 
   test('gives nothing in place of filtered packets: its oldest packet is removed while it shows', async () => {
-    // Both questions so far were for the first packet.
+    // Both requests so far were for the first packet.
     const isGone = () => foreign.asked.length > 2
     foreign.behaviour = { ...SILENT, order: (records) => (isGone() ? records.slice(1) : records) }
     const answer = await get(`${WAYS[0][1]}&FilterBPF=odd`)
@@ -347,7 +347,7 @@ describe('a device of another maker that may pass over filters', () => {
   test('shows it also when a stream that has ended counts a little longer', async () => {
     foreign.behaviour = { streamsMax: 1, isFreedLate: true }
     const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&Wait=20`)
-    // No stream comes after the last one.
+    // No stream follows the last one.
     foreign.behaviour = {}
     assert.equal(status, 200, `${foreign.asked.length} questions`)
     assert.equal(readPcap(body).records.length, PACKETS / 2)
@@ -371,7 +371,7 @@ describe('a device of another maker that may pass over filters', () => {
         assert.equal(status, 200, body.toString())
         const file = way.includes('Compression') ? gunzipSync(body) : body
         assert.deepEqual(file, makePcap([]))
-        // Packets that come only after it had none.
+        // Packets that arrive only after a question that showed none.
         foreign.asked.length = 0
         const order = () => (foreign.asked.length > 1 ? [makePacket(API_BEGIN_NS - 1_500n, 'late')] : [])
         foreign.behaviour = { ...SILENT, compresses: true, isChunked, order }
@@ -398,7 +398,7 @@ describe('the time that a device has to show that it heeds a filter', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
 
-  /** Each stream begins after what `takesMs` gives; the clock stands still otherwise. */
+  /** Each stream begins after the time that `takesMs` returns; otherwise the clock stands still. */
   const clientOf = (takesMs: (target: string) => number) =>
     ({
       device: { name: device },
@@ -465,7 +465,7 @@ test('an export with parts that have no packets, of a device that compresses for
   )
 })
 
-test('an export of a device that passes over its filter fails, and has no file', async () => {
+test('an export of a device that ignores its filter fails, and has no file', async () => {
   await using parts = new AsyncDisposableStack()
   const foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
   foreign.behaviour = SILENT

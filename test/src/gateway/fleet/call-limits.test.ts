@@ -6,7 +6,7 @@ import { Metrics } from '../../../../src/shared/base/metrics.ts'
 
 const LIMITS = { callsMax: 3, callsPerUserMax: 2 }
 
-/** A fleet of these devices, as far as it is asked. */
+/** A fleet with these devices, reduced to what the test needs. */
 function fleetOf(names: ReadonlySet<string>): Pick<Fleet, 'find'> {
   return { find: (name) => (names.has(name) ? ({} as FleetMember) : undefined) }
 }

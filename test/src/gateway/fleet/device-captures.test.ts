@@ -1,4 +1,4 @@
-// The captures of one device: asked for in parts or as a whole, shared among callers, and read in turns.
+// The captures of one device: requested in parts or as a whole, shared among callers, and read in turns.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { DeviceCaptures } from '../../../../src/gateway/fleet/device-captures.ts'
@@ -72,7 +72,7 @@ describe('the captures of a device', () => {
     const ask = () => namesOf({ ...ANY, limit: 2 })
     await ask()
     device.behaviour = { givesParts: true }
-    // The answer to the question for the whole list says so.
+    // The answer to the request for the whole list says so.
     await ask()
     await ask()
     device.behaviour = {}
@@ -139,11 +139,11 @@ describe('the captures of a device', () => {
     assert.equal(device.requests.length, 3)
   })
 
-  test('are asked for twice, one after the other, however many need an answer that is as new as their question', async () => {
+  test('are requested twice, one after another, however many callers need an answer newer than their question', async () => {
     device.behaviour = { givesParts: true }
     device.captures = [capture('old', 1)]
     const early = captures.page(ANY, STAYING)
-    // Those that come later must see what changes now.
+    // Later requests must see what changes from now on.
     await device.until(() => device.requests.length === 1)
     device.captures = [capture('new', 2)]
     const late = await Promise.all(Array.from({ length: 100 }, () => namesOf(ANY)))
@@ -178,7 +178,7 @@ describe('the captures of a device', () => {
     const turn = await fleet.largeAnswers.begin('other', STAYING)
     const waiting = captures.page(ANY, STAYING)
     await device.until(() => device.requests.length === 2)
-    // Another device lets its whole time pass, which is as long.
+    // Another device uses up its whole time, which is equally long.
     await assert.rejects(fleet.get('d1').captures.page(ANY, STAYING), { code: 'device-timeout' })
     assert.equal(fleet.largeAnswers.waiting, 1)
     turn[Symbol.dispose]()

@@ -26,7 +26,7 @@ test('a name on several devices is ambiguous', () => {
     )
 })
 
-test('what is unknown is said of the devices that did not answer, and of no other', () => {
+test('unknown facts are reported for the devices that did not answer, and for no other', () => {
   const failureOf = (device: string) => ({
     device,
     error: new CapfleetError('device-timeout', `device ${device} did not answer within 3 s`),

@@ -1,4 +1,4 @@
-// The lists of many devices as one, against a sort of everything that they hold.
+// The lists of many devices as one, compared with a sort of all their entries.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import type { Fleet } from '../../../../src/gateway/fleet/fleet.ts'
@@ -57,7 +57,7 @@ describe('the list of a fleet', () => {
     const { integer, next: random, seed } = seededRandom()
     context.diagnostic(`SEED=${seed}`)
     for (let round = 0; round < 8; round += 1) {
-      // Many captures begin together: also more on one device than it is asked for at a time.
+      // Many captures begin together, on one device even more than are requested at a time.
       const times = round % 4 === 0 ? 3 : 200
       for (const device of devices)
         device.captures = Array.from({ length: integer(0, 150) }, (_, at) => {
@@ -103,7 +103,7 @@ describe('the list of a fleet', () => {
         if (page.length === 0) break
         seen.push(...page.map(keyOf))
         last = page.at(-1)
-        // Also the capture with which the page ended goes, and one begins at its time.
+        // The capture that ended the page is removed too, and a new one begins at its time.
         const device = pick(devices)
         const gone = new Set([String(pick(device.captures).StreamName), last?.capture.name])
         for (const name of gone) staying.delete(`${device.name}/${name}`)

@@ -1,4 +1,4 @@
-// The fleet over simulated devices: probes, clocks, breakers, and devices that come, change and go.
+// The fleet over simulated devices: probes, clocks, breakers, and devices that appear, change and disappear.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
@@ -119,14 +119,14 @@ describe('the fleet', () => {
     try {
       patient.replace([asDevice(device)])
       await eventually(() => device.probes.length >= 10, { message: 'three probes' })
-      // The first probe asks two questions at the same time.
+      // The first probe sends two requests at the same time.
       assert.equal(device.connections, 2)
     } finally {
       await device[Symbol.asyncDispose]()
     }
   })
 
-  test("tells a device's clock with a bound that holds the truth", async () => {
+  test("measures a device's clock with a bound that includes the truth", async () => {
     for (const aheadNs of [0n, 3_600_000_000_000n, -250_000_000n]) {
       first().clockAheadNs = aheadNs
       const since = first().probes.length
@@ -136,7 +136,7 @@ describe('the fleet', () => {
       const clock = fleet.clockOf('d0')
       assert.ok(clock !== undefined)
       const off = clock.offsetNs - aheadNs
-      // The simulated device reads its clock to a millisecond.
+      // The simulated device reads its clock with a resolution of one millisecond.
       assert.ok((off < 0n ? -off : off) <= clock.errorNs + 1_000_000n, `${off} ${clock.errorNs}`)
     }
     assert.equal(fleet.clockOf('nobody'), undefined)
@@ -194,7 +194,7 @@ describe('the fleet', () => {
     assert.equal(slow.get('d0').breaker.state, 'closed')
     await eventually(() => first().probes.length > probes, { message: 'd0 is probed' })
     await first().kill()
-    // As long as somebody needs it, which is what calls that fail tell, it is found dead without a timer.
+    // While callers need it, which their failing calls show, it is found dead without a timer.
     await eventually(
       () => {
         slow.suspect(failure)

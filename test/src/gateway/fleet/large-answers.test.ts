@@ -25,7 +25,7 @@ test('a limited number are read at once, one per device, in the order of arrival
   assert.deepEqual([answers.reading, answers.waiting], [0, 0])
 })
 
-test('who does not wait any more has no turn', async () => {
+test('a caller that does not wait any more has no turn', async () => {
   const answers = new LargeAnswers(1)
   const place = await answers.begin('a', new AbortController().signal)
   const leaving = new AbortController()

@@ -68,7 +68,7 @@ test('a hostile glob costs no time', () => {
   assert.ok(ownProcessorMs() - before < 2_000)
 })
 
-test('a selection that is longer than anybody needs is refused before anything is compared', () => {
+test('a selection that is longer than necessary is rejected before anything is compared', () => {
   const untouched = {
     get name(): string {
       throw new Error('a device was looked at')

@@ -1,4 +1,4 @@
-// When clear.lua frees suspects, at the edges of time: the scripts alone, in a real Redis.
+// When clear.lua releases suspects, at the limits of its time conditions: the scripts alone, in a real Redis.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -37,7 +37,7 @@ describe('suspects of a device', () => {
   const narrow = (id: string) =>
     ({ id, devices: ['a'], class: 'interactive', user: 'tester', attempt: 0 }) as const
 
-  /** The other replica takes a stream and falls silent. */
+  /** The other replica takes a stream and goes silent. */
   async function suspect(): Promise<QueueTicket> {
     await dead.heartbeat()
     const { state, ...ticket } = await dead.enqueue(narrow('d1'))
@@ -52,7 +52,7 @@ describe('suspects of a device', () => {
     assert.ok((await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) > 0)
   }
 
-  /** The time at which a device is asked, later than all that was before. */
+  /** A time at which a device is asked, later than everything before. */
   async function question(): Promise<number> {
     const { nowMs } = await mine.tidy()
     for (;;) {
@@ -105,7 +105,7 @@ describe('suspects of a device', () => {
     await lapse()
     const left = async () => (await mine.places(['d1', 'd2', 'd3'])).map(({ id }) => id)
     assert.equal(await mine.clear('a', 4, await question()), 0)
-    // Ours, and two more: of the dead one, or of somebody outside.
+    // Our reader and two more: of the dead replica, or of a client outside the fleet.
     assert.equal(await mine.clear('a', 3, await question()), 1)
     assert.deepEqual(await left(), ['d2', 'd3'])
     assert.equal(await mine.clear('a', 9, await question()), 0)

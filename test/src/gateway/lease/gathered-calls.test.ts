@@ -38,7 +38,7 @@ test('a full call does not wait for the one before, and no call is longer than a
   assert.deepEqual(asked(), [[1], [2, 3]])
   answer(0)
   await answers[0]
-  // The second is still under way.
+  // The second call is still in progress.
   assert.deepEqual(asked(), [[1], [2, 3]])
   answer(1)
   await answers[2]

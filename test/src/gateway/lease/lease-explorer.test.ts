@@ -1,6 +1,6 @@
-// All interleavings of small worlds: two replicas, devices of one or two streams, crashes, pauses and
-// restarts of Redis at every moment. LEASE_EXPLORER=whole adds the larger ones (some twenty minutes, and
-// node --max-old-space-size=8000).
+// All interleavings of small worlds: two replicas, devices with one or two streams, and crashes, pauses and restarts of
+// Redis at every moment. LEASE_EXPLORER=whole adds the larger worlds (some twenty minutes, and node
+// --max-old-space-size=8000).
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { explore } from '../../../support/lease/lease-explorer.ts'
@@ -14,7 +14,7 @@ function task(devices: string, replica: string, requestClass: TaskPlan['class'] 
 }
 
 const ONE_DEVICE = [task('a', 'x'), task('a', 'y'), task('a', 'y')]
-/** Of one user: who asks first is first. */
+/** Requests of one user: the first one in line is first. */
 const OVERLAPPING = [task('a', 'x'), task('ab', 'y'), task('b', 'x')].map((one) => ({ ...one, user: 'ann' }))
 const FOUR = [task('a', 'x'), task('ab', 'y'), task('a', 'y'), task('b', 'x')]
 const FOUR_WITH_BULK = [task('a', 'x', 'bulk'), task('a', 'y', 'bulk'), task('ab', 'x'), task('a', 'y')]
@@ -56,8 +56,8 @@ describe('the scheduler in all states of a small world', () => {
   }
 })
 
-// A number of readers tells neither a suspect from a stream that ended and still has its lease, nor which of
-// two suspects streams, should their replica come back. So the devices' own limit is the last guard.
+// A number of readers distinguishes neither a suspect from an ended stream that still has its lease, nor which of two
+// suspects is streaming, if their replica comes back. So the devices' own limit is the last guard.
 if (WHOLE) {
   test('a device without its own limit may get one stream too many: four requests, a fault', (t) => {
     const { states, problem } = explore(world(FOUR_ON_ONE, { faults: 1, unlimited: true }))

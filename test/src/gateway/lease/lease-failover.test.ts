@@ -1,4 +1,4 @@
-// Replicas that die or pause, devices that are busy or count their readers, a Redis that comes back.
+// Replicas that die or pause, devices that are busy or count their readers, and a Redis that comes back.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { type CommonRedisOptions, Redis } from 'ioredis'
@@ -30,7 +30,7 @@ describe('leases over failures', () => {
   beforeEach(() => redis.settle(LEASE_PREFIX))
   const running = new Set<LeaseScheduler>()
   const clients: Redis[] = []
-  // What a failed test has left.
+  // Left over from a failed test.
   afterEach(async () => {
     for (const client of clients.splice(0)) client.disconnect()
     const left = [...running]
@@ -52,14 +52,14 @@ describe('leases over failures', () => {
     assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
   }
 
-  /** A connection of the test's own. */
+  /** The test's own connection. */
   function connect(options: Pick<CommonRedisOptions, 'maxRetriesPerRequest'> = {}): Redis {
     const client = new Redis(redis.url, options)
     clients.push(client)
     return client
   }
 
-  /** A replica that takes `ids` on device a and is never heard of again. */
+  /** A replica that takes `ids` on device a and then goes silent. */
   async function die(ids: readonly string[], replica = 'dead'): Promise<void> {
     const client = connect()
     const context = { redis: client, keyPrefix: LEASE_PREFIX, replica, streamsPerDevice: 4 }
@@ -98,7 +98,7 @@ describe('leases over failures', () => {
     const scheduler = await start()
     const lease = await askLease(scheduler, ['a'])
     const waits = lease.requeue('a', { signal: new AbortController().signal, waitMs: 30 })
-    // Of the whole wait that was asked for, not of what was left of it.
+    // The whole requested wait, not what was left of it.
     await assert.rejects(waits, {
       code: 'queue-timeout',
       message: /^no download slot became free on a within 30 s; /,
@@ -114,7 +114,7 @@ describe('leases over failures', () => {
     let failures = 0
     const warn = (_event: string, { purpose }: { readonly purpose?: unknown } = {}) => {
       if (purpose === 'blocking') failures += 1
-      // It tries again in a second only, and its command waits for that.
+      // It retries only after a second, and its command waits for that.
       if (failures === 6) setImmediate(() => setImmediate(isAway.resolve))
     }
     const scheduler = await startScheduler(other, { log: { ...SILENT_LOG, warn } })
@@ -141,7 +141,7 @@ describe('leases over failures', () => {
     await untilUse(redis, scheduler, { device: 'a', used: 4, waiting: 1 })
     await asked.until(({ length }) => length >= count + 3)
     assert.equal((await scheduler.use(['a']))[0]?.used, 4)
-    // One of them has ended: whoever it was, one stream is free.
+    // One of them has ended: whichever it was, one stream is free.
     readers = 3
     const nextLease = await next
     assert.equal((await scheduler.use(['a']))[0]?.used, 4)
@@ -220,11 +220,11 @@ describe('leases over failures', () => {
     const late = askLease(paused, ['a'], { id })
     void late.then(() => (isGranted = true))
     await untilUse(redis, other, { device: 'a', waiting: 1 })
-    // Nobody hears of it any more, so its place is given up.
+    // No replica reports it any more, so its place is released.
     await untilUse(redis, other, { device: 'a', waiting: 0 })
     const client = connect()
     await client.rpush(`{${LEASE_PREFIX}}:in:paused`, `1 ${id}`)
-    // It asks whose the stream is, and tells that it waits.
+    // It asks whose stream this is, and reports that it waits.
     await untilUse(redis, other, { device: 'a', used: 4, waiting: 1 })
     assert.ok(!isGranted)
     await giveBack(held[0] as Lease)
@@ -341,7 +341,7 @@ describe('leases over failures', () => {
   test('reports no time for a turn that cannot be known, and none for what may never end', async () => {
     const scheduler = await start()
     const etaOf = async (id: string) => (await scheduler.place(id))?.etaMs
-    // What takes no time at all, and would make every wait look short.
+    // Requests that are served at once, which would make every wait look short.
     for (let i = 0; i < 5; i += 1) await giveBack(await askLease(scheduler, ['b'], { class: 'bulk' }))
     const young = await Promise.all([1, 2, 3, 4].map(() => askLease(scheduler, ['b'])))
     const onB = askLease(scheduler, ['b'], { id: 'b-waits' })
@@ -370,7 +370,7 @@ describe('leases over failures', () => {
     const bulk = await Promise.all([1, 2, 3].map(() => askLease(scheduler, ['a'], { class: 'bulk' })))
     const waiting = askLease(scheduler, ['a'], { class: 'bulk' })
     await untilUse(redis, scheduler, { device: 'a', waiting: 1 })
-    // Of a user with many requests, so that it comes after the bulk one.
+    // From a user with many requests, so that it comes after the bulk request.
     for (let i = 0; i < 20; i += 1) await giveBack(await askLease(scheduler, ['a'], { waitMs: 0 }))
     await giveBack(...bulk)
     await giveBack(await waiting)

@@ -1,5 +1,5 @@
-// One device, one user who always has a hundred requests waiting, two hundred who have one each.
-// Time is counted in streams that were served, so the result does not depend on the machine.
+// One device, one user who always has a hundred waiting requests, and two hundred users with one each. Time is counted
+// in streams that were served, so the result does not depend on the machine.
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { LeaseScheduler } from '../../../../src/gateway/lease/lease-scheduler.ts'
@@ -10,7 +10,7 @@ const OTHERS = 200
 const GREEDY_REQUESTS = 100
 const SERVED = 900
 
-/** Waits of the others, in streams that began meanwhile, sorted. */
+/** How long the others waited, in streams that began meanwhile, sorted. */
 async function waitsOfOthers(
   scheduler: LeaseScheduler,
   nameOf: (client: number) => string,
@@ -30,7 +30,7 @@ async function waitsOfOthers(
       )
       if (lease === undefined) return
       served += 1
-      // The first round finds the device empty.
+      // In the first round the device is empty.
       if (client !== 0 && askedAt > OTHERS) waits.push(served - askedAt)
       await giveBack(lease)
     }

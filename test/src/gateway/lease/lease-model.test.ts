@@ -1,5 +1,8 @@
 // The Lua scripts against the model, with the same random commands of three replicas.
-// LEASE_WALK_STEPS=1000000 node --test test/src/gateway/lease/lease-model.test.ts is the long run.
+//
+//   LEASE_WALK_STEPS=1000000 node --test test/src/gateway/lease/lease-model.test.ts
+//
+// is the long run.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ModelRules } from '../../../support/lease/lease-model.ts'
@@ -8,7 +11,7 @@ import { TempRedis } from '../../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 
 const STEPS = Number(process.env.LEASE_WALK_STEPS ?? 20_000)
-/** A mistake shows after some hundreds of steps, a rare one after some thousands; the walk ends there. */
+/** A mistake shows after some hundreds of steps, a rare one after some thousands; then the walk ends. */
 const MISTAKE_STEPS = 300_000
 
 async function walk(steps: number, rules: ModelRules, say: (text: string) => void): Promise<void> {

@@ -14,7 +14,7 @@ import { seededRandom } from '../../../support/seeded-random.ts'
 
 const PREFIX = 'test'
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
-/** A replica that dies is missed soon; one that lives is not missed because the machine is busy. */
+/** A dead replica is noticed soon; a live one must not be taken for dead because the machine is busy. */
 const QUICK: LeaseTimings = {
   ...LEASE_TIMINGS,
   heartbeatMs: 50,
@@ -34,7 +34,7 @@ describe('the lease scheduler', () => {
   beforeEach(() => redis.settle(PREFIX))
   const running = new Set<LeaseScheduler>()
   const clients: Redis[] = []
-  // What a failed test has left.
+  // Left over from a failed test.
   afterEach(async () => {
     for (const client of clients.splice(0)) client.disconnect()
     const left = [...running]
@@ -55,14 +55,14 @@ describe('the lease scheduler', () => {
     return scheduler
   }
 
-  /** A connection of the test's own. */
+  /** The test's own connection. */
   function connect(): Redis {
     const client = new Redis(redis.url)
     clients.push(client)
     return client
   }
 
-  /** A replica's scripts alone: it does what the test says and nothing else. */
+  /** Only a replica's scripts: it does what the test says and nothing else. */
   function scriptsOf(client: Redis, replica: string, timings = QUICK): LeaseScripts {
     return new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica, streamsPerDevice: 4, timings })
   }
@@ -89,7 +89,7 @@ describe('the lease scheduler', () => {
     })
   }
 
-  /** Waits until so many requests wait for the device. */
+  /** Waits until this many requests wait for the device. */
   async function untilWaiting(scheduler: LeaseScheduler, device: string, count: number): Promise<void> {
     await redis.until(async () => (await scheduler.use([device]))[0]?.waiting === count)
   }
@@ -175,7 +175,7 @@ describe('the lease scheduler', () => {
     await assert.rejects(ask(scheduler, ['b'], { waitMs: 0 }), isCode('queue-timeout'))
     await give(onA[0] as Lease)
     await give(await wide)
-    // With the wide one gone the fourth stream of b is free.
+    // After the wide request is gone, the fourth stream of b is free.
     await give(await ask(scheduler, ['b'], { waitMs: 0 }))
     for (const lease of [...onA, ...onB]) await give(lease)
     await close(scheduler)
@@ -238,7 +238,7 @@ describe('the lease scheduler', () => {
 
   test('every script sent a second time changes nothing', async () => {
     const client = connect()
-    // Neither its heartbeat nor the lowered limit ends while the test looks, on a busy machine too.
+    // Neither its heartbeat nor the lowered limit expires during the test, even on a busy machine.
     const scripts = scriptsOf(client, 'r', { ...QUICK, leaseTtlMs: 120_000, busyMs: 2_000 })
     const used = () => client.hget(`{${PREFIX}}:use`, 'a')
     await scripts.heartbeat()
@@ -257,7 +257,7 @@ describe('the lease scheduler', () => {
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.reassert(held), [{ id: 'id1', attempt: 0, state: 'g' }])
     assert.equal(await used(), '1 0')
-    // The lowered limit is that of the streams that are left: none. So it waits.
+    // The lowered limit is the number of remaining streams: none. So it waits.
     for (const _ of [1, 2])
       assert.deepEqual(await scripts.requeue('id1', 'a', 1), { state: 'w', position: 1 })
     assert.equal(await used(), '0 0 0')
@@ -286,7 +286,7 @@ describe('the lease scheduler', () => {
     const timings = { ...QUICK, suspectMs: 500 }
     const survivor = await start(timings)
     const client = connect()
-    // A replica that sends one heartbeat, takes everything, and is never heard of again.
+    // A replica that sends one heartbeat, takes everything, and then goes silent.
     const dead = scriptsOf(client, 'dead', timings)
     const startedMs = performance.now()
     await dead.heartbeat()
@@ -315,7 +315,7 @@ describe('the lease scheduler', () => {
   })
 
   test('a grant whose wake-up got lost arrives with a heartbeat', async () => {
-    // Somebody else is first in line for the inbox, takes the wake-up and keeps it.
+    // Another client is first in line for the inbox, takes the wake-up and keeps it.
     const thief = connect()
     const stolen = thief.blmpop(60, 1, `{${PREFIX}}:in:mine`, 'LEFT')
     const other = connect()

@@ -71,7 +71,7 @@ describe('the scripts of the scheduler', () => {
   })
 
   test('if the clock of Redis is set back, time stays at the latest value seen, and continues from there', async () => {
-    // As if that clock had been an hour ahead when it was looked at last.
+    // As if that clock had been an hour ahead at its last reading.
     const seenMs = Date.now() + HOUR_MS
     await redis.hset(keyOf('g'), 'now', seenMs)
     await scripts.heartbeat()
@@ -85,7 +85,7 @@ describe('the scripts of the scheduler', () => {
   })
 
   test('however many new requests arrive, none overtakes one that has waited for a minute', async () => {
-    // What was granted elsewhere lies far ahead of the ten that wait here.
+    // Grants on other devices are far ahead of the ten requests that wait here.
     const elsewhere = await Promise.all(Array.from({ length: 40 }, () => enqueue('z', 'busy')))
     for (const { id } of elsewhere) await scripts.release(id, 0)
     await enqueue('a', 'holder')
@@ -97,7 +97,7 @@ describe('the scripts of the scheduler', () => {
     let newcomers = 0
     const newcomer = async () => (await enqueue('a', `newcomer ${++newcomers}`)).position
     const pass = (ms: number) => redis.hset(keyOf('g'), 'looked', Date.now() - ms)
-    // Each comes behind the first one that waits, and behind newcomers before it.
+    // Each comes after the first waiting request, and after newcomers before it.
     assert.equal(await newcomer(), 2)
     await scripts.tidy()
     assert.equal(await newcomer(), 3)
@@ -113,7 +113,7 @@ describe('the scripts of the scheduler', () => {
 
   test('bulk streams that take longer than others come less often, so that their share is one of time', async () => {
     await enqueue('a', 'holder')
-    // Both wait, so that what lies between them is what the second costs.
+    // Both wait, so the distance between them is the cost of the second.
     const costs = async (requestClass: 'interactive' | 'bulk', user: string) => {
       const asked = { devices: ['a'], class: requestClass, user, attempt: 0 } as const
       const first = await scripts.enqueue({ ...asked, id: `${user} first` })

@@ -1,4 +1,4 @@
-// A replica that was paused for longer than its lease, and comes back: a real process, a real Redis.
+// A replica that was paused for longer than its lease and resumes: a real process, a real Redis.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -29,7 +29,7 @@ test('a grant that a paused replica did not see waits again, because the device 
   const streamsPerDevice = 2
   const other = await startScheduler(redis, { streamsPerDevice, readersOf: async () => streaming.size })
   t.after(() => other.close())
-  // However long the pause takes here, waiters outlast it.
+  // However long the pause takes here, waiting requests outlast it.
   const timings = { ...QUICK_TIMINGS, unavailableMs: 60_000 }
   const settings: LeaseProgramSettings = { url: redis.url, replica: 'paused', streamsPerDevice, timings }
   const paused = fork(PROGRAM, [JSON.stringify(settings)])
@@ -54,7 +54,7 @@ test('a grant that a paused replica did not see waits again, because the device 
   const [, attempt] = ((await client.hget(`{${LEASE_PREFIX}}:r`, 'second')) ?? '').split(' ')
   assert.equal(await stateOf('second'), 'streaming')
 
-  // One of the two streams of the silent replica is freed; it is not known which one runs.
+  // One of the two streams of the silent replica is released; it is not known which one is running.
   const third = await askLease(other, ['a'], { id: 'third' })
   streaming.add('third')
   third.opened()
@@ -63,7 +63,7 @@ test('a grant that a paused replica did not see waits again, because the device 
   await redis.until(async () => (await stateOf('second')) !== 'suspect')
   assert.equal(await stateOf('second'), 'waiting')
 
-  // The grant comes late, after the replica knows that it lapsed.
+  // The grant comes late, after the replica knows that it expired.
   await client.rpush(`{${LEASE_PREFIX}}:in:paused`, `${attempt} second`)
   const leaseEnd = () => client.zscore(`{${LEASE_PREFIX}}:hb`, 'paused')
   for (let beats = 0; beats < 2; beats += 1) {

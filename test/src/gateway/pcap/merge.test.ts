@@ -33,7 +33,7 @@ test('merges as a sort by (running maximum, input, arrival) does: 5,000 random c
   for (let round = 0; round < 5000; round++) {
     const isFine = random.next() < 0.7
     const lists = randomInputs(random, { lateShare: 0.2, nanoseconds: isFine })
-    // Times of whole microseconds, in files of either resolution.
+    // Times in whole microseconds, in files of either resolution.
     const resolutions = lists.map(() => isFine || random.next() < 0.3)
     const files = lists.map((records, i) => makePcap(records, { nanoseconds: resolutions[i] ?? true }))
     const nanoseconds = resolutions.includes(true)
@@ -90,7 +90,7 @@ test('agrees with mergecap in 200 random cases, up to the order of equal timesta
       theirs.map(({ ns }) => ns),
       `round ${round}`,
     )
-    // Each line begins with the timestamp: sorting them changes the order of ties only.
+    // Each line begins with the timestamp: sorting them changes only the order of ties.
     assert.deepEqual(recordLines(our).sort(), recordLines(theirs).sort(), `round ${round}`)
   }
 })
@@ -265,7 +265,7 @@ test('no input and empty inputs give nothing, without an error', async () => {
   assert.deepEqual([bytes.byteLength, totals.packets, totals.inputs.length], [0, 0, 2])
 })
 
-/** Timestamps from a small range, so that many are equal; some inputs empty. */
+/** Timestamps from a small range, so that many are equal; some inputs are empty. */
 function randomInputs(
   random: SeededRandom,
   options: { lateShare: number; nanoseconds: boolean },
@@ -316,7 +316,7 @@ function expectedTotals(lists: readonly (readonly PcapRecord[])[]) {
   return { packets: inputs.reduce((sum, { packets }) => sum + packets, 0), inputs, nextNs: undefined }
 }
 
-/** Two of three chunks have arrived when they are asked for. */
+/** Two of three chunks have arrived when they are requested. */
 async function openMerge(files: readonly Buffer[], chunkBytes: () => number, options?: MergeOptions) {
   let asked = 0
   const hasArrived = () => {
@@ -334,7 +334,7 @@ async function collect(files: readonly Buffer[], chunkBytes: () => number, optio
   return { bytes: Buffer.concat(chunks), chunkBytes: chunks.map((chunk) => chunk.byteLength), totals }
 }
 
-/** A chunk is looked at as late as it may be: when the next one has been asked for. */
+/** A chunk is read as late as allowed: when the next one has been requested. */
 async function drain(merge: PcapMerge) {
   const chunks: Buffer[] = []
   let latest: Buffer | undefined
@@ -346,7 +346,7 @@ async function drain(merge: PcapMerge) {
   return { chunks, totals: withoutStalls(merge.totals) }
 }
 
-/** How long it took is not a matter of these tests. */
+/** How long it took is not the subject of these tests. */
 function withoutStalls({ packets, inputs, nextNs }: MergeTotals) {
   const steady = inputs.map(({ stalledMs: _, ...input }: MergedInput) => input)
   return { packets, inputs: steady, nextNs }

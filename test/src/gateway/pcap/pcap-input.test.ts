@@ -229,7 +229,7 @@ test('a chunk that arrives after closing is ignored', async () => {
 const WINDOW = { ns: 10n, bytes: 1_000_000 }
 const at = (ns: number) => makePacket(BigInt(ns), `at ${ns}`)
 
-/** All that the merge of one input gives, as times. */
+/** Everything that the merge of one input delivers, as times. */
 async function mergedTimes(input: PcapInput): Promise<readonly number[]> {
   const chunks = [makePcap([])]
   for await (const chunk of new PcapMerge([input]).chunks()) chunks.push(Buffer.from(chunk))
@@ -305,7 +305,7 @@ test('a big-endian stream continues in its byte order', async () => {
   const file = makePcap(packets, { isBigEndian: true })
   for (let end = 24; end < file.length; end++) {
     const name = 'rome'
-    // Chunks are changed where they are.
+    // Chunks are modified in place.
     const begun = failingAfter(Buffer.from(file.subarray(0, end)), new Error('reset'))
     const input: PcapInput = await PcapInput.open(name, begun, {
       marksAll: true,
@@ -319,7 +319,7 @@ test('a big-endian stream continues in its byte order', async () => {
   await assert.rejects(afterDelivered('rome', other, end), /the file header is different/)
 })
 
-/** Has nothing more, and does not end. */
+/** It has no more data, and does not end. */
 async function* endless(bytes: Buffer): AsyncGenerator<Buffer, void> {
   yield bytes
   await new Promise(() => undefined)

@@ -1,4 +1,4 @@
-// A program that starts while its Redis is slow waits, instead of ending at the first limit that it runs into.
+// A program that starts while its Redis is slow waits, instead of ending at the first timeout.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
@@ -12,7 +12,7 @@ import { tempFolder } from '../../../support/temp-folder.ts'
 
 const LATE_MS = 1_100
 
-/** Passes on what a Redis answers, late until the returned function is called. */
+/** Passes on the answers of a Redis, late until the returned function is called. */
 async function slowRedis(path: string) {
   const folder = await tempFolder()
   const url = join(folder.path, 'slow.sock')

@@ -36,7 +36,7 @@ test('logs in with the password that was given beside the address', async () => 
   redis.disconnect()
 })
 
-test('logs in as a user of Redis, who may have less than the default one', async () => {
+test('logs in as a user of Redis, which may have fewer rights than the default one', async () => {
   await using server = await TempRedis.create()
   const opened = connectRedis({ url: server.url }, 'commands', SILENT)
   await opened.acl('SETUSER', 'capfleet', 'on', '>secret', '~capfleet:*', '&*', '+@all', '-flushall')
@@ -81,7 +81,7 @@ test('a password that Redis rejects is bad-config: waiting does not fix it', asy
   }
 })
 
-/** The same for connectRedis() and for a connection of the test's own. */
+/** The same for connectRedis() and for the test's own connection. */
 async function readPem(paths: { readonly ca: string; readonly cert: string; readonly key: string }) {
   const [ca, cert, key] = [await read(paths.ca), await read(paths.cert), await read(paths.key)]
   return { tls: { ca, cert, key: new Secret(key) }, access: { tls: { ca, cert, key } } }
@@ -130,7 +130,7 @@ test('asks Sentinels over TLS for the primary, and finds the next one after a fa
   }
   const commands = connectRedis(target, 'commands', SILENT)
   const jobs = connectRedis(target, 'jobs', SILENT)
-  // As BullMQ does for the connection that waits.
+  // As BullMQ does for its blocking connection.
   const blocking = jobs.duplicate()
   blocking.on('error', () => undefined)
   await checkRedisServer(commands)

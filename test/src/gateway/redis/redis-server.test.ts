@@ -119,9 +119,9 @@ test('the server ends with a gateway that is killed', { skip: hasNoSetpriv() }, 
   assert.ok(isAlive(pid))
   child.kill('SIGKILL')
   await once(child, 'exit')
-  // Not a child of ours: nothing tells us of its end.
+  // It is not a child process, so no event reports its end.
   await eventually(() => !isAlive(pid), { message: 'the server has ended' })
-  // The next gateway finds the home free.
+  // The next gateway can use the home.
   await using _next = await start(home.path)
 })
 

@@ -1,4 +1,4 @@
-// A Redis whose settings are changed while programs use it.
+// A Redis whose settings change while programs use it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -46,7 +46,7 @@ test('a policy that evicts leases is reported after a reconnection', async () =>
   await using redis = await watched(NEVER_MS)
   assert.equal(await redis.isUsable(), '1')
   await redis.admin.config('SET', 'maxmemory-policy', 'allkeys-lru')
-  // It may not be connected yet, and checks then.
+  // The watch may not be connected yet; it checks when it is.
   await redis.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
   await redis.logged('redis.unusable')
   assert.equal(await redis.isUsable(), '0')

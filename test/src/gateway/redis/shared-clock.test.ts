@@ -1,4 +1,5 @@
-// Which time gateways and workers act on, and when they do not, whatever the clocks of their hosts and of Redis show.
+// Which time gateways and workers act on, and when they do not act, whatever the clocks of their hosts and of Redis
+// show.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { SharedClock } from '../../../../src/gateway/redis/shared-clock.ts'

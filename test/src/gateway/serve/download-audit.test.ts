@@ -1,5 +1,5 @@
-// What the audit says of downloads whose caller wants to hide them: device, range, capture and filters of each are in its
-// line. HIDDEN_DOWNLOADS=10000 for more.
+// The audit lines of downloads whose callers try to hide them: device, range, capture and filters of each are in its
+// line. HIDDEN_DOWNLOADS=10000 runs more.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NOBODY } from '../../../../src/gateway/audit/audit-events.ts'
@@ -41,7 +41,7 @@ interface Hidden {
   readonly filter: string
 }
 
-/** A download between pairs that are long, look like secrets, or are encoded more than they need to be. */
+/** A download between pairs that are long, look like secrets, or are encoded more than necessary. */
 function hiddenDownload(random: SeededRandom, at: number): Hidden {
   const beginNs = 1_790_000_000_000_000_000n + BigInt(at)
   const kind = at % 2 === 0 ? 'timerange' : 'splittime'
@@ -68,7 +68,7 @@ function hiddenDownload(random: SeededRandom, at: number): Hidden {
   return { query, kind, device: `device-${at % 7}`, beginNs, capture, filter }
 }
 
-/** As little as must be, as usual, or every byte. */
+/** Encoded as little as possible, as usual, or completely. */
 function encoded(text: string, random: SeededRandom): string {
   const way = random.integer(0, 2)
   if (way === 0) return text.replaceAll(/[%&=+\0-\x20\u0080-\uffff]/g, (letter) => encodeURIComponent(letter))
@@ -76,7 +76,7 @@ function encoded(text: string, random: SeededRandom): string {
   return [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('')
 }
 
-test(`${QUERIES} downloads that a caller wants to hide are in the audit as they were understood`, async (t) => {
+test(`${QUERIES} downloads that a caller tries to hide are in the audit with their parsed parameters`, async (t) => {
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
   const hidden = Array.from({ length: QUERIES }, (_, at) => hiddenDownload(random, at))

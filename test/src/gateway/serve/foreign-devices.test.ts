@@ -1,4 +1,4 @@
-// Appliances of other makers, which know the API and nothing else: the queue, the merge and the promises hold for them too.
+// Third-party appliances, which know only the API: queue, merge and guarantees hold for them too.
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
 import { after, before, beforeEach, describe, test } from 'node:test'
@@ -21,7 +21,7 @@ import { TempRedis } from '../../../support/processes/temp-redis.ts'
 const PACKETS = 200
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}&TSUnit=nanos`
 
-describe('a device of another maker', () => {
+describe('a third-party device', () => {
   const parts = new AsyncDisposableStack()
   let gateway: TempGateway
   let foreign: ApiDevice
@@ -66,7 +66,7 @@ describe('a device of another maker', () => {
   const receiptOf = async (headers: IncomingHttpHeaders): Promise<Receipt> =>
     (await get(`/v1/requests/${headers['capfleet-request-id']}`)).json() as unknown as Receipt
 
-  /** What comes of a range that is cut. */
+  /** The result of a range that is cut. */
   async function cutRange(): Promise<{ readonly id: string; readonly got: Buffer }> {
     const url = `${gateway.url}/devices/foreign/api/v1/pcap/timerange?${RANGE}`
     using answer = await httpOpen(url, { headers: { ...gateway.as.user, TE: 'trailers' } })
@@ -164,7 +164,7 @@ describe('a device of another maker', () => {
     }
   })
 
-  test('that sends a text whoever asks is reported with it when the wait is over', async () => {
+  test('that sends the same text to all callers is reported with it when the wait is over', async () => {
     const over = Promise.withResolvers<void>()
     foreign.behaviour = { held: over.promise }
     const first = range('&Wait=600')
@@ -238,13 +238,13 @@ describe('a device of another maker', () => {
     const held = foreign.until(() => foreign.refused > 0)
     foreign.behaviour = { streamsMax: 1, isFreedLate: true, held }
     const answers = await Promise.all(Array.from({ length: 3 }, () => range('&Wait=600')))
-    // Nobody asks after the last one.
+    // No question follows the last one.
     foreign.behaviour = {}
     for (const { status, body } of answers) assert.deepEqual([status, body.equals(whole())], [200, true])
   })
 
   for (const limit of ['text', 'nothing', 'reset'] as const)
-    test(`that frees a stream late and says "${limit}" gives packets to callers that come one after the other`, async () => {
+    test(`that frees a stream late and says "${limit}" gives packets to consecutive callers`, async () => {
       foreign.behaviour = { streamsMax: 1, isFreedLate: true, limit }
       for (const parameters of ['&Wait=600', '&Wait=600', '&Wait=600&FilterBPF=odd'])
         assert.equal((await range(parameters)).status, 200, `${parameters}, ${foreign.asked.length} streams`)
@@ -287,7 +287,7 @@ describe('a device of another maker', () => {
     })
 
     for (const ignores of [[], ['Slice']] as const)
-      test(`Slice, also when it passes over ${ignores.join() || 'nothing'}`, async () => {
+      test(`Slice, also if it ignores ${ignores.join() || 'nothing'}`, async () => {
         foreign.behaviour = { ignores }
         other.behaviour = { ignores }
         const sliced = (records: readonly PcapRecord[]) =>
@@ -309,7 +309,7 @@ describe('a device of another maker', () => {
         }
       })
 
-    test('what the configuration says that it passes over', async () => {
+    test('parameters that it ignores according to the configuration', async () => {
       const poorRange = (parameters: string) =>
         get(`/devices/poor/api/v1/pcap/timerange?${RANGE}${parameters}`)
       const { status, body } = await poorRange(`&TSMax=${5n * API_STEP_NS}`)
@@ -460,7 +460,7 @@ describe('a device of another maker', () => {
 
   describe('that sends packets late', () => {
     const both = (parameters = '') => get(`/api/v1/pcap/timerange?${RANGE}&Device=foreign,other${parameters}`)
-    /** Every packet of a tenth comes that many packets late. */
+    /** Every tenth packet comes that many packets late. */
     const lateBy =
       (packets: number) =>
       (records: readonly PcapRecord[]): readonly PcapRecord[] =>
@@ -468,7 +468,7 @@ describe('a device of another maker', () => {
           .map((record, index) => ({ record, at: index % 10 === 3 ? index + packets + 0.5 : index }))
           .toSorted((a, b) => a.at - b.at)
           .map(({ record }) => record)
-    /** A second of its packets. */
+    /** One second of its packets. */
     const SECOND = Number(1_000_000_000n / API_STEP_NS)
 
     for (const breaks of [0, 1, 3])
@@ -498,7 +498,7 @@ describe('a device of another maker', () => {
       }
     })
 
-    test('does not lose what it sends behind a packet that is later than TSMax', async () => {
+    test('does not lose packets that follow one later than TSMax', async () => {
       const tsMax = `&TSMax=${50n * API_STEP_NS}`
       const expected = (await both(tsMax)).body
       foreign.behaviour = { order: lateBy(SECOND / 2) }
@@ -541,7 +541,7 @@ describe('a device of another maker', () => {
     const { status, body, trailers } = await range()
     assert.deepEqual([status, body.equals(whole()), trailers['capfleet-complete']], [200, true, '1'])
     assert.ok((await both()).body.equals(merged))
-    // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros is taken for a packet.
+    // A chunk that has begun cannot become shorter: the download is cut, and none of the zeros counts as a packet.
     foreign.behaviour = { zeros: 100_000, isChunked: true }
     const { id, got } = await cutRange()
     assert.ok(whole().equals(Buffer.concat([got, whole().subarray(got.length)])), 'what came is its begin')

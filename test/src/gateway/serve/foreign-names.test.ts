@@ -1,4 +1,5 @@
-// Captures of other makers are called as their makers like, and are had by these names wherever a name is taken.
+// Captures of third-party devices may have any names, and can be requested by these names in every parameter that takes
+// one.
 import assert from 'node:assert/strict'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +20,7 @@ import { tempFolder } from '../../../support/temp-folder.ts'
 const PACKETS = 20
 const PART = `Start=${API_BEGIN_NS}&Stop=${API_BEGIN_NS + 5n * API_STEP_NS}`
 
-/** Names, and what a file of the capture is called, plainly and with all its letters. */
+/** Names, and the name of the downloaded file: in plain ASCII, and with all characters. */
 const NAMES: readonly (readonly [name: string, plain: string, file: string])[] = [
   ['my cap_20261102_0900', 'my_cap_20261102_0900', 'my cap_20261102_0900'],
   ['site/a_20261102_0900', 'site_a_20261102_0900', 'site_a_20261102_0900'],
@@ -40,7 +41,7 @@ const NAMES: readonly (readonly [name: string, plain: string, file: string])[] =
   ['ö'.repeat(512), `capture${'_'.repeat(64)}`, 'ö'.repeat(64)],
 ]
 
-describe('captures that another maker names', () => {
+describe('names of captures on third-party devices', () => {
   const parts = new AsyncDisposableStack()
   let gateway: TempGateway
   let foreign: ApiDevice

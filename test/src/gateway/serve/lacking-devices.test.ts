@@ -1,4 +1,5 @@
-// Appliances of other makers that lack paths of the API: what they can do is had, and what they cannot is told with the path.
+// Third-party appliances that lack paths of the API: what they can do works, and errors for the rest name the missing
+// path.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { API_BEGIN_NS, API_CAPTURE, API_STEP_NS, ApiDevice } from '../../../support/devices/api-device.ts'
@@ -17,21 +18,21 @@ const VERSION = '/api/v1/system/version'
 const CLOCK = '/api/v1/system/time_current'
 
 const BEHAVIOURS = {
-  /** The paths of old, and no other. */
+  /** Only the legacy paths. */
   old: { missing: /^\/api\/v1\// },
-  /** One path of a download is missing. */
+  /** One download path is missing. */
   partly: { missing: /^\/api\/v1\/pcap\/splittime$/ },
-  /** A page where the API has JSON. */
+  /** An HTML page instead of JSON. */
   paged: { pageAt: VERSION },
-  /** A page in place of the list. */
+  /** An HTML page instead of the list. */
   unlisted: { pageAt: '/stream/list' },
-  /** Something else that speaks HTTP. */
+  /** Another kind of HTTP server. */
   stranger: { missing: /^\/(api|sysmaster|stream|pcap)\// },
   whole: {},
 } as const
 type Name = keyof typeof BEHAVIOURS
 
-describe('a device of another maker that lacks paths', () => {
+describe('a third-party device that lacks paths', () => {
   const parts = new AsyncDisposableStack()
   const devices = new Map<Name, ApiDevice>()
   let gateway: TempGateway

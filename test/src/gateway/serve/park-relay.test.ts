@@ -1,4 +1,4 @@
-// A relay whose client is slow gives its stream to others that wait; the client's file is the same.
+// A relay whose client is slow releases its stream to waiting requests; the client's file does not change.
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
@@ -15,7 +15,7 @@ import { startTempGateway } from '../../../support/processes/temp-gateway.ts'
 const PACKETS = 30_000
 const SLOTS = 4
 const TURN_MS = 200
-/** Nobody who waits goes without a stream because the machine is busy. */
+/** No request may miss its stream because the machine is busy. */
 const WAIT_S = 600
 const SETTINGS = { parkAfterMs: TURN_MS, waitMaxS: WAIT_S }
 const PATH = `/devices/d0/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
@@ -40,7 +40,7 @@ describe('a relay that is parked', () => {
   const receiptOf = async ({ response }: OpenAnswer) =>
     (await get(`/v1/requests/${response.headers['capfleet-request-id']}`)).json()
 
-  /** As many clients as there are streams; they read nothing. */
+  /** As many clients as there are streams; they do not read. */
   async function stall(): Promise<readonly OpenAnswer[]> {
     const answers: OpenAnswer[] = []
     for (let number = 0; number < SLOTS; number += 1) answers.push(await open())
@@ -77,7 +77,7 @@ describe('a relay that is parked', () => {
     await untilNothingIsLeft()
   })
 
-  test('is cut when its client takes nothing for too long', async () => {
+  test('is cut if its client does not read for too long', async () => {
     await using impatient = await startTempGateway(world.members, world.redis.url, {
       downloads: { ...SETTINGS, parkedIdleTimeoutMs: 500 },
     })

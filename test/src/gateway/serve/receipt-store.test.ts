@@ -1,4 +1,4 @@
-// Receipts and an absent Redis; receipts of a gateway that died.
+// Receipts while Redis is away, and receipts of a gateway that died.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -76,7 +76,7 @@ test('of a user the newest are kept, however many downloads there were', async (
   store.save(receipt('of-another', 'complete', 'operator'))
   for (let number = 0; number < PER_USER_MAX + 50; number += 1)
     store.save(receipt(`many-${number}`, 'failed', 'busy'))
-  // A receipt that is written again is no further one.
+  // A receipt that is written again does not count twice.
   for (let number = 300; number < 350; number += 1) store.save(receipt(`many-${number}`, 'complete', 'busy'))
   await untilWritten(store)
   const kept = [49, 50, 349].map(async (number) => (await store.find(`many-${number}`))?.status)

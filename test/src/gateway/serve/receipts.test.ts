@@ -1,4 +1,4 @@
-// What /v1/requests/{id} and the trailers tell of downloads, over simulated devices and a real Redis.
+// What /v1/requests/{id} and the trailers say about downloads, over simulated devices and a real Redis.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
@@ -50,7 +50,7 @@ describe('receipts', () => {
   })
 
   test('a merge with Dedup: the packets and bytes of the devices are those of the body, and no more', async () => {
-    // d1 has half of what d0 has; d2 has packets of its own.
+    // d1 has half of the packets of d0; d2 has other packets.
     const d1 = fleet[1] as FakeDevice
     d1.behaviour = { body: fleetPcap(0, PACKETS / 2) }
     const answer = await get(`${TIMERANGE}&Dedup=1000`)
@@ -192,7 +192,7 @@ describe('receipts', () => {
     )
   })
 
-  test('Dedup with one device: named as ignored, refused by Strict, and no word of it in the receipt', async () => {
+  test('Dedup with one device: named as ignored, rejected by Strict, and not mentioned in the receipt', async () => {
     for (const path of [`/devices/d0${TIMERANGE}&Dedup=5`, `${TIMERANGE}&Device=d0&Dedup=5`]) {
       const { headers } = await get(path)
       assert.equal(headers['capfleet-ignored'], 'Dedup')

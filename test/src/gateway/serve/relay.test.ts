@@ -1,4 +1,4 @@
-// A relay over raw sockets on both sides: bytes, ends, cuts, speed of neither side.
+// A relay with raw sockets on both sides: bytes, ends and cuts, at any speed of either side.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -45,7 +45,7 @@ function lengthOf(parts: readonly Buffer[]): number {
 
 const CUTS_AT_ONCE = 64
 
-/** How curl and tcpdump end in `curl | tcpdump`, and what arrived. */
+/** The exit codes of curl and tcpdump in `curl | tcpdump`, and the packets that arrived. */
 function pipeline(url: string, option: string): Promise<{ curl: number; tcpdump: number }> {
   const script = `curl -fsS ${option} '${url}' 2>/dev/null | tcpdump -nr - >/dev/null 2>&1; echo "\${PIPESTATUS[0]} \${PIPESTATUS[1]}"`
   return new Promise((resolve, reject) => {
@@ -70,7 +70,7 @@ describe('a relay', () => {
     await device[Symbol.asyncDispose]()
   })
   afterEach(async (t) => {
-    // A test that failed may have left one that hangs.
+    // A failed test may have left one that hangs.
     if ((t as { readonly passed?: boolean }).passed === false) device.cut()
     await device.until(() => device.connections === 0)
     await eventually(() => READ_BUFFERS.takenBytes === 0, { message: 'all buffers are back' })
@@ -185,7 +185,7 @@ describe('a relay', () => {
       // Every position of the last data, the last chunk and the trailer, and some of the rest.
       const cuts = all.filter((at) => at > wire.length - COMPLETE.length - 20 || at % 17 === 0)
       for (const end of ['close', 'reset'] as const) {
-        // A client gets a while to read before it sees the reset, so that many are cut at a time.
+        // A client gets some time to read before it sees the reset, so many downloads are cut at a time.
         for (let first = 0; first < cuts.length; first += CUTS_AT_ONCE) {
           const batch = cuts.slice(first, first + CUTS_AT_ONCE)
           device.next.push(...batch.map((cut) => ({ writes: [wire.subarray(0, cut)], end })))
@@ -198,7 +198,7 @@ describe('a relay', () => {
     })
 
     test('would be caught if it ended politely', async () => {
-      // The negative control: the same short body, ended in good form by a device that is believed.
+      // The negative control: the same short body, ended properly by a device that is trusted.
       answers([bytes(ANNOUNCED, chunked(PCAP.subarray(0, -5), [99]), COMPLETE)])
       const polite = createServer((_req, res) => res.end(PCAP.subarray(0, -5))).listen(0, '127.0.0.1')
       await once(polite, 'listening')
@@ -289,7 +289,7 @@ describe('a relay', () => {
       await assert.rejects(answer)
     })
 
-    // What a guard refuses is not passed on: the cut is where the read before it ended.
+    // Data that a guard rejects is not passed on: the cut is where the previous read ended.
     for (const [where, passed, refused] of [
       ['behind a record, in one chunk', PCAP, [IMPOSSIBLE_RECORD]],
       [

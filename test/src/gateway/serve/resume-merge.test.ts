@@ -1,4 +1,4 @@
-// A merge is continued from near the place, not from its beginning: devices are asked for later times.
+// A merge is resumed near the position, not from its beginning: devices are asked for later times.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { connectTo, rawAnswers } from '../../../support/clients/raw-client.ts'
@@ -81,7 +81,7 @@ test('a continuation leaves its own marks and can be continued', async () => {
 
 test('what continued without a device is not resumed when it is back: its packets would be silently missing', async () => {
   const [, second] = world.devices
-  // All of them come before the place from which devices would be asked again.
+  // All of them come before the time from which devices would be asked again.
   second?.holdCaptureOf(1, 100)
   try {
     await second?.powerOff()
@@ -137,7 +137,7 @@ test('after a cut by the gateway the new file begins with the first packet that 
     settings: { downloads: { idleTimeoutMs: 1_000 } },
   })
   const ask = (path: string) => httpGet(local.gateway.url + path, { headers: local.gateway.as.user })
-  // A socket of its own: HTTP clients drop bytes that have arrived when the connection breaks.
+  // A raw socket, because HTTP clients drop received bytes when the connection breaks.
   const socket = await connectTo(local.gateway.url)
   const { authorization } = local.gateway.as.user
   socket.write(`GET ${MERGE} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\n\r\n`)
@@ -148,14 +148,14 @@ test('after a cut by the gateway the new file begins with the first packet that 
   socket.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
     bytes += chunk.length
-    // Early: what has passed the gateway may lie in sockets, and the device must still have more.
+    // Early, because passed data may still be in sockets, and the device must have more to send.
     if (bytes < EXPECTED.length / 8) return
     bytes = Number.NEGATIVE_INFINITY
     socket.pause()
     begun.resolve()
   })
   await begun.promise
-  // What it holds now is not what it has sent: the merge cannot go on.
+  // It now holds other data than it has sent, so the merge cannot resume.
   local.devices[0]?.holdCaptureOf(5)
   await local.devices[0]?.powerOff()
   await local.devices[0]?.powerOn()

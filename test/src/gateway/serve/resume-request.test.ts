@@ -1,4 +1,4 @@
-// Where a download with a receipt goes on, and what its client has of the body.
+// Where a download with a receipt resumes, and which part of the body its client has.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ResumeFacts, StoredReceipt } from '../../../../src/gateway/serve/receipt.ts'

@@ -1,4 +1,4 @@
-// Resume= and Offset=: what the client has and what it then gets are together the whole file.
+// Resume= and Offset=: the client's part and what it gets then are together the whole file.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -14,7 +14,7 @@ const RANDOM = seededRandom()
 const PACKETS = 700
 const PATH = '/api/v1/pcap/timerange'
 const TIMERANGE = `${PATH}?${FLEET_RANGE}`
-/** What the cut puts after the packets of a merge. */
+/** The bytes that a cut adds after the packets of a merge. */
 const MARK_BYTES = 8
 
 interface CutFile {
@@ -31,7 +31,7 @@ describe('resume', () => {
   const whole = async (path: string) => (await get(path)).body
   const first = (): FakeDevice => fleet[0] as FakeDevice
 
-  /** Reads until the answer breaks off, or leaves after so many bytes. */
+  /** Reads until the answer breaks off, or leaves after this many bytes. */
   async function getCut(path: string, leaveAfterBytes = Infinity): Promise<CutFile> {
     using answer = await httpOpen(world.gateway.url + path, { headers: world.gateway.as.user })
     const chunks: Buffer[] = []
@@ -223,7 +223,7 @@ describe('resume', () => {
 })
 
 describe('resume after a client that read nothing was cut off', () => {
-  // More than fits between the gateway and the client.
+  // More than fits into the buffers between the gateway and the client.
   const world = gatewayWorld(60_000, { downloads: { clientIdleTimeoutMs: 300 } })
 
   for (const path of [`/devices/d0${TIMERANGE}`, TIMERANGE])

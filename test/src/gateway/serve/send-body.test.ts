@@ -10,7 +10,7 @@ import { pause } from '../../../support/pause.ts'
 
 const CHUNK_BYTES = 4 * 1_048_576
 
-/** A server that answers with what `answer` does; its address. */
+/** A server whose answers are those of `answer`; returns its address. */
 async function serve(answer: (res: ServerResponse) => Promise<void>) {
   const server = createServer((_req, res) => void answer(res))
   server.listen(0, '127.0.0.1')
@@ -24,7 +24,7 @@ async function serve(answer: (res: ServerResponse) => Promise<void>) {
   }
 }
 
-/** Chunks in two buffers that are used in turns, as a body's chunks may be. */
+/** Chunks in two buffers used alternately, as a body may deliver them. */
 function reusedChunks(count: number, state: { asked: number }) {
   const buffers = [Buffer.alloc(70_000), Buffer.alloc(70_000)] as const
   async function* chunks(): AsyncGenerator<Uint8Array> {

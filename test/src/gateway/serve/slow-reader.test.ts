@@ -1,4 +1,4 @@
-// A slow client of a merge gives its streams to others that wait, and loses nothing by it.
+// A merge whose client is slow releases its streams to waiting requests, and the client loses nothing.
 import assert from 'node:assert/strict'
 import { buffer } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
@@ -16,7 +16,7 @@ const PACKETS = 15_000
 const TURN_MS = 200
 const MERGE = `/api/v1/pcap/timerange?${simulatedRange(PACKETS)}`
 const SLOTS = 4
-/** Nobody who waits goes without a stream because the machine is busy. */
+/** No request may miss its stream because the machine is busy. */
 const WAIT_S = 600
 
 describe('parking', () => {
@@ -36,7 +36,7 @@ describe('parking', () => {
   const get = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
   const parkedCount = () => world.gateway.logged.filter(({ event }) => event === 'download.parked').length
 
-  /** Clients that have the head and read nothing, until nothing moves any more. */
+  /** Clients that have the head and do not read, until nothing moves any more. */
   async function stall(count: number): Promise<readonly OpenAnswer[]> {
     const answers: OpenAnswer[] = []
     for (let number = 0; number < count; number += 1) answers.push(await open())

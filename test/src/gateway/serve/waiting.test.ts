@@ -20,7 +20,7 @@ describe('a download that waits', () => {
     httpGet(world.gateway.url + path, { headers: { ...world.gateway.as.user, ...headers } })
   const first = (): FakeDevice => fleet[0] as FakeDevice
 
-  /** Takes all streams of d0 until disposed; what comes after is served at once. */
+  /** Takes all streams of d0 until disposed; later requests are served at once. */
   async function fillDevice(): Promise<Disposable> {
     const before = first().behaviour
     first().behaviour = { hangAfterBytes: 1_000 }
@@ -92,13 +92,13 @@ describe('a download that waits', () => {
     )
   })
 
-  test('queued after downloads that follow gets no estimate of its turn, and is not told to retry at once', async () => {
+  test('queued after downloads that follow gets no estimate of its turn, and no immediate Retry-After', async () => {
     first().behaviour = { hangAfterBytes: 1_000 }
     const opened = ['&Follow=1', '&Follow=1', '&Follow=1', ''].map((more) =>
       httpOpen(world.gateway.url + ONE + more, { headers: world.gateway.as.user }),
     )
     const holders = await Promise.all(opened)
-    // Longer than it takes to be seen.
+    // Longer than it takes to be listed.
     const waiting = get(`${ONE}&Follow=1&Wait=8`)
     const row = await waitingRow()
     assert.deepEqual([row.class, row.etaMs], ['bulk', null])

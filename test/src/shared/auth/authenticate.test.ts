@@ -47,7 +47,7 @@ test('a user is admitted to what their role allows, and known', async () => {
     assert.deepEqual(await attempt(ANN, needed), { user: 'ann', error: undefined })
 })
 
-test('a user without the scope is identified too, and told which one is needed', async () => {
+test('a user without the scope is identified too, and the error names the scope', async () => {
   const { user, error } = await attempt(ANN, 'capture:delete')
   assert.deepEqual([user, error?.code], ['ann', 'insufficient-scope'])
   const scopes = ['device:read', 'queue:read', 'capture:download', 'export:create', 'export:read']

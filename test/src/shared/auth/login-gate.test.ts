@@ -37,7 +37,7 @@ test('one password is checked at a time, and addresses take turns', async () => 
   assert.deepEqual(looked, ['A 1', 'A 2', 'B 4', 'A 3', 'B 5'])
 })
 
-test('who waited while others of the same caller were wrong too often is refused without a look', async () => {
+test('a waiting login is rejected unchecked once the same caller has failed too often', async () => {
   const { gate } = gateFor()
   const caller = { address: 'A', name: 'ann' }
   let looks = 0

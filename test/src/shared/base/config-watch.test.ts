@@ -45,7 +45,7 @@ test('reloads in time although another file of the folder is written all the tim
   await writeFile(join(folder.path, 'gateway.yaml'), 'a')
   await using watched = await watchIn(folder)
   await writeFile(watched.path, 'b')
-  // More often than the watch waits for the last step of an editor.
+  // More frequently than the watch waits for an editor's last step.
   const writing = setInterval(() => writeFileSync(join(folder.path, 'other.log'), 'x'), 50)
   try {
     await watched.until(1)

@@ -1,4 +1,4 @@
-// One signal of several, and what is left of many of them.
+// One signal that joins several, and the memory that many of them leave behind.
 import assert from 'node:assert/strict'
 import { getEventListeners, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'

@@ -7,7 +7,7 @@ import { test } from 'node:test'
 const LOG = JSON.stringify(new URL('../../../../src/shared/base/log.ts', import.meta.url).href)
 const LINES = 500
 
-/** What a program that logs LINES lines, and does `end` at once, writes to stderr. */
+/** What a program writes to stderr that logs LINES lines and immediately does `end`. */
 async function logged(end: string): Promise<string[]> {
   const script = `
     const { createLog } = await import(${LOG})

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 
-/** A program that says when it runs and, after it was told to stop, whether it ended by itself. */
+/** A program that prints when it runs, and whether it ended on its own after it was told to stop. */
 async function startProgram(t: TestContext, afterStop: string): Promise<ChildProcess> {
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-program-'))
   t.after(() => rm(folder, { recursive: true }))
@@ -39,7 +39,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   })
 }
 
-test('who gives up because of a Ctrl-C says nothing and ends with status 130', async (t) => {
+test('a program interrupted by Ctrl-C prints nothing and ends with status 130', async (t) => {
   const child = await startProgram(t, 'signal.throwIfAborted()')
   assert.ok(child.stderr)
   const errors = text(child.stderr)

@@ -12,7 +12,7 @@ import { SpanExporter } from '../../../../src/shared/base/span-exporter.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { ownProcessorMs } from '../../../support/processes/processor-time.ts'
 
-/** How long a collector may take, where it is not the subject. */
+/** The time that a collector may take if that is not the test's subject. */
 const PATIENT_MS = 60_000
 
 interface Sent {
@@ -134,7 +134,7 @@ test('a collector that is back gets what it could not take before', async (t) =>
   exporter.add(SPAN)
   await eventually(() => logged.length > 1, { message: 'the collector is back' })
   assert.deepEqual(logged, ['tracing.not-sent', 'tracing.sent-again'])
-  // The second span may have come while the first one was on its way.
+  // The second span may have come while the first one was being sent.
   await eventually(async () => (await counted('sent')) === 2, { message: 'both are sent' })
   assert.equal(await counted('dropped'), 0)
   await exporter[Symbol.asyncDispose]()

@@ -61,7 +61,7 @@ for (const [why, traceparent] of [
   })
 }
 
-/** What is passed on of a tracestate. */
+/** The part of a tracestate that is passed on. */
 function stateOf(tracestate: string): string {
   const trace = continueTrace({ traceparent: PARENT, tracestate })
   assert.equal(trace.traceId, TRACE, 'a wrong state does not end the trace')

@@ -1,4 +1,4 @@
-// /openapi.json and /openapi as an appliance serves them; the gateway does so by the same rows.
+// /openapi.json and /openapi as an appliance serves them; the gateway uses the same code.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
@@ -50,7 +50,7 @@ describe('the description of the API', () => {
       [...page.matchAll(/href="([^"]*)"/g)].map((match) => match[1]),
       ['/openapi.json'],
     )
-    // A browser uses the style only if it is the one that the policy names.
+    // A browser uses the style only if the policy names its hash.
     const style = /<style>(.*)<\/style>/s.exec(page)?.[1] ?? ''
     const hash = createHash('sha256').update(style).digest('base64')
     assert.ok(policy.includes(`'sha256-${hash}'`))

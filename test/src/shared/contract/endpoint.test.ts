@@ -1,4 +1,4 @@
-// What the rows of both tables say of themselves.
+// Consistency of the rows of both tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { APPLIANCE_ROUTES } from '../../../../appliance/appliance-routes.ts'
@@ -55,7 +55,7 @@ test('TSMode of an old time range is a unit', () => {
 test('what changes something is never asked for by HEAD, and needs the scope of a change', () => {
   const changing = rows.filter(({ changes }) => changes !== undefined)
   assert.ok(changing.length > 10)
-  // A token, a ticket or a session is of what its maker may do: to make one changes nothing else.
+  // A token, ticket or session has only the rights of its creator, so creating one changes nothing else.
   const ofOwn = ['Tokens', 'Page']
   const scopes = ['capture:control', 'capture:delete', 'export:create']
   for (const row of changing) assert.ok(ofOwn.includes(row.group) || scopes.includes(row.scope), named(row))

@@ -43,13 +43,13 @@ function parametersOf(document: Document, { parameters }: Operation): readonly S
   })
 }
 
-/** Names of which a language with other rules for names makes one. */
+/** Names that become equal in a language with other naming rules. */
 function clashesOf(names: readonly string[]): readonly (readonly string[])[] {
   const byName = Map.groupBy(names, (name) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, ''))
   return [...byName.values()].filter((same) => same.length > 1)
 }
 
-/** All objects inside of a value, itself among them. */
+/** All objects inside a value, including the value itself. */
 function objectsIn(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   if (typeof value !== 'object' || value === null) return []
   const inner = Object.values(value).flatMap(objectsIn)
@@ -108,7 +108,7 @@ for (const [program, endpoints] of Object.entries(TABLES)) {
     )
   })
 
-  // Go, Java and Python make identifiers of names.
+  // Go, Java and Python derive identifiers from names.
   test(`no two names of ${program} differ in case, dashes and underscores alone`, () => {
     const operations = Object.values(document.paths).flatMap((path) => Object.values(path))
     const { headers: _, securitySchemes: _ways, ...components } = document.components
@@ -147,24 +147,24 @@ for (const [program, endpoints] of Object.entries(TABLES)) {
 
   test(`schemas of ${program} have what generated clients of several languages read`, () => {
     const schemas = objectsIn(document).filter(({ type }) => typeof type === 'string')
-    // In Python, times take no pattern, and a text with one has a type that the member Str hides.
+    // In Python, times accept no pattern, and a string with a pattern gets a type that hides the member Str.
     assert.deepEqual(
       objectsIn(document.components.schemas).filter((schema) => 'pattern' in schema),
       [],
     )
-    // Without a format, integers of Java have 32 bits.
+    // Without a format, integers in Java have 32 bits.
     const integers = schemas.filter(({ type }) => type === 'integer')
     assert.ok(integers.length > 20)
     assert.deepEqual(
       integers.filter(({ format }) => format !== 'int64'),
       [],
     )
-    // Python compares values with their texts.
+    // Python compares values with their string forms.
     assert.deepEqual(
       schemas.filter((schema) => 'const' in schema && schema.type !== 'string'),
       [],
     )
-    // Go and Python have no names of groups in the syntax of JavaScript.
+    // Go and Python do not support JavaScript's syntax of named groups.
     assert.deepEqual(
       schemas.filter(({ pattern }) => String(pattern).includes('(?<')),
       [],

@@ -14,7 +14,7 @@ for (const [remoteAddress, address] of [
   ['::1', '0:0:0:0::/64'],
   [undefined, ''],
 ] as const) {
-  test(`a caller from ${remoteAddress} counts as ${address || 'nobody'}`, () => {
+  test(`a caller from ${remoteAddress} counts as ${address || 'unknown'}`, () => {
     assert.equal(addressOf({ remoteAddress }), address)
   })
 }

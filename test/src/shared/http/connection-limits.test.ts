@@ -45,7 +45,7 @@ function closed(socket: Socket): Promise<void> {
   return new Promise((resolve) => socket.once('close', () => resolve()))
 }
 
-/** What comes back for a request; '' when the connection is just closed. */
+/** The answer to a request, or '' if the connection is just closed. */
 async function ask(socket: Socket, path = '/'): Promise<string> {
   const received = socket.toArray().catch(() => [] as Buffer[])
   socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)

@@ -59,7 +59,7 @@ test('a pipelined request whose client leaves before its turn never begins', asy
   assert.ok(!begun.includes('/2'))
 })
 
-test('who sends some requests ahead, again and again, is served for ever', async (t) => {
+test('a client that repeatedly sends some requests ahead is served forever', async (t) => {
   const server = await serve(t, (_req, res) => void res.end('x'))
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
   t.after(() => socket.destroy())
@@ -113,7 +113,7 @@ test('as many requests as a client may send ahead are all answered, in their ord
   assert.deepEqual(answered, [...Array(33).keys()])
 })
 
-/** Asks once, and leaves the connection as it is then. */
+/** Sends one request, and then leaves the connection open. */
 async function idleConnection(t: TestContext, server: RunningServer, path: string) {
   const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
   t.after(() => socket.destroy())
@@ -130,7 +130,7 @@ test('an idle connection without a user is closed soon, that of a user is not', 
   })
   const user = await idleConnection(t, server, '/user')
   const stranger = await idleConnection(t, server, '/')
-  // Within 5 s. A user's is kept for 65 s.
+  // Within 5 s. A user's connection is kept for 65 s.
   await stranger.closed
   const next = await idleConnection(t, server, '/')
   await next.closed

@@ -1,4 +1,4 @@
-// What clients still have to be given when a server ends.
+// How clients get their last bytes when a server shuts down.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -12,12 +12,12 @@ import { listen, type RunningServer } from '../../../../src/shared/http/http-ser
 import { lastBytesDelivered } from '../../../../src/shared/http/last-bytes.ts'
 import { eventually } from '../../../support/eventually.ts'
 
-/** More than a client that does not read is sent, less than the kernel takes of the server. */
+/** More than is sent to a client that does not read, less than the kernel accepts from the server. */
 const BODY = Buffer.alloc(600_000, 'x')
-/** No drain here may take so long. */
+/** No drain here may take this long. */
 const DRAIN_MS = 60_000
 
-/** A client that asks, and reads nothing of the answer. */
+/** A client that sends a request and does not read the answer. */
 async function ask(
   t: TestContext,
   respond: (res: ServerResponse) => void,
@@ -40,7 +40,7 @@ async function ask(
 const ESTABLISHED = '01'
 const FIN_WAIT1 = '04'
 
-/** The states of the connections that the kernel has at the local port. */
+/** The states of the kernel's connections at the local port. */
 async function tcpStates(port: number): Promise<readonly string[]> {
   const text = await readFile('/proc/self/net/tcp', 'latin1')
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
@@ -72,7 +72,7 @@ test('a server has not ended before a slow client has the bytes that the kernel 
   assert.equal(await lastBytesDelivered(port, 0), 0)
 })
 
-test('the end waits no longer than it may for a client that takes nothing', async (t) => {
+test('shutdown does not exceed its limit for a client that does not read', async (t) => {
   const { server, port } = await ask(t, (res) => res.end(BODY))
   await server.close(500)
   assert.equal(await lastBytesDelivered(port, 0), 1)
@@ -100,7 +100,7 @@ test('what has no end at the deadline is reset', async (t) => {
   assert.equal(((await reset)[0] as NodeJS.ErrnoException).code, 'ECONNRESET')
 })
 
-/** More than the kernel takes of a server whose client does not read. */
+/** More than the kernel accepts from a server whose client does not read. */
 const LARGE_BODY = Buffer.alloc(20_000_000, 'x')
 
 test('an answer that waits in the process is given to its slow client, too', async (t) => {
@@ -161,7 +161,7 @@ test('a request that is on its way when the server begins to close is answered',
   assert.equal(asked, 1)
 })
 
-test('a file is cut soon when the program ends, though its client takes nothing', async (t) => {
+test('a file is cut soon after the program ends, although its client does not read', async (t) => {
   const draining = new CapfleetError('draining', 'it ends')
   const cut = Promise.withResolvers<void>()
   const { server, client } = await ask(t, (res) => {

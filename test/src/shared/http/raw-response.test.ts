@@ -1,4 +1,4 @@
-// Writing past Node's response relies on how this major of Node does its own part: each case is pinned here.
+// Writing past Node's response depends on how this major version of Node does its own part: each case is pinned here.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {

@@ -5,7 +5,7 @@ import { watchSlowClient } from '../../../../src/shared/http/slow-client.ts'
 const TURN_MS = 1_000
 const MIB = 1_048_576
 
-/** A download whose figures the test sets, and how often it was called slow. */
+/** A download whose figures the test sets, and how often it was reported as slow. */
 function watched({ isWanted = true } = {}) {
   mock.timers.enable({ apis: ['setInterval'] })
   const stage = { written: 0, writableLength: 0, isWanted, slow: 0 }
@@ -18,7 +18,7 @@ function watched({ isWanted = true } = {}) {
       stage.slow += 1
     },
   })
-  /** The download writes so many bytes, the client takes so many, and a turn ends. */
+  /** The download writes this many bytes, the client reads that many, and a turn ends. */
   const turn = async (written: number, taken: number): Promise<void> => {
     stage.written += written
     stage.writableLength += written - taken
@@ -39,7 +39,7 @@ test('a client that hardly reads the available data is slow, and is reported onc
 test('a client that keeps up with a body of which little comes is never slow', async () => {
   using download = watched()
   for (let i = 0; i < 5; i++) {
-    // Something has just been written when the turn ends; what was there before is taken.
+    // Something was written just before the turn ended; everything available before has been read.
     await download.turn(2_000, i === 0 ? 1_000 : 2_000)
   }
   await download.turn(0, 1_000)

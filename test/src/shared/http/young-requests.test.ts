@@ -21,7 +21,7 @@ const SERVER = `
   console.log((await listen(app.callback(), { host: '127.0.0.1', port: 0 }, new Metrics())).url)
 `
 
-/** Sends the requests one after the other over one connection. */
+/** Sends the requests one after another over one connection. */
 async function sendAll(url: string): Promise<void> {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -33,7 +33,7 @@ async function sendAll(url: string): Promise<void> {
 }
 
 test('a request that has ended is not moved to the old generation of V8', async (t) => {
-  // A line for each collection; `promoted` is what it moved to the old generation, in bytes.
+  // One line per garbage collection; `promoted` is the number of bytes moved to the old generation.
   const flags = ['--max-semi-space-size=16', '--trace-gc-nvp', '--input-type=module', '--eval', SERVER]
   const server = spawn(process.execPath, flags, {
     cwd: REPOSITORY_ROOT,

@@ -9,7 +9,7 @@ const file = makePcap(records)
 
 const bigEndian = makePcap(records, { isBigEndian: true })
 
-/** Offsets at which the file could end and be whole. */
+/** Offsets at which the file could end and be complete. */
 const boundaries = new Set([24])
 for (const record of records) boundaries.add(Math.max(...boundaries) + makeRecord(record).byteLength)
 
@@ -96,7 +96,7 @@ test('zeros that cannot be left out are refused, and with them all pieces that c
   assert.deepEqual([end.wholeBytes, end.atBoundary], [wholeBytes, false])
 })
 
-/** What passes of the pieces, or the message of the error, and what passed before it. */
+/** The output for these pieces, or the error's message and the output before it. */
 function passed(boundary: RecordBoundary, pieces: readonly Buffer[]) {
   const kept: Buffer[] = []
   try {

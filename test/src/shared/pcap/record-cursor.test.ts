@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RecordCursor } from '../../../../src/shared/pcap/record-cursor.ts'
 
-/** Two records, of 3 and of no captured bytes. */
+/** Two records, with 3 captured bytes and with none. */
 function records(isLittle: boolean): Uint8Array {
   const view = new DataView(new ArrayBuffer(35))
   for (const [index, value] of [7, 5, 3, 60].entries()) view.setUint32(index * 4, value, isLittle)
@@ -24,11 +24,11 @@ for (const isBigEndian of [false, true]) {
   })
 }
 
-test('fractions are microseconds unless it is told otherwise', () => {
+test('fractions are microseconds by default', () => {
   assert.equal(new RecordCursor(records(true)).ns, 7_000_005_000n)
 })
 
-test('a cut record header is none, and a record may end after the bytes', () => {
+test('a cut record header does not count, and a record may end after the bytes', () => {
   const record = new RecordCursor(records(true).subarray(0, 18))
   assert.ok(record.hasHeader)
   assert.equal(record.end, 19)

@@ -1,9 +1,9 @@
-// When schedules come round, over the days on which clocks are put forward and back too.
+// When schedules are due, including the days on which clocks change.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type CronRule, followingCronMs, nextCronMs } from '../../../../src/shared/query/cron-times.ts'
 
-/** The times behind `from`, each found from the one before it. */
+/** The times after `from`, each found from the previous one. */
 function times(rule: CronRule, from: string, count: number): readonly string[] {
   let atMs = Date.parse(from)
   return Array.from({ length: count }, () => {

@@ -124,7 +124,7 @@ test(`any text is read or refused with a position inside it (SEED=${SEED})`, () 
     '9999',
   )
   const conditionTexts = fc.array(conditions, { minLength: 1, maxLength: 4 }).map(formatFrameFilter)
-  // A whole text, or one with some of its characters replaced by a piece.
+  // A whole text, or one with some of its characters replaced by a random piece.
   const nearTexts = fc
     .tuple(conditionTexts, fc.nat(60), fc.nat(3), fc.oneof(fc.constant(''), pieces))
     .map(([text, at, length, piece]) => text.slice(0, at) + piece + text.slice(at + length))

@@ -70,7 +70,7 @@ test('what shapes the body is written as it is read, and no default', () => {
   assert.equal(formatGatewayOptions(parse('')), '')
 })
 
-test('the parser of the query lets them pass at the gateway, also with Strict=1', () => {
+test('the parser of the query does not report them as ignored at the gateway, also with Strict=1', () => {
   const context = { zone: 'UTC', nowNs: 0n, at: 'gateway' } as const
   const raw = `StreamName=x&OnError=partial&Digest=sha256&Strict=1`
   assert.deepEqual(parseDownloadQuery('single', parseQueryString(raw), context).ignored, [])

@@ -454,7 +454,7 @@ test(`a formatted query reads back as it was (SEED=${SEED})`, () => {
   )
 })
 
-/** A whole query, with a parameter more, or with some of its characters replaced. */
+/** A whole query, with an additional parameter, or with some of its characters replaced. */
 const nearQueries = fc
   .tuple(
     queries,
@@ -492,7 +492,7 @@ test(`accepts or throws CapfleetError, nothing else (SEED=${SEED})`, () => {
 })
 
 test('throws within a millisecond on average', () => {
-  // The quickest of all rounds: a busy machine makes some of them slow.
+  // The fastest of all rounds: a busy machine makes some of them slow.
   let leastMs = Number.POSITIVE_INFINITY
   for (let round = 0; round < 20; round++) {
     const startedMs = performance.now()

@@ -1,4 +1,4 @@
-// When a device has all packets of a time that has just ended.
+// When a device has flushed all packets of a time that has just ended.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { Device } from '../../../../src/gateway/device/device.ts'
@@ -32,7 +32,7 @@ describe('what is asked of a device whose packets are wanted', () => {
     fake.requests.length = 0
   })
 
-  /** What its clock is ahead of ours is no part of these. */
+  /** The offset of its clock is not among these. */
   const deviceNowMs = (): number => NOW_MS - Number((fleet.clockOf('d0')?.offsetNs ?? 0n) / 1_000_000n)
 
   function wait(endMs: number, { member = fleet.get('d0'), timeoutMs = 60_000 } = {}): Promise<number> {

@@ -1,4 +1,5 @@
-// Runs of schedules become exports, each once: over workers that race, a Redis that is killed, and runs that were missed.
+// Runs of schedules become exports exactly once: with workers that race, a Redis that is killed, and runs that were
+// missed.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, test } from 'node:test'
@@ -29,7 +30,7 @@ describe('schedules', () => {
   })
   afterEach(() => stand[Symbol.asyncDispose]())
 
-  /** Due at FIRST_MS, and each hour from then on. */
+  /** Due at FIRST_MS, and every hour from then on. */
   async function hourly(more: Partial<Schedule> = {}): Promise<string> {
     const schedule: Schedule = {
       id: randomUUID(),
@@ -45,7 +46,7 @@ describe('schedules', () => {
     return await worker.schedules.create(schedule, FIRST_MS)
   }
 
-  /** In the order in which they were made. */
+  /** The exports in the order of their creation. */
   async function exports(): Promise<readonly ExportRecord[]> {
     const { records } = await worker.store.page({ user: undefined, after: undefined, limit: 1_000 })
     return records.toSorted((a, b) => Number(beginOf(a) - beginOf(b)))
@@ -187,7 +188,7 @@ describe('schedules', () => {
     )
   })
 
-  test('a schedule of somebody who had the name before has no runs', async () => {
+  test('a schedule of an earlier user of the name has no runs', async () => {
     const id = await hourly({ user: 'eve', createdMs: FIRST_MS - HOUR_MS })
     await putUser(stand.users, { name: 'eve', role: 'user', since: new Date(FIRST_MS) }, USER_PASSWORD)
     const own = await hourly({ user: 'eve', createdMs: FIRST_MS })
@@ -242,7 +243,7 @@ describe('schedules', () => {
     assert.ok(record)
     await worker.schedules.remove(record.schedule)
     await worker.schedules.create(record.schedule, change)
-    // Every quarter of an hour somebody looks.
+    // Some worker checks every quarter of an hour.
     for (let at = change; at < change + 4 * HOUR_MS; at += HOUR_MS / 4) await runSchedule(worker, id, at)
     assert.deepEqual((await exports()).map(endOf), [ns(change)])
     assert.equal((await worker.schedules.find(id))?.nextMs, Date.parse('2026-10-26T01:30:00Z'))

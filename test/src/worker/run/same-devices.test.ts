@@ -1,4 +1,4 @@
-// A device that becomes another appliance while it is exported.
+// A device that is replaced by another appliance while it is exported.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { DeviceLine } from '../../../support/devices/device-line.ts'
@@ -19,14 +19,14 @@ describe('an export whose device moves', () => {
   })
   beforeEach(() => leadTo(world.device('west').line.url))
 
-  /** Makes west of the worker's configuration have this URL. */
+  /** Gives the device west this URL in the worker's configuration. */
   async function leadTo(url: string): Promise<void> {
     const { config } = world.gateway
     const devices = config.devices.map((device) => (device.name === 'west' ? { ...device, url } : device))
     await worker.reload({ ...config, devices })
   }
 
-  /** An export in whose middle west leads to `url`. */
+  /** An export during which west changes to `url`. */
   async function exportOver(url: string): Promise<ShownExport> {
     const { line } = world.device('west')
     line.bytesPerSecond = 500_000

@@ -1,4 +1,4 @@
-// What a person sees at a terminal: prompts that hide the password, and a bar that moves.
+// What a user sees at a terminal: prompts that hide the password, and a progress bar.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ describe('at a terminal', () => {
       environment,
     )
     assert.equal(status, 0, shown)
-    // Each is drawn over the one before it.
+    // Each is drawn over the previous one.
     const lines = shown.split('\r\u001b[K')
     const bar = /^big\.pcap \[[#-]{24}\] \d+% [\d.]+ .?B [\d.]+ .B\/s ETA \d+ s$/
     assert.ok(

@@ -1,4 +1,4 @@
-// Tokens by the command line, at a real gateway: made, used, listed, revoked.
+// Tokens on the command line, with a real gateway: created, used, listed, revoked.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -54,7 +54,7 @@ describe('capfleet token', () => {
     assert.equal((await run(asUser(), 'token', 'revoke', 'nothing')).status, 4)
   })
 
-  test('create wants to know which devices, and gives the usual scopes', async () => {
+  test('create requires the devices, and gives the usual scopes', async () => {
     const unsaid = await run(asUser(), 'token', 'create')
     assert.deepEqual([unsaid.status, unsaid.stdout.toString()], [2, ''])
     assert.match(unsaid.stderr, /--devices is missing/)

@@ -1,4 +1,4 @@
-// What a session makes of a gateway that says otherwise than it sends, or does not say.
+// How a session handles a gateway whose receipt differs from what it sends, or is missing.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -21,7 +21,7 @@ const whole = (bytes: Buffer) => ({
   devices: [],
 })
 
-/** Each request is answered with the next of `answers`, and has the receipts of its place one after the other. */
+/** Answers each request with the next of `answers`, and each receipt request with the next receipt of its place. */
 async function downloading(
   answers: readonly StubAnswer[],
   receipts: readonly (readonly object[])[],
@@ -114,7 +114,7 @@ test('a part that the gateway does not continue is asked for again, from its fir
         'Transfer-Encoding': 'chunked',
       })
       if (request > 0) res.end(BODY)
-      // Later: a client drops bytes that have arrived when the connection breaks.
+      // Later, because a client drops received bytes when the connection breaks.
       else
         res.write(
           BODY.subarray(0, 500),

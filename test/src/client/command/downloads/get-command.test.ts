@@ -1,4 +1,4 @@
-// `capfleet get`: what ends up in the file, and what the exit status says of it.
+// `capfleet get`: the contents of the file in the end, and the exit status.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -251,7 +251,7 @@ describe('capfleet get', () => {
       syncedBytes: 0,
       ...more,
     })
-    /** The part of a download that this gateway knows. */
+    /** The receipt of the part that this gateway knows. */
     const partOf = async (cwd: string, content: (body: Buffer) => Buffer, more: object = {}) => {
       const url = `${fleet.gateway.url}/api/v1/pcap/single?StreamName=east-first`
       const answer = await fetch(url, { headers: fleet.gateway.as.user })
@@ -278,7 +278,7 @@ describe('capfleet get', () => {
         ['synced', 504],
       ] as const) {
         const cwd = await folder(name)
-        // As some file systems leave it after a power loss: the length is there, the bytes are not.
+        // As some file systems leave a file after a power failure: it has its length, but not its bytes.
         const zeroed = (whole: Buffer) => Buffer.concat([whole.subarray(0, 504), Buffer.alloc(480)])
         const body = await partOf(cwd, zeroed, { bootMs: thisBootMs - 3_600_000, syncedBytes: synced })
         const { status, stderr } = await run(['east-first', '-o', 'a.pcap'], cwd)

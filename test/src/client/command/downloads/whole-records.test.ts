@@ -10,10 +10,10 @@ const PACKETS = Array.from({ length: 40 }, (_, index) =>
 )
 const FILE = makePcap(PACKETS)
 
-/** Where a whole file may end. */
+/** Offsets at which a whole file may end. */
 const ENDS = PACKETS.map((_, index) => makePcap(PACKETS.slice(0, index)).length)
 
-test(`however the bytes come, what is let through is a whole file at any time (SEED=${RANDOM.seed})`, () => {
+test(`however the bytes arrive, the output is a whole file at any time (SEED=${RANDOM.seed})`, () => {
   for (let round = 0; round < 200; round += 1) {
     const records = new WholeRecords()
     let given = Buffer.alloc(0)

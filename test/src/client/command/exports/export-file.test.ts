@@ -1,4 +1,4 @@
-// `capfleet export get`: files that break off on their way, and ones that are not what they should be.
+// `capfleet export get`: files whose transfer breaks off, and files that are not what they should be.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -13,13 +13,13 @@ const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex
 interface StubFile {
   readonly name: string
   readonly bytes: Buffer
-  /** What the gateway says of it. */
+  /** The gateway's description of the file. */
   readonly sha256: string
 }
 
 const fileOf = (name: string, bytes: Buffer): StubFile => ({ name, bytes, sha256: sha256(bytes) })
 
-/** An export of these files; each answer breaks off after `breakAfter` bytes, as often as it says. */
+/** An export of these files; each answer breaks off after `breakAfter` bytes, this many times. */
 async function exporting(
   files: readonly StubFile[],
   { breaks = 0, breakAfter = 0, state = 'complete' } = {},

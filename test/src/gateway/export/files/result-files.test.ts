@@ -1,4 +1,4 @@
-// The files of an export grow over many turns, and a turn that was cut short leaves no trace in them.
+// The files of an export grow over many turns, and an interrupted turn leaves no trace in them.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -26,7 +26,7 @@ function somePackets(count: number, from = 0): readonly PcapRecord[] {
   )
 }
 
-/** Chunks of whole records, as a merge gives them. */
+/** Chunks of whole records, as a merge delivers them. */
 async function* chunksOf(records: readonly PcapRecord[], perChunk: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < records.length; at += perChunk)
     yield Buffer.concat(records.slice(at, at + perChunk).map((record) => makeRecord(record)))
@@ -52,7 +52,7 @@ function options(folder: string, more: Partial<ResultOptions> = {}): ResultOptio
   }
 }
 
-/** Of files that no target has yet. */
+/** The size of files that are not in a target yet. */
 function pathsOf(made: readonly MadeFile[]): readonly string[] {
   return made.flatMap((file) => ('path' in file ? [file.path] : []))
 }
@@ -64,7 +64,7 @@ describe('the files of an export', () => {
       const all = somePackets(300)
       let state: Pick<ResultOptions, 'fileCount' | 'openFile'> = { fileCount: 0, openFile: null }
       for (let from = 0; from < all.length; from += 100) {
-        // Each turn may be of another worker.
+        // Each turn may be run by another worker.
         await using result = await ResultFiles.open(options(folder.path, { compression, ...state }))
         await append(result, all.slice(from, from + 100))
         await result.flush()

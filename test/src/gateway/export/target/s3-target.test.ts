@@ -127,7 +127,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
     assert.equal(await keptSha256(target, shorter), shorter.sha256)
   })
 
-  test('who stops an upload leaves the file, and nothing in the bucket', async () => {
+  test('a stopped upload leaves the file, and nothing in the bucket', async () => {
     const { target, folder } = stage
     const file = await madeFile(folder, 32 * MIB)
     const controller = new AbortController()
@@ -234,7 +234,7 @@ test('an object that is shorter than the file is not taken for kept', async () =
   assert.ok(isSent && existsSync(file.path))
 })
 
-test('who stops reading ends the request', async () => {
+test('a client that stops reading ends the request', async () => {
   const closed = Promise.withResolvers<void>()
   await using server = await fakeS3((_req, res) => {
     res.writeHead(200, { 'Content-Length': 100 * MIB })
@@ -270,7 +270,7 @@ test('a list of uploads in pages is read to its end', async () => {
   assert.deepEqual(aborted, ['1', '2', '3'])
 })
 
-/** What a server that is no S3 says in its place. */
+/** The answer of a server that is not S3. */
 async function fakeS3(answer: RequestListener): Promise<AsyncDisposable & { readonly settings: S3Settings }> {
   const server = createServer(answer)
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -290,7 +290,7 @@ async function fakeS3(answer: RequestListener): Promise<AsyncDisposable & { read
   }
 }
 
-/** Kills a process that uploads the file, when so many bytes are there. */
+/** Kills a process that uploads the file once this many bytes are there. */
 async function killUpload(s3: TempS3, args: Omit<UploadingArguments, 'settings'>): Promise<void> {
   const settings = { ...s3.settings, credentials: undefined }
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify({ ...args, settings })], {

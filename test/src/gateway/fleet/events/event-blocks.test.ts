@@ -1,4 +1,4 @@
-// Server-sent events of a device, in whatever pieces they come.
+// Server-sent events of a device, in pieces of any size.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EventBlocks } from '../../../../../src/gateway/fleet/events/event-blocks.ts'

@@ -1,4 +1,4 @@
-// What one client of the fleet's events gets, and what it is told of what it does not get.
+// Which of the fleet's events one client gets, and how it learns about the events that it does not get.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EventReader } from '../../../../../src/gateway/fleet/events/event-reader.ts'
@@ -7,7 +7,7 @@ const nothing = () => undefined
 const reader = () =>
   new EventReader({ wants: () => true, takesOld: false, onNews: nothing, onLeave: nothing })
 
-test('a client that does not read is told how many it has missed, in their place', () => {
+test('a client that does not read is informed how many events it has missed, in their place', () => {
   const slow = reader()
   let missed = 0
   for (let number = 0; number < 2_500; number++) missed += slow.push(`event ${number}`)

@@ -1,4 +1,4 @@
-// The newest events of a device, and whether others are missing.
+// The newest events of a device, and whether older ones are missing.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KeptEvents } from '../../../../../src/gateway/fleet/events/kept-events.ts'

@@ -88,7 +88,7 @@ test('a probe that is refused does not count: the device is at work', () => {
   assert.equal(made.state, 'open')
 })
 
-test('a probe that goes well lets calls through; the first one that fails after it closes the way again', async () => {
+test('a successful probe admits calls; the first failed probe after it opens the breaker again', async () => {
   const { breaker: made, opened } = breaker(2)
   const running = Promise.withResolvers<void>()
   const begunBefore = made.run(() => running.promise)

@@ -7,7 +7,7 @@ import { Secret } from '../../../../../src/shared/base/secret.ts'
 import { FakeDevice } from '../../../../support/devices/fake-device.ts'
 
 const LIMIT = { signal: new AbortController().signal, timeoutMs: 5_000 }
-/** The simulated device reads its clock to a millisecond. */
+/** The simulated device reads its clock with a resolution of one millisecond. */
 const TICK_NS = 1_000_000n
 
 test('the bound includes the truth even if the process pauses after first reading a clock', async (t) => {

@@ -19,7 +19,7 @@ test('certificates of a device that cannot be used are refused by the name of th
   const read = (tls: object) => readDevices([settings(tls)], join(folder.path, 'gateway.yaml'))
   const [device] = await read({ ca: authority.ca, ...own })
   assert.ok(device?.connectOptions.secureContext)
-  // Without a certificate in it, the device would be trusted by all those that Node knows.
+  // Without a certificate in the file, Node's default CA certificates would be trusted for the device.
   for (const tls of [
     { ca: 'empty.pem' },
     { ...own, key: other.key },

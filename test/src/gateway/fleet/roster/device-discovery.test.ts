@@ -1,4 +1,4 @@
-// Discoveries against a real DNS server and a real HTTP server that lists and watches.
+// Discoveries with a real DNS server and a real HTTP server that lists and watches.
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -19,7 +19,10 @@ const access = {
   fetchCompression: 'none',
 } as const
 
-/** A running discovery, and the devices that it found last, as "name url"; with "gone" if it has vanished. */
+/**
+ * A running discovery, and the devices that it found last, as "name url", followed by "gone" if the device has
+ * vanished.
+ */
 function discover(settings: Record<string, unknown>) {
   const found: string[][] = []
   const logged: string[] = []
@@ -160,7 +163,7 @@ describe('discovery by EndpointSlices', () => {
     kubernetes.put(makeSlice('a', [{ name: 'pod-1', address: '10.0.0.4', ready: false }]))
     await running.until(['pod-1 10.0.0.4:8081', 'pod-2 10.0.0.2:8081', 'pod-3 10.0.0.3:8081'])
     kubernetes.remove('b')
-    // Nothing else happens in the directory: they are forgotten by themselves.
+    // Nothing else happens in the directory: they expire on their own.
     await running.until(['pod-1 10.0.0.4:8081'])
     assert.equal(kubernetes.urls.length, 2)
     const [list = '', watch = ''] = kubernetes.urls
@@ -193,7 +196,7 @@ describe('discovery by EndpointSlices', () => {
     const next = { name: 'pod-3', address: '10.0.0.3', node: 'lon1', ready: false }
     kubernetes.put(makeSlice('a', [next, { ...fresh, terminating: true }]))
     await running.until(['lon1 10.0.0.3:9090'])
-    // A surge: the next one starts beside the one that serves.
+    // A surge: the new pod starts beside the serving one.
     kubernetes.put(makeSlice('a', [next, fresh]))
     await running.until(['lon1 10.0.0.2:9090'])
     assert.deepEqual(running.logged, [])

@@ -1,4 +1,4 @@
-// Which devices make up the fleet, when the configuration and a directory both have a say.
+// Which devices make up the fleet if both the configuration and a directory list some.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Device } from '../../../../../src/gateway/device/device.ts'
@@ -18,7 +18,7 @@ const access = {
   fetchCompression: 'none',
 } as const
 
-/** Nobody answers at these addresses (TEST-NET-1); only names matter here. */
+/** Nothing answers at these addresses (TEST-NET-1); only names matter here. */
 const device = (name: string) => new Device({ name, url: 'http://127.0.0.1:9', token: new Secret('x') })
 
 function setUp() {

@@ -1,4 +1,4 @@
-// Every way that we know to write an address so that a check takes it for another one.
+// All known ways to write an address so that a check takes it for another one.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deviceSchema } from '../../../../../src/gateway/fleet/roster/device-settings.ts'
@@ -6,7 +6,9 @@ import { admitDevices } from '../../../../../src/gateway/fleet/roster/discovered
 import { isPlainHost, isPlainUrl } from '../../../../../src/gateway/fleet/roster/plain-host.ts'
 import { Secret } from '../../../../../src/shared/base/secret.ts'
 
-/** Where nobody but the operator may lead the gateway: itself, its link, and what clouds tell their machines. */
+/**
+ * Addresses to which only the operator may direct the gateway: itself, its link, and the metadata services of clouds.
+ */
 const TARGETS = ['127.0.0.1', '127.8.8.8', '0.0.0.0', '169.254.169.254', '168.63.129.16', '100.100.100.200']
 
 const numbersOf = (address: string) => address.split('.').map(Number) as [number, number, number, number]
@@ -18,7 +20,7 @@ const fullWidth = (text: string) =>
 const circled = (text: string) =>
   text.replaceAll(/[1-9]/g, (digit) => String.fromCodePoint(0x245f + Number(digit)))
 
-/** Texts that some reader takes for `address`, none of them its usual form. */
+/** Texts that some parser reads as `address`, none of them its usual form. */
 function disguises(address: string): string[] {
   const [a, b, c, d] = numbersOf(address)
   const whole = wholeOf(address)
@@ -60,11 +62,11 @@ function disguises(address: string): string[] {
     `[${address}`,
     `${address}%25eth0`,
   ]
-  // Zeros have no circle.
+  // The digit zero has no circled form.
   return forms.filter((form) => form !== address)
 }
 
-/** Addresses of IPv6 that a translator, a tunnel or the kernel takes for `address`. */
+/** IPv6 addresses that a translator, a tunnel or the kernel treats as `address`. */
 function translations(address: string): string[] {
   const [a, b, c, d] = numbersOf(address)
   const groups = `${hex((a << 8) + b)}:${hex((c << 8) + d)}`
@@ -104,10 +106,10 @@ function isConfigured(url: string): boolean {
 test('no disguise of an address gets a discovered device admitted, nor a configured one', () => {
   const forms = TARGETS.flatMap(disguises)
   for (const host of forms) {
-    // A directory may claim any address for it, also a harmless one.
+    // A directory may list any address for it, also a harmless one.
     assert.equal(admitted(host, ['192.0.2.1']), 0, JSON.stringify(host))
     assert.equal(isPlainHost(host), false, JSON.stringify(host))
-    // A path is no disguise in a URL: it stands where it seems to.
+    // A path is no disguise in a URL: it is clearly separate from the host.
     const isPath = /^[\d.]+\/[a-z0-9.]+$/.test(host)
     assert.equal(isConfigured(`http://${host}`), isPath, JSON.stringify(host))
     assert.equal(isConfigured(`http://${host}:8080/`), false, JSON.stringify(host))

@@ -1,4 +1,4 @@
-// Devices that two programs on one Redis, or two names of one program, do not agree on.
+// Devices about which two programs on one Redis, or two names of one program, disagree.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Device } from '../../../../../src/gateway/device/device.ts'
@@ -17,7 +17,7 @@ function deviceAt(name: string, url: string, { user, password } = { user: 'u', p
   return new Device({ name, url, user, password: new Secret(password) })
 }
 
-/** What one program says of the fleet. */
+/** One program's view of the fleet. */
 function program(redis: TempRedis, fleet: ConstructorParameters<typeof SharedRoster>[0]['fleet']) {
   const metrics = new Metrics()
   const warned: Readonly<Record<string, unknown>>[] = []
@@ -57,7 +57,7 @@ test('a name that leads elsewhere in another program is reported by both, while 
       assert.deepEqual(await figures('device_url_conflict'), ['west'])
     }
   }
-  // The other program has ended, and another one agrees.
+  // The other program has ended, and a new one agrees.
   ours.devices.push(deviceAt('south', 'http://e'))
   const three = program(redis, {
     devices: [deviceAt('south', 'http://f'), ours.devices[1] as Device],

@@ -1,4 +1,5 @@
-// Sessions of the page at a real gateway over real appliances: cookies, changes, and what becomes of what runs by them.
+// Sessions of the page at a real gateway over real appliances: cookies, changes, and the effect of a session's end on
+// what runs under it.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -34,11 +35,11 @@ interface Shown {
 interface Session {
   readonly shown: Shown
   readonly cookie: string
-  /** Where it is listed. */
+  /** The session's entry in the list. */
   readonly place: string
-  /** Of a read. */
+  /** Headers of a read. */
   readonly reading: Headers
-  /** Of a change. */
+  /** Headers of a change. */
   readonly changing: Headers
 }
 

@@ -1,4 +1,4 @@
-// Tickets at a real gateway: what a link gives, to whom, how often, and where it leaves no trace.
+// Tickets at a real gateway: what a link gives access to, for whom, how often, and that it leaves no trace.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -36,7 +36,7 @@ describe('tickets', () => {
     if (method !== 'HEAD') assert.equal(answer.json().code, 'bad-ticket')
   }
 
-  test('let one download in, without credentials, and HEAD before it', async () => {
+  test('admit one download, without credentials, and HEAD before it', async () => {
     const { url, expiresAt } = await linkTo(TARGET)
     assert.ok(Math.abs(Date.parse(expiresAt) - Date.now() - 300_000) < 5_000)
     assert.ok(url.startsWith(`${TARGET}&Ticket=`))

@@ -1,4 +1,5 @@
-// Tokens at a real gateway: what is given, what is refused, who sees them, and what becomes of what runs by them.
+// Tokens at a real gateway: which are issued, which are rejected, who sees them, and what happens to downloads that use
+// them.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -248,7 +249,8 @@ describe('users of an identity provider', () => {
     assert.equal((await httpGet(gateway.url + String(url))).status, 200)
     const schedule = await ask('POST', '/v1/schedules?Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now', token)
     assert.deepEqual([schedule.status, schedule.json().code], [403, 'out-of-bounds'])
-    // With another token of the provider they see what they made, and take it back; a token of ours does not.
+    // With another token of the provider they see what they created and can revoke it; with one of our tokens they
+    // cannot.
     const sibling = shown(await ask('POST', '/v1/tokens?Scopes=device:read', token))
     const listed = async (by: string) => {
       const { tokens } = (await ask('GET', '/v1/tokens', by)).json() as { tokens: ShownToken[] }

@@ -53,7 +53,7 @@ describe('the estimate of the fleet', () => {
   })
 
   test('names devices that do not answer, and is not exact then', async () => {
-    // Longer than a device that is well ever takes.
+    // Longer than a healthy device ever takes.
     await using impatient = await startTempGateway(fleet, world.redis.url, {
       control: { probeTimeoutMs: 5_000 },
     })

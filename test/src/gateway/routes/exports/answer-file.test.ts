@@ -31,20 +31,20 @@ interface Stage {
   readonly url: string
   /** The streams that were opened. */
   readonly opened: Readable[]
-  /** Events of the log, with what went wrong. */
+  /** Events of the log, with their errors. */
   readonly logged: { readonly event: string; readonly err: unknown }[]
   readonly revoke: AbortController
-  /** Ends the answers of a gateway that stops. */
+  /** Ends the answers of a gateway that shuts down. */
   readonly cut: AbortController
 }
 
 interface StageOptions {
   readonly content?: Buffer
-  /** How long the file is said to be; default: as the content. */
+  /** The announced length of the file; default: that of the content. */
   readonly bytes?: number
   readonly name?: string
   readonly clientIdleTimeoutMs?: number
-  /** What is read; default: the content. */
+  /** The content that is read; default: the content. */
   readonly read?: (range: ByteRange | undefined) => Readable
 }
 
@@ -96,7 +96,7 @@ async function serve(t: TestContext, options: StageOptions = {}): Promise<Stage>
   return { ...stage, url: server.url }
 }
 
-/** A body that goes on as long as somebody takes it. */
+/** A body that continues as long as the client reads. */
 function endless(): Readable {
   return new Readable({
     read() {
@@ -105,7 +105,7 @@ function endless(): Readable {
   })
 }
 
-/** So long that nobody takes all of it. */
+/** So long that no client reads all of it. */
 const ENDLESS = { bytes: 2 ** 40, read: endless }
 
 test('the whole file comes with its length, type, name and hash', async (t) => {
@@ -284,7 +284,7 @@ test('a client that leaves ends the read', async (t) => {
   assert.deepEqual(logged, [])
 })
 
-test('a client that takes nothing is cut off', async (t) => {
+test('a client that does not read is cut off', async (t) => {
   const { url, opened, logged } = await serve(t, { ...ENDLESS, clientIdleTimeoutMs: 50 })
   using _unread = await httpOpen(url)
   await endOf(opened)
@@ -327,7 +327,7 @@ function failing(): Readable {
   return Readable.from(pieces(), { objectMode: false })
 }
 
-/** When the one stream that was opened is closed. */
+/** Resolves when the one opened stream is closed. */
 async function endOf([stream]: readonly Readable[]): Promise<void> {
   assert.ok(stream !== undefined)
   if (!stream.closed) await new Promise((resolve) => stream.once('close', resolve))

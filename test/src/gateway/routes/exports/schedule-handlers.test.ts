@@ -1,4 +1,5 @@
-// Schedules over a real gateway and a real worker: what is taken, what is refused, who sees them, and what comes of them.
+// Schedules over a real gateway and a real worker: which are accepted, which are rejected, who sees them, and what they
+// order.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-// /v1/activity: what the devices recorded, side by side, for whoever may know.
+// /v1/activity: what the devices recorded, side by side, for callers who may know it.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { FLEET_ACTIVITY } from '../../../../../src/shared/contract/activity-answers.ts'
@@ -110,7 +110,7 @@ test('a device that is unreachable, does not know the path, or lies is named in 
   )
   assert.equal(answer.status, 200, answer.body.toString())
   const told = answer.json() as unknown as Told
-  // A device of an older version does not know what is damaged.
+  // A device with an older version does not report damage.
   const gaps = [{ fromNs: '1', toNs: '2' }]
   assert.deepEqual(told.devices[0], { device: 'good', ...whole, gaps, damaged: [] })
   assert.deepEqual(

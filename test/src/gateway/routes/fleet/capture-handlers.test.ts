@@ -1,4 +1,4 @@
-// /stream/list, /stream/ssize and /stream/stime over devices of which some send no lists, or odd ones.
+// /stream/list, /stream/ssize and /stream/stime over devices some of which send no lists, or unusual ones.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../../../support/devices/fake-device.ts'
@@ -190,7 +190,7 @@ describe('the lists of the fleet', () => {
     )
   })
 
-  test('do not wait for a client that takes nothing, and free its connection to the device', async () => {
+  test('do not wait for a client that does not read, and free its connection to the device', async () => {
     first().captures = [capture('lab_20260101_1000', 1n)]
     const Desc = 'x'.repeat(2_000)
     first().answers.set('/stream/ssize', { List: Array.from({ length: 20_000 }, () => ({ Desc })) })

@@ -1,4 +1,4 @@
-// What of a device may be reached through the gateway, and by whom.
+// Which paths of a device can be reached through the gateway, and by whom.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../../../support/devices/fake-device.ts'

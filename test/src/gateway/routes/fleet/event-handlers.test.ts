@@ -1,4 +1,4 @@
-// /v1/events: what happens on all devices, for any number of clients, each device listened to once.
+// /v1/events: events of all devices, for any number of clients, with one connection per device.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { EventStream, type ServerSentEvent } from '../../../../support/clients/event-stream.ts'
@@ -24,7 +24,7 @@ async function follow(
   return new EventStream(answer)
 }
 
-/** The next event of this kind; those before it are passed over. */
+/** The next event of this kind; earlier events are skipped. */
 async function nextOf(stream: EventStream, kind: string): Promise<ServerSentEvent> {
   for (;;) {
     const event = await stream.next()
@@ -54,7 +54,7 @@ describe('the events of two appliances', () => {
   })
   after(() => fleet[Symbol.asyncDispose]())
 
-  /** Resolves when each appliance has so many clients. */
+  /** Resolves when each appliance has this many clients. */
   const listenedTo = (counts: readonly string[]) =>
     eventually(
       async () => {
@@ -150,7 +150,7 @@ describe('the events of devices that fail', () => {
     const health = { intervalS: 0.5, failuresMax: 1_000_000 }
     await using gateway = await startTempGateway([device], redis.url, { health })
     using stream = await follow(gateway)
-    // It has no path of events.
+    // It has no path for events.
     const silent = await nextOf(stream, 'events-silent')
     assert.equal((silent.data.told as { code: string }).code, 'not-found')
     const { port } = device

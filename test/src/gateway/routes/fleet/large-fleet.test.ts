@@ -1,4 +1,5 @@
-// /stream/list, and captures that are asked for by name alone, over 500 devices of 1,000 captures each: counted in questions and entries.
+// /stream/list, and captures requested by name alone, over 500 devices with 1,000 captures each; counted in requests
+// and entries.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import {
@@ -58,7 +59,7 @@ for (const sendsWholeLists of [false, true])
       lists: devices.reduce((sum, { lists }) => sum + lists, 0),
       listed: devices.reduce((sum, { listed }) => sum + listed, 0),
     })
-    /** The captures of the same number begin together: those of the highest number come first, by device. */
+    /** The captures with the same number begin together: those with the highest number come first, by device. */
     const names = Array.from({ length: DEVICES }, (_, index) => `d${index}`).toSorted()
     const expected = (from: number) =>
       Array.from({ length: LIMIT }, (_, at) => {
@@ -81,7 +82,7 @@ for (const sendsWholeLists of [false, true])
         assert.notEqual(next, '')
         const { lists, listed } = counts()
         const asked = lists - before.lists
-        // Whether a device gives parts is asked once.
+        // Whether a device lists in parts is asked once.
         if (sendsWholeLists) assert.equal(asked, from === 0 ? 2 * DEVICES : DEVICES)
         else assert.deepEqual([asked, listed - before.listed], [DEVICES, 16 * DEVICES])
       }
@@ -90,7 +91,7 @@ for (const sendsWholeLists of [false, true])
     test('are asked for a capture by its name, and say where it is', async () => {
       const before = counts()
       const answer = await ask('/v1/estimate?StreamName=d321_7')
-      // Simulated devices have no estimates; which of them was asked for it says who has the capture.
+      // Simulated devices have no estimates; which of them is asked for one shows who has the capture.
       assert.deepEqual([answer.status, answer.json().devices], [404, ['d321']])
       const { lists, listed } = counts()
       assert.equal(lists - before.lists, DEVICES)

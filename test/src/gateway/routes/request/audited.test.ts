@@ -1,4 +1,4 @@
-// What requests leave in the audit: a real gateway over real appliances, with a worker.
+// The audit lines of requests: a real gateway over real appliances, with a worker.
 import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -245,7 +245,7 @@ describe('the audit of a gateway', () => {
       path = next === null ? undefined : `/v1/audit?Limit=7&After=${encodeURIComponent(next)}`
     }
     assert.equal(new Set(seen).size, seen.length)
-    // The end of a download may come while it is read.
+    // The end of a download may come while the audit is read.
     const writtenAfter = new Set(await written())
     assert.ok(writtenBefore.every((entry) => seen.includes(entry)))
     assert.ok(seen.every((entry) => writtenAfter.has(entry)))
@@ -279,7 +279,7 @@ describe('the audit of a gateway', () => {
   test('refuses downloads and changes while it cannot be written, and takes them when it can', async () => {
     await rm(folder, { recursive: true })
     const download = () => ask('user', `/api/v1/pcap/timerange?${RANGE}`)
-    // One whose begin was still written, and whose end is not, is cut.
+    // A download whose begin was written and whose end cannot be written is cut.
     const isRefused = () =>
       download().then(
         ({ status }) => status === 503,
@@ -306,7 +306,8 @@ describe('the audit of a gateway', () => {
     const PAUSED = 'paused audit-unavailable'
     let shown = ''
     let ordered: HttpAnswer
-    // It ends when its range has passed: after the folder has gone, unless the machine is so busy that it needs longer.
+    // The download ends when its range is over: after the folder is gone, unless the machine is so busy that it takes
+    // longer.
     for (let aheadMs = 4_000; ; aheadMs *= 2) {
       const endsAt = new Date(Date.now() + aheadMs).toISOString()
       ordered = await ask('user', `/v1/exports?TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${endsAt}`, 'POST')

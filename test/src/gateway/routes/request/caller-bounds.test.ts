@@ -1,4 +1,4 @@
-// What callers with bounds see and get of a fleet of "east" and "west".
+// What callers with bounds see and get in a fleet of "east" and "west".
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { AUDIT_PAGE } from '../../../../../src/shared/contract/audit-answers.ts'
@@ -55,7 +55,7 @@ describe('callers with bounds', () => {
         '/api/v1/pcap/single?StreamName=west-firs',
       ]) {
         const { body } = await ask(path, 'eastern')
-        // What was asked for may be said back.
+        // The error may repeat the name that was requested.
         assert.doesNotMatch(body.toString().replaceAll(/"wes[^"]*"|wes(t-firs)?\b/g, ''), /west/, path)
       }
     })

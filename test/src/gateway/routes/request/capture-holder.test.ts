@@ -1,11 +1,11 @@
-// Captures that are asked for by their names alone, over devices of which some give parts of their lists.
+// Captures requested by name alone, over devices some of which list in parts.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { FakeDevice } from '../../../../support/devices/fake-device.ts'
 import { httpGet } from '../../../../support/http-get.ts'
 import { gatewayWorld } from '../../../../support/processes/gateway-world.ts'
 
-/** What a device has told of a name is kept for a moment: each question here has a name of its own. */
+/** What a device said about a name is cached for a moment, so each request here has its own name. */
 const nameOf = (base: string) => `${base}_20260101_1000`
 
 describe('the holder of a capture', () => {
@@ -15,7 +15,7 @@ describe('the holder of a capture', () => {
   const device = (index: number) => world.fleet[index] as FakeDevice
   const ask = (name: string) =>
     httpGet(`${world.gateway.url}/stream/ssize?StreamName=${name}`, { headers: world.gateway.as.user })
-  /** d0 sends whole lists, d1 and d2 give parts. */
+  /** d0 sends whole lists, d1 and d2 send parts. */
   const begin = () => {
     for (const [index, one] of world.fleet.entries()) {
       one.behaviour = { givesParts: index > 0 }

@@ -1,4 +1,4 @@
-// An export of a device of another maker has its packets, and says where it cannot know that they are all.
+// An export from a third-party device has all its packets, or says where completeness could not be verified.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { API_BEGIN_NS, API_STEP_NS, type ApiBehaviour, ApiDevice } from '../../support/devices/api-device.ts'
@@ -9,14 +9,14 @@ import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const PACKETS = 200
 
-/** Each second packet comes before the one that it follows. */
+/** Every second packet comes before the packet that it follows. */
 function pairsSwapped(records: readonly PcapRecord[]): readonly PcapRecord[] {
   return records.map((_, index) => records[index ^ 1] as PcapRecord)
 }
 
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}`
 
-describe('an export of a device of another maker', () => {
+describe('an export of a third-party device', () => {
   const parts = new AsyncDisposableStack()
   let foreign: ApiDevice
   let other: ApiDevice
