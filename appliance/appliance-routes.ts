@@ -3,7 +3,7 @@ import { CapfleetError } from '../src/shared/base/error.ts'
 import { isInsecure } from '../src/shared/base/setting-schemas.ts'
 import { withDescription } from '../src/shared/contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../src/shared/contract/device-api.ts'
-import type { Endpoint, Route } from '../src/shared/contract/endpoint.ts'
+import { type Endpoint, type Route, withForms } from '../src/shared/contract/endpoint.ts'
 import { noSuchPath } from '../src/shared/http/http-app.ts'
 import { refuseBody } from '../src/shared/http/request-body.ts'
 import { answerActivity } from './answers/activity-report.ts'
@@ -66,7 +66,7 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capf
 
 /** A change is made by GET, as in the API, and by the proper method, as on a gateway. */
 function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly ApplianceRoute[] {
-  if (endpoint.changes === undefined) return [{ ...endpoint, handler }]
+  if (endpoint.changes === undefined) return withForms([{ ...endpoint, handler }])
   const method = endpoint.path === DEVICE_API.deleteCapture.path ? 'DELETE' : 'POST'
   const withoutBody: ApplianceHandler = (ctx, parts) => {
     refuseBody(ctx)

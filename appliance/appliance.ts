@@ -10,6 +10,7 @@ import { createLog, type Log } from '../src/shared/base/log.ts'
 import { Metrics } from '../src/shared/base/metrics.ts'
 import { isInsecure } from '../src/shared/base/setting-schemas.ts'
 import { refuseMisspelt } from '../src/shared/contract/refuse-misspelt.ts'
+import { takeForm } from '../src/shared/http/form-body.ts'
 import { createHttpApp } from '../src/shared/http/http-app.ts'
 import { listen } from '../src/shared/http/http-server.ts'
 import { LiveLimit } from '../src/shared/http/live-limit.ts'
@@ -153,6 +154,7 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
     await admit(ctx, route.scope, { users }, parts.config.auth)
+    if (route.takesForm === true && ctx.method === 'POST') await takeForm(ctx)
     refuseMisspelt(route, ctx)
     await route.handler(ctx, parts)
   })

@@ -57,6 +57,8 @@ export interface DownloadOptions {
   readonly filter?: Uint8Array | undefined
   /** Whether `filter` is applied to the innermost packet of tunnels and tags; the stored packet is returned. */
   readonly filterDecap?: boolean | undefined
+  /** Ranges of addresses from packAddressList(), of which a packet must bear one; absent = every packet. */
+  readonly addresses?: Uint8Array | undefined
   /**
    * Whether no block is skipped because of its sieve: the duration of the download must not reveal which addresses
    * occur in packets that do not match `filter`.
@@ -102,6 +104,7 @@ export interface NativeOptions {
   readonly frameFilter: readonly NativeCondition[]
   readonly filter: Uint8Array | undefined
   readonly filterDecap: boolean
+  readonly addresses: Uint8Array | undefined
   readonly readsAllBlocks: boolean
   readonly regex: Uint8Array | undefined
   readonly timeSource: number
@@ -145,6 +148,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     frameFilter: (options.frameFilter ?? []).map(toNativeCondition),
     filter: options.filter,
     filterDecap: options.filterDecap ?? false,
+    addresses: options.addresses,
     readsAllBlocks: options.readsAllBlocks ?? false,
     regex: options.regex,
     timeSource: TIME_SOURCES[options.timeSource ?? 'nic'],

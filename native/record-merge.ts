@@ -27,6 +27,14 @@ export interface SortWindow {
   readonly ns: bigint
   /** Or until more bytes than this are held. */
   readonly bytes: number
+  /** Records outside of this time are dropped. Default: none. With alignNs, this is the time after the subtraction. */
+  readonly range?: RecordRange | undefined
+}
+
+/** A half-open range of timestamps. */
+export interface RecordRange {
+  readonly beginNs: bigint
+  readonly endNs: bigint
 }
 
 /** Packets at the end of those consumed: how many, and the hash of all of them in order. */
@@ -91,8 +99,14 @@ interface NativeRecordInput {
   arrived(): ArrivedRecords
 }
 
-type NativeInputOptions = Required<Omit<RecordInputOptions, 'sortWindow'>> &
-  Pick<RecordInputOptions, 'sortWindow'>
+interface NativeSortWindow extends Pick<SortWindow, 'ns' | 'bytes'> {
+  readonly fromNs: bigint
+  readonly toNs: bigint
+}
+
+type NativeInputOptions = Required<Omit<RecordInputOptions, 'sortWindow'>> & {
+  readonly sortWindow: NativeSortWindow | undefined
+}
 
 interface NativeRecordMerge {
   advance(output: Uint8Array, written: number): number
@@ -127,7 +141,7 @@ export class RecordInput {
       throw new TypeError('only records in nanoseconds can be sorted')
     const { marksTail = false, marksAll = false } = options
     const stream = { nanoseconds, widens, bigEndian, alignNs, marksTail, marksAll }
-    this.native = new engine.RecordInput({ ...stream, sortWindow })
+    this.native = new engine.RecordInput({ ...stream, sortWindow: sortWindow && nativeWindow(sortWindow) })
   }
 
   /**
@@ -253,6 +267,11 @@ export class RecordMerge {
   dropped(input: number): { readonly packets: number; readonly bytes: number } {
     return this.#native.dropped(input)
   }
+}
+
+function nativeWindow({ ns, bytes, range }: SortWindow): NativeSortWindow {
+  // No timestamp is negative.
+  return { ns, bytes, fromNs: toInt64(range?.beginNs) ?? 0n, toNs: toInt64(range?.endNs) ?? LAST_INT64 }
 }
 
 /** Limits beyond 2^63 never apply. A negative one allows nothing. */

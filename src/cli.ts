@@ -290,10 +290,10 @@ user
     runProgram(async () => (await import('./operator/user-command.ts')).setPassword(name, options)),
   )
 
-program
-  .command('audit')
-  .description('check the audit of a gateway and its workers')
-  .command('verify')
+/** `audit list` asks a gateway; `audit verify` reads the files of one. */
+program.commands
+  .find((command) => command.name() === 'audit')
+  ?.command('verify')
   .description(
     'check that no line of the audit was changed or removed, and list any that were; status 1 = some were, or there is no audit',
   )

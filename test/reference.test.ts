@@ -18,6 +18,7 @@ import {
   pathTables,
   roleTable,
   settingBlocks,
+  timeTable,
 } from './support/documents/reference-tables.ts'
 import { REPOSITORY_ROOT } from './support/repository-files.ts'
 
@@ -25,6 +26,7 @@ const DOCS = join(REPOSITORY_ROOT, 'docs')
 
 test('docs has every command, path, parameter, header, error, metric, alert and setting', async () => {
   const tables: Readonly<Record<string, string>> = {
+    times: timeTable(),
     roles: roleTable(),
     audit: auditTable(),
     alerts: alertTable(),

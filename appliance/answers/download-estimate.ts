@@ -72,6 +72,7 @@ function isExact(query: DownloadQuery): boolean {
   return (
     !query.follow &&
     query.filterBpf === undefined &&
+    query.filterAddresses === undefined &&
     query.filterRegex === undefined &&
     query.frameFilter.length === 0 &&
     query.tsMaxNs === undefined &&

@@ -3,7 +3,7 @@ import { CapfleetError } from '../../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
-/** libpcap takes seconds for some short texts (300 ORed hosts: 3.9 s). The helper limits itself to this. */
+/** libpcap takes seconds for some texts (800 ORed hosts). The helper limits itself to this. */
 const HELPER = { path: bpfCompilerPath, cpuLimitMs: 2_000 }
 
 export interface FilterText {
@@ -27,12 +27,17 @@ export class FilterCompiler {
    */
   async compile(filter: FilterText, request: CompileRequest): Promise<Uint8Array> {
     const outcome = await this.#queue.compile({ helper: HELPER, input: inputOf(filter) }, request)
-    if ('problem' in outcome) throw badFilter(outcome.problem)
+    if ('problem' in outcome) throw badFilter(withAdvice(outcome.problem))
     if (jumpsBackwards(outcome.output)) {
       throw badFilter('protochain is not supported because it loops; name the header instead')
     }
     return outcome.output
   }
+}
+
+/** Long lists of hosts are what most filters are that exceed the limits. */
+function withAdvice(problem: string): string {
+  return problem.includes('too complex') ? `${problem}; FilterAddresses takes lists of addresses` : problem
 }
 
 function badFilter(problem: string): CapfleetError {

@@ -3,6 +3,7 @@
  * detected here, before a slot is taken.
  */
 
+import { packAddressList } from '../../src/shared/query/address-list.ts'
 import { downloadFileName } from '../../src/shared/query/download-file-name.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import type { ParseContext } from '../../src/shared/query/parse-download-query.ts'
@@ -23,6 +24,8 @@ export interface PreparedDownload {
   readonly fileName: string
   /** FilterBPF, compiled for the selection's link type. */
   readonly program: Uint8Array | undefined
+  /** FilterAddresses, as the engine takes it. */
+  readonly addresses: Uint8Array | undefined
   /** FilterRE, as a serialized Hyperscan database. */
   readonly regex: Uint8Array | undefined
   /**
@@ -62,9 +65,26 @@ export async function prepareDownload(
     agedOutBeforeNs: lostBeforeNs,
     captureName: captureName === undefined ? undefined : capture?.name,
     fileName: downloadFileName(query, { captureName: capture?.name, place: parts.config.deviceName }),
+    addresses: addressesOf(query, selection.linkType),
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
     ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
   }
+}
+
+/** Link types whose packets have addresses where the engine looks for them: Ethernet, raw IP, Linux cooked. */
+const ADDRESSED_LINK_TYPES: ReadonlySet<number> = new Set([1, 101, 113, 228, 229, 276])
+/** The bits above are about the frame check sequence. */
+const LINK_TYPE_BITS = 0xffff
+
+/** Fails with bad-parameter. */
+function addressesOf({ filterAddresses }: DownloadQuery, linkTypeWord: number): Uint8Array | undefined {
+  if (filterAddresses === undefined) return undefined
+  const linkType = linkTypeWord & LINK_TYPE_BITS
+  if (ADDRESSED_LINK_TYPES.has(linkType)) return packAddressList(filterAddresses)
+  throw badParameter(
+    'FilterAddresses',
+    `finds no addresses in packets of link type ${linkType}, only in Ethernet, raw IP and Linux cooked captures; use FilterBPF`,
+  )
 }
 
 /** Leaving out the third capture would silently lose packets. */

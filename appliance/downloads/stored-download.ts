@@ -180,7 +180,7 @@ async function openHeld(
 }
 
 async function openEngine(
-  { query, selection, program, regex, mac48LimitNs }: PreparedDownload,
+  { query, selection, program, addresses, regex, mac48LimitNs }: PreparedDownload,
   { readsAllBlocks, signal }: DownloadRequest,
 ): Promise<Download> {
   const options: DownloadOptions = {
@@ -190,6 +190,7 @@ async function openEngine(
     frameFilter: query.frameFilter,
     filter: program,
     filterDecap: query.filterDecap,
+    addresses,
     readsAllBlocks,
     regex,
     timeSource: query.timeSource,

@@ -1,6 +1,6 @@
 /**
- * Which segments lie in a capture's folder, whatever its log says: for segments that are being written, and to make up
- * for what a damaged log no longer says.
+ * Which segments are in a capture's folder, whatever its log says: for segments that are being written, and to restore
+ * what a damaged log no longer says.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -39,22 +39,22 @@ export async function segmentsOnDisk(captureFolder: string, port: number): Promi
   return [...places.values()].sort((a, b) => a.number - b.number)
 }
 
-/** What is known in addition to the table. */
+/** Facts that are known in addition to the table. */
 interface LogKnowledge {
   readonly isActive: boolean
-  /** Every entry of the log was read, but perhaps the last one. */
+  /** Every entry of the log was read, except perhaps the last one. */
   readonly hasAllEntries: boolean
-  /** An entry that is lost may have said that packets of a known segment are lost. */
+  /** A lost entry may have said that packets of a known segment are lost. */
   readonly mayLackMarks: boolean
-  /** [startNs, endNs) held the packets, as far as the record of the capture tells. */
+  /** [startNs, endNs) contained the packets, according to the record of the capture. */
   readonly recorded: { readonly startNs: bigint; readonly endNs: bigint } | undefined
 }
 
 /**
- * Brings a table of a log that has damaged entries in line with the disk: segments that it lacks are measured and added.
- * One that has no files at the front of its port was removed and is forgotten; any other one that cannot be measured
- * stays as a damaged segment between the times of its neighbours. Segments after the last known one of an active capture
- * are left to whoever looks at growing ones. Returns what is lost, in words.
+ * Reconciles the table of a log that has damaged entries with the disk: segments that it lacks are measured and added.
+ * A segment without files at the front of its port was removed and is dropped; any other segment that cannot be
+ * measured stays as a damaged one between the times of its neighbours. Segments after the last known one of an active
+ * capture are left to the reader of growing segments. Returns descriptions of the losses.
  */
 export async function reconcileWithDisk(
   table: SegmentTable,
@@ -79,7 +79,7 @@ async function reconcilePort(
   const places = (await segmentsOnDisk(captureFolder, port)).filter(({ number }) =>
     number > lastKnown ? !isActive : !isRemoved(number),
   )
-  /** The log has its removal; its files may be there still. */
+  /** The log has its removal; its files may still exist. */
   function isRemoved(number: number): boolean {
     return hasAllEntries && table.portOf(port)?.find(number) === undefined
   }
@@ -116,14 +116,14 @@ function isMarked({ flags }: LogEntry): boolean {
 }
 
 /**
- * Whether a segment without packets has an index of some. Of one that is being removed that is so for a moment: where the
- * log no longer tells, it counts as lost.
+ * Whether a segment without packets has an index of some. A segment that is being removed is briefly in this state; if
+ * the log no longer says so, it counts as lost.
  */
 async function hadPackets(captureFolder: string, port: number, place: SegmentPlace): Promise<boolean> {
   return (await sizeOfFile(`${segmentPath(captureFolder, port, place)}.idx`)) > INDEX_HEADER_BYTES
 }
 
-/** Between the first and the last segment none is ever left out: what is not there was lost. */
+/** No segment between the first and the last is ever left out: a missing one was lost. */
 function missingNumbers(
   known: PortSegments | undefined,
   places: readonly SegmentPlace[],
@@ -138,7 +138,7 @@ function missingNumbers(
   return missing
 }
 
-/** Its first block may be lost, and then be as early as the end of the segment before. */
+/** Its first block may be lost, and may begin as early as the end of the previous segment. */
 function fromItsEarliest(
   found: LogEntry,
   known: PortSegments | undefined,
@@ -148,7 +148,7 @@ function fromItsEarliest(
   return isMarked(found) && earliestNs < found.minNs ? { ...found, minNs: earliestNs } : found
 }
 
-/** A segment of which nothing can be said but that it was recorded after the one before and before the next one. */
+/** A segment about which only its order is known: it was recorded after the previous one and before the next one. */
 function damagedEntry(
   known: PortSegments | undefined,
   {
@@ -179,7 +179,7 @@ function damagedEntry(
   }
 }
 
-/** A text says what is wrong with the segment. */
+/** A text describes what is wrong with the segment. */
 async function measuredUnlessDamaged(
   captureFolder: string,
   port: number,
@@ -194,8 +194,8 @@ async function measuredUnlessDamaged(
 }
 
 /**
- * What the log would say of a segment that its writer has ended, by its files. undefined: it holds no packet, or is gone.
- * Fails with store-corrupt and store-unavailable.
+ * The log entry of a segment that its writer has ended, reconstructed from its files. undefined: it holds no packet, or
+ * is gone. Fails with store-corrupt and store-unavailable.
  */
 export async function measuredEntry(
   captureFolder: string,
@@ -221,7 +221,7 @@ function packetless(path: string): CapfleetError {
   return new CapfleetError('store-corrupt', `${path}.pcap has data, but no readable packet`)
 }
 
-/** A finished segment's entry, but for what its other files take. */
+/** A finished segment's entry, except for the sizes of its other files. */
 export function entryOf(
   { linkType, snaplen, minNs, maxNs, packets, bytes }: Omit<SegmentExtent, 'port' | 'indexBytes'>,
   { port, number, isFlat }: SegmentPlace & { readonly port: number },
@@ -242,16 +242,16 @@ export function entryOf(
   }
 }
 
-/** Of the files beside the packets of a segment. */
+/** Sizes of the files beside the packets of a segment. */
 const SIDE_ENDINGS = ['.idx', '.tally', '.sieve'] as const
 
-/** What index, tallies and sieves of a segment take; a file that is missing takes nothing. */
+/** The sizes of a segment's index, tallies and sieves; a missing file has none. */
 export async function sideBytesOf(path: string): Promise<number> {
   const sizes = await Promise.all(SIDE_ENDINGS.map((ending) => sizeOfFile(`${path}${ending}`)))
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-/** 0 for a file that is missing. */
+/** 0 for a missing file. */
 export async function sizeOfFile(path: string): Promise<number> {
   return await stat(path).then(
     ({ size }) => size,
@@ -259,7 +259,7 @@ export async function sizeOfFile(path: string): Promise<number> {
   )
 }
 
-/** No names of a folder that is missing, or of what is no folder. Fails with store-unavailable. */
+/** No names if the folder is missing or is not a folder. Fails with store-unavailable. */
 async function namesIn(folder: string): Promise<readonly string[]> {
   try {
     return await readdir(folder)

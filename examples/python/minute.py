@@ -1,6 +1,6 @@
 """Downloads a time range of many devices into one PCAP file, and checks it against its receipt.
 
-    CAPFLEET_TOKEN=... python3 minute.py https://gateway.example.net -15m now out.pcap --bpf 'udp port 53'
+    CAPFLEET_TOKEN=... python3 minute.py https://gateway.example.net out.pcap --begin=-15m --end=now --bpf='udp port 53'
 """
 
 import argparse
@@ -35,9 +35,9 @@ def open_url(gateway, path, query, token):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("gateway")
-    parser.add_argument("begin")
-    parser.add_argument("end")
     parser.add_argument("file")
+    parser.add_argument("--begin", required=True)
+    parser.add_argument("--end", required=True)
     parser.add_argument("--bpf", default="")
     parser.add_argument("--devices", default="")
     given = parser.parse_args()

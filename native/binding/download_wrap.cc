@@ -61,6 +61,11 @@ Status readFilters(const Napi::Object& from, DownloadOptions& options) {
     if (!program) return program.error();
     options.filter = std::move(*program);
   }
+  if (const Napi::Value addresses = from.Get("addresses"); !addresses.IsUndefined()) {
+    auto set = AddressSet::parse(bytesOf(addresses));
+    if (!set) return set.error();
+    options.addresses = std::move(*set);
+  }
   if (const Napi::Value regex = from.Get("regex"); !regex.IsUndefined()) {
     auto matcher = RegexMatcher::load(bytesOf(regex));
     if (!matcher) return matcher.error();

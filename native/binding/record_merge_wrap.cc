@@ -43,7 +43,9 @@ RecordInputOptions readInputOptions(const Napi::Object& from) {
 
 SortWindow::Limits readWindow(const Napi::Object& from) {
   return {.ns = toInt64(from.Get("ns")),
-          .bytes = static_cast<size_t>(from.Get("bytes").As<Napi::Number>().Int64Value())};
+          .bytes = static_cast<size_t>(from.Get("bytes").As<Napi::Number>().Int64Value()),
+          .fromNs = toInt64(from.Get("fromNs")),
+          .toNs = toInt64(from.Get("toNs"))};
 }
 
 RecordMergeOptions readMergeOptions(const Napi::Object& from) {

@@ -32,6 +32,10 @@ export interface JsonAnswer<Value> {
 /** Long enough for a replica behind a load balancer to be replaced, short enough to report a wrong address soon. */
 const UNTAKEN_PAUSES_MS = [250, 500, 1_000, 1_500]
 
+/** A longer query is sent as the form of a POST request: programs on the way may limit addresses to 8 KiB. */
+const QUERY_CHARACTERS_MAX = 7_000
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+
 /** Longer error bodies are not from our programs. */
 const PROBLEM_BYTES_MAX = 65_536
 
@@ -65,11 +69,15 @@ export class GatewayClient {
     { method = 'GET', query = [], headers = {}, signal }: AskOptions,
   ): Promise<Received> {
     const { credentials } = this.access
+    const address = this.addressOf(path, query)
+    const isLong = address.search.length > QUERY_CHARACTERS_MAX && method !== 'HEAD'
     const answer = await this.#send({
-      method,
-      url: this.addressOf(path, query),
+      ...(isLong
+        ? { method: 'POST', url: this.addressOf(path), form: address.search.slice(1) }
+        : { method, url: address }),
       headers: {
         ...headers,
+        ...(isLong ? { 'content-type': FORM_TYPE } : {}),
         ...(credentials === undefined ? {} : { authorization: authorizationOf(credentials) }),
       },
       signal,

@@ -3,6 +3,8 @@ export interface SentRequest {
   readonly method: 'GET' | 'HEAD' | 'POST' | 'DELETE'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** The body: a form. */
+  readonly form?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
 

@@ -1,4 +1,6 @@
 /** The page's texts, in one place. Descriptions of parameters are in their rows in src/shared/query. */
+import { TIME_FORM_EXAMPLES } from '../shared/query/time-forms.ts'
+
 export const TEXTS = {
   /** What screen readers call the links between the views. */
   way: 'Views',
@@ -152,9 +154,10 @@ export const TEXTS = {
     title: 'Download',
     begin: 'Begin',
     end: 'End',
+    tooLongForLink:
+      'The list of addresses is too long for a download by the browser: save it to a file, and use capfleet get --addresses <file>.',
     times: 'time formats',
-    timeHint:
-      'A date and time in the zone shown above, RFC 3339, nanoseconds since 1970, now, or an offset such as -15m.',
+    timeHint: `A time as other programs write it: ${TIME_FORM_EXAMPLES}. Times without a zone are in the zone shown above; +10m counts from the begin.`,
     devices: 'Devices',
     allDevices: 'All devices that you may read',
     groups: {

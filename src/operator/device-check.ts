@@ -12,9 +12,11 @@ import { ANSWER_BYTES_MAX, DeviceClient } from '../gateway/device/device-client.
 import { type DeviceKind, type ForeignKind, isForeign } from '../gateway/device/device-kind.ts'
 import { decode } from '../gateway/fetch/decode.ts'
 import { readClaims } from '../gateway/fetch/device-claims.ts'
+import { openAfterAnother } from '../gateway/fetch/possible-refusal.ts'
 import { lacksProof, proveFilters } from '../gateway/fetch/proved-filters.ts'
 import { awaitShownFilters } from '../gateway/fetch/shown-filters.ts'
 import { openSource, type Source } from '../gateway/fetch/source.ts'
+import type { SourceBody } from '../gateway/fetch/source-body.ts'
 import { type CaptureEntry, newestFirst, readCaptureEntry } from '../gateway/fleet/capture-entry.ts'
 import { UNKNOWN_STATE } from '../gateway/fleet/health/device-identity.ts'
 import { probeClock, probeStatus, probeVersion } from '../gateway/fleet/health/device-probe.ts'
@@ -91,6 +93,7 @@ const TIMEOUT_MS = 30_000
 const LIST_LIMITS = { bytesMax: 64 * 1_048_576, entriesMax: 1_000_000 }
 /** Maximum bytes read from a second of packets. */
 const STREAM_BYTES_MAX = 64 * 1_048_576
+const NS_PER_MS = 1_000_000n
 const NS_PER_S = 1_000_000_000n
 const SKEWED_NS = 60n * NS_PER_S
 const CALLER = 'device-check'
@@ -204,7 +207,10 @@ async function checkReaders({ client, findings, signal }: Check): Promise<void> 
 }
 
 async function checkFilters({ client, name, findings, signal }: Check): Promise<void> {
-  const refusal = await attempt(() => proveFilters(client, name, { caller: CALLER, signal }), signal)
+  const refusal = await attempt(
+    () => proveFilters(client, { device: name }, { caller: CALLER, signal }),
+    signal,
+  )
   if (!(refusal instanceof CapfleetError)) findings.ok('filters', 'it rejects an invalid filter')
   else {
     const fix = 'users whose bounds have a filter get none of its packets'
@@ -219,6 +225,9 @@ async function checkFilters({ client, name, findings, signal }: Check): Promise<
 
 const NO_PROOF = 'it does not have /api/v1/pcap/estimate, so it cannot show that it rejects invalid filters'
 
+/** Both operators of FilterFrame. */
+const CHECKED_FILTERS: Readonly<Record<string, string>> = { FilterFrame: 'capture.port!=254' }
+
 /** Whether downloads with a filter get what passes it. One stream at a time. */
 async function checkHeeded(
   { client, name: device, findings, signal }: Check,
@@ -231,7 +240,7 @@ async function checkHeeded(
       ? [`/pcap/single?StreamName=${encodeURIComponent(name)}`, ['FilterBPF']]
       : [`/api/v1/pcap/timerange?${range}`, ['FilterBPF', 'FilterFrame']]
   for (const filter of filters) {
-    const step = { device, target: `${path}&${filter}=` }
+    const step = { device, target: `${path}&${filter}=${CHECKED_FILTERS[filter] ?? ''}` }
     const limits = { startTimeoutMs: TIMEOUT_MS, patienceMs: TIMEOUT_MS }
     const options = { caller: CALLER, signal, state: UNKNOWN_STATE, ...limits }
     const failure = await attempt(() => awaitShownFilters(client, step, options), signal)
@@ -294,9 +303,17 @@ async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind
   const folder = kind === 'legacy' ? '/pcap' : '/api/v1/pcap'
   const step = { device, target: `${folder}/timerange?${range}`, isForced: false }
   const options = { caller: CALLER, signal, startTimeoutMs: TIMEOUT_MS }
-  const failure = await attempt(async () => {
+  const readFirstSecond = async () => {
     using source = await openSource(client, step, options)
-    await readStream(check, source, { capture, kind })
+    return await readStream(check, source, { capture, kind })
+  }
+  const failure = await attempt(async () => {
+    const firstNs = await readFirstSecond()
+    if (firstNs === undefined || !isForeign(kind)) return
+    const moment = `TSBegin=${firstNs}&TSEnd=${firstNs + NS_PER_MS}&TSUnit=nanos`
+    const again = { ...step, target: `${folder}/timerange?${moment}` }
+    using source = await openAfterAnother(() => openSource(client, again, options), signal)
+    await checkMoment(check, source)
   }, signal)
   if (!(failure instanceof CapfleetError)) return
   const isBusy = failure.code === 'download-slots-exhausted'
@@ -304,17 +321,31 @@ async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind
   findings.problem('download', { detail: failure.message, fix })
 }
 
+function chunksOf({ device, encoding, body }: Source): SourceBody | AsyncIterator<Uint8Array> {
+  return encoding === 'none' ? body : decode({ device, encoding, chunks: body })
+}
+
+/** Whether the device finds the packet with which the moment begins. */
+async function checkMoment({ name, findings }: Check, source: Source): Promise<void> {
+  const input = await PcapInput.open(name, chunksOf(source))
+  await input.fill()
+  if (input.hasRecord) return findings.ok('times', 'it finds a packet again by its time')
+  const fix =
+    'it may round times to whole seconds, and packets of ranges that do not begin and end with a second may be missing'
+  findings.warn('times', { detail: 'it does not find a packet again by its time', fix })
+}
+
+/** Returns the time of the first packet. */
 async function readStream(
   { name, findings }: Check,
   source: Source,
   { capture, kind }: { readonly capture: CaptureEntry; readonly kind: DeviceKind },
-): Promise<void> {
-  const { encoding, body, headers } = source
-  const chunks = encoding === 'none' ? body : decode({ device: name, encoding, chunks: body })
+): Promise<bigint | undefined> {
+  const { body, headers } = source
   const isVouched = readClaims(headers).order === 'time'
   // As in a merge.
   const sortWindow = isForeign(kind) && !isVouched ? SORT_WINDOW : undefined
-  const input = await PcapInput.open(name, chunks, { sortWindow })
+  const input = await PcapInput.open(name, chunksOf(source), { sortWindow })
   let isWhole = true
   for (await input.fill(); input.hasRecord; await input.fill()) {
     input.records.skip(Number.MAX_SAFE_INTEGER, { isHashed: false })
@@ -344,6 +375,7 @@ async function readStream(
     const fix = 'after a break a download is read again from the beginning and compared'
     findings.warn('going on', { detail: 'it cannot start inside a download', fix })
   }
+  return input.figures.firstNs
 }
 
 function checkOrder(

@@ -85,9 +85,9 @@ describe('against the demo', () => {
     const python = (name: string, args: readonly string[]) =>
       run('/usr/bin/python3', [join(EXAMPLES, 'python', name), ...args], { cwd: folder, env })
     const range = [
-      '2026-11-02T09:01:00Z',
-      '2026-11-02T09:02:00Z',
       'out.pcap',
+      '--begin=2026-11-02T09:01:00Z',
+      '--end=2026-11-02T09:02:00Z',
       '--devices',
       'nyc1',
       '--bpf',
@@ -101,7 +101,7 @@ describe('against the demo', () => {
     assert.equal(lines.length, 10)
     for (const line of lines) assert.match(line, /^ *\d+ [\d.]+ [\d.]+$/)
     await assert.rejects(
-      python('minute.py', [demo.facts.gatewayUrl, '-1m', 'now', 'no.pcap', '--bpf', 'nonsense(']),
+      python('minute.py', [demo.facts.gatewayUrl, 'no.pcap', '--begin=-1m', '--end=now', '--bpf', 'nonsense(']),
       /bad-bpf/,
     )
   })

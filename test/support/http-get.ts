@@ -17,6 +17,7 @@ export interface HttpAnswer {
 export interface HttpGetOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
   /** "name:password" of Basic authentication. */
   readonly user?: string | undefined
   /** Local address to connect from; default: chosen by the system. */
@@ -55,7 +56,7 @@ export async function httpOpen(url: string, options: HttpGetOptions = {}): Promi
     ...(options.user === undefined ? {} : { auth: options.user }),
     ...(options.localAddress === undefined ? {} : { localAddress: options.localAddress }),
   })
-  sent.end()
+  sent.end(options.body)
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   // A broken connection is an expected end of an unread answer.
   response.on('error', () => undefined)

@@ -16,6 +16,7 @@
 #include "download/output_limit.h"
 #include "download/skipped_slices.h"
 #include "download/window_planner.h"
+#include "filter/address_set.h"
 #include "filter/bpf_program.h"
 #include "store/segment_entry.h"
 
@@ -33,7 +34,8 @@ struct DownloadOptions {
   /// No block is skipped because of its sieve: the duration of the download must not reveal which
   /// addresses occur in packets that do not match `filter`.
   bool readsAllBlocks = false;
-  std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
+  std::shared_ptr<const AddressSet> addresses;  ///< null: every packet passes
+  std::shared_ptr<const RegexMatcher> regex;    ///< null: every packet passes
   /// Except for kNic, `streams` must also contain the segments of VendorClock::lookBackNs() before
   /// the range. Such a download is scanned by one thread at a time.
   VendorClockOptions clock;

@@ -57,6 +57,7 @@ PacketTransform transformOf(const DownloadOptions& options) {
   transform.frameFilter = FrameFilter(options.frameFilter);
   if (options.filter) transform.bpf = std::make_shared<BpfFilter>(*options.filter);
   transform.bpfSeesInnermost = options.filterDecap;
+  transform.addresses = options.addresses;
   transform.regex = options.regex;
   transform.clock = options.clock;
   transform.sliceBytes = options.sliceBytes;
@@ -64,12 +65,14 @@ PacketTransform transformOf(const DownloadOptions& options) {
   return transform;
 }
 
-/// Null if the filter sees other bytes than the stored ones, or every packet must be read.
-std::optional<AddressCondition> conditionOf(const DownloadOptions& options) {
-  if (!options.filter || options.filterDecap || options.readsAllBlocks || hasVendorTime(options)) {
-    return std::nullopt;
-  }
-  return AddressCondition(*options.filter);
+/// Without the program if it sees other bytes than the stored ones; empty if every packet must be
+/// read.
+BlockConditions conditionsOf(const DownloadOptions& options) {
+  BlockConditions conditions;
+  if (options.readsAllBlocks || hasVendorTime(options)) return conditions;
+  if (options.filter && !options.filterDecap) conditions.program.emplace(*options.filter);
+  conditions.addresses = options.addresses;
+  return conditions;
 }
 
 WindowOptions windowsOf(const DownloadOptions& options) {
@@ -118,7 +121,7 @@ Status DownloadOpening::begin() {
   if (!header) return header.error();
   header_ = *header;
   context_ = std::make_unique<ScanContext>(transformOf(options_), options_.beginNs, options_.endNs,
-                                           conditionOf(options_));
+                                           conditionsOf(options_));
   if (hasVendorTime(options_)) {
     context_->vendorTimes =
         std::make_unique<VendorTimeStage>(context_->transform, options_.beginNs, options_.tsMaxNs);

@@ -11,16 +11,21 @@ namespace {
 /// read.
 constexpr uint64_t kWorthwhile = 8;
 
+BlockConditions usefulOf(BlockConditions conditions) {
+  if (conditions.program && !conditions.program->isUseful()) conditions.program.reset();
+  if (conditions.addresses && !conditions.addresses->isUsefulForSieves()) {
+    conditions.addresses.reset();
+  }
+  return conditions;
+}
+
 }  // namespace
 
-PassedBlocks::PassedBlocks(std::optional<AddressCondition> condition, int64_t beginNs,
-                           int64_t endNs)
-    : condition_(condition && condition->isUseful() ? std::move(condition) : std::nullopt),
-      beginNs_(beginNs),
-      endNs_(endNs) {}
+PassedBlocks::PassedBlocks(BlockConditions conditions, int64_t beginNs, int64_t endNs)
+    : conditions_(usefulOf(std::move(conditions))), beginNs_(beginNs), endNs_(endNs) {}
 
 bool PassedBlocks::passWhole(const SlicePlan& plan, const Slice& slice) const {
-  if (!condition_) return false;
+  if (!hasConditions()) return false;
   for (const SliceInput& input : slice.inputs) {
     const std::vector<PlannedBlock>& blocks = plan.runs[input.run].blocks;
     for (uint32_t i = input.firstBlock; i < input.endBlock; i++) {
@@ -32,7 +37,7 @@ bool PassedBlocks::passWhole(const SlicePlan& plan, const Slice& slice) const {
 }
 
 PassedBlocks::Rest PassedBlocks::leaveOut(const SlicePlan& plan, const Slice& slice) {
-  if (!condition_) return {slice, {}};
+  if (!hasConditions()) return {slice, {}};
   Rest rest{{slice.beginNs, slice.endNs, {}}, {}};
   std::vector<SliceInput>& inputs = rest.slice.inputs;
   for (const SliceInput& input : slice.inputs) {
@@ -66,13 +71,17 @@ void PassedBlocks::readSegment(IndexedSegment& segment) const {
   if (sieveBytes > 0 && bytesInRange(segment) >= kWorthwhile * sieveBytes) {
     passed.checksums.resize(blocks.size());
     readSieves(segment.path, blocks, [&](const StoredSieve& stored) {
-      const BlockSieve& sieve = stored.sieve;
-      const auto mayHold = [&](AddressWord word) { return sieve.mayHold(word); };
-      if (condition_->mayAccept(mayHold)) return;
+      if (mayPass(stored.sieve)) return;
       passed.checksums[stored.number] = blocks[stored.number].checksum;
     });
   }
   passed.isKnown = true;
+}
+
+bool PassedBlocks::mayPass(const BlockSieve& sieve) const {
+  const auto mayHold = [&](AddressWord word) { return sieve.mayHold(word); };
+  const auto& [program, addresses] = conditions_;
+  return (!program || program->mayAccept(mayHold)) && (!addresses || addresses->mayAccept(mayHold));
 }
 
 uint64_t PassedBlocks::bytesInRange(const IndexedSegment& segment) const {

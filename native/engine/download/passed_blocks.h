@@ -3,21 +3,30 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "download/scan_counts.h"
 #include "download/slice_plan.h"
 #include "filter/address_condition.h"
+#include "filter/address_set.h"
+#include "store/block_sieve.h"
 
 namespace capfleet {
+
+/// What a packet needs to pass, judging by its addresses alone: both, if given.
+struct BlockConditions {
+  std::optional<AddressCondition> program;
+  std::shared_ptr<const AddressSet> addresses;
+};
 
 /// Thread-safe. The sieves of a segment are read with its first slice, so that the size of a store
 /// does not delay the first byte.
 class PassedBlocks {
  public:
-  /// Nothing is skipped without a condition, or with one that is not useful. Blocks that are not
+  /// Nothing is skipped without conditions, or with ones that are not useful. Blocks that are not
   /// completely in [beginNs, endNs) are always read.
-  PassedBlocks(std::optional<AddressCondition> condition, int64_t beginNs, int64_t endNs);
+  PassedBlocks(BlockConditions conditions, int64_t beginNs, int64_t endNs);
 
   /// Whether all blocks of the slice are known to be skipped. Does not read from disk.
   bool passWhole(const SlicePlan& plan, const Slice& slice) const;
@@ -32,9 +41,11 @@ class PassedBlocks {
  private:
   void readSegment(IndexedSegment& segment) const;
   bool isPassed(const IndexedSegment& segment, const PlannedBlock& block) const;
+  bool hasConditions() const { return conditions_.program || conditions_.addresses; }
+  bool mayPass(const BlockSieve& sieve) const;
   uint64_t bytesInRange(const IndexedSegment& segment) const;
 
-  const std::optional<AddressCondition> condition_;  ///< nothing if no block is skipped
+  const BlockConditions conditions_;  ///< only useful ones
   const int64_t beginNs_;
   const int64_t endNs_;
 };

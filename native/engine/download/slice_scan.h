@@ -34,11 +34,11 @@ struct ScanContext {
   std::atomic<bool> isCancelled = false;
 
   ScanContext(PacketTransform aTransform, int64_t aBeginNs, int64_t anEndNs,
-              std::optional<AddressCondition> condition = std::nullopt)
+              BlockConditions conditions = {})
       : transform(std::move(aTransform)),
         beginNs(aBeginNs),
         endNs(anEndNs),
-        passed(std::move(condition), beginNs, endNs) {}
+        passed(std::move(conditions), beginNs, endNs) {}
 };
 
 enum class ScanStep {

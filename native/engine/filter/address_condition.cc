@@ -12,7 +12,7 @@ namespace capfleet {
 namespace {
 
 /// A longer program is assumed to accept packets of every block, so that the check stays cheap.
-constexpr size_t kMostInstructions = 4096;
+constexpr size_t kMostInstructions = 16384;
 /// With more EtherTypes in one place, they are no longer distinguished.
 constexpr size_t kMostTypes = 8;
 

@@ -17,10 +17,11 @@ class PacketFilter {
   /// Must have succeeded before the first accepts(). Fails with kBadRegex if there is no memory to
   /// search with.
   Status prepare();
-  /// FrameFilter, BPF and regular expression, in this order.
+  /// FrameFilter, addresses, BPF and regular expression, in this order.
   bool accepts(const PacketView& packet) {
     const PacketTransform& transform = transform_;
     if (!transform.frameFilter.isEmpty() && !transform.frameFilter.accepts(packet)) return false;
+    if (transform.addresses != nullptr && !transform.addresses->accepts(packet)) return false;
     if (transform.bpf != nullptr && !acceptsByBpf(packet)) return false;
     return transform.regex == nullptr || matchesRegex(packet);
   }
@@ -30,7 +31,8 @@ class PacketFilter {
   bool looksThroughRecords() const {
     const PacketTransform& transform = transform_;
     return transform.regex != nullptr && transform.bpf == nullptr &&
-           transform.frameFilter.isEmpty() && transform.regex->matchesAnywhere();
+           transform.addresses == nullptr && transform.frameFilter.isEmpty() &&
+           transform.regex->matchesAnywhere();
   }
   /// An offset into `records`, which are neighbours: accepts() is false for those that end before
   /// that byte, and for all if it is nullopt. REQUIRES: as accepts(), and looksThroughRecords().

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "filter/address_set.h"
 #include "filter/bpf_filter.h"
 #include "filter/frame_filter.h"
 #include "filter/regex_matcher.h"
@@ -15,14 +16,17 @@ namespace capfleet {
 /// Immutable, so any number of threads may share one.
 struct PacketTransform {
   FrameFilter frameFilter;
-  std::shared_ptr<const BpfFilter> bpf;       ///< null: every packet passes
-  bool bpfSeesInnermost = false;              ///< the frame inside of tunnels and tags
-  std::shared_ptr<const RegexMatcher> regex;  ///< null: every packet passes
+  std::shared_ptr<const AddressSet> addresses;  ///< null: every packet passes
+  std::shared_ptr<const BpfFilter> bpf;         ///< null: every packet passes
+  bool bpfSeesInnermost = false;                ///< the frame inside of tunnels and tags
+  std::shared_ptr<const RegexMatcher> regex;    ///< null: every packet passes
   VendorClockOptions clock;
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet
   bool toMicroseconds = false;
 
-  bool filters() const { return !frameFilter.isEmpty() || bpf != nullptr || regex != nullptr; }
+  bool filters() const {
+    return !frameFilter.isEmpty() || addresses != nullptr || bpf != nullptr || regex != nullptr;
+  }
   /// Whether returned records differ from stored ones in more than their time.
   bool changesRecords() const { return sliceBytes < kMaxCapturedLength || toMicroseconds; }
   /// Whether timestamps are rewritten, for which a scan must see every packet in order.

@@ -23,6 +23,7 @@ void SortWindow::takeAll(RecordInput& stream) {
   assert(stream.unitNs() == 1 && !records_.hasRecord());
   clearReleased();
   for (; stream.hasRecord(); stream.take()) {
+    if (!isInRange(stream.time())) continue;
     hold(stream.time(), stream.record());
     while (heldBytes_ > 0 &&
            (latestNs_ - firstTimeNs() >= limits_.ns || heldBytes_ > limits_.bytes)) {
@@ -50,6 +51,10 @@ void SortWindow::forget() {
 void SortWindow::clearReleased() {
   if (released_.capacity() > kKeptBytes) released_ = {};
   released_.clear();
+}
+
+bool SortWindow::isInRange(int64_t timeNs) const {
+  return timeNs >= limits_.fromNs && timeNs < limits_.toNs;
 }
 
 void SortWindow::hold(int64_t timeNs, std::span<const uint8_t> record) {

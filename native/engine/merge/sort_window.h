@@ -1,9 +1,11 @@
-// Sorts the packets of a device that does not guarantee their order, before a merge takes them.
+// Sorts the packets of a device that does not guarantee their order, and drops those outside of the
+// requested time, before a merge takes them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -31,6 +33,10 @@ class SortWindow {
   struct Limits {
     int64_t ns = kNanosPerSecond;
     size_t bytes = size_t{4} << 20;  ///< limit of held records, including overhead
+    /// Records before `fromNs`, and at `toNs` or later, are dropped: some devices include the end
+    /// of a range, or round it to whole seconds. The stream counts them, records() does not.
+    int64_t fromNs = 0;
+    int64_t toNs = std::numeric_limits<int64_t>::max();
   };
 
   explicit SortWindow(const Limits& limits);
@@ -56,6 +62,7 @@ class SortWindow {
 
   static bool isAfter(const Held& a, const Held& b);
   void clearReleased();
+  bool isInRange(int64_t timeNs) const;
   void hold(int64_t timeNs, std::span<const uint8_t> record);
   bool isFirstInRun() const;
   int64_t firstTimeNs() const;

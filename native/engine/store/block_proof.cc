@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kEntryChecksumOffset = 32;
 constexpr size_t kPartChecksumOffset = 56;
 
-/// Whether what is left of the entry bears the block's checksum, or that of all of the entry.
+/// Whether what is left of the entry contains the block's checksum, or that of the whole entry.
 bool isLeftOf(const uint8_t* lost, const BlockEntry& entry) {
   uint8_t whole[kIndexEntryBytes];
   storeIndexEntry(whole, entry);
@@ -55,7 +55,8 @@ bool BlockProofs::contradicts(const ScannedBlock& block, uint32_t number,
   const auto bytes = tallies()->size();
   if (!bytes) return false;
   if (tallyEnd) return *tallyEnd > *tallyOffset_ && *tallyEnd <= *bytes;
-  // Had it these rows when it was written, that would be its tally. One of one row has none.
+  // If the block had these rows when it was written, this is its tally. A block of one row has
+  // none.
   return block.rows.size() != 1 && *bytes > *tallyOffset_;
 }
 
@@ -64,7 +65,8 @@ bool BlockProofs::hasSieve(uint32_t number) {
   return sieves_.contains(number);
 }
 
-/// The tally that belongs to these bytes is made, and looked for where that of the block is.
+/// The tally that belongs to these bytes is built, and searched for at the place of the block's
+/// tally.
 bool BlockProofs::findTally(ScannedBlock& block, std::optional<uint64_t> tallyEnd) {
   if (block.rows.size() <= 1 || !tallies()) return false;
   std::vector<uint8_t> expected;
@@ -81,7 +83,7 @@ bool BlockProofs::findTally(ScannedBlock& block, std::optional<uint64_t> tallyEn
   return tallyEnd && *tallyEnd >= expected.size() && isAt(*tallyEnd - expected.size());
 }
 
-/// Null when it cannot be read.
+/// Null if it cannot be read.
 const File* BlockProofs::tallies() {
   if (!tallies_) tallies_ = File::openForRead(segment_ + ".tally");
   return *tallies_ ? &**tallies_ : nullptr;
@@ -94,7 +96,7 @@ bool BlockProofs::isSieved(uint32_t number, uint64_t checksum) {
                      [&](const auto& sieve) { return isSieveOf(sieve.second, checksum); });
 }
 
-/// A few MiB at most. One that cannot be read proves nothing.
+/// A few MiB at most. A file that cannot be read proves nothing.
 void BlockProofs::readSieveFile() {
   if (areSievesRead_) return;
   areSievesRead_ = true;

@@ -1,6 +1,6 @@
-// Finds out whether the bytes of a block whose index entry was lost are still those that were
-// written: what is left of the entry, the tally and the sieve all bear or are seeded with the
-// checksum of the block.
+// Determines whether the bytes of a block whose index entry was lost are still those that were
+// written: the rest of the entry, the tally and the sieve all contain the checksum of the block, or
+// are seeded with it.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@ namespace capfleet {
 /// The blocks of one segment, in file order. Not thread-safe.
 class BlockProofs {
  public:
-  /// `segment` is the path without ending.
+  /// `segment` is the path without its ending.
   explicit BlockProofs(std::string segment) : segment_(std::move(segment)) {}
 
-  /// Says that the next block has this entry, which is whole.
+  /// Sets the entry of the next block, which is whole.
   void pass(const BlockEntry& entry);
-  /// Says that the next block is this one, of which prove() was asked.
+  /// Sets the next block to this one, for which prove() was called.
   void pass(const ScannedBlock& block);
-  /// Says that blocks follow that are not asked about.
+  /// Skips blocks for which prove() is not called.
   void skip() { tallyOffset_.reset(); }
 
-  /// Whether there is anything beside its entry that can prove the next block.
+  /// Whether anything beside its entry could prove the next block.
   bool canProve(uint32_t number);
   /// Whether a checksum of 64 bits matches the bytes of the next block, whose number in the index
-  /// is `number`. Sets the place of its tally in the entry when the tally is right. `lost` is what
+  /// is `number`. Sets the place of its tally in the entry if the tally is right. `lost` is what
   /// the index has in place of its entry, or null; `tallyEnd` is where its tally ends, if that is
   /// known.
   bool prove(ScannedBlock& block, uint32_t number, const uint8_t* lost,
              std::optional<uint64_t> tallyEnd);
-  /// Whether something was written that must have proved the block, had its bytes not changed.
-  /// REQUIRES: prove() did not prove it; `tallyEnd` is what it was given.
+  /// Whether something was written that would have proved the block if its bytes had not changed.
+  /// REQUIRES: prove() did not prove it; `tallyEnd` is the value passed to prove().
   bool contradicts(const ScannedBlock& block, uint32_t number, std::optional<uint64_t> tallyEnd);
   /// Whether a sieve was written for the block with this number.
   bool hasSieve(uint32_t number);

@@ -14,18 +14,18 @@
 namespace capfleet {
 namespace {
 
-/// Bytes of an entry are corrected only while few could not be: where a whole sector was lost, one
+/// Bytes of an entry are corrected only while few could not be: if a whole sector was lost, one
 /// changed byte explains nothing.
 constexpr int kMostFailedCorrections = 64;
-/// Blocks on either side whose times bound those of a block that nothing else proves. Several,
-/// because each thread of a port writes blocks of its own.
+/// Number of blocks on either side whose times bound those of a block that nothing else proves.
+/// Several, because each thread of a port writes its own blocks.
 constexpr size_t kNeighbours = 16;
 constexpr uint32_t kMaxPort = 255;
 
 /// A place for an entry in the file.
 struct Slot {
   const uint8_t* bytes;
-  std::optional<BlockEntry> entry;  ///< nothing when it is damaged
+  std::optional<BlockEntry> entry;  ///< nothing if it is damaged
 };
 
 /// A run of damaged slots, and the packets that they described.
@@ -102,7 +102,7 @@ class IndexRebuild {
     return findHeader(header.error());
   }
 
-  /// What the index header said, as others tell it.
+  /// The facts of the index header, from other sources.
   Status findHeader(const Error& damage) {
     const auto port = options_.port ? options_.port : portInPath(segment_);
     auto header = options_.header;
@@ -168,7 +168,7 @@ class IndexRebuild {
     index_.blocks.push_back(entry);
   }
 
-  /// Behind the last entry; the slots from this one on are damaged.
+  /// After the last entry; all slots from this one on are damaged.
   Status finish(size_t slot) {
     const bool isTorn = bytes_.size() > kIndexHeaderBytes &&
                         (bytes_.size() - kIndexHeaderBytes) % kIndexEntryBytes != 0;
@@ -186,9 +186,9 @@ class IndexRebuild {
   }
 
   /// Adds the blocks after the last whole entry whose damaged entry, tally or sieve proves that
-  /// they are as they were written, and ends with the first block that left none of these. A block
-  /// that left any and is not proven is damaged, and so is all that follows without proof: where it
-  /// begins is not known.
+  /// their bytes are unchanged, and ends at the first block of which none of these was written. A
+  /// block of which any was written and that is not proven is damaged, and so is everything after
+  /// it that has no proof, because it is not known where that begins.
   Status proveTail(size_t slot, const UnindexedTail& tail) {
     const Gap gap{slot, slots_.size() - slot, index_.endOffset, tail.end, false};
     std::vector<BlockEntry> made;
@@ -205,7 +205,7 @@ class IndexRebuild {
       auto block = scan.next(UINT64_MAX, canProve ? isProven : RecordScan::IsProven());
       if (!block) return block.error();
       const bool isRight = block->entry.packets > 0 && isProven(*block);
-      // A place in the index is made for an entry after its tally and its sieve are written.
+      // An entry gets its place in the index after its tally and its sieve have been written.
       const bool isContradicted =
           lost ? proofs_.contradicts(*block, number, std::nullopt) : proofs_.hasSieve(number);
       isDoubtful |= !isRight && (wasWritten || (tail.isWhole && isContradicted));
@@ -237,7 +237,7 @@ class IndexRebuild {
     return ok();
   }
 
-  /// The blocks at the beginning of the gap of which the records tell.
+  /// The blocks at the beginning of the gap that the records show.
   Result<std::vector<BlockEntry>> makeBlocks(const Gap& gap) {
     std::vector<BlockEntry> made;
     uint64_t packets = 0;
@@ -254,7 +254,7 @@ class IndexRebuild {
     while (scan.offset() < gap.end) {
       const size_t left = gap.slots - std::min(gap.slots, made.size());
       if (gap.isFixed && left == 0) break;
-      // Each slot after this one has at least a packet of its own.
+      // Each slot after this one has at least one packet of its own.
       const uint64_t most = packets >= left && left > 0 ? packets - (left - 1) : UINT64_MAX;
       const auto number = static_cast<uint32_t>(gap.firstSlot + made.size());
       const auto tallyEnd = [&](const BlockEntry& block) {
@@ -263,7 +263,8 @@ class IndexRebuild {
       const RecordScan::IsProven isProven = [&](ScannedBlock& block) {
         return proofs_.prove(block, number, lostBytes(gap, made.size()), tallyEnd(block.entry));
       };
-      // A block that is alone ends with the gap; of others a writer may have ended any early.
+      // A single block ends with the gap; if there are several, a writer may have ended any of them
+      // early.
       auto block =
           scan.next(most, !isAlone && proofs_.canProve(number) ? isProven : RecordScan::IsProven());
       if (!block) return block.error();
@@ -276,12 +277,12 @@ class IndexRebuild {
       made.push_back(isTrusted ? block->entry : damagedEntry(block->entry, gap, made));
       if (isRight) proven = made.size();
     }
-    // The walk of the rest does not end where it should: its records may be anything.
+    // Parsing the rest does not end where it should, so its records may be anything.
     if (scan.offset() != gap.end) made.resize(proven);
     return made;
   }
 
-  /// Nothing when the records of the gap do not end with it.
+  /// Nothing if the records of the gap do not end with it.
   Result<uint64_t> countPackets(const Gap& gap) {
     RecordScan scan(reader(), gap.begin, gap.end);
     uint64_t packets = 0;
@@ -298,8 +299,8 @@ class IndexRebuild {
     return number < gap.slots ? slots_[gap.firstSlot + number].bytes : nullptr;
   }
 
-  /// Fills the rest of the gap, from `begin` on, with damaged entries. False when that cannot be:
-  /// there are too few or too many slots.
+  /// Fills the rest of the gap, starting at `begin`, with damaged entries. False if that is
+  /// impossible: there are too few or too many slots.
   bool addDamaged(const Gap& gap, uint64_t begin, std::vector<BlockEntry>& made) const {
     const uint64_t bytes = gap.end - begin;
     uint64_t count = (bytes + kMaxBlockBytes - 1) / kMaxBlockBytes;
@@ -318,8 +319,8 @@ class IndexRebuild {
     return true;
   }
 
-  /// Stands for a block of which only the place is known, behind the blocks that were `made` of the
-  /// gap. Its time is that between its neighbours.
+  /// Represents a block about which only the place is known, after the blocks of the gap in `made`.
+  /// Its time is between those of its neighbours.
   BlockEntry damagedEntry(const BlockEntry& place, const Gap& gap,
                           std::span<const BlockEntry> made) const {
     auto beforeNs = timeBefore(made), afterNs = timeAfter(gap);
@@ -331,8 +332,8 @@ class IndexRebuild {
     return entry;
   }
 
-  /// The end of the block before. Where neighbours overlap, each thread of the port wrote blocks of
-  /// its own, and the one before of the same thread is among several.
+  /// The end of the previous block. If neighbours overlap, each thread of the port wrote its own
+  /// blocks, and the previous one of the same thread is among several.
   std::optional<int64_t> timeBefore(std::span<const BlockEntry> made) const {
     std::optional<int64_t> nearest;
     int64_t lowest = INT64_MAX, laterNs = INT64_MAX;
@@ -355,7 +356,7 @@ class IndexRebuild {
     return isInterleaved ? lowest : nearest;
   }
 
-  /// The beginning of the block after the gap, or of the last one that may be of the same thread.
+  /// The beginning of the block after the gap, or of the last one that may be from the same thread.
   std::optional<int64_t> timeAfter(const Gap& gap) const {
     std::optional<int64_t> nearest;
     int64_t highest = INT64_MIN, earlierNs = INT64_MIN;
@@ -374,7 +375,7 @@ class IndexRebuild {
     return isInterleaved ? highest : nearest;
   }
 
-  /// No packet of the segment has a later time, when the last block with a time ends at `beforeNs`:
+  /// No packet of the segment has a later time if the last block with a time ends at `beforeNs`:
   /// packets are written after they were captured.
   int64_t lastNsAfter(int64_t beforeNs) const {
     const auto file = File::openForRead(segment_ + ".pcap");
@@ -407,7 +408,8 @@ class IndexRebuild {
     return bounds;
   }
 
-  /// Where the first tally of the blocks from this slot on begins, unless a lost one may be before.
+  /// Where the first tally of the blocks from this slot on begins, unless a lost one may precede
+  /// it.
   std::optional<uint64_t> nextTally(size_t slot) const {
     for (; slot < slots_.size() && slots_[slot].entry; slot++) {
       if (slots_[slot].entry->tallyBytes > 0) return slots_[slot].entry->tallyOffset;

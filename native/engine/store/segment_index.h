@@ -13,9 +13,9 @@
 
 namespace capfleet {
 
-/// A block closes when its next packet would take it past this size; a packet is never split.
+/// A block ends when its next packet would exceed this size; a packet is never split.
 inline constexpr uint32_t kBlockTargetBytes = 256 * 1024;
-/// The largest block: one packet alone may exceed the target.
+/// The largest block: a single packet may exceed the target.
 inline constexpr uint32_t kMaxBlockBytes = kRecordHeaderBytes + kMaxCapturedLength;
 static_assert(kMaxBlockBytes >= kBlockTargetBytes);
 
@@ -23,10 +23,10 @@ inline constexpr uint32_t kIndexHeaderBytes = 64;
 inline constexpr uint32_t kIndexEntryBytes = 64;
 
 enum BlockFlags : uint32_t {
-  kBlockUnordered = 1,  ///< a timestamp inside the block is smaller than the one before it
-  /// The block cannot be delivered. Either its bytes were found wrong: the entry still says what
-  /// was written. Or its entry was lost too: it has no checksum, and its times are those that its
-  /// neighbours leave.
+  kBlockUnordered = 1,  ///< a timestamp inside the block is smaller than the previous one
+  /// The block cannot be delivered. Either its bytes were found to be wrong: then the entry still
+  /// says what was written. Or its entry was lost too: then it has no checksum, and its times are
+  /// those that its neighbours leave.
   kBlockDamaged = 2,
 };
 
@@ -36,43 +36,43 @@ struct BlockEntry {
   int64_t minNs = 0;      ///< smallest timestamp
   int64_t maxNs = 0;      ///< largest timestamp (inclusive)
   uint32_t bytes = 0;     ///< record headers and captured bytes; at most kMaxBlockBytes
-  uint32_t packets = 0;   ///< at least 1; 0 when damaged
-  uint64_t checksum = 0;  ///< XXH3-64 of the block's bytes; 0 when damaged
+  uint32_t packets = 0;   ///< at least 1; 0 if damaged
+  uint64_t checksum = 0;  ///< XXH3-64 of the block's bytes; 0 if damaged
   uint32_t flags = 0;     ///< BlockFlags
   /// Bytes of the block's tally in the .tally file; 0 = it has none.
   uint32_t tallyBytes = 0;
   uint64_t tallyOffset = 0;
-  /// Of a damaged block: what its entry said before it was marked; 0 when it is not known. Apart,
-  /// so that nothing that reads blocks can take a damaged one for another.
+  /// For a damaged block: what its entry said before it was marked; 0 if that is unknown. A
+  /// separate member, so that a reader of blocks cannot mistake a damaged one for another.
   uint32_t lostPackets = 0;
   uint64_t lostChecksum = 0;
 
   bool isDamaged() const { return (flags & kBlockDamaged) != 0; }
-  /// False when it may be of any time: damaged, in a segment of which nothing else is known.
+  /// False if it may have any time: damaged, in a segment about which nothing else is known.
   bool hasTimes() const { return !isDamaged() || minNs > 0 || maxNs < kTimestampEndNs - 1; }
   uint64_t end() const { return offset + bytes; }
-  /// The same block as one whose bytes are wrong. It keeps what its bytes are known by.
+  /// The same block, marked as having wrong bytes. It keeps the facts that identify its bytes.
   BlockEntry asDamaged() const;
-  /// The block as it was before it was marked. Nothing when that is not known.
+  /// The block as it was before it was marked. Nothing if that is unknown.
   std::optional<BlockEntry> asWritten() const;
   bool operator==(const BlockEntry&) const = default;
 };
 
-/// Everything an .idx file says.
+/// The contents of an .idx file.
 struct SegmentIndex {
   uint32_t port = 0;  ///< capture port, 0 to 255
   PcapFileHeader header;
   std::vector<BlockEntry> blocks;  ///< in file order, without gaps
-  /// Where the block behind the last one begins in the segment.
+  /// Where the block after the last one begins in the segment.
   uint64_t endOffset = kPcapFileHeaderBytes;
-  /// A torn or damaged last entry was left out: normal for a segment that is being written,
-  /// a loss of one block for a finished one.
+  /// A torn or damaged last entry was left out: normal for a segment that is being written, a loss
+  /// of one block for a finished one.
   bool lastEntryLeftOut = false;
-  /// Entries that were damaged or missing in the file, and were made again when it was read.
+  /// Entries that were damaged or missing in the file, and were rebuilt when it was read.
   uint32_t rebuiltBlocks = 0;
   /// Packets of blocks whose writer was interrupted before it wrote their entries.
   uint64_t unindexedPackets = 0;
-  /// Those of `blocks` that are damaged. Readers leave them out, and count them as corrupt.
+  /// The damaged ones among `blocks`. Readers leave them out, and count them as corrupt.
   uint32_t damagedBlocks = 0;
 };
 
@@ -81,42 +81,42 @@ void storeIndexHeader(uint8_t (&out)[kIndexHeaderBytes], uint32_t port,
                       const PcapFileHeader& header);
 void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry);
 
-/// Reads <segment>.idx; `segment` is the path without its ending. Damaged parts are made again from
-/// the packets, in memory: nothing is written. With the `entry` of a finished segment in the log,
-/// all of its blocks are found; without one, or with that of a segment that grows, those before the
-/// last whole entry in the file, and a torn last entry (an append, or a crash while appending) is
-/// left out. Fails with kAgedOut when the segment was removed, with kStoreUnavailable when it
-/// cannot be read, and with kStoreCorrupt when nothing tells its link type, or the index has a
-/// version that is not known. Thread-safe.
+/// Reads <segment>.idx; `segment` is the path without its ending. Damaged parts are rebuilt from
+/// the packets, in memory: nothing is written. With the log's `entry` of a finished segment, all of
+/// its blocks are found. Without one, or with that of a growing segment, the blocks before the last
+/// whole entry in the file are found, and a torn last entry (an append, or a crash while appending)
+/// is left out. Fails with kAgedOut if the segment was removed, with kStoreUnavailable if it cannot
+/// be read, and with kStoreCorrupt if its link type cannot be determined, or the index has an
+/// unknown version. Thread-safe.
 Result<SegmentIndex> readSegmentIndex(const std::string& segment,
                                       const SegmentEntry* entry = nullptr);
 
-/// The same of a finished segment, and makes damaged entries that say nothing of their block again,
-/// where something proves by now that its bytes are right.
+/// The same for a finished segment; also rebuilds damaged entries without any information about
+/// their block, if something proves by now that its bytes are right.
 Result<SegmentIndex> retrySegmentIndex(const std::string& segment, const SegmentEntry& entry);
 
-/// The index of a segment that a job reads, with what its log entry knows for a finished one.
-/// Nothing when its .pcap file is missing and the entry says that packets are lost: without that
-/// word a missing file is a removal, and fails with kAgedOut. Thread-safe.
+/// The index of a segment that a job reads, with the facts of its log entry for a finished one.
+/// Nothing if its .pcap file is missing and the entry says that packets are lost; otherwise a
+/// missing file means removal, and the call fails with kAgedOut. Thread-safe.
 Result<std::optional<SegmentIndex>> readIndexOf(const StreamSegments& stream,
                                                 const SegmentEntry& segment);
 
-/// Reads the bytes of an undamaged .idx file, of which a torn last entry is left out. Fails with
-/// kStoreCorrupt when anything else is damaged; `path` is named in messages.
+/// Parses the bytes of an undamaged .idx file, without a torn last entry. Fails with kStoreCorrupt
+/// if anything else is damaged; `path` is named in messages.
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path);
 
-/// The port and the PCAP header that an index header bears. Fails with kStoreCorrupt.
+/// The port and the PCAP header in an index header. Fails with kStoreCorrupt.
 Result<SegmentIndex> parseIndexHeader(std::span<const uint8_t> bytes, const std::string& path);
 
-/// The entry, when its checksum matches and its values are possible. Nothing is known of the blocks
-/// around it. REQUIRES: kIndexEntryBytes bytes.
+/// The entry, if its checksum matches and its values are possible. The blocks around it are not
+/// considered. REQUIRES: kIndexEntryBytes bytes.
 std::optional<BlockEntry> parseIndexEntry(const uint8_t* bytes);
 
-/// Whether this is the header of an index of a version that this program does not know.
+/// Whether this is the header of an index with a version that this program does not know.
 bool isUnknownIndexVersion(std::span<const uint8_t> bytes);
 
-/// Corrects one damaged byte in a header or an entry by its checksum, which cannot go wrong in
-/// practice: of some 14,000 changes one has to match 64 bits by chance. False when there is more
+/// Corrects one damaged byte in a header or an entry by its checksum, which is practically never
+/// wrong: one of some 14,000 changes would have to match 64 bits by chance. False if there is more
 /// damage. Takes about 0.2 ms.
 bool correctIndexPart(uint8_t (&part)[kIndexEntryBytes]);
 

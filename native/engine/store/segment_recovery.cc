@@ -19,14 +19,14 @@ namespace {
 
 constexpr size_t kMostNamedSegments = 10;
 
-/// All bytes; none when there is no file.
+/// All bytes; none if there is no file.
 Result<std::vector<uint8_t>> readWhole(const std::string& path) {
   const auto file = File::openForAppend(path, true);
   if (!file) return file.error();
   return file->readAll();
 }
 
-/// 0 when there is no file.
+/// 0 if there is no file.
 Result<uint64_t> sizeOf(const std::string& path) {
   const auto file = File::openForChange(path);
   if (file) return file->size();
@@ -62,8 +62,8 @@ class Recovery {
     if (!found->empty()) {
       if (auto status = syncDirectory(folder_); !status) return status.error();
     }
-    // A port without packets has no folder, nor one whose first segment was never made. A folder
-    // with files of others stays.
+    // A port without packets has no folder, nor does one whose first segment was never created. A
+    // folder with other files stays.
     if (recovered_.segments.empty()) static_cast<void>(::rmdir(folder_.c_str()));
     return std::move(recovered_);
   }
@@ -73,7 +73,7 @@ class Recovery {
     const std::string segment = storedSegmentPath(folder_, found.number, found.isFlat);
     const auto dataBytes = sizeOf(segment + ".pcap");
     if (!dataBytes) return dataBytes.error();
-    // No record: the segment was never begun, or has been removed but for these files.
+    // No record: the segment was never begun, or has been removed except for these files.
     if (*dataBytes <= kPcapFileHeaderBytes) return remove(segment, *dataBytes);
     const auto bytes = readWhole(segment + ".idx");
     if (!bytes) return bytes.error();
@@ -87,7 +87,7 @@ class Recovery {
     return isNewest ? settleNewest(found, **index, *dataBytes) : summarise(segment, found, **index);
   }
 
-  /// The index of a segment that its writer has ended: all that it holds was safe.
+  /// The index of a segment that its writer has ended: everything in it was safe.
   Result<std::optional<SegmentIndex>> readFinished(const std::string& segment,
                                                    std::span<const uint8_t> bytes,
                                                    uint64_t dataBytes) {
@@ -99,7 +99,7 @@ class Recovery {
     return std::optional(std::move(*index));
   }
 
-  /// Where nothing else tells the link type, it is that of the segment before.
+  /// If nothing else shows the link type, it is that of the previous segment.
   Result<SegmentIndex> rebuild(const std::string& segment, std::span<const uint8_t> bytes,
                                IndexRebuildOptions options) const {
     auto index = rebuildIndex(segment, bytes, options);
@@ -111,7 +111,7 @@ class Recovery {
   }
 
   /// The index of the newest segment, up to the last block of which more than its packets was
-  /// written. Nothing when the segment holds no packet that is to be kept.
+  /// written. Nothing if the segment holds no packet to keep.
   Result<std::optional<SegmentIndex>> readNewest(const std::string& segment,
                                                  std::span<const uint8_t> bytes,
                                                  uint64_t dataBytes) {
@@ -120,11 +120,12 @@ class Recovery {
     options.tail = UnindexedTail{.end = dataBytes, .isWhole = options_.isSameBoot};
     auto index = rebuild(segment, bytes, options);
     if (!index && index.error().code != Code::kStoreCorrupt) return index.error();
-    // Its files are there from the beginning, their headers perhaps not: nothing was promised.
+    // Its files exist from the beginning, but perhaps without their headers: nothing was promised.
     if (!index && bytes.size() <= kIndexHeaderBytes) return std::optional<SegmentIndex>{};
     if (!index) return index.error();
     markLostBlocks(*index, dataBytes);
-    // Before the first sync nothing is promised, but the same machine has what was written.
+    // Before the first sync nothing is promised, but if the machine has not restarted, it has what
+    // was written.
     if (index->blocks.empty() && !options_.isSameBoot) return std::optional<SegmentIndex>{};
     return std::optional(std::move(*index));
   }
@@ -167,8 +168,8 @@ class Recovery {
     return ok();
   }
 
-  /// Lets data, tallies and index of the newest segment end together, with entries for the tail
-  /// when that is to be trusted.
+  /// Makes data, tallies and index of the newest segment end together, with entries for the tail if
+  /// that can be trusted.
   Status settleNewest(const FoundSegment& found, const SegmentIndex& index, uint64_t dataBytes) {
     const std::string segment = storedSegmentPath(folder_, found.number, found.isFlat);
     SegmentFilesOptions options{folder_, options_.port, index.header};
@@ -187,7 +188,7 @@ class Recovery {
     return ok();
   }
 
-  /// After the committed blocks come these, and nothing else. Where data is missing there are
+  /// These blocks follow the committed ones, and nothing else does. Missing data is replaced by
   /// zeros.
   Status endWith(SegmentFiles& files, const std::vector<ScannedBlock>& tail) {
     uint64_t tailBytes = 0;

@@ -60,6 +60,14 @@ export const CLIENT_COMMANDS = {
     says: 'manage credentials for programs: create, list, revoke',
     define: async () => (await import('./access/token-commands.ts')).defineToken,
   },
+  audit: {
+    says: 'list who did what, and check that no line of the audit was changed: list, verify',
+    define: async () => (await import('./access/audit-commands.ts')).defineAudit,
+  },
+  open: {
+    says: "print the link of the gateway's page, for a browser",
+    define: async () => (await import('./open-command.ts')).defineOpen,
+  },
   health: {
     says: 'check whether a gateway, worker or appliance is running; status 0 or 1',
     define: async () => (await import('./health-command.ts')).defineHealth,

@@ -1,5 +1,5 @@
 /** Instants as epoch nanoseconds, and how they are written for people, in UTC or the browser's zone. */
-import { isRelativeTime, parseQueryTime } from '../../shared/query/query-time.ts'
+import { isDayWord, isRelativeTime, parseQueryTime } from '../../shared/query/query-time.ts'
 
 export const NS_PER_MS = 1_000_000n
 export const NS_PER_S = 1_000_000_000n
@@ -60,29 +60,17 @@ export function zoneOffsetNs(zone: Zone, ns: bigint): bigint {
  */
 export function typedInstant(text: string, zone: Zone): string {
   const typed = text.trim()
-  if (isRelativeTime(typed)) return typed
-  const localNs = localInstant(typed, zone)
-  if (localNs !== undefined) return String(localNs)
+  if (isRelativeTime(typed) && !isDayWord(typed)) return typed
   try {
-    return String(parseQueryTime(typed, { ...AS_BEGIN, zone }).ns)
+    return String(instantOfTyped('', typed, zone))
   } catch {
     return typed
   }
 }
 
-/** "now" is irrelevant if no relative time is parsed. */
-const AS_BEGIN = { parameter: '', unit: undefined, nowNs: 0n, isEnd: false } as const
-
-/** "2026-11-02 09:01", with or without seconds and fraction, or "20261102_090100". */
-const LOCAL_TIME = /^(\d{4})(-?)(\d{2})\2(\d{2})[T _](\d{2}):?(\d{2})(?::?(\d{2}))?(\.\d{1,9})?$/
-
-function localInstant(text: string, zone: Zone): bigint | undefined {
-  const [, year, , month, day, hour, minute, second = '00', fraction = ''] = LOCAL_TIME.exec(text) ?? []
-  const asUtc = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`
-  const utcMs = Date.parse(asUtc)
-  // Date accepts 30 February, which does not exist.
-  if (Number.isNaN(utcMs) || new Date(utcMs).toISOString() !== asUtc) return undefined
-  return BigInt(instantOfLocal(utcMs, zone)) * NS_PER_MS + BigInt(fraction.slice(1).padEnd(9, '0'))
+/** Fails with bad-parameter naming the parameter. */
+export function instantOfTyped(parameter: string, typed: string, zone: Zone): bigint {
+  return parseQueryTime(typed, { parameter, unit: undefined, zone, nowNs: nowNs(), isEnd: false }).ns
 }
 
 /** RFC 3339 to the millisecond, as the gateway writes it. */
@@ -143,13 +131,6 @@ function formatOf(zone: Zone, timeZoneName: 'longOffset' | 'none'): Intl.DateTim
 function dateTimeText(ms: number, zone: Zone): string {
   if (zone === 'UTC') return new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
   return formatOf(zone, 'none').format(ms)
-}
-
-/** The first instant, in milliseconds, at which a clock in the zone shows what `utcMs` shows in UTC. */
-function instantOfLocal(utcMs: number, zone: Zone): number {
-  if (zone === 'UTC') return utcMs
-  const first = utcMs - offsetMsAt(utcMs - 86_400_000, zone)
-  return first + offsetMsAt(first, zone) === utcMs ? first : utcMs - offsetMsAt(utcMs + 86_400_000, zone)
 }
 
 /** REQUIRES: whole seconds. */

@@ -51,6 +51,7 @@ export function capfleetLine(pairs: Pairs): string {
   const flags = pairs
     .filter(([name]) => !OWN.has(name))
     .flatMap(([name, value]) => {
+      if (name === 'FilterAddresses') return [`--addresses <(echo ${quoted(value)})`]
       const flag = FLAGS[name] ?? longFlag(name)
       if (!SWITCHES.has(name)) return [`${flag} ${quoted(value)}`]
       return value === '1' || value === 'true' ? [flag] : []

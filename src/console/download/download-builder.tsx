@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
-import { instantText, typedInstant } from '../base/instants.ts'
+import { instantOfTyped, instantText, typedInstant } from '../base/instants.ts'
 import {
   changed,
   currentState,
@@ -165,7 +165,8 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
   const [typed, setTyped] = useState<string | undefined>()
   const value = values[name] ?? ''
   const shown = isNanoseconds(value) ? instantText(BigInt(value), zone) : value
-  const own = problem?.param === name ? problem : undefined
+  const [mistake, setMistake] = useState<Problem | undefined>()
+  const own = mistake ?? (problem?.param === name ? problem : undefined)
   return (
     <div class="field">
       <label for={`parameter-${name}`}>{label}</label>
@@ -181,7 +182,11 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
         onBlur={() => setTyped(undefined)}
         onChange={(event) => {
           setTyped(undefined)
-          const text = typedInstant(event.currentTarget.value, zone)
+          const given = event.currentTarget.value
+          const mistaken = mistakenNumber(name, given, zone)
+          setMistake(mistaken)
+          if (mistaken !== undefined) return
+          const text = typedInstant(given, zone)
           showState(changed(currentState(), { [name]: text === '' ? undefined : text }), { isStep: true })
         }}
       />
@@ -189,6 +194,17 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
       <FieldProblem id={`parameter-${name}-problem`} value={value} problem={own} />
     </div>
   )
+}
+
+/** A typed number that is no epoch time must not become nanoseconds, which all numbers in the page's address are. */
+function mistakenNumber(name: string, text: string, zone: string): Problem | undefined {
+  if (!isNanoseconds(text.trim())) return undefined
+  try {
+    instantOfTyped(name, text.trim(), zone)
+    return undefined
+  } catch (error) {
+    return new Problem({ code: 'bad-parameter', status: 400, detail: (error as Error).message, param: name })
+  }
 }
 
 interface ButtonsProps {

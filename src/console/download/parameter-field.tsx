@@ -34,6 +34,9 @@ export function ParameterField(props: ParameterFieldProps) {
   )
 }
 
+/** Longer texts are lists, which have several lines. */
+const LINE_CHARACTERS_MAX = 65_536
+
 function Control({ parameter, value, problem, isRestriction, isRequired, onChange }: ParameterFieldProps) {
   const { name, type } = parameter
   const id = `parameter-${name}`
@@ -61,6 +64,21 @@ function Control({ parameter, value, problem, isRestriction, isRequired, onChang
           </option>
         ))}
       </select>
+    )
+  // An input field would join pasted lines.
+  if ((type.schema.maxLength ?? 0) > LINE_CHARACTERS_MAX)
+    return (
+      <textarea
+        {...shared}
+        class="mono"
+        rows={2}
+        value={value}
+        placeholder={isRestriction === true ? '' : (parameter.example ?? defaultText(parameter))}
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
     )
   return (
     <input

@@ -14,6 +14,7 @@ export type GroupName = 'filters' | 'limits' | 'times' | 'merge' | 'file' | 'exp
 const PLACES: Readonly<Record<string, GroupName>> = {
   FilterBPF: 'filters',
   FilterBPFDecap: 'filters',
+  FilterAddresses: 'filters',
   FilterFrame: 'filters',
   FilterPort: 'filters',
   FilterRE: 'filters',

@@ -1,8 +1,14 @@
 /** A download by the browser itself: through a link that is valid once, because a link carries no credentials. */
-import { answered, BASE, gateway, openAnswer } from '../base/ask-gateway.ts'
+import { answered, BASE, gateway, openAnswer, Problem } from '../base/ask-gateway.ts'
+import { TEXTS } from '../texts.ts'
+
+/** As much as the gateway takes for an address. */
+const LINK_CHARACTERS_MAX = 60_000
 
 /** Starts it. Errors are thrown before anything is saved. */
 export async function startDownload(path: string): Promise<void> {
+  if (path.length > LINK_CHARACTERS_MAX)
+    throw new Problem({ code: 'bad-parameter', status: 400, detail: TEXTS.download.tooLongForLink })
   await tryDownload(path.slice(1))
   const ticket = await answered(gateway.POST('/v1/tickets', { params: { query: { For: path } } }))
   const link = document.createElement('a')

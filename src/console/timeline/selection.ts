@@ -6,8 +6,8 @@ import type { TimeView } from './time-view.ts'
 /** undefined: none is selected, or the typed text is not a valid time yet. */
 export function readSelection(values: Readonly<Record<string, string>>): TimeView | undefined {
   try {
-    const fromNs = readEnd('TSBegin', values.TSBegin ?? '', false)
-    const toNs = readEnd('TSEnd', values.TSEnd ?? '', true)
+    const fromNs = readEnd('TSBegin', values.TSBegin ?? '')
+    const toNs = readEnd('TSEnd', values.TSEnd ?? '', fromNs)
     return fromNs <= toNs ? { fromNs, toNs } : undefined
   } catch {
     // While typing a time, the user sees the error next to it.
@@ -15,6 +15,8 @@ export function readSelection(values: Readonly<Record<string, string>>): TimeVie
   }
 }
 
-function readEnd(parameter: string, text: string, isEnd: boolean): bigint {
-  return parseQueryTime(text, { parameter, unit: 'nanos', zone: 'UTC', nowNs: nowNs(), isEnd }).ns
+/** The begin, or the end of the range that begins at `beginNs`. */
+function readEnd(parameter: string, text: string, beginNs?: bigint): bigint {
+  const isEnd = beginNs !== undefined
+  return parseQueryTime(text, { parameter, unit: 'nanos', zone: 'UTC', nowNs: nowNs(), beginNs, isEnd }).ns
 }

@@ -7,7 +7,6 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { DownloadKind, DownloadQuery } from '../../shared/query/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'
-import { INTEGER_MAX } from '../../shared/query/parameter-types.ts'
 
 /** legacy: third-party, without the paths below /api/v1/. */
 export const DEVICE_KINDS = ['capfleet', 'api', 'legacy'] as const
@@ -21,7 +20,6 @@ export const IGNORABLE_PARAMETERS = [
   'FilterBPFDecap',
   'FilterFrame',
   'TSMode',
-  'TSMax',
   'Slice',
   'Compression',
 ] as const
@@ -66,17 +64,17 @@ const GATEWAYS_OWN = [
 
 const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
 
-/** Parameters that a third-party device supports, besides those that select packets by name and time. */
+/** Parameters that a third-party device is asked for, besides those that select packets by name and time. */
 const KNOWN: Readonly<Record<ForeignKind, Readonly<Record<DownloadKind, ReadonlySet<Field>>>>> = {
   api: {
     single: new Set([...FILTERS, 'filterDecap', 'compression']),
-    timerange: new Set([...FILTERS, 'filterDecap', 'compression', 'tsMaxNs', 'sliceBytes']),
+    timerange: new Set([...FILTERS, 'filterDecap', 'compression', 'sliceBytes']),
     splittime: new Set(FILTERS),
   },
   legacy: {
     // The API lists FilterRE too, but no device was seen to apply it.
     single: new Set(['filterBpf', 'compression']),
-    timerange: new Set(['tsMaxNs']),
+    timerange: new Set(),
     splittime: new Set(['filterBpf']),
   },
 }
@@ -95,7 +93,7 @@ const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
 ])
 
 /** Parameters that only the device can apply. */
-const DEVICES_OWN = [...FILTERS, 'filterDecap', 'filterRegex', 'follow'] as const
+const DEVICES_OWN = [...FILTERS, 'filterAddresses', 'filterDecap', 'filterRegex', 'follow'] as const
 
 /**
  * Fails with bad-parameter if a third-party device does not support what is asked for and the gateway cannot do it
@@ -126,8 +124,8 @@ export function refuseUnknownTo(profile: ForeignProfile, device: string, query: 
 
 /** Whether the gateway has to process what a third-party device sends. */
 export function needsGateway(profile: ForeignProfile, query: DownloadQuery): boolean {
-  // A device that ignores these sends more than was asked for, undetectably.
-  if (isAsked(query, 'sliceBytes') || isAsked(query, 'tsMaxNs')) return true
+  // A device that ignores it sends more than was asked for, undetectably.
+  if (isAsked(query, 'sliceBytes')) return true
   return GATEWAYS_OWN.some((field) => isAsked(query, field) && !isKnown(profile, query.kind, field))
 }
 
@@ -136,18 +134,14 @@ function isKnown({ kind, ignores = [] }: ForeignProfile, path: DownloadKind, fie
   return KNOWN[kind][path].has(field) && !ignores.some((ignored) => ignored === name)
 }
 
-function withLatePackets(tsMaxNs: bigint): bigint {
-  return tsMaxNs > INTEGER_MAX - LATE_NS_MAX ? INTEGER_MAX : tsMaxNs + LATE_NS_MAX
-}
-
 /** The query without what a third-party device does not know. REQUIRES: the gateway does it instead. */
 export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfile, query: Query): Query {
-  const { tsMaxNs, sliceBytes, compression } = query
+  const { sliceBytes, compression } = query
   const knows = (field: Field) => isKnown(profile, query.kind, field)
   return {
     ...query,
-    // The gateway ends the download itself: a packet that comes late must not end it on the device.
-    tsMaxNs: tsMaxNs !== undefined && knows('tsMaxNs') ? withLatePackets(tsMaxNs) : undefined,
+    // Counted by the device from a packet that is dropped here, or that is late, it would end the download too early.
+    tsMaxNs: undefined,
     sliceBytes: knows('sliceBytes') ? sliceBytes : undefined,
     compression: knows('compression') ? compression : 'none',
     maxPackets: undefined,

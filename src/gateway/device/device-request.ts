@@ -22,21 +22,33 @@ export interface DeviceRequest {
 const PATH = /^\/[\x21-\x7e\x80-\xff]*$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** The text of the request. Fails with bad-parameter if the target could split it in two. */
+/** A longer address would exceed what programs accept as the head of a request (64 KiB). */
+const TARGET_BYTES_MAX = 60_000
+
+/**
+ * The text of the request. A GET whose address is too long is sent as a POST with its query as a form, which only
+ * devices with lists of addresses (FilterAddresses) are asked, and those accept it. Fails with bad-parameter if the target could split it in two. */
 export function formatRequest(
   device: Device,
   { method = 'GET', target, headers, isAnonymous = false }: DeviceRequest,
 ): string {
   const path = device.pathOf(target)
+  const isForm = method === 'GET' && path.length > TARGET_BYTES_MAX
   if (!PATH.test(path))
     throw new CapfleetError('bad-parameter', 'the address contains a character that must be percent-encoded')
-  let text = `${method} ${path} HTTP/1.1\r\nhost: ${device.url.host}\r\n`
+  const [address, form = ''] = isForm ? splitAt(path, path.indexOf('?')) : [path]
+  let text = `${isForm ? 'POST' : method} ${address} HTTP/1.1\r\nhost: ${device.url.host}\r\n`
   if (!isAnonymous) text += `authorization: ${device.authorization()}\r\n`
   for (const [name, value] of Object.entries({ ...headers, ...currentTraceHeaders() })) {
     if (!VALUE.test(value)) throw new Error(`not a value of ${name}: ${JSON.stringify(value)}`)
     text += `${name}: ${value}\r\n`
   }
-  return `${text}\r\n`
+  if (isForm) text += `content-type: application/x-www-form-urlencoded\r\ncontent-length: ${form.length}\r\n`
+  return `${text}\r\n${form}`
+}
+
+function splitAt(path: string, at: number): readonly [address: string, query: string] {
+  return at < 0 ? [path, ''] : [path.slice(0, at), path.slice(at + 1)]
 }
 
 /** Headers that tell a device which trace the current request belongs to; empty outside requests. */

@@ -7,8 +7,8 @@ import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
 import { badParameter, quote } from '../../shared/query/query-parameters.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type DeviceIdentity, identityOf } from '../fleet/health/device-identity.ts'
-import { type KeptPlan, keepPlan, queryAgain } from '../fleet/kept-plan.ts'
-import type { DownloadPlan } from '../fleet/plan.ts'
+import { type KeptPlan, keepPlan, queryAgain, shownQueryOf } from '../fleet/kept-plan.ts'
+import { type DownloadPlan, isTimedByHardware } from '../fleet/plan.ts'
 import { type PlanFacts, planFacts } from '../fleet/plan-facts.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 
@@ -95,7 +95,7 @@ export function targetName(targets: ReadonlyMap<string, unknown>, { target }: Ex
 /** The query as it was understood, including what the gateway itself does to the packets. */
 export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
   const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
-  return [plan.query, own].filter((text) => text !== '').join('&')
+  return [shownQueryOf(plan), own].filter((text) => text !== '').join('&')
 }
 
 /** What the export covers, for the audit. */
@@ -112,10 +112,9 @@ export function orderedQuery({ plan }: ExportOrder): BoundedQuery {
  * switch, duplicates or clock offsets reach across the borders of the parts.
  */
 export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
-  const { kind, timeSource, timeSourceWord, localTimes, maxBytes, maxPackets, tsMaxNs, capturesMax } = query
+  const { maxBytes, maxPackets, tsMaxNs, capturesMax } = query
   const isLimited = [maxBytes, maxPackets, tsMaxNs, capturesMax].some((limit) => limit !== undefined)
-  const isPlainTime = timeSource === 'nic' && timeSourceWord === undefined && localTimes === undefined
-  return kind !== 'single' && isPlainTime && !isLimited && order.dedupNs === null && !order.align
+  return isTimedByHardware(query) && !isLimited && order.dedupNs === null && !order.align
 }
 
 function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: ExportOptions): void {

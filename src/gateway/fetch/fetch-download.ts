@@ -50,8 +50,10 @@ export class FetchedDownload implements AsyncDisposable {
     parts: FetchParts,
     request: FetchRequest,
   ): Promise<FetchedDownload> {
-    await parts.fleet.knowKinds(planned.steps.map(({ device }) => device))
-    const plan = withinProfiles(planned, parts.fleet)
+    const devices = planned.steps.map(({ device }) => device)
+    await parts.fleet.knowKinds(devices)
+    if (request.options.align) await parts.fleet.knowClocks(devices)
+    const plan = withinProfiles(planned, parts.fleet, { isBulk: request.class === 'bulk' })
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan
     // Do not wait for a device that is known to be down.

@@ -6,7 +6,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import type { DownloadQuery } from '../../shared/query/download-query.ts'
 import { LEGACY_CAPTURES_MAX } from '../../shared/query/legacy-query.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
-import type { DownloadStep } from '../fleet/plan.ts'
+import { type DownloadStep, widened } from '../fleet/plan.ts'
 
 interface Asked {
   readonly step: DownloadStep
@@ -20,9 +20,11 @@ interface Asked {
  */
 export async function refuseLostCaptures(
   { captures }: FleetMember,
-  { step: { device, deviceKind }, query: { kind, beginNs, endNs }, signal }: Asked,
+  { step, query, signal }: Asked,
 ): Promise<void> {
-  if (deviceKind !== 'legacy' || kind !== 'timerange') return
+  const { device, deviceKind } = step
+  if (deviceKind !== 'legacy' || query.kind !== 'timerange') return
+  const { beginNs, endNs } = step.kept === undefined ? query : widened(step.kept, step)
   const most = LEGACY_CAPTURES_MAX + 1
   // Some lists give the time of the last packet as the end.
   const fromNs = beginNs > 0n ? beginNs - 1n : beginNs

@@ -10,8 +10,9 @@ import type { Fleet } from '../fleet/fleet.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { BodyFacts } from './body.ts'
 import { claimsOfMerge, readClaims } from './device-claims.ts'
+import { requireKnownClocks } from './known-clocks.ts'
 import { isDeviceFault, joinFailures } from './leased-streams.ts'
-import { clocksOf } from './merged-body.ts'
+import { clocksOf, type MergeOptions } from './merged-body.ts'
 
 export interface ForeseeingParts {
   readonly fleet: Fleet
@@ -22,7 +23,7 @@ export interface ForeseeingParts {
 
 export interface ForeseeingRequest {
   readonly user: string
-  readonly onError: 'fail' | 'partial'
+  readonly options: Pick<MergeOptions, 'onError' | 'align'>
   readonly signal: AbortSignal
 }
 
@@ -32,6 +33,10 @@ export async function foreseeDownload(
   parts: ForeseeingParts,
   request: ForeseeingRequest,
 ): Promise<BodyFacts> {
+  const { onError, align } = request.options
+  const clockOf = (device: string) => parts.fleet.clockOf(device)
+  const devices = plan.steps.map(({ device }) => device)
+  if (align) await parts.fleet.knowClocks(devices)
   const heads: Readonly<Record<string, string>>[] = []
   const failures = new Map<string, CapfleetError>()
   const answers = await Promise.allSettled(plan.steps.map((step) => headOf(step, parts, request)))
@@ -40,19 +45,23 @@ export async function foreseeDownload(
   for (const [index, answer] of answers.entries()) {
     const device = plan.steps[index]?.device ?? ''
     if (answer.status === 'fulfilled') heads.push(answer.value)
-    else if (request.onError === 'partial' && isDeviceFault(answer.reason))
-      failures.set(device, answer.reason)
+    else if (onError === 'partial' && isDeviceFault(answer.reason)) failures.set(device, answer.reason)
     else fatal.push(answer.reason)
   }
   if (fatal.length > 0) throw joinFailures(fatal)
   if (heads.length === 0) throw joinFailures([...failures.values()])
+  if (align)
+    requireKnownClocks(
+      devices.filter((device) => !failures.has(device)),
+      clockOf,
+    )
   const { beginNs: fromNs, endNs: toNs } = plan.query
   const claims = heads.map(readClaims)
   const [only] = claims
   const isMerge = plan.kind === 'merge'
   return {
     claims: isMerge || only === undefined ? claimsOfMerge(claims) : only,
-    clocks: isMerge ? clocksOf({ plan, clockOf: (device) => parts.fleet.clockOf(device) }) : new Map(),
+    clocks: isMerge ? clocksOf({ plan, clockOf }) : new Map(),
     missing: [...failures.keys()].map((device) => ({ device, fromNs, toNs })),
   }
 }

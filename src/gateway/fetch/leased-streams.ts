@@ -63,6 +63,8 @@ export class LeasedStreams implements AsyncDisposable {
   readonly #sources = new Map<string, Source>()
   /** Devices whose streams have not been opened yet. */
   readonly #unopened: Set<string>
+  /** Streams that the download does not wait for any more, but that its devices still count. */
+  readonly #kept = new Set<Promise<unknown>>()
   /** The device of each failure that may have been caused by the stream limit. */
   readonly #crowded = new WeakMap<CapfleetError, string>()
 
@@ -124,10 +126,34 @@ export class LeasedStreams implements AsyncDisposable {
     return source
   }
 
-  /** The lease is returned only once no stream under it is open. */
+  /** The lease is returned only once no stream under it is open; those that were kept are not waited for here. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const source of this.#sources.values()) source[Symbol.dispose]()
-    await this.#lease[Symbol.asyncDispose]()
+    const giveBack = () => this.#lease[Symbol.asyncDispose]()
+    if (this.#kept.size > 0) void this.#keptEnded().then(giveBack)
+    else await giveBack()
+  }
+
+  #keep(work: Promise<unknown>): void {
+    this.#kept.add(work)
+    void work.then(() => this.#kept.delete(work))
+  }
+
+  async #keptEnded(): Promise<true> {
+    while (this.#kept.size > 0) await Promise.all(this.#kept)
+    return true
+  }
+
+  /** Whether the streams that were kept end in time. Fails with the signal's reason. */
+  async #endsWithin(waitMs: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#kept.size === 0) return true
+    const late = new AbortController()
+    const waiting = AbortSignal.any([signal, late.signal])
+    try {
+      return await Promise.race([this.#keptEnded(), delay(waitMs, false, { signal: waiting })])
+    } finally {
+      late.abort()
+    }
   }
 
   /** If a device is busy with streams of others, returns the lease to the queue. */
@@ -140,6 +166,7 @@ export class LeasedStreams implements AsyncDisposable {
         const busy = waitMs === 0 ? undefined : (busyDevice(error) ?? this.#crowdedDevice(error))
         if (busy === undefined) throw error
         this.#hasWaited = true
+        if (!(await this.#endsWithin(waitMs, signal))) throw error
         await this.#lease
           .requeue(busy, { signal, waitMs, busyMs: retryAfterMs(error) })
           .catch((late: unknown) => {
@@ -243,6 +270,7 @@ export class LeasedStreams implements AsyncDisposable {
           caller: callerLabel(this.#lease.user),
           startTimeoutMs,
           patienceMs: Math.max(startTimeoutMs, this.#deadlineMs - performance.now()),
+          keeper: { signal: this.#lease.lost, keep: (work) => this.#keep(work) },
           ...(isForeign(step.deviceKind) ? { state: stateOf(member) } : {}),
           onReopening: () => this.#lease.reopening(),
           isRelayed: this.#plan.kind === 'relay',

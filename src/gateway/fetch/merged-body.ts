@@ -14,6 +14,7 @@ import type { Body, BodyFacts, BodyResult, DeviceClock, DeviceResult } from './b
 import { isInOrder } from './continue-from.ts'
 import { claimsOfMerge, endOfMerge, readClaims, statusOfEnd } from './device-claims.ts'
 import { encode } from './encode.ts'
+import { requireKnownClocks } from './known-clocks.ts'
 import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
 import { MergedDevice, type RetryTimings } from './merged-device.ts'
 import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
@@ -47,7 +48,8 @@ export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
 
 /**
  * The packets of several devices in time order, compressed here. Fails with mixed-link-type if one PCAP cannot hold
- * them, with device-protocol if a stream is not a PCAP, and with a device's own failure if none could be read.
+ * them, with device-protocol if a stream is not a PCAP, with bad-parameter if a clock that Align needs is not known, and
+ * with a device's own failure if none could be read.
  */
 export async function mergedBody(request: MergeRequest): Promise<Body> {
   const { steps } = request.plan
@@ -64,6 +66,11 @@ export async function mergedBody(request: MergeRequest): Promise<Body> {
   const opened = (await Promise.all(opening)).filter((entry) => entry !== undefined)
   const [first] = devices
   if (opened.length === 0 && first !== undefined) throw failureOf(first, request)
+  if (request.options.align)
+    requireKnownClocks(
+      opened.map(([{ name }]) => name),
+      request.clockOf,
+    )
   const header = await agreedHeader(opened.map(([, input]) => input))
   return new Merged(request, { devices, inputs: new Map(opened), header, outputs })
 }

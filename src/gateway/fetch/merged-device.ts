@@ -75,7 +75,7 @@ export class MergedDevice {
     this.#isThirdParty = isForeign(step.deviceKind) || kindOfAnswer(source.headers) === 'api'
     this.#source = source
     this.#isOrdered = isOrdered(query, readClaims(source.headers))
-    this.#sortWindow = this.#isThirdParty && !this.#isOrdered ? SORT_WINDOW : undefined
+    this.#sortWindow = this.#windowOf(step)
     this.#input = await PcapInput.open(this.name, chunksOf(source), {
       resume: (cause, arrived) => this.#resume(cause, arrived),
       marksTail: !this.#isOrdered,
@@ -84,6 +84,12 @@ export class MergedDevice {
       ...(alignNs === undefined ? {} : { alignNs }),
     })
     return this.#input
+  }
+
+  #windowOf({ kept }: DownloadStep): SortWindow | undefined {
+    if (kept === undefined) return this.#isThirdParty && !this.#isOrdered ? SORT_WINDOW : undefined
+    const { alignNs = 0n } = this.#options
+    return { ...SORT_WINDOW, range: { beginNs: kept.beginNs - alignNs, endNs: kept.endNs - alignNs } }
   }
 
   /** Reports that the device never opened, or cannot be asked any more. */

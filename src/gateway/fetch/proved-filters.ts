@@ -18,12 +18,14 @@ const QUESTION = `${PATH}?TSBegin=1&TSEnd=2&TSUnit=nanos&FilterBPF=${encodeURICo
 /**
  * Resolves when the device rejects an invalid filter, which shows that it compiles filters and does not ignore them.
  * Fails with device-protocol if it does anything else, with whatever keeps it from answering, or the signal's reason.
+ * A device that is known to be a third-party device is not asked, because its API has no such question.
  */
 export async function proveFilters(
   client: DeviceClient,
-  device: string,
+  { device, deviceKind }: Pick<DownloadStep, 'device' | 'deviceKind'>,
   asking: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<void> {
+  if (isForeign(deviceKind)) throw unproved(device, 'it is a third-party device')
   let cause: unknown
   try {
     await client.getText(QUESTION, { bytesMax: ANSWER_BYTES_MAX.estimate, ...asking })
@@ -34,7 +36,11 @@ export async function proveFilters(
     cause = error
   }
   const why = lacksProof(cause) ? `it does not have ${PATH}` : 'it did not reject an invalid filter as such'
-  throw deviceProtocol(
+  throw unproved(device, why, cause)
+}
+
+function unproved(device: string, why: string, cause?: unknown): CapfleetError {
+  return deviceProtocol(
     device,
     `has not shown that it filters packets (${why}), and you may only receive packets that pass your filter`,
     cause,

@@ -4,6 +4,7 @@
  * matches nothing must return none. The gateway checks that from time to time, on the stream that the download has
  * leased.
  */
+import { addAbortListener } from 'node:events'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
@@ -17,7 +18,7 @@ import { MERGE_READ_SIZE } from '../device/read-size.ts'
 import { type DeviceState, ifUnchanged } from '../fleet/health/device-identity.ts'
 import type { DownloadStep } from '../fleet/plan.ts'
 import { decode } from './decode.ts'
-import { type FilterQuestion, FilterQuestions } from './filter-questions.ts'
+import { type FilterInquiry, type FilterQuestion, FilterQuestions } from './filter-questions.ts'
 import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { compressionOf } from './stream-encoding.ts'
 
@@ -42,12 +43,22 @@ export interface ShowingOptions {
   readonly signal: AbortSignal
   /** The device must have begun each answer within this time. */
   readonly startTimeoutMs: number
-  /** The same for a question that searches a whole capture; also how long to wait while another download asks. */
+  /** The same for a question that searches the whole download; also how long to wait while another download asks. */
   readonly patienceMs: number
+  /** Default: a question ends with the download. */
+  readonly keeper?: StreamKeeper | undefined
   /** Current state of the device. */
   readonly state: DeviceState
   /** Called before each stream that is opened after another one has ended, or after a wait. */
   readonly onReopening?: (() => void) | undefined
+}
+
+/** Keeps the lease of a download for a stream that the download does not wait for any more. */
+export interface StreamKeeper {
+  /** Ends the stream. */
+  readonly signal: AbortSignal
+  /** The lease is returned when `work` has ended; it never fails. */
+  keep(work: Promise<unknown>): void
 }
 
 /** nothing: the device has no packet with which to show it, so the download must not return any. */
@@ -67,23 +78,52 @@ export async function awaitShownFilters(
 ): Promise<ShownFilters> {
   const asked = new FilterQuestions(target)
   const { atMs, turns } = shownBy(client, options.state)
-  const openQuestions = () => asked.questions.filter(({ key }) => isLate(atMs.get(key)))
-  if (openQuestions().length === 0) return 'all'
+  const isOpen = ({ key }: FilterQuestion) => isLate(atMs.get(key))
+  const inquiries = asked.inquiries.filter(({ questions }) => questions.some(isOpen))
+  if (inquiries.length === 0) return 'all'
   const turn = turns.get(asked.pathname) ?? new FairLimit({ places: 1 })
   turns.set(asked.pathname, turn)
-  using _turn = await withinLimit(
-    options.signal,
-    { limitMs: options.patienceMs, late: deviceLate(device, WHAT_IS_LATE, options.patienceMs) },
-    (signal) => turn.acquire(signal),
-  )
-  const result = await new Questioner(client, asked, options).ask(openQuestions(), (key) =>
-    atMs.set(key, performance.now()),
-  )
+  const limit = {
+    limitMs: options.patienceMs,
+    late: deviceLate(device, WHAT_IS_LATE, options.patienceMs),
+  }
+  const place = await withinLimit(options.signal, limit, (signal) => turn.acquire(signal))
+  const onShown = (key: string) => atMs.set(key, performance.now())
+  const ask = async (signal: AbortSignal) => {
+    using _turn = place
+    return await new Questioner(client, asked, { ...options, signal }).askAll(isOpen, onShown)
+  }
+  const isSearch = inquiries.some((one) => one.isSearch)
+  const { keeper } = options
+  const result =
+    isSearch && keeper !== undefined
+      ? await withinLimit(options.signal, limit, (signal) => orLeave(ask, { signal, keeper }))
+      : await ask(options.signal)
   options.onReopening?.()
   return result
 }
 
-const WHAT_IS_LATE = 'show that it applies the filter, for which it may search a whole capture,'
+const WHAT_IS_LATE = 'show that it applies the filter, for which it may search all packets,'
+
+/** A device that has not answered by then never will. */
+const SEARCH_MAX_MS = 3_600_000
+
+/**
+ * Resolves like `work`, or fails with the reason of the signal. The work then continues, and the lease is kept: a device
+ * continues a search, and counts its stream, even if its client disconnects. The next download need not ask again.
+ */
+async function orLeave<Result>(
+  work: (signal: AbortSignal) => Promise<Result>,
+  { signal, keeper }: { readonly signal: AbortSignal; readonly keeper: StreamKeeper },
+): Promise<Result> {
+  const working = work(keeper.signal)
+  const left = Promise.withResolvers<never>()
+  using _leaving = addAbortListener(signal, () => {
+    keeper.keep(working.catch(() => undefined))
+    left.reject(signal.reason)
+  })
+  return await Promise.race([working, left.promise])
+}
 
 function shownBy(client: DeviceClient, now: DeviceState): Shown {
   const before = SHOWN.get(client)
@@ -121,29 +161,53 @@ class Questioner {
     return this.#client.device.name
   }
 
-  /** Like awaitShownFilters(); calls `onShown` with the key of each proved filter. */
-  async ask(questions: readonly FilterQuestion[], onShown: (key: string) => void): Promise<ShownFilters> {
+  /** Like awaitShownFilters(), for the questions that are open; calls `onShown` with the key of each proved filter. */
+  async askAll(
+    isOpen: (question: FilterQuestion) => boolean,
+    onShown: (key: string) => void,
+  ): Promise<ShownFilters> {
+    const [filters, tunnels] = this.#asked.inquiries
+    const shown = filters && (await this.#ask(filters, filters.questions.filter(isOpen), onShown))
+    // Where no packet is in a tunnel, it makes no difference whether the device looks inside.
+    if (shown === 'all' && tunnels !== undefined)
+      await this.#ask(tunnels, tunnels.questions.filter(isOpen), onShown).catch((error: unknown) => {
+        // The caller did not write the filter for tunnels.
+        throw error instanceof CapfleetError && isOfFilter(error)
+          ? unknownTo(this.#device, 'FilterBPFDecap')
+          : error
+      })
+    return shown ?? 'all'
+  }
+
+  async #ask(
+    inquiry: FilterInquiry,
+    questions: readonly FilterQuestion[],
+    onShown: (key: string) => void,
+  ): Promise<ShownFilters> {
     if (questions.length === 0) return 'all'
     for (let round = 0; round < ROUNDS; round++) {
       // With TSMode, some devices select packets by the corrected time, others by the hardware time.
       const isTimedByHardware = !this.#asked.hasTimeSource || round % 2 === 0
-      const firstNs = await this.#firstTimeOf(this.#asked.everything({ isTimedByHardware }))
+      const everything = inquiry.everything({ isTimedByHardware })
+      const found = { isSearch: inquiry.isFoundBySearch }
+      const firstNs = await this.#firstTimeOf(everything, found)
       if (firstNs === undefined) return 'nothing'
       // The same request without the filter, before and after: it must be the filter that holds the packets back.
-      const hasPackets = async () => (await this.#firstTimeOf(this.#asked.ofMoment(firstNs))) !== undefined
+      const hasPackets = async () => (await this.#firstTimeOf(inquiry.ofMoment(firstNs), found)) !== undefined
+      const answerTo = (question: FilterQuestion) =>
+        this.#answerTo(question, question.ofMoment(firstNs), inquiry)
       if (!(await hasPackets())) continue
       const refused: FilterQuestion[] = []
       const shown: FilterQuestion[] = []
       for (const question of questions) {
-        const answer = await this.#answerTo(question, firstNs)
-        if (answer === 'refused') refused.push(question)
+        if ((await answerTo(question)) === 'refused') refused.push(question)
         else shown.push(question)
       }
       if (!(await hasPackets())) continue
       // A rejection may have had another reason, so it must occur twice.
       let isShown = true
       for (const question of refused) {
-        if ((await this.#answerTo(question, firstNs)) === 'refused') shown.push(question)
+        if ((await answerTo(question)) === 'refused') shown.push(question)
         else isShown = false
       }
       for (const { key } of shown) onShown(key)
@@ -156,33 +220,35 @@ class Questioner {
   }
 
   /** Fails with bad-parameter when packets come. */
-  async #answerTo(question: FilterQuestion, firstNs: bigint): Promise<Exclude<FilterAnswer, 'packets'>> {
-    const target = this.#asked.ofMoment(firstNs, question)
+  async #answerTo(
+    { name }: FilterQuestion,
+    target: string,
+    { isSearch }: FilterInquiry,
+  ): Promise<Exclude<FilterAnswer, 'packets'>> {
     try {
-      const isSearch = this.#asked.isOfWholeCapture
       if ((await this.#firstTimeOf(target, { isSearch })) === undefined) return 'no packets'
     } catch (error) {
       this.#options.signal.throwIfAborted()
       if (error instanceof CapfleetError && isOfFilter(error)) return 'refused'
       throw error
     }
-    throw unknownTo(this.#device, question.name)
+    throw unknownTo(this.#device, name)
   }
 
   /**
    * Time of the first packet in nanoseconds since 1970, or undefined if there is none. The device may notice late that the
    * previous stream has ended, and reject the next one.
    */
-  async #firstTimeOf(target: string, how: { readonly isSearch?: boolean } = {}): Promise<bigint | undefined> {
+  async #firstTimeOf(target: string, how: { readonly isSearch: boolean }): Promise<bigint | undefined> {
     const read = () => this.#readFirstTime(target, how)
     return await (this.#streams++ === 0 ? read() : openAfterAnother(read, this.#options.signal))
   }
 
-  async #readFirstTime(target: string, { isSearch = false }: { readonly isSearch?: boolean }) {
-    const { caller, signal, startTimeoutMs, patienceMs, onReopening } = this.#options
-    // A device continues a search, and counts its stream, even if the client has disconnected.
+  async #readFirstTime(target: string, { isSearch }: { readonly isSearch: boolean }) {
+    const { caller, signal, startTimeoutMs, patienceMs, keeper, onReopening } = this.#options
+    const searchMs = keeper === undefined ? patienceMs : SEARCH_MAX_MS
     const limit = isSearch
-      ? { limitMs: patienceMs, late: deviceLate(this.#device, WHAT_IS_LATE, patienceMs) }
+      ? { limitMs: searchMs, late: deviceLate(this.#device, WHAT_IS_LATE, searchMs) }
       : { limitMs: startTimeoutMs, late: deviceLate(this.#device, 'begin to answer', startTimeoutMs) }
     onReopening?.()
     return await orRefusal(() =>

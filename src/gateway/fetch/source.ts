@@ -17,7 +17,7 @@ import { CANNOT_CONTINUE } from '../pcap/after-delivered.ts'
 import { decode } from './decode.ts'
 import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
-import { awaitShownFilters, type ShowingOptions } from './shown-filters.ts'
+import { awaitShownFilters, type ShowingOptions, type StreamKeeper } from './shown-filters.ts'
 import { SourceBody } from './source-body.ts'
 import { compressionOf } from './stream-encoding.ts'
 
@@ -46,6 +46,8 @@ export interface OpenOptions {
   readonly startTimeoutMs: number
   /** How long a third-party device may take to show that it applies a filter; default: startTimeoutMs. */
   readonly patienceMs?: number
+  /** Keeps the lease while a third-party device searches for what it shows, even if the download has ended. */
+  readonly keeper?: StreamKeeper | undefined
   /** A third-party device as it is known now; default: nothing is known. */
   readonly state?: DeviceState
   /** Called before each stream that is opened after another one has ended. */
@@ -80,7 +82,7 @@ export async function openSource(
     const { target, deviceKind, mayPause = false, isForced } = step
     const asking = { caller, signal: AbortSignal.any([options.signal, late.signal]) }
     startTimer()
-    if (isForced) await span.within(() => proveFilters(client, step.device, asking))
+    if (isForced) await span.within(() => proveFilters(client, step, asking))
     clearTimeout(timer)
     // Each stream has its own time: a slow device begins none of them sooner.
     let hasAsked = false
@@ -118,9 +120,10 @@ export async function openSource(
 function showingOptions({
   startTimeoutMs,
   patienceMs = startTimeoutMs,
+  keeper,
   state = UNKNOWN_STATE,
-}: OpenOptions): Pick<ShowingOptions, 'startTimeoutMs' | 'patienceMs' | 'state'> {
-  return { startTimeoutMs, patienceMs, state }
+}: OpenOptions): Pick<ShowingOptions, 'startTimeoutMs' | 'patienceMs' | 'keeper' | 'state'> {
+  return { startTimeoutMs, patienceMs, keeper, state }
 }
 
 interface ReadingOptions {

@@ -1,8 +1,10 @@
 /** A device's estimate of what a download would deliver, made from its index alone. */
+import { CapfleetError } from '../../shared/base/error.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { ANSWER_BYTES_MAX } from '../device/device-client.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
-import type { FleetMember } from './fleet.ts'
+import { isForeign } from '../device/device-kind.ts'
+import { type FleetMember, kindOfMember } from './fleet.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
 export interface DeviceEstimate {
@@ -17,12 +19,22 @@ export interface DeviceEstimate {
   readonly endNs: bigint | undefined
 }
 
-/** Takes no stream. Fails like DeviceClient.getJson. */
+/**
+ * Takes no stream. Fails like DeviceClient.getJson, and with not-implemented for a third-party device, which is not
+ * asked: its API has no estimates.
+ */
 export async function estimateDevice(
-  { device, client, breaker }: FleetMember,
+  member: FleetMember,
   query: BoundedQuery,
   { caller, signal }: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<DeviceEstimate> {
+  const { device, client, breaker } = member
+  if (isForeign(kindOfMember(member)))
+    throw new CapfleetError(
+      'not-implemented',
+      `device ${device.name} is a third-party device, which cannot estimate downloads`,
+      { members: { devices: [device.name] } },
+    )
   const target = `/api/v1/pcap/estimate?${formatDownloadQuery(query)}`
   const ask = () => client.getJson(target, { bytesMax: ANSWER_BYTES_MAX.estimate, signal, caller })
   return readEstimate(device.name, await breaker.run(ask))

@@ -20,6 +20,11 @@ export interface FleetMember {
   readonly captures: DeviceCaptures
 }
 
+/** As configured, or as its answers show; undefined: not known yet. */
+export function kindOfMember({ device, health }: FleetMember): DeviceKind | undefined {
+  return device.kind ?? health.report.kind
+}
+
 export interface FleetOptions {
   readonly connectTimeoutMs: number
   /** A device that sends nothing for this long has failed. */
@@ -124,7 +129,7 @@ export class Fleet implements AsyncDisposable {
   /** As configured, or according to the device's last answer; undefined if it has not answered yet. */
   kindOf(name: string): DeviceKind | undefined {
     const member = this.find(name)
-    return member?.device.kind ?? member?.health.report.kind
+    return member && kindOfMember(member)
   }
 
   /** What the device ignores according to the configuration; undefined: nothing that its kind supports. */
@@ -140,6 +145,12 @@ export class Fleet implements AsyncDisposable {
   /** Resolves when each of the devices has been probed once: before that its kind may not be known. */
   async knowKinds(names: readonly string[]): Promise<void> {
     const unknown = names.filter((name) => this.kindOf(name) === undefined)
+    await Promise.all(unknown.map((name) => this.find(name)?.health.probedOnce))
+  }
+
+  /** Waits until each of the devices whose clock is unknown has been probed once. */
+  async knowClocks(names: readonly string[]): Promise<void> {
+    const unknown = names.filter((name) => this.clockOf(name) === undefined)
     await Promise.all(unknown.map((name) => this.find(name)?.health.probedOnce))
   }
 

@@ -3,6 +3,8 @@
  * text.
  */
 
+import { hash } from 'node:crypto'
+import { addressCount } from '../../shared/query/address-list.ts'
 import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
@@ -38,12 +40,24 @@ export function planFacts(query: BoundedQuery, devices: readonly string[]): Plan
   }
 }
 
-function ownFilters({ filterBpf, filterDecap, frameFilter, filterRegex }: BoundedQuery) {
+function ownFilters({ filterBpf, filterDecap, filterAddresses, frameFilter, filterRegex }: BoundedQuery) {
   const { frameFilter: frameRow } = DOWNLOAD_PARAMETERS
   return {
     ...(filterBpf === undefined ? {} : { [DOWNLOAD_PARAMETERS.filterBpf.name]: filterBpf }),
     ...(filterDecap ? { [DOWNLOAD_PARAMETERS.filterDecap.name]: 'true' } : {}),
+    ...(filterAddresses === undefined
+      ? {}
+      : { [DOWNLOAD_PARAMETERS.filterAddresses.name]: shownAddresses(filterAddresses) }),
     ...(frameFilter.length === 0 ? {} : { [frameRow.name]: frameRow.type.write(frameFilter) }),
     ...(filterRegex === undefined ? {} : { [DOWNLOAD_PARAMETERS.filterRegex.name]: filterRegex }),
   }
+}
+
+/** The audit truncates longer texts. */
+const LIST_SHOWN_MAX = 2_000
+
+/** A long list is identified by its hash. */
+function shownAddresses(list: string): string {
+  if (list.length <= LIST_SHOWN_MAX) return list
+  return `${addressCount(list)} entries, SHA-256 ${hash('sha256', list)}: ${list.slice(0, LIST_SHOWN_MAX)}...`
 }

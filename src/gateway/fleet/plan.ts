@@ -23,13 +23,22 @@ export interface DownloadStep {
   readonly deviceKind?: DeviceKind | undefined
   /** Parameters that a third-party device is known to ignore. */
   readonly ignores?: readonly IgnorableParameter[] | undefined
+  /** Whether a second more is no burden, because it is bulk work. Default: no. */
+  readonly isBulk?: boolean | undefined
   /** Compression that the gateway requests for a stream that it merges. Default: none. */
   readonly fetchCompression?: FetchCompression | undefined
   /** Whether the device sends nothing while it has nothing: a quiet stream is not a broken one. */
   readonly mayPause?: boolean | undefined
+  /**
+   * The half-open time range whose packets are kept, whatever else a third-party device sends. Default: everything is
+   * kept.
+   */
+  readonly kept?: TimeRange | undefined
   /** Where in the body the device begins, for an uncompressed one. Default: with its first byte. */
   readonly after?: AfterBytes | undefined
 }
+
+export type TimeRange = Pick<BoundedQuery, 'beginNs' | 'endNs'>
 
 /** A position in an uncompressed body where a packet begins. */
 export interface AfterBytes {
@@ -83,7 +92,11 @@ export interface DeviceProfiles {
  * compressed on their way to the gateway as their devices are configured. Fails with bad-parameter for what neither can
  * do. Done twice it changes nothing more.
  */
-export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): DownloadPlan {
+export function withinProfiles(
+  plan: DownloadPlan,
+  profiles: DeviceProfiles,
+  { isBulk = false }: { readonly isBulk?: boolean } = {},
+): DownloadPlan {
   const { query } = plan
   let kind = plan.kind
   for (const { device } of plan.steps) {
@@ -95,7 +108,7 @@ export function withinProfiles(plan: DownloadPlan, profiles: DeviceProfiles): Do
   const steps = plan.steps.map((step): DownloadStep => {
     const { device } = step
     const profile = profileOf(device, profiles)
-    const known = { device, deviceKind: profile?.kind, ignores: profile?.ignores }
+    const known = { device, deviceKind: profile?.kind, ignores: profile?.ignores, isBulk }
     if (kind === 'merge') {
       const fetchCompression = profiles.fetchCompressionOf(device) ?? 'none'
       const isAsked = profile === undefined && fetchCompression === step.fetchCompression
@@ -125,8 +138,9 @@ export function mergeStep(
     device,
     deviceKind,
     ignores,
+    isBulk,
     fetchCompression = 'none',
-  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'ignores' | 'fetchCompression'>,
+  }: Pick<DownloadStep, 'device' | 'deviceKind' | 'ignores' | 'isBulk' | 'fetchCompression'>,
   query: BoundedQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
@@ -137,8 +151,53 @@ export function mergeStep(
     maxPackets: undefined,
     timeResolution: 'nsec',
   }
-  const target = targetOf(isForeign(deviceKind) ? withinProfile({ kind: deviceKind, ignores }, asked) : asked)
-  return { device, deviceKind, ignores, fetchCompression, target, isForced: isForced(query) }
+  const step = { device, deviceKind, ignores, isBulk, fetchCompression, isForced: isForced(query) }
+  if (!isForeign(deviceKind)) return { ...step, target: targetOf(asked) }
+  const known = withinProfile({ kind: deviceKind, ignores }, asked)
+  if (!isTimedByHardware(query)) return { ...step, target: targetOf(known) }
+  const { beginNs, endNs } = query
+  const target = targetOf({ ...known, ...widened(query, step) })
+  return { ...step, target, kept: { beginNs, endNs } }
+}
+
+/**
+ * Whether the gateway can see by its timestamp that a packet belongs to the range. With TSMode it cannot: some devices
+ * select packets by the corrected time, others by the hardware time, which is then not in the file.
+ */
+export function isTimedByHardware({
+  kind,
+  timeSource,
+  timeSourceWord,
+  localTimes,
+}: Pick<BoundedQuery, 'kind' | 'timeSource' | 'timeSourceWord' | 'localTimes'>): boolean {
+  return kind !== 'single' && timeSource === 'nic' && timeSourceWord === undefined && localTimes === undefined
+}
+
+const NS_PER_MS = 1_000_000n
+const NS_PER_S = 1_000_000_000n
+/** A second more is half of this. */
+const LONG_RANGE_NS = 2n * NS_PER_S
+
+/**
+ * The range that a third-party device is asked for: a device may look packets up by times that are finer or coarser than
+ * those in its files, and a packet at the border of two ranges could otherwise be in neither. Whole seconds for bulk work
+ * and for a long range, because some devices round down; whole milliseconds for a short one, where a second may be far
+ * more than was asked for. It begins earlier in any case, because a time in the file may be rounded up; but a range of a
+ * legacy device must not reach into another capture.
+ */
+export function widened(
+  { beginNs, endNs }: TimeRange,
+  { deviceKind, isBulk = false }: Pick<DownloadStep, 'deviceKind' | 'isBulk'>,
+): TimeRange {
+  const isLegacy = deviceKind === 'legacy'
+  const isLong = isBulk || endNs - beginNs >= LONG_RANGE_NS
+  const unitNs = isLong && !isLegacy ? NS_PER_S : NS_PER_MS
+  const isEarlier = beginNs % unitNs > 0n || beginNs === 0n || isLegacy
+  const units = (endNs + unitNs - 1n) / unitNs
+  return {
+    beginNs: isEarlier ? beginNs - (beginNs % unitNs) : beginNs - NS_PER_MS,
+    endNs: units * unitNs,
+  }
 }
 
 /** The same body of one device, starting at a byte of it. REQUIRES: it is uncompressed, and does not follow. */

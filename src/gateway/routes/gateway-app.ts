@@ -1,6 +1,7 @@
 import type Koa from 'koa'
 import { admit } from '../../shared/auth/authenticate.ts'
 import { refuseMisspelt } from '../../shared/contract/refuse-misspelt.ts'
+import { takeForm } from '../../shared/http/form-body.ts'
 import { createHttpApp, type RequestState } from '../../shared/http/http-app.ts'
 import { admitByTicket } from './access/ticket-handlers.ts'
 import type { GatewayParts, GatewayRoute } from './gateway-parts.ts'
@@ -28,6 +29,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
       ctx.state.route = route.path
       await admitCaller(ctx, route, parts, refusals)
       refuseChangeWithoutForm(ctx, route)
+      if (route.takesForm === true && ctx.method === 'POST') await takeForm(ctx)
       refuseMisspelt(route, ctx)
       ctx.state.emptiesQueries = route.others === 'emptied' && !seesQueries(ctx)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))

@@ -5,7 +5,7 @@
 
 import { withDescription } from '../../shared/contract/description.ts'
 import { DEVICE_API, OPERATIONS } from '../../shared/contract/device-api.ts'
-import type { Endpoint } from '../../shared/contract/endpoint.ts'
+import { type Endpoint, withForms } from '../../shared/contract/endpoint.ts'
 import { EXPORT_API } from '../../shared/contract/export-api.ts'
 import {
   askedOfAll,
@@ -97,7 +97,7 @@ export function routesWith(readablePaths: readonly string[]): readonly GatewayRo
   return withDescription('capfleet gateway', [...added, ...ROUTES])
 }
 
-export const ROUTES: readonly GatewayRoute[] = [
+export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   // The fleet, selected by Device= or Capfleet-Device.
   {
     ...downloadOfFleet(
@@ -229,4 +229,4 @@ export const ROUTES: readonly GatewayRoute[] = [
   { ...OPERATIONS.metrics, handler: showMetrics },
   { ...OPERATIONS.alive, handler: live },
   { ...OPERATIONS.ready, handler: ready },
-]
+])

@@ -3,7 +3,7 @@ import { formatGatewayOptions } from '../../shared/query/format-download-query.t
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
 import type { DeviceResult } from '../fetch/body.ts'
 import type { BodyPlaces } from '../fetch/position.ts'
-import { type KeptPlan, keepPlan } from '../fleet/kept-plan.ts'
+import { type KeptPlan, keepShortPlan, shownQueryOf } from '../fleet/kept-plan.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
 
 /**
@@ -95,7 +95,7 @@ export function planFacts(
   options: GatewayOptions,
 ): KeptPlan & Pick<ResumeFacts, 'onError' | 'dedupNs' | 'align'> {
   return {
-    ...keepPlan(plan),
+    ...keepShortPlan(plan),
     onError: options.onError,
     dedupNs: options.dedupNs?.toString() ?? null,
     align: options.align,
@@ -103,8 +103,8 @@ export function planFacts(
 }
 
 /** `query` with the gateway's own parameters that affect the body. */
-function echoedQuery({ query, onError, dedupNs, align }: ResumeFacts): string {
+function echoedQuery({ onError, dedupNs, align, ...kept }: ResumeFacts): string {
   const dedup = dedupNs === null ? undefined : BigInt(dedupNs)
   const own = formatGatewayOptions({ onError, dedupNs: dedup, align })
-  return [query, own].filter((text) => text !== '').join('&')
+  return [shownQueryOf(kept), own].filter((text) => text !== '').join('&')
 }

@@ -1,10 +1,15 @@
 /** Plans a download that has a receipt again, and determines where it continues: Resume and Offset. */
 import { hash } from 'node:crypto'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
 import { badParameter, type Parameter } from '../../shared/query/query-parameters.ts'
-import { COMMON_PARAMETERS, type GivenParameters } from '../../shared/query/read-parameters.ts'
+import {
+  COMMON_PARAMETERS,
+  type GivenParameters,
+  readParameters,
+} from '../../shared/query/read-parameters.ts'
 import type { ContinuedFrom } from '../fetch/fetch-download.ts'
 import { queryAgain } from '../fleet/kept-plan.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
@@ -49,10 +54,11 @@ export function checkSameRequest(receipt: StoredReceipt, path: string, given: Gi
 }
 
 /** The same query with absolute times, for the same devices. Fails with bad-parameter. */
-export function planAgain(receipt: StoredReceipt, devicesMax: number): DownloadPlan {
+export function planAgain(receipt: StoredReceipt, devicesMax: number, given: GivenParameters): DownloadPlan {
   const { id, resume } = receipt
   refuseWithHoles(receipt)
-  const asked = queryAgain(resume)
+  const { filterAddresses } = readParameters({ filterAddresses: DOWNLOAD_PARAMETERS.filterAddresses }, given)
+  const asked = queryAgain(resume, filterAddresses)
   if (asked.compression !== 'none') {
     throw badParameter(
       'Resume',

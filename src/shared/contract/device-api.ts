@@ -103,6 +103,7 @@ function download(path: string, kind: DownloadKind, says: string): DownloadEndpo
     scope: 'capture:download',
     filtered: 'passing',
     others: 'nothing',
+    takesForm: true,
     group: 'Downloads',
     says,
     parameters: downloadRows(path, kind, 'device'),
@@ -303,6 +304,7 @@ export const DEVICE_API = {
   estimate: {
     method: 'GET',
     path: '/api/v1/pcap/estimate',
+    takesForm: true,
     scope: 'capture:download',
     filtered: 'refused',
     others: 'nothing',

@@ -26,6 +26,8 @@ export interface Endpoint {
   readonly says: string
   /** The rows of its parameters; undefined: the query string is ignored. */
   readonly parameters?: readonly ParameterRows[]
+  /** Whether POST takes the parameters in its body too, as a form: for queries that are too long for an address. */
+  readonly takesForm?: true
   /** Whether it creates something that lasts: an unknown parameter is then rejected, not ignored. */
   readonly takesKnownOnly?: true
   /** Determines which of the rows apply. */
@@ -118,6 +120,13 @@ export function parametersOf({
   return [...parameters, COMMON_PARAMETERS]
     .flatMap((rows): Parameter[] => Object.values(rows))
     .filter((row) => isHere(row, context))
+}
+
+/** The routes, and for each that reads and takes a form the same one for POST. */
+export function withForms<Row extends Endpoint>(routes: readonly Row[]): readonly Row[] {
+  return routes.flatMap((route) =>
+    route.takesForm === true && route.method === 'GET' ? [route, { ...route, method: 'POST' }] : [route],
+  )
 }
 
 /** A JSON answer. */

@@ -84,6 +84,7 @@ export const EXPORT_API = {
     others: 'nothing',
     changes: 'export',
     takesKnownOnly: true,
+    takesForm: true,
     group: 'Exports',
     says:
       'Orders an export: a download by StreamName, or by TSBegin and TSEnd from the selected devices, that workers run as a job. ' +
@@ -202,6 +203,7 @@ export const EXPORT_API = {
     others: 'nothing',
     changes: 'schedule',
     takesKnownOnly: true,
+    takesForm: true,
     group: 'Exports',
     says: 'Orders an export repeatedly. Relative times such as -1h count from each run, so that consecutive runs leave no gap.',
     parameters: DOWNLOAD_TABLES.schedule,

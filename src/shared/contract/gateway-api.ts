@@ -183,6 +183,7 @@ export const GATEWAY_API = {
   estimate: {
     method: 'GET',
     path: '/v1/estimate',
+    takesForm: true,
     scope: 'capture:download',
     filtered: 'uncounted',
     others: 'nothing',

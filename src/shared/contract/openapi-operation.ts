@@ -6,6 +6,7 @@ import { STATUS_CODES } from 'node:http'
 import type { z } from 'zod'
 import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import { type Access, roleWith } from '../base/scopes.ts'
+import { FORM_TYPE } from '../http/form-body.ts'
 import type { Parameter } from '../query/query-parameters.ts'
 import { type AnswerSchema, answerSchema } from './answer-schema.ts'
 import {
@@ -40,9 +41,12 @@ export function openApiPath(path: string): string {
 export function operation(endpoint: Endpoint, parts: OperationParts): object {
   const { says } = endpoint
   const [summary = says] = /^.*?[.:](?= |$)/.exec(says) ?? []
+  // In clients, a name must not be both in the address and in the body.
+  const hasForm = endpoint.takesForm === true && endpoint.method === 'POST' && endpoint.changes === undefined
+  const rows = describedParameters(endpoint)
   const parameters = [
     ...[...openApiPath(endpoint.path).matchAll(/\{(\w+)\}/g)].map(([, name = '']) => pathParameter(name)),
-    ...describedParameters(endpoint).map((row) => queryParameter(row, endpoint)),
+    ...(hasForm ? [] : rows.map((row) => queryParameter(row, endpoint))),
     ...describedHeaders(endpoint).map(headerParameter),
   ]
   return {
@@ -52,8 +56,24 @@ export function operation(endpoint: Endpoint, parts: OperationParts): object {
     description: `${says} ${accessWords(endpoint)}`,
     ...security(endpoint, parts),
     parameters: parameters.map((parameter) => parts.parameters.use(componentName(parameter), parameter)),
+    ...(hasForm ? { requestBody: formBody(rows, endpoint) } : {}),
     responses: { ...answerResponses(endpoint, parts), ...errorResponses(endpoint, parts) },
   }
+}
+
+/** The parameters as fields of a form. */
+function formBody(rows: readonly Parameter[], endpoint: Endpoint): object {
+  const fields = rows.map((row) => {
+    const { name, schema, description } = queryParameter(row, endpoint)
+    return [name, { ...schema, description }] as const
+  })
+  const required = rows.filter((row) => isRequired(row, endpoint)).map(({ name }) => name)
+  const schema = {
+    type: 'object',
+    properties: Object.fromEntries(fields),
+    ...(required.length === 0 ? {} : { required }),
+  }
+  return { content: { [FORM_TYPE]: { schema } } }
 }
 
 /** Identifiers in clients are made from it, so it must not change. */
@@ -120,7 +140,12 @@ function describedParameters(endpoint: Endpoint): readonly Parameter[] {
   return parametersOf(endpoint).filter(({ isOtherSpelling }) => isOtherSpelling !== true)
 }
 
-function queryParameter(row: Parameter, endpoint: Endpoint): DescribedParameter {
+interface DescribedRow extends DescribedParameter {
+  readonly description: string
+  readonly schema: object
+}
+
+function queryParameter(row: Parameter, endpoint: Endpoint): DescribedRow {
   const { name, type } = row
   const value = row.default === undefined ? '' : type.write(row.default)
   const isInteger = type.schema.type === 'integer'

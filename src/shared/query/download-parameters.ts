@@ -3,6 +3,7 @@
  * written from it for a device. The time range is parsed by query-range.ts.
  */
 import { PCAP_HEADER_BYTES } from '../pcap/pcap-sizes.ts'
+import { addressListType } from './address-list.ts'
 import { type FrameCondition, formatFrameFilter, parseFrameFilter } from './frame-filter.ts'
 import {
   CAPTURE_NAME_TYPE,
@@ -55,6 +56,16 @@ export const DOWNLOAD_PARAMETERS = {
     says: 'Applies FilterBPF to the innermost packet of a tunnel instead of the packet as captured.',
     type: TRUE_FALSE,
     default: false,
+  },
+  /** A canonical list of addresses and networks, of which a packet must bear one. */
+  filterAddresses: {
+    name: 'FilterAddresses',
+    says:
+      'Keeps the packets that have an address of this list as source or destination: IPv4 and IPv6 addresses and networks, at most 10,000, ' +
+      'separated by commas, spaces or lines; # begins a comment. Only the outermost addresses count, also after one or two VLAN tags, ' +
+      'and in ARP and RARP. Long lists go into the body of a POST request.',
+    type: addressListType(),
+    example: '10.1.2.3,10.2.0.0/16,2001:db8::/32',
   },
   /** FilterFrame and FilterPort: all must match; empty = every packet. */
   frameFilter: {

@@ -36,7 +36,7 @@ export const GATEWAY_PARAMETERS = {
   /** A merge subtracts each device's clock offset from its timestamps. */
   align: {
     name: 'Align',
-    says: "Subtracts each device's clock offset from its timestamps in a merge; Capfleet-Skew-Ns reports the offsets in any case.",
+    says: "Subtracts each device's clock offset from its timestamps in a merge; rejected if the clock of a device is not known. Capfleet-Skew-Ns reports the offsets in any case.",
     type: SWITCH,
     default: false,
   },

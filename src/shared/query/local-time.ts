@@ -27,6 +27,19 @@ export function instantsOf(local: LocalTime, zone: string): number[] {
     .sort((a, b) => a - b)
 }
 
+/**
+ * The first instant (epoch milliseconds) of that day in `zone`, also where the clock is put forward over midnight. For
+ * a day that the zone skipped, it is the begin of the next one. REQUIRES: as for instantsOf.
+ */
+export function dayStartMs(
+  { year, month, day }: Pick<LocalTime, 'year' | 'month' | 'day'>,
+  zone: string,
+): number {
+  const midnight = { year, month, day, hour: 0, minute: 0, second: 0 }
+  const asUtcMs = Date.UTC(year, month - 1, day)
+  return instantsOf(midnight, zone).at(0) ?? asUtcMs - offsetMs(asUtcMs - DAY_MS, zone)
+}
+
 /** Whether the date and time exist (no 30 February, no 24:00, no :60). */
 export function isRealTime(local: LocalTime): boolean {
   const date = new Date(

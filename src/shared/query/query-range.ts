@@ -9,33 +9,25 @@ import {
   type ParameterValues,
   quote,
 } from './query-parameters.ts'
-import {
-  isLocalTime,
-  parseQueryTime,
-  type QueryTime,
-  TIME_LIMIT_NS,
-  TIME_UNIT_WORDS,
-  type TimeUnit,
-  timeUnitOf,
-} from './query-time.ts'
+import { parseQueryTime, TIME_LIMIT_NS, TIME_UNIT_WORDS, type TimeUnit, timeUnitOf } from './query-time.ts'
 import { type GivenParameters, readParameters, requireParameter } from './read-parameters.ts'
+import { TIME_FORM_EXAMPLES } from './time-forms.ts'
 import { resolveTimeZone } from './time-zone.ts'
 
-const TIME_FORMS =
-  'An integer in TSUnit, YYYYMMDD_HHMMSS, RFC 3339, "now", or a time before now such as "-15m" (s, m, h, d).'
+const TIME_TEXTS = `A number in TSUnit, or a time as other programs write it: ${TIME_FORM_EXAMPLES}.`
 
 /** The rows of the range. The ends are texts, whose meaning depends on the unit and the zone. */
 export const RANGE_PARAMETERS = {
   begin: {
     name: 'TSBegin',
-    says: `The begin of the range, inclusive. ${TIME_FORMS}`,
+    says: `The begin of the range, inclusive. ${TIME_TEXTS}`,
     type: TEXT,
     kinds: ['timerange'],
     example: '-15m',
   },
   end: {
     name: 'TSEnd',
-    says: `The end of the range, exclusive. ${TIME_FORMS}`,
+    says: `The end of the range, exclusive. ${TIME_TEXTS}`,
     type: TEXT,
     kinds: ['timerange'],
     example: 'now',
@@ -44,7 +36,8 @@ export const RANGE_PARAMETERS = {
     name: 'TSUnit',
     says: 'The unit of TSBegin and TSEnd.',
     type: unitType(),
-    defaultSays: 'nanoseconds, but 9 to 11 digits are seconds, 12 to 14 milliseconds, 15 to 17 microseconds',
+    defaultSays:
+      'nanoseconds, but 9 to 11 digits are seconds, 12 to 14 milliseconds, 15 to 17 microseconds, and then only from 1990 to 2106',
     kinds: ['timerange'],
   },
   misspeltUnit: {
@@ -56,7 +49,7 @@ export const RANGE_PARAMETERS = {
   },
   zone: {
     name: 'TSZone',
-    says: 'The time zone of YYYYMMDD_HHMMSS: an IANA name, or only its city, in upper or lower case.',
+    says: 'The time zone of times that name none, of dates, today and yesterday: an IANA name, or only its city, in upper or lower case.',
     type: zoneType(),
     defaultSays:
       "the device's zone below /devices/{device} and on the device itself, otherwise the gateway's",
@@ -132,8 +125,13 @@ export function readQueryRange(
   const [beginEnd, endEnd] = kind === 'timerange' ? rangeEnds(values, given) : splitEnds(values)
   const zone = values.zone ?? context.zone
   const shared = { zone, nowNs: context.nowNs }
-  const begin = readEnd({ ...shared, ...beginEnd, isEnd: false })
-  const end = readEnd({ ...shared, ...endEnd, isEnd: true })
+  const begin = parseQueryTime(beginEnd.text, { ...shared, ...beginEnd, isEnd: false })
+  const end = parseQueryTime(endEnd.text, {
+    ...shared,
+    ...endEnd,
+    beginNs: begin.localText === undefined ? begin.ns : undefined,
+    isEnd: true,
+  })
   if (begin.ns > end.ns) {
     throw badParameter(
       beginEnd.parameter,
@@ -141,25 +139,16 @@ export function readQueryRange(
     )
   }
   const units = [...new Set([begin.unit, end.unit])].filter((used) => used !== undefined)
-  const isZoneAssumed = values.zone === undefined && zone !== undefined && units.includes('YYYYMMDD_HHMMSS')
+  const isZoneAssumed = values.zone === undefined && zone !== undefined && (begin.isLocal || end.isLocal)
   return {
     beginNs: begin.ns,
     endNs: end.ns,
     timeUnit: kind === 'timerange' && units.length > 0 ? units.join(', ') : undefined,
     ...(isZoneAssumed ? { timeZone: zone } : {}),
-    ...(begin.local === undefined && end.local === undefined
+    ...(begin.localText === undefined && end.localText === undefined
       ? {}
-      : { localTimes: { begin: begin.local, end: end.local } }),
+      : { localTimes: { begin: begin.localText, end: end.localText } }),
   }
-}
-
-function readEnd(
-  end: RangeEnd & Pick<RangeContext, 'zone' | 'nowNs'> & { readonly isEnd: boolean },
-): QueryTime & { readonly local?: string } {
-  const { text, zone, isEnd } = end
-  if (zone !== undefined || !isLocalTime(text, end))
-    return parseQueryTime(text, { ...end, zone: zone ?? 'UTC' })
-  return { ns: isEnd ? TIME_LIMIT_NS : 0n, unit: 'YYYYMMDD_HHMMSS', local: text }
 }
 
 interface RangeEnd {

@@ -1,6 +1,11 @@
-/** Converts the text of TSBegin, TSEnd, Start and Stop to epoch nanoseconds. */
+/**
+ * Converts the text of a time to epoch nanoseconds: TSBegin, TSEnd, Start and Stop, and what is typed into the page.
+ * time-forms.ts lists the forms.
+ */
 import { CapfleetError } from '../base/error.ts'
-import { instantsOf, isRealTime, type LocalTime } from './local-time.ts'
+import { dayStartMs, instantsOf, type LocalTime, localTimeAt } from './local-time.ts'
+import { refusedTime } from './refused-time.ts'
+import { readWrittenTime, type WrittenTime } from './written-time.ts'
 
 /** PCAP counts seconds in 32 bits: no packet is at or after this instant. */
 export const TIME_LIMIT_NS = 4_294_967_296n * 1_000_000_000n
@@ -33,10 +38,12 @@ export interface TimeContext {
   readonly parameter: string
   /** Absent: determined by the form of the text. */
   readonly unit: TimeUnit | undefined
-  /** IANA name for the YYYYMMDD_HHMMSS form. */
-  readonly zone: string
+  /** IANA name for local times; undefined if only the device knows its zone. */
+  readonly zone: string | undefined
   /** "now" of relative times. */
   readonly nowNs: bigint
+  /** What "+10m" counts from; undefined where the text may not have that form. */
+  readonly beginNs?: bigint | undefined
   /**
    * Whether it is the end of a range. If a clock shows a local time twice, a begin means the first occurrence and an
    * end the last; an end after all times that PCAP can represent means no limit.
@@ -46,11 +53,15 @@ export interface TimeContext {
 
 export interface QueryTime {
   readonly ns: bigint
-  /** The unit that was used; undefined for "now", "-15m" and RFC 3339. */
+  /** The unit that was used; undefined for all forms other than epoch times and YYYYMMDD_HHMMSS. */
   readonly unit: TimeUnit | undefined
+  /** Whether the zone of the context decided which instant it is. */
+  readonly isLocal: boolean
+  /** If that zone is unknown: the time as YYYYMMDD_HHMMSS, for the device; `ns` is then the earliest or latest possible. */
+  readonly localText?: string
 }
 
-/** Fails with bad-parameter naming the parameter and the allowed form. */
+/** Fails with bad-parameter naming the parameter, what is wrong, and the forms. */
 export function parseQueryTime(text: string, context: TimeContext): QueryTime {
   const time = parseForm(text, context)
   if (context.isEnd && time.ns > TIME_LIMIT_NS) return { ...time, ns: TIME_LIMIT_NS }
@@ -63,119 +74,188 @@ export function parseQueryTime(text: string, context: TimeContext): QueryTime {
   return time
 }
 
-/**
- * Whether the text is a local time, whose meaning depends on the zone. Fails like parseQueryTime for an invalid one.
- */
-export function isLocalTime(text: string, context: Pick<TimeContext, 'parameter' | 'unit'>): boolean {
-  const match = LOCAL_TIME.exec(text)
-  if (match === null || (context.unit !== undefined && context.unit !== 'YYYYMMDD_HHMMSS')) return false
-  if (!isRealTime(localTimeOf(match))) throw bad(context, `is not a valid date and time, got "${text}"`)
-  return true
+function parseForm(text: string, context: TimeContext): QueryTime {
+  const time = parseEpoch(text, context) ?? parseRelative(text, context) ?? parseWritten(text, context)
+  if (time !== undefined) return time
+  throw bad(context, refusedTime(text, context.unit))
 }
 
-/** An integer as the API's scripts write it: digits with an optional C suffix. */
-const INTEGER = /^\d{1,20}(ULL)?$/
-const LOCAL_TIME = /^(\d{4})(\d{2})(\d{2})_(\d{2})(\d{2})(\d{2})$/
+/** "@" means seconds. Scripts append ULL, the suffix of C. */
+const EPOCH = /^(@?)(\d{1,20})(?:ULL|[.,](\d{1,9}))?$/
 
-function parseForm(text: string, context: TimeContext): QueryTime {
-  const instantNs = parseRelative(text, context.nowNs) ?? parseRfc3339(text)
-  if (instantNs !== undefined) return { ns: instantNs, unit: undefined }
-  const unit = context.unit ?? detectUnit(text)
-  if (unit === 'YYYYMMDD_HHMMSS') return { ns: parseLocal(text, context), unit }
-  if (!INTEGER.test(text)) {
-    throw bad(context, `must be an integer in ${unit}${otherForms(context.unit)}, got "${clip(text)}"`)
-  }
-  return { ns: BigInt(text.replace('ULL', '')) * NANOS_PER_UNIT[unit], unit }
+function parseEpoch(text: string, { parameter, unit: given }: TimeContext): QueryTime | undefined {
+  const [, at, digits, fraction = ''] = EPOCH.exec(text) ?? []
+  if (digits === undefined) return undefined
+  if (at !== '@' && given === 'YYYYMMDD_HHMMSS') return undefined
+  const detected = detectUnit(digits)
+  const unit = at === '@' ? 'sec' : ((given as EpochUnit | undefined) ?? detected)
+  const unitNs = NANOS_PER_UNIT[unit]
+  const parts = 10n ** BigInt(fraction.length)
+  const fractionNs = (BigInt(fraction) * unitNs) / parts
+  if (fractionNs * parts !== BigInt(fraction) * unitNs) return undefined
+  const ns = BigInt(digits) * unitNs + fractionNs
+  if (at !== '@' && given === undefined) refuseImprobable({ parameter, text, unit, digits, ns })
+  return { ns, unit, isLocal: false }
 }
 
 /** Digits of an epoch time, in the unit that their number implies. */
 export function epochNs(digits: string): bigint {
-  return BigInt(digits) * NANOS_PER_UNIT[unitOfDigits(digits.length)]
+  return BigInt(digits) * NANOS_PER_UNIT[detectUnit(digits)]
 }
 
 /** By the number of digits: 9-11 seconds, 12-14 milliseconds, 15-17 microseconds, else nanoseconds. */
-function detectUnit(text: string): TimeUnit {
-  if (LOCAL_TIME.test(text)) return 'YYYYMMDD_HHMMSS'
-  if (!INTEGER.test(text)) return 'nanos'
-  return unitOfDigits(BigInt(text.replace('ULL', '')).toString().length)
-}
-
-function unitOfDigits(length: number): EpochUnit {
+function detectUnit(digits: string): EpochUnit {
+  const { length } = BigInt(digits).toString()
   if (length >= 9 && length <= 11) return 'sec'
   if (length >= 12 && length <= 14) return 'msecs'
   if (length >= 15 && length <= 17) return 'usecs'
   return 'nanos'
 }
 
-const SECONDS_PER_SUFFIX: Readonly<Record<string, bigint>> = { s: 1n, m: 60n, h: 3_600n, d: 86_400n }
+/** 1990: no packet was captured before by any program whose files exist, and shorter numbers are mistakes. */
+const DETECTED_MIN_NS = 631_152_000n * NANOS_PER_UNIT.sec
+const DATE_OF_DIGITS = /^(199\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$/
 
-/** "-15m": that long before now. */
-const BEFORE_NOW = /^-(\d{1,9})([smhd])$/
+interface DetectedTime {
+  readonly parameter: string
+  readonly text: string
+  readonly unit: EpochUnit
+  readonly digits: string
+  readonly ns: bigint
+}
 
-/** Whether the meaning of the text depends on when it is read. */
+/** A number without a unit that is more likely something else, such as a date without separators. */
+function refuseImprobable({ parameter, text, unit, digits, ns }: DetectedTime): void {
+  if (DATE_OF_DIGITS.test(digits))
+    throw bad(
+      { parameter },
+      `"${text}" is a number of nanoseconds, which would be in 1970; write the date as ${digits.replace(DATE_OF_DIGITS, '$1-$2-$3')}, or give TSUnit`,
+    )
+  if (unit === 'nanos' || (ns >= DETECTED_MIN_NS && ns <= TIME_LIMIT_NS)) return
+  throw bad(
+    { parameter },
+    `"${text}" has ${BigInt(digits).toString().length} digits, so it would be in ${unit}, and outside of 1990 to 2106; ` +
+      'give TSUnit, or write a date and time as 20261102_090100 or 2026-11-02T09:01:00Z',
+  )
+}
+
+const SECONDS_PER_SUFFIX: Readonly<Record<string, bigint>> = {
+  s: 1n,
+  m: 60n,
+  h: 3_600n,
+  d: 86_400n,
+  w: 604_800n,
+}
+
+/** "now", "now-6h", "-15m": by the clock; "+10m": from the begin. A "+" that is not written as %2B arrives as a space. */
+const RELATIVE = /^(now)?(?:([-+ ])(\d{1,9})([smhdw]))?$/
+const DAYS_AGO: Readonly<Record<string, number>> = { today: 0, yesterday: 1 }
+
+/** Whether the meaning of the text depends on when it is read, or on the begin of its range. */
 export function isRelativeTime(text: string): boolean {
-  return text === 'now' || BEFORE_NOW.test(text)
+  return isDayWord(text) || (text !== '' && RELATIVE.test(text))
 }
 
-function parseRelative(text: string, nowNs: bigint): bigint | undefined {
-  if (text === 'now') return nowNs
-  const [, count, suffix = ''] = BEFORE_NOW.exec(text) ?? []
-  const seconds = SECONDS_PER_SUFFIX[suffix]
-  if (count === undefined || seconds === undefined) return undefined
-  return nowNs - BigInt(count) * seconds * NANOS_PER_UNIT.sec
+/** "today" or "yesterday", whose meaning also depends on the zone. */
+export function isDayWord(text: string): boolean {
+  return Object.hasOwn(DAYS_AGO, text)
 }
 
-/** The "+" of the offset arrives as a space if the caller did not write it as %2B. */
-const RFC3339 =
-  /^(\d{4})-(\d{2})-(\d{2})[Tt_ ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([-+ ])(\d{2}):(\d{2}))$/
-
-function parseRfc3339(text: string): bigint | undefined {
-  const match = RFC3339.exec(text)
-  if (match === null) return undefined
-  const [, , , , , , , fraction = '', sign = '+', hours = '0', minutes = '0'] = match
-  const local = localTimeOf(match)
-  if (!isRealTime(local) || Number(hours) > 23 || Number(minutes) > 59) return undefined
-  const utcMs = Date.UTC(local.year, local.month - 1, local.day, local.hour, local.minute, local.second)
-  const offsetMs = (Number(hours) * 60 + Number(minutes)) * 60_000 * (sign === '-' ? -1 : 1)
-  return BigInt(utcMs - offsetMs) * NANOS_PER_UNIT.msecs + BigInt(fraction.padEnd(9, '0'))
-}
-
-function parseLocal(text: string, context: TimeContext): bigint {
-  const match = LOCAL_TIME.exec(text)
-  if (match === null) throw bad(context, `must have the form YYYYMMDD_HHMMSS, got "${clip(text)}"`)
-  const local = localTimeOf(match)
-  if (!isRealTime(local)) throw bad(context, `is not a valid date and time, got "${text}"`)
-  const instants = instantsOf(local, context.zone)
-  const instantMs = context.isEnd ? instants.at(-1) : instants.at(0)
-  if (instantMs === undefined) {
+function parseRelative(text: string, context: TimeContext): QueryTime | undefined {
+  if (isDayWord(text)) return parseDayWord(text, context)
+  const [matched = '', now, sign, count, suffix = ''] = RELATIVE.exec(text) ?? []
+  if (matched === '') return undefined
+  const lengthNs = BigInt(count ?? 0) * (SECONDS_PER_SUFFIX[suffix] ?? 0n) * NANOS_PER_UNIT.sec
+  if (sign === '-') return { ns: context.nowNs - lengthNs, unit: undefined, isLocal: false }
+  if (now !== undefined) return { ns: context.nowNs + lengthNs, unit: undefined, isLocal: false }
+  if (context.beginNs === undefined)
     throw bad(
       context,
-      `"${text}" does not exist in ${context.zone}: the clock is put forward over it; give an earlier or later time`,
+      `"${text}" counts from the begin of the range, which ${context.isEnd ? 'is not known here' : 'this is'}; ` +
+        `write now+${count}${suffix} for a time after now`,
     )
-  }
-  return BigInt(instantMs) * NANOS_PER_UNIT.msecs
+  return { ns: context.beginNs + lengthNs, unit: undefined, isLocal: false }
 }
 
-function localTimeOf(match: readonly (string | undefined)[]): LocalTime {
-  const [, year, month, day, hour, minute, second] = match.map(Number)
-  return {
-    year: year ?? 0,
-    month: month ?? 0,
-    day: day ?? 0,
-    hour: hour ?? 0,
-    minute: minute ?? 0,
-    second: second ?? 0,
-  }
+function parseDayWord(text: string, { parameter, zone, nowNs }: TimeContext): QueryTime {
+  if (zone === undefined)
+    throw bad(
+      { parameter },
+      `"${text}" depends on the zone of the device, which is not known here; add TSZone`,
+    )
+  const now = localTimeAt(Number(nowNs / NANOS_PER_UNIT.msecs), zone)
+  const noon = new Date(Date.UTC(now.year, now.month - 1, now.day - (DAYS_AGO[text] ?? 0)))
+  const day = { year: noon.getUTCFullYear(), month: noon.getUTCMonth() + 1, day: noon.getUTCDate() }
+  return { ns: BigInt(dayStartMs(day, zone)) * NANOS_PER_UNIT.msecs, unit: undefined, isLocal: true }
 }
 
-function otherForms(unit: TimeUnit | undefined): string {
-  return unit === undefined ? ', YYYYMMDD_HHMMSS, RFC 3339 with Z or an offset, "now" or "-15m"' : ''
+function parseWritten(text: string, context: TimeContext): QueryTime | undefined {
+  const written = readWrittenTime(text)
+  if (written === undefined) return undefined
+  if (written === 'unreal') throw bad(context, `is not a valid date and time, got "${text}"`)
+  const { isApiForm, offsetMs } = written
+  if (isApiForm && isNumberUnit(context.unit)) return undefined
+  const unit = isApiForm ? 'YYYYMMDD_HHMMSS' : undefined
+  if (offsetMs === undefined && context.zone === undefined)
+    return { unit, isLocal: true, ...unknownInstant(text, written, context) }
+  const wholeNs = BigInt(instantMs(text, written, context)) * NANOS_PER_UNIT.msecs
+  return { ns: wholeNs + written.fractionNs, unit, isLocal: offsetMs === undefined }
 }
 
-function clip(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 80)}...` : text
+function isNumberUnit(unit: TimeUnit | undefined): boolean {
+  return unit !== undefined && unit !== 'YYYYMMDD_HHMMSS'
 }
 
-function bad(context: Pick<TimeContext, 'parameter'>, problem: string): CapfleetError {
-  return new CapfleetError('bad-parameter', `${context.parameter} ${problem}`, { param: context.parameter })
+/** A device of any maker understands YYYYMMDD_HHMMSS, and nothing finer. */
+function unknownInstant(
+  text: string,
+  { local, fractionNs, isLeapSecond }: WrittenTime,
+  { parameter, isEnd }: TimeContext,
+): Pick<QueryTime, 'ns' | 'localText'> {
+  if (fractionNs > 0n || isLeapSecond)
+    throw bad(
+      { parameter },
+      `"${text}" is finer than a local time of a device, which has whole seconds; add TSZone or an offset such as +01:00`,
+    )
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const date = `${String(local.year).padStart(4, '0')}${two(local.month)}${two(local.day)}`
+  const localText = `${date}_${two(local.hour)}${two(local.minute)}${two(local.second)}`
+  return { ns: isEnd ? TIME_LIMIT_NS : 0n, localText }
+}
+
+/** Epoch milliseconds of the whole second. */
+function instantMs(text: string, written: WrittenTime, context: TimeContext): number {
+  if (!written.isLeapSecond) return wholeSecondMs(text, written, context)
+  // As in POSIX, the leap second is the first second of the next day.
+  const nextMs = wholeSecondMs(text, written, context) + 1_000
+  const next = new Date(nextMs)
+  if (nextMs % 86_400_000 === 0 && next.getUTCDate() === 1) return nextMs
+  throw bad(
+    context,
+    `is not a valid date and time: leap seconds are at 23:59:60 UTC at the end of a month, got "${text}"`,
+  )
+}
+
+function wholeSecondMs(
+  text: string,
+  { local, hasTime, offsetMs }: WrittenTime,
+  context: TimeContext,
+): number {
+  if (offsetMs !== undefined) return utcMsOf(local) - offsetMs
+  const { zone = 'UTC', isEnd } = context
+  const instants = hasTime ? instantsOf(local, zone) : [dayStartMs(local, zone)]
+  const instant = isEnd ? instants.at(-1) : instants.at(0)
+  if (instant !== undefined) return instant
+  throw bad(
+    context,
+    `"${text}" does not exist in ${zone}: the clock is put forward over it; give an earlier or later time`,
+  )
+}
+
+function utcMsOf({ year, month, day, hour, minute, second }: LocalTime): number {
+  return Date.UTC(year, month - 1, day, hour, minute, second)
+}
+
+function bad({ parameter }: Pick<TimeContext, 'parameter'>, problem: string): CapfleetError {
+  return new CapfleetError('bad-parameter', `${parameter} ${problem}`, { param: parameter })
 }

@@ -11,7 +11,7 @@ import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
 import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
 import { FetchedDownload, type FetchParts } from '../../gateway/fetch/fetch-download.ts'
-import { type DownloadPlan, mergeStep, planDownload } from '../../gateway/fleet/plan.ts'
+import { type DownloadPlan, isTimedByHardware, mergeStep, planDownload } from '../../gateway/fleet/plan.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 
@@ -143,9 +143,9 @@ async function copyKept(from: string, to: string): Promise<void> {
 }
 
 /**
- * A third-party device may send packets late: as one of several it is merged alone, so that its span is sorted when
- * the spans are joined. A device behind a slow line is merged alone too, because only streams of a merge come compressed.
- * All others are relayed, as by a download of one device.
+ * A third-party device may send packets late, and others than those of the range: it is merged alone, so that its span
+ * is sorted when the spans are joined, and no packet is in two of them. A device behind a slow line is merged alone too,
+ * because only streams of a merge come compressed. All others are relayed, as by a download of one device.
  */
 async function mergedOnTheWay(
   plan: DownloadPlan,
@@ -155,9 +155,10 @@ async function mergedOnTheWay(
   const [step] = plan.steps
   if (step === undefined) return plan
   await fleet.knowKinds([step.device])
-  const isSorted = order.plan.devices.length > 1 && isForeign(fleet.kindOf(step.device))
+  const isMended =
+    isForeign(fleet.kindOf(step.device)) && (order.plan.devices.length > 1 || isTimedByHardware(plan.query))
   const isCompressed = (fleet.fetchCompressionOf(step.device) ?? 'none') !== 'none'
-  if (!isSorted && !isCompressed) return plan
+  if (!isMended && !isCompressed) return plan
   return { kind: 'merge', query: plan.query, steps: [mergeStep(step, plan.query)] }
 }
 

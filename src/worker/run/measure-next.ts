@@ -12,6 +12,7 @@ import {
   LIVE_STATES,
 } from '../../gateway/export/export-record.ts'
 import { filesOfPiece, holeRanges } from '../../gateway/export/fill-export.ts'
+import { requireKnownClocks } from '../../gateway/fetch/known-clocks.ts'
 import { CapfleetError, secondsText } from '../../shared/base/error.ts'
 import { judgeFailure } from './device-trouble.ts'
 import { reserveSpace } from './export-space.ts'
@@ -60,7 +61,7 @@ export async function measureNext(parts: ExportParts, measuring: Measuring): Pro
       return {
         measured: { leftOut, header, stepNs },
         estimatedBytes: isUnknown ? null : String(BigInt(known ?? 0) + bytes),
-        offsetsNs: offsetsOf(parts, measuring),
+        offsetsNs: await offsetsOf(parts, measuring, asked.devices),
       }
     } catch (error) {
       leftOut.push(await deviceToLeaveOut(parts, measuring, asked.devices, error))
@@ -169,18 +170,26 @@ async function reserve(
   await reserveSpace(parts, order, { files, spool: bytes < ahead ? bytes : ahead })
 }
 
-/** Clocks are measured repeatedly: the first measurement counts for all files, and for the manifest. */
-function offsetsOf(
+/**
+ * Clocks are measured repeatedly: the first measurement counts for all files, and for the manifest. Fails with
+ * bad-parameter if the clock of a device that is read is not known, and as the device if it is down.
+ */
+async function offsetsOf(
   { fleet }: ExportParts,
-  { record: { order, base }, checkpoint: { offsetsNs: known } }: Measuring,
-): Checkpoint['offsetsNs'] {
-  const { plan, align } = order
-  if (!align || (known !== null && base === undefined)) return known
-  const offsets = plan.devices.flatMap((device): [string, string][] => {
-    const clock = fleet.clockOf(device)
-    return clock === undefined ? [] : [[device, String(clock.offsetNs)]]
-  })
-  return { ...Object.fromEntries(offsets), ...known }
+  { record: { order }, checkpoint: { offsetsNs: known } }: Measuring,
+  devices: readonly string[],
+): Promise<Checkpoint['offsetsNs']> {
+  if (!order.align) return known
+  const added = devices.filter((device) => known?.[device] === undefined)
+  await fleet.knowClocks(added)
+  for (const device of added) {
+    const { reachable, error, clock } = fleet.get(device).health.report
+    // It may report its clock when it is back.
+    if (reachable !== true && clock === undefined && error !== undefined) throw error
+  }
+  requireKnownClocks(added, (device) => fleet.clockOf(device))
+  const offsets = added.map((device) => [device, String(fleet.clockOf(device)?.offsetNs)])
+  return { ...known, ...Object.fromEntries(offsets) }
 }
 
 /** The device without which the export continues. Throws if it cannot, or not yet. */

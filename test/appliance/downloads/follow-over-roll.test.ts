@@ -60,6 +60,7 @@ async function follow(query: DownloadQuery): Promise<{ readonly numbers: number[
       captureName: 'roll',
       fileName: 'followed.pcap',
       program: undefined,
+      addresses: undefined,
       regex: undefined,
       mac48LimitNs: 0n,
     }

@@ -27,11 +27,17 @@ const detected = (unitNs: bigint, unit: string) => ({
   head: { 'Capfleet-TS-Unit': unit },
 })
 
-/** The shortest and the longest number for a unit; west holds packets of only one link type. */
-const shortestAndLongest = (digits: readonly [number, number], unit: string) => ({
-  get: `${RANGE_PATH}?TSBegin=${10n ** BigInt(digits[0] - 1)}&TSEnd=${10n ** BigInt(digits[1]) - 1n}&MaxPackets=1`,
+/** The earliest and the latest time whose unit the digits imply; west holds packets of one link type only. */
+const earliestAndLatest = (unitNs: bigint, unit: string) => ({
+  get: `${RANGE_PATH}?TSBegin=${(631_152_000n * SECOND_NS) / unitNs}&TSEnd=${(4_294_967_296n * SECOND_NS) / unitNs}&MaxPackets=1`,
   device: 'west' as const,
   head: { 'Capfleet-TS-Unit': unit },
+})
+
+/** A number that is more likely something else, such as 202611020901 for a date. */
+const improbable = (text: string) => ({
+  get: `${RANGE_PATH}?TSBegin=${text}&TSEnd=now`,
+  problem: ['bad-parameter', 'TSBegin'] as const,
 })
 
 const relative = (text: string) => ({
@@ -41,6 +47,14 @@ const relative = (text: string) => ({
 
 const millisecond = 1_000_000n
 const RFC3339 = `TSBegin=2026-09-21T14:13:21Z&TSEnd=2026-09-21T16:13:23%2B02:00`
+/** The same range, as other programs print it. */
+const PRINTED_ENDS = [
+  [`${BEGIN_NS / SECOND_NS}.000000`, `@${END_NS / SECOND_NS}`],
+  ['2026-09-21T14:13:21.000000%2B0000', '2026-09-21T14:13:23.000000+0000'],
+  ['2026-09-21 14:13:21,0Z', '%2B2s'],
+  ['Sep 21, 2026 14:13:21.000000000 UTC', 'Mon Sep 21 14:13:23 UTC 2026'],
+  ['2026-09-21T14:13:21&TSZone=UTC', '2026-09-21 14:13:23'],
+] as const
 
 /** The same packets on each download path, except for those that a limit leaves out. */
 const sliced = [SINGLE, RANGE, SPLIT].map((path) => ({
@@ -107,11 +121,16 @@ export const FURTHER_DOWNLOAD_CLAIMS: readonly Claim[] = [
     detected(SECOND_NS, 'sec'),
     detected(millisecond, 'msecs'),
     detected(1_000n, 'usecs'),
-    shortestAndLongest([1, 8], 'nanos'),
-    shortestAndLongest([9, 11], 'sec'),
-    shortestAndLongest([12, 14], 'msecs'),
-    shortestAndLongest([15, 17], 'usecs'),
-    shortestAndLongest([18, 19], 'nanos'),
+    earliestAndLatest(SECOND_NS, 'sec'),
+    earliestAndLatest(millisecond, 'msecs'),
+    earliestAndLatest(1_000n, 'usecs'),
+    earliestAndLatest(1n, 'nanos'),
+    {
+      get: `${RANGE_PATH}?TSBegin=1&TSEnd=99999999&MaxPackets=1`,
+      device: 'west' as const,
+      head: { 'Capfleet-TS-Unit': 'nanos' },
+    },
+    ...['100000000', '202611020901', '20261102090100', '100000000000000'].map(improbable),
   ),
   row('D4-3', 'Capfleet-TS-Unit says which unit was used.', {
     get: `${RANGE_PATH}?${SECONDS}&TSUnit=sec`,
@@ -165,8 +184,21 @@ export const FURTHER_DOWNLOAD_CLAIMS: readonly Claim[] = [
       get: `${RANGE_PATH}?${LOCAL.utc}&TSZone=${zone}`,
     })),
   ),
-  row('D4-11', 'Times may be relative: -15m, now.', ...['-15m', '-30s', '-2h', '-1d'].map(relative)),
-  row('D4-12', 'Times may be as in RFC 3339.', { get: `${RANGE_PATH}?${RFC3339}`, pcap: PART }),
+  row(
+    'D4-11',
+    'Times may be relative: -15m, now.',
+    ...['-15m', '-30s', '-2h', '-1d', 'now-6h', '-1w'].map(relative),
+  ),
+  row(
+    'D4-12',
+    'Times may be as in RFC 3339.',
+    { get: `${RANGE_PATH}?${RFC3339}`, pcap: PART },
+    ...PRINTED_ENDS.map(([begin, end]) => ({
+      get: `${RANGE_PATH}?TSBegin=${begin.replaceAll(' ', '%20')}&TSEnd=${end.replaceAll(' ', '%20')}`,
+      pcap: PART,
+    })),
+    { get: `${RANGE_PATH}?TSBegin=21/09/2026&TSEnd=now`, problem: ['bad-parameter', 'TSBegin'] as const },
+  ),
   row('D4-13', 'from and to are epoch milliseconds.', {
     get: `${RANGE_PATH}?from=${BEGIN_NS / millisecond}&to=${END_NS / millisecond}`,
     pcap: PART,

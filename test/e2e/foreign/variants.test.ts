@@ -41,7 +41,7 @@ interface Row {
 
 /** Several outcomes are possible, depending on where the kernel splits the device's bytes. */
 const OR = ' or '
-const NO_ESTIMATE = / answered \/api\/v1\/pcap\/estimate with status 404$/
+const NO_ESTIMATE = / is a third-party device, which cannot estimate downloads$/
 
 const WELL: Cells = {
   relay: 'right',
@@ -146,7 +146,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'zeros-chunks': {
     does: { zeros: 4_096, isChunked: true },
     // A chunk whose size has been sent cannot become shorter.
-    cells: { ...cut('device-protocol'), merge: 'right' },
+    cells: { ...cut('device-protocol'), merge: 'right', export: 'right' },
     cause: /sent zeros instead of a record at offset \d+$/,
   },
   // A stream that breaks off in its header has not begun.
@@ -316,7 +316,7 @@ class Questions {
     if (column === 'export')
       return await this.#caller.export(
         `${this.#query}&Device=${this.#device.name}`,
-        makePcap(this.#row.does.order?.(records) ?? records, plain),
+        makePcap(records, plain),
       )
     const both = [...records, ...this.#other.records].toSorted((a, b) => Number(a.ns - b.ns))
     const path = `/api/v1/pcap/timerange?${RANGE}&Device=${this.#device.name},${this.#other.name}&Wait=600`

@@ -64,6 +64,10 @@ for (const [change, expected] of [
   [{ devices: [{ ...device, fetchCompression: 'lz4' }] }, 'devices[0].fetchCompression: '],
   [{ devices: [{ ...device, ignores: ['Offset'] }] }, 'devices[0].ignores[0]: '],
   [
+    { devices: [{ ...device, ignores: ['Slice', 'TSMode', 'Slice'] }] },
+    'devices[0].ignores[2]: names Slice twice',
+  ],
+  [
     { devices: [{ ...device, kind: 'capfleet', ignores: ['Slice'] }] },
     'devices[0].ignores: is for third-party devices',
   ],

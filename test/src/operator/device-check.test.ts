@@ -76,6 +76,7 @@ describe('a device of another manufacturer', () => {
       timestamps: 'ok',
       order: 'ok',
       'going on': 'warning',
+      times: 'ok',
       FilterBPF: 'ok',
       FilterFrame: 'ok',
     })
@@ -95,6 +96,13 @@ describe('a device of another manufacturer', () => {
       findings.find((finding) => finding.check === 'FilterFrame')?.fix,
       'downloads with FilterFrame are rejected',
     )
+    assert.equal(levels(await check({ frames: 'equal' })).FilterFrame, 'warning', 'it passes over !=')
+  })
+
+  test('that rounds times down to whole seconds', async () => {
+    const findings = await check({ ranges: 'seconds, rounded down' })
+    assert.deepEqual([levels(findings).download, levels(findings).times], ['ok', 'warning'])
+    assert.match(findings.find((finding) => finding.check === 'times')?.fix ?? '', /whole seconds/)
   })
 
   test('that refuses downloads, or is not there', async () => {
@@ -142,7 +150,7 @@ describe('a device of another manufacturer', () => {
     assert.match(stdout, /^0 problems, 4 warnings$/m)
     assert.ok(!(stdout + stderr).includes(foreign.password))
     const json = await run('--url', foreign.config.url, '--json')
-    assert.equal(JSON.parse(json.stdout).findings.length, 13)
+    assert.equal(JSON.parse(json.stdout).findings.length, 14)
     for (const [options, said] of [
       [['foreign', '--url', foreign.config.url], /by its name \(foreign\) or by --url, not both/],
       [['--url', 'http://u:p@127.0.0.1'], /--url must be http:.* without user/],

@@ -18,6 +18,7 @@ export type LimitStyle = '503' | '503 with Retry-After' | '429' | 'text' | 'noth
 
 const RECORD_HEADER_BYTES = 16
 const CAPTURED_BYTES = 64
+const NS_PER_S = 1_000_000_000n
 
 export const API_BEGIN_NS = 1_793_610_000_000_000_000n
 export const API_STEP_NS = 60_000_000n
@@ -30,12 +31,19 @@ export interface ApiBehaviour {
   readonly limit?: LimitStyle
   /** A stream that has ended still counts until another one has been refused. */
   readonly isFreedLate?: boolean
+  /**
+   * Which packets its time ranges have: also those at the end; all of each second that they touch; those from the whole
+   * second before the begin to the one before the end; or by times that are 300 ns earlier than in the file.
+   */
+  readonly ranges?: 'inclusive' | 'seconds' | 'seconds, rounded down' | 'earlier'
   /** Timestamps have microsecond resolution. */
   readonly isCoarse?: boolean
   /** Silently ignores these parameters. */
   readonly ignores?: readonly ('FilterBPF' | 'FilterFrame' | 'Slice')[]
-  /** Conditions of FilterFrame that it heeds: all, those of the capture port, or the first one. */
-  readonly frames?: 'all' | 'ports' | 'first'
+  /** Conditions of FilterFrame that it heeds: all, those of the capture port, those with ==, or the first one. */
+  readonly frames?: 'all' | 'ports' | 'equal' | 'first'
+  /** Its packets of odd numbers are in tunnels: "udp port 4789" finds them, and "inner" what is inside of them. */
+  readonly tunnels?: 'looks inside' | 'ignores FilterBPFDecap'
   /** It heeds Compression, with gzip. */
   readonly compresses?: boolean
   /** Of its software; default: 7.1. */
@@ -263,11 +271,33 @@ export class ApiDevice implements AsyncDisposable {
         .filter(({ ns }, index) => {
           if (filter === 'less 0' || !frames.every((condition) => isMet(condition, apiPort(ns)))) return false
           if (filter?.includes('odd') && index % 2 === 0) return false
-          return isLocal || begin === null || end === null || (ns >= BigInt(begin) && ns < BigInt(end))
+          if (filter !== null && !this.#passesInTunnel(filter, query, index % 2 === 1)) return false
+          return isLocal || begin === null || end === null || this.#isInRange(ns, BigInt(begin), BigInt(end))
         })
         .map((record) => ({ ...record, captured: record.captured.subarray(0, slice) })),
       { nanoseconds: this.behaviour.isCoarse !== true, isBigEndian: this.behaviour.isBigEndian === true },
     )
+  }
+
+  /** Of the words of the filter, one is enough. */
+  #passesInTunnel(filter: string, query: Pairs, isInTunnel: boolean): boolean {
+    const isOfTunnel = filter.includes('udp port 4789')
+    const isOfInner = filter === 'inner'
+    if (!isOfTunnel && !isOfInner) return true
+    const { tunnels } = this.behaviour
+    if (tunnels === undefined || !isInTunnel) return false
+    const looksInside = query.get('FilterBPFDecap') === 'true' && tunnels === 'looks inside'
+    return isOfInner === looksInside
+  }
+
+  #isInRange(ns: bigint, beginNs: bigint, endNs: bigint): boolean {
+    const { ranges } = this.behaviour
+    if (ranges === 'inclusive') return ns >= beginNs && ns <= endNs
+    if (ranges === undefined) return ns >= beginNs && ns < endNs
+    if (ranges === 'earlier') return ns - 300n >= beginNs && ns - 300n < endNs
+    const second = (timeNs: bigint) => timeNs - (timeNs % NS_PER_S)
+    const lastNs = second(ranges === 'seconds' ? endNs + NS_PER_S - 1n : endNs)
+    return ns >= second(beginNs) && ns < lastNs
   }
 
   async #send(res: ServerResponse, whole: Buffer): Promise<void> {
@@ -308,6 +338,7 @@ function heededOf(
   heeds: ApiBehaviour['frames'] = 'all',
 ): readonly FrameCondition[] {
   if (heeds === 'first') return conditions.slice(0, 1)
+  if (heeds === 'equal') return conditions.filter(({ op }) => op === '==')
   return conditions.filter(({ field }) => heeds === 'all' || field === 'capture.port')
 }
 

@@ -12,6 +12,7 @@ import { COMMON_ANSWER_HEADERS, COMMON_REQUEST_HEADERS } from '../../../src/shar
 import { parameterText } from '../../../src/shared/contract/openapi-operation.ts'
 import type { Parameter } from '../../../src/shared/query/query-parameters.ts'
 import { COMMON_PARAMETERS } from '../../../src/shared/query/read-parameters.ts'
+import { TIME_FORMS, type TimeForm } from '../../../src/shared/query/time-forms.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import type { MetricTexts } from './metric-texts.ts'
 
@@ -31,6 +32,15 @@ export function roleTable(): string {
   return table(
     ['Role', 'Scopes'],
     ROLES.map((role) => [code(role), [...SCOPES_OF_ROLE[role]].map(code).join(' ')]),
+  )
+}
+
+/** The forms of a time, for API, command line and page. */
+export function timeTable(): string {
+  const forms: readonly TimeForm[] = Object.values(TIME_FORMS)
+  return table(
+    ['Time', 'Meaning', 'Printed by'],
+    forms.map(({ examples, says, printedBy }) => [examples.map(code).join(' '), says, printedBy]),
   )
 }
 

@@ -36,7 +36,10 @@ function headerPairs([name, values = []]: [string, string[] | undefined]): [stri
   return values.map((value) => [name, value])
 }
 
-function headOf({ method, url, headers, signal }: SentRequest, tls: TransportTls): Promise<IncomingMessage> {
+function headOf(
+  { method, url, headers, form, signal }: SentRequest,
+  tls: TransportTls,
+): Promise<IncomingMessage> {
   const options: RequestOptions = {
     method,
     headers: { ...headers },
@@ -50,7 +53,7 @@ function headOf({ method, url, headers, signal }: SentRequest, tls: TransportTls
     sent.on('error', (cause) =>
       reject(signal?.aborted === true ? signal.reason : unreachable({ method, url }, cause)),
     )
-    sent.end()
+    sent.end(form)
   })
 }
 

@@ -1,13 +1,62 @@
 /** The flags of a download: those of its parameters, and `--last 15m` for the time until now. */
 
+import { createReadStream } from 'node:fs'
 import { type Command, Option } from 'commander'
+import { ADDRESS_LIST_CHARACTERS_MAX, addressListType } from '../../../shared/query/address-list.ts'
+import { isRelativeTime } from '../../../shared/query/query-time.ts'
 import { usageFailure } from '../../client-failure.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
-import type { QueryFlags } from './query-flags.ts'
+import { FILE_FLAGS, type GivenOptions, type QueryFlags } from './query-flags.ts'
 
 export interface LastOption {
   readonly last?: string
 }
+
+/** The parameters that select packets, with the texts of the files that flags name. Fails with a ClientFailure. */
+export async function packetQuery(
+  flags: QueryFlags,
+  options: LastOption & GivenOptions,
+): Promise<QueryPairs> {
+  const pairs = withLast(flags.query(options), options).map(async ([name, value]) => {
+    return [name, name in FILE_FLAGS ? await listIn(value) : value] as const
+  })
+  return await Promise.all(pairs)
+}
+
+const STANDARD_INPUT = '-'
+/** Checked before the file is read as a list. */
+const FILE_BYTES_MAX = 4 * ADDRESS_LIST_CHARACTERS_MAX
+
+/** The canonical list of addresses in the file. */
+async function listIn(file: string): Promise<string> {
+  const place = file === STANDARD_INPUT ? 'standard input' : file
+  const text = await readText(file)
+  try {
+    return ADDRESS_LIST.read(text, `--addresses: ${place}`, {}) ?? ''
+  } catch (error) {
+    throw usageFailure((error as Error).message)
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  try {
+    const source = file === STANDARD_INPUT ? process.stdin : createReadStream(file)
+    for await (const piece of source as AsyncIterable<Buffer>) {
+      pieces.push(piece)
+      bytes += piece.length
+      if (bytes > FILE_BYTES_MAX) break
+    }
+  } catch (error) {
+    throw usageFailure(`--addresses: ${(error as Error).message}`)
+  }
+  if (bytes > FILE_BYTES_MAX)
+    throw usageFailure(`--addresses: ${file} is longer than ${FILE_BYTES_MAX} bytes`)
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+const ADDRESS_LIST = addressListType()
 
 /** Adds the flags that select packets, after the flags that the command has. */
 export function addDownloadFlags(command: Command, flags: QueryFlags): void {
@@ -19,15 +68,15 @@ export function addDownloadFlags(command: Command, flags: QueryFlags): void {
 function lastOption(): Option {
   return new Option(
     '--last <time>',
-    'the time until now, such as 90s, 15m, 2h or 1d: --begin -<time> --end now',
+    'the time until now, such as 90s, 15m, 2h, 1d or 1w: --begin -<time> --end now',
   )
 }
 
-export function withLast(query: QueryPairs, { last }: LastOption): QueryPairs {
+function withLast(query: QueryPairs, { last }: LastOption): QueryPairs {
   if (last === undefined) return query
   const other = query.find(([name]) => name === 'TSBegin' || name === 'TSEnd')
   if (other !== undefined) throw usageFailure('--last replaces --begin and --end; give one or the other')
-  if (!/^\d+[smhd]$/.test(last))
+  if (!isRelativeTime(`-${last}`))
     throw usageFailure(`--last must be a length of time such as 15m, got ${JSON.stringify(last)}`)
   return [['TSBegin', `-${last}`], ['TSEnd', 'now'], ...query]
 }

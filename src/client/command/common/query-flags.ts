@@ -12,6 +12,14 @@ const SHORT_FLAGS: Readonly<Record<string, string>> = {
   TSZone: '--zone',
   FilterBPF: '--bpf',
   FilterRE: '--regex',
+  FilterAddresses: '--addresses',
+}
+
+/** Parameters whose flag names a file with their text, and what the help says about it. */
+export const FILE_FLAGS: Readonly<Record<string, string>> = {
+  FilterAddresses:
+    'keeps the packets that have an address of this file as source or destination: IPv4 and IPv6 addresses and networks, one or more in a ' +
+    'line, # begins a comment, at most 10,000; "-": standard input',
 }
 
 /** Old spellings, parameters that nobody types, and those that commands set themselves. */
@@ -97,7 +105,8 @@ function isSwitch({ default: normal, type: { schema } }: Parameter): boolean {
   return normal === false && schema.enum?.length !== 1
 }
 
-function placeholderOf({ type: { schema, unit } }: Parameter): string {
+function placeholderOf({ name, type: { schema, unit } }: Parameter): string {
+  if (name in FILE_FLAGS) return 'file'
   if (unit !== undefined) return unit.replaceAll(' ', '-')
   if (schema.enum !== undefined) return 'word'
   return schema.type === 'integer' ? 'number' : 'text'
@@ -108,7 +117,9 @@ function placeholderOf({ type: { schema, unit } }: Parameter): string {
  * requests.
  */
 function helpOf(parameter: Parameter): string {
-  const { says, type, example, defaultSays } = parameter
+  const { name, says, type, example, defaultSays } = parameter
+  const ofFile = FILE_FLAGS[name]
+  if (ofFile !== undefined) return ofFile
   const words = isSwitch(parameter) ? undefined : type.schema.enum
   const notes = [
     ...(words === undefined ? [] : [words.join(', ')]),

@@ -46,7 +46,7 @@ function localKindOf({ code, kind }: CapfleetError): FailureKind {
   return code === 'bad-config' ? 'usage' : failureKindOf(kind.status, code)
 }
 
-/** "TSEnd must be ..., got "x" [bad-parameter, --end]": with the flags of the parameters that the message names. */
+/** "--end must be ..., got "x" [bad-parameter]": with flags instead of the names of parameters. */
 function describeFailure(
   error: unknown,
   flagOf: (parameter: string) => string | undefined,
@@ -57,11 +57,15 @@ function describeFailure(
   if (!(error instanceof ClientFailure)) return describeError(error)
   const { code, param } = error.facts
   if (code === 'usage') return error.message
-  const named = [...error.message.matchAll(/\b([A-Z]\w+)=/g)].map(([, name = '']) => name)
-  const flags = new Set(
-    [...(param === undefined ? [] : [param]), ...named].flatMap((name) => flagOf(name) ?? []),
-  )
-  return `${error.message} [${[code, ...flags].join(', ')}]`
+  const message = error.message.replaceAll(/\b[A-Z]\w+\b=?/g, (text) => {
+    const [name = '', equals] = text.split('=')
+    const flag = flagOf(name)
+    if (flag === undefined) return text
+    return equals === undefined ? flag : `${flag} `
+  })
+  const flag = param === undefined ? undefined : flagOf(param)
+  const isNamed = flag === undefined || message.includes(flag)
+  return `${message.trimEnd()} [${isNamed ? code : `${code}, ${flag}`}]`
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {

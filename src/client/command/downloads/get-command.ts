@@ -9,7 +9,7 @@ import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import { shownNs } from '../common/list-output.ts'
 import { formatBytes } from '../common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
@@ -48,7 +48,7 @@ export function defineGet(command: Command): void {
     .action((capture: string | undefined, options: GetOptions & GivenOptions) =>
       runClient(
         async (signal) => {
-          const target = downloadTarget(capture, withLast(flags.query(options), options))
+          const target = downloadTarget(capture, await packetQuery(flags, options))
           await get(await connect(options), target, { options, signal })
         },
         (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
@@ -62,6 +62,7 @@ Examples:
   capfleet get demo                                    a capture, under the name that the gateway gives
   capfleet get --last 15m -d 'lon*' -o now.pcap        the last 15 minutes of some devices, merged
   capfleet get --begin 20261102_090000 --end 20261102_100000 --zone Berlin --bpf 'tcp port 443' -o hour.pcap
+  capfleet get --begin yesterday --end today --addresses hosts.txt -o hosts.pcap
   capfleet get --last 1m -o - | tcpdump -nr -
 A download that breaks off resumes automatically; after Ctrl-C the same command resumes it.`
 
@@ -118,11 +119,15 @@ async function nameOf(
   { path, query }: DownloadTarget,
   signal: AbortSignal,
 ): Promise<string> {
-  using head = await client.open(path, { method: 'HEAD', query, signal }).catch(async (error: unknown) => {
-    // An answer to HEAD has no body with the reason. GET fails for the same reason, and reports it.
-    using _answered = await client.open(path, { query, signal })
-    throw error
-  })
+  // The name does not depend on the list of addresses, which may be too long for HEAD.
+  const short = query.filter(([name]) => name !== 'FilterAddresses')
+  using head = await client
+    .open(path, { method: 'HEAD', query: short, signal })
+    .catch(async (error: unknown) => {
+      // An answer to HEAD has no body with the reason. GET fails for the same reason, and reports it.
+      using _answered = await client.open(path, { query, signal })
+      throw error
+    })
   const name = attachedName(head.headers.get('content-disposition') ?? '')
   if (name === undefined) throw usageFailure('the gateway gives the download no name; give -o <file>')
   return name
@@ -142,7 +147,8 @@ async function estimatedBytes(
 /** For several files the hash is that of the body formed by all of them. */
 function summaryOf({ bytes, sha256, receipt }: DownloadEnd, files = 1): string {
   const where = files === 1 ? '' : ` in ${files} files`
-  return `${receipt.status}, ${bytes} bytes${where}, sha256 ${files === 1 ? '' : 'of all together '}${sha256}`
+  const nothing = receipt.packets === '0' ? ' (0 packets: nothing matched)' : ''
+  return `${receipt.status}, ${bytes} bytes${nothing}${where}, sha256 ${files === 1 ? '' : 'of all together '}${sha256}`
 }
 
 function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd): void {

@@ -6,7 +6,7 @@ import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import { downloadQuery } from '../../download-target.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import {
   type Column,
   type FormatOptions,
@@ -68,7 +68,7 @@ export function defineEstimate(command: Command): void {
     .addOption(contextOption())
     .action((capture: string | undefined, options: ReportOptions) =>
       runClient(async (signal) => {
-        const query = downloadQuery(capture, withLast(flags.query(options), options))
+        const query = downloadQuery(capture, await packetQuery(flags, options))
         const client = await connect(options)
         const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
         await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)

@@ -7,7 +7,7 @@ import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { downloadQuery } from '../../download-target.ts'
 import type { Export } from '../../followed-export.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import {
   type Column,
   type FormatOptions,
@@ -98,7 +98,7 @@ function defineCreate(command: Command): void {
     .addOption(contextOption())
     .action((capture: string | undefined, options: ExportOptions & { readonly watch?: boolean }) =>
       runClient(async (signal) => {
-        const query = downloadQuery(capture, withLast(flags.query(options), options))
+        const query = downloadQuery(capture, await packetQuery(flags, options))
         const client = await connect(options)
         const value = await placeOrder<Export>(client, '/v1/exports', { query, signal })
         await print(`${value.id}\n`)

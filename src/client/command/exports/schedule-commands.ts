@@ -6,7 +6,7 @@ import { SCHEDULE_PARAMETERS } from '../../../shared/query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { downloadQuery } from '../../download-target.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { addDownloadFlags, type LastOption, withLast } from '../common/download-flags.ts'
+import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import {
   type Column,
   type FormatOptions,
@@ -74,7 +74,7 @@ function defineCreate(command: Command): void {
     .action((capture: string | undefined, options: ScheduleOptions) =>
       runClient(
         async (signal) => {
-          const asked = downloadQuery(capture, withLast(what.query(options), options))
+          const asked = downloadQuery(capture, await packetQuery(what, options))
           const query = [...when.query(options), ...asked]
           const client = await connect(options)
           const value = await placeOrder<Schedule>(client, '/v1/schedules', { query, signal })

@@ -95,6 +95,9 @@ function checkAccess(entry: AccessSettings, context: z.RefinementCtx): void {
     context.addIssue({ code: 'custom', message: 'must have user and password, or token alone' })
   if (entry.kind === 'capfleet' && entry.ignores !== undefined)
     context.addIssue({ code: 'custom', path: ['ignores'], message: 'is for third-party devices' })
+  for (const [index, name] of (entry.ignores ?? []).entries())
+    if (entry.ignores?.indexOf(name) !== index)
+      context.addIssue({ code: 'custom', path: ['ignores', index], message: `names ${name} twice` })
   if ((entry.cert === undefined) !== (entry.key === undefined))
     context.addIssue({ code: 'custom', message: 'must have both cert and key, or neither' })
 }

@@ -77,7 +77,7 @@ async function continueRequest(
   const receipt = await ownReceipt(ctx, parts, options.resumeId ?? '')
   const given = givenParameters(ctx)
   checkSameRequest(receipt, ctx.path, given)
-  const plan = planAgain(receipt, parts.limits.devicesMax)
+  const plan = planAgain(receipt, parts.limits.devicesMax, given)
   const resumed = resumedRequest(receipt, options.offsetBytes)
   parts.downloads.metrics.resumed()
   const query = { ...plan.query, ...readParameters({ waitS: DOWNLOAD_PARAMETERS.waitS }, given) }
@@ -88,13 +88,13 @@ async function continueRequest(
 async function answerHead(
   ctx: RouteContext,
   { callLimits, downloads }: DownloadsParts,
-  { plan, options: { onError } }: PlannedDownload,
+  { plan, options }: PlannedDownload,
 ): Promise<void> {
   using leaving = requestSignal(ctx)
   const facts = await foreseeDownload(
     plan,
     { fleet: downloads.fleet, callLimits, timeoutMs: downloads.startTimeoutMs },
-    { user: ctx.state.caller?.name ?? '', onError, signal: leaving.signal },
+    { user: ctx.state.caller?.name ?? '', options, signal: leaving.signal },
   )
   ctx.respond = false
   ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))

@@ -15,6 +15,7 @@ import { isRelativeTime } from '../../../shared/query/query-time.ts'
 import { type GivenParameters, readParameters } from '../../../shared/query/read-parameters.ts'
 import { orderOf, targetName } from '../../export/export-order.ts'
 import type { Schedule, ScheduleRecord } from '../../export/schedule-store.ts'
+import { withoutLongList } from '../../fleet/kept-plan.ts'
 import { seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
@@ -162,6 +163,7 @@ function shownSchedule({ schedule, nextMs, lastMs, lastExportId, error }: Schedu
   const { createdMs, bounds: _, userSinceMs: _since, ...asked } = schedule
   return {
     ...asked,
+    query: withoutLongList(asked.query),
     kind: 'timerange',
     createdAt: new Date(createdMs).toISOString(),
     nextAt: new Date(nextMs).toISOString(),

@@ -1,7 +1,7 @@
 /** What callers see within their bounds: of the fleet, and of what was created for them and for others. */
 import { type Caller, isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
 import type { Endpoint } from '../../../shared/contract/endpoint.ts'
-import { type KeptPlan, queryAgain } from '../../fleet/kept-plan.ts'
+import { type KeptPlan, rangeAgain } from '../../fleet/kept-plan.ts'
 import { VisibleFleet } from '../../fleet/visible-fleet.ts'
 import { isLongerThan, outOfBounds } from '../../fleet/within-bounds.ts'
 import type { RequestParts } from './request-parts.ts'
@@ -26,7 +26,7 @@ export interface Made {
 /** What the bounds of a caller decide about, for something that was created from `plan`. */
 export function madeOf(made: Pick<Made, 'user' | 'madeMs'>, plan: KeptPlan): Made {
   const { devices, forcedFilters } = plan
-  const { kind, beginNs, endNs, localTimes } = queryAgain(plan)
+  const { kind, beginNs, endNs, localTimes } = rangeAgain(plan)
   const spanNs = kind === 'single' || localTimes !== undefined ? undefined : endNs - beginNs
   return { ...made, devices, forcedFilters, spanNs }
 }

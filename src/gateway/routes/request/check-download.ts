@@ -1,9 +1,10 @@
 import { CapfleetError } from '../../../shared/base/error.ts'
 import type { DownloadQuery } from '../../../shared/query/download-query.ts'
 import { parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
+import { isForeign } from '../../device/device-kind.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import { checkFilters, needsCheck } from '../../fleet/check-filters.ts'
-import type { FleetMember } from '../../fleet/fleet.ts'
+import { type FleetMember, kindOfMember } from '../../fleet/fleet.ts'
 import type { DownloadPlan } from '../../fleet/plan.ts'
 import { requestSignal } from './request-caller.ts'
 import type { RequestParts } from './request-parts.ts'
@@ -40,12 +41,15 @@ export async function refuseBadFilter(
 
 interface Checked {
   readonly query: DownloadQuery
-  /** One of them is asked; if none answers, the filter is not checked. */
+  /**
+   * One of them is asked, but no third-party device: the API has no estimates. If none answers, the filter is not
+   * checked.
+   */
   readonly members: readonly FleetMember[]
 }
 
 async function check(ctx: RouteContext, { query, members }: Checked, parts: RequestParts): Promise<void> {
-  const member = members.find(({ breaker }) => breaker.state !== 'open')
+  const member = members.find((one) => one.breaker.state !== 'open' && !isForeign(kindOfMember(one)))
   if (member === undefined) return
   using leaving = requestSignal(ctx)
   await checkFilters(query, member.client, {

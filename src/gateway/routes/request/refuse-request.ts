@@ -24,7 +24,8 @@ export function refuseUnsafeChange(ctx: RouteContext): void {
 
 /** For a route that changes something, or may. Fails with cross-site. */
 export function refuseChangeWithoutForm(ctx: RouteContext, route: Endpoint): void {
-  const isRead = (ctx.method === 'GET' || ctx.method === 'HEAD') && !isAudited(route)
+  const mayRead = ctx.method === 'GET' || ctx.method === 'HEAD' || route.takesForm === true
+  const isRead = mayRead && !isAudited(route)
   if (!isRead) refuseWithoutForm(ctx)
 }
 

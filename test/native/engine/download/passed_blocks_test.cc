@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 
+#include "support/address_set_helper.h"
 #include "support/addressed_packets.h"
 #include "support/bpf_helper.h"
 #include "support/random_packets.h"
@@ -71,7 +72,8 @@ FrameCondition randomFrameCondition(std::mt19937_64& random) {
 /// A query as users write them: any filter, range, limit.
 DownloadOptions randomQuery(std::mt19937_64& random, const StoredStreams& streams) {
   DownloadOptions options = streams.options();
-  for (;;) {
+  if (random() % 2 == 0) options.addresses = addressSet(randomSet(random));
+  while (!options.addresses || random() % 2 == 0) {
     const auto programs = tryCompiled(addressFilter(random, 2), true);
     if (!programs) continue;
     options.filter = parsed(*programs);
@@ -162,6 +164,23 @@ TEST(PassedBlocks, AreAllThatDoNotBearTheAddress) {
   EXPECT_EQ(answer.totals.excludedPackets, 999u);
   EXPECT_EQ(needle.ask(bench, "not host 10.0.0.1").totals.passedBlocks, 0u);
   EXPECT_EQ(needle.ask(bench, "").totals.passedBlocks, 0u);
+}
+
+TEST(PassedBlocks, AreAllThatBearNoAddressOfASet) {
+  const NeedleStream needle;
+  DownloadBench bench;
+  MadeSet made;
+  for (uint32_t i = 0; i < 1000; i++) made.four.push_back({0x0b000000 + i, 0x0b000000 + i});
+  made.four.push_back({0x0a000001, 0x0a000001});
+  DownloadOptions options = needle.streams.options();
+  options.addresses = addressSet(made);
+  const Answer answer = answerOf(bench, options);
+  EXPECT_EQ(answer.totals.packets, 1u);
+  EXPECT_GE(answer.totals.passedBlocks, 80u);
+  EXPECT_EQ(answer.totals.excludedPackets, 999u);
+  EXPECT_EQ(answerOf(bench, withFilter(options, "udp")).totals.packets, 0u);
+  options.readsAllBlocks = true;
+  EXPECT_EQ(answerOf(bench, options).totals.passedBlocks, 0u);
 }
 
 TEST(PassedBlocks, AreReadWhereTheirSieveIsDamagedOrOfAnotherBlock) {

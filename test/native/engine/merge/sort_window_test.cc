@@ -27,6 +27,8 @@ std::vector<Bytes> expectedOf(const std::vector<Bytes>& records, const SortWindo
   int64_t latestNs = 0;
   size_t bytes = 0;
   for (const Bytes& record : records) {
+    const int64_t timeNs = timeOf(record, kNanos);
+    if (timeNs < limits.fromNs || timeNs >= limits.toNs) continue;
     held.push_back(record);
     held = sortedByTime(held);
     bytes += record.size() + kHoldingBytes;
@@ -227,7 +229,10 @@ TEST(SortWindow, StreamsThatBreakOffLoseAndRepeatNothing) {
     const Bytes stream = randomStream(random, 1 + randomBelow(random, 90), 4, 12);
     const SortWindow::Limits limits{
         .ns = static_cast<int64_t>(randomBelow(random, 9)),
-        .bytes = i % 2 == 0 ? kNoBytesLimit : randomBelow(random, 1500)};
+        .bytes = i % 2 == 0 ? kNoBytesLimit : randomBelow(random, 1500),
+        .fromNs = i % 3 == 0 ? 100 * kNanos + static_cast<int64_t>(randomBelow(random, 90)) : 0,
+        .toNs = i % 3 == 1 ? 100 * kNanos + static_cast<int64_t>(randomBelow(random, 200))
+                           : std::numeric_limits<int64_t>::max()};
     WindowedStream windowed(stream, limits, [&] { return 1 + randomBelow(random, 200); });
     std::vector<Bytes> taken;
     while (windowed.fill()) {
@@ -247,6 +252,17 @@ TEST(SortWindow, StreamsThatBreakOffLoseAndRepeatNothing) {
     }
     ASSERT_EQ(taken, expectedOf(recordsOf(stream), limits));
   }
+}
+
+TEST(SortWindow, DropsRecordsOutsideOfTheRange) {
+  const Bytes stream = streamAt({4, 5, 9, 6, 10, 11, 3, 9});
+  WindowedStream windowed(stream, {.ns = 3, .fromNs = 5, .toNs = 10}, [] { return SIZE_MAX; });
+  std::vector<int64_t> times;
+  for (const Bytes& record : takeAll(windowed)) times.push_back(timeOf(record, kNanos));
+  EXPECT_EQ(times, (std::vector<int64_t>{5, 6, 9, 9}));
+  EXPECT_EQ(windowed.records().figures().packets, 4u);
+  EXPECT_EQ(windowed.stream().figures().packets, 8u) << "the device sent them";
+  EXPECT_EQ(windowed.stream().figures().tail.packets, 8u);
 }
 
 TEST(SortWindow, ForgetsWhatWasNotTaken) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kPort = 2;
 
-/// A capture folder with one stream, that can be put back as it was.
+/// A capture folder with one stream, which can be restored.
 class InterruptedStream {
  public:
   /// Ten packets in the first block, the others in blocks of ten that are not committed.
@@ -42,7 +42,7 @@ class InterruptedStream {
   const std::vector<StoredPacket>& packets() const { return packets_; }
   Bytes& file(const std::string& ending) { return files_[ending]; }
 
-  /// Puts the first segment's files back, this one cut at a byte.
+  /// Restores the first segment's files, with this one cut at a byte.
   void restore(const std::string& cutEnding = "", size_t bytes = 0) const {
     std::filesystem::remove_all(folder());
     std::filesystem::create_directories(groupFolder(folder(), 1));
@@ -57,7 +57,7 @@ class InterruptedStream {
     return recoverSegments({directory_.path(), kPort, isSameBoot});
   }
 
-  /// Recovers, and expects the first `count` packets, of which `recovered` had no entry; twice.
+  /// Recovers twice, and expects the first `count` packets, of which `recovered` had no entry.
   void expectRecovered(bool isSameBoot, size_t count, size_t recovered) const {
     const auto first = recover(isSameBoot);
     ASSERT_TRUE(first) << first.error().message;
@@ -111,7 +111,7 @@ class InterruptedStream {
   std::map<std::string, Bytes> files_;
 };
 
-/// Of the first segment, without looking at checksums.
+/// The packets in the undamaged blocks of the first segment, without verifying checksums.
 std::vector<StoredPacket> undamagedPackets(const std::string& folder) {
   const std::string segment = groupedSegmentPath(folder, 1);
   const Bytes data = readFile(segment + ".pcap");
@@ -170,7 +170,7 @@ TEST(SegmentRecovery, TakesAFractionOfAWholeSecondForDamage) {
 TEST(SegmentRecovery, CutsAtTheLastEntryAfterAPowerLoss) {
   InterruptedStream stream(30, 20);
   const size_t size = stream.file(".pcap").size();
-  // What was not synced may be anything, also what looks like records.
+  // Unsynced data may be anything, including bytes that look like records.
   for (const uint8_t fill : Bytes{0x00, 0xFF, 0x11}) {
     std::fill(stream.file(".pcap").end() - 300, stream.file(".pcap").end(), fill);
     for (size_t bytes = size - 300; bytes <= size; bytes += 7) {
@@ -273,7 +273,7 @@ TEST(SegmentRecovery, KeepsABlockOfWhichTheLastEntryIsDamaged) {
   }
 }
 
-/// The block behind a damaged last entry is damaged too: its packets are neither delivered nor cut.
+/// The block after a damaged last entry is damaged too: its packets are neither delivered nor cut.
 TEST(SegmentRecovery, MarksABlockThatItsDamagedLastEntryContradicts) {
   InterruptedStream stream(40, 30);
   const Bytes data = stream.file(".pcap");
@@ -295,7 +295,7 @@ TEST(SegmentRecovery, MarksABlockThatItsDamagedLastEntryContradicts) {
     entry[20] ^= isEmptyEntry ? 0 : 0x5A;
     entry[30] ^= isEmptyEntry ? 0 : 0x5A;
     for (size_t at = begin; at < end; at += 7) {
-      // After a power loss, an entry without a byte was not written.
+      // After a power failure, an entry without any byte was not written.
       for (const bool isSameBoot : {true, isEmptyEntry}) {
         stream.file(".pcap") = data;
         stream.file(".pcap")[at] ^= 0x41;

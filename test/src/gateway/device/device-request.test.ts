@@ -28,3 +28,21 @@ test('a request is one request, whatever its target and its headers hold', () =>
   for (const value of ['1\r\nx: y', '1\n', '\u0100'])
     assert.throws(() => formatRequest(device, { target: '/', headers: { 'capfleet-caller': value } }))
 })
+
+test('a GET with an address longer than programs accept is sent as a form, and a shorter one is not', () => {
+  const device = new Device({ name: 'nyc1', url: 'http://nyc1/', user: 'u', password: new Secret('p') })
+  const headers = { te: 'trailers' }
+  const query = `TSBegin=1&FilterAddresses=${'10.0.0.1%2C'.repeat(6_000)}10.0.0.2`
+  const long = formatRequest(device, { target: `/api/v1/pcap/timerange?${query}`, headers })
+  const [head = '', body] = long.split('\r\n\r\n')
+  assert.match(head, /^POST \/api\/v1\/pcap\/timerange HTTP\/1\.1\r\n/)
+  assert.match(
+    head,
+    new RegExp(`\\r\\ncontent-type: application/x-www-form-urlencoded\\r\\ncontent-length: ${query.length}$`),
+  )
+  assert.equal(body, query)
+  assert.match(
+    formatRequest(device, { target: '/api/v1/pcap/timerange?TSBegin=1', headers }),
+    /^GET .*\r\n\r\n$/s,
+  )
+})

@@ -318,6 +318,15 @@ test('Align subtracts the offset of each clock before the merge, and a continued
   }
 })
 
+test('Align is refused when the clock of a device that is read is not known', async () => {
+  const clockOf = (device: string) => (device === 'rome' ? { offsetNs: 5n, errorNs: 2n } : undefined)
+  const options = { ...PLAIN_MERGE, align: true }
+  await assert.rejects(download(both(devices()), { options, clockOf }), {
+    code: 'bad-parameter',
+    message: /^Align cannot correct the timestamps of oslo: the gateway could not read the clock of this device/,
+  })
+})
+
 test('without Align the clocks are reported only', async () => {
   const { bytes, body } = await download(both(devices()), { clockOf: () => ({ offsetNs: 9n, errorNs: 1n }) })
   assert.deepEqual(bytes, WHOLE)

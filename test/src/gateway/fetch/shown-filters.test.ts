@@ -37,6 +37,7 @@ const WAYS = [
   ],
   ['in a merge', `/api/v1/pcap/timerange?${RANGE}&Device=foreign,other`],
 ] as const
+const HEEDED = { ports: 'the capture port', first: 'the first condition', equal: 'the operator ==' }
 const SILENT: ApiBehaviour = { ignores: ['FilterBPF', 'FilterFrame'] }
 
 describe('a third-party device that may ignore filters', () => {
@@ -160,8 +161,10 @@ describe('a third-party device that may ignore filters', () => {
       ['ports', 'capture.port==3 and c3550.srcport==7'],
       ['first', 'capture.port==1,2 and capture.port==2,3'],
       ['first', 'capture.port==1,2 and a7130.device==7'],
+      ['equal', 'capture.port!=3'],
+      ['equal', 'capture.port==1,2 and a7130.srcdevice!=0'],
     ] as const)
-      test(`gives nothing when it heeds ${frames === 'first' ? 'the first condition' : 'the capture port'} only: ${filter}`, async () => {
+      test(`gives nothing when it heeds ${HEEDED[frames]} only: ${filter}`, async () => {
         foreign.behaviour = { frames }
         assert.equal((await filtered('capture.port==1,2')).status, 200, 'it heeds this one')
         assertRefused(await filtered(filter), 'FilterFrame')
@@ -176,6 +179,33 @@ describe('a third-party device that may ignore filters', () => {
         const { status, body } = await filtered(filter)
         assert.deepEqual([status, readPcap(body).records.length], [200, count], filter)
       }
+    })
+  })
+
+  describe('of which packets are in tunnels', () => {
+    const inner = (way: string) => get(`${way}&FilterBPF=inner&FilterBPFDecap=true`)
+
+    test('gives what is inside of them when it has shown that it looks inside', async () => {
+      for (const way of [WAYS[0][1], WAYS[2][1]] as const) {
+        foreign.behaviour = { tunnels: 'looks inside' }
+        foreign.asked.length = 0
+        const { status, body } = await inner(way)
+        assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
+        assert.ok(foreign.asked.some((target) => target.includes('4789')))
+        foreign.asked.length = 0
+        assert.equal((await inner(way)).status, 200)
+        assert.equal(foreign.asked.length, 1, 'it has shown it')
+      }
+    })
+
+    test('gives nothing when it passes FilterBPFDecap over', async () => {
+      foreign.behaviour = { tunnels: 'ignores FilterBPFDecap' }
+      for (const way of [WAYS[0][1], WAYS[2][1]] as const) assertRefused(await inner(way), 'FilterBPFDecap')
+    })
+
+    test('gives what passes the filter where no packet is in a tunnel', async () => {
+      const { status, body } = await get(`${WAYS[0][1]}&FilterBPF=odd&FilterBPFDecap=true`)
+      assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2])
     })
   })
 
@@ -281,6 +311,28 @@ describe('a third-party device that may ignore filters', () => {
       assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
     assert.equal(foreign.asked.filter(isContradiction).length, 1)
     assert.equal(foreign.mostRunning, 1)
+  })
+
+  test('keeps its stream while it searches for longer than a caller waits, and what it finds counts', async () => {
+    const found = Promise.withResolvers<void>()
+    foreign.behaviour = { scan: (target) => (target.includes('less') ? found.promise : undefined) }
+    await using fresh = await startTempGateway([foreign], redis.url, {
+      downloads: { startTimeoutMs: 400 },
+    })
+    const ask = (path: string) => httpGet(fresh.url + path, { headers: fresh.as.user })
+    const url = `${WAYS[2][1]}&FilterBPF=odd&Wait=0`
+    const slotsUsed = async () =>
+      ((await ask('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }).devices[0]?.slotsUsed
+    const late = await ask(url)
+    assert.deepEqual([late.status, late.json().code], [504, 'device-timeout'], late.body.toString())
+    assert.deepEqual([foreign.running, await slotsUsed()], [1, 1], 'the device counts it, and so does the queue')
+    found.resolve()
+    await eventually(async () => (await slotsUsed()) === 0, { message: 'the lease is given back' })
+    assert.equal(foreign.running, 0)
+    foreign.asked.length = 0
+    const { status, body } = await ask(url)
+    assert.deepEqual([status, readPcap(body).records.length], [200, PACKETS / 2], body.toString())
+    assert.equal(foreign.asked.length, 1, 'it has shown it')
   })
 
   test('has shown it by refusing a filter that no packet passes', async () => {

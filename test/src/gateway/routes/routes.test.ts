@@ -19,6 +19,7 @@ test('only what reads and ends goes the way that may ask a device twice', () => 
       'GET /devices/:device/sysmaster/stats_summary device:read',
       'GET /devices/:device/stream/list device:read',
       'GET /devices/:device/api/v1/pcap/estimate capture:download',
+      'POST /devices/:device/api/v1/pcap/estimate capture:download',
       'GET /devices/:device/stream/ssize device:read',
       'GET /devices/:device/stream/stime device:read',
       'GET /devices/:device/api/v1/activity device:read',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { CapfleetError, type ErrorCode } from '../../../../src/shared/base/error.ts'
+import { addressListType } from '../../../../src/shared/query/address-list.ts'
 import type { DownloadKind, DownloadQuery } from '../../../../src/shared/query/download-query.ts'
 import { formatDownloadQuery } from '../../../../src/shared/query/format-download-query.ts'
 import type { FrameCondition } from '../../../../src/shared/query/frame-filter.ts'
@@ -26,6 +27,7 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     forcedFilters: [],
     filterBpf: undefined,
     filterDecap: false,
+    filterAddresses: undefined,
     frameFilter: [],
     filterRegex: undefined,
     follow: false,
@@ -48,7 +50,7 @@ test('a time range with every parameter', () => {
     'TSBegin=20261120_173000&&TSEnd=20261120_180000&TSUnit=YYYYMMDD_HHMMSS&TSZone=singapore&TSMax=5000ULL' +
       '&Slice=96&FilterBPF=tcp+port+443&FilterBPFDecap=true&TSMode=vendorB3550&Compression=zstd' +
       '&FilterFrame=a7130.srcport=1,2+AND+capture.port!=3&FilterRE=GET+%2F&FilterPort=7' +
-      '&MaxBytes=1000&MaxPackets=5ULL&After=900&TSResolution=usec&Wait=30&rand=0.123&Strict=1&',
+      '&FilterAddresses=10.0.0.9+2001%3Adb8%3A%3A%2F32,10.0.0.0%2F29%0A%23+none%0A10.0.0.3&MaxBytes=1000&MaxPackets=5ULL&After=900&TSResolution=usec&Wait=30&rand=0.123&Strict=1&',
   )
   assert.deepEqual(query, {
     kind: 'timerange',
@@ -60,6 +62,7 @@ test('a time range with every parameter', () => {
     forcedFilters: [],
     filterBpf: 'tcp port 443',
     filterDecap: true,
+    filterAddresses: '10.0.0.0/29,10.0.0.9,2001:db8::/32',
     frameFilter: [
       { field: 'a7130.srcport', op: '==', values: [1, 2] },
       { field: 'capture.port', op: '!=', values: [3] },
@@ -301,6 +304,9 @@ const broken: readonly [DownloadKind, string, string, ErrorCode?][] = [
   ['single', 'StreamName=a&FilterBPF=tcp%00', 'FilterBPF'],
   ['single', `StreamName=a&FilterBPF=${'a'.repeat(16_385)}`, 'FilterBPF'],
   ['single', 'StreamName=a&FilterBPF=%zz', 'FilterBPF'],
+  ['single', 'StreamName=a&FilterAddresses=', 'FilterAddresses'],
+  ['single', 'StreamName=a&FilterAddresses=%23+none', 'FilterAddresses'],
+  ['single', 'StreamName=a&FilterAddresses=10.0.0.256', 'FilterAddresses'],
   ['timerange', 'TSEnd=2', 'TSBegin'],
   ['timerange', 'TSBegin=2', 'TSEnd'],
   ['timerange', 'TSBegin=2&TSEnd=1', 'TSBegin'],
@@ -403,6 +409,9 @@ const conditions: fc.Arbitrary<FrameCondition> = fc
     values: fc.array(fc.integer({ min: 0, max: 255 }), { minLength: 1, maxLength: 5 }),
   })
   .map((condition) => ({ ...condition }))
+const addressLists = fc
+  .array(fc.oneof(fc.ipV4(), fc.ipV6()), { minLength: 1, maxLength: 8 })
+  .map((list) => addressListType().read(list.join(' '), 'FilterAddresses', {}) ?? '')
 const queries: fc.Arbitrary<DownloadQuery> = fc
   .record({
     kind: kinds,
@@ -413,6 +422,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
       { nil: undefined },
     ),
     filterDecap: fc.boolean(),
+    filterAddresses: fc.option(addressLists, { nil: undefined }),
     frameFilter: fc.array(conditions, { maxLength: 4 }),
     filterRegex: fc.option(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 50 }).filter((text) => !text.includes('\0')),

@@ -181,7 +181,7 @@ describe('capfleet get', () => {
     const { status, stderr } = await run(['east-first', '-o', 'late.pcap', '--wait', '3'])
     assert.equal(status, 5, stderr)
     assert.match(stderr, /waiting for east at position 1 in the queue/)
-    assert.match(stderr, /\[queue-timeout, --wait\]/)
+    assert.match(stderr, /wait longer with --wait \[queue-timeout\]/)
     const run2 = client.start(['get', 'east-first', '-o', 'late.pcap', '--wait', '60'], {
       environment: environment(),
     })

@@ -1,0 +1,183 @@
+/**
+ * FilterAddresses: a list of IPv4 and IPv6 addresses and networks. Its canonical text is sorted, without comments,
+ * duplicates and what a network in the list already covers, separated by commas.
+ */
+import { badParameter, type ParameterType, quote } from './query-parameters.ts'
+
+export const ADDRESSES_MAX = 10_000
+/** Room for comments. */
+export const ADDRESS_LIST_CHARACTERS_MAX = 1_048_576
+
+/** A network, or an address: then first and last are equal. */
+interface Network {
+  readonly bits: 32 | 128
+  readonly first: bigint
+  readonly last: bigint
+  readonly prefix: number
+}
+
+export function addressListType(): ParameterType<string> {
+  return {
+    schema: { type: 'string', maxLength: ADDRESS_LIST_CHARACTERS_MAX },
+    // An empty file of addresses must not mean all packets.
+    readsEmpty: true,
+    read: (text, name) => formatNetworks(parseList(text, name)),
+    write: (list) => list,
+  }
+}
+
+/** The number of entries of a list, canonical or not. */
+export function addressCount(list: string): number {
+  return entriesOf(list).length
+}
+
+/**
+ * The ranges of a canonical list for the engine: 4 bytes little-endian with the number of IPv4 ranges, each of which
+ * has its first and last address, big-endian; then those of IPv6.
+ */
+export function packAddressList(list: string): Uint8Array {
+  const networks = parseList(list, 'FilterAddresses')
+  const four = networks.filter(({ bits }) => bits === 32)
+  const six = networks.filter(({ bits }) => bits === 128)
+  const bytes = new Uint8Array(4 + four.length * 8 + six.length * 32)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(0, four.length, true)
+  let at = 4
+  for (const { first, last } of four) {
+    view.setUint32(at, Number(first))
+    view.setUint32(at + 4, Number(last))
+    at += 8
+  }
+  for (const { first, last } of six) {
+    for (const half of [first >> 64n, first, last >> 64n, last]) {
+      view.setBigUint64(at, BigInt.asUintN(64, half))
+      at += 8
+    }
+  }
+  return bytes
+}
+
+const COMMENT = /#[^\r\n]*/g
+const SEPARATOR = /[\s,;]+/
+
+function entriesOf(text: string): readonly string[] {
+  return text
+    .replaceAll(COMMENT, ' ')
+    .split(SEPARATOR)
+    .filter((entry) => entry !== '')
+}
+
+/** Sorted, without duplicates and networks within others. */
+function parseList(text: string, name: string): readonly Network[] {
+  const entries = entriesOf(text)
+  if (entries.length === 0)
+    throw badParameter(name, 'has no address; leave it out to get packets of all addresses')
+  if (entries.length > ADDRESSES_MAX)
+    throw badParameter(
+      name,
+      `has ${entries.length} entries, but at most ${ADDRESSES_MAX} are possible; use networks, or split the download`,
+    )
+  return distinct(entries.map((entry) => parseNetwork(entry, name)))
+}
+
+function distinct(networks: readonly Network[]): readonly Network[] {
+  const sorted = networks.toSorted(
+    (a, b) => a.bits - b.bits || compare(a.first, b.first) || compare(b.last, a.last),
+  )
+  const kept: Network[] = []
+  for (const network of sorted) {
+    const before = kept.at(-1)
+    if (before === undefined || before.bits !== network.bits || network.first > before.last)
+      kept.push(network)
+  }
+  return kept
+}
+
+function compare(a: bigint, b: bigint): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+function parseNetwork(entry: string, name: string): Network {
+  const [address = '', length, ...rest] = entry.split('/')
+  const four = parseIpv4(address)
+  const value = four ?? parseIpv6(address)
+  const bits = four === undefined ? 128 : 32
+  const isLength = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bits)
+  if (value === undefined || !isLength || rest.length > 0)
+    throw badParameter(
+      name,
+      `${quote(entry)} is no IPv4 or IPv6 address or network, such as 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32`,
+    )
+  const prefix = length === undefined ? bits : Number(length)
+  const hostBits = (1n << BigInt(bits - prefix)) - 1n
+  if ((value & hostBits) !== 0n) {
+    const network = formatAddress(value & ~hostBits, bits)
+    throw badParameter(
+      name,
+      `${quote(entry)} has bits after its prefix: write ${network}/${prefix} for the network, or ${address} for the address`,
+    )
+  }
+  return { bits, first: value, last: value | hostBits, prefix }
+}
+
+function parseIpv4(text: string): bigint | undefined {
+  if (!/^(0|[1-9]\d{0,2})(\.(0|[1-9]\d{0,2})){3}$/.test(text)) return undefined
+  const parts = text.split('.').map(Number)
+  if (parts.some((part) => part > 255)) return undefined
+  return BigInt(parts.reduce((sum, part) => sum * 256 + part, 0))
+}
+
+const IPV6_GROUPS = 8
+
+function parseIpv6(text: string): bigint | undefined {
+  const [left = '', right, ...rest] = text.split('::')
+  if (rest.length > 0) return undefined
+  const before = groupsOf(left)
+  const after = right === undefined ? [] : groupsOf(right)
+  if (before === undefined || after === undefined) return undefined
+  const missing = IPV6_GROUPS - before.length - after.length
+  if (right === undefined ? missing !== 0 : missing < 1) return undefined
+  const zeros = Array.from({ length: missing }, () => 0)
+  return [...before, ...zeros, ...after].reduce((sum, group) => (sum << 16n) | BigInt(group), 0n)
+}
+
+/** The last group may be an IPv4 address, which counts as two. */
+function groupsOf(text: string): number[] | undefined {
+  if (text === '') return []
+  const groups = text.split(':')
+  const four = parseIpv4(groups.at(-1) ?? '')
+  const hexadecimal = four === undefined ? groups : groups.slice(0, -1)
+  if (hexadecimal.some((group) => !/^[0-9a-fA-F]{1,4}$/.test(group))) return undefined
+  const values = hexadecimal.map((group) => Number.parseInt(group, 16))
+  return four === undefined ? values : [...values, Number(four >> 16n), Number(four & 0xffffn)]
+}
+
+function formatNetworks(networks: readonly Network[]): string {
+  return networks
+    .map(({ first, bits, prefix }) => {
+      const address = formatAddress(first, bits)
+      return prefix === bits ? address : `${address}/${prefix}`
+    })
+    .join(',')
+}
+
+function formatAddress(value: bigint, bits: 32 | 128): string {
+  if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.')
+  const groups = Array.from({ length: IPV6_GROUPS }, (_, index) =>
+    ((value >> BigInt(16 * (IPV6_GROUPS - 1 - index))) & 0xffffn).toString(16),
+  )
+  return withoutZeros(groups)
+}
+
+/** The longest run of zeros, of at least two groups, as "::". */
+function withoutZeros(groups: readonly string[]): string {
+  let [bestAt, bestLength] = [0, 1]
+  for (let at = 0; at < groups.length; at++) {
+    let length = 0
+    while (groups[at + length] === '0') length += 1
+    if (length > bestLength) [bestAt, bestLength] = [at, length]
+  }
+  if (bestLength === 1) return groups.join(':')
+  return `${groups.slice(0, bestAt).join(':')}::${groups.slice(bestAt + bestLength).join(':')}`
+}
