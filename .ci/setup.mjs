@@ -9,6 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildConsole } from './setup/build-console.mjs'
+import { buildDocs } from './setup/build-docs.mjs'
 import { fail, output, ROOT, run, say } from './setup/console.mjs'
 import {
   CLIENT_PACKAGES,
@@ -120,6 +121,7 @@ if (filesAt !== -1) installWhereAllowed(TEST_PACKAGES, 'tests that use them')
 if (forBench) installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')
 installModules()
 buildConsole()
+buildDocs()
 buildNative('build', {
   CMAKE_BUILD_TYPE: 'Release',
   NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),

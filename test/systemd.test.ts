@@ -153,9 +153,8 @@ test('the documents are taken where the units expect them, and write only where 
   assert.deepEqual(valuesOf('capfleet-gateway.service', 'TimeoutStopSec'), [`${drainS + 20}`])
 })
 
-test('the installation in REFERENCE.md leaves out no file, no unit, and no users', async () => {
-  const reference = await readFile(join(REPOSITORY_ROOT, 'REFERENCE.md'), 'utf8')
-  const section = /^### Installation with systemd$([\s\S]*?)^##/m.exec(reference)?.[1] ?? ''
+test('the installation in the documentation leaves out no file, no unit, and no users', async () => {
+  const section = await readFile(join(REPOSITORY_ROOT, 'docs', 'get-started', 'systemd.md'), 'utf8')
   const named = [...section.matchAll(/config\/systemd\/([\w*.-]+)/g)].map(([, name]) => name)
   const others = readdirSync(FOLDER).filter((name) => !UNITS.includes(name))
   assert.deepEqual(named.toSorted(), ['*.service', ...others].toSorted())

@@ -10,6 +10,7 @@ export const NEEDS = {
   'test/images/dockerfile.test.ts': ['python'],
   'test/native/engine.test.ts': ['engine', 'threads'],
   'test/native/fuzz-corpus.test.ts': ['engine'],
+  'test/spelling.test.ts': ['python'],
   'test/support/helm/chart.ts': ['python', 'chart'],
   'test/support/helm/promtool.ts': ['promtool'],
   'test/support/images/sbom.ts': ['python'],

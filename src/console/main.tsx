@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { AccessPage } from './access/access-page.tsx'
 import { useAction } from './base/asked.ts'
 import { FleetEvents } from './base/heard-events.ts'
+import { HELP_PAGES } from './base/help-pages.ts'
 import { instantText, nowNs, zoneText } from './base/instants.ts'
 import {
   formatPageState,
@@ -96,7 +97,7 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
             </a>
           ))}
         </nav>
-        <TopControls user={session.user} signedIn={signedIn} preferences={preferences} />
+        <TopControls view={view} user={session.user} signedIn={signedIn} preferences={preferences} />
       </header>
       <main id="content" tabIndex={-1} class={`view-${view}`}>
         <Shown />
@@ -106,15 +107,19 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
 }
 
 function TopControls({
+  view,
   user,
   signedIn,
   preferences,
-}: { readonly user: string } & Omit<FrameProps, 'session'>) {
+}: { readonly view: View; readonly user: string } & Omit<FrameProps, 'session'>) {
   const { zone, toggleZone, theme, toggleTheme } = preferences
   const now = nowNs()
   const leave = useAction()
   return (
     <div class="top-controls">
+      <a class="button" href={HELP_PAGES[view]} target="_blank" rel="noopener">
+        {TEXTS.help}
+      </a>
       <button type="button" title={`${TEXTS.toggleZone} (${instantText(now, zone, 0)})`} onClick={toggleZone}>
         {TEXTS.zone} {zoneText(zone, now)}
       </button>

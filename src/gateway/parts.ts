@@ -100,6 +100,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     tokens: tokens.handling,
     tickets: tokens.tickets,
     page: await PageFiles.read(PAGE_FOLDER),
+    docs: await PageFiles.read(DOCS_FOLDER),
     metrics,
     spans: await openTracing(config, configPath, { metrics, log }, building),
     log,
@@ -138,8 +139,9 @@ async function openTracing(
   return owner.use(new SpanExporter({ endpoint, token, ratio, version: productVersion(), log, metrics }))
 }
 
-/** Where the build puts the page. */
+/** Where the build puts the page, and the documentation. */
 const PAGE_FOLDER = fileURLToPath(new URL('../../dist-console', import.meta.url))
+const DOCS_FOLDER = fileURLToPath(new URL('../../dist-docs', import.meta.url))
 
 /** All other settings are only read at the start. */
 const LIVE_KEYS: ReadonlySet<string> = new Set(['devices', 'deviceDiscovery'])

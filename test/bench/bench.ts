@@ -7,7 +7,7 @@
  *   --rounds N     default 5, fewer if all rows would take longer than 20 minutes; --quick means 1
  *   --pcap DIR     uses the captures of a folder instead of the generated single file
  *   --json FILE    writes all figures as JSON, too
- *   --document     writes the table of REFERENCE.md; rows that did not run say so
+ *   --document     writes the table of docs/reference/measured.md; rows that did not run say so
  *   --keep         keeps the generated files for the next run
  *
  * `npm run bench -- profile <row>` shows where our side of a row spends its time (profile.ts). `queue`, `capture`,

@@ -1,7 +1,7 @@
 /**
- * The record of what was walked: each section of the documents, with the number of its claims and a digest of its text
- * at that time. Two of the documents are beside the repository, not in it, and may be missing. From REFERENCE.md, only
- * paragraphs that are in neither of the two are walked.
+ * The record of what was walked: each section of the documents with the number of its claims, and a digest of the
+ * text that they were read from. Two documents lie beside the repository, not in it, and need not be there; of the
+ * documentation, sections are walked that neither of them has.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -26,8 +26,8 @@ export interface Document {
 
 const NOT_SHOWN = 'tells what is not shown; the decisions fill it'
 
-/** Its sections are paragraphs, identified by the bold words at their beginning. */
-const REFERENCE = 'REFERENCE.md'
+/** Its sections are those of its headings. */
+const REFERENCE = 'docs/reference/activity-and-events.md'
 
 export const DOCUMENTS: readonly Document[] = [
   {
@@ -82,8 +82,8 @@ export const DOCUMENTS: readonly Document[] = [
     file: REFERENCE,
     prefix: 'R-',
     sections: {
-      Activity: { claims: 7, digest: '4dc6f590eda2' },
-      'Events of the fleet': { claims: 4, digest: '577d86c33bb9' },
+      Activity: { claims: 7, digest: 'db907bf18378' },
+      'Events of the fleet': { claims: 4, digest: '77495bcf04f6' },
     },
   },
 ]
@@ -106,13 +106,13 @@ export function isThere(document: Document): boolean {
 /** Digests of the document's current sections; "0" is the text before the first numbered heading. */
 export function digestsOf(document: Document): Record<string, string> {
   const text = readFileSync(pathOf(document), 'utf8')
-  return document.file === REFERENCE ? paragraphsOf(text, document) : chaptersOf(text)
+  return document.file === REFERENCE ? headedSections(text, document) : chaptersOf(text)
 }
 
-function paragraphsOf(text: string, { sections }: Document): Record<string, string> {
-  const found = [...text.matchAll(/^\*\*(.+?)\.\*\*[\s\S]*?(?=\n\n)/gm)]
-  const known = found.filter(([, name = '']) => name in sections)
-  return Object.fromEntries(known.map(([paragraph, name]) => [name, digestOf(paragraph)]))
+function headedSections(text: string, { sections }: Document): Record<string, string> {
+  const found = text.split(/^## /m).map((part) => [part.slice(0, part.indexOf('\n')), part] as const)
+  const known = found.filter(([name]) => name in sections)
+  return Object.fromEntries(known.map(([name, part]) => [name, digestOf(part)]))
 }
 
 function chaptersOf(document: string): Record<string, string> {

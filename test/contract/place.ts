@@ -18,7 +18,7 @@ export interface Seen extends HttpAnswer {
 }
 
 /** Paths of the gateway itself, which take no Device=. */
-const OWN_PATH = /^\/(v1|devices|metrics|livez|readyz|docs|openapi\.json)(\/|\?|$)/
+const OWN_PATH = /^\/(v1|devices|metrics|livez|readyz|docs|openapi(\.json)?)(\/|\?|$)/
 /** The gateway finds the one device that holds the capture. */
 const FOUND_BY_NAME = /^\/+((api\/v1\/)?pcap\/(single|splittime|del)|stream\/s(size|time))(\?|$)/
 

@@ -306,6 +306,30 @@ describe('the page', { skip: missingForConsole() }, () => {
     }
   })
 
+  test('its help opens the documentation, which searches and turns pages without another host', async () => {
+    const proxy = await startPrefixProxy(world.gateway.url, '/tools/capfleet')
+    try {
+      await using own = await stand.browser.open(`${proxy.url}/tools/capfleet/`)
+      await signIn(own.page, { user: 'user', password: USER_PASSWORD })
+      await show(own.page, '#/queue')
+      const help = own.page.getByRole('link', { name: 'Help', exact: true })
+      const href = await help.getAttribute('href')
+      await using site = await stand.browser.open(`${proxy.url}/tools/capfleet/${href}`)
+      await site.page.getByRole('heading', { level: 1, name: 'The queue' }).waitFor()
+      await site.page.getByRole('button', { name: 'Search' }).click()
+      await site.page.locator('.VPLocalSearchBox input').fill('certificate ends')
+      await site.page.locator('.VPLocalSearchBox .result', { hasText: 'A certificate ends' }).first().click()
+      await site.page.getByRole('heading', { level: 2, name: 'A certificate ends' }).waitFor()
+      assert.match(site.page.url(), /\/tools\/capfleet\/docs\/operations\/runbook\.html#a-certificate-ends$/)
+      await site.page.reload()
+      await site.page.getByRole('heading', { level: 2, name: 'A certificate ends' }).waitFor()
+      assert.deepEqual([...own.faults, ...site.faults], [])
+    } finally {
+      proxy.server.closeAllConnections()
+      proxy.server.close()
+    }
+  })
+
   testControl(() => stand)
 
   test('a device that does not answer is named beside its lane', async () => {

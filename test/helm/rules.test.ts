@@ -59,11 +59,12 @@ async function testedWith(file: string, change: (rule: Rule) => void) {
   return promtool(['test', 'rules', join(folder.path, 'tests.yaml')])
 }
 
-/** Anchors of the headings in the section "Runbook" of REFERENCE.md. */
+const RUNBOOK = 'docs/operations/runbook.md'
+
+/** Anchors of the sections of the runbook. */
 function runbookAnchors(): readonly string[] {
-  const reference = readFileSync(join(REPOSITORY_ROOT, 'REFERENCE.md'), 'utf8')
-  const section = /^## Runbook$([\s\S]*?)(?=^## |$(?![\s\S]))/m.exec(reference)?.[1] ?? ''
-  return [...section.matchAll(/^### (.*)$/gm)].map(([, heading = '']) =>
+  const runbook = readFileSync(join(REPOSITORY_ROOT, RUNBOOK), 'utf8')
+  return [...runbook.matchAll(/^## (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replaceAll(/[^a-z0-9 -]/g, '')
@@ -77,7 +78,7 @@ test('each alert names a section of the runbook that is there', () => {
   const named = FILES.flatMap((file) =>
     rulesOf(read<RuleFile>(RULES, file)).flatMap(({ annotations }) => annotations?.runbook_url ?? []),
   )
-  const missing = named.filter((url) => !ANCHORS.includes(url.replace('REFERENCE.md#', '')))
+  const missing = named.filter((url) => !ANCHORS.includes(url.replace(`${RUNBOOK}#`, '')))
   assert.deepEqual([...new Set(missing)], [])
 })
 
@@ -93,7 +94,7 @@ for (const file of FILES) {
     for (const { alert, labels, annotations = {} } of rules.filter((rule) => rule.alert !== undefined)) {
       assert.match(labels?.severity ?? '', /^(critical|warning)$/, alert)
       assert.deepEqual(Object.keys(annotations), ['summary', 'description', 'runbook_url'], alert)
-      assert.match(annotations.runbook_url ?? '', /^REFERENCE\.md#[a-z-]+$/, alert)
+      assert.match(annotations.runbook_url ?? '', /^docs\/operations\/runbook\.md#[a-z-]+$/, alert)
     }
   })
 

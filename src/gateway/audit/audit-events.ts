@@ -1,6 +1,6 @@
 /** The events that the audit records. */
 
-/** Each event with its meaning; REFERENCE.md contains this table. */
+/** Each event with its meaning; docs/operations/audit.md contains this table. */
 export const AUDIT_EVENTS = {
   'audit.opened': 'A process starts to write: `program`, `version`, `pid`.',
   'audit.recovered':

@@ -16,6 +16,7 @@ export interface GatewayParts extends AccessParts, FleetParts, DownloadsParts {
   readonly downloads: DownloadParts
   readonly exports: ExportHandling
   readonly page: PageFiles
+  readonly docs: PageFiles
   readonly metrics: Metrics
   /** Where spans of requests are sent; undefined: tracing is off. */
   readonly spans: SpanSink | undefined

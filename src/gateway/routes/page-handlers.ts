@@ -1,4 +1,4 @@
-/** The web page and its files. */
+/** The web page, the documentation, and their files. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { noSuchPath } from '../../shared/http/http-app.ts'
 import type { PageFile } from '../../shared/http/page-files.ts'
@@ -22,7 +22,8 @@ const POLICY = [
 export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
   ctx.vary('Accept')
   if (!/\btext\/html\b/i.test(ctx.get('Accept'))) throw noSuchPath(ctx.path)
-  if (page.index === undefined)
+  const index = await page.file('index.html')
+  if (index === undefined)
     throw new CapfleetError('not-found', 'the page was not built; `node .ci/setup.mjs` builds it')
   // Files of the page refer to each other by content hashes; the page itself has none.
   ctx.set({
@@ -31,20 +32,61 @@ export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promi
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Referrer-Policy': 'same-origin',
   })
-  send(ctx, page.index)
+  send(ctx, index)
 }
 
 /** Files named by the hash of their content. */
 const HASHED = /-[\w-]+\.\w+$/
+const FOR_EVER = 'public, max-age=31536000, immutable'
 
 export async function showAsset(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
   const name = String(ctx.params.name)
-  const file = page.asset(name)
+  const file = await page.file(`assets/${name}`)
   if (file === undefined) throw noSuchPath(ctx.path)
-  const caching = HASHED.test(name) ? 'public, max-age=31536000, immutable' : 'no-cache'
   // A web worker uses the policy of its own response.
-  ctx.set({ 'Cache-Control': caching, 'Content-Security-Policy': POLICY })
+  ctx.set({ 'Cache-Control': HASHED.test(name) ? FOR_EVER : 'no-cache', 'Content-Security-Policy': POLICY })
   send(ctx, file)
+}
+
+const DOCS = '/docs/'
+
+/** To the folder, whose pages refer to their files by relative paths. */
+export async function leadToDocs(ctx: RouteContext): Promise<void> {
+  ctx.body = null
+  ctx.status = 302
+  ctx.set({ Location: DOCS.slice(1), 'Cache-Control': 'no-cache' })
+}
+
+/** A page of the documentation, or a file that a page loads. */
+export async function showDocs(ctx: RouteContext, { docs }: GatewayParts): Promise<void> {
+  const path = ctx.path.slice(DOCS.length)
+  const name = path === '' || path.endsWith('/') ? `${path}index.html` : path
+  const file = await docs.file(name)
+  if (file === undefined && docs.isEmpty)
+    throw new CapfleetError('not-found', 'the documentation was not built; `node .ci/setup.mjs` builds it')
+  if (file === undefined) throw noSuchPath(ctx.path)
+  ctx.set({
+    // All files in this folder are named by the hash of their content.
+    'Cache-Control': name.startsWith('assets/') ? FOR_EVER : 'no-cache',
+    'Content-Security-Policy': docsPolicy(file),
+    'Cross-Origin-Opener-Policy': 'same-origin',
+    'Referrer-Policy': 'same-origin',
+  })
+  send(ctx, file)
+}
+
+/** Its icons are data: addresses in the style sheet, and each page has small scripts of its own. */
+function docsPolicy({ scriptHashes }: PageFile): string {
+  return [
+    "default-src 'none'",
+    ["script-src 'self'", ...scriptHashes].join(' '),
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join('; ')
 }
 
 function send(ctx: RouteContext, { mediaType, plain, gzip }: PageFile): void {

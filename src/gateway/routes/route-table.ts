@@ -69,6 +69,6 @@ function asInTable(path: string): { readonly path: string; readonly params: Reco
 function methodNotAllowed(): CapfleetError {
   return new CapfleetError(
     'method-not-allowed',
-    'this path does not support this method; /docs and REFERENCE.md list the methods of each path',
+    'this path does not support this method; /openapi lists the methods of each path',
   )
 }

@@ -50,7 +50,7 @@ import { followFleet } from './fleet/event-handlers.ts'
 import { listFleetSplits } from './fleet/split-handlers.ts'
 import type { GatewayRoute } from './gateway-parts.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
-import { showAsset, showPage } from './page-handlers.ts'
+import { leadToDocs, showAsset, showDocs, showPage } from './page-handlers.ts'
 
 /** What a device reports about itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
@@ -216,9 +216,11 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   { ...TOKEN_API.revoke, handler: revokeToken },
   { ...TOKEN_API.ticket, handler: issueTicket },
 
-  // The page.
+  // The page and the documentation.
   { ...SESSION_API.page, handler: showPage },
   { ...SESSION_API.asset, handler: showAsset },
+  { ...SESSION_API.docs, handler: leadToDocs },
+  { ...SESSION_API.docsFile, handler: showDocs },
   { ...SESSION_API.begin, handler: beginSession },
   { ...SESSION_API.show, handler: showSession },
   { ...SESSION_API.end, handler: endSession },

@@ -1,6 +1,6 @@
 /**
- * Every failure that a caller can see, by stable code. The table is the contract (REFERENCE.md's error
- * table is tested against it); codes are never renamed. http-app.ts turns a CapfleetError into
+ * Every failure that a caller can see, by stable code. The table is the contract
+ * (docs/reference/errors.md is tested against it); codes are never renamed. http-app.ts turns a CapfleetError into
  * an RFC 9457 problem body, the command line prints its message.
  */
 interface ErrorKind {

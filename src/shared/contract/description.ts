@@ -1,9 +1,9 @@
-/** /openapi.json and /docs, generated from a table of routes. */
+/** /openapi.json and /openapi, generated from a table of routes. */
 import { createHash } from 'node:crypto'
 import type { ParameterizedContext } from 'koa'
 import { z } from 'zod'
 import type { RequestState } from '../http/http-app.ts'
-import { DOCS_POLICY, docsPage } from './docs-page.ts'
+import { DESCRIPTION_POLICY, descriptionPage } from './description-page.ts'
 import type { Endpoint, Route } from './endpoint.ts'
 import { openApi } from './openapi.ts'
 
@@ -29,9 +29,9 @@ const DESCRIPTIONS = {
     ],
     errors: [],
   },
-  docs: {
+  page: {
     method: 'GET',
-    path: '/docs',
+    path: '/openapi',
     scope: 'device:read',
     filtered: 'nothing',
     others: 'nothing',
@@ -54,15 +54,15 @@ export function withDescription<Parts, Context extends AnyContext>(
 ): readonly Route<Parts, Context>[] {
   const endpoints = [...table, ...Object.values(DESCRIPTIONS)]
   const document = new Page('application/json', () => openApi(program, endpoints))
-  const docs = new Page('text/html', () => docsPage(program, endpoints))
+  const page = new Page('text/html', () => descriptionPage(program, endpoints))
   return [
     ...table,
     { ...DESCRIPTIONS.openApi, handler: async (ctx) => document.answer(ctx) },
     {
-      ...DESCRIPTIONS.docs,
+      ...DESCRIPTIONS.page,
       handler: async (ctx) => {
-        ctx.set('Content-Security-Policy', DOCS_POLICY)
-        docs.answer(ctx)
+        ctx.set('Content-Security-Policy', DESCRIPTION_POLICY)
+        page.answer(ctx)
       },
     },
   ]

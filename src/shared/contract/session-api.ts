@@ -1,4 +1,4 @@
-/** The web page: its files, and the sessions of users who have signed in there. */
+/** The web page and the documentation: their files, and the sessions of users who have signed in there. */
 import { z } from 'zod'
 import { SCOPES } from '../base/scopes.ts'
 import { COOKIE_PATH } from '../http/session-cookie.ts'
@@ -133,6 +133,35 @@ export const SESSION_API = {
     group: 'Page',
     says: 'A file of the page. Its name contains a hash of its content, so browsers can cache it permanently.',
     answers: file('The file.', '*/*'),
+    errors: ['not-found'],
+  },
+  docs: {
+    method: 'GET',
+    path: '/docs',
+    scope: 'anyone',
+    filtered: 'nothing',
+    others: 'nothing',
+    group: 'Page',
+    says: 'Leads to /docs/, the documentation.',
+    answers: [
+      {
+        status: 302,
+        says: 'The documentation is in that folder.',
+        bodies: {},
+        headers: [{ name: 'Location', says: 'The folder of the documentation, relative to this path.' }],
+      },
+    ],
+    errors: [],
+  },
+  docsFile: {
+    method: 'GET',
+    path: '/docs/{*path}',
+    scope: 'anyone',
+    filtered: 'nothing',
+    others: 'nothing',
+    group: 'Page',
+    says: 'A page of the documentation, or a file that it loads; nothing is loaded from other hosts.',
+    answers: file('The page or the file.', '*/*'),
     errors: ['not-found'],
   },
 } as const satisfies Record<string, Endpoint>

@@ -183,7 +183,7 @@ function refuseConnection(ctx: Koa.ParameterizedContext<RequestState>): void {
 /** Exported for the appliance, whose paths are looked up elsewhere. */
 export function noSuchPath(path: string): CapfleetError {
   const shown = path.length > PATH_SHOWN_MAX ? `${path.slice(0, PATH_SHOWN_MAX)}...` : path
-  return new CapfleetError('not-found', `no such path: ${shown}; /docs and REFERENCE.md list the paths`)
+  return new CapfleetError('not-found', `no such path: ${shown}; /openapi lists the paths`)
 }
 
 /** Returns the code of the error. */

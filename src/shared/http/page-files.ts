@@ -1,10 +1,10 @@
 /**
- * The files of the web page, produced by the build: read once, and kept in memory in the form in which they are sent.
- * A program without them works, but has no page.
+ * The files of web pages, produced by the build: all of a folder are read once, so that a running program never mixes
+ * two versions, and each is compressed when it is first needed. A program without them works, but has no pages.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
-import { extname, join } from 'node:path'
+import { extname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 
@@ -13,6 +13,8 @@ export interface PageFile {
   readonly plain: SentFile
   /** Present if it is smaller. */
   readonly gzip: SentFile | undefined
+  /** Hashes of the scripts within an HTML file, as a Content-Security-Policy names them. */
+  readonly scriptHashes: readonly string[]
 }
 
 export interface SentFile {
@@ -33,53 +35,79 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 }
 
 export class PageFiles {
-  readonly #files: ReadonlyMap<string, PageFile>
+  readonly #bytes: ReadonlyMap<string, Buffer>
+  readonly #files = new Map<string, Promise<PageFile>>()
 
-  private constructor(files: ReadonlyMap<string, PageFile>) {
-    this.#files = files
+  private constructor(bytes: ReadonlyMap<string, Buffer>) {
+    this.#bytes = bytes
   }
 
-  /** Reads index.html of `folder`, and the files in assets. Empty if the folder does not exist. */
+  /** Reads all files in `folder` and below it, without those whose name begins with a dot. Empty if it does not exist. */
   static async read(folder: string): Promise<PageFiles> {
-    const assets = (await namesIn(join(folder, 'assets'))).map((name) => join('assets', name))
-    const pages = (await namesIn(folder)).filter((name) => name === INDEX)
-    const files = await Promise.all([...pages, ...assets].map((path) => readPageFile(folder, path)))
+    const paths = await pathsIn(folder)
+    const files = await Promise.all(
+      paths.map(async (path) => [path, await readFile(join(folder, path))] as const),
+    )
     return new PageFiles(new Map(files))
   }
 
-  get index(): PageFile | undefined {
-    return this.#files.get(INDEX)
+  get isEmpty(): boolean {
+    return this.#bytes.size === 0
   }
 
-  /** Only files in the folder have a name here, so no name leads elsewhere. */
-  asset(name: string): PageFile | undefined {
-    return this.#files.get(`assets/${name}`)
+  /** By its path in the folder, such as "assets/a.js". Only files in the folder have one, so no path leads elsewhere. */
+  file(path: string): Promise<PageFile> | undefined {
+    const bytes = this.#bytes.get(path)
+    if (bytes === undefined) return undefined
+    const known = this.#files.get(path)
+    if (known !== undefined) return known
+    const made = makePageFile(path, bytes)
+    this.#files.set(path, made)
+    return made
   }
 }
 
-const INDEX = 'index.html'
-
-/** The names of the files in a folder; empty if the folder does not exist. */
-async function namesIn(folder: string): Promise<readonly string[]> {
+/** Paths of regular files, relative to the folder; empty if the folder does not exist. */
+async function pathsIn(folder: string): Promise<readonly string[]> {
   try {
-    const entries = await readdir(folder, { withFileTypes: true })
-    return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+    const entries = await readdir(folder, { withFileTypes: true, recursive: true })
+    return entries
+      .filter((entry) => entry.isFile() && !entry.name.startsWith('.'))
+      .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
     throw error
   }
 }
 
-async function readPageFile(folder: string, path: string): Promise<readonly [string, PageFile]> {
-  const bytes = await readFile(join(folder, path))
+async function makePageFile(path: string, bytes: Buffer): Promise<PageFile> {
   const zipped = await promisify(gzip)(bytes, { level: 9 })
-  const mediaType = MEDIA_TYPES[extname(path)] ?? 'application/octet-stream'
-  return [
-    path,
-    { mediaType, plain: sent(bytes), gzip: zipped.length < bytes.length ? sent(zipped) : undefined },
-  ]
+  const extension = extname(path)
+  return {
+    mediaType: MEDIA_TYPES[extension] ?? 'application/octet-stream',
+    plain: sent(bytes),
+    gzip: zipped.length < bytes.length ? sent(zipped) : undefined,
+    scriptHashes: extension === '.html' ? scriptHashes(bytes.toString()) : [],
+  }
+}
+
+const SCRIPT_BEGIN = '<script'
+const SCRIPT_END = '</script>'
+
+function scriptHashes(html: string): readonly string[] {
+  const hashes: string[] = []
+  let at = html.indexOf(SCRIPT_BEGIN)
+  while (at >= 0) {
+    const begin = html.indexOf('>', at) + 1
+    const end = html.indexOf(SCRIPT_END, begin)
+    if (begin === 0 || end < 0) break
+    const isInline = !html.slice(at, begin).includes(' src=')
+    if (isInline) hashes.push(`'sha256-${hash('sha256', html.slice(begin, end), 'base64')}'`)
+    at = html.indexOf(SCRIPT_BEGIN, end)
+  }
+  return hashes
 }
 
 function sent(bytes: Buffer): SentFile {
-  return { bytes, etag: createHash('sha256').update(bytes).digest('base64url') }
+  return { bytes, etag: hash('sha256', bytes, 'base64url') }
 }

@@ -7,7 +7,7 @@ import { documentedRows } from './figure-text.ts'
 import { flameGraph } from './flame-graph.ts'
 import { foldStacks } from './profile.ts'
 
-test("REFERENCE.md has a figure for each row of the bench, in the bench's order", async () => {
+test("the documentation has a figure for each row of the bench, in the bench's order", async () => {
   const names = ROWS.map(({ name }) => name)
   assert.equal(new Set(names).size, names.length)
   assert.deepEqual(await documentedRows(), names, '`npm run bench -- all --document` writes the table')

@@ -1,4 +1,4 @@
-/** Figures as lines for a terminal, and as the table of REFERENCE.md. */
+/** Figures as lines for a terminal, and as the table of docs/reference/measured.md. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
@@ -6,7 +6,7 @@ import type { Row } from '../rows/row.ts'
 import type { Failure, Figures, Side } from './compare.ts'
 
 const COLUMNS = [22, 52, 52, 8, 8] as const
-const DOCUMENT = join(REPOSITORY_ROOT, 'REFERENCE.md')
+const DOCUMENT = join(REPOSITORY_ROOT, 'docs', 'reference', 'measured.md')
 const TABLE = /<!-- measured -->\n[\s\S]*?<!-- end of measured -->/
 
 export function printHeading(): void {
@@ -21,7 +21,7 @@ export function printControl(side: Side, inputBytes: number): void {
   printRow(['control', sideText(side, inputBytes)])
 }
 
-/** The names of the rows in the table of REFERENCE.md. */
+/** The rows of the table in the document: their names. */
 export async function documentedRows(): Promise<string[]> {
   const table = TABLE.exec(await readFile(DOCUMENT, 'utf8'))?.[0] ?? ''
   return [...table.matchAll(/^\| `([\w-]+)` \|/gm)].map((match) => match[1] ?? '')

@@ -1,4 +1,4 @@
-/** Every comparison of the bench, in the order in which it runs and appears in the table of REFERENCE.md. */
+/** Every comparison of the bench, in the order in which it runs and in which docs/reference/measured.md has it. */
 import { compressions } from './compress.bench.ts'
 import { controls } from './control.bench.ts'
 import { firstBytes } from './first-byte.bench.ts'

@@ -1,4 +1,4 @@
-/** What REFERENCE.md says about the activity of devices and the events of the fleet. */
+/** What docs/reference/activity-and-events.md says of the activity of devices, and of the events of the fleet. */
 import assert from 'node:assert/strict'
 import { type AnswerCheck, type Claim, heldBy, LIST, row, STRING } from '../claim.ts'
 import { CAPTURES, packetsOf, ringNs, SECOND_NS, START_NS } from '../contract-captures.ts'

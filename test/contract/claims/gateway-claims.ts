@@ -273,14 +273,15 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
   ),
   row(
     'D6-18',
-    '/openapi.json and /docs describe the API.',
+    '/openapi.json and /openapi describe the API; /docs leads to the documentation.',
     {
       get: '/openapi.json',
       out: FLEET_ONLY,
       head: { 'Content-Type': /^application\/json/ },
       members: { openapi: /^3\./, paths: OBJECT },
     },
-    { get: '/docs', out: FLEET_ONLY, head: { 'Content-Type': /^text\/html/ }, text: /openapi/i },
+    { get: '/openapi', out: FLEET_ONLY, head: { 'Content-Type': /^text\/html/ }, text: /openapi/i },
+    { get: '/docs', out: FLEET_ONLY, status: 302, head: { Location: /^docs\/$/ } },
   ),
 ]
 

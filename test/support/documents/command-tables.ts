@@ -1,4 +1,4 @@
-/** The command-line tables of REFERENCE.md, generated from the commands themselves. */
+/** The command-line tables of docs/reference/command-line.md, generated from the commands themselves. */
 import { Command } from 'commander'
 import { addClientCommands, CLIENT_COMMANDS } from '../../../src/client/command/client-commands.ts'
 import { QueryFlags } from '../../../src/client/command/common/query-flags.ts'

@@ -1,4 +1,4 @@
-/** The tables of REFERENCE.md, as Markdown, generated from what the programs themselves use. */
+/** The tables of docs, as Markdown, generated from what the programs themselves use. */
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -215,7 +215,15 @@ export function code(text: string): string {
 }
 
 export function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
+  const line = (cells: readonly string[]) => `| ${cells.map(cellText).join(' | ')} |`
   return [line(heads), `|${'---|'.repeat(heads.length)}`, ...rows.map(line)].join('\n')
+}
+
+/** As text: a bar would end the cell, and "<" would begin an HTML element, except in code. */
+function cellText(text: string): string {
+  return text
+    .replaceAll('|', '\\|')
+    .split(/(`[^`]*`)/)
+    .map((part) => (part.startsWith('`') ? part : part.replaceAll('<', '\\<')))
+    .join('')
 }

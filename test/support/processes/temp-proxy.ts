@@ -151,7 +151,7 @@ listen relay
 `
 }
 
-/** The configuration in REFERENCE.md. A download waiting in the queue sends nothing for up to a minute. */
+/** The configuration in docs/guides/proxies.md. A download waiting in the queue sends nothing for up to a minute. */
 function balancerConfiguration(port: number, upstreams: readonly string[]): string {
   const servers = upstreams.map((upstream, index) => `  server g${index} ${new URL(upstream).host}`)
   return `global

@@ -157,7 +157,7 @@ describe('encode', () => {
     await encoded.next()
     await eventually(() => taken > 12_000_000, { message: 'all room is filled' })
     await setImmediate()
-    // REFERENCE.md, "Sizing": the memory of a merge with four threads, the maximum for one merge.
+    // docs/guides/sizing.md: the memory of a merge with four threads, the maximum for one merge.
     assert.ok(taken < 82_000_000, `${taken} bytes were taken`)
     await encoded.return(undefined)
   })

@@ -1,11 +1,12 @@
-// The page and its files, as browsers and other clients get them.
+// The page, the documentation and their files, as browsers and others get them.
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import type { GatewayParts } from '../../../../src/gateway/routes/gateway-parts.ts'
-import { showAsset, showPage } from '../../../../src/gateway/routes/page-handlers.ts'
+import { leadToDocs, showAsset, showDocs, showPage } from '../../../../src/gateway/routes/page-handlers.ts'
 import type { RouteContext } from '../../../../src/gateway/routes/request/route-context.ts'
 import { RouteTable } from '../../../../src/gateway/routes/route-table.ts'
 import { Metrics } from '../../../../src/shared/base/metrics.ts'
@@ -18,16 +19,20 @@ import { searchedLog } from '../../../support/suite-secrets.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
 const HTML = `<!doctype html><title>capfleet</title>${'<p>'.repeat(200)}`
+const INLINE = 'window.x = 1 < 2'
 const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
-/** Only the page's two rows, over the files of a folder. */
+/** Their rows alone, over the files of a folder; the documentation is in its folder "site". */
 async function serve(folder: string, owner: AsyncDisposableStack): Promise<string> {
   const [log, metrics] = [searchedLog(), new Metrics()]
   const app = createHttpApp({ log, metrics, takesTokens: true })
-  const parts = { page: await PageFiles.read(folder) } as GatewayParts
+  const [page, docs] = [await PageFiles.read(folder), await PageFiles.read(join(folder, 'site'))]
+  const parts = { page, docs } as GatewayParts
   const rows = [
     { ...SESSION_API.page, handler: showPage },
     { ...SESSION_API.asset, handler: showAsset },
+    { ...SESSION_API.docs, handler: leadToDocs },
+    { ...SESSION_API.docsFile, handler: showDocs },
   ]
   const table = new RouteTable(rows, (route, ctx) => route.handler(ctx, parts))
   app.use((ctx, next) => table.dispatch(ctx as RouteContext, next))
@@ -47,6 +52,12 @@ describe('the page', () => {
     await writeFile(join(folder, 'assets', 'app-1a2b.js'), 'let x = 1\n'.repeat(100))
     await writeFile(join(folder, 'assets', 'again.js'), 'let y = 1')
     await writeFile(join(folder, 'secret.txt'), 'not for the network')
+    await mkdir(join(folder, 'site', 'guides'), { recursive: true })
+    await mkdir(join(folder, 'site', 'assets', 'chunks'), { recursive: true })
+    await writeFile(join(folder, 'site', 'index.html'), `<title>Docs</title><script>${INLINE}</script>`)
+    await writeFile(join(folder, 'site', 'guides', 'tls.html'), '<title>TLS</title>')
+    await writeFile(join(folder, 'site', 'assets', 'chunks', 'index-1a2b.js'), 'let z = 1\n'.repeat(100))
+    await writeFile(join(folder, 'site', '.built'), 'not for the network')
     url = await serve(folder, owned)
   })
   after(() => owned.disposeAsync())
@@ -139,6 +150,13 @@ describe('the page', () => {
     '/assets/app-1a2b.js%00',
     '/secret.txt',
     '/index.html',
+    '/docs/nothing.html',
+    '/docs/guides',
+    '/docs/guides/',
+    '/docs/.built',
+    '/docs/..%2fsecret.txt',
+    '/docs/%2e%2e%2fsecret.txt',
+    '/docs/index.html%00',
   ]) {
     test(`there is nothing at ${path}`, async () => {
       const answer = await ask(path, BROWSER)
@@ -146,11 +164,46 @@ describe('the page', () => {
     })
   }
 
+  test('the documentation is a folder, to which its name without a slash leads', async () => {
+    const { status, headers, body } = await ask('/docs')
+    assert.deepEqual([status, headers.location, body.length], [302, 'docs/', 0])
+    for (const [path, title] of [
+      ['/docs/', 'Docs'],
+      ['/docs/index.html', 'Docs'],
+      ['/docs/guides/tls.html', 'TLS'],
+    ] as const) {
+      const answer = await ask(path)
+      assert.deepEqual(
+        [answer.status, answer.headers['content-type']],
+        [200, 'text/html; charset=utf-8'],
+        path,
+      )
+      assert.match(answer.body.toString(), new RegExp(`<title>${title}<`))
+      assert.equal(answer.headers['cache-control'], 'no-cache')
+    }
+  })
+
+  test('a page of the documentation may run its own scripts, and no others', async () => {
+    const [index, other] = [await ask('/docs/'), await ask('/docs/guides/tls.html')]
+    const policies = [index, other].map(({ headers }) => String(headers['content-security-policy']))
+    const allowed = policies.map((policy) => /script-src ([^;]*)/.exec(policy)?.[1])
+    assert.deepEqual(allowed, [`'self' 'sha256-${hash('sha256', INLINE, 'base64')}'`, "'self'"])
+    for (const policy of policies) assert.doesNotMatch(policy, /unsafe|\*|http/)
+  })
+
+  test('a file of the documentation with a hash in its name is kept by browsers for good', async () => {
+    const { status, headers } = await ask('/docs/assets/chunks/index-1a2b.js', { 'accept-encoding': 'gzip' })
+    assert.deepEqual([status, headers['content-encoding']], [200, 'gzip'])
+    assert.equal(headers['cache-control'], 'public, max-age=31536000, immutable')
+  })
+
   test('says how it is built where it was not', async () => {
     await using nothing = await tempFolder()
     const bare = await serve(nothing.path, owned)
-    const answer = await httpGet(`${bare}/`, { headers: BROWSER })
-    assert.equal(answer.status, 404)
-    assert.match(String(answer.json().detail), /node \.ci\/setup\.mjs/)
+    for (const path of ['/', '/docs/']) {
+      const answer = await httpGet(bare + path, { headers: BROWSER })
+      assert.equal(answer.status, 404, path)
+      assert.match(String(answer.json().detail), /node \.ci\/setup\.mjs/)
+    }
   })
 })

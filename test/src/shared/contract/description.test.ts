@@ -1,4 +1,4 @@
-// /openapi.json and /docs as an appliance serves them; the gateway uses the same code.
+// /openapi.json and /openapi as an appliance serves them; the gateway uses the same code.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
@@ -15,14 +15,14 @@ describe('the description of the API', () => {
     appliance.get(path, { user: appliance.credentials('viewer'), headers })
 
   test('requires a user, with any role', async () => {
-    for (const path of ['/openapi.json', '/docs']) {
+    for (const path of ['/openapi.json', '/openapi']) {
       assert.equal((await asViewer(path)).status, 200, path)
       assert.equal((await appliance.get(path, { user: undefined })).status, 401, path)
     }
   })
 
   test('is not sent again to those who have it', async () => {
-    for (const path of ['/openapi.json', '/docs']) {
+    for (const path of ['/openapi.json', '/openapi']) {
       const { headers, body } = await asViewer(path)
       assert.ok(body.length > 50_000)
       const etag = String(headers.etag)
@@ -40,7 +40,7 @@ describe('the description of the API', () => {
   })
 
   test('is a page for people that runs no script and sends no requests', async () => {
-    const { headers, body } = await asViewer('/docs')
+    const { headers, body } = await asViewer('/openapi')
     const page = body.toString()
     const policy = String(headers['content-security-policy'])
     assert.match(policy, /^default-src 'none'; style-src 'sha256-[^' ]+';/)
@@ -57,7 +57,7 @@ describe('the description of the API', () => {
   })
 
   test('describes every path, parameter and error on the page', async () => {
-    const page = (await asViewer('/docs')).body.toString()
+    const page = (await asViewer('/openapi')).body.toString()
     for (const text of [
       'GET /stream/list',
       'FilterFrame',

@@ -1,5 +1,5 @@
 /**
- * The page /docs: a table of endpoints for people. It is generated from the same rows as /openapi.json and contains no
+ * The page /openapi: a table of endpoints for people. It is generated from the same rows as /openapi.json and contains no
  * script: one request, for which no policy has to be relaxed, and nothing to load from elsewhere.
  */
 import { createHash } from 'node:crypto'
@@ -29,7 +29,7 @@ h4 { margin: 1rem 0 0; }
 `
 
 /** The page may use its own style, and nothing else. */
-export const DOCS_POLICY = [
+export const DESCRIPTION_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
   "base-uri 'none'",
@@ -37,7 +37,7 @@ export const DOCS_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-export function docsPage(program: string, endpoints: readonly Endpoint[]): string {
+export function descriptionPage(program: string, endpoints: readonly Endpoint[]): string {
   const groups = Map.groupBy(endpoints, ({ group }) => group)
   const sections = [...groups].map(
     ([group, rows]) => `<h2>${group}</h2>\n<p>${words(GROUPS[group])}</p>\n${rows.map(section).join('\n')}`,

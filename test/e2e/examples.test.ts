@@ -1,0 +1,150 @@
+// The examples: each configuration is started or rendered, each program runs, each link leads to what it names.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { parse, stringify } from 'yaml'
+import { parsePageState } from '../../src/console/base/page-url.ts'
+import { putUser } from '../../src/shared/auth/edit-users-file.ts'
+import { readPcap } from '../support/packets/pcap-records.ts'
+import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
+import { startReady } from '../support/processes/ready-program.ts'
+import { REPOSITORY_ROOT } from '../support/repository-files.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const EXAMPLES = join(REPOSITORY_ROOT, 'examples')
+const PROGRAM = join(REPOSITORY_ROOT, 'src/capfleet')
+const PASSWORD = 'a long password'
+const run = promisify(execFile)
+
+/** With a port that is free, and `change` made to the document. */
+async function prepared(path: string, change: (document: Record<string, unknown>) => void): Promise<void> {
+  const document = parse(await readFile(path, 'utf8')) as Record<string, unknown>
+  document.listen = { ...(document.listen as object | undefined), port: 0 }
+  change(document)
+  await writeFile(path, stringify(document))
+}
+
+test('one site: recorder, appliance and gateway start, and the gateway sees the appliance', async () => {
+  await using parts = new AsyncDisposableStack()
+  const folder = parts.use(await tempFolder()).path
+  await cp(join(EXAMPLES, 'one-site'), folder, { recursive: true })
+  await mkdir(join(folder, 'store'))
+  await putUser(join(folder, 'appliance-users.yaml'), { name: 'gateway', role: 'full' }, PASSWORD)
+  await putUser(join(folder, 'gateway-users.yaml'), { name: 'ann', role: 'user' }, PASSWORD)
+  await writeFile(join(folder, 'lon1-password'), PASSWORD)
+  await prepared(join(folder, 'appliance.yaml'), () => undefined)
+  const start = async (program: string, configuration: string): Promise<string> =>
+    parts.use(await startReady(`${PROGRAM} ${program} --config ${configuration}`, folder)).address
+  await start('recorder', 'appliance.yaml')
+  const appliance = await start('appliance', 'appliance.yaml')
+  await prepared(join(folder, 'gateway.yaml'), (document) => {
+    const [device] = document.devices as { url: string }[]
+    assert.ok(device)
+    device.url = appliance
+  })
+  const gateway = await start('gateway', 'gateway.yaml')
+  const headers = { authorization: `Basic ${btoa(`ann:${PASSWORD}`)}` }
+  const answer = await fetch(`${gateway}/api/v1/system/version?Device=lon1`, { headers })
+  assert.equal(answer.status, 200, await answer.text())
+})
+
+test('many sites: the configuration is checked with all files that it names', async () => {
+  await using folder = await tempFolder()
+  await cp(join(EXAMPLES, 'many-sites'), folder.path, { recursive: true })
+  await putUser(join(folder.path, 'users.yaml'), { name: 'ann', role: 'user' }, PASSWORD)
+  for (const name of ['lon1', 'lon2', 'nyc1', 'sgp1'])
+    await writeFile(join(folder.path, `${name}-password`), PASSWORD)
+  const subject = ['-nodes', '-days', '2', '-subj', '/CN=localhost']
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
+  const files = ['-keyout', 'gateway-key.pem', '-out', 'gateway-cert.pem']
+  await run('openssl', ['req', '-x509', ...key, ...subject, ...files], { cwd: folder.path })
+  await cp(join(folder.path, 'gateway-cert.pem'), join(folder.path, 'devices-ca.pem'))
+  await mkdir(join(folder.path, 'token-keys'))
+  await writeFile(join(folder.path, 'token-keys', '2026.secret'), 'x'.repeat(40))
+  const path = join(folder.path, 'gateway.yaml')
+  const checked = await run(PROGRAM, ['gateway', '--config', path, '--check'])
+  assert.equal(checked.stderr, `${path}: OK\n`)
+})
+
+describe('against the demo', () => {
+  const parts = new AsyncDisposableStack()
+  let demo: DemoProcess
+  let folder: string
+
+  before(async () => {
+    folder = parts.use(await tempFolder()).path
+    demo = parts.use(await startDemo(parts.use(await temporaryHome()).path))
+  })
+  after(() => parts.disposeAsync())
+
+  test('Python: a minute is downloaded, and its talkers are summed', async () => {
+    const env = { ...process.env, CAPFLEET_TOKEN: demo.facts.token }
+    const python = (name: string, args: readonly string[]) =>
+      run('/usr/bin/python3', [join(EXAMPLES, 'python', name), ...args], { cwd: folder, env })
+    const range = [
+      'out.pcap',
+      '--begin=2026-11-02T09:01:00Z',
+      '--end=2026-11-02T09:02:00Z',
+      '--devices',
+      'nyc1',
+      '--bpf',
+      'tcp',
+    ]
+    const { stdout } = await python('minute.py', [demo.facts.gatewayUrl, ...range])
+    const { records } = readPcap(await readFile(join(folder, 'out.pcap')))
+    assert.equal(stdout, `complete: ${records.length} packets\n`)
+    assert.ok(records.length > 1_000)
+    const lines = (await python('talkers.py', ['out.pcap'])).stdout.trim().split('\n')
+    assert.equal(lines.length, 10)
+    for (const line of lines) assert.match(line, /^ *\d+ [\d.]+ [\d.]+$/)
+    await assert.rejects(
+      python('minute.py', [demo.facts.gatewayUrl, 'no.pcap', '--begin=-1m', '--end=now', '--bpf', 'nonsense(']),
+      /bad-bpf/,
+    )
+  })
+
+  test('SOAR: a step leaves the packets and their receipt, and names both with a link', async () => {
+    const env = { ...process.env, CAPFLEET_URL: demo.facts.gatewayUrl, CAPFLEET_TOKEN: demo.facts.token }
+    const script = join(EXAMPLES, 'soar', 'fetch-packets.sh')
+    const { stdout } = await run('bash', [script, '2026-11-02T09:01:30Z', '203.0.113.10', 'case-7'], {
+      cwd: folder,
+      env,
+    })
+    const { file, receipt, link } = JSON.parse(stdout) as Readonly<Record<string, string>>
+    const { records } = readPcap(await readFile(join(folder, file ?? '')))
+    const read = JSON.parse(await readFile(join(folder, receipt ?? ''), 'utf8')) as Readonly<
+      Record<string, unknown>
+    >
+    assert.deepEqual([read.status, read.packets], ['complete', String(records.length)])
+    assert.ok(records.length > 10)
+    const { view, values } = parsePageState(new URL(link ?? '').hash)
+    assert.deepEqual([view, values.FilterBPF], ['timeline', 'host 203.0.113.10'])
+  })
+})
+
+test('links: Grafana and Kibana lead to the timeline, with a time, and a device or a filter', async () => {
+  const grafana = JSON.parse(await readFile(join(EXAMPLES, 'links/grafana-data-link.json'), 'utf8')) as {
+    url: string
+  }
+  const kibana = (await readFile(join(EXAMPLES, 'links/kibana-url-drilldown.txt'), 'utf8')).trim()
+  for (const [link, filter] of [
+    [
+      grafana.url.replace(/\$\{__(from|to)\}/g, '1793610060000').replace(/\$\{__field[^}]*\}/, 'lon1'),
+      'Device',
+    ],
+    [
+      kibana
+        .replace(/\{\{context[^}]*\}\}/g, '2026-11-02T09:01:00.000Z')
+        .replace('{{event.value}}', '192.0.2.1'),
+      'FilterBPF',
+    ],
+  ] as const) {
+    const { view, values } = parsePageState(new URL(link).hash)
+    assert.equal(view, 'timeline')
+    assert.match(values.TSBegin ?? '', /^(1793610060000000000|2026-11-02T09:01:00\.000Z)$/)
+    assert.match(values[filter] ?? '', /^(lon1|host 192\.0\.2\.1)$/)
+  }
+})
