@@ -16,6 +16,7 @@ const TOP_LEVEL = new Set([
   'CONTRIBUTING.md',
   'LICENSE',
   'CHANGELOG.md',
+  'RELEASING.md',
   'src',
   'appliance',
   'native',
