@@ -16,22 +16,32 @@ const COUNTS = {
     CONTRACT_EXAMPLES: 50,
     FOREIGN_BREAKS: 200,
   },
-  ...{ CAPFLEET_TURNS: 100, CAPFLEET_LONG: 1 },
+  ...{ CAPFLEET_TURNS: 100, CAPFLEET_LONG: 1, CAPFLEET_HOSTILE_REQUESTS: 20_000 },
   ...{ FORCED_QUERIES: 300, AUDIT_QUERIES: 2000, MUTATED_TOKENS: 50_000, HIDDEN_DOWNLOADS: 1000 },
 }
 /** Files of `npm test` that use one of the counts. */
 const COUNTED = [
+  'test/appliance/hostile-queries.test.ts',
   'test/appliance/recorder/upgrade.test.ts',
+  'test/appliance/store/capture-catalogue.test.ts',
   'test/e2e/access/audit.test.ts',
   'test/e2e/access/forced-filter.test.ts',
   'test/e2e/access/hostile-queries.test.ts',
+  'test/e2e/exports/wrong-worker-clock.test.ts',
   'test/e2e/failures/damaged-store.test.ts',
   'test/e2e/failures/device-restart.test.ts',
+  'test/e2e/failures/full-disk.test.ts',
   'test/e2e/failures/full-store.test.ts',
   'test/e2e/failures/recorder-kills.test.ts',
+  'test/e2e/failures/wrong-recorder-clock.test.ts',
+  'test/e2e/packets/fleet-merge.test.ts',
+  'test/helm/chart.test.ts',
   'test/native/engine.test.ts',
   'test/src/gateway/audit/verify-audit.test.ts',
   'test/src/gateway/auth/token-verifier.test.ts',
+  'test/src/gateway/gateway-load.test.ts',
+  'test/src/gateway/lease/lease-explorer.test.ts',
+  'test/src/gateway/pcap/merge.test.ts',
   'test/src/gateway/serve/download-audit.test.ts',
 ]
 

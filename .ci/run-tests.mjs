@@ -5,8 +5,8 @@
 //   node .ci/run-tests.mjs [--once|--night] PATTERN...
 //   node .ci/run-tests.mjs --quick
 // --once: no second run. --quick: the files that start no process, once. --night: a file that also needed its second
-// run in an earlier night fails the run; the nights are kept in test-results/flaky-nights.txt. The duration of each
-// file is in test-results/times.txt, slowest last.
+// run in an earlier night fails the run; the nights are kept in test-results/flaky-nights.txt. The duration and the
+// processor time of each file, with the programs that it starts, are in test-results/times.txt, slowest last.
 import { spawnSync } from 'node:child_process'
 import {
   appendFileSync,
@@ -18,7 +18,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importsOf } from './setup/imports.mjs'
@@ -27,17 +27,22 @@ import { importsOf } from './setup/imports.mjs'
 // their suite. It only ends what would never finish: a test must not fail because the machine is busy. TEST_LIMIT_MS
 // in the tests is the same.
 const LIMITS = '--test-timeout=1200000'
+/** More files than processors: most of them wait for something for half of their time. */
+const AT_ONCE = availableParallelism() + 2
 /** If more files fail, it is not by chance. */
 const MOST_SECOND_RUNS = 5
 const path = (name) => fileURLToPath(new URL(name, import.meta.url))
+/** Without it each test file and each program that it starts strips and compiles all of its modules again. */
+const ENVIRONMENT = { NODE_COMPILE_CACHE: path('../node_modules/.cache/capfleet'), ...process.env }
 
 /**
- * Runs the files and prints the report. Returns whether all passed, and for each file its first failure and its
- * duration.
+ * Runs the files and prints the report. Returns whether all passed, and for each file its first failure, its
+ * duration and its processor time.
  */
 function run(patterns, concurrency) {
   const folder = mkdtempSync(join(tmpdir(), 'capfleet-run-tests-'))
   const list = join(folder, 'record.jsonl')
+  const used = join(folder, 'processor-times.jsonl')
   try {
     const { status } = spawnSync(
       process.execPath,
@@ -53,16 +58,23 @@ function run(patterns, concurrency) {
         ...[`--test-reporter=${path('run-record.mjs')}`, `--test-reporter-destination=${list}`],
         ...patterns,
       ],
-      { stdio: 'inherit' },
+      { stdio: 'inherit', env: { ...ENVIRONMENT, CAPFLEET_PROCESSOR_TIMES: used } },
     )
-    const lines = readFileSync(list, 'utf8').split('\n')
     return {
       passed: status === 0,
-      ...readRecord(lines.filter((line) => line !== '').map((line) => JSON.parse(line))),
+      ...readRecord(rowsOf(list)),
+      usedMs: new Map(rowsOf(used).map(({ file, usedMs }) => [file, usedMs])),
     }
   } finally {
     rmSync(folder, { recursive: true })
   }
+}
+
+/** The lines of a file of JSON; none if it does not exist, because no test file ended. */
+function rowsOf(path) {
+  if (!existsSync(path)) return []
+  const lines = readFileSync(path, 'utf8').split('\n')
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line))
 }
 
 /**
@@ -95,11 +107,12 @@ function quickFiles() {
   return files.filter((file) => !importsOf([file]).packages.has('node:child_process'))
 }
 
-/** Writes the duration of each file. */
-function keepTimes(times) {
+/** Writes the duration and the processor time of each file. */
+function keepTimes({ times, usedMs }) {
+  const seconds = (ms = 0) => (ms / 1000).toFixed(1).padStart(8)
   const rows = [...times].sort(([, a], [, b]) => a - b)
   const text = rows
-    .map(([file, ms]) => `${(ms / 1000).toFixed(1).padStart(8)} s  ${relative('', file)}\n`)
+    .map(([file, ms]) => `${seconds(ms)} s ${seconds(usedMs.get(file))} s used  ${relative('', file)}\n`)
     .join('')
   writeFileSync(join(RESULTS, 'times.txt'), text)
 }
@@ -122,8 +135,11 @@ const RESULTS = 'test-results'
 const option = /^--(once|night|quick)$/.exec(process.argv[2])?.[1]
 mkdirSync(RESULTS, { recursive: true })
 rmSync(join(RESULTS, 'flaky.txt'), { force: true })
-const first = run(option === 'quick' ? quickFiles() : process.argv.slice(option === undefined ? 2 : 3), 3)
-keepTimes(first.times)
+const first = run(
+  option === 'quick' ? quickFiles() : process.argv.slice(option === undefined ? 2 : 3),
+  AT_ONCE,
+)
+keepTimes(first)
 if (first.passed) process.exit(0)
 const failed = [...first.failures]
 // Nothing is known about a run that failed in another way, or was ended before all files had run.

@@ -17,16 +17,18 @@ useCompileCache()
 const DEFAULT_DEMO_PORT = 8080
 const STATUS_USAGE = 2
 const LINGER_MS = 2_000
-/** The part of the engine (native/build) that each command needs. */
-const ENGINE_OF: Readonly<Record<string, string>> = {
-  gateway: 'capfleet-gateway.node',
-  worker: 'capfleet-gateway.node',
-  appliance: 'capfleet.node',
-  recorder: 'capfleet.node',
-  demo: 'capfleet.node',
-  import: 'capfleet.node',
-  store: 'capfleet.node',
-  device: 'capfleet-gateway.node',
+const APPLIANCE_ENGINE = 'capfleet.node'
+const GATEWAY_ENGINE = 'capfleet-gateway.node'
+/** The parts of the engine (native/build) that each command needs. */
+const ENGINES_OF: Readonly<Record<string, readonly string[]>> = {
+  gateway: [GATEWAY_ENGINE],
+  worker: [GATEWAY_ENGINE],
+  appliance: [APPLIANCE_ENGINE],
+  recorder: [APPLIANCE_ENGINE],
+  demo: [APPLIANCE_ENGINE, GATEWAY_ENGINE],
+  import: [APPLIANCE_ENGINE],
+  store: [APPLIANCE_ENGINE],
+  device: [GATEWAY_ENGINE],
 }
 
 const program: Command = new Command('capfleet')
@@ -336,18 +338,19 @@ function endWith({ exitCode }: CommanderError): never {
 }
 
 /**
- * The npm package is for clients of a gateway, and each image for some of the programs; a checkout builds the engine.
+ * The npm package is for clients of a gateway, and each image and Debian package for some of the programs; a checkout
+ * builds the engine.
  */
 function refuseWithoutEngine(command: Command): void {
   const name = command.parent === program ? command.name() : (command.parent?.name() ?? '')
   const readsConfig = command.getOptionValue('config') !== undefined
-  const engine = ENGINE_OF[name] ?? (readsConfig ? 'capfleet-gateway.node' : undefined)
-  if (engine === undefined) return
-  const places = [`../native/build/${engine}`, '../native/CMakeLists.txt']
-  if (places.some((place) => existsSync(new URL(place, import.meta.url)))) return
+  const engines = ENGINES_OF[name] ?? (readsConfig ? [GATEWAY_ENGINE] : [])
+  const isThere = (path: string): boolean => existsSync(new URL(path, import.meta.url))
+  const missing = engines.find((engine) => !isThere(`../native/build/${engine}`))
+  if (missing === undefined || isThere('../native/CMakeLists.txt')) return
   throw new CapfleetError(
     'not-implemented',
-    `${name} needs the native engine (${engine}), which is not in this package; run it in a checkout of the repository, where npm start builds it, or in the image built for it`,
+    `${name} needs the native engine (${missing}), which is not in this package; run it in a checkout of the repository, where npm start builds it, or in the image or with the Debian package made for it`,
   )
 }
 

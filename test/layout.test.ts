@@ -17,6 +17,7 @@ const TOP_LEVEL = new Set([
   'CODE_OF_CONDUCT.md',
   'LICENSE',
   'CHANGELOG.md',
+  'RELEASING.md',
   'src',
   'appliance',
   'native',

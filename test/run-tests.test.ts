@@ -60,7 +60,7 @@ test('a test that another module makes fails its file, also when that is run onc
 test('all pass: one run', async () => {
   const { status, stdout, flaky, times } = await run({ 'a.test.mjs': PASSES })
   assert.deepEqual([status, flaky], [0, undefined])
-  assert.match(times ?? '', /^ +\d+\.\d s {2}a\.test\.mjs\n$/)
+  assert.match(times ?? '', /^ +\d+\.\d s +\d+\.\d s used {2}a\.test\.mjs\n$/)
   assert.ok(!stdout.includes('retried, one at a time'))
   assert.match(stdout, /^optional, not in the repository: \S/)
 })

@@ -57,6 +57,8 @@ export const TEST_PACKAGES = [
   'aria2',
   'busybox',
   'python3-requests',
+  // An empty Debian, into which the packages are installed.
+  'mmdebstrap',
 ]
 
 /** For counting instructions and sampling stacks in `npm run bench -- profile`. */

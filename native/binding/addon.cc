@@ -9,6 +9,7 @@
 #include "error_value.h"
 #include "filter/bpf_machine_code.h"
 #include "import_job.h"
+#include "large_allocations.h"
 #include "list_job.h"
 #include "live_capture_wrap.h"
 #include "recover_job.h"
@@ -35,6 +36,7 @@ Napi::Value hasMachineCode(const Napi::CallbackInfo& info) {
 }  // namespace
 
 Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
+  returnLargeAllocations();
   AddonData::create(env);
   DownloadWrap::define(env);
   LiveCaptureWrap::define(env);

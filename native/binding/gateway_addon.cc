@@ -5,12 +5,14 @@
 #include "addon_data.h"
 #include "compressor_wrap.h"
 #include "error_value.h"
+#include "large_allocations.h"
 #include "record_merge_wrap.h"
 
 namespace {
 
 Napi::Object start(Napi::Env env, Napi::Object exports) {
   using namespace capfleet::binding;
+  returnLargeAllocations();
   AddonData::create(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
   exports.Set("RecordInput", RecordInputWrap::define(env));

@@ -3,13 +3,22 @@
 import type { Quiet } from './attack-meter.ts'
 import type { HonestKind } from './honest-user.ts'
 import type { Target } from './stand.ts'
-import { failuresOf, type Limits, type Measured, type Prices, p99Of, type Verdict } from './verdict.ts'
+import {
+  failuresOf,
+  type Limits,
+  type Measured,
+  type Prices,
+  p99Of,
+  type StatedWait,
+  type Verdict,
+} from './verdict.ts'
 
 export interface AttackResult {
   readonly name: string
   readonly target: Target
   readonly quiet: Quiet
   readonly measured: Measured
+  readonly stated: StatedWait | undefined
   readonly verdict: Verdict
 }
 
@@ -52,7 +61,7 @@ export function headingLine(): string {
   return COLUMNS.join(' | ')
 }
 
-export function resultLine({ name, target, quiet, measured, verdict }: AttackResult): string {
+export function resultLine({ name, target, quiet, measured, stated, verdict }: AttackResult): string {
   const { spending, cpuSeconds, peakMib, stayMib, felt } = measured
   const kib = (bytes: number): string => (bytes / 1024).toFixed(0)
   const p99 = (kind: HonestKind): string =>
@@ -76,8 +85,13 @@ export function resultLine({ name, target, quiet, measured, verdict }: AttackRes
     p99('events'),
     failuresOf(felt).length,
     measured.foreignCores.toFixed(1),
-    verdict.broken.length === 0 ? 'harmless' : verdict.broken.join(', '),
+    `${verdict.broken.length === 0 ? 'harmless' : verdict.broken.join(', ')}${statedInWords(stated)}`,
   ].join(' | ')
+}
+
+function statedInWords(stated: StatedWait | undefined): string {
+  if (stated === undefined) return ''
+  return ` (${stated.kind} may wait ${stated.waitMs / 1_000} s more: ${stated.reason})`
 }
 
 /** One line of JSON with everything except the individual latencies. */

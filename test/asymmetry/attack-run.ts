@@ -68,6 +68,7 @@ export class AttackRun implements AsyncDisposable {
     const quiet = this.#quiet.get(stand.attackedPid) ?? (await this.#meter.quiet(stand))
     if (!this.#quiet.has(stand.attackedPid)) this.#onQuiet(stand, quiet)
     this.#quiet.set(stand.attackedPid, quiet)
+    const stated = ATTACKS[name]?.stated
     const measured = await this.#meter.attack(name, stand, quiet)
     // A stand that does not come to rest would distort the next attack.
     if (measured.isRestless) await this.#stands.giveUp(stand)
@@ -76,7 +77,8 @@ export class AttackRun implements AsyncDisposable {
       target,
       quiet,
       measured,
-      verdict: judge(measured, quiet.felt, { prices: quiet.prices, limits: this.#limits }),
+      stated,
+      verdict: judge(measured, quiet.felt, { prices: quiet.prices, limits: this.#limits, stated }),
     }
   }
 

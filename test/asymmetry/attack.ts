@@ -2,6 +2,7 @@
 import type { AttackWire } from './attack-wire.ts'
 import type { AttackingDevice } from './attacking-device.ts'
 import type { Stand, StandKind, Target } from './stand.ts'
+import type { StatedWait } from './verdict.ts'
 
 /** "small" is for `npm test`: the same attack in less than a second and with smaller amounts. */
 export type Scale = 'full' | 'small'
@@ -22,6 +23,8 @@ export interface Attack {
   readonly stand?: StandKind
   /** Prepares what takes long, before the time of the attack begins. */
   readonly prepare?: (scale: Scale) => void
+  /** A wait of others that the product documents. */
+  readonly stated?: StatedWait
   /** Ends on its own, or when the scene is over; importing a file may take some seconds longer. */
   readonly run: (scene: AttackScene) => Promise<void>
 }

@@ -38,6 +38,12 @@ export const hoardingAttacks: Attacks = {
   },
   'downloads-that-nobody-reads': {
     targets: WHERE_PLACES_ARE_SHARED,
+    stated: {
+      kind: 'filtered',
+      // The buffers of the connection take more than 1 MiB in the first period.
+      waitMs: 20_000,
+      reason: 'a client that reads nothing keeps its streams for one or two periods of downloads.parkAfterMs',
+    },
     run: async (scene) => {
       const { stand } = scene
       const request = getAsUser(

@@ -35,7 +35,8 @@ interface KindOfRequest {
 const KINDS: Readonly<Record<HonestKind, KindOfRequest>> = {
   livez: { everyMs: 50, atOnceMax: 16, target: () => '/livez', authorization: () => undefined },
   control: { everyMs: 100, atOnceMax: 8, target: controlPath, authorization: ({ honest }) => honest },
-  login: { everyMs: 400, atOnceMax: 4, target: () => '/stream/list', authorization: asIfNew },
+  // Not the fleet's list of captures, which waits for all devices, including one that attacks, for control.probeTimeoutMs.
+  login: { everyMs: 400, atOnceMax: 4, target: controlPath, authorization: asIfNew },
   filtered: {
     everyMs: 300,
     // With the streams of an attacker who leaves one stream to others, it would otherwise be one too many.

@@ -62,10 +62,18 @@ export const LIMITS_OF_SMALL_FORM: Limits = {
   peakMib: LIMITS.peakMib,
 }
 
+/** A wait during an attack that is documented: the limit of this kind of request is longer by it. */
+export interface StatedWait {
+  readonly kind: HonestKind
+  readonly waitMs: number
+  /** The setting that has it, and why. */
+  readonly reason: string
+}
+
 /** The observations for one attack on one target. */
 export interface Measured {
   readonly spending: Spending
-  /** No request of the honest user succeeded. */
+  /** Without what serving the honest user takes. */
   readonly cpuSeconds: number
   readonly peakMib: number
   readonly stayMib: number
@@ -91,11 +99,13 @@ const CONNECTION_BYTES = 320
 /** The cost of serving the honest user is known only to some tenths of a second. */
 const ALLOWED_MIN_S = 0.02
 
-export function judge(
-  measured: Measured,
-  quiet: HonestReport,
-  { prices, limits }: { readonly prices: Prices; readonly limits: Limits },
-): Verdict {
+export interface Judging {
+  readonly prices: Prices
+  readonly limits: Limits
+  readonly stated?: StatedWait | undefined
+}
+
+export function judge(measured: Measured, quiet: HonestReport, { prices, limits, stated }: Judging): Verdict {
   const { spending, cpuSeconds, peakMib, stayMib, felt } = measured
   const streamSeconds = Math.min(spending.streamSeconds, STREAMS_OF_A_DEVICE * spending.seconds)
   const bytes = spending.sentBytes + spending.receivedBytes + spending.connections * CONNECTION_BYTES
@@ -110,7 +120,8 @@ export function judge(
   if (peakMib > limits.peakMib) broken.push(`more than ${limits.peakMib} MiB`)
   if (stayMib > limits.stayMib) broken.push(`more than ${limits.stayMib} MiB stay`)
   for (const kind of Object.keys(felt) as HonestKind[]) {
-    const limitMs = Math.max(limits.slowerMax * p99Of(quiet, kind), limits.p99Ms)
+    const statedMs = stated?.kind === kind ? stated.waitMs : 0
+    const limitMs = Math.max(limits.slowerMax * p99Of(quiet, kind), limits.p99Ms) + statedMs
     if (p99Of(felt, kind) > limitMs) broken.push(`${kind} slower than ${Math.round(limitMs)} ms`)
     const { failures } = felt[kind]
     if (failures.length > 0) broken.push(`${failures.length} times no ${kind}`)

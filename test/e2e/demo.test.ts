@@ -176,10 +176,10 @@ describe('the demo fleet', () => {
     await start()
   })
 
-  test('of 500 files to import the third is invalid: it is named, the others are served, status 1 at the end', async () => {
+  test('of 50 files to import the third is invalid: it is named, the others are served, status 1 at the end', async () => {
     await using files = await temporaryHome()
     await using others = await temporaryHome()
-    const paths = Array.from({ length: 500 }, (_, i) => join(files.path, `f${i + 1}.pcap`))
+    const paths = Array.from({ length: 50 }, (_, i) => join(files.path, `f${i + 1}.pcap`))
     for (const [i, path] of paths.entries()) {
       const packet = makePacket(BigInt(i + 1) * 1_000_000_000n, `packet ${i + 1}`, 60)
       await writeFile(path, i === 2 ? 'this is no capture file' : makePcap([packet]))
@@ -190,7 +190,7 @@ describe('the demo fleet', () => {
     const merged = await shellPipeline(
       `curl -sSf --netrc-file ${own.home}/netrc "${facts.gatewayUrl}/api/v1/pcap/timerange?TSBegin=0&TSEnd=600&TSUnit=sec" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
     )
-    assert.deepEqual([merged.codes, Number(merged.stdout)], [[0, 0, 0], 499])
+    assert.deepEqual([merged.codes, Number(merged.stdout)], [[0, 0, 0], 49])
     const counts = await Promise.all(
       facts.devices.map(async ({ url, user, password }) => {
         const headers = { authorization: `Basic ${btoa(`${user}:${password}`)}` }
@@ -199,7 +199,7 @@ describe('the demo fleet', () => {
         return List.filter(({ Path }) => /^f\d+$/.test(Path)).length
       }),
     )
-    assert.deepEqual(counts, [167, 167, 165], 'spread over the devices')
+    assert.deepEqual(counts, [17, 17, 15], 'spread over the devices')
     assert.equal(await own.stop('SIGINT'), 1)
   })
 

@@ -14,6 +14,8 @@ test('the chart is of the version that it installs', async () => {
   assert.deepEqual([chart.version, chart.appVersion], [version, version])
 })
 
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
+
 describe('the chart', { skip: WITHOUT_HELM }, () => {
   for (const [name, path] of Object.entries(CI_VALUES)) {
     test(`passes helm lint --strict with the values ${name}`, async () => {
@@ -28,7 +30,9 @@ describe('the chart', { skip: WITHOUT_HELM }, () => {
   test('has only fields that four minor versions of Kubernetes know', async () => {
     const versions = kubernetesVersions()
     assert.equal(new Set(versions.map((version) => version.split('.')[1])).size, 4)
-    assert.equal(await conform(versions, { values: Object.values(CI_VALUES) }), '')
+    // A field that the oldest and the newest have is in those between them; the night asks all.
+    const ends = [...versions.slice(0, 1), ...versions.slice(-1)]
+    assert.equal(await conform(IS_LONG ? versions : ends, { values: Object.values(CI_VALUES) }), '')
   })
 })
 

@@ -74,23 +74,16 @@ test('gives back captures as tcpdump reads them', async () => {
 
 test('filters captures as tcpdump does', async () => {
   await using root = await tempFolder()
+  const expressions = ['tcp', 'udp', 'ip6', 'greater 200', 'ip[8] < 64', 'vlan', 'not ip', 'port 4789']
   let delivered = 0
-  for (const file of CAPTURE_FILES) {
+  for (const [index, file] of CAPTURE_FILES.entries()) {
     const streams = await importStreams(root.path, [file])
     const whole = await download(streams)
     const wholeFile = join(root.path, 'whole.pcap')
     await writeFile(wholeFile, whole.body)
     const { linkType, snaplen } = readPcap(whole.body)
-    for (const expression of [
-      'tcp',
-      'udp',
-      'ip6',
-      'greater 200',
-      'ip[8] < 64',
-      'vlan',
-      'not ip',
-      'port 4789',
-    ]) {
+    // Half of them for each file, in turn: filter-compiler.test.ts has many more.
+    for (const expression of expressions.filter((_, at) => at % 2 === index % 2)) {
       const compiled = compileFilter(expression, linkType, snaplen)
       // Some link types do not support VLANs; tcpdump says the same.
       if (compiled.status !== 0) continue
@@ -107,7 +100,7 @@ test('filters captures as tcpdump does', async () => {
       delivered += ours.records.length
     }
   }
-  assert.ok(delivered > 300, `${delivered} packets passed`)
+  assert.ok(delivered > 150, `${delivered} packets passed`)
 })
 
 test('standard tools accept every compression', async () => {

@@ -13,6 +13,8 @@ const FILTER_PROGRAM = 'native/build-test/engine-tests/filter_tests'
 const LIMIT_MS = TEST_LIMIT_MS - 60_000
 /** Percentage of the iterations of randomised tests; the night runs all of them. */
 const TURNS = { CAPFLEET_TURNS: process.env.CAPFLEET_TURNS ?? '10' }
+/** The same under the thread sanitizer, which has a third of the turns anyway. */
+const THREADED_TURNS = { CAPFLEET_TURNS: process.env.CAPFLEET_TURNS ?? '20' }
 const THREADED_PROGRAM = 'native/build-tsan/engine-tests/engine_tests'
 /** The suites that the threaded program must contain, so that none drops out of its build unnoticed. */
 const THREADED_SUITES = [
@@ -43,12 +45,12 @@ function run(command: string, args: readonly string[], variables = {}): SpawnSyn
  * without randomisation, unless that fails: a container may forbid to switch it off.
  */
 function runUnderThreadSanitizer(t: TestContext): SpawnSyncReturns<string> {
-  const direct = run(THREADED_PROGRAM, [])
+  const direct = run(THREADED_PROGRAM, [], THREADED_TURNS)
   if (!direct.stderr?.includes('unexpected memory mapping')) return direct
   t.diagnostic(
     'run by setarch -R, because the addresses of this kernel are too random for TSan; where that is forbidden: sysctl vm.mmap_rnd_bits=28',
   )
-  return run('setarch', ['-R', THREADED_PROGRAM])
+  return run('setarch', ['-R', THREADED_PROGRAM], THREADED_TURNS)
 }
 
 /** Asserts that every test passed, and prints how many passed and which were skipped; returns the output. */

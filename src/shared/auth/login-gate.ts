@@ -1,8 +1,9 @@
 /**
  * Limits the cost of logins. Verifying a password deliberately takes 20 ms of CPU and 19 MiB, on threads that files
- * and compression need as well. So one password is verified at a time, callers take turns by address, and anyone who
- * was wrong too often is rejected for a while without verification. Rejection depends on address and name together, so
- * nobody can lock a user out from elsewhere.
+ * and compression need as well. So one password is verified at a time, callers take turns, and anyone who was wrong too often is rejected for
+ * a while without verification. Rejection depends on address and name together, so nobody can lock a user out from
+ * elsewhere. All callers of an address share its turns, except names that have logged in from there: these have turns of
+ * their own, so that a flood of guesses through a proxy does not make them wait.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
@@ -11,7 +12,7 @@ import { FairLimit } from '../base/fair-limit.ts'
 import type { Metrics } from '../base/metrics.ts'
 
 export interface LoginSettings {
-  /** Number of logins that may wait for their turn; a single address may have a quarter of them. */
+  /** Number of logins that may wait for their turn; a single address, or a name known there, may have a quarter of them. */
   readonly waitingMax: number
   /** Number of wrong passwords for a name from an address before it must pause. */
   readonly wrongMax: number
@@ -89,9 +90,10 @@ export class LoginGate {
 
   async #verify(caller: LoginCaller, look: () => Promise<boolean>): Promise<boolean> {
     this.#refuseInPause(caller)
-    if (!this.#turns.hasRoomFor(caller.address))
+    const queue = this.#isKnown(caller) ? keyOf(caller) : caller.address
+    if (!this.#turns.hasRoomFor(queue))
       throw this.#refusal('too many logins are already waiting', QUEUE_FULL_RETRY_S)
-    using _turn = await this.#turns.acquire(UNTIL_DONE, caller.address)
+    using _turn = await this.#turns.acquire(UNTIL_DONE, queue)
     // Other logins of this caller may have failed while this one waited.
     this.#refuseInPause(caller)
     const isRight = await look()
@@ -104,11 +106,15 @@ export class LoginGate {
   }
 
   #refuseInPause(caller: LoginCaller): void {
-    const keys = this.#known.has(keyOf(caller)) ? [keyOf(caller)] : [keyOf(caller), caller.address]
+    const keys = this.#isKnown(caller) ? [keyOf(caller)] : [keyOf(caller), caller.address]
     const ends = keys.map((key) => this.#failures.get(key)?.pauseEndMs ?? 0)
     const leftMs = Math.max(...ends) - performance.now()
     if (leftMs <= 0) return
     throw this.#refusal('too many wrong passwords were given', Math.ceil(leftMs / 1_000))
+  }
+
+  #isKnown(caller: LoginCaller): boolean {
+    return this.#known.has(keyOf(caller))
   }
 
   #refusal(reason: string, retryAfterS: number): CapfleetError {

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { productVersion } from './product-version.ts'
 
@@ -23,6 +24,8 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #refreshes: (() => Promise<void>)[] = []
   #text = ''
+  /** The text whose values have not been read yet, if anyone waits for one. */
+  #nextText: Promise<string> | undefined
   /** The current time budget for the text, and since when (performance.now()). */
   #textTimeMs = TEXT_TIME_MAX_MS
   #textTimeSinceMs = performance.now()
@@ -110,7 +113,16 @@ export class Metrics {
     this.#textTimeMs = Math.min(TEXT_TIME_MAX_MS, this.#textTimeMs + addedMs)
     this.#textTimeSinceMs = nowMs
     if (this.#textTimeMs <= 0) return this.#text
-    await Promise.all(this.#refreshes.map((refresh) => refresh()))
+    this.#nextText ??= this.#makeText()
+    return await this.#nextText
+  }
+
+  /** Made once for all clients that ask before its values are read. */
+  async #makeText(): Promise<string> {
+    const refreshed = Promise.all([setImmediate(), ...this.#refreshes.map((refresh) => refresh())])
+    await refreshed.finally(() => {
+      this.#nextText = undefined
+    })
     const beganMs = performance.now()
     this.#text = await this.#registry.metrics()
     this.#textTimeMs -= performance.now() - beganMs

@@ -19,7 +19,7 @@ import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
-const KILLS = Number(process.env.AUDIT_KILLS ?? 4)
+const KILLS = Number(process.env.AUDIT_KILLS ?? 2)
 const CLIENTS = 6
 const PACKETS = 400
 const START_NS = 1_790_000_000_000_000_000n

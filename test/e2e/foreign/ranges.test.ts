@@ -4,12 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import {
-  API_BEGIN_NS,
-  API_STEP_NS,
-  type ApiBehaviour,
-  ApiDevice,
-} from '../../support/devices/api-device.ts'
+import { API_BEGIN_NS, API_STEP_NS, type ApiBehaviour, ApiDevice } from '../../support/devices/api-device.ts'
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
@@ -107,7 +102,9 @@ describe('of ranges that follow one another', () => {
       const [from, to] = [timeOf(name, BEGIN + 1) - 1n, timeOf(name, END)]
       const range = `TSBegin=${from}&TSEnd=${to}&TSUnit=nanos&TSMax=${3n * API_STEP_NS}`
       const { status, body } = await world.call(`/api/v1/pcap/timerange?${range}&Device=${name}`)
-      const expected = deviceOf(name).records.filter(({ ns }) => ns >= from).slice(0, 3)
+      const expected = deviceOf(name)
+        .records.filter(({ ns }) => ns >= from)
+        .slice(0, 3)
       assert.deepEqual([status, recordLines(readPcap(body).records)], [200, recordLines(expected)])
     })
   }

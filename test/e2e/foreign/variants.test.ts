@@ -314,10 +314,7 @@ class Questions {
     }
     const plain = { nanoseconds: this.#row.does.isCoarse !== true }
     if (column === 'export')
-      return await this.#caller.export(
-        `${this.#query}&Device=${this.#device.name}`,
-        makePcap(records, plain),
-      )
+      return await this.#caller.export(`${this.#query}&Device=${this.#device.name}`, makePcap(records, plain))
     const both = [...records, ...this.#other.records].toSorted((a, b) => Number(a.ns - b.ns))
     const path = `/api/v1/pcap/timerange?${RANGE}&Device=${this.#device.name},${this.#other.name}&Wait=600`
     return await this.#caller.download(path, makePcap(both))

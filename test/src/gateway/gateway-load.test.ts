@@ -12,7 +12,7 @@ import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
 const PACKETS = 1_500
 const CLIENTS = 64
-const ROUNDS = 8
+const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 8 : 4
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 
 interface Setting extends AsyncDisposable {

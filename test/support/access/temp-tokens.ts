@@ -2,7 +2,6 @@
 import { join } from 'node:path'
 import { gatewayConfigSchema } from '../../../src/gateway/gateway-config.ts'
 import { type OpenedTokens, openTokens } from '../../../src/gateway/open-tokens.ts'
-import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import type { UsersFile } from '../../../src/shared/auth/users-file.ts'
 import type { Log } from '../../../src/shared/base/log.ts'
 import { Metrics } from '../../../src/shared/base/metrics.ts'
@@ -12,6 +11,7 @@ import { USER_PASSWORD } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
 import { TRUSTED_TIME } from '../trusted-time.ts'
 import { loadUsers } from './loaded-users.ts'
+import { writeUsers } from './suite-users.ts'
 
 export interface TempTokens extends OpenedTokens, AsyncDisposable {
   readonly users: UsersFile
@@ -33,8 +33,11 @@ export async function openTempTokens(
   await fill(folder)
   const usersFolder = opening.use(await tempFolder()).path
   const usersPath = join(usersFolder, 'users.yaml')
-  await putUser(usersPath, { name: 'ann', role: 'full' }, USER_PASSWORD)
-  await putUser(usersPath, { name: 'admin', role: 'admin' }, USER_PASSWORD)
+  const known = [
+    { name: 'ann', role: 'full' },
+    { name: 'admin', role: 'admin' },
+  ] as const
+  await writeUsers(usersPath, known, USER_PASSWORD)
   const users = await loadUsers(usersPath)
   const logged: string[] = []
   const record = (event: string, fields?: Readonly<Record<string, unknown>>) =>

@@ -125,11 +125,16 @@ export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** Accessibility violations of any level in what is shown. */
-export async function hindrances(page: Page): Promise<readonly string[]> {
+/** Accessibility violations of any level in what is shown; `rules`: only of these. */
+export async function hindrances(page: Page, rules?: readonly string[]): Promise<readonly string[]> {
   // The new mode opens a separate page for each result, which takes longer than the rules; there are no frames here.
-  const axe = new AxeBuilder({ page }).setLegacyMode(true).options({ resultTypes: ['violations'] })
-  const { violations } = await axe.analyze()
+  const axe = new AxeBuilder({ page }).setLegacyMode(true)
+  const { violations } = await axe
+    .options({
+      resultTypes: ['violations'],
+      ...(rules === undefined ? {} : { runOnly: [...rules] }),
+    })
+    .analyze()
   return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
 }
 

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { NODE_OPTIONS } from '../../../src/demo/child-program.ts'
-import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
+import { writeUsers } from '../access/suite-users.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { refuseSecretsOnCommandLine, USER_PASSWORD } from '../suite-secrets.ts'
 
@@ -44,7 +44,7 @@ export class GatewayProcess implements AsyncDisposable {
   }
 
   static async start(options: GatewayProcessOptions): Promise<GatewayProcess> {
-    await putUser(join(options.folder, 'users.yaml'), { name: USER, role: 'user' }, USER_PASSWORD)
+    await writeUsers(join(options.folder, 'users.yaml'), [{ name: USER, role: 'user' }], USER_PASSWORD)
     const gateway = new GatewayProcess(options)
     await gateway.reconfigure(options.config)
     await gateway.start()

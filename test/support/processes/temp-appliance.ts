@@ -8,8 +8,8 @@ import type { ImportedCapture } from '../../../appliance/link/import-request.ts'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import type { CaptureDriver } from '../../../appliance/recorder/capture-driver.ts'
 import { type RunningRecorder, startRecorder } from '../../../appliance/recorder.ts'
-import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { ROLES, type Role } from '../../../src/shared/base/scopes.ts'
+import { writeUsers } from '../access/suite-users.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { APPLIANCE_PASSWORD, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
@@ -58,7 +58,8 @@ export async function startTempAppliance(options: TempApplianceOptions = {}): Pr
   const folder = parts.use(await tempFolder())
   const { storePath = join(folder.path, 'store'), segmentBytes, driver, retention } = options
   const users = join(folder.path, 'users.yaml')
-  for (const role of ROLES) await putUser(users, { name: role, role }, APPLIANCE_PASSWORD)
+  const everyRole = ROLES.map((role) => ({ name: role, role }))
+  await writeUsers(users, everyRole, APPLIANCE_PASSWORD)
   const log = searchedLog()
   parts.defer(log.refuseSecrets)
   const config = applianceConfigSchema.parse({

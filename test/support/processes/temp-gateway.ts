@@ -1,12 +1,12 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway/gateway-config.ts'
 import type { WrittenBounds } from '../../../src/shared/auth/bounds.ts'
-import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
+import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { ROLES, type Role } from '../../../src/shared/base/scopes.ts'
+import { writeUsers } from '../access/suite-users.ts'
 import {
   type LoggedLine,
   refuseSecretsBelow,
@@ -53,8 +53,7 @@ export async function startTempGateway(
   process.env.FAKE_DEVICE_PASSWORD = devices[0]?.password ?? ''
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-gateway-'))
   const users = join(folder, 'users.yaml')
-  for (const role of ROLES) await putUser(users, { name: role, role }, USER_PASSWORD)
-  for (const user of bounded) await putBoundedUser(users, user)
+  await writeUsers(users, [...ROLES.map((role) => ({ name: role, role })), ...bounded], USER_PASSWORD)
   const config = gatewayConfigSchema.parse({
     listen: { port: 0 },
     home: join(folder, 'home'),
@@ -71,7 +70,7 @@ export async function startTempGateway(
   if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)
   const log = searchedLog()
   const configPath = join(folder, 'gateway.yaml')
-  const gateway = await startGateway(config, { configPath, log })
+  const gateway = await startOnceRedisAnswers(config, { configPath, log })
   const basic = (user: string) => ({ authorization: `Basic ${btoa(`${user}:${USER_PASSWORD}`)}` })
   return {
     url: gateway.url,
@@ -92,11 +91,14 @@ export async function startTempGateway(
   }
 }
 
-async function putBoundedUser(path: string, { name, role, ...bounds }: BoundedUser): Promise<void> {
-  await putUser(path, { name, role }, USER_PASSWORD)
-  const document = parseDocument(await readFile(path, 'utf8'))
-  const users = document.get('users') as YAMLSeq<YAMLMap>
-  const user = users.items.find((item) => item.get('name') === name)
-  for (const [bound, value] of Object.entries(bounds)) user?.set(bound, value)
-  await writeFile(path, String(document))
+/** Starts it again if Redis did not answer within the gateway's limit, because the machine is busy. */
+async function startOnceRedisAnswers(...[config, options]: Parameters<typeof startGateway>) {
+  for (;;) {
+    try {
+      return await startGateway(config, options)
+    } catch (error) {
+      const isLate = error instanceof CapfleetError && error.code === 'scheduler-unavailable'
+      if (!isLate) throw error
+    }
+  }
 }

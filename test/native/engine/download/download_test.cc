@@ -83,7 +83,7 @@ TEST(Download, StaysWithinItsSlabsWhateverTheDataAndTheConsumer) {
   uint32_t number = 0;
   for (int i = 0; i < 2; i++) {
     std::vector<StoredPacket> packets;
-    for (int j = 0; j < 400; j++) packets.push_back(numberedPacket(kStartNs, number++, 60000));
+    for (int j = 0; j < 200; j++) packets.push_back(numberedPacket(kStartNs, number++, 60000));
     store.addStream(packets);
   }
   DownloadBench bench;
@@ -107,7 +107,7 @@ TEST(Download, CopiesWholeBlocksAndTrimsTheEdges) {
   StoredStreams store;
   store.addStream(randomPackets(random, Clock::kSteady, 9000, 2000));
   const auto all = store.inRange(0, INT64_MAX);
-  for (int i = 0; i < 10; i++) {
+  for (int i = 0; i < turns(10, 2); i++) {
     DownloadBench bench;
     DownloadOptions options = store.options();
     options.beginNs = all[randomBelow(random, all.size() / 2)].timestampNs;

@@ -49,9 +49,9 @@ std::vector<StreamSegments> renamed(const StoredStreams& store, const TempDirect
   return streams;
 }
 
-TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
+TEST(ManyInputs, ThousandsThatOverlapAreMergedWithFewOpenFiles) {
   constexpr size_t kStreams = 100;
-  constexpr size_t kTimes = 100;
+  const auto times = static_cast<size_t>(turns(100, 20));
   auto random = seededRandom();
   StoredStreams store;
   store.packetsPerBlock = 5;
@@ -68,7 +68,7 @@ TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
   }
   const TempDirectory others;
   DownloadOptions options = store.options();
-  options.streams = renamed(store, others, kTimes);
+  options.streams = renamed(store, others, times);
 
   DownloadBench bench;
   // A quarter of the usual 1,024: a device has four downloads.
@@ -81,7 +81,7 @@ TEST(ManyInputs, TenThousandThatOverlapAreMergedWithFewOpenFiles) {
     // Packets with equal times are ordered by name, and those with the same name by stream.
     size_t end = at;
     while (end < once.size() && once[end].timestampNs == once[at].timestampNs) end++;
-    for (size_t time = 0; time < kTimes; time++) {
+    for (size_t time = 0; time < times; time++) {
       expected.insert(expected.end(), once.begin() + static_cast<ptrdiff_t>(at),
                       once.begin() + static_cast<ptrdiff_t>(end));
     }
@@ -146,7 +146,7 @@ TEST(ManyInputs, BlocksOfManyTakeABoundedMemory) {
 }
 
 TEST(ManyInputs, PiecesOfBlocksGiveThePacketsInOrderButThoseOfDamagedBlocks) {
-  constexpr size_t kTimes = 1000;
+  const auto times = static_cast<size_t>(turns(1000, 100));
   auto random = seededRandom();
   StoredStreams store;
   const std::vector<StoredPacket> packets = twoBlocks(random);
@@ -156,7 +156,7 @@ TEST(ManyInputs, PiecesOfBlocksGiveThePacketsInOrderButThoseOfDamagedBlocks) {
   damage(segment, last);
   const TempDirectory others;
   DownloadOptions options = store.options();
-  options.streams = renamed(store, others, kTimes);
+  options.streams = renamed(store, others, times);
   // Begins and ends within blocks.
   options.beginNs = kStartNs + 100'500;
   options.endNs = kStartNs + 790'000;
@@ -164,7 +164,7 @@ TEST(ManyInputs, PiecesOfBlocksGiveThePacketsInOrderButThoseOfDamagedBlocks) {
   DownloadBench bench;
   const auto download = bench.open(options);
   const Bytes body = readBody(*download);
-  EXPECT_EQ(download->totals().corruptBlocks, kTimes);
+  EXPECT_EQ(download->totals().corruptBlocks, times);
 
   const std::vector<StoredPacket> intact(packets.begin(), packets.end() - last.packets);
   std::vector<StoredPacket> once;
@@ -176,9 +176,9 @@ TEST(ManyInputs, PiecesOfBlocksGiveThePacketsInOrderButThoseOfDamagedBlocks) {
   std::ranges::stable_sort(once, {}, &StoredPacket::timestampNs);
   size_t at = 0;
   const std::vector<StoredPacket> delivered = packetsOf(body);
-  ASSERT_EQ(delivered.size(), once.size() * kTimes);
+  ASSERT_EQ(delivered.size(), once.size() * times);
   for (const StoredPacket& packet : delivered) {
-    ASSERT_TRUE(packet == once[at++ / kTimes]);
+    ASSERT_TRUE(packet == once[at++ / times]);
   }
 }
 

@@ -181,7 +181,7 @@ TEST(VendorTimeStage, GivesEachPacketTheSameTimeInAnyRangeAndBehindAnyFilter) {
   for (const TimeSource source : kSources) {
     const auto store = vendorStore(random, source);
     const int64_t lastNs = store->packets.back().stored.timestampNs;
-    for (int i = 0; i < 12; i++) {
+    for (int i = 0; i < turns(12, 4); i++) {
       DownloadOptions options = optionsOf(*store, source);
       if (i > 0) {
         options.beginNs = kNowNs + static_cast<int64_t>(random() % uint64_t(lastNs - kNowNs));

@@ -180,7 +180,7 @@ TEST(CaptureFileReader, SurvivesFlippedBits) {
   PcapBytes pcap;
   for (uint32_t i = 0; i < 10; ++i) pcap.packet(i, i, Bytes(i * 5, 1), i * 5);
   for (const Bytes& whole : {pcap.bytes(), richFile(false).bytes(), richFile(true).bytes()}) {
-    for (int round = 0; round < 5'000; ++round) {
+    for (int round = 0; round < turns(5'000, 400); ++round) {
       Bytes bytes = whole;
       for (size_t flips = 1 + randomBelow(random, 3); flips > 0; --flips) {
         bytes[randomBelow(random, bytes.size())] ^=

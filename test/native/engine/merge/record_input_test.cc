@@ -156,7 +156,7 @@ TEST(RecordInput, ShowsTheSameRecordsHoweverTheStreamIsCut) {
 
 TEST(RecordInput, ShowsTheSameRecordsInRandomPieces) {
   auto random = seededRandom();
-  for (int i = 0; i < 3000; i++) {
+  for (int i = 0; i < turns(3000, 300); i++) {
     const RecordInputOptions options{.nanoseconds = randomBelow(random, 2) == 0,
                                      .bigEndian = randomBelow(random, 2) == 0,
                                      .marksTail = randomBelow(random, 2) == 0};
@@ -300,7 +300,7 @@ TEST(RecordInput, AlignsAndWidensTimestampsAndKeepsThemInThatWhichPcapCanCarry) 
 
 TEST(RecordInput, GoesOnWithAnotherStreamAfterForgetting) {
   auto random = seededRandom();
-  for (int i = 0; i < 2000; i++) {
+  for (int i = 0; i < turns(2000, 200); i++) {
     const RecordInputOptions options{.marksTail = i % 2 == 0};
     const auto records = recordsOf(randomStream(random, 1 + randomBelow(random, 90), i % 3 == 0));
     RecordInput input(options);
@@ -370,7 +370,7 @@ void expectMarkFound(std::mt19937_64& random, const Bytes& stream, uint64_t befo
 
 TEST(RecordInput, FindsTheMarkOfAnotherInputThatTookTheSamePackets) {
   auto random = seededRandom();
-  for (int i = 0; i < 2000; i++) {
+  for (int i = 0; i < turns(2000, 200); i++) {
     const bool isOrdered = i % 2 == 0;
     const Bytes stream = randomStream(random, 1 + randomBelow(random, 200), isOrdered);
     // The delivered packets may have had other timestamps.

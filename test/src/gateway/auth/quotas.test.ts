@@ -45,6 +45,12 @@ describe('quotas', () => {
     )
   })
 
+  test('of streams do not refuse a download that has its place already, and asks again', async () => {
+    using _first = await replicas[0].begin('a', ONE_STREAM)
+    using _again = await replicas[1].begin('a', ONE_STREAM)
+    await assert.rejects(replicas[1].begin('b', ONE_STREAM), { code: 'stream-quota' })
+  })
+
   test('of streams are never exceeded by many that come at once', async () => {
     const quotas = [{ holder: 'ann', streamsMax: 3 }]
     const begun = await Promise.allSettled(
@@ -89,6 +95,12 @@ describe('quotas', () => {
     for (const use of uses) use[Symbol.dispose]()
     await assert.rejects(replicas[0].begin('later', quotas), { code: 'byte-quota' })
     await assert.rejects(replicas[0].add('export', quotas, 0), { code: 'byte-quota' })
+  })
+
+  test('of bytes are used up by their last byte', async () => {
+    const quotas = [{ holder: 'ann', bytesPerDay: 1_000 }]
+    await replicas[0].add('export', quotas, 999)
+    await assert.rejects(replicas[1].add('export', quotas, 1), { code: 'byte-quota' })
   })
 
   test('of bytes also count a download whose slot lapsed because Redis was unreachable, and was taken', async () => {

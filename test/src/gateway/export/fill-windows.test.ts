@@ -116,6 +116,27 @@ describe('the windows that fill holes', () => {
     )
   })
 
+  test('leave a hole that is final, whatever arrives in its time', () => {
+    const { base } = made(new Array<number>(LENGTH).fill(0), null)
+    const final = { fromNs: '20', toNs: '30', final: true, error: FAILURE } as const
+    const devices = base.checkpoint.devices.map((tally) => ({ ...tally, holes: [final] }))
+    const window: ExportWindow = {
+      index: 0,
+      piece: 0,
+      beginNs: '0',
+      endNs: String(LENGTH),
+      isWholePiece: true,
+      endsPiece: true,
+      header: null,
+      leftOut: [],
+      isFill: true,
+    }
+    const outcome = { file: null, bytes: 0, holes: [], fatal: null }
+    const joined = { window, inputs: [], came: DEVICES.map((device) => ({ device, outcome })) }
+    for (const { holes } of tallied({ ...base.checkpoint, devices }, joined).devices)
+      assert.deepEqual(holes, [final])
+  })
+
   test('keep the files of pieces without a hole, in their place', () => {
     const lacks = Array.from({ length: LENGTH }, (_, at) => (at >= 20 && at < 30 ? 1 : 0))
     const { order, base } = made(lacks, 10)

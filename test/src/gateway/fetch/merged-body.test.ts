@@ -323,7 +323,8 @@ test('Align is refused when the clock of a device that is read is not known', as
   const options = { ...PLAIN_MERGE, align: true }
   await assert.rejects(download(both(devices()), { options, clockOf }), {
     code: 'bad-parameter',
-    message: /^Align cannot correct the timestamps of oslo: the gateway could not read the clock of this device/,
+    message:
+      /^Align cannot correct the timestamps of oslo: the gateway could not read the clock of this device/,
   })
 })
 

@@ -325,7 +325,11 @@ describe('a third-party device that may ignore filters', () => {
       ((await ask('/v1/devices')).json() as { devices: { slotsUsed: number | null }[] }).devices[0]?.slotsUsed
     const late = await ask(url)
     assert.deepEqual([late.status, late.json().code], [504, 'device-timeout'], late.body.toString())
-    assert.deepEqual([foreign.running, await slotsUsed()], [1, 1], 'the device counts it, and so does the queue')
+    assert.deepEqual(
+      [foreign.running, await slotsUsed()],
+      [1, 1],
+      'the device counts it, and so does the queue',
+    )
     found.resolve()
     await eventually(async () => (await slotsUsed()) === 0, { message: 'the lease is given back' })
     assert.equal(foreign.running, 0)

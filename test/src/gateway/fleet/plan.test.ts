@@ -53,6 +53,7 @@ test('limits of the whole are not those of one device', () => {
 })
 
 test('more devices than one download may have are refused', () => {
+  assert.equal(planDownload(timerange(''), ['a', 'b'], 2).steps.length, 2)
   assert.throws(
     () => planDownload(timerange(''), ['a', 'b', 'c'], 2),
     (error) =>

@@ -26,11 +26,14 @@ import { type SeededRandom, seededRandom } from '../../../support/seeded-random.
 
 const run = promisify(execFile)
 const START_NS = 1_700_000_000_000_000_000n
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
+const SORT_CASES = IS_LONG ? 5_000 : 1_000
+const MERGECAP_CASES = IS_LONG ? 200 : 50
 
-test('merges as a sort by (running maximum, input, arrival) does: 5,000 random cases', async (t) => {
+test(`merges as a sort by (running maximum, input, arrival) does: ${SORT_CASES} random cases`, async (t) => {
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
-  for (let round = 0; round < 5000; round++) {
+  for (let round = 0; round < SORT_CASES; round++) {
     const isFine = random.next() < 0.7
     const lists = randomInputs(random, { lateShare: 0.2, nanoseconds: isFine })
     // Times in whole microseconds, in files of either resolution.
@@ -68,12 +71,12 @@ test('gives the same bytes wherever the chunks end', async () => {
   }
 })
 
-test('agrees with mergecap in 200 random cases, up to the order of equal timestamps', async (t) => {
+test(`agrees with mergecap in ${MERGECAP_CASES} random cases, up to the order of equal timestamps`, async (t) => {
   const random = seededRandom()
   t.diagnostic(`SEED=${random.seed}`)
   const folder = await mkdtemp(join(tmpdir(), 'capfleet-merge-'))
   t.after(() => rm(folder, { recursive: true }))
-  for (let round = 0; round < 200; round++) {
+  for (let round = 0; round < MERGECAP_CASES; round++) {
     const files = randomInputs(random, { lateShare: 0, nanoseconds: true }).map((records) =>
       makePcap(records),
     )

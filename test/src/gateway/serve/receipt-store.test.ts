@@ -50,6 +50,22 @@ test('is found by another gateway, and goes after a day', async () => {
   assert.ok(leftS > DAY_S - 60 && leftS <= DAY_S)
 })
 
+test('a running download has failed when its receipt has missed four updates, not three', async () => {
+  await using store = open()
+  await using other = open()
+  store.save(receipt('silent', 'streaming'))
+  await untilWritten(store)
+  const client = new Redis(redis.url)
+  for (const [ageMs, status] of [
+    [30_000, 'streaming'],
+    [40_000, 'failed'],
+  ] as const) {
+    await client.pexpire('{capfleet}:req:silent', DAY_S * 1_000 - ageMs)
+    assert.equal((await other.find('silent'))?.status, status)
+  }
+  client.disconnect()
+})
+
 test('while Redis is unreachable: known here, kept, and written when it is back', async () => {
   await using store = open()
   await using other = open()

@@ -8,9 +8,9 @@ const SETTINGS = { waitingMax: 8, wrongMax: 3, pauseMaxS: 60 }
 const WRONG = () => Promise.resolve(false)
 const RIGHT = () => Promise.resolve(true)
 
-function gateFor(): { gate: LoginGate; metrics: Metrics } {
+function gateFor(waitingMax = SETTINGS.waitingMax): { gate: LoginGate; metrics: Metrics } {
   const metrics = new Metrics()
-  return { gate: new LoginGate(SETTINGS, metrics), metrics }
+  return { gate: new LoginGate({ ...SETTINGS, waitingMax }, metrics), metrics }
 }
 
 async function refusalOf(login: Promise<boolean>): Promise<CapfleetError | undefined> {
@@ -134,4 +134,23 @@ test('a name that was right from an address is not paused for what other names d
   const stranger = await refusalOf(gate.verify({ address: 'proxy', name: 'stranger' }, RIGHT))
   assert.equal(stranger?.code, 'too-many-logins')
   assert.equal(await gate.verify({ address: 'proxy', name: 'ann' }, RIGHT), true)
+})
+
+test('a name that was right from an address waits for two checks at most during a flood of guesses from there', async () => {
+  // A quarter of them, 25, may wait for the address.
+  const { gate } = gateFor(100)
+  const ann = { address: 'proxy', name: 'ann' }
+  assert.equal(await gate.verify(ann, RIGHT), true)
+  let looks = 0
+  const look = async (right: boolean) => {
+    looks += 1
+    await new Promise((resolve) => setImmediate(resolve))
+    return right
+  }
+  const flood = Array.from({ length: 300 }, (_, at) =>
+    refusalOf(gate.verify({ address: 'proxy', name: `guess ${at}` }, () => look(false))),
+  )
+  assert.equal(await gate.verify(ann, () => look(true)), true)
+  assert.ok(looks <= 4, `${looks} looks: two before, its own, and one that has begun since`)
+  await Promise.all(flood)
 })

@@ -48,3 +48,13 @@ test('series that are known begin with 0, and no gauge is called like a counter'
   assert.match(text, /^capfleet_build_info\{version="[\d.]+"\} 1$/m)
   assert.doesNotMatch(text, /^# TYPE \w+_total gauge$/m)
 })
+
+test('clients that ask together get one text', async () => {
+  const metrics = new Metrics()
+  let reads = 0
+  metrics.gauge('reads', 'How often this was read', [], (gauge) => gauge.set(++reads))
+  const texts = await Promise.all(Array.from({ length: 32 }, () => metrics.text()))
+  assert.equal(reads, 1)
+  for (const text of texts) assert.match(text, /capfleet_reads 1\n/)
+  assert.match(await metrics.text(), /capfleet_reads 2\n/)
+})

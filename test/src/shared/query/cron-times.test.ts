@@ -63,6 +63,11 @@ describe('the times of a cron expression', () => {
     assert.throws(() => nextCronMs(daily, Date.parse('2026-04-04T14:15:00Z')), { code: 'bad-parameter' })
     assert.deepEqual(times(daily, '2026-04-04T00:00:00Z', 2), ['2026-04-04T14:15', '2026-04-05T14:45'])
   })
+
+  test('continue on the next day if it finds nothing an hour later either', () => {
+    const daily = { cron: '0 2 * * *', cronZone: 'Australia/Lord_Howe' }
+    assert.deepEqual(times(daily, '2026-04-04T10:00:00Z', 1), ['2026-04-05T15:30'])
+  })
 })
 
 describe('a cron expression is refused', () => {

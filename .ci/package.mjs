@@ -1,0 +1,59 @@
+// Builds what a release delivers besides the images: three Debian packages for one architecture, the npm package of the
+// client, a bill of materials (CycloneDX) for each Debian package, and SHA256SUMS.
+//   node .ci/package.mjs [--out FOLDER] [--arch amd64|arm64] [--native FOLDER]
+// Default: dist-packages, this machine's architecture, native/build. Another architecture needs --native, the folder
+// with the engine built for it; npm packages that only it needs are downloaded and compared with package-lock.json.
+// The same commit gives the same bytes in any folder: times are the commit's (SOURCE_DATE_EPOCH overrides it), and only
+// files that git knows are packed.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { packageDocument } from './package/bill-of-materials.mjs'
+import { writeChecksums } from './package/checksums.mjs'
+import { buildArchive } from './package/debian-archive.mjs'
+import { ARCHITECTURES, debianVersion, PACKAGES } from './package/debian-facts.mjs'
+import { buildNpmArchive } from './package/npm-archive.mjs'
+import { layTrees } from './package/package-trees.mjs'
+import { fail, output, ROOT, say } from './setup/console.mjs'
+
+const { values } = parseArgs({
+  options: {
+    out: { type: 'string', default: join(ROOT, 'dist-packages') },
+    arch: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
+    native: { type: 'string' },
+  },
+})
+const architecture = values.arch
+if (!Object.hasOwn(ARCHITECTURES, architecture))
+  fail(`--arch is one of ${Object.keys(ARCHITECTURES).join(', ')}, not ${architecture}`)
+if (values.native === undefined && ARCHITECTURES[architecture].node !== process.arch)
+  fail(`--arch ${architecture} needs --native, the folder with the engine built for it`)
+
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const commitTime = output('git', ['log', '-1', '--format=%ct']).trim()
+const epochS = Number(process.env.SOURCE_DATE_EPOCH ?? commitTime)
+if (!Number.isInteger(epochS) || epochS <= 0) fail('there is no commit here; set SOURCE_DATE_EPOCH')
+if (output('git', ['status', '--porcelain', '--untracked-files=no']) !== '')
+  say('there are changes that are not committed: the packages contain them')
+
+const out = resolve(values.out)
+const work = mkdtempSync(join(tmpdir(), 'capfleet-package-'))
+// After a failure too, which ends the process.
+process.once('exit', () => rmSync(work, { recursive: true, force: true }))
+rmSync(out, { recursive: true, force: true })
+mkdirSync(out, { recursive: true })
+layTrees({ work, architecture, native: resolve(values.native ?? join(ROOT, 'native', 'build')) })
+for (const name of PACKAGES) {
+  const file = `${name}_${debianVersion(version)}_${architecture}.deb`
+  say(`building ${file}`)
+  const tree = join(work, name)
+  // Before the archive, which adds its control files to the tree.
+  const document = packageDocument({ name, file, version, architecture, epochS, tree })
+  buildArchive({ name, version, architecture, epochS, tree }, join(out, file))
+  writeFileSync(join(out, `${file}.cdx.json`), `${JSON.stringify(document, null, 2)}\n`)
+}
+say('building the npm package')
+mkdirSync(join(work, 'npm'))
+buildNpmArchive({ work: join(work, 'npm'), out, epochS })
+process.stdout.write(writeChecksums(out))

@@ -1,0 +1,236 @@
+// The Debian packages without installing them: what is in them, what they ask of the machine, and that two builds give
+// the same bytes.
+import assert from 'node:assert/strict'
+import { execFile, execFileSync } from 'node:child_process'
+import { chmod, copyFile, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { type Sbom, sbomMistakes, WITHOUT_PYTHON_TOOLS } from '../support/images/sbom.ts'
+import {
+  archiveOf,
+  buildPackages,
+  PACKAGE_NAMES,
+  type PackageName,
+} from '../support/packages/built-packages.ts'
+import { REPOSITORY_ROOT, repositoryFiles } from '../support/repository-files.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const run = promisify(execFile)
+
+interface Packed {
+  readonly mode: string
+  readonly owner: string
+  readonly path: string
+}
+
+describe('the Debian packages', () => {
+  const parts = new AsyncDisposableStack()
+  let folder = ''
+
+  before(async () => {
+    folder = parts.use(await tempFolder()).path
+    await buildPackages(folder)
+  })
+  after(() => parts.disposeAsync())
+
+  const field = async (name: PackageName, key: string): Promise<string> =>
+    (await run('dpkg-deb', ['--field', await archiveOf(name, folder), key])).stdout.trim()
+  const control = async (name: PackageName, file: string): Promise<string> =>
+    (await run('dpkg-deb', ['--info', await archiveOf(name, folder), file])).stdout
+  const content = async (name: PackageName): Promise<readonly Packed[]> => {
+    const { stdout } = await run('dpkg-deb', ['--contents', await archiveOf(name, folder)], {
+      maxBuffer: 64 << 20,
+    })
+    const lines = stdout.matchAll(/^(\S+) (\S+) +\d+ \S+ \S+ \.(\/.*?)(?: -> .*)?$/gm)
+    return [...lines].map(([, mode = '', owner = '', path = '']) => ({ mode, owner, path }))
+  }
+  const paths = async (name: PackageName): Promise<readonly string[]> =>
+    (await content(name)).map(({ path }) => path)
+
+  test('are the same bytes from another folder', async () => {
+    await using other = await tempFolder()
+    const [copy, out] = [join(other.path, 'copy'), join(other.path, 'out')]
+    const executable = new Set(programs())
+    for (const path of repositoryFiles().filter((one) => !one.startsWith('test/'))) {
+      await mkdir(dirname(join(copy, path)), { recursive: true })
+      await copyFile(join(REPOSITORY_ROOT, path), join(copy, path))
+      // As a checkout under another umask has them.
+      await chmod(join(copy, path), executable.has(path) ? 0o700 : 0o600)
+    }
+    for (const path of ['.git', 'node_modules', 'dist-console', 'native/build'])
+      await symlink(join(REPOSITORY_ROOT, path), join(copy, path))
+    await buildPackages(out, copy)
+    const names = (await readdir(folder)).sort()
+    assert.deepEqual((await readdir(out)).sort(), names)
+    for (const name of names)
+      assert.ok((await readFile(join(folder, name))).equals(await readFile(join(out, name))), name)
+    assert.equal(names.filter((name) => name.endsWith('.deb')).length, PACKAGE_NAMES.length)
+  })
+
+  test('come with checksums that sha256sum accepts', async () => {
+    const { stdout } = await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: folder })
+    const others = (await readdir(folder)).filter((name) => name !== 'SHA256SUMS').sort()
+    assert.equal(stdout, others.map((name) => `${name}: OK\n`).join(''))
+    assert.ok(others.some((name) => /^capfleet-npm-\d.*\.tgz$/.test(name)))
+  })
+
+  test('share no file, and only the configuration is kept as one', async () => {
+    const found = new Map<string, PackageName>()
+    for (const name of PACKAGE_NAMES) {
+      for (const path of (await paths(name)).filter((one) => !one.endsWith('/'))) {
+        assert.equal(found.get(path), undefined, `${path} is in ${name} and ${found.get(path)}`)
+        found.set(path, name)
+      }
+    }
+    assert.equal(await control('capfleet-appliance', 'conffiles'), '/etc/capfleet/appliance.yaml\n')
+    assert.equal(await control('capfleet-gateway', 'conffiles'), '/etc/capfleet/gateway.yaml\n')
+    const configured = [...found.keys()].filter((path) => path.startsWith('/etc/'))
+    assert.deepEqual(configured.sort(), ['/etc/capfleet/appliance.yaml', '/etc/capfleet/gateway.yaml'])
+  })
+
+  test('belong to root, and nobody else may write to them', async () => {
+    for (const name of PACKAGE_NAMES) {
+      const wrong = (await content(name)).filter(
+        ({ mode, owner }) => owner !== 'root/root' || !/^(l|[d-]rw.r-.r-.)/.test(mode),
+      )
+      assert.deepEqual(wrong, [], name)
+    }
+  })
+
+  test('hold the units, users and folders of their own programs', async () => {
+    const units = async (name: PackageName) =>
+      (await paths(name)).flatMap((path) => /\/([\w-]+)\.service$/.exec(path)?.[1] ?? [])
+    assert.deepEqual(await units('capfleet-appliance'), ['capfleet-appliance', 'capfleet-recorder'])
+    assert.deepEqual(await units('capfleet-gateway'), ['capfleet-gateway', 'capfleet-worker'])
+    await using root = await tempFolder()
+    for (const [name, users, folders] of [
+      ['capfleet-appliance', ['capfleet', 'capfleet-recorder'], ['store']],
+      ['capfleet-gateway', ['capfleet-gateway'], ['gateway']],
+    ] as const) {
+      const tree = join(root.path, name)
+      await run('dpkg-deb', ['--extract', await archiveOf(name, folder), tree])
+      const read = (kind: string) => readFile(join(tree, `usr/lib/${kind}.d/${name}.conf`), 'utf8')
+      const made = [...(await read('sysusers')).matchAll(/^u (\S+)/gm)].map(([, user]) => user)
+      assert.deepEqual(made, users)
+      const lines = [...(await read('tmpfiles')).matchAll(/^d (\S+)/gm)].map(([, path]) => path)
+      const own = folders.map((path) => `/var/lib/capfleet/${path}`)
+      assert.deepEqual(lines, ['/etc/capfleet', '/var/lib/capfleet', ...own])
+    }
+  })
+
+  test('hold every file that a program loads, and no test, native source, page source or header', async () => {
+    const all = new Set((await Promise.all(PACKAGE_NAMES.map(paths))).flat())
+    const loaded = repositoryFiles().filter((path) =>
+      /^(appliance|src\/(?!console\/)|native\/[^/]+\.ts$)/.test(path),
+    )
+    assert.ok(loaded.length > 400)
+    assert.deepEqual(
+      loaded.filter((path) => !all.has(`/opt/capfleet/${path}`)),
+      [],
+    )
+    const unwanted =
+      /\/opt\/capfleet\/(test|\.|helm|src\/console)|\.(cc|h|cmake)$|\/node_modules\/(typescript|vite)\//
+    assert.deepEqual(
+      [...all].filter((path) => unwanted.test(path) && !path.includes('/node_modules/.bin')),
+      [],
+    )
+    assert.ok(all.has('/opt/capfleet/dist-console/index.html'))
+  })
+
+  test('the client has the npm packages of what all share, the gateway those that only it loads', async () => {
+    const has = async (name: PackageName, module: string) =>
+      (await paths(name)).includes(`/opt/capfleet/node_modules/${module}/package.json`)
+    for (const module of ['commander', 'koa', 'pino', 'zod']) assert.ok(await has('capfleet-client', module))
+    for (const module of ['bullmq', '@aws-sdk/client-s3', 'ioredis'])
+      assert.ok(await has('capfleet-gateway', module), module)
+    assert.ok((await paths('capfleet-client')).includes('/opt/capfleet/node_modules/.bin/node'))
+    assert.ok(!(await paths('capfleet-appliance')).some((path) => path.includes('/node_modules/')))
+  })
+
+  test('depend on one version of each other, and on the libraries of their engine', async () => {
+    const { version } = JSON.parse(await readFile(join(REPOSITORY_ROOT, 'package.json'), 'utf8')) as {
+      readonly version: string
+    }
+    await using root = await tempFolder()
+    for (const name of PACKAGE_NAMES) {
+      assert.equal(await field(name, 'Version'), version)
+      const depends = await field(name, 'Depends')
+      if (name !== 'capfleet-client') assert.match(depends, new RegExp(`^capfleet-client \\(= ${version}\\)`))
+      const tree = join(root.path, name)
+      await run('dpkg-deb', ['--extract', await archiveOf(name, folder), tree])
+      const { stdout } = await run('find', [
+        tree,
+        '-name',
+        '*.node',
+        '-o',
+        '-name',
+        'node',
+        '-o',
+        '-name',
+        '*-compile',
+      ])
+      const binaries = stdout
+        .trim()
+        .split('\n')
+        .filter((path) => path.includes('/native/build/') || path.endsWith('/bin/node'))
+      for (const library of new Set(binaries.flatMap(librariesOf)))
+        assert.match(depends, new RegExp(`(^| )${library.replaceAll(/[.+]/g, '\\$&')}(,| |$)`), name)
+    }
+  })
+
+  test('have a bill of materials', { skip: WITHOUT_PYTHON_TOOLS }, async () => {
+    for (const name of PACKAGE_NAMES) {
+      const text = await readFile(`${await archiveOf(name, folder)}.cdx.json`, 'utf8')
+      assert.equal(sbomMistakes(text), '', name)
+      const { metadata, components } = JSON.parse(text) as Sbom
+      assert.equal(metadata.component.name, name)
+      const names = components.map((component) => component.name)
+      assert.equal(names.includes('bullmq'), name === 'capfleet-gateway')
+      assert.equal(names.includes('native/build/capfleet.node'), name === 'capfleet-appliance')
+      assert.equal(names.includes('commander'), name === 'capfleet-client')
+      assert.ok(names.includes('libc6'))
+    }
+  })
+
+  test('are not made for another machine than the one that the engine was built for', async () => {
+    const other = process.arch === 'x64' ? 'arm64' : 'amd64'
+    await using out = await tempFolder()
+    const args = ['--arch', other, '--native', 'native/build', '--out', out.path]
+    await assert.rejects(
+      run(process.execPath, [join(REPOSITORY_ROOT, '.ci/package.mjs'), ...args], { cwd: REPOSITORY_ROOT }),
+      new RegExp(`capfleet\\.node was not built for ${other}`),
+    )
+  })
+
+  test('have scripts that sh can parse', async () => {
+    const scripts = (await readdir(join(REPOSITORY_ROOT, 'config/debian'))).filter(
+      (name) => !name.endsWith('.control'),
+    )
+    assert.ok(scripts.length > 5)
+    for (const script of scripts) await run('sh', ['-n', join(REPOSITORY_ROOT, 'config/debian', script)])
+  })
+})
+
+/** Files that git keeps as programs. */
+function programs(): readonly string[] {
+  const listed = execFileSync('git', ['ls-files', '--stage'], { cwd: REPOSITORY_ROOT, encoding: 'utf8' })
+  return [...listed.matchAll(/^100755 \S+ \d\t(.*)$/gm)].map(([, path = '']) => path)
+}
+
+/** Debian packages with the libraries that a binary names itself. */
+function librariesOf(binary: string): readonly string[] {
+  const dynamic = execFileSync('objdump', ['-p', binary], { encoding: 'utf8' })
+  return [...dynamic.matchAll(/NEEDED +(\S+)/g)].map(([, name = '']) => LIBRARIES[name] ?? name)
+}
+
+const HYPERSCAN = process.arch === 'x64' ? 'libhyperscan5' : 'libvectorscan5'
+/** An unknown library is not found in Depends by its own name, and fails the test. */
+const LIBRARIES: Readonly<Record<string, string>> = {
+  ...{ 'libc.so.6': 'libc6', 'libm.so.6': 'libc6', 'libdl.so.2': 'libc6', 'libpthread.so.0': 'libc6' },
+  ...{ 'ld-linux-x86-64.so.2': 'libc6', 'ld-linux-aarch64.so.1': 'libc6' },
+  ...{ 'libgcc_s.so.1': 'libgcc-s1', 'libstdc++.so.6': 'libstdc++6' },
+  ...{ 'libhs.so.5': HYPERSCAN, 'libhs_runtime.so.5': HYPERSCAN },
+  ...{ 'libisal.so.2': 'libisal2', 'libdeflate.so.0': 'libdeflate0', 'libpcap.so.0.8': 'libpcap0.8' },
+  ...{ 'libxxhash.so.0': 'libxxhash0', 'libzstd.so.1': 'libzstd1' },
+}
