@@ -101,7 +101,14 @@ describe('against the demo', () => {
     assert.equal(lines.length, 10)
     for (const line of lines) assert.match(line, /^ *\d+ [\d.]+ [\d.]+$/)
     await assert.rejects(
-      python('minute.py', [demo.facts.gatewayUrl, 'no.pcap', '--begin=-1m', '--end=now', '--bpf', 'nonsense(']),
+      python('minute.py', [
+        demo.facts.gatewayUrl,
+        'no.pcap',
+        '--begin=-1m',
+        '--end=now',
+        '--bpf',
+        'nonsense(',
+      ]),
       /bad-bpf/,
     )
   })
