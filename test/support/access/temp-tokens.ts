@@ -8,10 +8,10 @@ import { Metrics } from '../../../src/shared/base/metrics.ts'
 import type { SharedTime } from '../../../src/shared/base/shared-time.ts'
 import { TempRedis } from '../processes/temp-redis.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
+import { writeUsers } from '../suite-users.ts'
 import { tempFolder } from '../temp-folder.ts'
 import { TRUSTED_TIME } from '../trusted-time.ts'
 import { loadUsers } from './loaded-users.ts'
-import { writeUsers } from './suite-users.ts'
 
 export interface TempTokens extends OpenedTokens, AsyncDisposable {
   readonly users: UsersFile

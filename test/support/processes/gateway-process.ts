@@ -8,9 +8,9 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { stringify } from 'yaml'
 import { NODE_OPTIONS } from '../../../src/demo/child-program.ts'
-import { writeUsers } from '../access/suite-users.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { refuseSecretsOnCommandLine, USER_PASSWORD } from '../suite-secrets.ts'
+import { writeUsers } from '../suite-users.ts'
 
 const USER = 'user'
 

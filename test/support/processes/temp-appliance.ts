@@ -9,10 +9,10 @@ import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import type { CaptureDriver } from '../../../appliance/recorder/capture-driver.ts'
 import { type RunningRecorder, startRecorder } from '../../../appliance/recorder.ts'
 import { ROLES, type Role } from '../../../src/shared/base/scopes.ts'
-import { writeUsers } from '../access/suite-users.ts'
 import { type HttpAnswer, type HttpGetOptions, httpGet, httpOpen, type OpenAnswer } from '../http-get.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { APPLIANCE_PASSWORD, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
+import { writeUsers } from '../suite-users.ts'
 import { tempFolder } from '../temp-folder.ts'
 
 export interface TempAppliance extends AsyncDisposable {

@@ -6,7 +6,6 @@ import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway/ga
 import type { WrittenBounds } from '../../../src/shared/auth/bounds.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { ROLES, type Role } from '../../../src/shared/base/scopes.ts'
-import { writeUsers } from '../access/suite-users.ts'
 import {
   type LoggedLine,
   refuseSecretsBelow,
@@ -14,6 +13,7 @@ import {
   searchedLog,
   USER_PASSWORD,
 } from '../suite-secrets.ts'
+import { writeUsers } from '../suite-users.ts'
 import { settleFresh } from './temp-redis.ts'
 
 export interface TempGateway extends AsyncDisposable {

@@ -2,8 +2,8 @@
 import { argon2Sync, randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { stringify } from 'yaml'
-import type { WrittenBounds } from '../../../src/shared/auth/bounds.ts'
-import type { User } from '../../../src/shared/auth/users-file.ts'
+import type { WrittenBounds } from '../../src/shared/auth/bounds.ts'
+import type { User } from '../../src/shared/auth/users-file.ts'
 
 /**
  * The least that argon2 accepts. A hash like those of `capfleet user add` costs 20 ms and 19 MiB for each user of each
