@@ -639,7 +639,7 @@ describe('the gateway', () => {
     test('health and metrics are open to anyone; other methods are 405, other paths 404', async () => {
       for (const path of ['/livez', '/readyz', '/metrics'])
         assert.equal((await fetch(world.gateway.url + path)).status, 200)
-      assert.equal((await get(TIMERANGE, {}, 'POST')).status, 405)
+      assert.equal((await get(TIMERANGE, {}, 'DELETE')).status, 405)
       assert.equal((await get('/nothing')).status, 404)
     })
   })
