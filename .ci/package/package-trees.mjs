@@ -37,11 +37,13 @@ export function layTrees({ work, architecture, native }) {
   }
   layEngine(work, native, architecture)
   layModules(work, architecture)
-  cpSync(join(ROOT, 'dist-console'), join(work, 'capfleet-gateway', HOME, 'dist-console'), {
-    recursive: true,
-    dereference: true,
-    filter: (path) => basename(path) !== '.built',
-  })
+  for (const site of ['dist-console', 'dist-docs']) {
+    cpSync(join(ROOT, site), join(work, 'capfleet-gateway', HOME, site), {
+      recursive: true,
+      dereference: true,
+      filter: (path) => basename(path) !== '.built',
+    })
+  }
   for (const name of ['appliance', 'gateway']) layProgram(work, name)
   layCommand(work)
   for (const name of PACKAGES)
@@ -53,7 +55,7 @@ function ownerOf(path) {
   if (/^appliance\//.test(path)) return 'capfleet-appliance'
   if (/^src\/gateway\/audit\//.test(path)) return 'capfleet-client'
   if (/^src\/(gateway|worker)\//.test(path)) return 'capfleet-gateway'
-  if (/^src\/console\//.test(path)) return undefined
+  if (/^(src\/console|docs\/\.vitepress)\//.test(path)) return undefined
   if (/^(src\/|native\/[^/]+\.ts$)/.test(path)) return 'capfleet-client'
   const isForAll = ['package.json', 'LICENSE', 'CHANGELOG.md', 'config/compile-ahead.sh'].includes(path)
   return isForAll || isNamedByUnits(path) ? 'capfleet-client' : undefined

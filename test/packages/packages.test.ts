@@ -58,7 +58,7 @@ describe('the Debian packages', () => {
       // As a checkout under another umask has them.
       await chmod(join(copy, path), executable.has(path) ? 0o700 : 0o600)
     }
-    for (const path of ['.git', 'node_modules', 'dist-console', 'native/build'])
+    for (const path of ['.git', 'node_modules', 'dist-console', 'dist-docs', 'native/build'])
       await symlink(join(REPOSITORY_ROOT, path), join(copy, path))
     await buildPackages(out, copy)
     const names = (await readdir(folder)).sort()
@@ -135,7 +135,13 @@ describe('the Debian packages', () => {
       [...all].filter((path) => unwanted.test(path) && !path.includes('/node_modules/.bin')),
       [],
     )
-    assert.ok(all.has('/opt/capfleet/dist-console/index.html'))
+    for (const path of [
+      'dist-console/index.html',
+      'dist-docs/index.html',
+      'docs/index.md',
+      'docs/guides/users.md',
+    ])
+      assert.ok(all.has(`/opt/capfleet/${path}`), path)
   })
 
   test('the client has the npm packages of what all share, the gateway those that only it loads', async () => {
