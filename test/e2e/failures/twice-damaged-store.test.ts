@@ -25,7 +25,8 @@ const BOOT_IDS = ['this-boot', 'another-boot'] as const
 /** Where the first record of a segment and the first entry of its index begin. */
 const PCAP_HEADER_BYTES = 24
 
-const random = seededRandom()
+/** `npm test` always tries the same pairs; the long run others each time. */
+const random = process.env.STORE_PAIRS === undefined ? seededRandom(3_601_080_888) : seededRandom()
 
 interface Damage {
   readonly file: string
@@ -48,8 +49,8 @@ describe('a store that is damaged twice in one segment', {
   test(`returns nothing that was not written, ${PAIRS} times (SEED=${random.seed})`, async (t) => {
     const seen = { lost: 0, told: 0 }
     for (let round = 0; round < PAIRS; round++) {
-      const damages = await twoDamages(model)
       const bootId = random.pick(BOOT_IDS)
+      const damages = await twoDamages(model, bootId)
       const path = join(home.path, `twice-${round}`)
       await copyModel(model, path)
       for (const damage of damages) await applyDamage(path, damage)
@@ -78,7 +79,10 @@ describe('a store that is damaged twice in one segment', {
 })
 
 /** Some bytes of a segment's packets, and more of what describes them. */
-async function twoDamages(model: DamageModel): Promise<readonly [Damage, Damage]> {
+async function twoDamages(
+  model: DamageModel,
+  bootId: (typeof BOOT_IDS)[number],
+): Promise<readonly [Damage, Damage]> {
   const packets = random.pick(model.files.filter((file) => extname(file) === '.pcap'))
   const segment = packets.slice(0, -'.pcap'.length)
   const capture = dirname(dirname(dirname(packets)))
@@ -90,8 +94,10 @@ async function twoDamages(model: DamageModel): Promise<readonly [Damage, Damage]
   const record = random.pick([...model.offsetsOf(packets), PCAP_HEADER_BYTES]) + random.integer(0, 15)
   const { length: packetBytes } = await readFile(join(model.path, packets))
   const at = random.pick([record, random.integer(0, packetBytes - 1)])
+  // After a power loss, an entry of zeros was never written: what it would describe is not promised.
+  const isZero = bootId === BOOT_IDS[0] && random.pick([true, false])
   return [
-    { file: besideFile, from, to: Math.min(besideBytes, from + length), isZero: random.pick([true, false]) },
+    { file: besideFile, from, to: Math.min(besideBytes, from + length), isZero },
     { file: packets, from: at, to: at + 1, isZero: false },
   ]
 }
