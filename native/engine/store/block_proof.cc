@@ -50,7 +50,10 @@ bool BlockProofs::prove(ScannedBlock& block, uint32_t number, const uint8_t* los
 
 bool BlockProofs::contradicts(const ScannedBlock& block, uint32_t number,
                               std::optional<uint64_t> tallyEnd) {
-  if (hasSieve(number)) return true;
+  return hasSieve(number) || tallyContradicts(block, tallyEnd);
+}
+
+bool BlockProofs::tallyContradicts(const ScannedBlock& block, std::optional<uint64_t> tallyEnd) {
   if (!tallyOffset_ || !isTallyOffsetSure_ || !tallies()) return false;
   const auto bytes = tallies()->size();
   if (!bytes) return false;
@@ -58,6 +61,11 @@ bool BlockProofs::contradicts(const ScannedBlock& block, uint32_t number,
   // If the block had these rows when it was written, this is its tally. A block of one row has
   // none.
   return block.rows.size() != 1 && *bytes > *tallyOffset_;
+}
+
+std::optional<uint64_t> BlockProofs::talliesEnd() {
+  const auto bytes = tallies() ? tallies()->size() : Result<uint64_t>(0);
+  return bytes && *bytes > 0 ? std::optional(*bytes) : std::nullopt;
 }
 
 bool BlockProofs::hasSieve(uint32_t number) {

@@ -38,6 +38,10 @@ class BlockProofs {
   /// Whether something was written that would have proved the block if its bytes had not changed.
   /// REQUIRES: prove() did not prove it; `tallyEnd` is the value passed to prove().
   bool contradicts(const ScannedBlock& block, uint32_t number, std::optional<uint64_t> tallyEnd);
+  /// The same as far as its tally shows.
+  bool tallyContradicts(const ScannedBlock& block, std::optional<uint64_t> tallyEnd);
+  /// Where the last tally of the segment ends; nothing if there are none.
+  std::optional<uint64_t> talliesEnd();
   /// Whether a sieve was written for the block with this number.
   bool hasSieve(uint32_t number);
 

@@ -197,18 +197,21 @@ class IndexRebuild {
     while (scan.offset() < gap.end) {
       const auto number = static_cast<uint32_t>(slot + made.size());
       const uint8_t* const lost = lostBytes(gap, made.size());
+      // The last entry's tally is the last one.
+      const auto tallyEnd = made.size() + 1 == gap.slots ? proofs_.talliesEnd() : std::nullopt;
       const RecordScan::IsProven isProven = [&](ScannedBlock& block) {
-        return proofs_.prove(block, number, lost, std::nullopt);
+        return proofs_.prove(block, number, lost, tallyEnd);
       };
       const bool wasWritten = lost != nullptr && !isZero(lost);
       const bool canProve = wasWritten || proofs_.canProve(number);
       auto block = scan.next(UINT64_MAX, canProve ? isProven : RecordScan::IsProven());
       if (!block) return block.error();
       const bool isRight = block->entry.packets > 0 && isProven(*block);
-      // An entry gets its place in the index after its tally and its sieve have been written.
-      const bool isContradicted =
-          lost ? proofs_.contradicts(*block, number, std::nullopt) : proofs_.hasSieve(number);
-      isDoubtful |= !isRight && (wasWritten || (tail.isWhole && isContradicted));
+      // An entry gets its place in the index after its block and its tally are on the disk. A sieve
+      // is not synced: after a power loss it may be anything.
+      const bool isContradicted = (lost && proofs_.tallyContradicts(*block, tallyEnd)) ||
+                                  (tail.isWhole && proofs_.hasSieve(number));
+      isDoubtful |= !isRight && (wasWritten || isContradicted);
       if (block->entry.packets == 0 || !(isRight || isDoubtful)) break;
       proofs_.pass(*block);
       made.push_back(isRight ? block->entry : damagedEntry(block->entry, gap, made));
