@@ -29,6 +29,7 @@ export const SECTIONS: readonly Section[] = [
       ['From an alert to packets', 'guides/siem'],
       ['Python, PowerShell and Go', 'guides/clients'],
       ['Behind nginx, haproxy or Caddy', 'guides/proxies'],
+      ['Debian packages', 'guides/packages'],
       ['Upgrade', 'guides/upgrade'],
       ['Backup', 'guides/backup'],
       ['Sizing', 'guides/sizing'],

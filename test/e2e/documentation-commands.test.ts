@@ -82,6 +82,8 @@ const CLIENT_PROGRAMS = [
 const STARTS = 'starts what runs until Ctrl-C; the tests start the demo in another way'
 const OTHER_DEVICE = 'needs a device of the reader'
 const ROOT_OF_MACHINE = 'changes the machine; test/systemd.test.ts compares it with the units'
+const PACKAGES = 'changes the machine; test/packages/installation.night.ts does it in an empty Debian'
+const CHECKOUT = 'replaces the installation of the machine'
 const CLUSTER = 'needs a cluster; test/kubernetes and test/helm install the chart'
 const REDIS = 'changes the Redis of a gateway'
 /** Page -> heading -> why its blocks are not run here. */
@@ -95,6 +97,15 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'Add it to the configuration': OTHER_DEVICE,
   },
   'docs/guides/backup.md': { Redis: REDIS },
+  'docs/guides/packages.md': {
+    Install: PACKAGES,
+    'Set up a capture machine': PACKAGES,
+    'Set up a gateway': PACKAGES,
+    'Upgrade the packages': PACKAGES,
+    'Remove the packages': PACKAGES,
+    'Purge the packages': PACKAGES,
+    'Replace a checkout': CHECKOUT,
+  },
   'docs/operations/runbook.md': { Runbook: CLUSTER },
 }
 
