@@ -88,11 +88,11 @@ function runPackages() {
   )
 }
 
-/** The packages that a control file depends on: which versions, the machine decides that installs them. */
+/** The packages that a control file depends on. The machine that installs them decides on their versions. */
 function neededPackages(control, architecture) {
   const [, list] = /^Depends: (.*)$/m.exec(control)
   return list.split(', ').map((one) => {
-    // Of alternatives the first.
+    // Only the first of several alternatives is listed.
     const [, name, constraint] = /^(\S+)(?: \((.*?)\))?/.exec(one)
     const vendor = name.startsWith('capfleet-') ? 'capfleet' : 'debian'
     const purl = `pkg:deb/${vendor}/${encodeURIComponent(name)}?arch=${architecture}`

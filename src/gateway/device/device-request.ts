@@ -26,8 +26,10 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const TARGET_BYTES_MAX = 60_000
 
 /**
- * The text of the request. A GET whose address is too long is sent as a POST with its query as a form, which only
- * devices with lists of addresses (FilterAddresses) are asked, and those accept it. Fails with bad-parameter if the target could split it in two. */
+ * The text of the request. A GET whose address is too long is sent as a POST with its query as a form: only a list of
+ * addresses (FilterAddresses) is that long, and a device that has this parameter accepts forms. Fails with bad-parameter
+ * if the target could split the request in two.
+ */
 export function formatRequest(
   device: Device,
   { method = 'GET', target, headers, isAnonymous = false }: DeviceRequest,

@@ -1,9 +1,9 @@
 /**
  * Limits the cost of logins. Verifying a password deliberately takes 20 ms of CPU and 19 MiB, on threads that files
- * and compression need as well. So one password is verified at a time, callers take turns, and anyone who was wrong too often is rejected for
- * a while without verification. Rejection depends on address and name together, so nobody can lock a user out from
- * elsewhere. All callers of an address share its turns, except names that have logged in from there: these have turns of
- * their own, so that a flood of guesses through a proxy does not make them wait.
+ * and compression need as well. So one password is verified at a time, callers take turns, and anyone who was wrong too
+ * often is rejected for a while without verification. Rejection depends on address and name together, so that a user
+ * cannot be locked out from elsewhere. All callers of an address share its turns, except names that have logged in from
+ * there: these have turns of their own, so that a flood of guesses through a proxy does not make them wait.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'

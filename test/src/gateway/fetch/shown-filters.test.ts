@@ -25,6 +25,8 @@ import { TempRedis } from '../../../support/processes/temp-redis.ts'
 import { startTempWorker } from '../../../support/processes/temp-worker.ts'
 
 const PACKETS = 20
+/** After this long a download leaves a search; every other answer of the device must come sooner. */
+const SEARCH_LIMIT_MS = 5_000
 const END_NS = API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${END_NS}&TSUnit=nanos`
 const WAYS = [
@@ -317,7 +319,7 @@ describe('a third-party device that may ignore filters', () => {
     const found = Promise.withResolvers<void>()
     foreign.behaviour = { scan: (target) => (target.includes('less') ? found.promise : undefined) }
     await using fresh = await startTempGateway([foreign], redis.url, {
-      downloads: { startTimeoutMs: 400 },
+      downloads: { startTimeoutMs: SEARCH_LIMIT_MS },
     })
     const ask = (path: string) => httpGet(fresh.url + path, { headers: fresh.as.user })
     const url = `${WAYS[2][1]}&FilterBPF=odd&Wait=0`
