@@ -82,8 +82,8 @@ export const DOCUMENTS: readonly Document[] = [
     file: REFERENCE,
     prefix: 'R-',
     sections: {
-      Activity: { claims: 7, digest: 'db907bf18378' },
-      'Events of the fleet': { claims: 4, digest: '77495bcf04f6' },
+      Activity: { claims: 7, digest: '118a0f2ba57a' },
+      'Events of the fleet': { claims: 4, digest: '8faceb605c05' },
     },
   },
 ]

@@ -11,11 +11,16 @@ import type { GivenParameters } from '../query/read-parameters.ts'
 import { type Endpoint, parametersOf } from './endpoint.ts'
 import { givenParameters } from './request-parameters.ts'
 
-/** Fails with bad-parameter for a misspelt name, and for any unknown one if the route only accepts known ones. */
+/**
+ * Fails with bad-parameter for a misspelt name, and for any unknown one if the route only accepts known ones, or the
+ * parameters came as a form: only scripts that are written for us send forms.
+ */
 export function refuseMisspelt(endpoint: Endpoint, ctx: ParameterizedContext<RequestState>): void {
   if (endpoint.parameters === undefined) return
   const names = parametersOf(endpoint).map(({ name }) => name)
-  refuseMisspeltNames(names, givenParameters(ctx), { takesKnownOnly: endpoint.takesKnownOnly === true })
+  refuseMisspeltNames(names, givenParameters(ctx), {
+    takesKnownOnly: endpoint.takesKnownOnly === true || ctx.state.hasForm === true,
+  })
 }
 
 /** The same for a path with parameters of these names. */
@@ -30,6 +35,8 @@ export function refuseMisspeltNames(
 
 /** Characters that occur in expressions but not in names. */
 const PIECE = /[\s<>=!|&()[\]{}*+^~"'\\]/
+/** An address or a network of a list that was cut at "&". */
+const ADDRESS = /^(\d{1,3}(\.\d{1,3}){3}|[\da-f]{0,4}:[\da-f:.]*)(\/\d{1,3})?$/i
 /** Words that begin an expression: splitting "FilterBPF=tcp&&udp" at "&" yields a parameter "udp". */
 const EXPRESSION_WORDS: ReadonlySet<string> = new Set([
   ...[
@@ -62,6 +69,8 @@ function refuseName(name: string, known: readonly string[], takesKnownOnly: bool
       'is not a parameter, but looks like a piece of an expression that was cut at "&"; write && as %26%26 there, or "and"',
     )
   }
+  if (ADDRESS.test(name))
+    throw badParameter(name, 'is not a parameter, but an address; separate addresses by commas, not by "&"')
   if (/^filter/i.test(name))
     throw badParameter(name, `is not a parameter of this path; ${filtersOf(name, known)}`)
   if (!takesKnownOnly) return

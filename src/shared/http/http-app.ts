@@ -17,6 +17,7 @@ import { TrustedProxies } from './caller-address.ts'
 import { refusalOf } from './connection-limits.ts'
 import { refuseLongHeaders } from './header-limits.ts'
 import { unlikeRange } from './later-range.ts'
+import { refuseBody } from './request-body.ts'
 import { ServerTiming } from './server-timing.ts'
 import { isAskedByPage } from './session-cookie.ts'
 
@@ -49,6 +50,8 @@ export interface RequestState {
   caller?: Caller
   /** What the request is about, as far as it was parsed; included in its audit lines. */
   facts?: { readonly devices?: readonly string[] }
+  /** Whether parameters came in the body. */
+  hasForm?: boolean
   /** The parameters of the query string, once decoded. */
   given?: ReadonlyMap<string, string>
 }
@@ -72,6 +75,8 @@ export function createHttpApp(options: HttpAppOptions): Koa<RequestState> {
     try {
       refuseConnection(ctx)
       refuseLongHeaders(ctx.req.headers)
+      // Ignoring filters that a client sends in this way would return more than it asked for.
+      if (ctx.method === 'GET' || ctx.method === 'HEAD') refuseBody(ctx)
       await next()
       if (ctx.status === 404 && ctx.body === undefined && ctx.respond !== false) throw noSuchPath(ctx.path)
     } catch (error) {

@@ -1,7 +1,12 @@
 import { CapfleetError } from '../base/error.ts'
+import { quote } from './query-parameters.ts'
 
 /** More parameters than any request needs; limits the cost of hostile addresses. */
 const MAX_PAIRS = 64
+/** Longer than any name, also of other products. Errors and headers repeat names. */
+const NAME_MAX = 128
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const CONTROL = /[\x00-\x1f\x7f]/
 
 /**
  * The parameters of a raw query string (without "?"), decoded, in order. Empty pairs ("&&", a trailing "&") are
@@ -15,9 +20,16 @@ export function parseQueryString(raw: string): Map<string, string> {
     const equals = pair.indexOf('=')
     const name = decode(equals < 0 ? pair : pair.slice(0, equals), 'the name of a parameter')
     if (name === '') {
-      throw new CapfleetError('bad-parameter', `"${pair}" has no parameter name; write name=value`, {
+      throw new CapfleetError('bad-parameter', `${quote(pair)} has no parameter name; write name=value`, {
         param: '',
       })
+    }
+    if (name.length > NAME_MAX || CONTROL.test(name)) {
+      throw new CapfleetError(
+        'bad-parameter',
+        `${quote(name)} is not the name of a parameter; write & in a value as %26`,
+        { param: '' },
+      )
     }
     if (parameters.has(name)) {
       throw new CapfleetError('bad-parameter', `${name} is given twice; give it only once`, { param: name })

@@ -114,6 +114,8 @@ function detectUnit(digits: string): EpochUnit {
 
 /** 1990: no packet was captured before by any program whose files exist, and shorter numbers are mistakes. */
 const DETECTED_MIN_NS = 631_152_000n * NANOS_PER_UNIT.sec
+/** Nanoseconds of 1990 to 2001 have so many digits. A shorter or longer number stands for the begin or end of all times. */
+const LATE_DIGITS = 18
 const DATE_OF_DIGITS = /^(199\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$/
 
 interface DetectedTime {
@@ -131,7 +133,8 @@ function refuseImprobable({ parameter, text, unit, digits, ns }: DetectedTime): 
       { parameter },
       `"${text}" is a number of nanoseconds, which would be in 1970; write the date as ${digits.replace(DATE_OF_DIGITS, '$1-$2-$3')}, or give TSUnit`,
     )
-  if (unit === 'nanos' || (ns >= DETECTED_MIN_NS && ns <= TIME_LIMIT_NS)) return
+  const isLimit = unit === 'nanos' && BigInt(digits).toString().length !== LATE_DIGITS
+  if (isLimit || (ns >= DETECTED_MIN_NS && ns <= TIME_LIMIT_NS)) return
   throw bad(
     { parameter },
     `"${text}" has ${BigInt(digits).toString().length} digits, so it would be in ${unit}, and outside of 1990 to 2106; ` +

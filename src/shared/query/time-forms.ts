@@ -14,7 +14,7 @@ export const TIME_FORMS = {
     examples: ['1793610060', '1793610060123', '1793610060123456', '1793610060123456789'],
     says:
       'An epoch time in TSUnit. Without TSUnit, 9 to 11 digits are seconds, 12 to 14 milliseconds, 15 to 17 microseconds, ' +
-      'and all other numbers are nanoseconds. A number whose unit is found in this way is rejected outside 1990 to 2106.',
+      'and all other numbers are nanoseconds. Without TSUnit, a number of 9 to 18 digits is rejected outside 1990 to 2106.',
     printedBy: '`date +%s`, `date +%s%N`, Grafana, Splunk',
   },
   epochFraction: {

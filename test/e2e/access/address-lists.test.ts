@@ -88,6 +88,58 @@ describe('a list of addresses', () => {
     assert.deepEqual(merged.body, (await get(`${PATH}?${short}&Device=east,west`)).body)
   })
 
+  test('is refused where it would be ignored in part or as a whole', async () => {
+    const range = new URLSearchParams(RANGE)
+    const list = `FilterAddresses=${FEW.join(',')}`
+    const form = (body: string, type = FORM['content-type']) => ({ method: 'POST', body, type })
+    const refused: readonly (readonly [
+      what: RegExp,
+      path: string,
+      how?: { readonly method: string; readonly body: string; readonly type: string },
+    ])[] = [
+      [/has a body/, `${PATH}?${range}`, { ...form(list), method: 'GET' }],
+      [/not by "&"/, `${PATH}?${range}&FilterAddresses=${FEW.join('&')}`],
+      [/not by "&"/, `${PATH}?${range}&FilterAddresses=10.0.0.5&2001:db8::/32`],
+      [/Addresses is not a parameter/, `${PATH}?${range}`, form(`Addresses=${FEW[0]}`)],
+      [/10\.0\.0\.510\.0\.1\.2 is not a parameter/, `${PATH}?${range}`, form('10.0.0.510.0.1.2')],
+      [/is not the name of a parameter/, PATH, form('x'.repeat(100_000))],
+      [/byte at 0 that must be percent-encoded/, PATH, form('\0'.repeat(100_000))],
+      [/byte at 19 that must/, PATH, form('FilterAddresses=# Zürich')],
+      [/in UTF-8/, PATH, form(list, `${FORM['content-type']}; charset=utf-16`)],
+    ]
+    const callers = [
+      { url: fleet.gateway.url, user: `user:${USER_PASSWORD}` },
+      ...fleet.appliances.map(({ url, credentials }) => ({ url, user: credentials('full') })),
+    ]
+    for (const { url, user } of callers) {
+      for (const [what, path, how] of refused) {
+        const { method = 'GET', body, type = '' } = how ?? {}
+        const headers = { 'content-type': type, 'content-length': String(Buffer.byteLength(body ?? '')) }
+        const answer = await httpGet(url + path, {
+          user,
+          method,
+          ...(body === undefined ? {} : { headers, body }),
+        })
+        assert.equal(answer.status, 400, `${url}${path} ${what}`)
+        assert.match(String(answer.json().detail), what)
+        assert.ok(answer.body.length < 1_000)
+      }
+    }
+  })
+
+  test('is not added to a link, which is for its own query only', async () => {
+    const ordered = await httpGet(`${fleet.gateway.url}/v1/tickets?${new URLSearchParams({ For: PATH })}`, {
+      method: 'POST',
+      headers: fleet.gateway.as.user,
+    })
+    const link = new URL(String(ordered.json().url), fleet.gateway.url)
+    const body = new URLSearchParams(RANGE).toString()
+    const changed = await httpGet(link.href, { method: 'POST', headers: FORM, body })
+    assert.equal(changed.status, 400)
+    assert.match(String(changed.json().detail), /Ticket is for a GET/)
+    assert.notEqual((await httpGet(link.href)).status, 403, 'it is not used up')
+  })
+
   test('stays within the filter of the bounds', async () => {
     const { status, body } = await post(
       `/devices/east${PATH}`,

@@ -34,7 +34,8 @@ export async function issueTicket(ctx: RouteContext, parts: AccessParts): Promis
 
 /**
  * Identifies the caller by the ticket of the request, if it has one and its route is a download. The ticket is then
- * removed: no handler, device or receipt sees it. Fails like Tickets.redeem, and with insufficient-scope.
+ * removed: no handler, device or receipt sees it. Fails like Tickets.redeem, and with insufficient-scope and, for a POST,
+ * bad-parameter.
  */
 export async function admitByTicket(
   ctx: RouteContext,
@@ -46,6 +47,8 @@ export async function admitByTicket(
   if (at < 0 || (at > 0 && querystring[at - 1] !== '&')) return false
   ctx.querystring = querystring.slice(0, Math.max(at - 1, 0))
   if (context?.kind === undefined) return false
+  // A form could change the query for which the link was made.
+  if (ctx.method === 'POST') throw badParameter(TICKET_NAME, 'is for a GET; request the link as it is')
   // It would select other devices than the link does.
   delete ctx.req.headers['capfleet-device']
   const target = ctx.querystring === '' ? ctx.path : `${ctx.path}?${ctx.querystring}`

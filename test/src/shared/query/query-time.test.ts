@@ -43,7 +43,7 @@ test('finds the unit by the number of digits', () => {
     ['4294967296000', 'msecs'],
     ['631152000000000', 'usecs'],
     ['4294967296000000', 'usecs'],
-    ['100000000000000000', 'nanos'],
+    ['631152000000000000', 'nanos'],
     ['0000000000000000007', 'nanos'],
   ]
   for (const isEnd of [false, true])
@@ -62,6 +62,8 @@ test('a number whose unit would put it outside 1990 to 2106 is refused, unless T
     ['4294967296001', 'msecs'],
     ['100000000000000', 'usecs'],
     ['99999999999999999', 'usecs'],
+    ['100000000000000000', 'nanos'],
+    ['179361006012345678', 'nanos'],
   ]
   for (const [text, unit] of improbable) {
     for (const isEnd of [false, true])
