@@ -8,7 +8,6 @@
 namespace capfleet {
 namespace {
 
-constexpr uint32_t kEthernet = 1;
 constexpr uint32_t kRawIp = 101;
 constexpr uint32_t kLinuxCooked = 113;
 constexpr uint32_t kRawIpv4 = 228;
@@ -89,7 +88,7 @@ Result<std::shared_ptr<const AddressSet>> AddressSet::parse(std::span<const uint
 
 bool AddressSet::knowsLinkType(uint32_t linkTypeWord) {
   switch (linkTypeOf(linkTypeWord)) {
-    case kEthernet:
+    case kLinkTypeEthernet:
     case kRawIp:
     case kLinuxCooked:
     case kRawIpv4:
@@ -147,7 +146,7 @@ bool AddressSet::accepts(const PacketView& packet) const {
     return acceptsPayload(etherType, payload);
   };
   switch (linkTypeOf(packet.linkTypeWord)) {
-    case kEthernet:
+    case kLinkTypeEthernet:
       return after(kEtherTypeOffset, kEtherTypeOffset + 2);
     case kLinuxCooked:
       return after(14, 16);

@@ -6,11 +6,11 @@
 
 #include "filter/capwap.h"
 #include "os/byte_order.h"
+#include "packet/pcap_format.h"
 
 namespace capfleet {
 namespace {
 
-constexpr uint32_t kEthernetLinkType = 1;
 constexpr size_t kAddressBytes = 12;
 constexpr size_t kEthernetBytes = 14;
 constexpr int kMaxLayers = 16;
@@ -466,7 +466,7 @@ class Peeler {
 FilterView decapsulate(const PacketView& packet, DecapScratch& scratch) {
   const std::span<const uint8_t> captured = packet.captured;
   // The upper bits of the word give the length of a captured FCS.
-  const bool isEthernet = (packet.linkTypeWord & 0xffff) == kEthernetLinkType;
+  const bool isEthernet = linkTypeOf(packet.linkTypeWord) == kLinkTypeEthernet;
   if (!isEthernet || captured.size() < kEthernetBytes) return {captured, packet.originalLength};
 
   const Peeler::Frame frame = Peeler(captured).innermost();
