@@ -157,18 +157,33 @@ describe('system', () => {
   })
 })
 
-test('unknown parameters are reported truncated, however long and however many', async () => {
-  const long = `${'x'.repeat(17_000)}=1`
-  const many = Array.from({ length: 60 }, (_, i) => `%C3%BC${'y'.repeat(60)}${i}=1`).join('&')
-  for (const path of ['/stream/list?', '/api/v1/system/version?', `${SINGLE}?StreamName=big&MaxPackets=1&`]) {
-    for (const query of [long, many]) {
-      const answer = await appliance.get(`${path}${query}`)
-      assert.equal(answer.status, 200)
-      const ignored = String(answer.headers['capfleet-ignored'])
-      assert.ok(ignored.length <= 1_024, `${path}: ${ignored.length} bytes`)
-      assert.match(ignored, /^[!-~ ]+\.\.\.$/)
+describe('unknown parameters', () => {
+  const paths = ['/stream/list?', '/api/v1/system/version?', `${SINGLE}?StreamName=big&MaxPackets=1&`]
+
+  test('are reported truncated, however long and however many', async () => {
+    const long = `${'x'.repeat(128)}=1`
+    const many = Array.from({ length: 60 }, (_, i) => `%C3%BC${'y'.repeat(60)}${i}=1`).join('&')
+    for (const path of paths) {
+      for (const query of [long, many]) {
+        const answer = await appliance.get(`${path}${query}`)
+        assert.equal(answer.status, 200)
+        const ignored = String(answer.headers['capfleet-ignored'])
+        assert.ok(ignored.length <= 1_024, `${path}: ${ignored.length} bytes`)
+        assert.match(ignored, /^[!-~ ]+\.\.\.$/)
+      }
     }
-  }
+  })
+
+  test('with names that no product has are refused: they are the rest of a value with a bare &', async () => {
+    for (const path of paths) {
+      for (const name of ['x'.repeat(129), 'x'.repeat(17_000), 'a%0Ab']) {
+        const answer = await appliance.get(`${path}${name}=1`)
+        assert.equal(answer.status, 400)
+        assert.match(String(answer.body), /is not the name of a parameter; write & in a value as %26/)
+        assert.ok(answer.body.length < 1_024, `${path}: ${answer.body.length} bytes`)
+      }
+    }
+  })
 })
 
 describe('/stream/list', () => {
