@@ -37,6 +37,8 @@ export interface DownloadTotals {
   readonly excludedPackets: bigint
   /** Blocks that were not read because none of their packets can match the filter. */
   readonly passedBlocks: bigint
+  /** Segments of which no file was opened, because none of their packets can match; see `passedBlocks`. */
+  readonly ruledOutSegments: bigint
   /** Blocks left out because their checksum did not match, among those that were read. */
   readonly corruptBlocks: bigint
   /** Timestamps of the first and last packet returned; undefined before the first. */

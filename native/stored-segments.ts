@@ -1,6 +1,6 @@
 /**
- * Single segments of a store: the present extent of one that is being written, removal, sieves, and checks. Paths are
- * without extension. The work is done on the engine's threads.
+ * Single segments of a store: the present extent of one that is being written, removal, sieves, addresses, and
+ * checks. Paths are without extension. The work is done on the engine's threads.
  */
 import { loadAddon } from './load-addon.ts'
 import { type LogEntry, packLogEntries } from './segment-entry.ts'
@@ -61,10 +61,13 @@ export interface VerifiedSegment
   readonly isRepaired: boolean
 }
 
-interface NativeVerification {
-  readonly finished: Promise<VerifiedSegment>
-  checkedBytes(): bigint
+interface NativeJob<Result> {
+  readonly finished: Promise<Result>
   cancel(): void
+}
+
+interface NativeVerification extends NativeJob<VerifiedSegment> {
+  checkedBytes(): bigint
 }
 
 const engine = loadAddon<{
@@ -72,7 +75,8 @@ const engine = loadAddon<{
   measureFinishedSegment(segment: string): Promise<SegmentExtent>
   takeSuspects(): readonly string[]
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
-  addSieves(segment: string): { readonly finished: Promise<bigint>; cancel(): void }
+  addSieves(segment: string): NativeJob<bigint>
+  repairAddresses(segment: string): NativeJob<boolean>
   verifySegment(segment: string, entry: Uint8Array, repairs: boolean): NativeVerification
 }>('capfleet')
 
@@ -117,9 +121,22 @@ export function removeSegment(
  * many. May be interrupted and repeated. Rejects with aged-out if the segment no longer exists, with store-full,
  * store-unavailable, store-corrupt, or the signal's reason.
  */
-export async function addSieves(segment: string, signal: AbortSignal): Promise<bigint> {
+export function addSieves(segment: string, signal: AbortSignal): Promise<bigint> {
+  return untilAborted(() => engine.addSieves(segment), signal)
+}
+
+/**
+ * Adds the addresses of the finished segment to the table of its port, at the lowest priority on this machine. Returns
+ * false if they are there, or if nothing can be said about the segment. May be interrupted and repeated. Rejects like
+ * addSieves().
+ */
+export function repairAddresses(segment: string, signal: AbortSignal): Promise<boolean> {
+  return untilAborted(() => engine.repairAddresses(segment), signal)
+}
+
+async function untilAborted<Result>(start: () => NativeJob<Result>, signal: AbortSignal): Promise<Result> {
   signal.throwIfAborted()
-  const job = engine.addSieves(segment)
+  const job = start()
   const cancel = (): void => job.cancel()
   signal.addEventListener('abort', cancel, { once: true })
   try {

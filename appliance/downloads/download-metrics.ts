@@ -14,6 +14,7 @@ export class DownloadMetrics {
   readonly #bytes
   readonly #packets
   readonly #passedBlocks
+  readonly #ruledOutSegments
   readonly #corruptBlocks
   #failureCount = 0
   #corruptBlockCount = 0n
@@ -25,6 +26,10 @@ export class DownloadMetrics {
     this.#passedBlocks = metrics.counter(
       'passed_blocks_total',
       'Stored blocks that downloads skipped because none of their packets has an address that the filter requires',
+    )
+    this.#ruledOutSegments = metrics.counter(
+      'ruled_out_segments_total',
+      'Stored segments of which downloads opened no file, because none of their packets has an address that the filter requires',
     )
     this.#corruptBlocks = metrics.counter(
       'corrupt_blocks_total',
@@ -53,6 +58,7 @@ export class DownloadMetrics {
     this.#bytes.inc(Number(totals.outputBytes))
     this.#packets.inc(Number(totals.packets - totals.skippedPackets))
     this.#passedBlocks.inc(Number(totals.passedBlocks))
+    this.#ruledOutSegments.inc(Number(totals.ruledOutSegments))
     this.#corruptBlocks.inc(Number(totals.corruptBlocks))
     this.#corruptBlockCount += totals.corruptBlocks
     if (outcome === 'failed') this.#failureCount += 1

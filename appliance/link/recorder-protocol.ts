@@ -83,7 +83,7 @@ export const recorderResultSchemas = {
   delete: z.object({ bytesFreed: count }),
   verify: verifiedStoreSchema,
   'check-segment': z.object({ findings: z.array(storeFindingSchema) }),
-  reindex: z.object({ segments: count, blocks: count, damages: z.array(z.string()) }),
+  reindex: z.object({ segments: count, blocks: count, newInTables: count, damages: z.array(z.string()) }),
   'trust-clock': z.object({ before: z.enum(['', ...HOLD_REASONS]) }),
   'capture-start': captureReportSchema,
   'capture-stop': z.object({

@@ -1,4 +1,4 @@
-import { addSieves } from '../../native/stored-segments.ts'
+import { addSieves, repairAddresses } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
@@ -11,6 +11,8 @@ export interface Reindexed {
   readonly segments: bigint
   /** Blocks that lacked a sieve and have one now. */
   readonly blocks: bigint
+  /** Segments whose addresses were not in the tables and are now. */
+  readonly newInTables: bigint
   /** Why segments were left unchanged: each message names its segment. */
   readonly damages: readonly string[]
 }
@@ -18,9 +20,9 @@ export interface Reindexed {
 const NEVER = new AbortController().signal
 
 /**
- * Adds the missing sieves to each finished segment of the store, one segment after another and at the lowest priority;
- * segments being written get theirs as they grow. Completed work stays if it is ended early. Only one may run on a
- * store. It reserves no space, because sieves are less than a hundredth of the packets: retention compensates
+ * Adds the missing sieves and addresses of each finished segment of the store, one segment after another and at the
+ * lowest priority; segments being written get theirs as they grow. Completed work stays if it is ended early. Only one
+ * may run on a store. It reserves no space, because sieves are less than a hundredth of the packets: retention compensates
  * afterwards. Fails with store-full, store-unavailable, or the signal's reason.
  */
 export async function reindexStore(
@@ -32,31 +34,33 @@ export async function reindexStore(
     table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ name, folder, segment }))),
   )
   const totalInputBytes = found.reduce((sum, { segment }) => sum + segment.bytes, 0n)
-  let [inputBytes, packets, blocks] = [0n, 0n, 0n]
+  let [inputBytes, packets, blocks, newInTables] = [0n, 0n, 0n, 0n]
   const damages: string[] = []
   for (const { name, folder, segment } of found) {
     const path = pathOf(folder, segment)
-    const made = await addSievesWherePossible(path, { signal, damages })
+    const made = await whereReadable(() => addSieves(path, signal), { otherwise: 0n, damages })
     if (made > 0n) await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path) }, [])
     blocks += made
+    const isNew = await whereReadable(() => repairAddresses(path, signal), { otherwise: false, damages: [] })
+    if (isNew) newInTables += 1n
     inputBytes += segment.bytes
     packets += segment.packets
     onProgress?.({ inputBytes, totalInputBytes, packets })
   }
-  return { segments: BigInt(found.length), blocks, damages }
+  return { segments: BigInt(found.length), blocks, newInTables, damages }
 }
 
 /** A problem of this segment alone does not affect the others. */
-async function addSievesWherePossible(
-  path: string,
-  { signal, damages }: { readonly signal: AbortSignal; readonly damages: string[] },
-): Promise<bigint> {
+async function whereReadable<Result>(
+  work: () => Promise<Result>,
+  { otherwise, damages }: { readonly otherwise: Result; readonly damages: string[] },
+): Promise<Result> {
   try {
-    return await addSieves(path, signal)
+    return await work()
   } catch (error) {
     if (!(error instanceof CapfleetError)) throw error
     if (error.code === 'store-corrupt') damages.push(error.message)
     else if (error.code !== 'aged-out') throw error
-    return 0n
+    return otherwise
   }
 }

@@ -14,6 +14,7 @@ import { join, relative, sep } from 'node:path'
  *   captures/<name>/capture.json    the record of a capture; capture.copy.json is the same again
  *   captures/<name>/segments.log    which segments it holds
  *   captures/<name>/cap<port>/00000/00000001.pcap, .idx, .tally and .sieve
+ *   captures/<name>/cap<port>/00000000.addresses      addresses of up to 64 segments
  *   captures/<name>/cap<port>/00000001.pcap ...       segments of a store of format 1
  *   captures/.importing-<name>/     an import under way, renamed when complete
  *   captures/.deleting-<name>.../   renamed first, then removed

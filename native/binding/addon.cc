@@ -57,6 +57,7 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("sealLogEntries", Napi::Function::New<sealLogEntriesOf>(env));
   exports.Set("checkLogEntries", Napi::Function::New<checkLogEntriesOf>(env));
   exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
+  exports.Set("repairAddresses", Napi::Function::New<repairAddressesOf>(env));
   exports.Set("verifySegment", Napi::Function::New<verifySegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;

@@ -277,6 +277,7 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   result.Set("readBytes", toBigInt(env, totals.readBytes));
   result.Set("excludedPackets", toBigInt(env, totals.excludedPackets));
   result.Set("passedBlocks", toBigInt(env, totals.passedBlocks));
+  result.Set("ruledOutSegments", toBigInt(env, totals.ruledOutSegments));
   result.Set("corruptBlocks", toBigInt(env, totals.corruptBlocks));
   result.Set("firstNs", toBigInt(env, totals.firstNs));
   result.Set("lastNs", toBigInt(env, totals.lastNs));

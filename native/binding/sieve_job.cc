@@ -6,6 +6,7 @@
 
 #include "background_thread.h"
 #include "promise_job.h"
+#include "store/address_repair.h"
 #include "store/sieve_repair.h"
 
 namespace capfleet::binding {
@@ -13,21 +14,31 @@ namespace {
 
 Napi::Value toCount(Napi::Env env, uint64_t count) { return Napi::BigInt::New(env, count); }
 
-}  // namespace
+Napi::Value toFlag(Napi::Env env, bool flag) { return Napi::Boolean::New(env, flag); }
 
-Napi::Value addSievesTo(const Napi::CallbackInfo& info) {
+/// Runs `work(segment, goesOn)` at the lowest priority.
+template <typename Work, typename ToValue>
+Napi::Value jobOf(const Napi::CallbackInfo& info, Work work, ToValue toValue) {
   const Napi::Env env = info.Env();
   const auto isCancelled = std::make_shared<std::atomic<bool>>(false);
   Napi::Object handle = Napi::Object::New(env);
   handle.Set("finished", promiseOf(
                              env,
-                             [segment = info[0].As<Napi::String>().Utf8Value(), isCancelled] {
-                               return addSieves(segment, [&] { return !*isCancelled; });
+                             [segment = info[0].As<Napi::String>().Utf8Value(), isCancelled, work] {
+                               return work(segment, [&] { return !*isCancelled; });
                              },
-                             toCount, runInBackground));
+                             toValue, runInBackground));
   handle.Set("cancel", Napi::Function::New(
                            env, [isCancelled](const Napi::CallbackInfo&) { *isCancelled = true; }));
   return handle;
+}
+
+}  // namespace
+
+Napi::Value addSievesTo(const Napi::CallbackInfo& info) { return jobOf(info, addSieves, toCount); }
+
+Napi::Value repairAddressesOf(const Napi::CallbackInfo& info) {
+  return jobOf(info, repairAddresses, toFlag);
 }
 
 }  // namespace capfleet::binding

@@ -1,5 +1,5 @@
-// Writes the missing sieves of a segment, as a JavaScript function. stored-segments.ts checks the
-// arguments.
+// Writes the missing sieves and addresses of a segment, as JavaScript functions. stored-segments.ts
+// checks the arguments.
 #pragma once
 
 #include <napi.h>
@@ -9,5 +9,9 @@ namespace capfleet::binding {
 /// addSieves(segment): { finished: Promise<bigint>, cancel(): void }, with the number of blocks
 /// that have a sieve now and had none before.
 Napi::Value addSievesTo(const Napi::CallbackInfo& info);
+
+/// repairAddresses(segment): { finished: Promise<boolean>, cancel(): void }; see
+/// store/address_repair.h.
+Napi::Value repairAddressesOf(const Napi::CallbackInfo& info);
 
 }  // namespace capfleet::binding

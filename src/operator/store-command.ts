@@ -14,7 +14,7 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
   refuseWhereNoStoreIs(path, 'correct --store')
   const bar = createProgressBar('reindex')
   await withRecorder(path, async (recorder) => {
-    const { segments, blocks, damages } = await recorder
+    const { segments, blocks, newInTables, damages } = await recorder
       .reindex({
         signal,
         onProgress: ({ inputBytes, totalInputBytes }) =>
@@ -24,7 +24,9 @@ export async function reindex({ store }: { readonly store: string }, signal: Abo
         bar.clear()
         throw error
       })
-    bar.finish(`${blocks} blocks of ${segments} segments now have a sieve`)
+    bar.finish(
+      `${blocks} blocks of ${segments} segments now have a sieve, and ${newInTables} segments are new in the tables of addresses`,
+    )
     for (const damage of damages) process.stderr.write(`reindex: ${damage}\n`)
     if (damages.length === 0) return
     throw new CapfleetError('store-corrupt', `damaged segments, listed above: ${damages.length}`)

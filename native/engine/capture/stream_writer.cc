@@ -70,7 +70,7 @@ Status StreamWriter::openSegment() {
 
 Status StreamWriter::endSegment() {
   if (auto status = commitHeld(); !status) return status;
-  finished_.push_back(segment_->committed());
+  finished_.push_back(segment_->finish());
   segment_.reset();
   return ok();
 }
@@ -96,7 +96,7 @@ Status StreamWriter::commitHeld() {
 Status StreamWriter::close() {
   if (auto status = commit(); !status) return status;
   if (!segment_) return ok();
-  finished_.push_back(segment_->committed());
+  finished_.push_back(segment_->finish());
   segment_.reset();
   return ok();
 }
@@ -105,7 +105,7 @@ Status StreamWriter::leaveDamaged() {
   if (segment_) {
     if (auto status = segment_->cutBack(); !status) return status;
     if (segment_->committed().packets > 0) {
-      finished_.push_back(segment_->committed());
+      finished_.push_back(segment_->finish());
     } else {
       lastNumber_ -= 1;
     }
@@ -128,7 +128,7 @@ CaptureBlocks StreamWriter::takeSafe() { return std::exchange(safe_, {}); }
 CaptureBlocks StreamWriter::giveUp() {
   // If the disk refuses even this, its entries may describe blocks that count as lost.
   if (!leaveDamaged() && segment_ && segment_->committed().packets > 0) {
-    finished_.push_back(segment_->committed());
+    finished_.push_back(segment_->finish());
   }
   segment_.reset();
   isDamaged_ = false;

@@ -362,6 +362,7 @@ DownloadTotals Download::totals() const {
   totals.readPackets = counts.packets;
   totals.readBytes = counts.bytes;
   totals.passedBlocks = counts.passedBlocks;
+  totals.ruledOutSegments = counts.ruledOutSegments;
   totals.corruptBlocks += counts.corruptBlocks;
   totals.vendorTimeFallbacks = counts.vendorTimeFallbacks;
   totals.latePackets = counts.latePackets;

@@ -69,8 +69,9 @@ struct DownloadTotals {
   /// Read before the last of `packets`, and outside the range or left out by a filter. Packets of
   /// passedBlocks count once all of their slice has been returned.
   uint64_t excludedPackets = 0;
-  uint64_t passedBlocks = 0;   ///< not read, because none of their packets passes the filter
-  uint64_t corruptBlocks = 0;  ///< left out, as far as they were read
+  uint64_t passedBlocks = 0;      ///< not read, because none of their packets passes the filter
+  uint64_t ruledOutSegments = 0;  ///< of which no file was opened; their blocks are passedBlocks
+  uint64_t corruptBlocks = 0;     ///< left out, as far as they were read
   std::optional<int64_t> firstNs;
   std::optional<int64_t> lastNs;
   uint64_t vendorTimeFallbacks = 0;  ///< packets that passed and kept their NIC time

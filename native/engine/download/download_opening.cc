@@ -82,6 +82,7 @@ WindowOptions windowsOf(const DownloadOptions& options) {
   if (hasVendorTime(options)) windows.lookBackNs = VendorClock::lookBackNs(options.clock.source);
   windows.sliceBytes = options.scanBytes;
   windows.windowBytes = options.windowBytes;
+  windows.conditions = conditionsOf(options);
   windows.checkedBlocks = options.checkedBlocks;
   return windows;
 }

@@ -68,9 +68,17 @@ void OrderedScan::startSlices() {
 bool OrderedScan::findNextSlice() {
   // In a vendor's time slices run one by one, and the last one may have seen the end.
   if (active_.empty() && context_->vendorTimes && context_->vendorTimes->hasEnded()) endPlanning();
-  while (!plans_.empty() && nextSlice_ == plans_.front()->slices.size()) {
+  while (!plans_.empty()) {
+    // Nothing in this plan or after it is before the limit.
+    if (limitNs_ && plans_.front()->range.beginNs >= *limitNs_) {
+      endPlanning();
+      break;
+    }
+    if (nextSlice_ == 0) countRuledOut();
+    if (nextSlice_ < plans_.front()->slices.size()) break;
     plans_.pop_front();
     nextSlice_ = 0;
+    isRuledOutCounted_ = false;
   }
   if (plans_.empty() && planError_) {
     // Like that of a slice that fails at once, the failure is reported when all earlier ones are
@@ -88,6 +96,14 @@ bool OrderedScan::findNextSlice() {
     needsFinalSlice_ = false;
   }
   return !plans_.empty();
+}
+
+/// Counts the segments that were ruled out before the first plan. Called with the lock held.
+void OrderedScan::countRuledOut() {
+  if (std::exchange(isRuledOutCounted_, true)) return;
+  const ScanCounts& counts = plans_.front()->ruledOut;
+  counts_ += counts;
+  (active_.empty() ? excluded_ : active_.back()->excluded) += counts.packets;
 }
 
 void OrderedScan::start(const Slice& slice) {
@@ -142,6 +158,7 @@ void OrderedScan::planStep() {
 void OrderedScan::endPlanning() {
   plans_.clear();
   nextSlice_ = 0;
+  isRuledOutCounted_ = false;
   planner_.reset();
   planError_.reset();
   isPlanning_ = false;  // what a step finds out now is thrown away

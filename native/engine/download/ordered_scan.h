@@ -65,6 +65,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
 
   void startSlices();
   bool findNextSlice();
+  void countRuledOut();
   void start(const Slice& slice);
   void planAhead();
   void planStep();
@@ -95,6 +96,7 @@ class OrderedScan : public std::enable_shared_from_this<OrderedScan> {
   /// Plans with slices that have not begun, in order; `nextSlice_` is the first of them.
   std::deque<std::shared_ptr<const SlicePlan>> plans_;
   size_t nextSlice_;
+  bool isRuledOutCounted_ = false;  ///< for the first plan
   /// Belongs to the planning task while one is running. Null once everything is planned.
   std::unique_ptr<WindowPlanner> planner_;
   bool isPlanning_ = false;

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kWorthwhile = 8;
 
 BlockConditions usefulOf(BlockConditions conditions) {
-  if (conditions.program && !conditions.program->isUseful()) conditions.program.reset();
+  if (conditions.program && !conditions.program->isUsefulForSieves()) conditions.program.reset();
   if (conditions.addresses && !conditions.addresses->isUsefulForSieves()) {
     conditions.addresses.reset();
   }
@@ -79,7 +79,9 @@ void PassedBlocks::readSegment(IndexedSegment& segment) const {
 }
 
 bool PassedBlocks::mayPass(const BlockSieve& sieve) const {
-  const auto mayHold = [&](AddressWord word) { return sieve.mayHold(word); };
+  const auto mayHold = [&](AddressWord word) {
+    return !isWordOfFrame(word.part) || sieve.mayHold(word);
+  };
   const auto& [program, addresses] = conditions_;
   return (!program || program->mayAccept(mayHold)) && (!addresses || addresses->mayAccept(mayHold));
 }

@@ -3,22 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
 
 #include "download/scan_counts.h"
+#include "download/segment_condition.h"
 #include "download/slice_plan.h"
-#include "filter/address_condition.h"
-#include "filter/address_set.h"
 #include "store/block_sieve.h"
 
 namespace capfleet {
-
-/// What a packet needs to pass, judging by its addresses alone: both, if given.
-struct BlockConditions {
-  std::optional<AddressCondition> program;
-  std::shared_ptr<const AddressSet> addresses;
-};
 
 /// Thread-safe. The sieves of a segment are read with its first slice, so that the size of a store
 /// does not delay the first byte.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "download/scan_counts.h"
 #include "packet/packet_origin.h"
 #include "store/checked_blocks.h"
 #include "store/segment_file.h"
@@ -92,6 +93,8 @@ struct SlicePlan {
   std::vector<Run> runs;
   std::vector<Slice> slices;
   PlanRange range;
+  /// Segments that were ruled out since the previous plan; they count once this plan is reached.
+  ScanCounts ruledOut;
 
   /// Whether an earlier plan also reads the first block of the run. It reads no other one: the
   /// second begins no earlier than the first ends, and so not before the range.

@@ -87,7 +87,8 @@ WindowPlanner::WindowPlanner(std::vector<StreamSegments> streams, WindowOptions 
       // Stored timestamps are not negative.
       readFromNs_(options_.beginNs - std::min(options_.beginNs, options_.lookBackNs.value_or(0))),
       streams_(std::move(streams)),
-      windowBeginNs_(readFromNs_) {
+      windowBeginNs_(readFromNs_),
+      ruledOut_(options_.conditions, options_.beginNs, options_.endNs) {
   for (uint32_t stream = 0; stream < streams_.size(); stream++) {
     const std::vector<SegmentEntry>& segments = streams_[stream].segments;
     for (uint32_t number = 0; number < segments.size(); number++) {
@@ -100,16 +101,24 @@ Result<WindowPlanner::Step> WindowPlanner::step() {
   if (!growing_.empty()) return readGrowing();
   if (!order_) order();
   Step step;
-  if (!windowEndNs_ && !chooseWindow()) {
-    step.isFinished = true;
-    return step;
+  uint64_t readBytes = 0;
+  if (!windowEndNs_) {
+    passRuledOut(readBytes);
+    if (readBytes < kStepBytes && !chooseWindow()) step.isFinished = true;
   }
-  for (uint64_t readBytes = 0; next_ < windowEnd_ && readBytes < kStepBytes;) {
+  while (windowEndNs_ && next_ < windowEnd_ && readBytes < kStepBytes) {
     if (Status status = openNext(step, readBytes); !status) return status.error();
   }
-  if (next_ < windowEnd_) return step;
-  step.plan = planWindow();
-  step.isFinished = open_.empty() && next_ == order_->size();
+  if (windowEndNs_ && next_ == windowEnd_) {
+    step.plan = planWindow();
+    step.isFinished = open_.empty() && next_ == order_->size();
+  }
+  if (!step.plan && ruledOutCounts_.ruledOutSegments > 0) {
+    SlicePlan plan;
+    plan.range = {windowBeginNs_, windowBeginNs_, windowBeginNs_ != readFromNs_};
+    plan.ruledOut = std::exchange(ruledOutCounts_, {});
+    step.plan = std::make_shared<const SlicePlan>(std::move(plan));
+  }
   return step;
 }
 
@@ -158,6 +167,22 @@ void WindowPlanner::order() {
   }
 }
 
+/// Passes over the segments before the next window that are ruled out.
+void WindowPlanner::passRuledOut(uint64_t& readBytes) {
+  while (next_ < order_->size() && readBytes < kStepBytes &&
+         isRuledOut((*order_)[next_], readBytes)) {
+    next_++;
+  }
+}
+
+bool WindowPlanner::isRuledOut(Place place, uint64_t& readBytes) {
+  const auto counts = ruledOut_.countsOf(streams_[place.stream], place.stream, entryAt(place));
+  if (const uint64_t bytes = ruledOut_.takeReadBytes(); bytes > 0) readBytes += kOpenBytes + bytes;
+  if (!counts) return false;
+  ruledOutCounts_ += *counts;
+  return true;
+}
+
 /// Decides where the next window ends: where a segment begins, so that successive segments have no
 /// block in two windows. False if nothing is left.
 bool WindowPlanner::chooseWindow() {
@@ -193,6 +218,7 @@ Status WindowPlanner::openNext(Step& step, uint64_t& readBytes) {
     grown_.erase(found);
     return ok();
   }
+  if (isRuledOut(place, readBytes)) return ok();
   Result<std::shared_ptr<IndexedSegment>> read = readSegment(place, step);
   if (!read) return read.error();
   readBytes += kOpenBytes;
@@ -257,6 +283,7 @@ std::shared_ptr<const SlicePlan> WindowPlanner::planWindow() {
   std::erase_if(open_,
                 [&](const OpenSegment& open) { return isLast || open.maxNs < windowBeginNs_; });
   if (plan.slices.empty()) return nullptr;
+  plan.ruledOut = std::exchange(ruledOutCounts_, {});
   return std::make_shared<const SlicePlan>(std::move(plan));
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "download/ruled_out_segments.h"
 #include "download/slice_plan.h"
 #include "store/segment_entry.h"
 
@@ -23,6 +24,8 @@ struct WindowOptions {
   std::optional<int64_t> lookBackNs;
   uint64_t sliceBytes = kSliceBytes;
   uint64_t windowBytes = kWindowBytes;
+  /// What a packet of the download needs, as far as address tables can tell.
+  BlockConditions conditions;
   /// What is known about the store's blocks; may be null.
   std::shared_ptr<CheckedBlocks> checkedBlocks;
 };
@@ -37,7 +40,9 @@ class WindowPlanner {
   WindowPlanner(std::vector<StreamSegments> streams, WindowOptions options);
 
   struct Step {
-    std::shared_ptr<const SlicePlan> plan;  ///< plan of the next window; null = not finished yet
+    /// Plan of the next window, or of segments that were ruled out, without slices; null = not
+    /// finished yet.
+    std::shared_ptr<const SlicePlan> plan;
     /// Blocks that are lost because their index is damaged, in the segments that this step read.
     uint64_t corruptBlocks = 0;
     bool isFinished = false;  ///< no further plan comes, after the one of this step
@@ -65,6 +70,8 @@ class WindowPlanner {
   SegmentEntry& entryAt(Place place) { return streams_[place.stream].segments[place.number]; }
   Result<Step> readGrowing();
   void order();
+  void passRuledOut(uint64_t& readBytes);
+  bool isRuledOut(Place place, uint64_t& readBytes);
   bool chooseWindow();
   Status openNext(Step& step, uint64_t& readBytes);
   Result<std::shared_ptr<IndexedSegment>> readSegment(Place place, Step& step);
@@ -83,6 +90,8 @@ class WindowPlanner {
   std::optional<int64_t> windowEndNs_;  ///< chosen; its segments are being opened
   size_t windowEnd_ = 0;                ///< index in `order_`: after the last segment of the window
   std::vector<OpenSegment> open_;       ///< by place
+  RuledOutSegments ruledOut_;
+  ScanCounts ruledOutCounts_;  ///< of no plan yet
 };
 
 }  // namespace capfleet

@@ -16,8 +16,8 @@ constexpr size_t kMostInstructions = 16384;
 /// With more EtherTypes in one place, they are no longer distinguished.
 constexpr size_t kMostTypes = 8;
 
-/// Contents of the accumulator: a word of an address, the half-word at this offset, or something
-/// unknown.
+/// Contents of the accumulator: a word of an address or its network, the half-word at this offset,
+/// or something unknown.
 struct Loaded {
   std::optional<AddressPart> part;
   std::optional<uint32_t> halfAt;
@@ -93,6 +93,16 @@ std::optional<AddressPart> partAt(const Knowledge& known, uint32_t offset) {
   return std::nullopt;
 }
 
+/// What remains of a part of an address with this mask: the smallest network that it identifies and
+/// that address tables distinguish.
+std::optional<AddressPart> networkOf(std::optional<AddressPart> part, uint32_t mask) {
+  if (part != AddressPart::kIpv4) return std::nullopt;
+  if (mask == 0xFFFFFFFF) return part;
+  if (mask == 0xFFFFFF00) return AddressPart::kIpv4Net24;
+  if (mask == 0xFFFF0000) return AddressPart::kIpv4Net16;
+  return std::nullopt;
+}
+
 /// The values of the half-word in the accumulator if it is an EtherType; else null.
 Values* typesIn(Knowledge& known) {
   for (uint32_t tags = 0; tags <= kMostAddressTags; tags++) {
@@ -161,6 +171,8 @@ class ConditionFinder {
         return {partAt(before, in.k), std::nullopt};
       case BpfOpcode::kLoadHalf:
         return {std::nullopt, in.k};
+      case BpfOpcode::kAndK:
+        return {networkOf(before.accumulator.part, in.k), std::nullopt};
       case BpfOpcode::kStore:
       case BpfOpcode::kStoreX:
       case BpfOpcode::kLoadXConstant:

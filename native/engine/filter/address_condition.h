@@ -18,25 +18,43 @@ class AddressCondition {
  public:
   explicit AddressCondition(const BpfProgram& program);
 
-  /// Whether there can be blocks of which, judging by their addresses alone, no packet is accepted.
+  /// Whether there can be segments of which, judging by their addresses and networks alone, no
+  /// packet is accepted.
   bool isUseful() const {
     return !mayAccept([](AddressWord) { return false; });
+  }
+
+  /// Whether there can be such blocks, judging by the words of their frames alone.
+  bool isUsefulForSieves() const {
+    return !mayAccept([](AddressWord word) { return !isWordOfFrame(word.part); });
   }
 
   /// False only if the program accepts no packet of a block whose address words (as found by
   /// forEachAddressWord()) are all among those for which `mayHold(word)` is true.
   template <typename MayHold>
   bool mayAccept(MayHold mayHold) const {
-    std::vector<bool> isReached(steps_.size() + 1);
-    isReached[0] = true;
+    return mayAcceptOf(1, [&](AddressWord word) { return mayHold(word) ? 1u : 0u; }) != 0;
+  }
+
+  /// The same for up to 64 blocks or segments at once, each of which is a bit: those of `all` that
+  /// may have a packet that the program accepts. `mayHold(word)` are those that may hold the word.
+  template <typename MayHold>
+  uint64_t mayAcceptOf(uint64_t all, MayHold mayHold) const {
+    std::vector<uint64_t> reached(steps_.size() + 1);
+    reached[0] = all;
+    uint64_t accepted = 0;
     for (size_t i = 0; i < steps_.size(); i++) {
-      if (!isReached[i]) continue;
+      const uint64_t here = reached[i] & ~accepted;
+      if (here == 0) continue;
       const Step& step = steps_[i];
-      if (step.accepts) return true;
-      isReached[step.onFalse] = true;
-      if (!step.onTrueOnly || mayHold(*step.onTrueOnly)) isReached[step.onTrue] = true;
+      if (step.accepts) {
+        accepted |= here;
+        continue;
+      }
+      reached[step.onFalse] |= here;
+      reached[step.onTrue] |= step.onTrueOnly ? here & mayHold(*step.onTrueOnly) : here;
     }
-    return false;
+    return accepted;
   }
 
  private:

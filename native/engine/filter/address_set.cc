@@ -17,6 +17,11 @@ constexpr uint32_t kLinuxCooked2 = 276;
 /// Looking for more addresses in each sieve would take longer than reading the block.
 constexpr uint64_t kMostSieved = 16384;
 
+/// Address tables are asked for at most this many addresses and networks of a set.
+constexpr size_t kMostPrefixes = 65'536;
+/// A range becomes at most this many networks, and larger ones otherwise.
+constexpr uint64_t kMostOfRange = 256;
+
 constexpr uint16_t kIpv4Type = 0x0800;
 constexpr uint16_t kIpv6Type = 0x86DD;
 
@@ -109,6 +114,7 @@ AddressSet::AddressSet(std::vector<AddressRange<uint32_t>> ranges4,
     for (uint32_t half = first >> 16; half <= last >> 16; half++) halves4_.set(half);
   }
   listForSieves();
+  listForTables();
 }
 
 /// A network of IPv6 with more than a few addresses has too many.
@@ -129,6 +135,51 @@ void AddressSet::listForSieves() {
     for (uint64_t i = 0; i <= last.low - first.low; i++) {
       sieved6_.push_back({first.high, first.low + i});
     }
+  }
+}
+
+void AddressSet::listForTables() {
+  for (const auto& range : ranges4_) addPrefixes(range);
+  for (const auto& range : ranges6_) addPrefixes(range);
+  if (prefixes_.size() > kMostPrefixes) prefixes_ = {};
+}
+
+void AddressSet::addPrefixes(const AddressRange<uint32_t>& range) {
+  const auto add = [&](AddressPart part, uint32_t hostBits) {
+    const uint64_t last = range.last >> hostBits;
+    for (uint64_t network = range.first >> hostBits; network <= last; network++) {
+      if (prefixes_.size() > kMostPrefixes) return;
+      prefixes_.push_back({part, {0, network << hostBits}});
+    }
+  };
+  if (range.last - range.first < kMostOfRange) {
+    add(AddressPart::kIpv4, 0);
+  } else if ((range.last >> 8) - (range.first >> 8) < kMostOfRange) {
+    add(AddressPart::kIpv4Net24, 8);
+  } else {
+    add(AddressPart::kIpv4Net16, 16);
+  }
+}
+
+void AddressSet::addPrefixes(const AddressRange<Ipv6Address>& range) {
+  const auto& [first, last] = range;
+  const auto add = [&](AddressPart part, uint32_t hostBits) {
+    const uint64_t count = (last.high >> hostBits) - (first.high >> hostBits);
+    for (uint64_t i = 0; i <= count; i++) {
+      if (prefixes_.size() > kMostPrefixes) return;
+      prefixes_.push_back({part, {((first.high >> hostBits) + i) << hostBits, 0}});
+    }
+  };
+  if (first.high == last.high && last.low - first.low < kMostOfRange) {
+    for (uint64_t i = 0; i <= last.low - first.low; i++) {
+      prefixes_.push_back({AddressPart::kIpv6Whole, {first.high, first.low + i}});
+    }
+  } else if (last.high - first.high < kMostOfRange) {
+    add(AddressPart::kIpv6Net64, 0);
+  } else if ((last.high >> 16) - (first.high >> 16) < kMostOfRange) {
+    add(AddressPart::kIpv6Net48, 16);
+  } else {
+    add(AddressPart::kIpv6First, 32);
   }
 }
 

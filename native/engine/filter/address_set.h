@@ -28,6 +28,13 @@ struct AddressRange {
   Address last;
 };
 
+/// A whole address, or a network that address tables know: by its part, whose words beyond it are
+/// ignored. IPv4 is in the low half of `low`.
+struct AddressPrefix {
+  AddressPart part;
+  Ipv6Address address;
+};
+
 /// A packet matches if its source or destination address is in the set, or the sender's or target's
 /// IPv4 address of ARP and RARP: as "host" of pcap-filter(7), but also after one or two VLAN tags.
 /// Only the outermost addresses count. Immutable, so any number of threads may share one.
@@ -47,6 +54,10 @@ class AddressSet {
   /// Whether there can be blocks of which, judging by their addresses alone, no packet is accepted.
   /// A set with large networks has too many addresses to look for each of them.
   bool isUsefulForSieves() const { return !sieved4_.empty() || !sieved6_.empty(); }
+
+  /// Addresses and networks that together contain the set, for address tables; empty if that takes
+  /// too many.
+  const std::vector<AddressPrefix>& prefixes() const { return prefixes_; }
 
   /// False only if no packet of a block of Ethernet frames is accepted whose address words (as
   /// found by forEachAddressWord()) are all among those for which `mayHold(word)` is true.
@@ -77,6 +88,9 @@ class AddressSet {
   /// `protocolAt` is the offset of an EtherType, `payload` what follows it.
   bool acceptsPayload(uint16_t etherType, std::span<const uint8_t> payload) const;
   void listForSieves();
+  void listForTables();
+  void addPrefixes(const AddressRange<uint32_t>& range);
+  void addPrefixes(const AddressRange<Ipv6Address>& range);
 
   /// Ascending, without overlaps.
   std::vector<AddressRange<uint32_t>> ranges4_;
@@ -86,6 +100,7 @@ class AddressSet {
   /// All addresses one by one, or empty if they are too many.
   std::vector<uint32_t> sieved4_;
   std::vector<Ipv6Address> sieved6_;
+  std::vector<AddressPrefix> prefixes_;
 };
 
 }  // namespace capfleet

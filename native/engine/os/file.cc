@@ -146,6 +146,13 @@ bool File::tryLockShared() const { return ::flock(descriptor_, LOCK_SH | LOCK_NB
 
 bool File::tryLockExclusive() const { return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0; }
 
+Status File::lockExclusive() const {
+  while (::flock(descriptor_, LOCK_EX) != 0) {
+    if (errno != EINTR) return storeError("lock", path_, errno);
+  }
+  return ok();
+}
+
 Status File::empty() const {
   if (::ftruncate(descriptor_, 0) != 0) return storeError("empty", path_, errno);
   return ok();

@@ -52,6 +52,8 @@ class File {
   /// now.
   bool tryLockShared() const;
   bool tryLockExclusive() const;
+  /// Waits until no other process or thread has locked the file. Fails with kStoreUnavailable.
+  Status lockExclusive() const;
   /// Frees the file's space, even while others have it open.
   Status empty() const;
   /// Appends all bytes at the end of the file. After a failure a part of them may have been

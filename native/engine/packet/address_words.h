@@ -10,8 +10,23 @@
 
 namespace capfleet {
 
-/// What a word is part of. An IPv4 address is one word, whether in IPv4, ARP or RARP.
-enum class AddressPart : uint8_t { kIpv4 = 1, kIpv6First, kIpv6Second, kIpv6Third, kIpv6Fourth };
+/// What a word is part of. An IPv4 address is one word, whether in IPv4, ARP or RARP. Only address
+/// tables distinguish the networks and whole addresses after the words.
+enum class AddressPart : uint8_t {
+  kIpv4 = 1,
+  kIpv6First,
+  kIpv6Second,
+  kIpv6Third,
+  kIpv6Fourth,
+  kIpv4Net24,  ///< the word with the low 8 bits 0
+  kIpv4Net16,  ///< the word with the low 16 bits 0
+  kIpv6Net48,
+  kIpv6Net64,
+  kIpv6Whole,
+};
+
+/// Whether it is a word of a frame, and not derived from one.
+inline constexpr bool isWordOfFrame(AddressPart part) { return part <= AddressPart::kIpv6Fourth; }
 
 struct AddressWord {
   AddressPart part;

@@ -56,12 +56,15 @@ class SieveBits {
 }  // namespace
 
 void appendSieve(std::vector<uint8_t>& out, uint32_t number, std::span<const uint8_t> block,
-                 const BlockEntry& entry) {
+                 const BlockEntry& entry, AddressCollector* collector) {
   SieveBits sieve;
   for (size_t at = 0; at < block.size();) {
     const uint32_t captured = loadRecordHeader(&block[at]).capturedLength;
-    forEachAddressWord(block.subspan(at + kRecordHeaderBytes, captured),
-                       [&](AddressWord word) { sieve.set(word); });
+    forEachAddressWord(block.subspan(at + kRecordHeaderBytes, captured), [&](AddressWord word) {
+      sieve.set(word);
+      if (collector) collector->add(word);
+    });
+    if (collector) collector->endFrame();
     at += size_t{kRecordHeaderBytes} + captured;
   }
   const std::span<const uint8_t> bits = sieve.fold();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "packet/address_words.h"
+#include "store/address_collector.h"
 #include "store/segment_index.h"
 
 namespace capfleet {
@@ -44,9 +45,10 @@ class BlockSieve {
 };
 
 /// Appends the sieve of a block of Ethernet frames to `out`; `number` is that of its entry,
-/// starting at 0. REQUIRES: the bytes are whole records, and their checksum is that of the entry.
+/// starting at 0. `collector` gets the same addresses, unless it is null. REQUIRES: the bytes are
+/// whole records, and their checksum is that of the entry.
 void appendSieve(std::vector<uint8_t>& out, uint32_t number, std::span<const uint8_t> block,
-                 const BlockEntry& entry);
+                 const BlockEntry& entry, AddressCollector* collector = nullptr);
 
 /// The maximum size of a sieve in the file.
 inline constexpr size_t kMaxStoredSieveBytes = 16 + 2048;

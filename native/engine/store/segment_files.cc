@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "store/address_table.h"
 #include "store/segment_path.h"
 #include "store/sieve_file.h"
 
@@ -78,6 +79,9 @@ Result<SegmentFiles> SegmentFiles::create(const SegmentFilesOptions& options, ui
   }
   SegmentFiles files(options, number, std::move(*data), std::move(*index), std::move(*tallies),
                      std::move(sieves));
+  if (files.sieves_ && hasSieves(options.header)) {
+    files.addresses_ = std::make_unique<AddressCollector>();
+  }
   if (auto status = files.writeHeaders(); !status) return status.error();
   return files;
 }
@@ -146,7 +150,7 @@ void SegmentFiles::addBlock(BlockEntry entry, std::span<const TallyRow> rows,
   }
   if (sieves_ && hasSieves(options_.header)) {
     const auto number = static_cast<uint32_t>(committedEntries_ + uncommitted_.size());
-    appendSieve(uncommittedSieves_, number, bytes, entry);
+    appendSieve(uncommittedSieves_, number, bytes, entry, addresses_.get());
   }
   uncommitted_.push_back(entry);
 }
@@ -216,6 +220,21 @@ Status SegmentFiles::cutBack(uint64_t keptBytes) {
   uncommittedTallies_.clear();
   uncommittedSieves_.clear();
   return ok();
+}
+
+SegmentSummary SegmentFiles::finish() {
+  if (const auto collector = std::exchange(addresses_, nullptr)) {
+    AddressColumn column{committed_.number,
+                         committed_.bytes,
+                         committed_.packets,
+                         static_cast<uint32_t>(committedEntries_),
+                         {}};
+    if (auto lines = collector->takeLines(committed_.bytes)) {
+      column.lines = std::move(*lines);
+      static_cast<void>(addAddresses(options_.directory, column));
+    }
+  }
+  return committed_;
 }
 
 Result<bool> SegmentFiles::isWhole() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "os/file.h"
 #include "os/result.h"
 #include "packet/pcap_format.h"
+#include "store/address_collector.h"
 #include "store/block_tally.h"
 #include "store/segment_index.h"
 
@@ -38,7 +40,8 @@ struct SegmentFilesOptions {
   PcapFileHeader header;
   /// False for files that need not survive a crash: nothing is synced.
   bool durable = true;
-  /// False for files that no download reads.
+  /// False for files that no download reads: they get neither sieves nor a column in a table of
+  /// addresses.
   bool withSieves = true;
   /// The files are directly in `directory`: those of a store of format 1, and the runs of an
   /// import. Others are in the subfolder of their group, which create() makes.
@@ -83,6 +86,10 @@ class SegmentFiles {
   /// Whether nothing follows the committed blocks: cutBack() has nothing to do.
   Result<bool> isWhole() const;
 
+  /// Ends the segment, and adds the addresses of its blocks to the table of its port as far as the
+  /// disk allows: without them filters take longer. Returns what the committed blocks hold.
+  SegmentSummary finish();
+
   /// What the committed blocks hold.
   const SegmentSummary& committed() const { return committed_; }
   /// Bytes of the .pcap file, including what is written but not committed.
@@ -107,6 +114,8 @@ class SegmentFiles {
   File index_;
   File tallies_;
   std::optional<File> sieves_;  ///< none without sieves, and for a continued segment
+  /// Of all blocks, also of those that were cut off; none without sieves.
+  std::unique_ptr<AddressCollector> addresses_;
   SegmentSummary committed_;
   uint64_t committedEntries_ = 0;
   uint64_t committedTallyBytes_ = 0;

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace capfleet {
@@ -42,6 +44,34 @@ inline std::string segmentPath(const std::string& directory, uint32_t number) {
 /// The path without ending of a segment that exists; `isFlat` as in FoundSegment.
 inline std::string storedSegmentPath(const std::string& portFolder, uint32_t number, bool isFlat) {
   return isFlat ? segmentPath(portFolder, number) : groupedSegmentPath(portFolder, number);
+}
+
+/// Whether this is the name of a group's subfolder.
+inline bool isGroupName(const std::string& name) {
+  return name.size() >= groupName(0).size() &&
+         name.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Where a segment belongs.
+struct SegmentPlace {
+  std::string portFolder;
+  uint32_t number;
+};
+/// The inverse of storedSegmentPath().
+inline SegmentPlace placeOfSegment(const std::string& segment) {
+  const std::filesystem::path path(segment);
+  const std::filesystem::path folder = path.parent_path();
+  return {isGroupName(folder.filename()) ? folder.parent_path() : folder,
+          static_cast<uint32_t>(std::strtoul(path.filename().c_str(), nullptr, 10))};
+}
+
+/// Number of segments whose addresses are in one file.
+inline constexpr uint32_t kSegmentsPerAddressTable = 64;
+
+/// The file with the addresses of this segment and its neighbours; directly in the port's folder.
+inline std::string addressTablePath(const std::string& portFolder, uint32_t number) {
+  const uint32_t first = number / kSegmentsPerAddressTable * kSegmentsPerAddressTable;
+  return portFolder + "/" + zeroPadded(first, 8) + ".addresses";
 }
 
 /// Where the sieves of a segment are; `segment` is the path without ending.

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
@@ -25,6 +24,15 @@ Status removeAndEmpty(const File& file) {
   return *names == 0 ? file.empty() : ok();
 }
 
+/// Segments are removed in the order of their numbers: a table goes with the last one.
+Status removeAddresses(const std::string& segment) {
+  const auto [folder, number] = placeOfSegment(segment);
+  if ((number + 1) % kSegmentsPerAddressTable != 0) return ok();
+  const std::string path = addressTablePath(folder, number);
+  if (Status status = removeName(path); !status) return status;
+  return removeName(path + kNewFileEnding);
+}
+
 }  // namespace
 
 Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
@@ -43,18 +51,15 @@ Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
     const Status status = removeName(segment + ending + kNewFileEnding);
     if (!status) return status.error();
   }
+  if (Status status = removeAddresses(segment); !status) return status.error();
   removeEmptyGroup(segment);
   return true;
 }
 
 void removeEmptyGroup(const std::string& segment) {
   const std::filesystem::path folder = std::filesystem::path(segment).parent_path();
-  const std::string name = folder.filename();
-  const bool isGroup =
-      name.size() >= groupName(0).size() &&
-      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
   // A folder that is not empty stays.
-  if (isGroup) static_cast<void>(::rmdir(folder.c_str()));
+  if (isGroupName(folder.filename())) static_cast<void>(::rmdir(folder.c_str()));
 }
 
 }  // namespace capfleet

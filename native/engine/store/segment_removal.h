@@ -13,7 +13,8 @@ namespace capfleet {
 /// removed. Fails with kStoreUnavailable. Thread-safe.
 ///
 /// A file with a second name, such as a hard link of a backup, keeps its bytes under that name.
-/// The folder of its group goes with its last segment.
+/// The folder of its group goes with its last segment, and an address table with the last one whose
+/// addresses it may have.
 Result<bool> removeSegment(const std::string& segment, bool evenIfRead);
 
 /// Removes the folder that holds the files of this segment if it is a group's and empty.

@@ -59,7 +59,7 @@ Status SegmentWriter::State::openSegment() {
 
 Status SegmentWriter::State::finishSegment() {
   if (auto status = flush(); !status) return status;
-  finished.push_back(files->committed());
+  finished.push_back(files->finish());
   files.reset();
   return ok();
 }

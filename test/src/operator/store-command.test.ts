@@ -56,8 +56,23 @@ test('sieves that are missing or cut are made, and those that there are stay', a
   await rm(small)
   const { status, stderr } = reindex(store)
   assert.equal(status, 0, stderr)
-  assert.match(stderr, /^reindex: [89] blocks of 2 segments now have a sieve$/m)
+  assert.match(
+    stderr,
+    /^reindex: [89] blocks of 2 segments now have a sieve, and [0-2] segments are new in the tables of addresses$/m,
+  )
   assert.deepEqual([await readFile(big), await readFile(small)], written)
+})
+
+test('segments whose addresses are in no table get into one', async () => {
+  await using folder = await tempFolder()
+  const { store, big } = await makeStore(folder.path)
+  const table = join(big, '../../00000000.addresses')
+  const written = await readFile(table)
+  await rm(table)
+  const { status, stderr } = reindex(store)
+  assert.equal(status, 0, stderr)
+  assert.match(stderr, /^reindex: 0 blocks of 2 segments now have a sieve, and 1 segments are new in /m)
+  assert.deepEqual(await readFile(table), written)
 })
 
 test('it may be stopped between captures, and the running recorder continues with the rest', async () => {
@@ -86,7 +101,7 @@ test('it may be stopped between captures, and the running recorder continues wit
   assert.equal(segments, 2n)
   assert.ok(blocks > 0n)
   assert.deepEqual([await readFile(big), await readFile(small)], written)
-  assert.deepEqual(await client.reindex({}), { segments: 2n, blocks: 0n, damages: [] })
+  assert.deepEqual(await client.reindex({}), { segments: 2n, blocks: 0n, newInTables: 0n, damages: [] })
 })
 
 test('an invalid index is left to store verify, and keeps no other segment without sieves', async () => {

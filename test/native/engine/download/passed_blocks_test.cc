@@ -29,10 +29,12 @@ std::vector<StoredPacket> addressedPackets(std::mt19937_64& random, Clock clock,
   return packets;
 }
 
+/// And tables of addresses.
 void removeSieves(const StoredStreams& streams) {
   for (const auto& segments : streams.paths()) {
     for (const std::string& segment : segments) std::filesystem::remove(segment + ".sieve");
   }
+  removeAddresses(streams);
 }
 
 struct Answer {

@@ -13,9 +13,15 @@ namespace {
 
 using Words = std::set<std::pair<AddressPart, uint32_t>>;
 
+/// With the networks of IPv4.
 Words wordsOf(const Bytes& packet) {
   Words words;
-  forEachAddressWord(packet, [&](AddressWord word) { words.insert({word.part, word.value}); });
+  forEachAddressWord(packet, [&](AddressWord word) {
+    words.insert({word.part, word.value});
+    if (word.part != AddressPart::kIpv4) return;
+    words.insert({AddressPart::kIpv4Net24, word.value & 0xFFFFFF00});
+    words.insert({AddressPart::kIpv4Net16, word.value & 0xFFFF0000});
+  });
   return words;
 }
 
@@ -110,6 +116,15 @@ TEST(AddressCondition, IsFoundWhereAnAddressIsNecessary) {
         "(host 10.0.0.1 and tcp) or (host 10.0.0.2 and udp)"}) {
     EXPECT_TRUE(conditionOf(expression).isUseful()) << expression;
   }
+}
+
+TEST(AddressCondition, OfANetworkIsOfUseForTablesOnly) {
+  for (const char* expression : {"net 10.1.2.0/24", "src net 10.1.0.0/16 and tcp"}) {
+    EXPECT_TRUE(conditionOf(expression).isUseful()) << expression;
+    EXPECT_FALSE(conditionOf(expression).isUsefulForSieves()) << expression;
+  }
+  EXPECT_FALSE(conditionOf("net 10.0.0.0/8").isUseful());
+  EXPECT_TRUE(conditionOf("host 10.0.0.1").isUsefulForSieves());
 }
 
 TEST(AddressCondition, IsEmptyWherePacketsOfAnyAddressMayPass) {

@@ -46,11 +46,12 @@ TEST(FormatDocument, ShowsTheBytesThatTheWriterMakes) {
   ASSERT_TRUE(writer->close());
 
   const auto blocks = hexBlocks(CAPFLEET_REPOSITORY "/native/FORMAT.md");
-  ASSERT_EQ(blocks.size(), 4u);
+  ASSERT_EQ(blocks.size(), 5u);
   EXPECT_EQ(readFile(directory.path() + "/00000/00000001.pcap"), blocks[0]);
   EXPECT_EQ(readFile(directory.path() + "/00000/00000001.idx"), blocks[1]);
   EXPECT_EQ(readFile(directory.path() + "/00000/00000001.tally"), blocks[2]);
   EXPECT_EQ(readFile(directory.path() + "/00000/00000001.sieve"), blocks[3]);
+  EXPECT_EQ(readFile(directory.path() + "/00000000.addresses"), blocks[4]);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <set>
@@ -100,6 +101,15 @@ class StoredStreams {
   std::vector<std::vector<std::string>> paths_;
   std::vector<std::vector<StoredPacket>> packets_;
 };
+
+/// Removes the tables of addresses of all streams.
+inline void removeAddresses(const StoredStreams& streams) {
+  for (const StreamSegments& stream : streams.streams()) {
+    for (const SegmentEntry& entry : stream.segments) {
+      std::filesystem::remove(addressTablePath(stream.folder, entry.number));
+    }
+  }
+}
 
 /// A thread pool and a slab pool, whose destructor checks that no slab was lost.
 class DownloadBench {

@@ -1,0 +1,279 @@
+#include "store/address_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "os/byte_order.h"
+#include "store/address_collector.h"
+#include "store/xxh3.h"
+
+namespace capfleet {
+namespace {
+
+constexpr size_t kMagicBytes = 8;
+constexpr char kColumnsMagic[kMagicBytes + 1] = "CFADDRS1";
+constexpr char kTableMagic[kMagicBytes + 1] = "CFADDRT1";
+
+constexpr size_t kColumnHeaderBytes = 40;
+constexpr size_t kLineBytes = kLineWords * sizeof(uint64_t);
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kChecksumOffset = kPageBytes - 8;
+static_assert(kChecksumOffset == kLineBits * sizeof(uint64_t));
+constexpr size_t kFactsOffset = 16;
+constexpr size_t kFactsBytes = 24;
+static_assert(kFactsOffset + kSegmentsPerAddressTable * kFactsBytes <= kChecksumOffset);
+/// Tables of up to this size are read at once.
+constexpr size_t kFirstReadBytes = 4 * kPageBytes;
+
+bool isLineCount(uint32_t lines) { return std::has_single_bit(lines) && lines <= kMostLines; }
+
+void appendColumn(std::vector<uint8_t>& out, const AddressColumn& column) {
+  const size_t begin = out.size();
+  const size_t lineBytes = column.lines.size() * sizeof(uint64_t);
+  out.resize(begin + kColumnHeaderBytes + lineBytes);
+  uint8_t* const to = out.data() + begin;
+  storeLe32(to + 8, column.number);
+  storeLe32(to + 12, static_cast<uint32_t>(column.lines.size() / kLineWords));
+  storeLe64(to + 16, column.bytes);
+  storeLe64(to + 24, column.packets);
+  storeLe32(to + 32, column.blocks);
+  storeLe32(to + 36, 0);
+  std::memcpy(to + kColumnHeaderBytes, column.lines.data(), lineBytes);
+  storeLe64(to, xxh3({to + 8, kColumnHeaderBytes - 8 + lineBytes}));
+}
+
+/// The column that the bytes begin with, and its size; nothing if it is damaged or cut off.
+std::optional<std::pair<AddressColumn, size_t>> parseColumn(std::span<const uint8_t> bytes) {
+  if (bytes.size() < kColumnHeaderBytes) return std::nullopt;
+  const uint32_t lines = loadLe32(&bytes[12]);
+  if (!isLineCount(lines)) return std::nullopt;
+  const size_t size = kColumnHeaderBytes + lines * kLineBytes;
+  if (bytes.size() < size) return std::nullopt;
+  if (loadLe64(bytes.data()) != xxh3(bytes.subspan(8, size - 8))) return std::nullopt;
+  AddressColumn column{loadLe32(&bytes[8]), loadLe64(&bytes[16]), loadLe64(&bytes[24]),
+                       loadLe32(&bytes[32]), std::vector<uint64_t>(lines * kLineWords)};
+  std::memcpy(column.lines.data(), &bytes[kColumnHeaderBytes], lines * kLineBytes);
+  return std::pair{std::move(column), size};
+}
+
+/// Each row of a page is a bit of the segments' lines with its number.
+std::vector<uint8_t> transposed(const std::vector<AddressColumn>& columns) {
+  size_t words = kLineWords;
+  for (const AddressColumn& column : columns) words = std::max(words, column.lines.size());
+  const auto lines = static_cast<uint32_t>(words / kLineWords);
+  std::vector<uint8_t> bytes(kPageBytes * (1 + size_t{lines}));
+  std::memcpy(bytes.data(), kTableMagic, kMagicBytes);
+  storeLe32(&bytes[8], lines);
+  storeLe32(&bytes[12], columns.front().number / kSegmentsPerAddressTable);
+  for (const AddressColumn& column : columns) {
+    const uint32_t bit = column.number % kSegmentsPerAddressTable;
+    uint8_t* const facts = &bytes[kFactsOffset + bit * kFactsBytes];
+    storeLe64(facts, column.bytes);
+    storeLe64(facts + 8, column.packets);
+    storeLe32(facts + 16, column.blocks);
+    storeLe32(facts + 20, 1);
+  }
+  const uint64_t checksum = xxh3({bytes.data(), kChecksumOffset});
+  storeLe64(&bytes[kChecksumOffset], checksum);
+  std::array<uint64_t, kLineBits> rows;
+  for (uint32_t line = 0; line < lines; line++) {
+    rows.fill(0);
+    for (const AddressColumn& column : columns) {
+      const uint64_t mask = uint64_t{1} << column.number % kSegmentsPerAddressTable;
+      const uint64_t* const from = &column.lines[line * kLineWords % column.lines.size()];
+      for (size_t word = 0; word < kLineWords; word++) {
+        for (uint64_t left = from[word]; left != 0; left &= left - 1) {
+          rows[word * 64 + static_cast<size_t>(std::countr_zero(left))] |= mask;
+        }
+      }
+    }
+    uint8_t* const page = &bytes[kPageBytes * (1 + size_t{line})];
+    std::memcpy(page, rows.data(), kChecksumOffset);
+    storeLe64(page + kChecksumOffset, xxh3({page, kChecksumOffset}, checksum + line));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+AddressTable AddressTable::open(const std::string& portFolder, uint32_t number) {
+  auto file = File::openForRead(addressTablePath(portFolder, number));
+  return file ? read(std::move(*file)) : AddressTable{};
+}
+
+AddressTable AddressTable::read(File file) {
+  AddressTable table;
+  std::vector<uint8_t> bytes(kFirstReadBytes);
+  const auto count = file.readAt(0, bytes);
+  if (!count) return table;
+  bytes.resize(*count);
+  table.readBytes_ = *count;
+  table.file_ = std::move(file);
+  if (bytes.size() >= kPageBytes && std::memcmp(bytes.data(), kTableMagic, kMagicBytes) == 0) {
+    table.readHeader(bytes);
+  } else if (bytes.size() >= kMagicBytes &&
+             std::memcmp(bytes.data(), kColumnsMagic, kMagicBytes) == 0) {
+    if (bytes.size() == kFirstReadBytes) {
+      auto all = table.file_->readAll();
+      if (!all) return table;
+      bytes = std::move(*all);
+      table.readBytes_ += bytes.size();
+    }
+    table.readColumns(std::move(bytes));
+  } else {
+    table.isDamaged_ = !bytes.empty();
+  }
+  return table;
+}
+
+void AddressTable::readColumns(std::vector<uint8_t> bytes) {
+  size_t at = kMagicBytes;
+  while (auto parsed = parseColumn(std::span<const uint8_t>(bytes).subspan(at))) {
+    at += parsed->second;
+    const uint32_t bit = parsed->first.number % kSegmentsPerAddressTable;
+    segments_[bit] = {true, std::move(parsed->first)};
+    known_ |= uint64_t{1} << bit;
+  }
+  validBytes_ = at;
+  isDamaged_ = at < bytes.size();
+}
+
+void AddressTable::readHeader(const std::vector<uint8_t>& bytes) {
+  isTransposed_ = true;
+  checksum_ = loadLe64(&bytes[kChecksumOffset]);
+  lines_ = loadLe32(&bytes[8]);
+  isDamaged_ = checksum_ != xxh3({bytes.data(), kChecksumOffset}) || !isLineCount(lines_);
+  if (isDamaged_) return;
+  const uint32_t first = loadLe32(&bytes[12]) * kSegmentsPerAddressTable;
+  for (uint32_t bit = 0; bit < kSegmentsPerAddressTable; bit++) {
+    const uint8_t* const facts = &bytes[kFactsOffset + bit * kFactsBytes];
+    if (loadLe32(facts + 20) != 1) continue;
+    segments_[bit] = {
+        true, {first + bit, loadLe64(facts), loadLe64(facts + 8), loadLe32(facts + 16), {}}};
+    known_ |= uint64_t{1} << bit;
+  }
+  for (uint32_t line = 0; line < lines_; line++) {
+    const size_t at = kPageBytes * (1 + size_t{line});
+    if (at + kPageBytes > bytes.size()) return;
+    Page page(kPageBytes / sizeof(uint64_t));
+    std::memcpy(page.data(), &bytes[at], kPageBytes);
+    pages_.emplace(line, std::move(page));
+  }
+}
+
+std::optional<uint32_t> AddressTable::blocksOf(uint32_t number, uint64_t bytes,
+                                               uint64_t packets) const {
+  const auto& [isKnown, column] = segments_[number % kSegmentsPerAddressTable];
+  if (!isKnown || column.number != number) return std::nullopt;
+  if (column.bytes != bytes || column.packets != packets) return std::nullopt;
+  return column.blocks;
+}
+
+uint64_t AddressTable::mayHold(uint64_t key) {
+  if (known_ == 0) return ~uint64_t{0};
+  if (isTransposed_) {
+    const Page& page = pageOf(lineOf(key) % lines_);
+    uint64_t held = ~uint64_t{0};
+    forEachBitOf(key, [&](uint32_t bit) { held &= page[bit]; });
+    return held | ~known_;
+  }
+  uint64_t held = ~known_;
+  for (uint32_t i = 0; i < kSegmentsPerAddressTable; i++) {
+    if (!segments_[i].isKnown) continue;
+    const std::vector<uint64_t>& lines = segments_[i].column.lines;
+    const uint64_t* const line = &lines[lineOf(key) * kLineWords % lines.size()];
+    bool holds = true;
+    forEachBitOf(key, [&](uint32_t bit) { holds &= (line[bit / 64] >> bit % 64 & 1) != 0; });
+    if (holds) held |= uint64_t{1} << i;
+  }
+  return held;
+}
+
+/// A page that is damaged or cannot be read says that everything may be in every segment.
+const AddressTable::Page& AddressTable::pageOf(uint32_t line) {
+  auto found = pages_.find(line);
+  const bool isRead = found != pages_.end();
+  if (!isRead) {
+    found = pages_.emplace(line, Page(kPageBytes / sizeof(uint64_t))).first;
+    const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(found->second.data()), kPageBytes);
+    const auto count = file_->readAt(kPageBytes * (1 + uint64_t{line}), bytes);
+    if (!count || *count < kPageBytes) found->second.clear();
+    readBytes_ += kPageBytes;
+  }
+  Page& page = found->second;
+  // One element less: it was verified.
+  if (page.size() == kLineBits) return page;
+  const bool isSound =
+      !page.empty() &&
+      page.back() ==
+          xxh3({reinterpret_cast<const uint8_t*>(page.data()), kChecksumOffset}, checksum_ + line);
+  if (!isSound) {
+    isDamaged_ = true;
+    page.assign(kLineBits, ~uint64_t{0});
+  }
+  page.resize(kLineBits);
+  return page;
+}
+
+bool AddressTable::isWhole() {
+  if (isDamaged_) return false;
+  for (uint32_t line = 0; isTransposed_ && line < lines_ && !isDamaged_; line++) pageOf(line);
+  return !isDamaged_;
+}
+
+/// All columns, by number; nullopt if a transposed table is damaged.
+std::optional<std::vector<AddressColumn>> AddressTable::columns() {
+  if (isTransposed_ && !isWhole()) return std::nullopt;
+  std::vector<AddressColumn> columns;
+  for (uint32_t bit = 0; bit < kSegmentsPerAddressTable; bit++) {
+    if (!segments_[bit].isKnown) continue;
+    AddressColumn column = segments_[bit].column;
+    if (isTransposed_) {
+      column.lines.resize(size_t{lines_} * kLineWords);
+      for (uint32_t line = 0; line < lines_; line++) {
+        const Page& page = pageOf(line);
+        for (uint32_t row = 0; row < kLineBits; row++) {
+          column.lines[line * kLineWords + row / 64] |= (page[row] >> bit & 1) << row % 64;
+        }
+      }
+    }
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+Status addAddresses(const std::string& portFolder, const AddressColumn& column) {
+  const std::string path = addressTablePath(portFolder, column.number);
+  while (true) {
+    auto file = File::openForAppend(path, true);
+    if (!file) return file.error();
+    if (auto status = file->lockExclusive(); !status) return status;
+    const auto names = file->names();
+    if (!names) return names.error();
+    // Another writer has replaced the file while this one was waiting.
+    if (*names == 0) continue;
+    const auto bytes = file->size();
+    if (!bytes) return bytes.error();
+    auto again = File::openForRead(path);
+    if (!again) return again.error();
+    AddressTable table = AddressTable::read(std::move(*again));
+    const bool isLast = column.number % kSegmentsPerAddressTable == kSegmentsPerAddressTable - 1;
+    if (!table.isTransposed_ && !isLast) {
+      if (auto status = file->resize(table.validBytes_); !status) return status;
+      std::vector<uint8_t> added;
+      if (table.validBytes_ == 0) added.assign(kColumnsMagic, kColumnsMagic + kMagicBytes);
+      appendColumn(added, column);
+      return file->write(added);
+    }
+    auto columns = table.columns();
+    if (!columns) columns.emplace();
+    std::erase_if(*columns, [&](const AddressColumn& c) { return c.number == column.number; });
+    columns->push_back(column);
+    return replaceFile(path, transposed(*columns));
+  }
+}
+
+}  // namespace capfleet

@@ -1,0 +1,196 @@
+#include "store/address_table.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "store/address_collector.h"
+#include "store/address_key.h"
+#include "store/segment_removal.h"
+#include "support/seed.h"
+#include "support/temp_directory.h"
+
+namespace capfleet::test {
+namespace {
+
+uint64_t keyOf(uint32_t address) { return addressKey({AddressPart::kIpv4, address}); }
+
+/// The column of a segment that has these addresses.
+AddressColumn columnOf(uint32_t number, const std::vector<uint32_t>& addresses) {
+  AddressCollector collector;
+  for (const uint32_t address : addresses) collector.add({AddressPart::kIpv4, address});
+  auto lines = collector.takeLines(uint64_t{1} << 30);
+  EXPECT_TRUE(lines);
+  return {number, 1000 + number, number, 1 + number % 7, std::move(*lines)};
+}
+
+/// Different numbers of addresses, so that segments have different numbers of lines.
+std::vector<uint32_t> addressesOf(std::mt19937_64& random, uint32_t number) {
+  std::vector<uint32_t> addresses(1 + (number % 5) * 150);
+  for (uint32_t& address : addresses) address = static_cast<uint32_t>(random());
+  return addresses;
+}
+
+class AddressTables : public ::testing::Test {
+ protected:
+  void add(uint32_t number) {
+    addresses_[number] = addressesOf(random_, number);
+    ASSERT_TRUE(addAddresses(folder(), columnOf(number, addresses_[number])));
+  }
+
+  std::string folder() const { return directory_.path(); }
+  std::string path(uint32_t number = 0) const { return addressTablePath(folder(), number); }
+
+  AddressTable open(uint32_t number = 0) const { return AddressTable::open(folder(), number); }
+
+  /// No segment may be missing where it has an address; returns how many others were found.
+  uint64_t check(AddressTable& table) const {
+    uint64_t others = 0;
+    for (const auto& [number, addresses] : addresses_) {
+      for (const uint32_t address : addresses) {
+        const uint64_t held = table.mayHold(keyOf(address));
+        EXPECT_TRUE(held >> number % 64 & 1) << number;
+        for (const auto& [other, _] : addresses_) others += held >> other % 64 & 1;
+        others--;
+      }
+    }
+    return others;
+  }
+
+  void rewrite(const Bytes& bytes) const {
+    std::ofstream out(path(), std::ios::binary | std::ios::trunc);
+    out.write(reinterpret_cast<const char*>(bytes.data()),
+              static_cast<std::streamsize>(bytes.size()));
+  }
+
+  std::mt19937_64 random_ = seededRandom();
+  std::map<uint32_t, std::vector<uint32_t>> addresses_;
+  TempDirectory directory_;
+};
+
+TEST_F(AddressTables, FindEveryAddressWhileTheyFillAndAfterwards) {
+  for (uint32_t number = 1; number < 64; number++) {
+    add(number);
+    if (number % 9 != 0 && number < 62) continue;
+    AddressTable table = open(number);
+    EXPECT_TRUE(table.isWhole()) << number;
+    uint64_t pairs = 0;
+    for (const auto& [_, addresses] : addresses_) pairs += addresses.size() * addresses_.size();
+    EXPECT_LE(check(table), pairs / 50) << number;
+    for (uint32_t other = 1; other < 64; other++) {
+      const auto blocks = table.blocksOf(other, 1000 + other, other);
+      EXPECT_EQ(blocks.has_value(), other <= number);
+      if (blocks) {
+        EXPECT_EQ(*blocks, 1 + other % 7);
+      } else {
+        // Nothing is known about the others.
+        EXPECT_TRUE(table.mayHold(1) >> other & 1);
+      }
+    }
+  }
+  EXPECT_EQ(readFile(path()).size() % 4096, 0u) << "the table of 64 is transposed";
+}
+
+TEST_F(AddressTables, ReadLittleForOneAddress) {
+  for (uint32_t number = 64; number < 128; number++) {
+    std::vector<uint32_t> addresses(20'000);
+    for (uint32_t& address : addresses) address = static_cast<uint32_t>(random_());
+    ASSERT_TRUE(addAddresses(folder(), columnOf(number, addresses)));
+  }
+  EXPECT_GT(readFile(path(64)).size(), size_t{4} << 20);
+  AddressTable table = open(64);
+  table.mayHold(keyOf(0x0a000001));
+  EXPECT_LE(table.readBytes(), 5 * 4096u);
+}
+
+TEST_F(AddressTables, KnowOnlyTheContentThatASegmentHadThen) {
+  add(7);
+  AddressTable table = open();
+  EXPECT_TRUE(table.blocksOf(7, 1007, 7));
+  EXPECT_FALSE(table.blocksOf(7, 1008, 7));
+  EXPECT_FALSE(table.blocksOf(7, 1007, 8));
+  EXPECT_FALSE(table.blocksOf(64 + 7, 1007, 7));
+  EXPECT_FALSE(open(64).blocksOf(64 + 7, 1007, 7));
+}
+
+TEST_F(AddressTables, ReplaceWhatTheyHadOfASegment) {
+  for (const uint32_t last : {50u, 63u}) {
+    for (uint32_t number = 1; number <= last; number++) add(number);
+    ASSERT_TRUE(addAddresses(folder(), columnOf(9, {0x0a000001})));
+    addresses_[9] = {0x0a000001};
+    AddressTable table = open();
+    check(table);
+    EXPECT_TRUE(table.isWhole());
+  }
+}
+
+TEST_F(AddressTables, ThatAreDamagedRuleOutNothingWrongly) {
+  for (const uint32_t last : {12u, 63u}) {
+    for (uint32_t number = 1; number <= last; number++) add(number);
+    const Bytes whole = readFile(path());
+    for (int i = 0; i < turns(80, 30); i++) {
+      Bytes damaged = whole;
+      if (i % 3 == 0) {
+        damaged.resize(randomBelow(random_, damaged.size()));
+      } else {
+        damaged[randomBelow(random_, i % 3 == 1 ? damaged.size() : 200)] ^= 0x40;
+      }
+      rewrite(damaged);
+      AddressTable table = open();
+      check(table);
+      EXPECT_FALSE(i % 3 == 1 && table.isWhole() && last == 12);
+    }
+    rewrite(whole);
+  }
+}
+
+TEST_F(AddressTables, ContinueAfterATornColumn) {
+  for (uint32_t number = 1; number <= 5; number++) add(number);
+  const Bytes whole = readFile(path());
+  for (const size_t left : {size_t{0}, size_t{3}, size_t{8}, size_t{30}, whole.size() - 1}) {
+    rewrite({whole.begin(), whole.begin() + static_cast<ptrdiff_t>(left)});
+    for (uint32_t number = 6; number <= 63; number++) add(number);
+    AddressTable table = open();
+    EXPECT_TRUE(table.isWhole()) << left;
+    for (uint32_t number = 6; number <= 63; number++) {
+      EXPECT_TRUE(table.blocksOf(number, 1000 + number, number));
+    }
+    check(table);
+    addresses_.clear();
+    rewrite(whole);
+  }
+}
+
+TEST_F(AddressTables, AcceptColumnsFromSeveralWriters) {
+  std::vector<AddressColumn> columns;
+  for (uint32_t number = 1; number < 64; number++) {
+    addresses_[number] = addressesOf(random_, number);
+    columns.push_back(columnOf(number, addresses_[number]));
+  }
+  std::vector<std::thread> writers;
+  for (size_t writer = 0; writer < 4; writer++) {
+    writers.emplace_back([&, writer] {
+      for (size_t i = writer; i < columns.size(); i += 4) {
+        EXPECT_TRUE(addAddresses(folder(), columns[i]));
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  AddressTable table = open();
+  EXPECT_TRUE(table.isWhole());
+  check(table);
+  for (const AddressColumn& column : columns) {
+    EXPECT_TRUE(table.blocksOf(column.number, column.bytes, column.packets)) << column.number;
+  }
+}
+
+TEST_F(AddressTables, AreRemovedWithTheLastOfTheirSegments) {
+  for (uint32_t number = 1; number < 64; number++) add(number);
+  ASSERT_TRUE(removeSegment(storedSegmentPath(folder(), 62, false), false));
+  EXPECT_TRUE(std::filesystem::exists(path()));
+  ASSERT_TRUE(removeSegment(storedSegmentPath(folder(), 63, false), false));
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+}  // namespace
+}  // namespace capfleet::test
