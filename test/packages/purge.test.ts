@@ -67,8 +67,8 @@ class InstalledFiles implements AsyncDisposable {
     return (await run('sh', ['-c', moved, 'postrm', argument], { env })).stdout.replaceAll(this.path, '')
   }
 
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.#folder[Symbol.asyncDispose]()
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#folder[Symbol.asyncDispose]()
   }
 }
 
