@@ -86,5 +86,8 @@ export function recordOfImport(request: ImportRequest, result: ImportResult): Ca
     sources: request.files.filter((file) => !leftOut.has(file)).map((file) => basename(file)),
     packetsOutOfTimeRange: result.packetsOutOfTimeRange,
     damages: result.damages.map((damage) => ({ ...damage, file: basename(damage.file) })),
+    ...(result.notes.length > 0 && {
+      notes: result.notes.map(({ file, message }) => ({ file: basename(file), message })),
+    }),
   }
 }

@@ -111,6 +111,8 @@ export async function importAsCapture(
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
   for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
+  for (const { file, message } of record.notes ?? [])
+    process.stderr.write(`import ${job.name}: ${file} ${message}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
     process.stderr.write(
       `import ${job.name}: left out, because PCAP can only store times from 1970 to 2106-02-07: ${record.packetsOutOfTimeRange} packets\n`,
@@ -128,7 +130,7 @@ function describeDamage({ file, offset, compressed, message }: ImportedCapture['
 /** "dump.2026.pcapng.gz" -> "dump.2026"; characters not allowed in a capture name become "_". */
 export function captureNameOf(path: string): string {
   const stem = basename(path)
-    .replace(/\.(gz|zst|zstd)$/i, '')
+    .replace(/\.(gz|zst|zstd|xz|lz4|bz2)$/i, '')
     .replace(/\.(pcap|pcapng|cap|dmp|ntar)$/i, '')
   const name = stem.replace(/[^A-Za-z0-9._-]/g, '_').replace(/^[^A-Za-z0-9]+/, '')
   if (name === '') {
