@@ -28,7 +28,8 @@ const OF_DEBIAN =
   /^\/(var\/(cache|log|lib\/(apt|dpkg|systemd))|etc\/(passwd|group|shadow|gshadow|subuid|subgid)-)/
 /** Depended on by our packages, as Debian 12 names them. */
 const NEEDED = [
-  ...['libdeflate0', 'libisal2', 'libpcap0.8', 'libstdc++6', 'libxxhash0', 'libzstd1', 'netbase'],
+  ...['libbz2-1.0', 'libdeflate0', 'libisal2', 'liblz4-1', 'liblzma5', 'libpcap0.8', 'libstdc++6'],
+  ...['libxxhash0', 'libzstd1', 'netbase'],
   ...[process.arch === 'x64' ? 'libhyperscan5' : 'libvectorscan5', 'redis-server'],
   ...['systemd-standalone-sysusers', 'systemd-standalone-tmpfiles'],
 ]

@@ -99,6 +99,14 @@ describe('capfleet get', () => {
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
   })
 
+  test('leaves nothing in the folder when the download is refused', async () => {
+    const cwd = await folder('refused')
+    for (const args of [['no-such-capture'], ['east-first', '--bpf', 'no filter']]) {
+      assert.notEqual((await run([...args, '-o', 'a.pcap'], cwd)).status, 0)
+      assert.deepEqual(await readdir(cwd), [])
+    }
+  })
+
   test('replaces nothing but regular files, whether asked to or not', async () => {
     const cwd = await folder('special')
     await mkdir(join(cwd, 'folder'))
