@@ -46,14 +46,18 @@ export const DOWNLOAD_PARAMETERS = {
   },
   filterBpf: {
     name: 'FilterBPF',
-    says: 'Keeps the packets that match this tcpdump expression.',
+    says:
+      'Keeps the packets that match this tcpdump expression. As in tcpdump, "port 53" does not find packets with a VLAN tag: ' +
+      'these need "vlan and port 53", or FilterBPFDecap.',
     type: bpfType(),
     example: 'tcp port 443',
   },
   /** Whether filterBpf applies to the innermost packet of a tunnel. */
   filterDecap: {
     name: 'FilterBPFDecap',
-    says: 'Applies FilterBPF to the innermost packet of a tunnel instead of the packet as captured.',
+    says:
+      'Applies FilterBPF to the innermost packet of a tunnel, without VLAN tags and MPLS labels, instead of the packet as captured: ' +
+      '"port 53" then also finds tagged and tunnelled packets.',
     type: TRUE_FALSE,
     default: false,
   },
