@@ -86,6 +86,7 @@ function refuseUnknownLinkType(query: DownloadQuery, linkTypeWord: number): void
     throw badParameter('FilterAddresses', `finds no addresses in ${only}; use FilterBPF`)
   if (query.filterBpf !== undefined && query.filterDecap)
     throw badParameter('FilterBPFDecap', `finds no tunnels in ${only}; leave it out`)
+  if (query.strip.length > 0) throw badParameter('Strip', `finds no headers in ${only}; leave it out`)
 }
 
 /** Leaving out the third capture would silently lose packets. */
