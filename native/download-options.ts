@@ -1,9 +1,8 @@
 /** The options of a download, their validation, and the numbers that binding/ uses for them. */
 import { CapfleetError } from '../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../src/shared/pcap/pcap-sizes.ts'
-import type { DedupBy, StripKind } from '../src/shared/query/query-values.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
-import { DEDUP_KEYS } from './dedup-keys.ts'
+import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
 
 /** The segments of one capture port to read. */
 export interface StreamFiles {
@@ -137,8 +136,9 @@ interface NativeCondition {
   readonly values: readonly number[]
 }
 
-/** Must match native/engine/filter/decapsulation.h. */
-const STRIPPED_KINDS: Readonly<Record<StripKind, number>> = { vlan: 1, mpls: 2, tunnels: 4, all: 15 }
+/** Kinds of headers, as numbers to be combined. Must match native/engine/filter/decapsulation.h. */
+const STRIPPED_KINDS = { vlan: 1, mpls: 2, tunnels: 4, all: 15 } as const
+export type StripKind = keyof typeof STRIPPED_KINDS
 
 /** Must match native/engine/vendor_time/vendor_clock.h. */
 export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {

@@ -2,8 +2,7 @@
  * TypeScript interface of the engine's merge of PCAP streams: inputs that provide the records of a stream, and the
  * order in which they are output. Nothing waits here, and everything runs on the calling thread.
  */
-import type { DedupBy } from '../src/shared/query/query-values.ts'
-import { DEDUP_KEYS } from './dedup-keys.ts'
+import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
 import { loadAddon } from './load-addon.ts'
 
 export interface RecordInputOptions {
