@@ -320,9 +320,9 @@ describe('capfleet get', () => {
 
   test('what the gateway ignores is reported', async () => {
     const cwd = await folder('ignored')
-    const { status, stderr } = await run(['east-first', '--dedup', '1000', '-o', 'a.pcap'], cwd)
+    const { status, stderr } = await run(['east-first', '--unit', 'sec', '-o', 'a.pcap'], cwd)
     assert.equal(status, 0, stderr)
-    assert.match(stderr, /^a\.pcap: the gateway ignores Dedup$/m)
+    assert.match(stderr, /^a\.pcap: the gateway ignores TSUnit$/m)
   })
 
   test('a missing folder is reported in one line', async () => {
