@@ -1,5 +1,5 @@
 /** What the download would deliver, as counted by the devices while the user types. */
-import { bytesText, countText } from '../base/amounts.ts'
+import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'

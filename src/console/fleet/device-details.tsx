@@ -1,6 +1,6 @@
 /** Everything known about one device, next to the list. */
 import { useEffect, useRef } from 'preact/hooks'
-import { bitRateText, bytesText, countText } from '../base/amounts.ts'
+import { bitRateText, bytesText, countText } from '../../shared/base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'

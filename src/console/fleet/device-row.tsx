@@ -1,5 +1,5 @@
 /** A device as a row of the fleet. */
-import { bitRateText, bytesText, countText } from '../base/amounts.ts'
+import { bitRateText, bytesText, countText } from '../../shared/base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'

@@ -1,6 +1,6 @@
 /** The first packets of the selection as a table, and the bytes of one of them. */
 import { useState } from 'preact/hooks'
-import { countText } from '../base/amounts.ts'
+import { countText } from '../../shared/base/amounts.ts'
 import { useAsked } from '../base/asked.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { instantText } from '../base/instants.ts'

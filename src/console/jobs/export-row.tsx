@@ -1,5 +1,5 @@
 /** An export: its live progress, its files, and the possible actions. */
-import { bytesText, countText, percentText } from '../base/amounts.ts'
+import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'

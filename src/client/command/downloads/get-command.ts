@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { bytesText } from '../../../shared/base/amounts.ts'
 import type { FLEET_ESTIMATE } from '../../../shared/contract/gateway-answers.ts'
 import { attachedName } from '../../../shared/query/download-file-name.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
@@ -11,7 +12,6 @@ import type { GatewayClient } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
 import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import { shownNs } from '../common/list-output.ts'
-import { formatBytes } from '../common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { Retries } from '../common/retries.ts'
 import { runClient } from '../common/run-client.ts'
@@ -38,7 +38,7 @@ export function defineGet(command: Command): void {
       '-o, --output <file>',
       'output file; "-": standard output; default: the name that the gateway gives',
     )
-    .option('--split <size>', 'write files of at most this size, such as 500MB: name-0001.pcap and so on')
+    .option('--split <size>', 'write files of at most this size, such as 500MiB: name-0001.pcap and so on')
     .option('--force', 'replace an existing file, and start a partial download over')
     .option('--wait <seconds>', 'how long to wait in the queue; default: as long as the gateway allows')
     .option('--retries <count>', 'how often to retry without receiving new bytes', '10')
@@ -106,7 +106,7 @@ async function get(
   } catch (error) {
     talk.clear()
     if (path !== undefined && place.output.bytes > 0 && !isFinished) {
-      const kept = `${place.output.name}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
+      const kept = `${place.output.name}${PART_ENDING} has ${bytesText(place.output.bytes)}`
       process.stderr.write(`capfleet: ${kept}; run the same command to resume\n`)
     }
     throw error
