@@ -10,6 +10,7 @@ import { readContexts } from './access/client-contexts.ts'
 import { connect } from './access/connect.ts'
 import { print } from './common/list-output.ts'
 import { runClient } from './common/run-client.ts'
+import { commandAt } from './common/usage-hint.ts'
 
 const SCRIPTS = {
   bash: `_capfleet() {
@@ -76,14 +77,6 @@ async function candidates(program: Command | null, words: readonly string[]): Pr
   const flag = flagOf(command, words.at(-2))
   const all = flag?.required === true ? await valuesOf(flag) : await wordsOf(command, current)
   return all.filter((text) => text.startsWith(current) && SAFE_WORD.test(text))
-}
-
-/** The command that the words lead to. REQUIRES: the commands that they name are defined. */
-function commandAt(program: Command, words: readonly string[]): Command {
-  return words.reduce(
-    (command, word) => command.commands.find((one) => one.name() === word) ?? command,
-    program,
-  )
 }
 
 function flagOf(command: Command, word: string | undefined): Option | undefined {

@@ -216,7 +216,7 @@ describe('the command line', () => {
         2,
         'a capture and a time',
         ['get', 'east-first', '--last', '1m'],
-        /a capture takes --start and --stop/,
+        /is read as the name of a capture, which takes --start and --stop/,
       ],
       [
         2,
