@@ -60,11 +60,11 @@ export function packAddressList(list: string): Uint8Array {
 const COMMENT = /#[^\r\n]*/g
 const SEPARATOR = /[\s,;]+/
 
+/** Each once: files of indicators repeat themselves. */
 function entriesOf(text: string): readonly string[] {
-  return text
-    .replaceAll(COMMENT, ' ')
-    .split(SEPARATOR)
-    .filter((entry) => entry !== '')
+  const entries = new Set(text.replaceAll(COMMENT, ' ').split(SEPARATOR))
+  entries.delete('')
+  return [...entries]
 }
 
 /** Sorted, without duplicates and networks within others. */
@@ -75,7 +75,7 @@ function parseList(text: string, name: string): readonly Network[] {
   if (entries.length > ADDRESSES_MAX)
     throw badParameter(
       name,
-      `has ${entries.length} entries, but at most ${ADDRESSES_MAX} are possible; use networks, or split the download`,
+      `has ${entries.length} different entries, but at most ${ADDRESSES_MAX} are possible; use networks, or split the download`,
     )
   return distinct(entries.map((entry) => parseNetwork(entry, name)))
 }
@@ -107,7 +107,7 @@ function parseNetwork(entry: string, name: string): Network {
   if (value === undefined || !isLength || rest.length > 0)
     throw badParameter(
       name,
-      `${quote(entry)} is no IPv4 or IPv6 address or network, such as 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32`,
+      `${quote(entry)} is no IPv4 or IPv6 address or network, such as 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32${adviceFor(address, length)}`,
     )
   const prefix = length === undefined ? bits : Number(length)
   const hostBits = (1n << BigInt(bits - prefix)) - 1n
@@ -119,6 +119,17 @@ function parseNetwork(entry: string, name: string): Network {
     )
   }
   return { bits, first: value, last: value | hostBits, prefix }
+}
+
+/** For what other programs print. */
+function adviceFor(address: string, length: string | undefined): string {
+  const [host = '', port] = address.split(':')
+  if (parseIpv4(host) !== undefined && port !== undefined) return '; write it without the port'
+  const mask = length === undefined ? undefined : parseIpv4(length)
+  if (mask === undefined) return ''
+  const prefix = mask.toString(2).replaceAll('0', '').length
+  const isMask = mask === 0xffff_ffffn - ((1n << BigInt(32 - prefix)) - 1n)
+  return isMask ? `; write the mask as /${prefix}` : '; write a prefix length for the mask'
 }
 
 function parseIpv4(text: string): bigint | undefined {

@@ -3,6 +3,7 @@ import type { DownloadQuery } from './download-query.ts'
 import { GATEWAY_PARAMETERS, type GatewayOptions } from './gateway-options.ts'
 import { joinFilters } from './joined-filter.ts'
 import type { ParameterRows } from './query-parameters.ts'
+import { exactNs } from './query-time.ts'
 
 /**
  * The canonical query string (without "?") that requests the same packets from an appliance: times in nanoseconds,
@@ -48,8 +49,8 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
   if (kind === 'single') return []
   if (kind === 'splittime') {
     return [
-      ['Start', String(beginNs)],
-      ['Stop', String(endNs)],
+      ['Start', exactNs(beginNs)],
+      ['Stop', exactNs(endNs)],
     ]
   }
   if (localTimes !== undefined) {

@@ -70,14 +70,14 @@ export const RANGE_PARAMETERS = {
   },
   start: {
     name: 'Start',
-    says: 'The begin of the part, inclusive, in epoch nanoseconds.',
+    says: 'The begin of the part, inclusive, in epoch nanoseconds. A number that looks like another unit is rejected unless ULL follows it.',
     type: TEXT,
     kinds: ['splittime'],
     required: true,
   },
   stop: {
     name: 'Stop',
-    says: 'The end of the part, exclusive, in epoch nanoseconds.',
+    says: 'The end of the part, exclusive, in epoch nanoseconds, like Start.',
     type: TEXT,
     kinds: ['splittime'],
     required: true,
@@ -155,16 +155,22 @@ interface RangeEnd {
   readonly parameter: string
   readonly text: string
   readonly unit: TimeUnit | undefined
+  readonly unitIsMeant?: string
 }
 
 type RangeValues = ParameterValues<typeof RANGE_PARAMETERS>
 
-/** Nanoseconds, whatever their number of digits. */
 function splitEnds({ start = '', stop = '' }: RangeValues): readonly [RangeEnd, RangeEnd] {
-  return [
-    { parameter: 'Start', text: start, unit: 'nanos' },
-    { parameter: 'Stop', text: stop, unit: 'nanos' },
-  ]
+  return [splitEnd('Start', start), splitEnd('Stop', stop)]
+}
+
+function splitEnd(parameter: string, text: string): RangeEnd {
+  return {
+    parameter,
+    text,
+    unit: 'nanos',
+    unitIsMeant: `append ULL if nanoseconds are meant, or write the time as 2026-11-02T09:01:00Z`,
+  }
 }
 
 function rangeEnds(values: RangeValues, given: GivenParameters): readonly [RangeEnd, RangeEnd] {
@@ -188,7 +194,12 @@ function rangeEnd(
 ): RangeEnd {
   if (shortText === undefined) return { parameter: name, text: requireParameter(given, name), unit }
   if (given.has(name)) throw badParameter(shortName, `is ${name} in epoch milliseconds; use only one of them`)
-  return { parameter: shortName, text: shortText, unit: 'msecs' }
+  return {
+    parameter: shortName,
+    text: shortText,
+    unit: 'msecs',
+    unitIsMeant: `use ${name}, which has a unit (TSUnit), or write the time as 2026-11-02T09:01:00Z`,
+  }
 }
 
 /** TSUnit, or its listed misspelling TSUint, or a TSMode that is a unit. */

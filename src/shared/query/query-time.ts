@@ -38,6 +38,8 @@ export interface TimeContext {
   readonly parameter: string
   /** Absent: determined by the form of the text. */
   readonly unit: TimeUnit | undefined
+  /** If the parameter has that unit by definition: what to write if a number that looks like another unit is meant. */
+  readonly unitIsMeant?: string
   /** IANA name for local times; undefined if only the device knows its zone. */
   readonly zone: string | undefined
   /** "now" of relative times. */
@@ -80,11 +82,12 @@ function parseForm(text: string, context: TimeContext): QueryTime {
   throw bad(context, refusedTime(text, context.unit))
 }
 
-/** "@" means seconds. Scripts append ULL, the suffix of C. */
-const EPOCH = /^(@?)(\d{1,20})(?:ULL|[.,](\d{1,9}))?$/
+/** "@" means seconds. Scripts append ULL, the suffix of C, to nanoseconds. */
+const EPOCH = /^(@?)(\d{1,20})(?:(ULL)|[.,](\d{1,9}))?$/
 
-function parseEpoch(text: string, { parameter, unit: given }: TimeContext): QueryTime | undefined {
-  const [, at, digits, fraction = ''] = EPOCH.exec(text) ?? []
+function parseEpoch(text: string, context: TimeContext): QueryTime | undefined {
+  const { parameter, unit: given } = context
+  const [, at, digits, suffix, fraction = ''] = EPOCH.exec(text) ?? []
   if (digits === undefined) return undefined
   if (at !== '@' && given === 'YYYYMMDD_HHMMSS') return undefined
   const detected = detectUnit(digits)
@@ -95,7 +98,26 @@ function parseEpoch(text: string, { parameter, unit: given }: TimeContext): Quer
   if (fractionNs * parts !== BigInt(fraction) * unitNs) return undefined
   const ns = BigInt(digits) * unitNs + fractionNs
   if (at !== '@' && given === undefined) refuseImprobable({ parameter, text, unit, digits, ns })
+  if (at !== '@' && suffix === undefined) refuseOtherUnit(text, digits, context)
   return { ns, unit, isLocal: false }
+}
+
+/** Seconds where a parameter takes nanoseconds would select nothing, or the wrong packets, without a word. */
+function refuseOtherUnit(text: string, digits: string, { parameter, unit, unitIsMeant }: TimeContext): void {
+  if (unitIsMeant === undefined) return
+  const looksLike = detectUnit(digits)
+  if (looksLike === unit || !isProbable(BigInt(digits) * NANOS_PER_UNIT[looksLike])) return
+  throw bad({ parameter }, `takes ${unit}, but "${text}" looks like ${looksLike}; ${unitIsMeant}`)
+}
+
+/** `ns` as Start and Stop take it: with the suffix where the number alone looks like another unit. */
+export function exactNs(ns: bigint): string {
+  const unit = detectUnit(String(ns))
+  return unit !== 'nanos' && isProbable(ns * NANOS_PER_UNIT[unit]) ? `${ns}ULL` : String(ns)
+}
+
+function isProbable(ns: bigint): boolean {
+  return ns >= DETECTED_MIN_NS && ns <= TIME_LIMIT_NS
 }
 
 /** Digits of an epoch time, in the unit that their number implies. */
@@ -134,7 +156,7 @@ function refuseImprobable({ parameter, text, unit, digits, ns }: DetectedTime): 
       `"${text}" is a number of nanoseconds, which would be in 1970; write the date as ${digits.replace(DATE_OF_DIGITS, '$1-$2-$3')}, or give TSUnit`,
     )
   const isLimit = unit === 'nanos' && BigInt(digits).toString().length !== LATE_DIGITS
-  if (isLimit || (ns >= DETECTED_MIN_NS && ns <= TIME_LIMIT_NS)) return
+  if (isLimit || isProbable(ns)) return
   throw bad(
     { parameter },
     `"${text}" has ${BigInt(digits).toString().length} digits, so it would be in ${unit}, and outside of 1990 to 2106; ` +

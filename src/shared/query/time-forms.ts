@@ -61,9 +61,11 @@ export const TIME_FORMS = {
       'Nov  2, 2026 09:01:00.123456000 UTC',
       'Mon Nov  2 09:01:00 UTC 2026',
       'Mon, 02 Nov 2026 09:01:00 +0000',
+      '02/Nov/2026:09:01:00 +0000',
     ],
     says: 'With an English month. Without a zone, it is a local time in TSZone.',
-    printedBy: 'Wireshark and tshark (`frame.time`), `date`, `date -R`, HTTP headers',
+    printedBy:
+      'Wireshark and tshark (`frame.time`), `date`, `date -R`, HTTP headers, logs of nginx, Apache and HAProxy',
   },
   beforeNow: {
     examples: ['now', 'now-6h', '-15m', '-1w', 'now+1h'],

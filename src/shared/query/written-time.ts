@@ -56,10 +56,14 @@ const MONTH_DAY_TIME =
 /** "Mon, 02 Nov 2026 09:01:00 +0000": mail, HTTP. */
 const DAY_MONTH_YEAR =
   /^(?:(?<weekday>[A-Z][a-z]{2}), )?(?<day>\d{1,2}) (?<month>[A-Z][a-z]{2}) (?<year>\d{4}) (?<time>\d{2}:\d{2}:\d{2})(?<zone> .{1,7})?$/
+/** "02/Nov/2026:09:01:00 +0000": logs of web servers and proxies. */
+const LOGGED =
+  /^(?<day>\d{2})\/(?<month>[A-Z][a-z]{2})\/(?<year>\d{4}):(?<time>\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?)(?<zone> .{1,7})?$/
+const NAMED_MONTH_FORMS = [MONTH_DAY_YEAR, MONTH_DAY_TIME, DAY_MONTH_YEAR, LOGGED]
 
 function namedMonthParts(text: string): Parts | undefined {
-  const match = MONTH_DAY_YEAR.exec(text) ?? MONTH_DAY_TIME.exec(text) ?? DAY_MONTH_YEAR.exec(text)
-  const parts = match?.groups as Parts | undefined
+  const form = NAMED_MONTH_FORMS.find((known) => known.test(text))
+  const parts = form?.exec(text)?.groups as Parts | undefined
   const month = MONTHS.indexOf(parts?.month ?? '') + 1
   return parts === undefined || month === 0 ? undefined : { ...parts, month: String(month) }
 }

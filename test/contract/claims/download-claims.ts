@@ -236,7 +236,7 @@ export const DOWNLOAD_CLAIMS: readonly Claim[] = [
     'Start and Stop are epoch nanoseconds.',
     { get: SPLIT, pcap: PART },
     {
-      get: `/api/v1/pcap/splittime?StreamName=${ALPHA}&Start=1790000001&Stop=1790000003`,
+      get: `/api/v1/pcap/splittime?StreamName=${ALPHA}&Start=1790000001ULL&Stop=1790000003ULL`,
       see: (seen) => assert.equal(seen.body.length, 24),
     },
   ),

@@ -88,6 +88,28 @@ test('Start and Stop are nanoseconds whatever their size', () => {
   assert.deepEqual([query.beginNs, query.endNs, query.timeUnit], [5n, 1_763_600_000n, undefined])
 })
 
+test('a number that looks like another unit than the one a parameter has is refused, unless it says so', () => {
+  for (const [kind, range, message] of [
+    [
+      'splittime',
+      'Start=1793610060&Stop=1793610061',
+      /^Start takes nanos, but "1793610060" looks like sec; append ULL/,
+    ],
+    ['splittime', 'Start=5&Stop=1793610061000', /^Stop takes nanos, but "1793610061000" looks like msecs/],
+    [
+      'timerange',
+      'from=1793610060&to=1793610061',
+      /^from takes msecs, but "1793610060" looks like sec; use TSBegin/,
+    ],
+    ['timerange', 'from=1793610060000&to=1793610061000000000', /^to takes msecs, but .* looks like nanos/],
+  ] as const) {
+    assert.throws(() => parse(kind, `StreamName=a&${range}`), { code: 'bad-parameter', message })
+  }
+  const early = parse('splittime', 'StreamName=a&Start=1793610060ULL&Stop=4793610060')
+  assert.deepEqual([early.beginNs, early.endNs], [1_793_610_060n, 4_793_610_060n])
+  assert.equal(formatDownloadQuery(early), 'StreamName=a&Start=1793610060ULL&Stop=4793610060')
+})
+
 test('TSMode of a time range may be a unit, and TSUnit wins over it', () => {
   for (const mode of ['nsec', 'nanos', 'usec', 'msec', 'msecs', 'sec']) {
     assert.ok(parse('timerange', `TSBegin=1&TSEnd=2&TSMode=${mode}`))
