@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { Command, type CommanderError, Option } from 'commander'
 import { addClientCommands } from './client/command/client-commands.ts'
+import { addExamples } from './client/command/command-examples.ts'
 import { type FormatOptions, formatOption } from './client/command/common/list-output.ts'
 import { withUsageHint } from './client/command/common/usage-hint.ts'
 import type { CheckedDevice } from './operator/device-check.ts'
@@ -401,6 +402,8 @@ function parsePort(text: string): number {
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
   program.error(`error: the port must be 0 to 65535, got "${text}"`)
 }
+
+addExamples(program)
 
 try {
   await program.parseAsync()

@@ -44,12 +44,6 @@ const SAFE_WORD = /^[\w.,:@%+/=-]+$/
 /** A user is waiting at the keyboard. */
 const ANSWER_MS = 2_000
 
-const HELP = `
-Save it where the shell reads it, such as:
-  capfleet completion bash > ~/.local/share/bash-completion/completions/capfleet
-  capfleet completion zsh > "\${fpath[1]}/_capfleet"
-  capfleet completion fish > ~/.config/fish/completions/capfleet.fish`
-
 export function defineCompletion(command: Command): void {
   for (const [shell, script] of Object.entries(SCRIPTS)) {
     command
@@ -57,7 +51,6 @@ export function defineCompletion(command: Command): void {
       .description(`print the script for ${shell}`)
       .action(() => runClient(() => print(script)))
   }
-  command.addHelpText('after', HELP)
 }
 
 export function defineComplete(command: Command): void {

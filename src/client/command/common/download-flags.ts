@@ -75,11 +75,34 @@ function isAddressList(text: string): boolean {
 
 const ADDRESS_LIST = addressListType()
 
-/** Adds the flags that select packets, after the flags that the command has. */
+/** The headings of the help, in their order. */
+export const EVERYDAY = 'Everyday options:'
+export const FILES_AND_WAITING = 'Files and waiting:'
+const EVERYDAY_NAMES: ReadonlySet<string> = new Set([
+  'Device',
+  'TSBegin',
+  'TSEnd',
+  'FilterBPF',
+  'FilterAddresses',
+])
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  'More filters:': ['FilterBPFDecap', 'FilterFrame', 'FilterPort', 'FilterRE'],
+  'Limits:': ['MaxPackets', 'MaxBytes', 'TSMax', 'Slice'],
+  'Times and clocks:': ['TSUnit', 'TSZone', 'Start', 'Stop', 'TSMode', 'TSResolution'],
+  'Several devices:': ['OnError', 'Dedup', 'Align'],
+}
+
+function groupOf(name: string): string {
+  if (EVERYDAY_NAMES.has(name)) return EVERYDAY
+  const found = Object.entries(GROUPS).find(([, names]) => names.includes(name))
+  return found?.[0] ?? FILES_AND_WAITING
+}
+
+/** Adds the flags that select packets. The first ones added come first in the help. */
 export function addDownloadFlags(command: Command, flags: QueryFlags): void {
   command.argument('[capture]', 'the capture; without it: a time range of the selected devices')
-  command.optionsGroup('Which packets:').addOption(lastOption())
-  flags.addTo(command)
+  command.addOption(lastOption().helpGroup(EVERYDAY))
+  flags.addTo(command, groupOf)
 }
 
 function lastOption(): Option {
