@@ -203,7 +203,8 @@ describe('the packages in a bare Debian', { skip: WITHOUT_BARE_ROOT || WITHOUT_W
   })
 
   test('are purged with nothing left but the store', async () => {
-    await root.succeed(`apt-get -qq -o Dpkg::Use-Pty=0 purge -y ${PACKAGE_NAMES.join(' ')}`)
+    const said = await root.succeed(`apt-get -qq -o Dpkg::Use-Pty=0 purge -y ${PACKAGE_NAMES.join(' ')}`)
+    assert.match(said, /^capfleet-appliance: the store \/var\/lib\/capfleet\/store is kept,/m)
     const known = new Set(bare)
     const left = (await root.listing()).filter((path) => !known.has(path) && !OF_DEBIAN.test(path))
     assert.deepEqual(
