@@ -290,6 +290,7 @@ function readTimeSource(word: string, name: string, context: ReadContext): TimeS
   if (hasUnits && timeUnitOf(word) !== undefined) return undefined
   // The device decides whether it knows the word.
   if (at === 'gateway') return undefined
-  const words = [...TIME_SOURCES, ...Object.keys(aliases), ...(hasUnits ? TIME_UNIT_WORDS : [])]
-  throw badParameter(name, `must be one of ${words.join(', ')}, got ${quote(word)}`)
+  const words = [...TIME_SOURCES, ...Object.keys(aliases)].join(', ')
+  const units = hasUnits ? ` (or, as in old scripts, a unit of the range: ${TIME_UNIT_WORDS.join(', ')})` : ''
+  throw badParameter(name, `must be one of ${words}${units}, got ${quote(word)}`)
 }

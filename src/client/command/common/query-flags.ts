@@ -57,8 +57,10 @@ export class QueryFlags {
       .map((parameter) => ({ parameter, option: optionOf(parameter) }))
   }
 
-  addTo(command: Command): Command {
-    for (const { option } of this.#flags) command.addOption(option)
+  /** `groupOf` returns the heading of a parameter in the help. */
+  addTo(command: Command, groupOf?: (name: string) => string): Command {
+    for (const { parameter, option } of this.#flags)
+      command.addOption(groupOf === undefined ? option : option.helpGroup(groupOf(parameter.name)))
     return command
   }
 
