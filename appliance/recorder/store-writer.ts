@@ -415,7 +415,9 @@ async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Pr
 async function checkFormat(paths: StorePaths): Promise<void> {
   const text = await readUnlessNew(paths.format)
   if (text?.trim() === STORE_FORMAT) return
-  const isKnown = text === undefined || text.trim() === OLD_FORMAT
+  // A power failure while the store was created may have left the file empty.
+  const isNew = text === undefined || (text.trim() === '' && (await captureNames(paths)).length === 0)
+  const isKnown = isNew || text?.trim() === OLD_FORMAT
   if (!isKnown && !(await hasCapturesOfToday(paths))) {
     throw new CapfleetError(
       'store-unavailable',
