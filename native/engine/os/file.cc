@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -16,6 +17,7 @@ namespace {
 
 constexpr mode_t kFileMode = 0640;
 constexpr mode_t kFolderMode = 0750;
+constexpr size_t kPageBytes = 4096;
 
 int openRetrying(const char* path, int flags) {
   int descriptor;
@@ -96,6 +98,33 @@ File::~File() {
 }
 
 Result<size_t> File::readAt(uint64_t offset, std::span<uint8_t> out) const {
+  const int errorNumber = fill(offset, out);
+  if (errorNumber != 0) return storeError("read", path_, errorNumber);
+  return out.size();
+}
+
+Result<size_t> File::readAtWithGaps(uint64_t offset, std::span<uint8_t> out) const {
+  std::span<uint8_t> whole = out;
+  const int errorNumber = fill(offset, whole);
+  if (errorNumber == 0) return whole.size();
+  if (errorNumber != EIO) return storeError("read", path_, errorNumber);
+  for (size_t done = 0; done < out.size();) {
+    const uint64_t at = offset + done;
+    const size_t wanted = std::min<size_t>(out.size() - done, kPageBytes - at % kPageBytes);
+    std::span<uint8_t> page = out.subspan(done, wanted);
+    const int pageError = fill(at, page);
+    if (pageError == EIO)
+      std::fill_n(out.begin() + static_cast<ptrdiff_t>(done), wanted, 0);
+    else if (pageError != 0)
+      return storeError("read", path_, pageError);
+    else if (page.size() < wanted)
+      return done + page.size();
+    done += wanted;
+  }
+  return out.size();
+}
+
+int File::fill(uint64_t offset, std::span<uint8_t>& out) const {
   size_t done = 0;
   while (done < out.size()) {
     const ssize_t count = ::pread(descriptor_, out.data() + done, out.size() - done,
@@ -103,18 +132,19 @@ Result<size_t> File::readAt(uint64_t offset, std::span<uint8_t> out) const {
     if (count == 0) break;
     if (count < 0) {
       if (errno == EINTR) continue;
-      return storeError("read", path_, errno);
+      return errno;
     }
     done += static_cast<size_t>(count);
   }
-  return done;
+  out = out.first(done);
+  return 0;
 }
 
 Result<std::vector<uint8_t>> File::readAll() const {
   const auto end = size();
   if (!end) return end.error();
   std::vector<uint8_t> bytes(*end);
-  const auto count = readAt(0, bytes);
+  const auto count = readAtWithGaps(0, bytes);
   if (!count) return count.error();
   bytes.resize(*count);
   return bytes;

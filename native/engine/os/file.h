@@ -40,7 +40,11 @@ class File {
   /// Fills `out`, starting at `offset`. The count is smaller than out.size() only at the end of
   /// file.
   Result<size_t> readAt(uint64_t offset, std::span<uint8_t> out) const;
-  /// All bytes up to the end of the file when this determined its size; it may grow meanwhile.
+  /// Likewise, but parts that the medium cannot read (EIO) are zeros, a page at a time. For bytes
+  /// with a checksum: it fails, and the loss stays where it is.
+  Result<size_t> readAtWithGaps(uint64_t offset, std::span<uint8_t> out) const;
+  /// All bytes up to the end of the file when this determined its size, like readAtWithGaps(); the
+  /// file may grow meanwhile.
   Result<std::vector<uint8_t>> readAll() const;
   /// Size in bytes; fails with kStoreUnavailable if this is not a regular file.
   Result<uint64_t> size() const;
@@ -66,6 +70,8 @@ class File {
 
  private:
   File(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  /// Shortens `out` to what was read. Returns errno, or 0.
+  int fill(uint64_t offset, std::span<uint8_t>& out) const;
   int descriptor_;
   std::string path_;
 };

@@ -15,10 +15,11 @@ constexpr uint32_t kMostSearchedPackets = 4'096;
 
 }  // namespace
 
-RecordScan::RecordScan(ReadAt readAt, uint64_t offset, uint64_t end)
+RecordScan::RecordScan(ReadAt readAt, uint64_t offset, uint64_t end, ZeroRecords zeroRecords)
     : readAt_(std::move(readAt)),
       offset_(offset),
       end_(end),
+      zeroRecords_(zeroRecords),
       buffer_(std::min<uint64_t>(kMaxBlockBytes, end > offset ? end - offset : 0)) {}
 
 Result<ScannedBlock> RecordScan::next(uint64_t mostPackets, const IsProven& isProven) {
@@ -60,6 +61,11 @@ ScannedBlock RecordScan::blockOf(uint64_t mostPackets, size_t bytes) const {
 /// Bytes of the record, or 0 if no whole record begins there.
 uint32_t RecordScan::wholeRecordAt(uint64_t at, uint64_t end) const {
   if (at + kRecordHeaderBytes > end) return 0;
+  const std::span header(&buffer_[at], kRecordHeaderBytes);
+  const auto isZero = [](uint8_t byte) { return byte == 0; };
+  if (zeroRecords_ == ZeroRecords::kEnd && std::all_of(header.begin(), header.end(), isZero)) {
+    return 0;
+  }
   const uint32_t fraction = loadLe32(&buffer_[at + 4]);
   const uint32_t capturedLength = loadLe32(&buffer_[at + 8]);
   if (fraction >= kNanosPerSecond || capturedLength > kMaxCapturedLength) return 0;

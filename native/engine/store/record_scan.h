@@ -18,6 +18,10 @@ struct ScannedBlock {
   std::vector<TallyRow> rows;  ///< of its tally
 };
 
+/// What 16 zero bytes are where a record may begin: an empty record of 1970, as a file that was
+/// imported may have, or the end of the records.
+enum class ZeroRecords { kAreRecords, kEnd };
+
 /// Not thread-safe. Never reads outside the range, whatever its bytes are.
 class RecordScan {
  public:
@@ -25,7 +29,8 @@ class RecordScan {
   using ReadAt = std::function<Result<size_t>(uint64_t offset, std::span<uint8_t> out)>;
 
   /// Walks [offset, end) of the segment file.
-  RecordScan(ReadAt readAt, uint64_t offset, uint64_t end);
+  RecordScan(ReadAt readAt, uint64_t offset, uint64_t end,
+             ZeroRecords zeroRecords = ZeroRecords::kAreRecords);
 
   /// Whether a block is one that was written.
   using IsProven = std::function<bool(ScannedBlock& block)>;
@@ -46,6 +51,7 @@ class RecordScan {
   const ReadAt readAt_;
   uint64_t offset_;
   const uint64_t end_;
+  const ZeroRecords zeroRecords_;
   std::vector<uint8_t> buffer_;
 };
 

@@ -22,7 +22,7 @@ Result<SegmentFile> SegmentFile::open(const std::string& segment) {
 }
 
 Result<size_t> SegmentFile::readAt(uint64_t offset, std::span<uint8_t> out) const {
-  Result<size_t> got = file_.readAt(offset, out);
+  Result<size_t> got = file_.readAtWithGaps(offset, out);
   if (!got) return got;
   // A segment loses its name before its bytes: while the name exists, the bytes read are valid.
   if (Status status = checkKept(); !status) return status.error();

@@ -12,6 +12,7 @@
 #include "store/index_rebuild.h"
 #include "store/segment_entry.h"
 #include "store/segment_file.h"
+#include "store/segment_files.h"
 #include "store/xxh3.h"
 
 namespace capfleet {
@@ -94,7 +95,37 @@ IndexRebuildOptions rebuildOptionsOf(const SegmentEntry* entry) {
   return options;
 }
 
-Result<SegmentIndex> readIndex(const std::string& segment, const IndexRebuildOptions& options) {
+/// Whether an undamaged index cannot be that of the segment that was logged, although its bytes are
+/// as they were written: then a file is not where it belongs.
+bool isOfAnother(const SegmentIndex& index, const SegmentEntry& entry) {
+  if (entry.isGrowing() || (entry.flags & kSegmentDamaged) != 0) return false;
+  if (index.blocks.empty() || index.damagedBlocks > 0) return false;
+  SegmentSummary summary{.minNs = INT64_MAX, .maxNs = INT64_MIN};
+  summary.add(index.blocks);
+  return summary.packets != entry.packets || summary.minNs < entry.minNs ||
+         summary.maxNs > entry.maxNs;
+}
+
+/// The index of the packets that are there, if they are those that were logged. Otherwise all that
+/// is there is damaged: something else was in this segment, at any of its times.
+Result<SegmentIndex> readMisplaced(const std::string& segment, const SegmentEntry& entry,
+                                   const IndexRebuildOptions& options) {
+  Result<SegmentIndex> index = rebuildIndex(segment, {}, options);
+  if (!index || !isOfAnother(*index, entry)) return index;
+  for (BlockEntry& block : index->blocks) {
+    block = {.offset = block.offset,
+             .minNs = entry.minNs,
+             .maxNs = entry.maxNs,
+             .bytes = block.bytes,
+             .flags = kBlockDamaged};
+  }
+  index->damagedBlocks = static_cast<uint32_t>(index->blocks.size());
+  index->rebuiltBlocks = 0;
+  return index;
+}
+
+Result<SegmentIndex> readIndex(const std::string& segment, const SegmentEntry* entry,
+                               const IndexRebuildOptions& options) {
   const std::string path = segment + ".idx";
   std::vector<uint8_t> bytes;
   if (const auto file = File::openStored(path)) {
@@ -109,7 +140,9 @@ Result<SegmentIndex> readIndex(const std::string& segment, const IndexRebuildOpt
                        !(options.triesDamaged &&
                          std::any_of(index->blocks.begin(), index->blocks.end(),
                                      [](const BlockEntry& block) { return !block.asWritten(); }));
-  return isWhole ? index : rebuildIndex(segment, bytes, options);
+  if (!isWhole) index = rebuildIndex(segment, bytes, options);
+  const bool isMisplaced = index && entry != nullptr && isOfAnother(*index, *entry);
+  return isMisplaced ? readMisplaced(segment, *entry, options) : index;
 }
 
 }  // namespace
@@ -163,13 +196,13 @@ std::optional<BlockEntry> BlockEntry::asWritten() const {
 }
 
 Result<SegmentIndex> readSegmentIndex(const std::string& segment, const SegmentEntry* entry) {
-  return readIndex(segment, rebuildOptionsOf(entry));
+  return readIndex(segment, entry, rebuildOptionsOf(entry));
 }
 
 Result<SegmentIndex> retrySegmentIndex(const std::string& segment, const SegmentEntry& entry) {
   IndexRebuildOptions options = rebuildOptionsOf(&entry);
   options.triesDamaged = true;
-  return readIndex(segment, options);
+  return readIndex(segment, &entry, options);
 }
 
 Result<SegmentIndex> parseSegmentIndex(std::span<const uint8_t> bytes, const std::string& path) {

@@ -34,17 +34,25 @@ Result<uint64_t> sizeOf(const std::string& path) {
   return file.error();
 }
 
-Result<std::vector<ScannedBlock>> scanTail(const File& data, uint64_t begin, uint64_t end) {
+/// Nothing proves these records, so they end where they are unlikely to be what was written: at
+/// zeros, or at bytes that cannot be read.
+std::vector<ScannedBlock> scanTail(const File& data, uint64_t begin, uint64_t end) {
   std::vector<ScannedBlock> blocks;
   RecordScan records(
-      [&](uint64_t offset, std::span<uint8_t> out) { return data.readAt(offset, out); }, begin,
-      end);
+      [&](uint64_t offset, std::span<uint8_t> out) { return data.readAt(offset, out); }, begin, end,
+      ZeroRecords::kEnd);
   while (true) {
     auto block = records.next();
-    if (!block) return block.error();
-    if (block->entry.packets == 0) return blocks;
+    if (!block || block->entry.packets == 0) return blocks;
     blocks.push_back(std::move(*block));
   }
+}
+
+/// Whether anything was written after the header, which happens when the packets are safe.
+bool hasEntries(std::span<const uint8_t> index) {
+  return index.size() > kIndexHeaderBytes &&
+         std::any_of(index.begin() + kIndexHeaderBytes, index.end(),
+                     [](uint8_t byte) { return byte != 0; });
 }
 
 class Recovery {
@@ -73,14 +81,19 @@ class Recovery {
     const std::string segment = storedSegmentPath(folder_, found.number, found.isFlat);
     const auto dataBytes = sizeOf(segment + ".pcap");
     if (!dataBytes) return dataBytes.error();
-    // No record: the segment was never begun, or has been removed except for these files.
-    if (*dataBytes <= kPcapFileHeaderBytes) return remove(segment, *dataBytes);
     const auto bytes = readWhole(segment + ".idx");
     if (!bytes) return bytes.error();
+    // Without records the segment was never begun. With entries its packets were lost by the
+    // medium: retention only removes segments that are in the log.
+    if (*dataBytes <= kPcapFileHeaderBytes) {
+      if (!hasEntries(*bytes)) return remove(segment, *dataBytes);
+      if (auto file = File::openForAppend(segment + ".pcap", true); !file) return file.error();
+    }
     auto index = isNewest ? readNewest(segment, *bytes, *dataBytes)
                           : readFinished(segment, *bytes, *dataBytes);
     if (!index) return index.error();
     if (!*index) return remove(segment, *dataBytes);
+    if (auto status = replaceHeader(segment, **index, *dataBytes); !status) return status;
     if (auto status = replaceIndex(segment, *bytes, **index, isNewest); !status) return status;
     note(segment, **index);
     recovered_.header = (*index)->header;
@@ -96,6 +109,7 @@ class Recovery {
     options.endOffset = dataBytes;
     auto index = rebuild(segment, bytes, options);
     if (!index) return index.error();
+    markLostBlocks(*index, dataBytes);
     return std::optional(std::move(*index));
   }
 
@@ -128,6 +142,15 @@ class Recovery {
     // was written.
     if (index->blocks.empty() && !options_.isSameBoot) return std::optional<SegmentIndex>{};
     return std::optional(std::move(*index));
+  }
+
+  /// If the file of packets is lost: without a header no program could open it.
+  static Status replaceHeader(const std::string& segment, const SegmentIndex& index,
+                              uint64_t dataBytes) {
+    if (dataBytes >= kPcapFileHeaderBytes || index.blocks.empty()) return ok();
+    uint8_t header[kPcapFileHeaderBytes];
+    storePcapFileHeader(header, index.header, true);
+    return replaceFile(segment + ".pcap", header);
   }
 
   /// Only if the file differs. What follows the last entry of the newest segment is cut later.
@@ -177,12 +200,10 @@ class Recovery {
     auto files = SegmentFiles::resume(options, found.number, index);
     if (!files) return files.error();
     const uint64_t end = files->committed().bytes;
-    const auto tail = options_.isSameBoot && dataBytes > end
-                          ? scanTail(files->data(), end, dataBytes)
-                          : Result(std::vector<ScannedBlock>());
-    if (!tail) return tail.error();
-    if (index.blocks.empty() && tail->empty()) return remove(segment, dataBytes);
-    if (auto status = endWith(*files, *tail); !status) return status;
+    std::vector<ScannedBlock> tail;
+    if (options_.isSameBoot && dataBytes > end) tail = scanTail(files->data(), end, dataBytes);
+    if (index.blocks.empty() && tail.empty()) return remove(segment, dataBytes);
+    if (auto status = endWith(*files, tail); !status) return status;
     recovered_.cutBytes += dataBytes - std::min(dataBytes, files->committed().bytes);
     recovered_.segments.push_back(files->committed());
     return ok();

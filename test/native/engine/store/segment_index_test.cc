@@ -2,7 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "capture/stream_writer.h"
 #include "os/byte_order.h"
+#include "store/segment_entry.h"
+#include "store/segment_folder.h"
+#include "store/segment_path.h"
+#include "support/file_faults.h"
+#include "support/made_blocks.h"
 #include "support/temp_directory.h"
 
 namespace capfleet::test {
@@ -176,6 +184,85 @@ TEST_F(SegmentIndexFile, IsCorruptWhenAnEntryIsImpossibleThoughItsChecksumFits) 
   bytes_.resize(bytes_.size() - kIndexEntryBytes);
   append(bytes_, entryBytes(impossible));
   EXPECT_EQ(errorCode(), Code::kStoreCorrupt);
+}
+
+/// Segments of 30 packets in three blocks, all of the same size, with their log entries.
+class SegmentsOfOneSize : public testing::Test {
+ protected:
+  struct Logged {
+    std::string segment;
+    SegmentEntry entry;
+  };
+  /// The lengths of numberedPackets() repeat after 30.
+  Logged make(const std::string& name, size_t firstPacket) const {
+    const std::string folder = directory_.path() + "/" + name;
+    std::filesystem::create_directory(folder);
+    const auto packets = numberedPackets(30, firstPacket);
+    StreamWriter writer({folder, 0, {1, kMaxCapturedLength}, 1 << 30});
+    for (size_t i = 0; i < packets.size(); i += 10) {
+      writer.add(makeBlock(std::span(packets).subspan(i, 10)));
+    }
+    EXPECT_TRUE(writer.commit());
+    const std::string segment = groupedSegmentPath(portFolder(folder, 0), 1);
+    const auto bytes = std::filesystem::file_size(segment + ".pcap");
+    return {segment,
+            {.number = 1,
+             .minNs = packets.front().timestampNs,
+             .maxNs = packets.back().timestampNs,
+             .packets = 30,
+             .bytes = bytes,
+             .linkTypeWord = 1,
+             .snaplen = kMaxCapturedLength}};
+  }
+  static void copy(const Logged& from, const Logged& to, const std::string& ending) {
+    std::filesystem::copy_file(from.segment + ending, to.segment + ending,
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  TempDirectory directory_;
+};
+
+TEST_F(SegmentsOfOneSize, AreNotReadByTheIndexOfAnother) {
+  const Logged first = make("first", 30), second = make("second", 300);
+  const auto right = readSegmentIndex(first.segment, &first.entry);
+  ASSERT_TRUE(right);
+  copy(second, first, ".idx");
+  const auto index = readSegmentIndex(first.segment, &first.entry);
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(index->rebuiltBlocks, index->blocks.size());
+  EXPECT_EQ(index->damagedBlocks, 0u);
+  uint64_t packets = 0;
+  for (const BlockEntry& block : index->blocks) packets += block.packets;
+  EXPECT_EQ(packets, 30u);
+  EXPECT_EQ(index->blocks.front().minNs, first.entry.minNs);
+  EXPECT_EQ(index->blocks.back().maxNs, first.entry.maxNs);
+}
+
+TEST_F(SegmentsOfOneSize, AreDamagedWhenAllTheirFilesAreThoseOfAnother) {
+  const Logged first = make("first", 30), second = make("second", 300);
+  for (const char* ending : kSegmentEndings) copy(second, first, ending);
+  const auto index = readSegmentIndex(first.segment, &first.entry);
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_GT(index->damagedBlocks, 0u);
+  EXPECT_EQ(index->endOffset, first.entry.bytes);
+  for (const BlockEntry& block : index->blocks) {
+    EXPECT_TRUE(block.isDamaged());
+    EXPECT_EQ(block.minNs, first.entry.minNs);
+    EXPECT_EQ(block.maxNs, first.entry.maxNs);
+  }
+}
+
+TEST_F(SegmentsOfOneSize, AreReadByTheirPacketsWhileTheDiskCannotReadTheirIndex) {
+  const Logged first = make("first", 30);
+  const auto right = readSegmentIndex(first.segment, &first.entry);
+  ASSERT_TRUE(right);
+  const BadSector sector(first.segment + ".idx", 0, 1);
+  const auto index = readSegmentIndex(first.segment, &first.entry);
+  ASSERT_TRUE(index) << index.error().message;
+  EXPECT_EQ(index->endOffset, first.entry.bytes);
+  uint64_t packets = 0;
+  for (const BlockEntry& block : index->blocks) packets += block.packets;
+  EXPECT_EQ(packets, 30u);
+  EXPECT_EQ(index->damagedBlocks, 0u);
 }
 
 TEST(SegmentIndex, ThatIsMissingWasRemoved) {

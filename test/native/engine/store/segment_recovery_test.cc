@@ -382,6 +382,55 @@ TEST(SegmentRecovery, MarksABlockThatIsLostAndKeepsTheOthers) {
   EXPECT_TRUE(index->blocks[1].isDamaged());
 }
 
+TEST(SegmentRecovery, CountsTheBlocksOfASegmentWhosePacketsAreGone) {
+  for (const bool isNewest : {true, false}) {
+    for (const bool isSameBoot : {true, false}) {
+      for (const size_t left : {0, 10, 24}) {
+        FinishedStream stream;
+        isNewest ? stream.restore(".pcap", left) : stream.restoreBoth(".pcap", left);
+        const std::string packets = groupedSegmentPath(stream.folder(), 1) + ".pcap";
+        if (left == 0) std::filesystem::remove(packets);
+        for (int round = 0; round < 2; ++round) {
+          const auto recovered = stream.recover(isSameBoot);
+          ASSERT_TRUE(recovered) << recovered.error().message;
+          EXPECT_EQ(recovered->damagedBlocks, 3u);
+          ASSERT_EQ(recovered->segments.size(), 1u);
+          EXPECT_EQ(recovered->segments[0].packets, 0u);
+          EXPECT_EQ(recovered->segments[0].minNs, stream.packets().front().timestampNs);
+          EXPECT_EQ(recovered->segments[0].maxNs, stream.packets().back().timestampNs);
+          const Bytes header(stream.file(".pcap").begin(), stream.file(".pcap").begin() + 24);
+          Bytes begin = readFile(packets);
+          begin.resize(24);
+          EXPECT_EQ(begin, header);
+        }
+      }
+    }
+  }
+}
+
+TEST(SegmentRecovery, MakesNoPacketsOfZerosAfterTheLastOne) {
+  InterruptedStream stream(30, 10);
+  const size_t bytes = stream.file(".pcap").size();
+  stream.file(".pcap").resize(bytes + 4096);
+  stream.restore();
+  const auto recovered = stream.recover(true);
+  ASSERT_TRUE(recovered);
+  EXPECT_EQ(recovered->cutBytes, 4096u);
+  EXPECT_EQ(recovered->recoveredPackets, 20u);
+  stream.expectStored(*recovered, 30);
+}
+
+TEST(SegmentRecovery, CutsATailThatCannotBeRead) {
+  InterruptedStream stream(30, 10);
+  stream.restore();
+  const auto bytes = static_cast<long>(stream.file(".pcap").size());
+  const BadSector last(groupedSegmentPath(stream.folder(), 1) + ".pcap", bytes - 1, bytes);
+  const auto recovered = stream.recover(true);
+  ASSERT_TRUE(recovered) << recovered.error().message;
+  EXPECT_GT(recovered->cutBytes, 0u);
+  stream.expectStored(*recovered, 10);
+}
+
 TEST(SegmentRecovery, DoesNotTouchSegmentsThatAreKnownToBeFinished) {
   FinishedStream stream;
   stream.file(".idx")[70] ^= 1;

@@ -16,6 +16,9 @@ namespace {
 FileFault current;
 std::atomic<bool> isActive = false;
 std::atomic<long> calls = 0;
+std::atomic<ino_t> badFile = 0;
+std::atomic<long> badBegin = 0;
+std::atomic<long> badEnd = 0;
 
 /// Counts a call, and returns whether it must fail; errno is set in that case.
 bool fails() {
@@ -37,8 +40,19 @@ FileFaults::~FileFaults() { isActive = false; }
 long FileFaults::calls() const { return test::calls; }
 void FileFaults::mend() { isActive = false; }
 
+BadSector::BadSector(const std::string& path, long begin, long end) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) badFile = status.st_ino;
+  badBegin = begin;
+  badEnd = end;
+}
+BadSector::~BadSector() { badFile = 0; }
+
 }  // namespace capfleet::test
 
+using capfleet::test::badBegin;
+using capfleet::test::badEnd;
+using capfleet::test::badFile;
 using capfleet::test::current;
 using capfleet::test::fails;
 
@@ -51,6 +65,18 @@ int __wrap_open(const char* path, int flags, ...) {
   const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : 0;
   va_end(more);
   return fails() ? -1 : __real_open(path, flags, mode);
+}
+
+ssize_t __real_pread(int file, void* bytes, size_t count, off_t offset);
+ssize_t __wrap_pread(int file, void* bytes, size_t count, off_t offset) {
+  struct stat status {};
+  const bool isBad = badFile != 0 && ::fstat(file, &status) == 0 && status.st_ino == badFile &&
+                     offset < badEnd && offset + static_cast<off_t>(count) > badBegin;
+  if (!isBad) {
+    return __real_pread(file, bytes, count, offset);
+  }
+  errno = EIO;
+  return -1;
 }
 
 ssize_t __real_write(int file, const void* bytes, size_t count);

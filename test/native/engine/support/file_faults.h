@@ -1,7 +1,9 @@
 // Makes the engine's calls to the file system fail. The linker substitutes the functions of
-// file_faults.cc for the engine's open, write, fdatasync, fsync, ftruncate, mkdir, unlink and
-// rename (--wrap), so that production code is not changed for this.
+// file_faults.cc for the engine's open, write, fdatasync, fsync, ftruncate, mkdir, unlink,
+// rename and pread (--wrap), so that production code is not changed for this.
 #pragma once
+
+#include <string>
 
 namespace capfleet::test {
 
@@ -25,6 +27,15 @@ class FileFaults {
   long calls() const;
   /// Lets every call succeed from now on.
   void mend();
+};
+
+/// Reads of these bytes of a file fail with EIO as long as this exists; one at a time.
+class BadSector {
+ public:
+  BadSector(const std::string& path, long begin, long end);
+  ~BadSector();
+  BadSector(const BadSector&) = delete;
+  BadSector& operator=(const BadSector&) = delete;
 };
 
 }  // namespace capfleet::test
