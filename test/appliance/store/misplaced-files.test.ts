@@ -3,12 +3,18 @@ import assert from 'node:assert/strict'
 import { copyFile, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { SegmentLogWriter } from '../../../appliance/recorder/segment-log-writer.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
+import { verifyStore } from '../../../appliance/recorder/verify-store.ts'
 import { decodeRecord, encodeRecord } from '../../../appliance/store/capture-record.ts'
 import { readCapture } from '../../../appliance/store/read-capture.ts'
+import { SegmentTable } from '../../../appliance/store/segment-table.ts'
+import { entriesOf } from '../../../appliance/store/stored-capture.ts'
+import { LogEntryKind } from '../../../native/segment-entry.ts'
 import { copyModel, type DamageModel, makeDamageModel, textOf } from '../../support/disks/damage-model.ts'
-import { catalogueOf, readDamaged, recoverDamaged, repairStore } from '../../support/disks/damaged-copy.ts'
+import { catalogueOf, readDamaged, recoverDamaged } from '../../support/disks/damaged-copy.ts'
 import { makeOld } from '../../support/disks/old-store.ts'
+import { storedCaptureOf } from '../../support/disks/store-captures.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const BOOT_ID = 'this-boot'
@@ -124,26 +130,35 @@ describe('a store in which files were misplaced', () => {
 
   test('segments that the log of a capture does not list are found and added by a repair', async () => {
     const path = await copy()
-    await copyFile(join(folderOf(path, 'three'), 'segments.log'), join(folderOf(path, 'one'), 'segments.log'))
-    await repairStore(path, BOOT_ID)
-    const { lost, damagedCaptures } = await readDamaged(path, model, NOTHING_LOST)
-    // The ports of the other capture are missing in this one.
-    assert.deepEqual([lost, damagedCaptures], [0, 1])
+    const { table } = await storedCaptureOf(path, 'one')
+    const [first, second] = [...(table.ports[0] === undefined ? [] : entriesOf(table.ports[0]))]
+    assert.ok(first && second)
+    const shorter = new SegmentTable()
+    shorter.apply(first)
+    shorter.apply({ ...first, kind: LogEntryKind.closed, number: 0, packets: 0n, bytes: 0n })
+    await SegmentLogWriter.create(join(folderOf(path, 'one'), 'segments.log'), shorter)
+    const listed = await storedCaptureOf(path, 'one')
+    assert.deepEqual([listed.packets, listed.problems], [first.packets, []])
+    for (const repair of [false, true]) {
+      await using writer = await StoreWriter.open(path)
+      const { findings } = await verifyStore(writer, { repair }, {})
+      const found = findings.filter(({ kind }) => kind === 'segment-unlisted')
+      assert.equal(found.length, table.segments - 1)
+      assert.deepEqual([found[0]?.packets, found[0]?.isRepaired], [second.packets, repair])
+    }
+    assert.deepEqual(await readDamaged(path, model, NOTHING_LOST), SOUND)
   })
 
   test('a folder that cannot be listed is a damaged capture with packets of any time, until it can', async () => {
     const path = await copy()
     const [folder, aside] = [folderOf(path, 'one'), join(path, 'one')]
     const mayLose = new Set(model.captures.find(({ name }) => name === 'one')?.packets.map(textOf))
-    const catalogue = catalogueOf(path)
-    await catalogue.list()
     await rename(folder, aside)
     // Root may read everything, except what ends nowhere.
     await symlink('one', folder)
-    for (const reader of [catalogue, catalogueOf(path)]) {
-      const seen = await readDamaged(path, model, { mayLose, unflushed: false }, reader)
-      assert.deepEqual([seen.lost, seen.damagedCaptures], [mayLose.size, 1])
-    }
+    const catalogue = catalogueOf(path)
+    const seen = await readDamaged(path, model, { mayLose, unflushed: false }, catalogue)
+    assert.deepEqual([seen.lost, seen.damagedCaptures], [mayLose.size, 1])
     assert.ok((await recoverDamaged(path, BOOT_ID)) > 0)
     await rm(folder)
     await rename(aside, folder)
