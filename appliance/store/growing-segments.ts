@@ -2,10 +2,12 @@ import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { PortSegments, type SegmentTable } from './segment-table.ts'
-import { damagedEntry, entryOf, portsOnDisk, type SegmentPlace, segmentsOnDisk } from './segments-on-disk.ts'
+import { damagedEntry, entryOf, portsOnDisk, type SegmentPlace, segmentsOnDisk, sizeOfFile } from './segments-on-disk.ts'
 import { segmentPath } from './store-paths.ts'
 import { isTemporary } from './temporary-errors.ts'
 
+/** Size of an index with one entry. */
+const FIRST_ENTRY_END = 128
 /** A writer that abandoned a segment may leave its number unused. */
 const MISSING_MAX = 2
 
@@ -99,7 +101,10 @@ export class GrowingSegments {
     for (const isFlat of [false, true]) {
       const path = segmentPath(captureFolder, port, { number, isFlat })
       try {
-        return { path, extent: await measureSegment(path, this.#known.get(path)), isFlat }
+        const extent = await measureSegment(path, this.#known.get(path))
+        // An index with entries of which none is readable is not one that has just been created.
+        const isLost = extent.packets === 0n && (await sizeOfFile(`${path}.idx`)) >= FIRST_ENTRY_END
+        return { path, extent: isLost ? undefined : extent, isFlat }
       } catch (error) {
         if (!(error instanceof CapfleetError)) throw error
         if (error.code !== 'aged-out') return { path, extent: undefined, isFlat }
