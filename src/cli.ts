@@ -158,8 +158,10 @@ program
 
 program
   .command('import')
-  .description('put capture files (PCAP or pcapng, also gzip or zstd) into a store as captures')
-  .argument('<files...>', 'capture files')
+  .description(
+    'put capture files (PCAP or pcapng, also compressed by gzip, zstd, xz, lz4 or bzip2) into a store as captures',
+  )
+  .argument('<files...>', 'capture files; "-" reads one from standard input')
   .requiredOption('--store <folder>', "the appliance's store")
   .option('--create', 'create the store if it does not exist')
   .option(

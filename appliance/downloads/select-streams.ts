@@ -118,22 +118,27 @@ const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
 }
 
 function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
-  const captures = new Map<number, Set<string>>()
-  for (const { capture, linkType } of chosen) {
-    if (linkType === undefined) continue
-    const type = typeOfWord(linkType)
-    const names = captures.get(type) ?? new Set()
-    captures.set(type, names.add(capture.name))
-  }
-  const linkTypes = [...captures].map(([linkType, names]) => ({
+  const ofTypes = Map.groupBy(
+    chosen.filter(({ linkType }) => linkType !== undefined),
+    ({ linkType }) => typeOfWord(linkType ?? LINK_TYPE_ETHERNET),
+  )
+  const linkTypes = [...ofTypes].map(([linkType, parts]) => ({
     linkType,
     name: LINK_TYPE_NAMES[linkType] ?? `LINKTYPE ${linkType}`,
-    captures: [...names],
+    captures: [...new Set(parts.map(({ capture }) => capture.name))],
+    ports: [...new Set(parts.map(({ files }) => files.port))],
   }))
-  const list = linkTypes.map(({ name, captures: [first] }) => `${name} (${first})`).join(', ')
+  const [name, ...others] = new Set(chosen.map(({ capture }) => capture.name))
+  const isOneCapture = others.length === 0
+  const list = linkTypes.map((type) =>
+    isOneCapture ? `${type.name} (port ${type.ports.join(', ')})` : `${type.name} (${type.captures[0]})`,
+  )
+  const advice = isOneCapture
+    ? 'choose a port with FilterPort, or several of one type with FilterFrame=capture.port==0,1'
+    : 'choose a capture or range of one type, or a port of that type with FilterPort'
   return new CapfleetError(
     'mixed-link-type',
-    `the selection contains several link types: ${list}; a PCAP file can have only one: choose a capture or range of one type`,
-    { members: { linkTypes } },
+    `${isOneCapture ? `the capture ${name}` : 'the selection'} contains several link types: ${list.join(', ')}; a PCAP file can have only one: ${advice}`,
+    { members: { linkTypes: linkTypes.map(({ ports: _ports, ...type }) => type) } },
   )
 }

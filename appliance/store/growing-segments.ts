@@ -75,7 +75,10 @@ export class GrowingSegments {
     }
     // Now that the times of their neighbours are known.
     for (const place of unreadable) {
-      growing.put(await damagedEntry(folder, growing, { ...place, port, recorded: { startNs } }))
+      const entry = await damagedEntry(folder, growing, { ...place, port, recorded: { startNs } })
+      // Downloads read the packets without the index, or count the blocks that they cannot read.
+      const bytes = await sizeOfFile(`${segmentPath(folder, port, place)}.pcap`)
+      growing.put({ ...entry, bytes: BigInt(bytes) })
     }
     return [...entriesAfter(growing, last)]
   }

@@ -350,6 +350,11 @@ describe('the page', { skip: missingForConsole() }, () => {
     assert.doesNotMatch(policy ?? '', /unsafe|http/)
   })
 
+  test('offers no tour, which is about the traffic of the demo', async () => {
+    await page.getByRole('button', { name: 'Sign out' }).waitFor()
+    assert.equal(await page.getByText('Tour', { exact: true }).count(), 0)
+  })
+
   test('has less than 150 kB to load, without the decoder, which few need', async () => {
     const html = await (await fetch(stand.url, { headers: { accept: 'text/html' } })).text()
     const names = [...html.matchAll(/(?:href|src)="\.\/(assets\/[^"]+)"/g)].map(([, name]) => name)

@@ -18,6 +18,7 @@ const OWN: ReadonlySet<string> = new Set([
   'Digest',
   'OnError',
   'Dedup',
+  'DedupBy',
   'Align',
 ])
 

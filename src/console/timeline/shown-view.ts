@@ -15,8 +15,8 @@ export interface ShownView {
 /** Browsers accept about 200 changes of the address in 30 s, and a wheel turns faster. */
 const RESTS_MS = 250
 const FOLLOW_MS = 1_000
-/** After looking at something for longer, the user does not want it to be replaced. */
-const FIRST_MS = 2_000
+/** After looking at an untouched view for longer, the user does not want it to be replaced. */
+const FIRST_MS = 10_000
 const DAY_NS = 86_400n * NS_PER_S
 
 /** `askFirst` is called if the address names no time. Until it answers the last day is shown. */

@@ -130,9 +130,10 @@ function helpOf(parameter: Parameter): string {
   return `${inFlags(sentences.join(' '))}${notes.length === 0 ? '' : ` (${inFlags(notes.join('; '))})`}`
 }
 
-/** A word of the API has two capitals, or a capital after a lower-case letter. */
+/** A word of the API has two capitals, or a capital after a lower-case letter; some are as written. */
 function inFlags(text: string): string {
-  return text.replaceAll(/\b(TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron)\b/g, (name) =>
-    flagName(name),
+  return text.replaceAll(
+    /\b(Dedup|Slice|TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron)\b/g,
+    (name) => flagName(name),
   )
 }

@@ -109,9 +109,10 @@ export class OutputFile implements DownloadOutput {
     await rm(`${this.#path}${PART_ENDING}`, { force: true })
   }
 
-  /** May be called twice. */
+  /** Also removes an empty part, from which nothing could resume. May be called twice. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file.close()
+    if (this.#bytes === 0) await rm(`${this.#path}${PART_ENDING}`, { force: true })
   }
 }
 
