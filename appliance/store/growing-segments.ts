@@ -2,7 +2,14 @@ import { type LogEntry, SegmentFlag } from '../../native/segment-entry.ts'
 import { measureSegment, type SegmentExtent } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { PortSegments, type SegmentTable } from './segment-table.ts'
-import { damagedEntry, entryOf, portsOnDisk, type SegmentPlace, segmentsOnDisk, sizeOfFile } from './segments-on-disk.ts'
+import {
+  damagedEntry,
+  entryOf,
+  portsOnDisk,
+  type SegmentPlace,
+  segmentsOnDisk,
+  sizeOfFile,
+} from './segments-on-disk.ts'
 import { segmentPath } from './store-paths.ts'
 import { isTemporary } from './temporary-errors.ts'
 
