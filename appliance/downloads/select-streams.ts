@@ -31,8 +31,8 @@ const LINK_TYPE_ETHERNET = 1
 
 interface Chosen {
   readonly capture: StoredCapture
-  /** Link type word of the segments. */
-  readonly linkType: number
+  /** Link type word of the segments, if it is known. */
+  readonly linkType: number | undefined
   readonly files: StreamFiles
 }
 
@@ -42,7 +42,7 @@ interface Chosen {
 export function selectStreams(captures: readonly StoredCapture[], options: SelectOptions): StreamSelection {
   const neededNs = neededFromNs(options.query)
   const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, { ...options, neededNs }))
-  const words = [...new Set(chosen.map(({ linkType }) => linkType))]
+  const words = [...new Set(chosen.flatMap(({ linkType }) => linkType ?? []))]
   const types = [...new Set(words.map(typeOfWord))]
   if (types.length > 1) throw mixedLinkType(chosen)
   return {
@@ -67,7 +67,7 @@ function chooseStreams(
       if (wanted.length === 0) return []
       const segments =
         neededNs === beginNs ? wanted : selectSegments(capture, port, { fromNs: neededNs, toNs: endNs })
-      const linkType = linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
+      const linkType = linkTypeOf(capture, port)
       return [{ capture, linkType, files: { port, folder: portFolder(folder, port), segments } }]
     })
 }
@@ -118,8 +118,11 @@ const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
 }
 
 function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
-  const ofTypes = [...Map.groupBy(chosen, ({ linkType }) => typeOfWord(linkType))]
-  const linkTypes = ofTypes.map(([linkType, parts]) => ({
+  const ofTypes = Map.groupBy(
+    chosen.filter(({ linkType }) => linkType !== undefined),
+    ({ linkType }) => typeOfWord(linkType ?? LINK_TYPE_ETHERNET),
+  )
+  const linkTypes = [...ofTypes].map(([linkType, parts]) => ({
     linkType,
     name: LINK_TYPE_NAMES[linkType] ?? `LINKTYPE ${linkType}`,
     captures: [...new Set(parts.map(({ capture }) => capture.name))],

@@ -55,6 +55,7 @@ const storeFindingSchema = z.object({
   kind: z.enum([
     'record-damaged',
     'segment-missing',
+    'segment-unlisted',
     'index-rebuilt',
     'block-damaged',
     'block-readable',

@@ -30,6 +30,7 @@ import {
   storePaths,
 } from '../store/store-paths.ts'
 import { lastStoredNs, type StoredCapture } from '../store/stored-capture.ts'
+import { isTemporary } from '../store/temporary-errors.ts'
 import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
 import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
@@ -338,11 +339,17 @@ export class StoreWriter implements AsyncDisposable {
     return this.reserve.use(() => writeSkippedRun(this.#paths, run))
   }
 
-  /** Captures that are being recorded, or were when the recorder ended; newest first. */
+  /**
+   * Captures that are being recorded, or were when the recorder ended; newest first. One that cannot be read is left out;
+   * load() reports it.
+   */
   async activeCaptures(): Promise<readonly StoredCapture[]> {
     const active: StoredCapture[] = []
     for (const name of await maybeActive(this.#paths)) {
-      const held = await this.#inTurn(() => this.#heldOrRead(name))
+      const held = await this.#inTurn(() => this.#heldOrRead(name)).catch((error: unknown) => {
+        if (isTemporary(error)) throw error
+        return undefined
+      })
       if (held?.record.state === 'active') active.push(held.stored)
     }
     return active.toSorted((a, b) => (a.startNs > b.startNs ? -1 : 1))
@@ -454,7 +461,9 @@ async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Pr
 async function checkFormat(paths: StorePaths): Promise<void> {
   const text = await readUnlessNew(paths.format)
   if (text?.trim() === STORE_FORMAT) return
-  const isKnown = text === undefined || text.trim() === OLD_FORMAT
+  // A power failure while the store was created may have left the file empty.
+  const isNew = text === undefined || (text.trim() === '' && (await captureNames(paths)).length === 0)
+  const isKnown = isNew || text?.trim() === OLD_FORMAT
   if (!isKnown && !(await hasCapturesOfToday(paths))) {
     throw new CapfleetError(
       'store-unavailable',
