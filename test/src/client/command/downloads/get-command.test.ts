@@ -170,7 +170,7 @@ describe('capfleet get', () => {
     assert.equal(full.status, 8, full.stderr)
     assert.match(
       full.stderr,
-      /big\.pcap\.part has \d\.\d MB; run the same command to resume\ncapfleet: .* has no space left .*free some space/,
+      /big\.pcap\.part has \d\.\d\d MiB; run the same command to resume\ncapfleet: .* has no space left .*free some space/,
     )
     await writeFile(join(disk.path, 'other'), '')
     const again = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
@@ -327,8 +327,8 @@ describe('capfleet get', () => {
 
   test('a missing folder is reported in one line', async () => {
     const { status, stderr } = await run(['east-first', '-o', 'nowhere/a.pcap'])
-    assert.equal(status, 1)
-    assert.match(stderr, /^capfleet: ENOENT: .*nowhere\/a\.pcap.*\n$/)
+    assert.equal(status, 2)
+    assert.match(stderr, /^capfleet: the folder \S*\/nowhere does not exist; create it, or name another.*\n$/)
   })
 
   test('a part whose receipt is gone starts over', async () => {
