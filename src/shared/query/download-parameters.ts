@@ -170,7 +170,6 @@ export const DOWNLOAD_PARAMETERS = {
       'Repeated packets of a sender are copies too: use the shortest time that finds the copies of your network.',
     type: integerType(1n, DEDUP_MAX_NS, 'nanoseconds'),
     defaultSays: 'all packets are kept',
-    example: '10000',
   },
   dedupBy: {
     name: 'DedupBy',

@@ -7,7 +7,12 @@ import { after, before, describe, test } from 'node:test'
 import { CAPTURE_FILES } from '../../support/packets/capture-files.ts'
 import { packetAddresses } from '../../support/packets/packet-addresses.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
-import { type PcapContent, type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import {
+  type PcapContent,
+  type PcapRecord,
+  readPcap,
+  recordLines,
+} from '../../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -74,10 +79,7 @@ describe(`a list selects what a set of its addresses does (SEED=${SEED})`, () =>
       // libpcap drops a packet when it looks for a second address that was not captured.
       const whole = (record: PcapRecord): boolean =>
         record.captured.length === record.originalLength || record.captured.length >= WITH_ADDRESSES
-      assert.deepEqual(
-        recordLines(got.records.filter(whole)),
-        recordLines(byLibpcap.records.filter(whole)),
-      )
+      assert.deepEqual(recordLines(got.records.filter(whole)), recordLines(byLibpcap.records.filter(whole)))
     })
   }
   test('packets were selected', () => assert.ok(selected > 100, String(selected)))
