@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { CAPTURE_FILES, capturesNamed } from '../support/packets/capture-files.ts'
+import { capturesNamed, STORABLE_FILES } from '../support/packets/capture-files.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
@@ -140,7 +140,7 @@ const LEFT_OUT = [
   'big-endian.pcap',
 ]
 
-const ethernetCaptures = CAPTURE_FILES.filter(
+const ethernetCaptures = STORABLE_FILES.filter(
   (path) =>
     path.endsWith('.pcap') &&
     !LEFT_OUT.includes(basename(path)) &&

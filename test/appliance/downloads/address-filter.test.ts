@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { CAPTURE_FILES } from '../../support/packets/capture-files.ts'
+import { STORABLE_FILES } from '../../support/packets/capture-files.ts'
 import { packetAddresses } from '../../support/packets/packet-addresses.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
 import {
@@ -48,8 +48,7 @@ async function byPost(pairs: Readonly<Record<string, string>>): Promise<PcapCont
 describe(`a list selects what a set of its addresses does (SEED=${SEED})`, () => {
   const random = seededRandom(SEED)
   let selected = 0
-  const files = CAPTURE_FILES.filter((path) => !/empty|2107/.test(basename(path)))
-  for (const [index, path] of files.entries()) {
+  for (const [index, path] of STORABLE_FILES.entries()) {
     test(basename(path), async () => {
       const StreamName = `file${index}`
       await appliance.importFiles(StreamName, path)
