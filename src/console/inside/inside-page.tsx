@@ -126,7 +126,7 @@ function shownDevices(chosen: string | undefined, holders: readonly Holder[]): r
 interface HolderChoiceProps {
   readonly holders: readonly Holder[]
   readonly devices: readonly string[]
-  /** Of the devices that were read. */
+  /** Packets of each device that was read. */
   readonly counts: ReadonlyMap<string, number>
 }
 
