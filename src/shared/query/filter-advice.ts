@@ -48,6 +48,9 @@ const DIFFERS: ReadonlySet<string> = new Set(['!=', 'ne'])
 const TAKES_VALUE: ReadonlySet<string> = new Set(['host', 'net', 'port', 'portrange', 'src', 'dst'])
 const DISPLAY_FIELD = /^[a-z][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+$/i
 const VALUE = /^[\w.:/-]+$/
+const ETHERNET_ADDRESS = /^[\da-f]{2}([:-][\da-f]{2}){5}$/i
+/** Operators that tcpdump has no words for. */
+const WITHOUT_WORDS: ReadonlySet<string> = new Set(['contains', 'matches', '~'])
 /** Longer filters come from programs. */
 const CHARACTERS_MAX = 1_000
 
@@ -92,10 +95,12 @@ function translated(tokens: readonly string[]): readonly string[] | undefined {
       continue
     }
     if (isUnlikeHost(token, at, tokens) || EQUALS.has(token) || DIFFERS.has(token)) return undefined
+    if (WITHOUT_WORDS.has(token)) return undefined
     words.push(OPERATORS[token] ?? (TAKES_VALUE.has(previous) ? token : (PROTOCOLS[token] ?? token)))
     at += 1
   }
-  return words
+  // What follows vlan looks deeper into the packet, so beside other terms it finds other packets than meant.
+  return words.length > 1 && words.some((word) => word.startsWith('vlan ')) ? undefined : words
 }
 
 interface Term {
@@ -110,7 +115,7 @@ function termAt(tokens: readonly string[], at: number, word: string): Term | und
   if (operator === 'in' && tokens[at + 2] === '{') {
     const end = tokens.indexOf('}', at)
     const values = tokens.slice(at + 3, end).filter((token) => token !== ',')
-    return end < 0 ? undefined : { words: anyOf(word, values), next: end + 1 }
+    return end < 0 || !areValuesOf(word, values) ? undefined : { words: anyOf(word, values), next: end + 1 }
   }
   const isNot = DIFFERS.has(operator)
   let next = at + (isNot || EQUALS.has(operator) ? 2 : 1)
@@ -122,8 +127,13 @@ function termAt(tokens: readonly string[], at: number, word: string): Term | und
     values.push(tokens[next + 1] ?? '')
     next += 2
   }
-  if (!values.every((value) => VALUE.test(value))) return undefined
+  if (!areValuesOf(word, values)) return undefined
   return { words: [...(isNot ? ['not'] : []), ...anyOf(word, values)], next }
+}
+
+function areValuesOf(word: string, values: readonly string[]): boolean {
+  const form = word.startsWith('ether ') ? ETHERNET_ADDRESS : VALUE
+  return values.every((value) => form.test(value) && !value.includes('..'))
 }
 
 function anyOf(word: string, values: readonly string[]): readonly string[] {

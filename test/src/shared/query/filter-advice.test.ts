@@ -11,6 +11,7 @@ test('display filters of Wireshark are translated', () => {
     ['!(udp.port == 53) || ipv6.dst == 2001:db8::1', 'not (udp port 53) or dst host 2001:db8::1'],
     ['ip.src != 10.0.0.1', 'not src host 10.0.0.1'],
     ['tcp.port in {80, 443 8080}', '(tcp port 80 or tcp port 443 or tcp port 8080)'],
+    ['vlan.id == 100', 'vlan 100'],
     ['eth.addr == 02:00:00:00:00:01', 'ether host 02:00:00:00:00:01'],
   ] as const)
     assert.equal(
@@ -21,7 +22,15 @@ test('display filters of Wireshark are translated', () => {
 })
 
 test('a display filter without a translation gets an example', () => {
-  for (const typed of ['http.request.method == "GET"', 'frame.len > 100', 'tcp.flags.syn==1'])
+  for (const typed of [
+    'http.request.method == "GET"',
+    'frame.len > 100',
+    'tcp.flags.syn==1',
+    'tcp.port in {80..90}',
+    'eth.addr == 1',
+    'udp.port==53 && vlan.id==100',
+    'vlan.id==100 || udp.port==53',
+  ])
     assert.match(
       filterAdvice(typed) ?? '',
       /^it is a display filter .* such as: host 10\.1\.2\.3 and tcp/,
@@ -50,6 +59,7 @@ test('other filters get no advice', () => {
     'tcp and port http',
     'src host www.example.org',
     'tcp port',
+    'frame contains "x"',
     '',
     'ether[0] & 1 = 0',
     'x'.repeat(2_000),
