@@ -1,5 +1,5 @@
-// Installs what is missing, and prints what it installs: Debian packages, npm packages (including the Node.js that
-// runs capfleet), the native build; for tests also more tools. Fast if nothing is missing.
+// Installs what is missing, in numbered steps, and prints what it installs: Debian packages, npm packages (including the
+// Node.js that runs capfleet), the native build; for tests also more tools. Fast if nothing is missing.
 //   node .ci/setup.mjs [--test|--bench|--engine-tests|--fuzz|--kubernetes|--clients|--test-files [FILE...]]
 // --test adds what `npm test` needs, --bench also what `npm run bench` needs, --engine-tests only the engine's own
 // tests, --fuzz only what `npm run fuzz` needs, --kubernetes adds what `npm run test:kubernetes` needs, --clients what
@@ -10,7 +10,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildConsole } from './setup/build-console.mjs'
 import { buildDocs } from './setup/build-docs.mjs'
-import { fail, output, ROOT, run, say } from './setup/console.mjs'
+import { fail, inSteps, output, ROOT, run, say } from './setup/console.mjs'
 import {
   CLIENT_PACKAGES,
   ENGINE_TEST_PACKAGES,
@@ -90,7 +90,7 @@ function buildNative(folder, options) {
     if (!run('cmake', args)) fail('cmake failed; its message is above')
   }
   const quiet = existsSync(built)
-  if (!quiet) say(`building native/${folder} (a minute or two)`)
+  if (!quiet) say(`building native/${folder}: one to ten minutes, the percentages show how far it is`)
   const result = spawnSync('cmake', ['--build', build, '--parallel', jobs], {
     cwd: ROOT,
     stdio: quiet ? 'pipe' : ['ignore', 2, 2],
@@ -103,45 +103,65 @@ function buildNative(folder, options) {
   writeFileSync(built, '')
 }
 
-if (forFuzzing) {
-  installPackages([...RUN_PACKAGES, ...FUZZ_PACKAGES])
-  process.exit(0)
+const basics = () =>
+  installPackages([
+    ...RUN_PACKAGES,
+    ...(forTests ? TEST_PACKAGES : []),
+    ...(forKubernetes ? KUBERNETES_PACKAGES : []),
+  ])
+const engineTests = () => buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
+
+function allSteps() {
+  if (forFuzzing) return [() => installPackages([...RUN_PACKAGES, ...FUZZ_PACKAGES])]
+  if (forEngineTests) return [() => installPackages([...RUN_PACKAGES, ...ENGINE_TEST_PACKAGES]), engineTests]
+  const wanted = [
+    [true, basics],
+    [filesAt !== -1, () => installWhereAllowed(TEST_PACKAGES, 'tests that use them')],
+    [forBench, () => installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')],
+    [true, installModules],
+    [true, buildConsole],
+    [true, buildDocs],
+    [true, buildEngine],
+    [forBench, buildBenchmark],
+    [needs.has('python') || forKubernetes, installTestTools],
+    [needs.has('chart') || forKubernetes, buildChartTools],
+    [needs.has('chart'), makeKubernetesSchemas],
+    [needs.has('promtool'), unpackPromtool],
+    [needs.has('s3'), buildS3Server],
+    [needs.has('engine'), engineTests],
+    [needs.has('threads'), buildForThreads],
+    [forKubernetes, buildKubernetes],
+    [forClients, buildClientTools],
+  ]
+  return wanted.filter(([isWanted]) => isWanted).map(([, step]) => step)
 }
-if (forEngineTests) {
-  installPackages([...RUN_PACKAGES, ...ENGINE_TEST_PACKAGES])
-  buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
-  process.exit(0)
+
+function buildEngine() {
+  buildNative('build', {
+    CMAKE_BUILD_TYPE: 'Release',
+    NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
+    NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
+  })
 }
-installPackages([
-  ...RUN_PACKAGES,
-  ...(forTests ? TEST_PACKAGES : []),
-  ...(forKubernetes ? KUBERNETES_PACKAGES : []),
-])
-if (filesAt !== -1) installWhereAllowed(TEST_PACKAGES, 'tests that use them')
-if (forBench) installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')
-installModules()
-buildConsole()
-buildDocs()
-buildNative('build', {
-  CMAKE_BUILD_TYPE: 'Release',
-  NODE_INCLUDE_DIR: join(nodePackage(), 'include', 'node'),
-  NODE_ADDON_API_DIR: join(ROOT, 'node_modules', 'node-addon-api'),
-})
-if (forBench && !run('cmake', ['--build', 'native/build', '--target', 'capfleet-engine-run'])) {
-  fail('the benchmark program was not built; the message is above')
+
+function buildBenchmark() {
+  if (!run('cmake', ['--build', 'native/build', '--target', 'capfleet-engine-run']))
+    fail('the benchmark program was not built; the message is above')
 }
-if (needs.has('python') || forKubernetes)
+
+function installTestTools() {
   installPythonTools(join(ROOT, '.ci', 'python-lock.txt'), join(ROOT, '.venv'), 'the tests')
-if (needs.has('chart') || forKubernetes) buildChartTools()
-if (needs.has('chart')) makeKubernetesSchemas()
-if (needs.has('promtool')) unpackPromtool()
-if (needs.has('s3')) buildS3Server()
-if (needs.has('engine')) buildNative('build-test', { CAPFLEET_TESTS: 'ON' })
-if (needs.has('threads')) buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
-if (forKubernetes) buildKubernetes()
-if (forClients) {
+}
+
+function buildForThreads() {
+  buildNative('build-tsan', { CAPFLEET_TESTS: 'ON', CAPFLEET_SANITIZER: 'thread' })
+}
+
+function buildClientTools() {
   installWhereAllowed(CLIENT_PACKAGES, '`npm run clients`')
   const lock = join(ROOT, '.ci', 'clients-lock.txt')
   installPythonTools(lock, join(ROOT, '.tools', 'clients'), 'generators of clients')
   buildClientGenerator()
 }
+
+inSteps(allSteps())

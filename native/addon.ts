@@ -35,6 +35,8 @@ export interface DownloadTotals {
    * Packets read before the last of `packets` that were left out: outside the range, or by a filter. Never decreases.
    */
   readonly excludedPackets: bigint
+  /** Packets left out as copies, up to the end or a limit. */
+  readonly duplicates: bigint
   /** Blocks that were not read because none of their packets can match the filter. */
   readonly passedBlocks: bigint
   /** Segments of which no file was opened, because none of their packets can match; see `passedBlocks`. */

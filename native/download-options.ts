@@ -2,6 +2,7 @@
 import { CapfleetError } from '../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../src/shared/pcap/pcap-sizes.ts'
 import { COMPRESSION_LEVELS, type Compression } from './compression.ts'
+import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
 
 /** The segments of one capture port to read. */
 export interface StreamFiles {
@@ -77,6 +78,12 @@ export interface DownloadOptions {
    * Default: 60 s.
    */
   readonly mac48LimitNs?: bigint | undefined
+  /** Kinds of headers left out of returned packets; before sliceBytes. Default: none. */
+  readonly strip?: readonly StripKind[] | undefined
+  /** Leave out packets that are copies of one returned at most this long before. */
+  readonly dedupNs?: bigint | undefined
+  /** What copies have in common. Default: payload. */
+  readonly dedupBy?: DedupBy | undefined
   /** Keep at most this many bytes of each packet (1 to 12288). */
   readonly sliceBytes?: number | undefined
   /** End before the first packet that is this much or more after the first returned one. */
@@ -109,6 +116,9 @@ export interface NativeOptions {
   readonly regex: Uint8Array | undefined
   readonly timeSource: number
   readonly mac48LimitNs: bigint | undefined
+  readonly stripped: number
+  readonly dedupNs: bigint | undefined
+  readonly dedupKey: number
   readonly sliceBytes: number
   readonly tsMaxNs: bigint | undefined
   readonly maxBytes: bigint | undefined
@@ -125,6 +135,10 @@ interface NativeCondition {
   readonly excludes: boolean
   readonly values: readonly number[]
 }
+
+/** Kinds of headers, as numbers to be combined. Must match native/engine/filter/decapsulation.h. */
+const STRIPPED_KINDS = { vlan: 1, mpls: 2, tunnels: 4, all: 15 } as const
+export type StripKind = keyof typeof STRIPPED_KINDS
 
 /** Must match native/engine/vendor_time/vendor_clock.h. */
 export const TIME_SOURCES: Readonly<Record<TimeSource, number>> = {
@@ -153,6 +167,9 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     regex: options.regex,
     timeSource: TIME_SOURCES[options.timeSource ?? 'nic'],
     mac48LimitNs: options.mac48LimitNs,
+    stripped: (options.strip ?? []).reduce((kinds, kind) => kinds | STRIPPED_KINDS[kind], 0),
+    dedupNs: options.dedupNs,
+    dedupKey: DEDUP_KEYS[options.dedupBy ?? 'payload'],
     sliceBytes: options.sliceBytes ?? MAX_CAPTURED_LENGTH,
     tsMaxNs: options.tsMaxNs,
     maxBytes: options.maxBytes,
@@ -192,6 +209,7 @@ function checkOptions(options: DownloadOptions): void {
   checkRange('beginNs', options.beginNs, 0n)
   checkRange('endNs', options.endNs, 0n)
   checkRange('tsMaxNs', options.tsMaxNs ?? 1n, 1n)
+  checkRange('dedupNs', options.dedupNs ?? 1n, 1n)
   checkRange('mac48LimitNs', options.mac48LimitNs ?? 0n, 0n)
   checkRange('maxBytes', options.maxBytes ?? BigInt(PCAP_HEADER_BYTES), BigInt(PCAP_HEADER_BYTES))
   checkRange('maxPackets', options.maxPackets ?? 1n, 1n)

@@ -3,7 +3,7 @@ import { CapfleetError } from '../src/shared/base/error.ts'
 import { loadAddon } from './load-addon.ts'
 
 export interface ImportOptions {
-  /** Capture files in order (PCAP or pcapng, optionally gzip or zstd). */
+  /** Capture files in order (PCAP or pcapng, optionally compressed by gzip, zstd, xz, lz4 or bzip2). */
   readonly files: readonly string[]
   /** An existing empty folder; cap0/, cap1/ ... are created in it. */
   readonly directory: string
@@ -53,12 +53,20 @@ export interface ImportDamage {
   readonly message: string
 }
 
+/** A fact about an input from which nothing is missing. */
+export interface ImportNote {
+  readonly file: string
+  /** Continues the name of the file. */
+  readonly message: string
+}
+
 export interface ImportResult {
   readonly streams: readonly StreamSummary[]
   readonly packets: bigint
   /** Packets left out because PCAP cannot represent their timestamp (before 1970 or after 2106-02-07). */
   readonly packetsOutOfTimeRange: bigint
   readonly damages: readonly ImportDamage[]
+  readonly notes: readonly ImportNote[]
 }
 
 interface NativeImport {

@@ -2,6 +2,7 @@
  * TypeScript interface of the engine's merge of PCAP streams: inputs that provide the records of a stream, and the
  * order in which they are output. Nothing waits here, and everything runs on the calling thread.
  */
+import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
 import { loadAddon } from './load-addon.ts'
 
 export interface RecordInputOptions {
@@ -74,8 +75,10 @@ export interface RecordMergeOptions {
   readonly maxPackets?: bigint | undefined
   /** Size of the records with their headers, without the file header. */
   readonly maxBytes?: bigint | undefined
-  /** Drop packets that another input had at most this long before. */
+  /** Drop packets that are copies of one written at most this long before. */
   readonly dedupNs?: bigint | undefined
+  /** What copies have in common. Default: payload. */
+  readonly dedupBy?: DedupBy | undefined
   /** Of all inputs, as in the file header; for dedupNs. */
   readonly linkType: number
   /** Maximum number of captured bytes per packet. */
@@ -121,7 +124,7 @@ const engine = loadAddon<{
   readonly RecordInput: new (options: NativeInputOptions) => NativeRecordInput
   readonly RecordMerge: new (
     inputs: readonly NativeRecordInput[],
-    options: RecordMergeOptions,
+    options: Omit<RecordMergeOptions, 'dedupBy'> & { readonly dedupKey: number },
   ) => NativeRecordMerge
 }>('capfleet-gateway')
 
@@ -224,6 +227,7 @@ export class RecordMerge {
       maxPackets: toInt64(options.maxPackets),
       maxBytes: toInt64(options.maxBytes),
       dedupNs: toInt64(options.dedupNs),
+      dedupKey: DEDUP_KEYS[options.dedupBy ?? 'payload'],
       linkType: options.linkType,
       sliceBytes: options.sliceBytes,
       toMicroseconds: options.toMicroseconds ?? false,

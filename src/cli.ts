@@ -2,7 +2,9 @@
 import { existsSync } from 'node:fs'
 import { Command, type CommanderError, Option } from 'commander'
 import { addClientCommands } from './client/command/client-commands.ts'
+import { addExamples } from './client/command/command-examples.ts'
 import { type FormatOptions, formatOption } from './client/command/common/list-output.ts'
+import { withUsageHint } from './client/command/common/usage-hint.ts'
 import type { CheckedDevice } from './operator/device-check.ts'
 import type { ImportCommandOptions } from './operator/import-command.ts'
 import type { AddOptions, FileOptions } from './operator/user-command.ts'
@@ -35,6 +37,9 @@ const program: Command = new Command('capfleet')
   .description('One URL in front of many packet-capture appliances, and the appliance itself.')
   .showHelpAfterError('(run with --help for usage)')
   .exitOverride(endWith)
+  .configureOutput({
+    outputError: (text, write) => write(withUsageHint(text, program, process.argv.slice(2))),
+  })
   .version(`capfleet ${productVersion()}`, '-V, --version', 'print the version')
   .configureHelp({ sortSubcommands: false, showGlobalOptions: true })
   .hook('preAction', (_program, command) => refuseWithoutEngine(command))
@@ -158,8 +163,10 @@ program
 
 program
   .command('import')
-  .description('put capture files (PCAP or pcapng, also gzip or zstd) into a store as captures')
-  .argument('<files...>', 'capture files')
+  .description(
+    'put capture files (PCAP or pcapng, also compressed by gzip, zstd, xz, lz4 or bzip2) into a store as captures',
+  )
+  .argument('<files...>', 'capture files; "-" reads one from standard input')
   .requiredOption('--store <folder>', "the appliance's store")
   .option('--create', 'create the store if it does not exist')
   .option(
@@ -397,6 +404,8 @@ function parsePort(text: string): number {
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port
   program.error(`error: the port must be 0 to 65535, got "${text}"`)
 }
+
+addExamples(program)
 
 try {
   await program.parseAsync()

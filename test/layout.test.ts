@@ -105,6 +105,7 @@ const HOUSES: Readonly<Record<string, House>> = {
     imports: [
       'src/shared/query',
       'src/shared/contract',
+      'src/shared/base/amounts.ts',
       'src/shared/pcap/pcap-sizes.ts',
       'src/shared/pcap/record-cursor.ts',
     ],

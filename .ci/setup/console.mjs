@@ -5,8 +5,20 @@ import { fileURLToPath } from 'node:url'
 
 export const ROOT = dirname(dirname(dirname(fileURLToPath(import.meta.url))))
 
+/** Shown before each message: how far the set-up is. */
+let place = 'setup'
+
 export function say(text) {
-  process.stderr.write(`setup: ${text}\n`)
+  process.stderr.write(`${place}: ${text}\n`)
+}
+
+/** Runs the steps in order. A step that finds nothing to do says nothing. */
+export function inSteps(steps) {
+  for (const [index, step] of steps.entries()) {
+    place = `setup ${index + 1}/${steps.length}`
+    step()
+  }
+  place = 'setup'
 }
 
 export function fail(text) {

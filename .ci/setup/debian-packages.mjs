@@ -14,6 +14,9 @@ export const RUN_PACKAGES = [
   'libdeflate-dev',
   'zlib1g-dev',
   'libxxhash-dev',
+  'libbz2-dev',
+  'liblz4-dev',
+  'liblzma-dev',
   // Vectorscan is Hyperscan for other than Intel CPUs, with the same names.
   process.arch === 'x64' ? 'libhyperscan-dev' : 'libvectorscan-dev',
   'redis-server',

@@ -77,6 +77,8 @@ function isExact(query: DownloadQuery): boolean {
     query.frameFilter.length === 0 &&
     query.tsMaxNs === undefined &&
     query.sliceBytes === undefined &&
+    query.dedupNs === undefined &&
+    query.strip.length === 0 &&
     query.maxBytes === undefined &&
     query.maxPackets === undefined
   )

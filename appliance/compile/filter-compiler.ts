@@ -1,6 +1,7 @@
 import { bpfCompilerPath } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
+import { filterAdvice } from '../../src/shared/query/filter-advice.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
 /** libpcap takes seconds for some texts (800 ORed hosts). The helper limits itself to this. */
@@ -27,7 +28,7 @@ export class FilterCompiler {
    */
   async compile(filter: FilterText, request: CompileRequest): Promise<Uint8Array> {
     const outcome = await this.#queue.compile({ helper: HELPER, input: inputOf(filter) }, request)
-    if ('problem' in outcome) throw badFilter(withAdvice(outcome.problem))
+    if ('problem' in outcome) throw badFilter(withAdvice(outcome.problem, filter))
     if (jumpsBackwards(outcome.output)) {
       throw badFilter('protochain is not supported because it loops; name the header instead')
     }
@@ -36,8 +37,10 @@ export class FilterCompiler {
 }
 
 /** Long lists of hosts are what most filters are that exceed the limits. */
-function withAdvice(problem: string): string {
-  return problem.includes('too complex') ? `${problem}; FilterAddresses takes lists of addresses` : problem
+function withAdvice(problem: string, { expression }: FilterText): string {
+  if (problem.includes('too complex')) return `${problem}; FilterAddresses takes lists of addresses`
+  const advice = filterAdvice(expression)
+  return advice === undefined ? problem : `${problem}; ${advice}`
 }
 
 function badFilter(problem: string): CapfleetError {

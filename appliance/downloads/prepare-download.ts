@@ -58,6 +58,7 @@ export async function prepareDownload(
   const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut })
   const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
   checkCaptureCount(query, selection.captures)
+  refuseUnknownLinkType(query, selection.linkType)
   const [capture] = captures
   return {
     query,
@@ -65,26 +66,27 @@ export async function prepareDownload(
     agedOutBeforeNs: lostBeforeNs,
     captureName: captureName === undefined ? undefined : capture?.name,
     fileName: downloadFileName(query, { captureName: capture?.name, place: parts.config.deviceName }),
-    addresses: addressesOf(query, selection.linkType),
+    addresses: query.filterAddresses === undefined ? undefined : packAddressList(query.filterAddresses),
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
     ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
   }
 }
 
-/** Link types whose packets have addresses where the engine looks for them: Ethernet, raw IP, Linux cooked. */
-const ADDRESSED_LINK_TYPES: ReadonlySet<number> = new Set([1, 101, 113, 228, 229, 276])
+/** Link types in whose packets the engine finds network packets: Ethernet, raw IP, Linux cooked (linkHeaderOf). */
+const NETWORK_LINK_TYPES: ReadonlySet<number> = new Set([1, 12, 101, 113, 228, 229, 276])
 /** The bits above are about the frame check sequence. */
 const LINK_TYPE_BITS = 0xffff
 
-/** Fails with bad-parameter. */
-function addressesOf({ filterAddresses }: DownloadQuery, linkTypeWord: number): Uint8Array | undefined {
-  if (filterAddresses === undefined) return undefined
+/** Fails with bad-parameter if the query needs to look into packets of a link type that the engine does not know. */
+function refuseUnknownLinkType(query: DownloadQuery, linkTypeWord: number): void {
   const linkType = linkTypeWord & LINK_TYPE_BITS
-  if (ADDRESSED_LINK_TYPES.has(linkType)) return packAddressList(filterAddresses)
-  throw badParameter(
-    'FilterAddresses',
-    `finds no addresses in packets of link type ${linkType}, only in Ethernet, raw IP and Linux cooked captures; use FilterBPF`,
-  )
+  if (NETWORK_LINK_TYPES.has(linkType)) return
+  const only = `packets of link type ${linkType}, only in Ethernet, raw IP and Linux cooked captures`
+  if (query.filterAddresses !== undefined)
+    throw badParameter('FilterAddresses', `finds no addresses in ${only}; use FilterBPF`)
+  if (query.filterBpf !== undefined && query.filterDecap)
+    throw badParameter('FilterBPFDecap', `finds no tunnels in ${only}; leave it out`)
+  if (query.strip.length > 0) throw badParameter('Strip', `finds no headers in ${only}; leave it out`)
 }
 
 /** Leaving out the third capture would silently lose packets. */

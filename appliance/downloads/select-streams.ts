@@ -31,8 +31,8 @@ const LINK_TYPE_ETHERNET = 1
 
 interface Chosen {
   readonly capture: StoredCapture
-  /** Link type word of the segments. */
-  readonly linkType: number
+  /** Link type word of the segments, if it is known. */
+  readonly linkType: number | undefined
   readonly files: StreamFiles
 }
 
@@ -42,7 +42,7 @@ interface Chosen {
 export function selectStreams(captures: readonly StoredCapture[], options: SelectOptions): StreamSelection {
   const neededNs = neededFromNs(options.query)
   const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, { ...options, neededNs }))
-  const words = [...new Set(chosen.map(({ linkType }) => linkType))]
+  const words = [...new Set(chosen.flatMap(({ linkType }) => linkType ?? []))]
   const types = [...new Set(words.map(typeOfWord))]
   if (types.length > 1) throw mixedLinkType(chosen)
   return {
@@ -67,7 +67,7 @@ function chooseStreams(
       if (wanted.length === 0) return []
       const segments =
         neededNs === beginNs ? wanted : selectSegments(capture, port, { fromNs: neededNs, toNs: endNs })
-      const linkType = linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
+      const linkType = linkTypeOf(capture, port)
       return [{ capture, linkType, files: { port, folder: portFolder(folder, port), segments } }]
     })
 }
@@ -118,21 +118,27 @@ const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
 }
 
 function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
-  const captures = new Map<number, Set<string>>()
-  for (const { capture, linkType } of chosen) {
-    const type = typeOfWord(linkType)
-    const names = captures.get(type) ?? new Set()
-    captures.set(type, names.add(capture.name))
-  }
-  const linkTypes = [...captures].map(([linkType, names]) => ({
+  const ofTypes = Map.groupBy(
+    chosen.filter(({ linkType }) => linkType !== undefined),
+    ({ linkType }) => typeOfWord(linkType ?? LINK_TYPE_ETHERNET),
+  )
+  const linkTypes = [...ofTypes].map(([linkType, parts]) => ({
     linkType,
     name: LINK_TYPE_NAMES[linkType] ?? `LINKTYPE ${linkType}`,
-    captures: [...names],
+    captures: [...new Set(parts.map(({ capture }) => capture.name))],
+    ports: [...new Set(parts.map(({ files }) => files.port))],
   }))
-  const list = linkTypes.map(({ name, captures: [first] }) => `${name} (${first})`).join(', ')
+  const [name, ...others] = new Set(chosen.map(({ capture }) => capture.name))
+  const isOneCapture = others.length === 0
+  const list = linkTypes.map((type) =>
+    isOneCapture ? `${type.name} (port ${type.ports.join(', ')})` : `${type.name} (${type.captures[0]})`,
+  )
+  const advice = isOneCapture
+    ? 'choose a port with FilterPort, or several of one type with FilterFrame=capture.port==0,1'
+    : 'choose a capture or range of one type, or a port of that type with FilterPort'
   return new CapfleetError(
     'mixed-link-type',
-    `the selection contains several link types: ${list}; a PCAP file can have only one: choose a capture or range of one type`,
-    { members: { linkTypes } },
+    `${isOneCapture ? `the capture ${name}` : 'the selection'} contains several link types: ${list.join(', ')}; a PCAP file can have only one: ${advice}`,
+    { members: { linkTypes: linkTypes.map(({ ports: _ports, ...type }) => type) } },
   )
 }

@@ -21,6 +21,8 @@ export interface SendOptions {
   readonly slowAfterMs: number
   /** Whether others are waiting for the slot. */
   readonly isWanted: () => boolean
+  /** Whether the trailers say how many packets were left out as copies. */
+  readonly countsDuplicates: boolean
   /** Bytes that leave the body's format inside an element, to mark a cut. */
   readonly partialElement: Uint8Array
   /** Called when the device has no more work with this download; only the last bytes are in transit. */
@@ -95,9 +97,12 @@ async function pump(
   await writer.flush()
 }
 
-async function endResponse(res: ServerResponse, { download, signal }: SendOptions): Promise<void> {
+async function endResponse(
+  res: ServerResponse,
+  { download, countsDuplicates, signal }: SendOptions,
+): Promise<void> {
   if (signal.aborted) return
-  if (res.hasHeader('Trailer')) res.addTrailers(completionTrailers(download.totals()))
+  if (res.hasHeader('Trailer')) res.addTrailers(completionTrailers(download.totals(), countsDuplicates))
   const ended = new Promise<void>((resolve) => {
     res.once('finish', resolve)
     res.once('close', resolve)
@@ -109,13 +114,13 @@ async function endResponse(res: ServerResponse, { download, signal }: SendOption
 /** Names of completionTrailers, for the head. */
 export const COMPLETION_TRAILER_NAMES =
   'Capfleet-Complete, Capfleet-Packets, Capfleet-Bytes, Capfleet-Corrupt-Blocks, Capfleet-TS-Fallbacks, ' +
-  'Capfleet-Late-Packets, Capfleet-Truncated, Capfleet-Next-Ns'
+  'Capfleet-Late-Packets, Capfleet-Duplicates, Capfleet-Truncated, Capfleet-Next-Ns'
 
 /**
  * Only a stream that was not cut has these. Complete is 0 if damaged blocks were left out. Bytes are those of the body
  * as sent. Truncated is 1 if MaxBytes or MaxPackets cut off packets; Next-Ns is the timestamp of the first of them.
  */
-function completionTrailers(totals: DownloadTotals): Record<string, string> {
+function completionTrailers(totals: DownloadTotals, countsDuplicates: boolean): Record<string, string> {
   return {
     'Capfleet-Complete': totals.corruptBlocks > 0n ? '0' : '1',
     'Capfleet-Packets': String(totals.packets),
@@ -123,6 +128,7 @@ function completionTrailers(totals: DownloadTotals): Record<string, string> {
     'Capfleet-Corrupt-Blocks': String(totals.corruptBlocks),
     'Capfleet-TS-Fallbacks': String(totals.vendorTimeFallbacks),
     'Capfleet-Late-Packets': String(totals.latePackets),
+    ...(countsDuplicates ? { 'Capfleet-Duplicates': String(totals.duplicates) } : {}),
     'Capfleet-Truncated': totals.truncated ? '1' : '0',
     ...(totals.nextNs === undefined ? {} : { 'Capfleet-Next-Ns': String(totals.nextNs) }),
   }

@@ -16,6 +16,15 @@ export interface ImportRequest {
   readonly mayEvict?: boolean | undefined
 }
 
+/** An import of bytes that are sent, instead of files that the recorder opens. */
+export interface StreamedImport {
+  readonly name: string
+  /** Name of the file that the bytes come from, for the record and for messages. */
+  readonly source: string
+  readonly description?: string | undefined
+  readonly mayEvict?: boolean | undefined
+}
+
 const count = z
   .string()
   .regex(/^\d{1,20}$/)
@@ -54,11 +63,7 @@ export interface ImportWatch {
 
 /** Fails with bad-parameter. */
 export function checkImportRequest({ name, files }: ImportRequest): void {
-  if (!CAPTURE_NAME.test(name)) {
-    throw new CapfleetError('bad-parameter', `name ${CAPTURE_NAME_RULE}, got "${name.slice(0, 200)}"`, {
-      param: 'name',
-    })
-  }
+  checkName(name)
   if (files.length === 0) {
     throw new CapfleetError('bad-parameter', 'files names no file to import', { param: 'files' })
   }
@@ -68,6 +73,33 @@ export function checkImportRequest({ name, files }: ImportRequest): void {
       param: 'files',
     })
   }
+}
+
+/** Fails with bad-parameter. */
+export function checkStreamedImport({ name, source }: StreamedImport): void {
+  checkName(name)
+  if (isFileName(source)) return
+  throw new CapfleetError(
+    'bad-parameter',
+    `source must be the name of a file, of 1 to ${FILE_NAME_BYTES_MAX} bytes without "/", got "${source.slice(0, 200)}"`,
+    { param: 'source' },
+  )
+}
+
+/** Most file systems allow 255. */
+const FILE_NAME_BYTES_MAX = 255
+
+/** Whether this is the name of one file in a folder. */
+function isFileName(name: string): boolean {
+  const isShort = name !== '' && Buffer.byteLength(name) <= FILE_NAME_BYTES_MAX
+  return isShort && name !== '.' && name !== '..' && !/[/\p{Cc}]/u.test(name) && name.isWellFormed()
+}
+
+function checkName(name: string): void {
+  if (CAPTURE_NAME.test(name)) return
+  throw new CapfleetError('bad-parameter', `name ${CAPTURE_NAME_RULE}, got "${name.slice(0, 200)}"`, {
+    param: 'name',
+  })
 }
 
 /** The record of the finished import. */
@@ -86,5 +118,8 @@ export function recordOfImport(request: ImportRequest, result: ImportResult): Ca
     sources: request.files.filter((file) => !leftOut.has(file)).map((file) => basename(file)),
     packetsOutOfTimeRange: result.packetsOutOfTimeRange,
     damages: result.damages.map((damage) => ({ ...damage, file: basename(damage.file) })),
+    ...(result.notes.length > 0 && {
+      notes: result.notes.map(({ file, message }) => ({ file: basename(file), message })),
+    }),
   }
 }

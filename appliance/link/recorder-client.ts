@@ -7,8 +7,9 @@ import { openSocketFolder } from '../../src/shared/base/socket-folder.ts'
 import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
 import { OWNER_SOCKET_NAME, SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
+import { END_FRAME, frameHead } from './body-frames.ts'
 import type { CaptureReport, StoppedCapture } from './capture-report.ts'
-import type { ImportedCapture, ImportRequest, ImportWatch } from './import-request.ts'
+import type { ImportedCapture, ImportRequest, ImportWatch, StreamedImport } from './import-request.ts'
 import { readLines } from './read-lines.ts'
 import {
   parseRecorderError,
@@ -47,6 +48,20 @@ export class RecorderClient {
       watch,
       OWNER_SOCKET_NAME,
     )
+  }
+
+  /**
+   * Imports the bytes of one capture file as they come; only root and the recorder's user may. The recorder refuses a taken name before the first byte is read.
+   * Fails with the body's error if it has one; an aborted or failed import leaves nothing.
+   */
+  importStream(
+    request: StreamedImport,
+    body: AsyncIterable<Uint8Array>,
+    watch: ImportWatch = {},
+  ): Promise<ImportedCapture> {
+    const { name, source, description, mayEvict } = request
+    const command = { command: 'import-stream', name, source, description, mayEvict } as const
+    return this.#command(command, recorderResultSchemas['import-stream'], watch, OWNER_SOCKET_NAME, body)
   }
 
   deleteCapture(name: string, signal?: AbortSignal): Promise<{ readonly bytesFreed: bigint }> {
@@ -100,13 +115,14 @@ export class RecorderClient {
     schema: Schema,
     watch: ImportWatch,
     socketName: SocketName = SOCKET_NAME,
+    body?: AsyncIterable<Uint8Array>,
   ): Promise<z.infer<Schema>> {
     watch.signal?.throwIfAborted()
     const socket = await connect(this.#storePath, socketName)
     using _cancel = watch.signal && addAbortListener(watch.signal, () => socket.destroy())
     try {
       socket.write(`${toJson(request)}\n`)
-      return schema.parse(await readResult(socket, watch))
+      return schema.parse(await readResult(socket, watch, body))
     } finally {
       socket.destroy()
     }
@@ -140,15 +156,49 @@ function whyUnreachable(storePath: string, socketName: SocketName, cause: unknow
   return `no recorder runs for the store ${storePath}; start one with \`capfleet recorder\``
 }
 
-async function readResult(socket: Socket, watch: ImportWatch): Promise<unknown> {
+async function readResult(
+  socket: Socket,
+  watch: ImportWatch,
+  body: AsyncIterable<Uint8Array> | undefined,
+): Promise<unknown> {
+  let bodyFailure: { readonly error: unknown } | undefined
   // An error of the connection appears as its end: the last line is missing.
   socket.on('error', () => undefined)
   for await (const line of readLines(socket)) {
     const answer = recorderAnswerSchema.parse(JSON.parse(line))
     if ('error' in answer) throw parseRecorderError(answer.error)
     if ('result' in answer) return answer.result
-    watch.onProgress?.(answer.progress)
+    if ('progress' in answer) watch.onProgress?.(answer.progress)
+    else if (body !== undefined) {
+      void sendBody(socket, body).catch((error: unknown) => {
+        bodyFailure = { error }
+        socket.destroy()
+      })
+    }
   }
   watch.signal?.throwIfAborted()
+  if (bodyFailure !== undefined) throw bodyFailure.error
   throw new CapfleetError('store-unavailable', 'the recorder stopped before it answered; check its log')
+}
+
+/** Ends early, without an error, when the recorder has closed the connection. Fails with the body's error. */
+async function sendBody(socket: Socket, body: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const bytes of body) {
+    if (!socket.writable) return
+    if (bytes.length === 0) continue
+    socket.write(frameHead(bytes))
+    if (!socket.write(bytes)) await drained(socket)
+  }
+  if (socket.writable) socket.write(END_FRAME)
+}
+
+/** Resolves when the socket accepts more, or is closed. */
+async function drained(socket: Socket): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      socket.off('drain', done).off('close', done)
+      resolve()
+    }
+    socket.on('drain', done).on('close', done)
+  })
 }

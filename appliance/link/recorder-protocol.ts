@@ -1,7 +1,8 @@
 /**
  * The protocol of <store>/recorder.sock and recorder-owner.sock: one command per connection, JSON lines. The client
  * sends a request; the recorder answers with any number of progress lines and one last line, a result or an error.
- * Closing the connection cancels the command.
+ * Closing the connection cancels the command. For `import-stream`, the recorder answers `ready` when it is ready for the
+ * bytes, and the client then sends them in frames (body-frames.ts).
  */
 import { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../src/shared/base/error.ts'
@@ -20,6 +21,13 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
     command: z.literal('import'),
     name: z.string(),
     files: z.array(z.string()),
+    description: z.string().optional(),
+    mayEvict: z.boolean().default(false),
+  }),
+  z.strictObject({
+    command: z.literal('import-stream'),
+    name: z.string(),
+    source: z.string(),
     description: z.string().optional(),
     mayEvict: z.boolean().default(false),
   }),
@@ -47,6 +55,7 @@ const storeFindingSchema = z.object({
   kind: z.enum([
     'record-damaged',
     'segment-missing',
+    'segment-unlisted',
     'index-rebuilt',
     'block-damaged',
     'block-readable',
@@ -80,6 +89,7 @@ export type VerifiedStore = z.infer<typeof verifiedStoreSchema>
 export const recorderResultSchemas = {
   info: z.object({ pid: z.int() }),
   import: importedCaptureSchema,
+  'import-stream': importedCaptureSchema,
   delete: z.object({ bytesFreed: count }),
   verify: verifiedStoreSchema,
   'check-segment': z.object({ findings: z.array(storeFindingSchema) }),
@@ -99,6 +109,7 @@ export const recorderResultSchemas = {
 
 export const recorderAnswerSchema = z.union([
   z.object({ progress: z.object({ inputBytes: count, totalInputBytes: count, packets: count }) }),
+  z.object({ ready: z.literal(true) }),
   z.object({ result: z.unknown() }),
   z.object({
     error: z.object({

@@ -1,25 +1,28 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { moveAside } from './move-aside.ts'
 
 /** At this size it is restarted, and readers check every capture once. */
 const JOURNAL_BYTES_MAX = 262_144
 
 /**
  * Tells readers of the store which captures have changed (appliance/store/change-journal.ts). Belongs to the recorder,
- * and never fails a change that has been made: if a line cannot be written, the journal is restarted, which means that
- * anything may have changed.
+ * and never fails a change that has been made: if a line cannot be written, or the file is no longer the one that was
+ * written, the journal is restarted, which means that anything may have changed.
  */
 export class ChangeJournalWriter implements AsyncDisposable {
-  readonly #file: FileHandle
+  readonly #path: string
+  #file: FileHandle
   #length = 0
 
-  private constructor(file: FileHandle) {
+  private constructor(path: string, file: FileHandle) {
+    this.#path = path
     this.#file = file
   }
 
-  /** Starts a new journal. Fails with the error of opening the file. */
+  /** Starts a new journal. What is in its place but cannot be written is moved aside. Fails with disk errors. */
   static async open(path: string): Promise<ChangeJournalWriter> {
-    const journal = new ChangeJournalWriter(await open(path, 'w', 0o640))
+    const journal = new ChangeJournalWriter(path, await openNew(path))
     await journal.#begin()
     return journal
   }
@@ -28,6 +31,7 @@ export class ChangeJournalWriter implements AsyncDisposable {
   async note(name: string): Promise<void> {
     const line = Buffer.from(`${name}\n`)
     try {
+      if (!(await this.#isInPlace())) return await this.#replace()
       if (this.#length === 0 || this.#length + line.length > JOURNAL_BYTES_MAX) return await this.#begin()
       const at = this.#length
       this.#length += line.length
@@ -40,6 +44,19 @@ export class ChangeJournalWriter implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file.close()
+  }
+
+  /** Somebody may have removed or replaced the file, which readers then read. */
+  async #isInPlace(): Promise<boolean> {
+    const [ours, found] = await Promise.all([this.#file.stat(), stat(this.#path).catch(() => undefined)])
+    return found !== undefined && found.ino === ours.ino && found.dev === ours.dev
+  }
+
+  async #replace(): Promise<void> {
+    const file = await openNew(this.#path)
+    await this.#file.close()
+    this.#file = file
+    await this.#begin()
   }
 
   /** An empty file means the same as a new generation: any capture may have changed. */
@@ -55,3 +72,16 @@ export class ChangeJournalWriter implements AsyncDisposable {
     }
   }
 }
+
+async function openNew(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'w', 0o640)
+  } catch (error) {
+    if (!UNUSABLE.has((error as NodeJS.ErrnoException).code)) throw error
+    await moveAside(path)
+    return await open(path, 'w', 0o640)
+  }
+}
+
+/** A folder, or a file of another user. */
+const UNUSABLE: ReadonlySet<unknown> = new Set(['EISDIR', 'EACCES', 'EPERM'])

@@ -5,8 +5,9 @@ import { FairLimit } from '../../src/shared/base/fair-limit.ts'
 import { isFullDisk } from '../../src/shared/base/full-disk.ts'
 import type { Log } from '../../src/shared/base/log.ts'
 import type { EventSink } from '../events/event-log.ts'
+import { readFrames } from '../link/body-frames.ts'
 import type { CaptureReport } from '../link/capture-report.ts'
-import type { ImportRequest, ImportWatch } from '../link/import-request.ts'
+import type { ImportRequest, ImportRoom, ImportWatch, StreamedImport } from '../link/import-request.ts'
 import { readLines } from '../link/read-lines.ts'
 import {
   formatRecorderError,
@@ -16,6 +17,7 @@ import {
 import { toJson } from '../store/capture-record.ts'
 import type { ClockHold } from '../store/clock-record.ts'
 import { OWNER_SOCKET_NAME, type StoredSegmentPlace } from '../store/store-paths.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
 import { type CaptureControl, STARTING_REPORT } from './capture-control.ts'
 import type { CommandRights } from './command-sockets.ts'
 import type { RecorderClock } from './recorder-clock.ts'
@@ -29,6 +31,13 @@ export interface ConversationParts {
   readonly clock: RecorderClock
   readonly events: EventSink
   readonly log: Log
+}
+
+/** A connection, and what its command needs of it. */
+interface Conversation {
+  readonly socket: Socket
+  readonly signal: AbortSignal
+  readonly send: (answer: Record<string, unknown>) => void
 }
 
 /** Parts that most commands need, and that take a while to open when the recorder starts. */
@@ -92,7 +101,7 @@ export class Conversations implements AsyncDisposable {
     try {
       const request = parseRequest(line)
       refuseWithoutRights(request, rights)
-      const result = await this.#execute(request, gone.signal, send)
+      const result = await this.#execute(request, { socket, signal: gone.signal, send })
       // The state of the capture is requested every second.
       const level = request.command === 'capture-report' ? 'debug' : 'info'
       this.#log[level]('recorder.command', { command: request.command, name: nameOf(request) })
@@ -104,17 +113,15 @@ export class Conversations implements AsyncDisposable {
     socket.end()
   }
 
-  async #execute(
-    request: RecorderRequest,
-    signal: AbortSignal,
-    send: (answer: Record<string, unknown>) => void,
-  ): Promise<unknown> {
+  async #execute(request: RecorderRequest, { socket, signal, send }: Conversation): Promise<unknown> {
     if (request.command === 'info') return { pid: process.pid }
     if (request.command === 'capture-report' && this.#opened === undefined) return STARTING_REPORT
     await this.#untilOpen(signal)
     switch (request.command) {
       case 'import':
         return this.#import(request, { signal, onProgress: (progress) => send({ progress }) })
+      case 'import-stream':
+        return this.#importStream(request, { socket, signal, send })
       case 'delete':
         return this.#delete(request.name)
       case 'reindex':
@@ -158,8 +165,45 @@ export class Conversations implements AsyncDisposable {
   }
 
   async #import(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
+    const inputBytes = await sizeOf(request.files)
+    return await this.#importWithin({ ...request, inputBytes }, watch, (signal, room) =>
+      this.#writer.importCapture(request, { ...watch, signal }, room),
+    )
+  }
+
+  async #importStream(
+    request: StreamedImport,
+    { socket, signal, send }: Conversation,
+  ): Promise<StoredCapture> {
+    const watch: ImportWatch = { signal, onProgress: (progress) => send({ progress }) }
+    const body = async function* (): AsyncGenerator<Buffer, void> {
+      try {
+        send({ ready: true })
+        yield* readFrames(socket.iterator({ destroyOnReturn: false }))
+      } finally {
+        // The end of the connection is only noticed while reading; and what is still sent after a failure is discarded,
+        // because unread it would make the answer disappear.
+        socket.resume()
+      }
+    }
+    return await this.#importWithin({ ...request, inputBytes: 0n }, watch, (within, room) =>
+      this.#writer.importStream(request, body(), { ...watch, signal: within }, room),
+    )
+  }
+
+  /** Runs an import in the room that it gets; `signal` also aborts if it has to give way. */
+  async #importWithin(
+    request: Pick<ImportRequest, 'name' | 'mayEvict'> & { readonly inputBytes: bigint },
+    watch: ImportWatch,
+    run: (signal: AbortSignal | undefined, room?: ImportRoom) => Promise<StoredCapture>,
+  ): Promise<StoredCapture> {
     try {
-      return await this.#importWithin(request, watch)
+      if (this.#retention === undefined) return await run(watch.signal)
+      using room = await this.#retention.giveRoom(request.inputBytes, request.mayEvict === true)
+      return await run(
+        watch.signal === undefined ? room.signal : AbortSignal.any([watch.signal, room.signal]),
+        room,
+      )
     } catch (error) {
       if (watch.signal?.aborted || !(error instanceof CapfleetError)) throw error
       this.#events.append('import-failed', { name: request.name, code: error.code })
@@ -176,13 +220,6 @@ export class Conversations implements AsyncDisposable {
       // A capture may be waiting for the space that a failed import has freed.
       this.#retention?.check()
     }
-  }
-
-  async #importWithin(request: ImportRequest, watch: ImportWatch): Promise<unknown> {
-    if (this.#retention === undefined) return await this.#writer.importCapture(request, watch)
-    using room = await this.#retention.giveRoom(await sizeOf(request.files), request.mayEvict === true)
-    const signal = watch.signal === undefined ? room.signal : AbortSignal.any([watch.signal, room.signal])
-    return await this.#writer.importCapture(request, { ...watch, signal }, room)
   }
 
   async #reindex(watch: ImportWatch & { readonly signal: AbortSignal }): Promise<unknown> {
@@ -242,12 +279,12 @@ function parseRequest(line: string): RecorderRequest {
   }
 }
 
-/** Only `import` requires more rights than those of the group; command-sockets.ts explains why. */
-function refuseWithoutRights(request: RecorderRequest, rights: CommandRights): void {
-  if (request.command !== 'import' || rights === 'owner') return
+/** Only imports require more rights than those of the group; command-sockets.ts explains why. */
+function refuseWithoutRights({ command }: RecorderRequest, rights: CommandRights): void {
+  if ((command !== 'import' && command !== 'import-stream') || rights === 'owner') return
   throw new CapfleetError(
     'bad-parameter',
-    `the recorder accepts the command "import" only on the socket ${OWNER_SOCKET_NAME}; run \`capfleet import\` as root or as the user of the recorder`,
+    `the recorder accepts the command "${command}" only on the socket ${OWNER_SOCKET_NAME}; run \`capfleet import\` as root or as the user of the recorder`,
     { param: 'command' },
   )
 }

@@ -2,7 +2,7 @@
  * A capture as the recorder holds it: in memory, and on disk after each change. The only code that changes the record
  * and the log of a capture. Owned by StoreWriter, which serializes changes.
  */
-import { open, rename, rm } from 'node:fs/promises'
+import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LogEntry, LogEntryKind } from '../../native/segment-entry.ts'
 import { syncPath } from '../../src/shared/base/durable-files.ts'
@@ -12,7 +12,8 @@ import { type Drops, SegmentTable } from '../store/segment-table.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
 import { CAPTURE_RECORD_NAME, RECORD_COPY_NAME, SEGMENT_LOG_NAME, segmentPath } from '../store/store-paths.ts'
 import { entriesOf, type StoredCapture, storedCapture } from '../store/stored-capture.ts'
-import { SegmentLogWriter } from './segment-log-writer.ts'
+import { replaceFile } from './move-aside.ts'
+import { dropsEntry, SegmentLogWriter } from './segment-log-writer.ts'
 
 const NO_SEGMENT = {
   port: 0,
@@ -73,7 +74,7 @@ export class HeldCapture {
    */
   static async read(folder: string, name: string): Promise<HeldCapture | undefined> {
     const read = await readCapture(folder, name, { isWritten: false })
-    if (read === undefined || read.record.name !== name) return undefined
+    if (read === undefined) return undefined
     const { position } = read
     const path = join(folder, SEGMENT_LOG_NAME)
     const mustRewrite = position === undefined || position.damagedEntries > 0 || position.isTorn
@@ -148,9 +149,7 @@ export class HeldCapture {
   async addSegments(segments: readonly LogEntry[], drops?: Drops): Promise<void> {
     const before = this.table.drops
     const isSame = drops === undefined || (before?.ring === drops.ring && before.disk === drops.disk)
-    const losses = isSame
-      ? []
-      : [{ ...NO_SEGMENT, kind: LogEntryKind.drops, packets: drops.ring, bytes: drops.disk }]
+    const losses = isSame ? [] : [dropsEntry(drops, this.table)]
     const entries = [...segments, ...losses]
     if (entries.length > 0) await this.#log.append(entries, this.table)
   }
@@ -203,7 +202,7 @@ async function replaceRecord(folder: string, name: string, record: RevisedRecord
     await using file = await open(next, 'w', 0o640)
     await file.writeFile(encodeRecord(record))
     await file.sync()
-    await rename(next, path)
+    await replaceFile(next, path)
   } catch (error) {
     await rm(next, { force: true }).catch(() => undefined)
     throw error

@@ -1,5 +1,5 @@
 /** Writes segments.log (native/FORMAT.md): entries are appended durably into preallocated space. */
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import {
   LOG_ENTRY_BYTES,
@@ -7,12 +7,14 @@ import {
   type LogEntry,
   LogEntryKind,
   packLogEntries,
+  SegmentFlag,
   sealLogEntries,
 } from '../../native/segment-entry.ts'
 import { syncPath } from '../../src/shared/base/durable-files.ts'
 import { logHeader } from '../store/segment-log.ts'
-import type { SegmentTable } from '../store/segment-table.ts'
+import type { Drops, SegmentTable } from '../store/segment-table.ts'
 import { entriesOf } from '../store/stored-capture.ts'
+import { replaceFile } from './move-aside.ts'
 
 /** The log grows by whole pages of zeros, so that an entry never needs a new disk block. */
 const PAGE_BYTES = 4_096
@@ -25,15 +27,13 @@ const ENTRIES_MAX = 4_096
 export class SegmentLogWriter {
   readonly #path: string
   #end: number
-  /**
-   * Size of the file; undefined = the log must be rewritten, because it may contain entries that were never confirmed.
-   */
-  #size: number | undefined
+  /** The file; undefined = the log must be rewritten, because it may contain entries that were never confirmed. */
+  #file: LogFile | undefined
 
-  private constructor(path: string, end: number, size: number | undefined) {
+  private constructor(path: string, end: number, file: LogFile | undefined) {
     this.#path = path
     this.#end = end
-    this.#size = size
+    this.#file = file
   }
 
   /** Creates the log of a new capture, in a folder that the caller syncs. Fails with disk errors. */
@@ -41,7 +41,7 @@ export class SegmentLogWriter {
     const { bytes, end } = contentOf(table, [])
     await using file = await open(path, 'w', 0o640)
     await file.writeFile(bytes)
-    return new SegmentLogWriter(path, end, bytes.length)
+    return new SegmentLogWriter(path, end, await logFileOf(file))
   }
 
   /** Continues a log that was read up to `end`. `mustRewrite`: it is damaged, or missing. */
@@ -51,9 +51,8 @@ export class SegmentLogWriter {
   ): Promise<SegmentLogWriter> {
     if (mustRewrite) return new SegmentLogWriter(path, end, undefined)
     await using file = await open(path, 'r')
-    const { size } = await file.stat()
     // An interrupted write may have left bytes where the next entries go; they are overwritten.
-    return new SegmentLogWriter(path, end, size)
+    return new SegmentLogWriter(path, end, await logFileOf(file))
   }
 
   /**
@@ -61,8 +60,7 @@ export class SegmentLogWriter {
    * applied, and the call can be repeated with the same or other entries.
    */
   async append(entries: readonly LogEntry[], table: SegmentTable): Promise<void> {
-    if (this.#size === undefined || this.#hasMany(table)) await this.rewrite(table, entries)
-    else await this.#write(entries, this.#size)
+    if (this.#hasMany(table) || !(await this.#write(entries))) await this.rewrite(table, entries)
     for (const entry of entries) table.apply(entry)
   }
 
@@ -70,18 +68,21 @@ export class SegmentLogWriter {
   async rewrite(table: SegmentTable, entries: readonly LogEntry[] = []): Promise<void> {
     const { bytes, end } = contentOf(table, entries)
     const next = `${this.#path}.next`
+    let written: LogFile
     try {
       await using file = await open(next, 'w', 0o640)
       await file.writeFile(bytes)
       await file.sync()
-      await rename(next, this.#path)
+      written = await logFileOf(file)
+      await replaceFile(next, this.#path)
     } catch (error) {
       await rm(next, { force: true }).catch(() => undefined)
       throw error
     }
+    this.#file = undefined
     await syncPath(dirname(this.#path))
+    this.#file = written
     this.#end = end
-    this.#size = bytes.length
   }
 
   #hasMany(table: SegmentTable): boolean {
@@ -89,20 +90,49 @@ export class SegmentLogWriter {
     return count > ENTRIES_MAX && count > 2 * table.segments
   }
 
-  async #write(entries: readonly LogEntry[], size: number): Promise<void> {
+  /** Returns false if the log is not the file that was last written: somebody has removed, replaced or cut it. */
+  async #write(entries: readonly LogEntry[]): Promise<boolean> {
+    const known = this.#file
+    if (known === undefined) return false
     const bytes = packLogEntries(entries)
     sealLogEntries(bytes, this.#end)
     const end = this.#end + bytes.length
-    await using file = await open(this.#path, 'r+')
-    const made = await makeRoom(file, { end, size })
-    this.#size = undefined
+    await using file = await openUnlessMissing(this.#path)
+    if (file === undefined) return false
+    const { inode, size } = await logFileOf(file)
+    if (inode !== known.inode || size < known.size) return false
+    const made = await makeRoom(file, { end, size: known.size })
+    this.#file = undefined
     // A reader may see the entries before they are durable: if they fail to become so, it must find a different file.
     await writeAll(file, bytes, this.#end)
     await file.datasync()
-    this.#size = made
+    this.#file = { inode, size: made }
     this.#end = end
+    return true
   }
 }
+
+interface LogFile {
+  readonly inode: bigint
+  readonly size: number
+}
+
+async function logFileOf(file: FileHandle): Promise<LogFile> {
+  const { ino, size } = await file.stat({ bigint: true })
+  return { inode: ino, size: Number(size) }
+}
+
+async function openUnlessMissing(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path, 'r+')
+  } catch (error) {
+    if (LOST.has((error as NodeJS.ErrnoException).code)) return undefined
+    throw error
+  }
+}
+
+/** Nothing has this name, or a folder has. */
+const LOST: ReadonlySet<unknown> = new Set(['ENOENT', 'EISDIR'])
 
 /** Makes the file long enough, with some extra room if the disk has it. Returns the new size, or fails. */
 async function makeRoom(
@@ -149,6 +179,20 @@ function contentOf(
 const NOTHING_REMOVED = { packets: 0n, bytes: 0n, startNs: 0n, endNs: 0n }
 const NO_SEGMENT = { flags: 0, minNs: 0n, maxNs: 0n, linkType: 0, snaplen: 0, sideBytes: 0 }
 
+/** An entry of the drops so far; marked if earlier ones are not known. */
+export function dropsEntry({ ring, disk }: Drops, { mayLackDrops }: SegmentTable): LogEntry {
+  const flags = mayLackDrops ? SegmentFlag.damaged : 0
+  return {
+    ...NO_SEGMENT,
+    kind: LogEntryKind.drops,
+    flags,
+    port: 0,
+    number: 0,
+    packets: ring,
+    bytes: disk,
+  }
+}
+
 function* knownEntries(table: SegmentTable): Generator<LogEntry> {
   const { removed, drops } = table
   let sum: Pick<LogEntry, 'packets' | 'bytes'> | undefined = removed
@@ -162,16 +206,7 @@ function* knownEntries(table: SegmentTable): Generator<LogEntry> {
     yield { ...NO_SEGMENT, kind: LogEntryKind.removedBefore, port, number, packets, bytes, ...span }
   }
   for (const port of table.ports) yield* entriesOf(port)
-  if (drops !== undefined) {
-    yield {
-      ...NO_SEGMENT,
-      kind: LogEntryKind.drops,
-      port: 0,
-      number: 0,
-      packets: drops.ring,
-      bytes: drops.disk,
-    }
-  }
+  if (drops !== undefined || table.mayLackDrops) yield dropsEntry(drops ?? { ring: 0n, disk: 0n }, table)
   if (table.isClosed) {
     yield { ...NO_SEGMENT, kind: LogEntryKind.closed, port: 0, number: 0, packets: 0n, bytes: 0n }
   }

@@ -9,11 +9,13 @@ import { FairLimit } from '../../src/shared/base/fair-limit.ts'
 import { CAPTURE_NAME } from '../../src/shared/query/capture-name-rule.ts'
 import {
   checkImportRequest,
+  checkStreamedImport,
   type ImportRequest,
   type ImportRoom,
   type ImportSettings,
   type ImportWatch,
   recordOfImport,
+  type StreamedImport,
 } from '../link/import-request.ts'
 import { addAgedOut } from '../store/aged-out-list.ts'
 import type { CaptureRecord } from '../store/capture-record.ts'
@@ -23,15 +25,18 @@ import {
   DELETING_PREFIX,
   HIDDEN_PREFIX,
   IMPORTING_PREFIX,
+  RECEIVING_PREFIX,
   type StorePaths,
   storePaths,
 } from '../store/store-paths.ts'
 import { lastStoredNs, type StoredCapture } from '../store/stored-capture.ts'
+import { isTemporary } from '../store/temporary-errors.ts'
 import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
 import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
 import { Leftovers, removeTree } from './leftovers.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
+import { spoolInput } from './spooled-input.ts'
 import { lockStore } from './store-lock.ts'
 import { StoreReserve } from './store-reserve.ts'
 
@@ -174,7 +179,7 @@ export class StoreWriter implements AsyncDisposable {
     const folder = join(this.#paths.captures, request.name)
     const hidden = join(this.#paths.captures, `${IMPORTING_PREFIX}${request.name}`)
     await this.#leftovers.removeFirst(hidden)
-    if (await exists(folder)) throw captureExists(request.name, 'a capture with this name already exists')
+    await this.#refuseTaken(request.name)
     await makeNew(hidden, request.name)
     try {
       const result = await importCaptureFiles({
@@ -200,6 +205,36 @@ export class StoreWriter implements AsyncDisposable {
     } catch (error) {
       await rm(hidden, { recursive: true, force: true })
       throw error
+    }
+  }
+
+  /**
+   * Imports the bytes of one file. Checks the request before it reads any of them. The whole file is on disk besides the
+   * capture until the import ends, within the same room. Fails like importCapture(), or with the body's error.
+   */
+  async importStream(
+    request: StreamedImport,
+    body: AsyncIterable<Uint8Array>,
+    watch: ImportWatch = {},
+    room?: ImportRoom,
+  ): Promise<StoredCapture> {
+    checkStreamedImport(request)
+    await this.#refuseTaken(request.name)
+    const folder = join(this.#paths.captures, `${RECEIVING_PREFIX}${randomUUID()}`)
+    await makeNew(folder, request.name)
+    try {
+      const path = join(folder, request.source)
+      const { signal } = watch
+      const bytes = await spoolInput(path, body, { maxBytes: room?.maxBytes, signal })
+      const { name, description } = request
+      return await this.importCapture({ name, description, files: [path] }, watch, room && less(room, bytes))
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) throw error
+      // Its sender knows the file by its name alone.
+      const message = error.message.replaceAll(`${folder}/`, '')
+      throw new CapfleetError(error.code, message, { ...error.details, cause: error })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
     }
   }
 
@@ -304,11 +339,17 @@ export class StoreWriter implements AsyncDisposable {
     return this.reserve.use(() => writeSkippedRun(this.#paths, run))
   }
 
-  /** Captures that are being recorded, or were when the recorder ended; newest first. */
+  /**
+   * Captures that are being recorded, or were when the recorder ended; newest first. One that cannot be read is left out;
+   * load() reports it.
+   */
   async activeCaptures(): Promise<readonly StoredCapture[]> {
     const active: StoredCapture[] = []
     for (const name of await maybeActive(this.#paths)) {
-      const held = await this.#inTurn(() => this.#heldOrRead(name))
+      const held = await this.#inTurn(() => this.#heldOrRead(name)).catch((error: unknown) => {
+        if (isTemporary(error)) throw error
+        return undefined
+      })
       if (held?.record.state === 'active') active.push(held.stored)
     }
     return active.toSorted((a, b) => (a.startNs > b.startNs ? -1 : 1))
@@ -373,6 +414,11 @@ export class StoreWriter implements AsyncDisposable {
     return held
   }
 
+  async #refuseTaken(name: string): Promise<void> {
+    if (await exists(this.folderOf(name)))
+      throw captureExists(name, 'a capture with this name already exists')
+  }
+
   async #tell(name: string): Promise<void> {
     await this.#journal.note(name)
     for (const watcher of this.#watchers) watcher(name, this.#held.get(name))
@@ -415,7 +461,9 @@ async function refuseWithoutCaptures({ root, format, captures }: StorePaths): Pr
 async function checkFormat(paths: StorePaths): Promise<void> {
   const text = await readUnlessNew(paths.format)
   if (text?.trim() === STORE_FORMAT) return
-  const isKnown = text === undefined || text.trim() === OLD_FORMAT
+  // A power failure while the store was created may have left the file empty.
+  const isNew = text === undefined || (text.trim() === '' && (await captureNames(paths)).length === 0)
+  const isKnown = isNew || text?.trim() === OLD_FORMAT
   if (!isKnown && !(await hasCapturesOfToday(paths))) {
     throw new CapfleetError(
       'store-unavailable',
@@ -451,6 +499,12 @@ async function readUnlessNew(path: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw new CapfleetError('store-unavailable', `cannot read the store: ${String(error)}`, { cause: error })
   }
+}
+
+/** The room that is left next to this many bytes. */
+function less(room: ImportRoom, bytes: bigint): ImportRoom {
+  const maxBytes = room.maxBytes === undefined ? undefined : room.maxBytes - bytes
+  return { maxBytes, hold: (held) => room.hold(held) }
 }
 
 async function makeNew(folder: string, name: string): Promise<void> {

@@ -3,7 +3,13 @@ import { verifySegment } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import type { StoreFinding, VerifiedStore } from '../link/recorder-protocol.ts'
-import { measuredEntry } from '../store/segments-on-disk.ts'
+import {
+  damagedEntry,
+  measuredEntry,
+  measuredUnlessDamaged,
+  portsOnDisk,
+  segmentsOnDisk,
+} from '../store/segments-on-disk.ts'
 import type { StoredSegmentPlace } from '../store/store-paths.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
 import type { HeldCapture } from './held-capture.ts'
@@ -57,6 +63,8 @@ export async function verifyStore(
     // Problems found when the store was loaded, and since then.
     findings.push(...recordFindings(held.problems, true))
     findings.push(...recordFindings(await writer.checkRecord(name, { repair }), repair))
+    if (held.table.mayLackDrops) findings.push(lostDrops(name))
+    findings.push(...(await findUnlisted(writer, held, { repair })))
     for (const segment of held.table.ports.flatMap((port) => [...entriesOf(port)])) {
       const onChecked = (checked: bigint): void =>
         onProgress?.({ inputBytes: inputBytes + checked, totalInputBytes, packets })
@@ -71,6 +79,49 @@ export async function verifyStore(
 }
 
 const NO_PACKETS = { file: '', packets: 0n, bytes: 0n, isMarked: false }
+
+/** The log of a capture that has ended lists every segment. */
+async function findUnlisted(
+  writer: StoreWriter,
+  { record, folder, table }: HeldCapture,
+  { repair }: { readonly repair: boolean },
+): Promise<readonly StoreFinding[]> {
+  const { name, state, startNs, endNs } = record
+  if (state === 'active') return []
+  const findings: StoreFinding[] = []
+  for (const port of await portsOnDisk(folder)) {
+    const last = table.portOf(port)?.lastNumber ?? 0
+    for (const place of await segmentsOnDisk(folder, port, last)) {
+      const measured = await measuredUnlessDamaged(folder, port, place)
+      if (measured === undefined) continue
+      const isReadable = typeof measured !== 'string'
+      const entry = isReadable
+        ? measured
+        : await damagedEntry(folder, table.portOf(port), { ...place, port, recorded: { startNs, endNs } })
+      if (repair) await writer.addSegments(name, [entry])
+      const { packets, bytes } = entry
+      const file = `${pathOf(folder, entry)}.pcap`
+      const why = isReadable ? 'a repair adds it' : `a repair adds it as damaged: ${measured}`
+      const message = `the log of the capture does not list this segment; ${why}`
+      findings.push({
+        capture: name,
+        kind: 'segment-unlisted',
+        file,
+        packets,
+        bytes,
+        isMarked: false,
+        message,
+        isRepaired: repair,
+      })
+    }
+  }
+  return findings
+}
+
+function lostDrops(capture: string): StoreFinding {
+  const message = 'a part of the log was lost that may have said how many packets the recording dropped'
+  return { ...NO_PACKETS, capture, kind: 'record-damaged', isMarked: true, message, isRepaired: false }
+}
 
 interface VerifyOptions {
   readonly repair: boolean
@@ -113,7 +164,7 @@ async function verifyOne(
       const { packets, bytes } = segment
       return [{ ...lostSegment(name, path, message), packets, bytes, isMarked: false, isRepaired: repair }]
     }
-    if (error.code !== 'store-corrupt') throw error
+    if (error.code !== 'store-corrupt' && error.code !== 'store-unavailable') throw error
     const { packets, bytes } = segment
     return [
       {

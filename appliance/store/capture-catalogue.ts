@@ -12,6 +12,7 @@ import { KnownCapture } from './known-capture.ts'
 import { FULL_NAME_ENDING } from './read-capture.ts'
 import { HIDDEN_PREFIX, type StorePaths } from './store-paths.ts'
 import type { StoredCapture } from './stored-capture.ts'
+import { isTemporary } from './temporary-errors.ts'
 
 /** Number of captures read at the same time: enough to keep a disk busy, few enough for any limit of open files. */
 const READS_AT_ONCE = 32
@@ -55,6 +56,8 @@ export class CaptureCatalogue {
   /** The places of captures whose removal this program has seen. */
   readonly #gone = new LRUCache<string, ListPlace>({ max: GONE_MAX })
   #known = new Map<string, KnownCapture>()
+  /** Names of folders that could not be read. No journal reports when they can be. */
+  readonly #unreadable = new Set<string>()
   #snapshot: Snapshot | undefined
   /** Folder time stamp that the snapshot belongs to; undefined = the folder must be read again. */
   #stamp: string | undefined
@@ -147,11 +150,12 @@ export class CaptureCatalogue {
     const { mtimeNs } = await stat(this.#folder, { bigint: true })
     const { position, changed } = await readChanges(this.#paths.changes, this.#journal)
     const isSame = this.#snapshot !== undefined && this.#stamp === String(mtimeNs)
-    // Old recorders write no journal: then only the folder shows that something has changed.
-    const isJournaled = position !== undefined && position.generation !== ''
-    if (changed === 'unknown' || !(isSame || isJournaled)) await this.#lookAtAll('unknown')
-    else if (!isSame) await this.#lookAtAll(changed)
-    else if (changed.size > 0) await this.#lookAtSome(changed)
+    if (changed === 'unknown') await this.#lookAtAll('unknown')
+    else {
+      const mayDiffer = changed.union(this.#unreadable)
+      if (!isSame) await this.#lookAtAll(mayDiffer)
+      else if (mayDiffer.size > 0) await this.#lookAtSome(mayDiffer)
+    }
     this.#journal = position
     this.#snapshot ??= await this.#newSnapshot()
     return this.#snapshot
@@ -196,23 +200,28 @@ export class CaptureCatalogue {
     return { ...snapshotOf([...this.#known.values()]), agedOut: await readAgedOut(this.#paths) }
   }
 
-  /** undefined if the folder is not a capture, or was removed meanwhile. */
+  /**
+   * undefined if the folder is not a capture, or was removed meanwhile. One that cannot be read is listed as damaged, so
+   * that no range that may have packets of it looks complete. Fails with temporary errors.
+   */
   async #read(name: string, before: KnownCapture | undefined): Promise<KnownCapture | undefined> {
+    const folder = join(this.#folder, name)
+    this.#unreadable.delete(name)
     try {
-      const capture = await KnownCapture.read(join(this.#folder, name), name, before)
-      if (capture === undefined || capture.record.name === name) {
-        if (capture !== before) for (const problem of capture?.problems ?? []) this.#report(name, problem)
-        return capture
-      }
-      this.#log.error('catalogue.wrong-name', { folder: name, name: capture.record.name })
-    } catch (err) {
-      this.#log.error('catalogue.unreadable', { capture: name, err })
+      const capture = await KnownCapture.read(folder, name, before)
+      if (capture !== before) this.#report(name, capture?.problems ?? [])
+      return capture
+    } catch (error) {
+      if (isTemporary(error)) throw error
+      this.#unreadable.add(name)
+      const capture = KnownCapture.unreadable(folder, name, String(error))
+      if (before?.problems[0] !== capture.problems[0]) this.#report(name, capture.problems)
+      return capture
     }
-    return undefined
   }
 
-  #report(capture: string, problem: string): void {
-    this.#log.error('catalogue.damaged', { capture, problem })
+  #report(capture: string, problems: readonly string[]): void {
+    for (const problem of problems) this.#log.error('catalogue.damaged', { capture, problem })
   }
 
   #remember({ name, startNs }: CaptureRecord): void {

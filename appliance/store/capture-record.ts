@@ -19,6 +19,8 @@ const damageSchema = z.object({
   message: z.string(),
 })
 
+const noteSchema = z.object({ file: z.string(), message: z.string() })
+
 export const captureRecordSchema = z.object({
   name: z.string().regex(CAPTURE_NAME),
   type: z.enum(['import', 'capture']),
@@ -44,6 +46,8 @@ export const captureRecordSchema = z.object({
   packetsOutOfTimeRange: count,
   /** Parts of the files that could not be read, and files that were left out. */
   damages: z.array(damageSchema),
+  /** Facts about files from which nothing is missing; the message continues the name of the file. */
+  notes: z.array(noteSchema).optional(),
 })
 
 /** Facts about a capture that the recorder stores in addition to its segments. */

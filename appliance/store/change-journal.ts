@@ -1,9 +1,10 @@
 /**
  * changes.log: which captures the recorder has changed, for readers that cache what they have read. Without it each
  * request would have to check the log of every capture. It is a hint, written after the change and never synced: if the
- * journal is missing or restarted, its readers check every capture once.
+ * journal was restarted, its readers check every capture once; while it is missing or unreadable, at each request.
  */
 import { readFile, stat } from 'node:fs/promises'
+import { isTemporary } from './temporary-errors.ts'
 
 /** A reader's position in the journal. */
 export interface JournalPosition {
@@ -20,12 +21,20 @@ export interface JournalNews {
   readonly changed: ReadonlySet<string> | 'unknown'
 }
 
-/** What has happened since `position`. Fails like reading the file, unless it is missing. */
+/** What has happened since `position`. Fails only with temporary errors. */
 export async function readChanges(path: string, position: JournalPosition | undefined): Promise<JournalNews> {
-  const stamp = await stampOf(path)
+  try {
+    return await readNews(path, position)
+  } catch (error) {
+    if (isTemporary(error)) throw error
+    return { position: undefined, changed: 'unknown' }
+  }
+}
+
+async function readNews(path: string, position: JournalPosition | undefined): Promise<JournalNews> {
+  const { ino, size, mtimeNs } = await stat(path, { bigint: true })
+  const stamp = `${ino} ${size} ${mtimeNs}`
   if (position?.stamp === stamp) return { position, changed: NONE }
-  // Old recorders write no journal; changes show only in the folder of all captures.
-  if (stamp === MISSING) return { position: { generation: '', length: 0, stamp }, changed: 'unknown' }
   const text = await readFile(path, 'utf8')
   // On a full disk the recorder can only leave it empty, again and again.
   if (text === '') return { position: undefined, changed: 'unknown' }
@@ -41,14 +50,3 @@ export async function readChanges(path: string, position: JournalPosition | unde
 }
 
 const NONE: ReadonlySet<string> = new Set()
-const MISSING = 'missing'
-
-async function stampOf(path: string): Promise<string> {
-  try {
-    const { ino, size, mtimeNs } = await stat(path, { bigint: true })
-    return `${ino} ${size} ${mtimeNs}`
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return MISSING
-    throw error
-  }
-}

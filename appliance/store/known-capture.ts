@@ -1,11 +1,18 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
 import type { CaptureRecord } from './capture-record.ts'
 import { GrowingSegments } from './growing-segments.ts'
-import { type ReadCapture, readCapture } from './read-capture.ts'
+import { type ReadCapture, readCapture, recordOfSegments } from './read-capture.ts'
 import { readSegmentLog } from './segment-log.ts'
+import { SegmentTable } from './segment-table.ts'
 import { CAPTURE_RECORD_NAME, RECORD_COPY_NAME, SEGMENT_LOG_NAME } from './store-paths.ts'
 import { type StoredCapture, storedCapture } from './stored-capture.ts'
+
+/** The largest timestamp of a packet, and one more: PCAP has 32 bits of seconds. */
+const MAX_NS = 2n ** 32n * 1_000_000_000n
+/** Never the identity of a record. */
+const UNREAD = 'unread'
 
 /** A capture as its reader knows it, brought up to date by reading what is new. */
 export class KnownCapture {
@@ -37,6 +44,32 @@ export class KnownCapture {
     return read && new KnownCapture(folder, stamp, read)
   }
 
+  /** A capture about which nothing is known, except that it may have packets of any time. */
+  static unreadable(folder: string, name: string, problem: string): KnownCapture {
+    const table = new SegmentTable()
+    const record = recordOfSegments(name, {
+      state: 'closed',
+      createdAt: new Date(0),
+      startNs: 0n,
+      endNs: MAX_NS,
+    })
+    table.apply({
+      kind: LogEntryKind.finished,
+      port: 0,
+      flags: SegmentFlag.damaged,
+      number: 1,
+      minNs: record.startNs,
+      maxNs: record.endNs - 1n,
+      packets: 0n,
+      bytes: 0n,
+      linkType: 1,
+      snaplen: 0,
+      sideBytes: 0,
+    })
+    const read = { record, revision: 0, table, position: undefined, format: 2, isSound: false } as const
+    return new KnownCapture(folder, UNREAD, { ...read, problems: [problem] })
+  }
+
   get record(): CaptureRecord {
     return this.#read.record
   }
@@ -55,13 +88,12 @@ export class KnownCapture {
   }
 
   /**
-   * For an active capture, includes what is flushed of the unfinished segments. Fails with store-corrupt and
-   * store-unavailable.
+   * For an active capture, includes what is flushed of the unfinished segments.
    */
   async grown(): Promise<StoredCapture> {
     if (!this.isActive) return this.#finished
     const { record, table, problems } = this.#read
-    const growing = await this.#growing.measure(table, this.#folder)
+    const growing = await this.#growing.measure({ table, folder: this.#folder, startNs: record.startNs })
     return storedCapture(record, table, { growing, problems })
   }
 

@@ -16,6 +16,8 @@ import { type LogPosition, readSegmentLog } from './segment-log.ts'
 import { SegmentTable } from './segment-table.ts'
 import { reconcileWithDisk } from './segments-on-disk.ts'
 import { CAPTURE_RECORD_NAME, portOfFolder, RECORD_COPY_NAME, SEGMENT_LOG_NAME } from './store-paths.ts'
+import { entriesOf } from './stored-capture.ts'
+import { isTemporary } from './temporary-errors.ts'
 
 /** The end of a full name after its base name: the start in the device's zone, and a suffix that keeps it unique. */
 export const FULL_NAME_ENDING = /_\d{8}_\d{4}(_\d+){0,2}$/
@@ -45,12 +47,12 @@ export async function readCapture(
   { isWritten }: { readonly isWritten: boolean },
 ): Promise<ReadCapture | undefined> {
   const [main, copy] = await Promise.all([
-    readRecord(join(folder, CAPTURE_RECORD_NAME)),
-    readRecord(join(folder, RECORD_COPY_NAME)),
+    readRecord(join(folder, CAPTURE_RECORD_NAME), name),
+    readRecord(join(folder, RECORD_COPY_NAME), name),
   ])
-  if ('legacy' in main) return legacyCapture(main.legacy)
   // A copy is only written beside a record of the current format.
   const other = 'legacy' in copy ? MISSING : copy
+  if ('legacy' in main) return await legacyCapture(folder, main.legacy, other.record)
   const found = newerOf(main, other)
   if (found === undefined && main.isMissing && other.isMissing && !(await hasSegments(folder)))
     return undefined
@@ -89,13 +91,25 @@ interface ReadRecord {
 }
 const MISSING: ReadRecord = { isMissing: true }
 
-async function readRecord(path: string): Promise<ReadRecord | { readonly legacy: LegacyRecord }> {
+/** A record of another capture, copied here or renamed with its folder, says nothing about this one. */
+async function readRecord(
+  path: string,
+  name: string,
+): Promise<ReadRecord | { readonly legacy: LegacyRecord }> {
+  const read = await readAnyRecord(path)
+  const found = 'legacy' in read ? read.legacy : read.record
+  if (found === undefined || found.name === name) return read
+  return { isMissing: false, problem: `${path} is of another capture: ${found.name}` }
+}
+
+async function readAnyRecord(path: string): Promise<ReadRecord | { readonly legacy: LegacyRecord }> {
   let text: string
   try {
     text = await readFile(path, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return { isMissing: true, problem: `${path} is missing` }
+    if (isTemporary(error)) throw error
     return { isMissing: false, problem: `${path} cannot be read: ${String(error)}` }
   }
   try {
@@ -129,6 +143,8 @@ async function readSegments(
   const path = join(folder, SEGMENT_LOG_NAME)
   const read = await readSegmentLog(path, table)
   const position = read === 'replaced' ? undefined : read
+  // Nothing else records them.
+  if (record?.type === 'capture' && position?.mayLackDrops !== false) table.noteLostDrops()
   // The log of a capture that has ended says so. One that does not was cut, or its recorder was killed just before.
   const hasEnd = record?.state !== 'closed' || table.isClosed
   const isWhole = position?.damagedEntries === 0 && hasEnd && (!position.isTorn || (isActive && isWritten))
@@ -142,7 +158,7 @@ async function readSegments(
     hasAllEntries,
     // In a capture that has ended, an incomplete entry is not just being written.
     mayLackMarks: !hasAllEntries || !isActive,
-    recorded: record,
+    recorded: record && { startNs: record.startNs, endNs: isActive ? undefined : record.endNs },
   })
   // A power failure may cut the last entry: then its information is still on the disk, and nothing is damaged.
   if (hasAllEntries && position.hasHeader) return { table, position, isWhole, problems: lost }
@@ -179,24 +195,77 @@ async function rebuiltRecord(
   )
   const least = times.reduce<bigint>((a, b) => (b < a ? b : a), times[0] ?? 0n)
   const most = times.reduce<bigint>((a, b) => (b > a ? b : a), 0n)
-  return {
-    name,
-    type: isRecorded ? 'capture' : 'import',
+  return recordOfSegments(name, {
     // Without the log this is not known, and a stopped capture must not be resumed.
     state: isRecorded && hasLog && !table.isClosed ? 'active' : 'closed',
-    description: 'The record of this capture was damaged; this one was rebuilt from its segments.',
-    ...(isRecorded ? { baseName: name.replace(FULL_NAME_ENDING, '') } : {}),
-    createdAt: birthtime.toISOString(),
+    createdAt: birthtime,
     startNs: least,
     endNs: most,
+  })
+}
+
+/** A record with what is known without it. */
+export function recordOfSegments(
+  name: string,
+  known: Pick<CaptureRecord, 'state' | 'startNs' | 'endNs'> & { readonly createdAt: Date },
+): CaptureRecord {
+  const isRecorded = FULL_NAME_ENDING.test(name)
+  return {
+    ...known,
+    name,
+    type: isRecorded ? 'capture' : 'import',
+    description: 'The record of this capture was damaged; this one was rebuilt from its segments.',
+    ...(isRecorded ? { baseName: name.replace(FULL_NAME_ENDING, '') } : {}),
+    createdAt: known.createdAt.toISOString(),
     sources: [],
     packetsOutOfTimeRange: 0n,
     damages: [],
   }
 }
 
-/** A capture in a store of format 1. */
-function legacyCapture({
+/**
+ * A capture whose record is of format 1. With a log beside it, its upgrade was interrupted, or a backup of the record
+ * was restored: the log counts, and the segments that only the record lists are added.
+ */
+async function legacyCapture(
+  folder: string,
+  legacy: LegacyRecord,
+  copy: RevisedRecord | undefined,
+): Promise<ReadCapture> {
+  const { record, table } = ofFormat1(legacy)
+  const logged = new SegmentTable()
+  const position = await readSegmentLog(join(folder, SEGMENT_LOG_NAME), logged)
+  if (position === undefined || position === 'replaced') {
+    return { record, revision: 0, table, position: undefined, format: 1, isSound: true, problems: [] }
+  }
+  const lastOf = (of: SegmentTable, port: number): number => of.portOf(port)?.lastNumber ?? 0
+  const isOlder = logged.ports.some(({ port, lastNumber }) => lastNumber > lastOf(table, port))
+  const mayLackEntries = position.damagedEntries > 0
+  for (const port of table.ports) {
+    const lastLogged = lastOf(logged, port.port)
+    for (const segment of entriesOf(port)) {
+      const isLogged = logged.portOf(port.port)?.find(segment.number) !== undefined
+      if (segment.number > lastLogged || (mayLackEntries && !isLogged)) logged.apply(segment)
+    }
+  }
+  const { revision, ...facts } = copy ?? { ...record, revision: 0 }
+  return {
+    record: facts,
+    revision,
+    table: logged,
+    position,
+    format: 2,
+    isSound: false,
+    problems: isOlder
+      ? [
+          `${join(folder, CAPTURE_RECORD_NAME)} is of format 1 and older than the log, which lists more segments`,
+        ]
+      : [],
+  }
+}
+
+/** The contents of a record of format 1. */
+function ofFormat1({
   format: _format,
   streams,
   removed,
@@ -204,7 +273,7 @@ function legacyCapture({
   packets: _packets,
   bytes: _bytes,
   ...record
-}: LegacyRecord): ReadCapture {
+}: LegacyRecord): Pick<ReadCapture, 'record' | 'table'> {
   const table = new SegmentTable()
   const base = { linkType: 0, snaplen: 0, sideBytes: 0, flags: SegmentFlag.flat }
   for (const { port, linkType, snaplen, segments } of streams) {
@@ -239,7 +308,7 @@ function legacyCapture({
       bytes,
     })
   }
-  return { record, revision: 0, table, position: undefined, format: 1, isSound: true, problems: [] }
+  return { record, table }
 }
 
 const NOTHING_REMOVED = { packets: 0n, bytes: 0n, startNs: 0n, endNs: 1n }

@@ -31,6 +31,7 @@ export class SegmentTable {
   readonly #ports = new Map<number, PortSegments>()
   #removed: RemovedSegments | undefined
   #drops: Drops | undefined
+  #mayLackDrops = false
   #isClosed = false
 
   /** Ports that hold segments or once held some, ascending. */
@@ -48,6 +49,11 @@ export class SegmentTable {
 
   get drops(): Drops | undefined {
     return this.#drops
+  }
+
+  /** Whether a lost entry of the log may have recorded further drops. */
+  get mayLackDrops(): boolean {
+    return this.#mayLackDrops
   }
 
   /** Whether the log says that the capture has ended. */
@@ -101,8 +107,14 @@ export class SegmentTable {
         return
       case LogEntryKind.drops:
         this.#drops = { ring: entry.packets, disk: entry.bytes }
+        this.#mayLackDrops = (entry.flags & SegmentFlag.damaged) !== 0
         return
     }
+  }
+
+  /** An entry was lost that may have recorded drops. */
+  noteLostDrops(): void {
+    this.#mayLackDrops = true
   }
 
   /** Removes a segment whose files are gone although no entry says so. */

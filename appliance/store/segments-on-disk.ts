@@ -2,6 +2,7 @@
  * Which segments are in a capture's folder, whatever its log says: for segments that are being written, and to restore
  * what a damaged log no longer says.
  */
+import type { Dirent } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type LogEntry, LogEntryKind, SegmentFlag } from '../../native/segment-entry.ts'
@@ -9,9 +10,17 @@ import { measureFinishedSegment, type SegmentExtent } from '../../native/stored-
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { PCAP_HEADER_BYTES } from '../../src/shared/pcap/pcap-sizes.ts'
 import type { PortSegments, SegmentTable } from './segment-table.ts'
-import { isGroupName, portFolder, portOfFolder, segmentOfFile, segmentPath } from './store-paths.ts'
+import {
+  groupName,
+  isGroupName,
+  portFolder,
+  portOfFolder,
+  segmentOfFile,
+  segmentPath,
+} from './store-paths.ts'
 
 const INDEX_HEADER_BYTES = 64
+const NANOS_PER_MS = 1_000_000n
 
 export interface SegmentPlace {
   readonly number: number
@@ -20,22 +29,37 @@ export interface SegmentPlace {
 
 /** Ports that have a folder, ascending. Fails with store-unavailable. */
 export async function portsOnDisk(captureFolder: string): Promise<readonly number[]> {
-  const names = await namesIn(captureFolder)
-  return names.flatMap((name) => portOfFolder(name) ?? []).sort((a, b) => a - b)
+  const entries = await entriesIn(captureFolder)
+  return entries
+    .flatMap((entry) => (entry.isFile() ? [] : (portOfFolder(entry.name) ?? [])))
+    .sort((a, b) => a - b)
 }
 
-/** All segments of a port of which any file exists, ascending. Fails with store-unavailable. */
-export async function segmentsOnDisk(captureFolder: string, port: number): Promise<readonly SegmentPlace[]> {
+/**
+ * The segments of a port with numbers above `afterNumber` of which any file exists, ascending. Fails with
+ * store-unavailable.
+ */
+export async function segmentsOnDisk(
+  captureFolder: string,
+  port: number,
+  afterNumber = 0,
+): Promise<readonly SegmentPlace[]> {
   const folder = portFolder(captureFolder, port)
-  const names = await namesIn(folder)
+  const names = (await entriesIn(folder)).map(({ name }) => name)
   const places = new Map<number, SegmentPlace>()
   const add = (files: readonly string[], isFlat: boolean): void => {
     for (const number of files.flatMap((file) => segmentOfFile(file) ?? [])) {
-      places.set(number, { number, isFlat })
+      if (number > afterNumber) places.set(number, { number, isFlat })
     }
   }
   add(names, true)
-  for (const group of names.filter(isGroupName)) add(await namesIn(join(folder, group)), false)
+  const firstGroup = groupName(afterNumber + 1)
+  for (const group of names.filter((name) => isGroupName(name) && name >= firstGroup)) {
+    add(
+      (await entriesIn(join(folder, group))).map(({ name }) => name),
+      false,
+    )
+  }
   return [...places.values()].sort((a, b) => a.number - b.number)
 }
 
@@ -46,8 +70,11 @@ interface LogKnowledge {
   readonly hasAllEntries: boolean
   /** A lost entry may have said that packets of a known segment are lost. */
   readonly mayLackMarks: boolean
-  /** [startNs, endNs) contained the packets, according to the record of the capture. */
-  readonly recorded: { readonly startNs: bigint; readonly endNs: bigint } | undefined
+  /**
+   * [startNs, endNs) contained the packets, according to the record of the capture; without endNs, it was recording when
+   * the record was written.
+   */
+  readonly recorded: { readonly startNs: bigint; readonly endNs?: bigint | undefined } | undefined
 }
 
 /**
@@ -99,13 +126,13 @@ async function reconcilePort(
       table.apply({ ...known, flags: known.flags | SegmentFlag.damaged, packets: found.packets })
     } else if (typeof found === 'string') {
       problems.push(found)
-      table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
+      table.apply(await damagedEntry(captureFolder, table.portOf(port), { ...place, port, recorded }))
     } else if (found !== undefined) {
       if (found.packets === 0n) problems.push(packetless(segmentPath(captureFolder, port, place)).message)
       table.apply(fromItsEarliest(found, table.portOf(port), recorded))
     } else if (missing.has(place.number) || (await hadPackets(captureFolder, port, place))) {
       problems.push(`segment ${place.number} of port ${port} is missing`)
-      table.apply(damagedEntry(table.portOf(port), { ...place, port, recorded }))
+      table.apply(await damagedEntry(captureFolder, table.portOf(port), { ...place, port, recorded }))
     }
   }
   return problems
@@ -148,8 +175,12 @@ function fromItsEarliest(
   return isMarked(found) && earliestNs < found.minNs ? { ...found, minNs: earliestNs } : found
 }
 
-/** A segment about which only its order is known: it was recorded after the previous one and before the next one. */
-function damagedEntry(
+/**
+ * The entry of a segment about which only its order is known: it was recorded after the previous one and before the next
+ * one, or else before its file was last written.
+ */
+export async function damagedEntry(
+  captureFolder: string,
   known: PortSegments | undefined,
   {
     port,
@@ -157,12 +188,13 @@ function damagedEntry(
     isFlat,
     recorded,
   }: SegmentPlace & Pick<LogKnowledge, 'recorded'> & { readonly port: number },
-): LogEntry {
+): Promise<LogEntry> {
   const after = known?.after(number)
   const before = known?.before(number)
-  const lastNs = recorded && recorded.endNs > recorded.startNs ? recorded.endNs - 1n : recorded?.startNs
   const minNs = before?.maxNs ?? recorded?.startNs ?? after?.minNs ?? 0n
-  const maxNs = after?.minNs ?? lastNs ?? minNs
+  const lastNs = recorded?.endNs === undefined ? undefined : recorded.endNs - 1n
+  const maxNs =
+    after?.minNs ?? lastNs ?? (await lastWriteNs(segmentPath(captureFolder, port, { number, isFlat })))
   const { linkType = 1, snaplen = 0 } = before ?? after ?? {}
   return {
     kind: LogEntryKind.finished,
@@ -179,8 +211,15 @@ function damagedEntry(
   }
 }
 
+async function lastWriteNs(path: string): Promise<bigint> {
+  return await stat(`${path}.pcap`, { bigint: true }).then(
+    ({ mtimeNs }) => mtimeNs,
+    () => BigInt(Date.now()) * NANOS_PER_MS,
+  )
+}
+
 /** A text describes what is wrong with the segment. */
-async function measuredUnlessDamaged(
+export async function measuredUnlessDamaged(
   captureFolder: string,
   port: number,
   place: SegmentPlace,
@@ -259,10 +298,10 @@ export async function sizeOfFile(path: string): Promise<number> {
   )
 }
 
-/** No names if the folder is missing or is not a folder. Fails with store-unavailable. */
-async function namesIn(folder: string): Promise<readonly string[]> {
+/** Nothing if the folder is missing or is not a folder. Fails with store-unavailable. */
+export async function entriesIn(folder: string): Promise<readonly Dirent[]> {
   try {
-    return await readdir(folder)
+    return await readdir(folder, { withFileTypes: true })
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return []

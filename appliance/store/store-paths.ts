@@ -17,6 +17,7 @@ import { join, relative, sep } from 'node:path'
  *   captures/<name>/cap<port>/00000000.addresses      addresses of up to 64 segments
  *   captures/<name>/cap<port>/00000001.pcap ...       segments of a store of format 1
  *   captures/.importing-<name>/     an import under way, renamed when complete
+ *   captures/.receiving-<id>/       a file that is being sent to be imported
  *   captures/.deleting-<name>.../   renamed first, then removed
  */
 export interface StorePaths {
@@ -46,6 +47,7 @@ export const SEGMENT_LOG_NAME = 'segments.log'
 /** Prefix of the names of folders that are not complete captures; capture names never begin with a dot. */
 export const HIDDEN_PREFIX = '.'
 export const IMPORTING_PREFIX = '.importing-'
+export const RECEIVING_PREFIX = '.receiving-'
 export const DELETING_PREFIX = '.deleting-'
 
 export function storePaths(root: string): StorePaths {

@@ -128,10 +128,11 @@ export function pathOf(folder: string, { port, number, flags }: LogEntry): strin
   return segmentPath(folder, port, { number, isFlat: (flags & SegmentFlag.flat) !== 0 })
 }
 
-/** Link type word of a port's segments; undefined if it has none. */
+/** Link type word of a port's segments; undefined if it has none, or only lost ones of which it is not known. */
 export function linkTypeOf(capture: StoredCapture, port: number): number | undefined {
   const finished = capture.table.portOf(port)?.newest
-  return (finished ?? capture.growing.find((one) => one.port === port))?.linkType
+  const found = finished ?? capture.growing.find((one) => one.port === port)
+  return found === undefined || found.snaplen === 0 ? undefined : found.linkType
 }
 
 /** Every segment, by port, in recording order. */
@@ -155,9 +156,11 @@ export function oldestHeldNs(capture: StoredCapture): bigint | undefined {
   return least
 }
 
-/** Whether files of it are damaged, or packets are known to be lost. */
-export function isDamaged({ table, problems }: StoredCapture): boolean {
-  return problems.length > 0 || table.damagedSegments > 0
+/** Whether files of it are damaged, packets are known to be lost, or not all drops are known. */
+export function isDamaged(capture: StoredCapture): boolean {
+  const { table, problems } = capture
+  if (problems.length > 0 || table.damagedSegments > 0 || table.mayLackDrops) return true
+  return stillGrowing(capture).some(({ flags }) => (flags & SegmentFlag.damaged) !== 0)
 }
 
 /** How much of the capture is held, in percent of its bytes; 100 only for a complete one. */

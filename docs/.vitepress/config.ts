@@ -32,7 +32,20 @@ export default defineConfig({
       items: pages.map(([title, path]) => ({ text: title, link: `/${path}` })),
     })),
     outline: [2, 3],
-    search: { provider: 'local' },
+    // All words of a query must occur, and titles count most: otherwise "a" and "for" lead to the long reference pages.
+    search: {
+      provider: 'local',
+      options: {
+        miniSearch: {
+          searchOptions: {
+            combineWith: 'AND',
+            boost: { title: 12, titles: 6, text: 1 },
+            fuzzy: 0.2,
+            prefix: true,
+          },
+        },
+      },
+    },
     footer: { message: 'Apache-2.0' },
   },
   // The policy of the pages allows no style attributes; the theme sets these two again where they matter.

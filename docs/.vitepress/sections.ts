@@ -54,6 +54,7 @@ export const SECTIONS: readonly Section[] = [
       ['Alerts', 'operations/alerts'],
       ['Runbook', 'operations/runbook'],
       ['Limits', 'operations/limits'],
+      ['Report a vulnerability', 'operations/security'],
     ],
   },
   {

@@ -81,7 +81,12 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   options.streams = readStreamSegments(from.Get("streams").As<Napi::Array>());
   options.beginNs = toInt64(from.Get("beginNs"));
   options.endNs = toInt64(from.Get("endNs"));
+  options.stripped = static_cast<HeaderKinds>(number("stripped").Uint32Value());
   options.sliceBytes = number("sliceBytes").Uint32Value();
+  if (const Napi::Value dedupNs = from.Get("dedupNs"); !dedupNs.IsUndefined()) {
+    const auto key = static_cast<DuplicateKey>(number("dedupKey").Uint32Value());
+    options.dedup = DuplicateOptions{toInt64(dedupNs), key};
+  }
   options.toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>();
   options.compression.codec = static_cast<Codec>(number("codec").Int32Value());
   options.compression.level = number("level").Int32Value();
@@ -276,6 +281,7 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   result.Set("readPackets", toBigInt(env, totals.readPackets));
   result.Set("readBytes", toBigInt(env, totals.readBytes));
   result.Set("excludedPackets", toBigInt(env, totals.excludedPackets));
+  result.Set("duplicates", toBigInt(env, totals.duplicates));
   result.Set("passedBlocks", toBigInt(env, totals.passedBlocks));
   result.Set("ruledOutSegments", toBigInt(env, totals.ruledOutSegments));
   result.Set("corruptBlocks", toBigInt(env, totals.corruptBlocks));

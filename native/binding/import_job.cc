@@ -43,12 +43,20 @@ Napi::Object toDamage(Napi::Env env, const ImportDamage& from) {
   return damage;
 }
 
+Napi::Object toNote(Napi::Env env, const ImportNote& from) {
+  Napi::Object note = Napi::Object::New(env);
+  note.Set("file", Napi::String::New(env, from.file));
+  note.Set("message", Napi::String::New(env, from.message));
+  return note;
+}
+
 Napi::Object toResult(Napi::Env env, const ImportResult& from) {
   Napi::Object result = Napi::Object::New(env);
   result.Set("streams", toArray(env, from.streams, fromStream));
   result.Set("packets", toBigInt(env, from.packets));
   result.Set("packetsOutOfTimeRange", toBigInt(env, from.packetsOutOfTimeRange));
   result.Set("damages", toArray(env, from.damages, toDamage));
+  result.Set("notes", toArray(env, from.notes, toNote));
   return result;
 }
 

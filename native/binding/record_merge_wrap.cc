@@ -48,11 +48,18 @@ SortWindow::Limits readWindow(const Napi::Object& from) {
           .toNs = toInt64(from.Get("toNs"))};
 }
 
+std::optional<DuplicateOptions> readDedup(const Napi::Object& from) {
+  const auto spanNs = optionalInt64(from, "dedupNs");
+  if (!spanNs) return std::nullopt;
+  const uint32_t key = from.Get("dedupKey").As<Napi::Number>();
+  return DuplicateOptions{*spanNs, static_cast<DuplicateKey>(key)};
+}
+
 RecordMergeOptions readMergeOptions(const Napi::Object& from) {
   return {.maxSpanNs = optionalInt64(from, "maxSpanNs"),
           .maxPackets = optionalUint64(from, "maxPackets"),
           .maxBytes = optionalUint64(from, "maxBytes"),
-          .dedupNs = optionalInt64(from, "dedupNs"),
+          .dedup = readDedup(from),
           .linkTypeWord = from.Get("linkType").As<Napi::Number>(),
           .sliceBytes = optionalUint32(from, "sliceBytes"),
           .toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>()};

@@ -31,12 +31,17 @@ export function downloadQuery(captureName: string | undefined, query: QueryPairs
 function downloadKind(captureName: string | undefined, query: QueryPairs): keyof typeof PATHS {
   const has = (names: readonly string[]) => query.some(([name]) => names.includes(name))
   if (captureName === undefined) {
+    if (has(PART_NAMES))
+      throw usageFailure(
+        '--start and --stop select a part of a capture: name the capture; for a time range of devices use --begin and --end',
+      )
     if (has(RANGE_NAMES)) return 'timerange'
     throw usageFailure('name a capture, or give a time range: --last 15m, or --begin and --end')
   }
   if (has(RANGE_NAMES)) {
     throw usageFailure(
-      'a capture takes --start and --stop, in nanoseconds; for --begin and --end leave out the capture, and select devices with --device',
+      `${JSON.stringify(captureName)} is read as the name of a capture, which takes --start and --stop instead of --begin and --end; ` +
+        "leave it out for a time range of devices (--device); a value with spaces needs quotation marks: --bpf 'host 10.1.2.3'",
     )
   }
   return has(PART_NAMES) ? 'splittime' : 'single'

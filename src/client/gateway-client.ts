@@ -10,6 +10,8 @@ export interface GatewayAccess {
   readonly url: string
   /** Absent: only requests that need none succeed. */
   readonly credentials?: Credentials | undefined
+  /** What the user can do if the gateway rejects the credentials: added to its message. */
+  readonly loginAdvice?: string
 }
 
 /** Names and texts of parameters. */
@@ -84,7 +86,14 @@ export class GatewayClient {
     })
     if (answer.status >= 200 && answer.status < 300) return answer
     using refused = answer
-    throw problemFailure(refused.status, refused.headers, await readText(refused.body, PROBLEM_BYTES_MAX))
+    const failure = problemFailure(
+      refused.status,
+      refused.headers,
+      await readText(refused.body, PROBLEM_BYTES_MAX),
+    )
+    const { loginAdvice } = this.access
+    if (failure.code !== 'unauthenticated' || loginAdvice === undefined) throw failure
+    throw new ClientFailure(failure.kind, `${failure.message}; ${loginAdvice}`, failure.facts)
   }
 
   /** Fails with a ClientFailure. */

@@ -26,6 +26,7 @@ import { Failure, Waiting } from './parts/notice.tsx'
 import { SignIn } from './sign-in.tsx'
 import { TEXTS } from './texts.ts'
 import { TimelinePage } from './timeline/timeline-page.tsx'
+import { TourPanel } from './tour/tour-panel.tsx'
 
 /** The scope that a view needs; users without it do not see the view. */
 const SCOPES: Readonly<Record<View, Session['scopes'][number] | undefined>> = {
@@ -97,8 +98,9 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
             </a>
           ))}
         </nav>
-        <TopControls view={view} user={session.user} signedIn={signedIn} preferences={preferences} />
+        <TopControls view={view} session={session} signedIn={signedIn} preferences={preferences} />
       </header>
+      {session.demoTour && preferences.isTourOpen ? <TourPanel onClose={preferences.toggleTour} /> : null}
       <main id="content" tabIndex={-1} class={`view-${view}`}>
         <Shown />
       </main>
@@ -106,17 +108,17 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
   )
 }
 
-function TopControls({
-  view,
-  user,
-  signedIn,
-  preferences,
-}: { readonly view: View; readonly user: string } & Omit<FrameProps, 'session'>) {
-  const { zone, toggleZone, theme, toggleTheme } = preferences
+function TopControls({ view, session, signedIn, preferences }: { readonly view: View } & FrameProps) {
+  const { zone, toggleZone, theme, toggleTheme, isTourOpen, toggleTour } = preferences
   const now = nowNs()
   const leave = useAction()
   return (
     <div class="top-controls">
+      {session.demoTour ? (
+        <button type="button" aria-pressed={isTourOpen} onClick={toggleTour}>
+          {TEXTS.tour.button}
+        </button>
+      ) : null}
       <a class="button" href={HELP_PAGES[view]} target="_blank" rel="noopener">
         {TEXTS.help}
       </a>
@@ -127,7 +129,7 @@ function TopControls({
         {theme === 'dark' ? TEXTS.toLight : TEXTS.toDark}
       </button>
       <button type="button" disabled={leave.isBusy} onClick={() => leave.run(signedIn.signOut)}>
-        {TEXTS.signIn.out} <span class="quiet">{user}</span>
+        {TEXTS.signIn.out} <span class="quiet">{session.user}</span>
       </button>
       <Failure failure={leave.failure} />
     </div>

@@ -12,6 +12,7 @@ import {
 import { CapfleetError } from '../shared/base/error.ts'
 import type { CaptureRange } from './demo-guide.ts'
 import type { DemoDevice, DemoHome } from './demo-home.ts'
+import { incidentFlows } from './traffic/incident-flows.ts'
 import { writeSiteTraffic } from './traffic/site-traffic.ts'
 
 /** Monday 2026-11-02T09:00:00Z: a fixed hour keeps the README's lines true. */
@@ -21,7 +22,7 @@ const TRAFFIC_PACKETS = 110_000
 const TRAFFIC_SEED = 1
 const TRAFFIC_CAPTURE = 'demo_20261102_0900'
 /** Increase it when the generator changes: stores with older traffic are then refilled. */
-const TRAFFIC_VERSION = '1'
+const TRAFFIC_VERSION = '2'
 
 /** Imports each site's traffic into its device, once; a later start finds it there. REQUIRES: recorders are running. */
 export async function loadGeneratedTraffic(home: DemoHome, signal: AbortSignal): Promise<CaptureRange> {
@@ -57,6 +58,7 @@ async function loadSite(
       startNs: TRAFFIC_START_NS,
       durationS: TRAFFIC_DURATION_S,
       packets: TRAFFIC_PACKETS,
+      planted: incidentFlows(site, TRAFFIC_START_NS),
       signal,
     })
     await importAsCapture(

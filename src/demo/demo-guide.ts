@@ -1,6 +1,6 @@
-/** What the demo prints when it is ready: lines to paste into a shell. */
+/** What the demo prints when it is ready: how to sign in, and lines to paste into a shell. */
 
-import { DEMO_SITES } from './demo-home.ts'
+import { DEMO_SITES, DEMO_USER } from './demo-home.ts'
 import type { LiveCapture } from './live-capture-demo.ts'
 
 export interface CaptureRange {
@@ -16,6 +16,9 @@ const EXAMPLE_NS = 10_000_000_000n
 
 export interface DemoFacts {
   readonly gatewayUrl: string
+  readonly password: string
+  /** Whether the page has the tour. */
+  readonly hasTour: boolean
   /** The credentials: a password on a command line would be in the shell's history, and visible in `ps`. */
   readonly netrcPath: string
   readonly range: CaptureRange
@@ -23,13 +26,22 @@ export interface DemoFacts {
   readonly live: LiveCapture | undefined
 }
 
+const TOUR_HINT = `
+The traffic contains an incident. The page has a tour of five questions about it.
+`
+
 export function demoGuide(at: DemoFacts): string {
   const { gatewayUrl, range } = at
   const curl = `curl -fsS --netrc-file ${quoted(at.netrcPath)}`
   const exampleEndNs = range.beginNs + EXAMPLE_NS < range.endNs ? range.beginNs + EXAMPLE_NS : range.endNs
   return `
-Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL; Ctrl-C stops everything. The page is at
-${gatewayUrl}/ in a browser: user and password are in ${at.netrcPath}. Try:
+Three devices (${DEMO_SITES.map(({ name }) => name).join(', ')}) behind one URL; Ctrl-C stops everything.
+
+  Page      ${gatewayUrl}/
+  User      ${DEMO_USER}
+  Password  ${at.password}
+${at.hasTour ? TOUR_HINT : ''}
+In another shell, with user and password in ${at.netrcPath}:
 
   # all devices, one time-ordered PCAP
   ${curl} "${gatewayUrl}/api/v1/pcap/timerange?TSBegin=${range.beginNs}&TSEnd=${exampleEndNs}" | tcpdump -nr -

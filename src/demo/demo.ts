@@ -72,7 +72,8 @@ export async function runDemo(options: DemoOptions, signal: AbortSignal): Promis
   const gatewayUrl = gateway.address
   const netrcPath = await writeDemoFiles(resolve(options.home), home, gatewayUrl, appliances)
   process.stdout.write(`capfleet ready ${gatewayUrl}\n`)
-  process.stderr.write(demoGuide({ gatewayUrl, netrcPath, range, live }))
+  const hasTour = options.importFiles.length === 0
+  process.stderr.write(demoGuide({ gatewayUrl, password: home.password, hasTour, netrcPath, range, live }))
   for (const child of appliances) void announceEnd(child, signal)
   await Promise.race([aborted(signal), gateway.ended])
   if (!signal.aborted) process.stderr.write(`capfleet: the gateway ended; its log is in ${home.folder}/log\n`)
@@ -111,6 +112,8 @@ async function writeGatewayConfig(
     listen: { host: '127.0.0.1', port: options.port },
     home: join(home.folder, 'gateway'),
     timeZone: 'UTC',
+    // Its questions are about the generated traffic.
+    demoTour: options.importFiles.length === 0,
     auth: { users: home.gatewayUsersPath },
     exports: { worker: { listen: { port: 0 } } },
     devices: home.devices.map((device, index) => ({

@@ -170,6 +170,7 @@ export const gatewayConfigSchema = z
     audit: auditSchema,
     timeZone: timeZoneSchema,
     tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
+    demoTour: z.boolean().default(false),
     tracing: tracingSchema.optional(),
     logLevel: logLevelSchema,
     drainS: wholeNumber(0, 86_400).default(30),

@@ -185,7 +185,8 @@ interface ExportHandlingParts {
   readonly log: Log
 }
 
-function limitsOf({ downloads, control, auth, timeZone, tsModeAliases }: GatewayConfig): GatewayLimits {
+function limitsOf(config: GatewayConfig): GatewayLimits {
+  const { downloads, control, auth, timeZone, tsModeAliases, demoTour } = config
   return {
     ...downloads,
     probeTimeoutMs: control.probeTimeoutMs,
@@ -195,6 +196,7 @@ function limitsOf({ downloads, control, auth, timeZone, tsModeAliases }: Gateway
     listEntriesMax: control.listEntriesMax,
     timeZone,
     tsModeAliases,
+    demoTour,
   }
 }
 

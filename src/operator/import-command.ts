@@ -1,8 +1,12 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
+import type { Readable } from 'node:stream'
 import type { ImportedCapture, ImportWatch } from '../../appliance/link/import-request.ts'
 import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
-import { createProgressBar } from '../client/command/common/progress-bar.ts'
+import { createProgressBar, type ProgressBar } from '../client/command/common/progress-bar.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 import { describeError } from '../shared/base/program.ts'
 
@@ -37,7 +41,7 @@ export async function importFiles(
 ): Promise<void> {
   const store = resolve(options.store)
   if (options.create !== true) refuseWhereNoStoreIs(store, 'correct --store, or add --create to make one')
-  const paths = files.map((file) => resolve(file))
+  const paths = files.map((file) => (file === STANDARD_INPUT ? file : resolve(file)))
   const { name } = options
   const captures = name === undefined ? paths.map((path) => [path]) : [paths]
   let losses = 0
@@ -57,6 +61,27 @@ export async function importFiles(
     }
   })
   failOnLosses(losses)
+}
+
+const STANDARD_INPUT = '-'
+
+/** Whether this can be read only once: standard input, or a path that is not a regular file, such as a named pipe. */
+async function isPipe(path: string): Promise<boolean> {
+  if (path === STANDARD_INPUT) return true
+  const there = await stat(path).catch(() => undefined)
+  return there !== undefined && (there.isFIFO() || there.isCharacterDevice() || there.isSocket())
+}
+
+/** Where the bytes of a pipe come from. Fails with bad-parameter if it is a terminal. */
+function openPipe(path: string): Readable {
+  if (path !== STANDARD_INPUT) return createReadStream(path)
+  if (process.stdin.isTTY) {
+    throw new CapfleetError(
+      'bad-parameter',
+      '"-" reads a capture file from a pipe, as in: xz -dc a.pcap.xz | capfleet import - --name a --store FOLDER',
+    )
+  }
+  return process.stdin
 }
 
 export interface ImportOutcome {
@@ -104,13 +129,15 @@ export async function importAsCapture(
   const bar = createProgressBar(`import ${job.name}`)
   const onProgress: ImportWatch['onProgress'] = ({ inputBytes, totalInputBytes }) =>
     bar.update(Number(inputBytes), Number(totalInputBytes))
-  const record = await recorder.importCapture(job, { signal, onProgress }).catch((error: unknown) => {
+  const record = await importJob(recorder, job, { signal, onProgress }, bar).catch((error: unknown) => {
     bar.clear()
     if (signal.aborted) process.stderr.write(`import ${job.name}: stopped; nothing was imported\n`)
     throw error
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
   for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
+  for (const { file, message } of record.notes ?? [])
+    process.stderr.write(`import ${job.name}: ${file} ${message}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
     process.stderr.write(
       `import ${job.name}: left out, because PCAP can only store times from 1970 to 2106-02-07: ${record.packetsOutOfTimeRange} packets\n`,
@@ -119,20 +146,69 @@ export async function importAsCapture(
   return record
 }
 
+async function importJob(
+  recorder: RecorderClient,
+  job: ImportJob,
+  watch: ImportWatch,
+  bar: ProgressBar,
+): Promise<ImportedCapture> {
+  const pipes = await Promise.all(job.files.map(isPipe))
+  if (!pipes.includes(true)) return await recorder.importCapture(job, watch)
+  const [path, ...others] = job.files
+  if (path === undefined || others.length > 0) {
+    throw new CapfleetError(
+      'bad-parameter',
+      `a pipe must be the only input of a capture; import it by itself`,
+    )
+  }
+  const pipe = openPipe(path)
+  const body = async function* (): AsyncGenerator<Uint8Array, void> {
+    let bytes = 0
+    for await (const piece of pipe) {
+      bytes += piece.length
+      bar.update(bytes, undefined)
+      yield piece
+    }
+  }
+  try {
+    return await recorder.importStream(
+      { ...job, source: path === STANDARD_INPUT ? 'stdin' : basename(path) },
+      body(),
+      watch,
+    )
+  } finally {
+    pipe.destroy()
+  }
+}
+
 function describeDamage({ file, offset, compressed, message }: ImportedCapture['damages'][number]): string {
   if (offset === 0n) return `${file} was left out: ${message}`
   const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
   return `${file} is damaged at ${where}: ${message}; the packets before that were imported`
 }
 
-/** "dump.2026.pcapng.gz" -> "dump.2026"; characters not allowed in a capture name become "_". */
+/**
+ * "dump.2026.pcapng.gz" -> "dump.2026"; accents are removed, and other characters not allowed in a capture name become
+ * "_". If letters of other alphabets are lost, or nothing is left, eight digits of a hash keep the names of different
+ * files different.
+ */
 export function captureNameOf(path: string): string {
-  const stem = basename(path)
-    .replace(/\.(gz|zst|zstd)$/i, '')
-    .replace(/\.(pcap|pcapng|cap|dmp|ntar)$/i, '')
-  const name = stem.replace(/[^A-Za-z0-9._-]/g, '_').replace(/^[^A-Za-z0-9]+/, '')
-  if (name === '') {
-    throw new CapfleetError('bad-parameter', `no capture name can be made from ${path}; give one with --name`)
+  if (path === STANDARD_INPUT) {
+    throw new CapfleetError('bad-parameter', 'standard input has no name; give the capture one with --name')
   }
-  return name.slice(0, 64)
+  const file = basename(path)
+  const stem = file
+    .replace(/\.(gz|zst|zstd|xz|lz4|bz2)$/i, '')
+    .replace(/\.(pcap|pcapng|cap|dmp|ntar)$/i, '')
+    .normalize('NFKD')
+    .replace(/\p{Mark}/gu, '')
+  const name = stem
+    .replace(/[^A-Za-z0-9._-]/g, '_')
+    .replace(/^[^A-Za-z0-9]+/, '')
+    .slice(0, CAPTURE_NAME_MAX)
+  if (name !== '' && /^\p{ASCII}*$/u.test(stem)) return name
+  const hash = createHash('sha256').update(file).digest('hex').slice(0, 8)
+  return `${name.slice(0, CAPTURE_NAME_MAX - hash.length - 1) || 'import'}-${hash}`
 }
+
+const CAPTURE_NAME_MAX = 64

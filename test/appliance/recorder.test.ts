@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { frameHead } from '../../appliance/link/body-frames.ts'
 import { readLines } from '../../appliance/link/read-lines.ts'
 import { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { startRecorder } from '../../appliance/recorder.ts'
@@ -92,6 +93,86 @@ test('refuses what it cannot import, and leaves nothing over', async () => {
     await assert.rejects(here.client.importCapture(request), { code }, JSON.stringify(request))
   }
   assert.deepEqual(await capturesOf(here.store), ['a'])
+})
+
+/** The file in pieces of this many bytes. */
+async function* piecesOf(path: string, pieceBytes: number): AsyncGenerator<Buffer> {
+  const bytes = await readFile(path)
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
+}
+
+test('bytes that are sent become a capture, and are kept only until then', async () => {
+  await using here = await recorderHere()
+  const file = join(here.store, '..', 'big.pcap')
+  await writeBigCapture(file, 20_000)
+  const record = await here.client.importStream(
+    { name: 'sent', source: 'a b.pcap', description: 'by pipe' },
+    piecesOf(file, 10_007),
+  )
+  assert.deepEqual([record.packets, record.description, record.sources], [20_000n, 'by pipe', ['a b.pcap']])
+  assert.deepEqual(await capturesOf(here.store), ['sent'])
+  assert.equal((await storedCaptureOf(here.store, 'sent')).packets, 20_000n)
+})
+
+test('bytes that cannot be imported leave nothing, and a name that is taken reads none', async () => {
+  await using here = await recorderHere()
+  const text = join(here.store, '..', 'text')
+  await writeFile(text, 'this is no capture file'.repeat(100_000))
+  await here.client.importCapture({ name: 'a', files: [here.file] })
+  const { client } = here
+  let reads = 0
+  const unread = async function* (): AsyncGenerator<Buffer> {
+    reads++
+    yield Buffer.from('x')
+  }
+  await assert.rejects(client.importStream({ name: 'a', source: 'a.pcap' }, unread()), {
+    code: 'capture-exists',
+  })
+  for (const source of ['', '.', '..', '../a', 'a/b', 'a\0b', 'x'.repeat(256)]) {
+    await assert.rejects(client.importStream({ name: 'b', source }, unread()), { code: 'bad-parameter' })
+  }
+  assert.equal(reads, 0)
+  await assert.rejects(client.importStream({ name: 'b', source: 'notes.txt' }, piecesOf(text, 65_536)), {
+    code: 'bad-capture-file',
+    message: /^notes\.txt is neither PCAP nor pcapng/,
+  })
+  assert.deepEqual(await capturesOf(here.store), ['a'])
+})
+
+test('a sender that fails, is aborted or is killed half way leaves nothing', async (t) => {
+  await using here = await recorderHere()
+  const broken = async function* (): AsyncGenerator<Buffer> {
+    yield await readFile(here.file)
+    throw new Error('the client has left')
+  }
+  const sent = { name: 'b', source: 'b.pcap' }
+  await assert.rejects(here.client.importStream(sent, broken()), /the client has left/)
+  await eventually(async () => (await capturesOf(here.store)).length === 0, {
+    message: 'the file is removed',
+  })
+
+  const abort = new AbortController()
+  const endless = async function* (): AsyncGenerator<Buffer> {
+    yield await readFile(here.file)
+    abort.abort(new Error('enough'))
+    await once(t.signal, 'abort')
+  }
+  const aborted = here.client.importStream(sent, endless(), { signal: abort.signal })
+  await assert.rejects(aborted, /enough/)
+  await eventually(async () => (await capturesOf(here.store)).length === 0, {
+    message: 'the file is removed',
+  })
+
+  // The kernel ends the connection of a killed process in order.
+  const socket = createConnection(join(here.store, 'recorder-owner.sock'))
+  socket.write(`${JSON.stringify({ command: 'import-stream', ...sent })}\n`)
+  await once(socket, 'data')
+  const bytes = await readFile(here.file)
+  socket.end(Buffer.concat([frameHead(bytes), bytes]))
+  await eventually(async () => (await capturesOf(here.store)).length === 0, {
+    message: 'the file is removed',
+  })
+  await here.client.importStream(sent, piecesOf(here.file, 7))
 })
 
 test('progress is reported, and an aborted import vanishes', async () => {
@@ -358,6 +439,11 @@ test('the socket of the group takes no import', async () => {
   assert.deepEqual(await rawAnswer(here, 'recorder.sock', command), {
     error: { code: 'bad-parameter', message, param: 'command' },
   })
+  const stream = { command: 'import-stream', name: 'a', source: 'a.pcap' }
+  assert.match(
+    JSON.stringify(await rawAnswer(here, 'recorder.sock', stream)),
+    /accepts the command .*import-stream/,
+  )
   assert.deepEqual(await capturesOf(here.store), [])
   await rawAnswer(here, 'recorder-owner.sock', command)
   assert.deepEqual(await capturesOf(here.store), ['a'])

@@ -4,15 +4,16 @@ import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import {
   ConsoleBrowser,
+  hindrances,
   missingForConsole,
   type OpenPage,
   settled,
   show,
   signIn,
 } from '../support/console/console-browser.ts'
+import { eventually } from '../support/eventually.ts'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 
-/** A host of the generated traffic that README.md names. */
 const CAPTURE = 'demo_20261102_0900'
 const BEGIN_NS = 1_793_610_000_000_000_000n
 const LENGTH_NS = 300_000_000_000n
@@ -21,6 +22,8 @@ const HALF_OF_IT = `#/timeline?view-from=${BEGIN_NS}&view-to=${BEGIN_NS + LENGTH
 const DOWN_WITHIN_MS = 10_000
 /** Distance from the top of the lanes' picture: inside the first lane, below the axis. */
 const IN_FIRST_LANE_PX = 60
+/** Where the text begins in a line of bytes, after offset and hexadecimal digits. */
+const TEXT_COLUMN = 56
 
 describe('the page of the demo', { skip: missingForConsole() }, () => {
   const owned = new AsyncDisposableStack()
@@ -52,6 +55,120 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
     assert.match(told, /09:02:30/)
     const [, rate = ''] = /([\d,.]+) packets\/s/.exec(told.replaceAll('\n', ' ')) ?? []
     assert.ok(Number(rate.replaceAll(',', '')) > 100, told)
+  })
+
+  describe('the tour', () => {
+    const tour = () => page.getByRole('complementary', { name: 'Tour of the demo' })
+    const showIt = () => tour().getByRole('link', { name: 'Show it' }).click()
+
+    /** Opens the question, as a link to it would, and its answer. */
+    async function ask(number: number, question: string): Promise<string> {
+      await show(page, `#/timeline?tour=${number}`)
+      await tour().getByRole('heading', { name: question }).waitFor()
+      await tour().getByText('Answer', { exact: true }).click()
+      return await tour().locator('details p').innerText()
+    }
+
+    /** Rows of the view "Look inside" as soon as they are what is expected: time, device, source, destination. */
+    async function packets(isExpected: (rows: readonly string[][]) => boolean): Promise<readonly string[][]> {
+      let rows: string[][] = []
+      await eventually(
+        async () => {
+          const texts = await page.locator('.packets tbody tr').allInnerTexts()
+          rows = texts.map((text) => text.split(/\s*\t\s*/))
+          return isExpected(rows)
+        },
+        { message: 'the packets of the answer are shown' },
+      )
+      return rows
+    }
+
+    test('1: the timeline shows a peak at two of the three sites', async () => {
+      const answer = await ask(1, 'When does something unusual happen')
+      assert.deepEqual(await hindrances(page), [])
+      await showIt()
+      await page.locator('.estimate strong[data-packets]').waitFor()
+      const told = (await page.locator('.estimate').innerText()).replaceAll(',', '').replaceAll('\n', ' ')
+      const [atNewYork, atLondon, atSingapore] = ['nyc1', 'lon1', 'sgp1'].map((device) => {
+        const [, count = ''] = new RegExp(`${device} (\\d+)`).exec(told) ?? []
+        return Number(count)
+      }) as [number, number, number]
+      assert.ok(atSingapore > 500 && atNewYork > 4 * atSingapore && atLondon > 4 * atSingapore, told)
+      assert.match(answer, /At 09:02:30 nyc1 .* and lon1/)
+      await tour().getByRole('button', { name: 'Next' }).click()
+      await tour().getByRole('heading', { name: 'Who sends these packets' }).waitFor()
+    })
+
+    test('2: one computer in New York sends the packets', async () => {
+      const answer = await ask(2, 'Who sends these packets')
+      await showIt()
+      const rows = await packets(({ length }) => length === 200)
+      const scanning = rows.filter(([, , source]) => source === '10.20.3.77:54321')
+      assert.ok(scanning.length > 190)
+      assert.ok(new Set(scanning.map(([, , , destination]) => destination)).size > 190)
+      assert.match(answer, /^10\.20\.3\.77, /)
+    })
+
+    test('3: typing what the tour says shows the servers that answered', async () => {
+      const answer = await ask(3, 'Which servers accepted')
+      await page.locator('#parameter-TSBegin').fill('2026-11-02 09:02:30')
+      await page.locator('#parameter-TSEnd').fill('2026-11-02 09:02:33')
+      await page.locator('#parameter-Device').fill('lon1')
+      await page.locator('#parameter-FilterBPF').fill(await tour().locator('code').innerText())
+      await page.locator('.builder').getByRole('link', { name: 'Look inside' }).click()
+      const rows = await packets(({ length }) => length === 3)
+      const sources = rows.map(([, , source = '']) => source)
+      assert.deepEqual(sources, ['10.21.9.80:80', '10.21.9.80:443', '10.21.9.25:445'])
+      assert.match(answer, /10\.21\.9\.80 at 80 and 443, and 10\.21\.9\.25, .* at 445/)
+    })
+
+    test('4: the computer reports to a server outside every 20 seconds', async () => {
+      const answer = await ask(4, 'To whom else')
+      await showIt()
+      const rows = await packets(({ length }) => length === 15)
+      assert.deepEqual([...new Set(rows.map(([, , , destination]) => destination))], ['203.0.113.99:80'])
+      const seconds = rows.map(([time = '']) => Date.parse(`${time.slice(0, 19)}Z`) / 1_000)
+      assert.deepEqual(
+        seconds,
+        rows.map((_, n) => (seconds[0] ?? 0) + 20 * n),
+      )
+      assert.match(answer, /^To 203\.0\.113\.99, 15 times, exactly 20 seconds apart/)
+    })
+
+    test('5: DNS queries carry a file from London to New York', async () => {
+      assert.match(await ask(5, 'What left London'), /a part of a file/)
+      await showIt()
+      const rows = await packets(
+        ([first]) => first?.[2] === '10.21.9.25:50000' && first[3] === '10.20.3.77:53',
+      )
+      assert.deepEqual([...new Set(rows.map(([, device]) => device))].sort(), ['lon1', 'nyc1'])
+      await page.locator('.packets tbody tr').first().click()
+      const lines = (await page.locator('.packet-bytes pre').innerText()).split('\n')
+      assert.match(lines.map((line) => line.slice(TEXT_COLUMN)).join(''), /\.000.*customers-csv\.example/)
+      assert.ok(await tour().getByRole('button', { name: 'Next' }).isDisabled())
+      assert.deepEqual(await hindrances(page), [])
+    })
+
+    test('leads to the page of the documentation that has the commands', async () => {
+      const [documentation] = await Promise.all([
+        page.context().waitForEvent('page'),
+        tour().getByRole('link', { name: 'With curl and tcpdump' }).click(),
+      ])
+      await documentation.getByRole('heading', { name: 'Five questions' }).waitFor()
+      assert.match(documentation.url(), /\/docs\/get-started\/demo\.html#five-questions$/)
+      await documentation.close()
+    })
+
+    test('stays closed once it was closed, until it is opened again', async () => {
+      await tour().getByRole('button', { name: 'Close the tour' }).click()
+      await tour().waitFor({ state: 'detached' })
+      await page.reload()
+      await page.getByRole('navigation').waitFor()
+      assert.equal(await tour().count(), 0)
+      await page.getByRole('button', { name: 'Tour' }).click()
+      await tour().getByRole('heading', { name: 'What left London' }).waitFor()
+      assert.deepEqual(opened.faults, [])
+    })
   })
 
   test('says that older captures are left out where the list of the fleet was cut', async () => {

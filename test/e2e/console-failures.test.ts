@@ -214,7 +214,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
     await own.page.getByLabel('Select for start and stop: east').check()
     const stop = own.page.getByRole('button', { name: 'Stop captures…' })
     await stop.click()
-    await own.page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
+    await own.page.getByRole('dialog').getByRole('button', { name: 'Back' }).click()
     assert.ok(await hasFocus(own.page, 'Stop captures…'))
     const value = own.page.locator('.details .value').first()
     await value.click()

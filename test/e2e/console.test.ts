@@ -20,6 +20,7 @@ import {
 } from '../support/console/console-browser.ts'
 import { testControl, testDownloadsAndExports } from '../support/console/console-jobs.ts'
 import { testMarkup } from '../support/console/console-markup.ts'
+import { testSelection } from '../support/console/console-selection.ts'
 import { ConsoleStand } from '../support/console/console-stand.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../support/exports/export-captures.ts'
 import { type ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
@@ -68,8 +69,9 @@ describe('the page', { skip: missingForConsole() }, () => {
     )
     const selected = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1])
     const direct = await world.direct(
-      `/api/v1/pcap/timerange?TSBegin=${selected.get('TSBegin')}&TSEnd=${selected.get('TSEnd')}`,
+      `/api/v1/pcap/timerange?TSBegin=${selected.get('TSBegin')}&TSEnd=${selected.get('TSEnd')}&Device=north`,
     )
+    assert.equal(selected.get('Device'), 'north')
     assert.equal(sha256(bytes), sha256(direct))
     assert.equal(bytes.length, estimated.bytes)
     assert.equal(readPcap(bytes).records.length, estimated.packets)
@@ -123,7 +125,7 @@ describe('the page', { skip: missingForConsole() }, () => {
     await problem.waitFor()
     assert.equal(await problem.getAttribute('data-position'), '20')
     assert.ok(await page.getByRole('button', { name: 'Download', exact: true }).isDisabled())
-    await page.locator('.estimate').getByRole('button', { name: 'FilterFrame' }).click()
+    await page.locator('.estimate').getByRole('button', { name: 'Switch or port conditions' }).click()
     assert.ok(await page.getByLabel('FilterFrame').evaluate((field) => field === document.activeElement))
     await page.getByLabel('FilterFrame').fill('')
     await page.getByLabel('FilterRE').fill('GET [a')
@@ -132,7 +134,7 @@ describe('the page', { skip: missingForConsole() }, () => {
       String('GET '.length),
     )
     await page.getByLabel('FilterRE').fill('')
-    const bpf = page.getByLabel('FilterBPF', { exact: true })
+    const bpf = page.locator('#parameter-FilterBPF')
     await bpf.fill('tcp prt 80')
     await page.locator('#parameter-FilterBPF-problem', { hasText: 'syntax error' }).waitFor()
     await bpf.fill('tcp port www or port nowhere')
@@ -158,7 +160,7 @@ describe('the page', { skip: missingForConsole() }, () => {
       byte.toString(16).padStart(2, '0'),
     )
     assert.ok(first.startsWith(`0000  ${bytes.join(' ')}`), first.slice(0, 60))
-    await page.getByText('Devices with packets').click()
+    await page.getByText('Choose devices').click()
     await page.getByRole('button', { name: /^west/ }).click()
     await page.locator('.packets td:nth-child(2)', { hasText: 'west' }).first().waitFor({ state: 'detached' })
     const shown = await page.locator('.packets td:nth-child(2)').allInnerTexts()
@@ -194,6 +196,7 @@ describe('the page', { skip: missingForConsole() }, () => {
   })
 
   testDownloadsAndExports(() => stand)
+  testSelection(() => stand)
   testMarkup(() => stand)
 
   test('every view is accessible, in dark and light, and on a phone', async () => {
@@ -230,7 +233,7 @@ describe('the page', { skip: missingForConsole() }, () => {
     await using own = await stand.browser.open(stand.url)
     await signIn(own.page, { user: 'viewer', password: USER_PASSWORD })
     const links = await own.page.getByRole('navigation').getByRole('link').allInnerTexts()
-    assert.deepEqual(links, ['Fleet', 'Timeline', 'Queue', 'Live', 'Access'])
+    assert.deepEqual(links, ['Fleet', 'Timeline', 'Queue', 'Events', 'Access'])
     await show(own.page, '#/fleet?device=east')
     await own.page.locator('.details').waitFor()
     assert.equal(await own.page.getByRole('button', { name: /capture/ }).count(), 0)
@@ -348,6 +351,11 @@ describe('the page', { skip: missingForConsole() }, () => {
     )
     assert.match(policy ?? '', /script-src 'self'/)
     assert.doesNotMatch(policy ?? '', /unsafe|http/)
+  })
+
+  test('offers no tour, which is about the traffic of the demo', async () => {
+    await page.getByRole('button', { name: 'Sign out' }).waitFor()
+    assert.equal(await page.getByText('Tour', { exact: true }).count(), 0)
   })
 
   test('has less than 150 kB to load, without the decoder, which few need', async () => {

@@ -10,6 +10,7 @@ import { after, before, describe, test } from 'node:test'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import { TOUR_QUESTIONS } from '../../src/console/tour/tour-questions.ts'
 import { mayCapture } from '../../src/demo/live-traffic.ts'
 import { gatewayConfigSchema } from '../../src/gateway/gateway-config.ts'
 import { boundsSchema } from '../../src/shared/auth/bounds.ts'
@@ -30,6 +31,7 @@ const read = (path: string): string => readFileSync(join(REPOSITORY_ROOT, path),
 const TASKS = 'docs/guides/common-tasks.md'
 const FLEET = 'docs/get-started/fleet.md'
 const CLIENTS = 'docs/guides/clients.md'
+const DEMO = 'docs/get-started/demo.md'
 const WITHOUT_CAPTURE = (await mayCapture()) ? false : 'capturing needs CAP_NET_RAW'
 
 /** The blocks below a heading of a page; the first kind is that of commands. */
@@ -89,7 +91,7 @@ const REDIS = 'changes the Redis of a gateway'
 /** Page -> heading -> why its blocks are not run here. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'README.md': { 'Two commands': STARTS },
-  'docs/get-started/demo.md': { 'The demo': STARTS },
+  [DEMO]: { 'The demo': STARTS },
   'docs/get-started/systemd.md': { 'Installation with systemd': ROOT_OF_MACHINE },
   'docs/get-started/kubernetes.md': { Kubernetes: CLUSTER },
   'docs/guides/add-a-device.md': {
@@ -270,6 +272,21 @@ describe('against the demo', () => {
       for (const pattern of says) assert.match(stdout, pattern)
     })
 
+  test('the five questions of the demo have the answers that the page prints', async () => {
+    const home = parts.use(await tempFolder()).path
+    await symlink(join(folder, '.capfleet'), join(home, '.capfleet'))
+    const shell = blocksBelow(DEMO, 'Five questions').join('\n')
+    for (const { question } of TOUR_QUESTIONS) {
+      const commands = [
+        shell.replace('http://127.0.0.1:8080', demo.facts.gatewayUrl),
+        ...blocksBelow(DEMO, question),
+      ]
+      const { status, stdout, stderr } = await runShell(commands.join('\n'), home)
+      assert.equal(status, 0, stderr)
+      assert.equal(stdout, blocksBelow(DEMO, question, 'text').join('\n'), question)
+    }
+  })
+
   for (const { language, kind, file, command } of CLIENT_PROGRAMS)
     test(`the program in ${language} downloads a minute`, async () => {
       const home = parts.use(await tempFolder()).path
@@ -386,7 +403,7 @@ describe('every block is run, or has a reason', () => {
   ]
 
   test('a page with commands is run as a whole, or its blocks have reasons', () => {
-    const known = new Set([TASKS, FLEET, ...ON_THE_DEMO.map(({ page }) => page)])
+    const known = new Set([TASKS, FLEET, DEMO, ...ON_THE_DEMO.map(({ page }) => page)])
     const forgotten = pages
       .filter((page) => !known.has(page))
       .flatMap((page) => runnableOf(page).map(({ heading }) => `${page}: ${heading}`))

@@ -39,6 +39,7 @@ void require(bool holds) {
 /// The results of one run over the input.
 struct Outcome {
   uint64_t steps = 0;
+  uint64_t joinedFiles = 0;
   uint64_t capturedBytes = 0;
   uint64_t lastOffset = 0;
   uint64_t damageOffset = 0;
@@ -62,6 +63,11 @@ Outcome run(std::span<const uint8_t> bytes, size_t pieceBytes) {
   if (!reader) return outcome;
   CaptureRecord record;
   for (;;) {
+    if ((*reader)->isAtJoinedFile()) {
+      ++outcome.joinedFiles;
+      reader = CaptureFileReader::openJoined(std::move(*reader));
+      if (!reader) return outcome;
+    }
     const uint64_t before = (*reader)->stream().offset();
     const ReadStep step = (*reader)->next(record);
     const uint64_t after = (*reader)->stream().offset();

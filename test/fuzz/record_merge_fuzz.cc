@@ -122,7 +122,7 @@ struct Case {
   std::vector<std::vector<Piece>> streams;
 
   bool leavesSomethingOut() const {
-    return options.maxSpanNs || options.maxPackets || options.maxBytes || options.dedupNs;
+    return options.maxSpanNs || options.maxPackets || options.maxBytes || options.dedup;
   }
 };
 
@@ -136,7 +136,7 @@ RecordMergeOptions takeOptions(FuzzInput& input, uint64_t chosen) {
   if ((chosen & 2) != 0) options.maxSpanNs = span;
   if ((chosen & 4) != 0) options.maxPackets = packets;
   if ((chosen & 8) != 0) options.maxBytes = bytes;
-  if ((chosen & 16) != 0) options.dedupNs = dedup;
+  if ((chosen & 16) != 0) options.dedup = {dedup};
   if ((chosen & 64) != 0) options.sliceBytes = static_cast<uint32_t>(dedup & 63);
   return options;
 }
@@ -227,7 +227,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     bytes += record.bytes.size();
   }
   const Bytes merged = mergedOf(given, longest + given.moreRoom);
-  checkOrder(merged, all, given.options.dedupNs.has_value());
+  checkOrder(merged, all, given.options.dedup.has_value());
   require(given.leavesSomethingOut() || merged.size() == bytes);
   return 0;
 }

@@ -17,7 +17,7 @@ import {
 import { COMPRESSION_LEVELS, type Compression } from '../../native/compression.ts'
 import type { DownloadOptions, StreamFiles } from '../../native/download-options.ts'
 import { writeBigCapture } from '../support/packets/big-capture.ts'
-import { CAPTURE_FILES } from '../support/packets/capture-files.ts'
+import { STORABLE_FILES } from '../support/packets/capture-files.ts'
 import { captureRecord } from '../support/packets/capture-records.ts'
 import { importStreams, segmentPathsOf } from '../support/packets/import-streams.ts'
 import { makePacket, makePcap } from '../support/packets/packet-maker.ts'
@@ -61,7 +61,7 @@ function tcpdumpTexts(file: string): string[] {
 test('gives back captures as tcpdump reads them', async () => {
   await using root = await tempFolder()
   let compared = 0
-  for (const file of CAPTURE_FILES.filter((path) => path.endsWith('.pcap'))) {
+  for (const file of STORABLE_FILES.filter((path) => path.endsWith('.pcap'))) {
     // The importer normalises fractions of more than a second, which this file has.
     if (file.includes('timestamp_invalid')) continue
     const copy = join(root.path, 'copy.pcap')
@@ -76,7 +76,7 @@ test('filters captures as tcpdump does', async () => {
   await using root = await tempFolder()
   const expressions = ['tcp', 'udp', 'ip6', 'greater 200', 'ip[8] < 64', 'vlan', 'not ip', 'port 4789']
   let delivered = 0
-  for (const [index, file] of CAPTURE_FILES.entries()) {
+  for (const [index, file] of STORABLE_FILES.entries()) {
     const streams = await importStreams(root.path, [file])
     const whole = await download(streams)
     const wholeFile = join(root.path, 'whole.pcap')
@@ -479,6 +479,7 @@ test('without the binary, loading says how to build it', async () => {
     'native/addon.ts',
     'native/download-options.ts',
     'native/compression.ts',
+    'native/dedup-keys.ts',
     'native/load-addon.ts',
     'src/shared/base/error.ts',
     'src/shared/pcap/pcap-sizes.ts',

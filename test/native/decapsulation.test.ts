@@ -2,11 +2,14 @@
 // (decapsulation_test.cc) have each kind of tunnel, built and cut.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { basename } from 'node:path'
+import { writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { CAPTURE_FILES, capturesNamed } from '../support/packets/capture-files.ts'
-import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
+import { capturesNamed, STORABLE_FILES } from '../support/packets/capture-files.ts'
+import { makePcap } from '../support/packets/packet-maker.ts'
+import { type PcapRecord, readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../support/processes/temp-appliance.ts'
+import { seededRandom } from '../support/seeded-random.ts'
 
 /** tshark's view of the innermost layers of a packet. */
 interface Innermost {
@@ -116,10 +119,8 @@ function filtersFor(packets: readonly Innermost[]): Map<string, Selects> {
 }
 
 /** The records in file order; the store has them in order of time. */
-function linesOf(path: string): string[] {
-  return recordLines(
-    readPcap(execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 })).records,
-  )
+function recordsOf(path: string): readonly PcapRecord[] {
+  return readPcap(execFileSync('editcap', ['-F', 'nsecpcap', path, '-'], { maxBuffer: 1 << 28 })).records
 }
 
 /** Their UDP lengths are 0 (for more than 64 KiB), where tshark stops. */
@@ -139,7 +140,7 @@ const LEFT_OUT = [
   'big-endian.pcap',
 ]
 
-const ethernetCaptures = CAPTURE_FILES.filter(
+const ethernetCaptures = STORABLE_FILES.filter(
   (path) =>
     path.endsWith('.pcap') &&
     !LEFT_OUT.includes(basename(path)) &&
@@ -157,7 +158,7 @@ describe('FilterBPFDecap selects by the layers that tshark finds innermost', () 
     test(basename(path), async (t) => {
       const name = basename(path)
       await appliance.importFiles(name, path)
-      const lines = linesOf(path)
+      const lines = recordLines(recordsOf(path))
       const packets = innermostOf(path)
       assert.equal(packets.length, lines.length)
       const isDecoded = new Map(lines.map((line, index) => [line, packets[index] !== undefined]))
@@ -193,5 +194,102 @@ describe('FilterBPFDecap selects by the layers that tshark finds innermost', () 
         assert.equal(readPcap(answer.body).records.length, count, filter)
       }
     }
+  })
+})
+
+const ETHERNET_BYTES = 14
+const LLC_TYPE = 4
+
+/** What precedes the payload of a frame in captures of another link type; undefined: such a capture cannot have it. */
+type Header = (type: number, payload: Buffer) => Buffer | undefined
+
+const cooked: Header = (type) => {
+  const header = Buffer.from([0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 9, 0, 0, 0, 0])
+  header.writeUInt16BE(type <= 1500 ? LLC_TYPE : type, 14)
+  return header
+}
+const cooked2: Header = (type) => {
+  const header = Buffer.from([0, 0, 0, 0, 0, 0, 0, 3, 0, 1, 0, 6, 2, 0, 0, 0, 0, 9, 0, 0])
+  header.writeUInt16BE(type <= 1500 ? LLC_TYPE : type, 0)
+  return header
+}
+const raw: Header = (type, payload) => {
+  const version = type === 0x0800 ? 4 : type === 0x86dd ? 6 : 0
+  return version > 0 && (payload[0] ?? 0) >> 4 === version ? Buffer.alloc(0) : undefined
+}
+
+function converted({ ns, originalLength, captured }: PcapRecord, headerOf: Header): PcapRecord | undefined {
+  if (captured.length <= ETHERNET_BYTES || originalLength < captured.length) return undefined
+  const payload = captured.subarray(ETHERNET_BYTES)
+  const header = headerOf(captured.readUInt16BE(ETHERNET_BYTES - 2), payload)
+  if (header === undefined) return undefined
+  const bytes = Buffer.concat([header, payload])
+  return { ns, originalLength: originalLength + bytes.length - captured.length, captured: bytes }
+}
+
+describe('FilterBPFDecap looks inside captures of other link types, as tshark does', () => {
+  const FILTERS = 60
+  const random = seededRandom()
+  let appliance: TempAppliance
+  before(async () => {
+    appliance = await startTempAppliance()
+  })
+  after(() => appliance[Symbol.asyncDispose]())
+
+  for (const [name, linkType, headerOf] of [
+    ['cooked', 113, cooked],
+    ['cooked2', 276, cooked2],
+    ['raw', 101, raw],
+    ['raw12', 12, raw],
+  ] as const)
+    test(`${name} (SEED=${random.seed})`, async (t) => {
+      const records = ethernetCaptures
+        .flatMap((path) => recordsOf(path).map((record) => converted(record, headerOf)))
+        .filter((record) => record !== undefined)
+      const path = join(appliance.folder, `${name}.pcap`)
+      await writeFile(path, makePcap(records, { linkType }))
+      await appliance.importFiles(name, path)
+      const lines = recordLines(records)
+      const isRaw = headerOf === raw
+      const packets = innermostOf(path).map((packet) =>
+        // A raw capture cannot show what is not IP.
+        isRaw && packet?.network !== 'ip' && packet?.network !== 'ipv6' ? undefined : packet,
+      )
+      assert.equal(packets.length, lines.length)
+      const isDecoded = new Map(lines.map((line, index) => [line, packets[index] !== undefined]))
+      const all = [...filtersFor(packets.filter((packet) => packet !== undefined))].filter(
+        ([filter]) => !/^(ether|vlan|mpls)/.test(filter) && !(isRaw && filter === 'arp'),
+      )
+      const filters = [...all.slice(0, 6), ...Array.from({ length: FILTERS }, () => random.pick(all))]
+      let selectedCount = 0
+      for (const [filter, selects] of filters) {
+        const answer = await appliance.get(
+          `/api/v1/pcap/single?StreamName=${name}&FilterBPFDecap=true&FilterBPF=${encodeURIComponent(filter)}`,
+        )
+        assert.equal(answer.status, 200, answer.body.toString('utf8', 0, 400))
+        const expected = lines.filter((_, index) => {
+          const packet = packets[index]
+          return packet !== undefined && selects(packet)
+        })
+        const selected = recordLines(readPcap(answer.body).records).filter((line) => isDecoded.get(line))
+        assert.deepEqual(selected.sort(), expected.sort(), filter)
+        selectedCount += selected.length
+      }
+      assert.ok(selectedCount > 100)
+      t.diagnostic(`${filters.length} filters over ${packets.length} packets`)
+    })
+
+  test('and refuses link types in which it finds no tunnels', async () => {
+    const path = join(appliance.folder, 'wlan.pcap')
+    await writeFile(
+      path,
+      makePcap([{ ns: 1n, originalLength: 30, captured: Buffer.alloc(30) }], { linkType: 105 }),
+    )
+    await appliance.importFiles('wlan', path)
+    const url = '/api/v1/pcap/single?StreamName=wlan&FilterBPF=ip'
+    assert.equal((await appliance.get(url)).status, 200)
+    const { status, body } = await appliance.get(`${url}&FilterBPFDecap=true`)
+    assert.equal(status, 400)
+    assert.match(body.toString(), /FilterBPFDecap finds no tunnels in packets of link type 105/)
   })
 })

@@ -66,13 +66,20 @@ test('Dedup remembers packets over seconds and months: 200 random cases', async 
   assert.ok(dropped > 200, 'there were duplicates')
 })
 
+test('Dedup drops what one input repeats, for as long as it lasts from the packet that was kept', async () => {
+  const list = [0n, 3n, 5n, 6n, 11n].map((at) => makePacket(START_NS + at, 'a header; repeated'))
+  const merged = await merge([list], { dedupNs: 5n })
+  assert.deepEqual(merged.bytes, makePcap([0, 3].map((index) => list[index] as PcapRecord)))
+  assert.equal(merged.totals.inputs[0]?.duplicates, 3)
+})
+
 test('the comparison notices a duplicate that stays', () => {
   const twice = [[makePacket(1n, 'same')], [makePacket(2n, 'same')]]
   assert.equal(withoutDuplicates(twice, 1n).length, 1)
   assert.equal(withoutDuplicates(twice, 0n).length, 2)
 })
 
-test('Dedup looks past the link-layer header and its VLAN tags, on Ethernet only', async () => {
+test('Dedup looks past the link-layer header and its VLAN tags, where it knows the link type', async () => {
   const tagged = (address: string, tag: number, vlan: number) => {
     const captured = Buffer.alloc(60, 'payload')
     captured.write(address)
@@ -81,12 +88,17 @@ test('Dedup looks past the link-layer header and its VLAN tags, on Ethernet only
     captured.writeUInt16BE(0x0800, 16)
     return captured
   }
+  const at = (n: number, captured: Buffer) => [{ ns: START_NS + BigInt(n), originalLength: 60, captured }]
   for (const tag of [0x8100, 0x88a8, 0x9100, 0x9200]) {
-    const lists = ['rome', 'oslo'].map((address, n) => [
-      { ns: START_NS + BigInt(n), originalLength: 60, captured: tagged(address, tag, n + 1) },
-    ])
+    const lists = ['rome', 'oslo'].map((address, n) => at(n, tagged(address, tag, n + 1)))
     assert.equal((await merge(lists, { dedupNs: 1n })).totals.packets, 1)
-    assert.equal((await merge(lists, { dedupNs: 1n }, 113)).totals.packets, 2)
+    assert.equal((await merge(lists, { dedupNs: 1n }, 105)).totals.packets, 2)
+    const untagged = Buffer.concat([
+      lists[0]?.[0]?.captured.subarray(0, 12) ?? Buffer.alloc(0),
+      Buffer.from([8, 0]),
+    ])
+    const plain = Buffer.concat([untagged, tagged('', tag, 1).subarray(18)])
+    assert.equal((await merge([...lists, at(2, plain)], { dedupNs: 2n })).totals.packets, 1)
   }
 })
 
@@ -163,19 +175,13 @@ function sorted(lists: readonly (readonly PcapRecord[])[]) {
 
 /** The definition of Dedup, in its simplest form. */
 function withoutDuplicates(lists: readonly (readonly PcapRecord[])[], windowNs: bigint): PcapRecord[] {
-  const kept: { record: PcapRecord; rank: number }[] = []
+  const kept: PcapRecord[] = []
   const payload = ({ captured }: PcapRecord) => captured.subarray(ETHERNET_BYTES).toString('hex')
-  for (const next of sorted(lists)) {
-    const isDuplicate = kept.some(
-      ({ record, rank }) =>
-        rank !== next.rank &&
-        next.record.ns - record.ns <= windowNs &&
-        record.captured.byteLength === next.record.captured.byteLength &&
-        payload(record) === payload(next.record),
-    )
-    if (!isDuplicate) kept.push(next)
+  for (const { record: next } of sorted(lists)) {
+    const isCopy = kept.some((before) => next.ns - before.ns <= windowNs && payload(before) === payload(next))
+    if (!isCopy) kept.push(next)
   }
-  return kept.map(({ record }) => record)
+  return kept
 }
 
 async function merge(lists: readonly (readonly PcapRecord[])[], options: MergeOptions, linkType = 1) {

@@ -238,5 +238,6 @@ const LIBRARIES: Readonly<Record<string, string>> = {
   ...{ 'libgcc_s.so.1': 'libgcc-s1', 'libstdc++.so.6': 'libstdc++6' },
   ...{ 'libhs.so.5': HYPERSCAN, 'libhs_runtime.so.5': HYPERSCAN },
   ...{ 'libisal.so.2': 'libisal2', 'libdeflate.so.0': 'libdeflate0', 'libpcap.so.0.8': 'libpcap0.8' },
-  ...{ 'libxxhash.so.0': 'libxxhash0', 'libzstd.so.1': 'libzstd1' },
+  ...{ 'libxxhash.so.0': 'libxxhash0', 'libzstd.so.1': 'libzstd1', 'libbz2.so.1.0': 'libbz2-1.0' },
+  ...{ 'liblz4.so.1': 'liblz4-1', 'liblzma.so.5': 'liblzma5' },
 }

@@ -26,6 +26,7 @@ await using opened = await browser.open(`${demo.facts.gatewayUrl}/`, {
 })
 const { page } = opened
 await signIn(page, demo.facts)
+await page.getByRole('button', { name: 'Close the tour' }).click()
 await show(page, ADDRESS)
 await page.locator('.estimate strong[data-packets]').waitFor()
 await settled(page)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <limits>
+#include <utility>
 
 namespace capfleet {
 namespace {
@@ -45,6 +46,8 @@ Download::Download(PcapFileHeader header, const DownloadOptions& options, Worker
       bytesToSkip_(options.afterBytes -
                    std::min<uint64_t>(options.afterBytes, kPcapFileHeaderBytes)) {
   totals_.corruptBlocks = corruptBlocks;
+  if (options.dedup)
+    duplicates_.emplace(*options.dedup, header.linkTypeWord, options.toMicroseconds);
 }
 
 Download::~Download() {
@@ -178,7 +181,9 @@ void Download::takeBatches() {
   while (!isCut_) {
     std::optional<PacketBatch> batch = scan_->take();
     if (!batch) return takeExcluded();
+    if (duplicates_) duplicates_->drop(*batch);
     isCut_ = limit_.cut(*batch);
+    if (duplicates_) countDuplicates(*batch);
     skipFront(*batch);
     if (batch->slab->size > 0) {
       append(std::move(*batch));
@@ -198,6 +203,17 @@ void Download::takeExcluded() {
     return;
   }
   const std::lock_guard lock(mutex_);
+  totals_.excludedPackets += excluded;
+}
+
+/// Called when the limit has cut the batch. One of copies only is not returned, so what was left
+/// out before them counts here.
+void Download::countDuplicates(PacketBatch& batch) {
+  const uint64_t dropped = duplicates_->droppedBefore(batch.packets);
+  const bool isEmpty = batch.packets == 0 && !isCut_;
+  const uint64_t excluded = isEmpty ? std::exchange(batch.excluded, 0) : 0;
+  const std::lock_guard lock(mutex_);
+  totals_.duplicates += dropped;
   totals_.excludedPackets += excluded;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "download/compression_stage.h"
+#include "download/duplicate_stage.h"
 #include "download/ordered_scan.h"
 #include "download/output_limit.h"
 #include "download/skipped_slices.h"
@@ -39,7 +40,9 @@ struct DownloadOptions {
   /// Except for kNic, `streams` must also contain the segments of VendorClock::lookBackNs() before
   /// the range. Such a download is scanned by one thread at a time.
   VendorClockOptions clock;
+  HeaderKinds stripped = 0;                  ///< headers left out of returned packets
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet; at least 1
+  std::optional<DuplicateOptions> dedup;     ///< copies of returned packets are left out
   std::optional<int64_t> tsMaxNs;            ///< end this long after the first packet; at least 1
   OutputLimit::Limits limits;
   /// The body starts at this byte of the uncompressed body; empty if that is no longer. Totals stay
@@ -69,6 +72,7 @@ struct DownloadTotals {
   /// Read before the last of `packets`, and outside the range or left out by a filter. Packets of
   /// passedBlocks count once all of their slice has been returned.
   uint64_t excludedPackets = 0;
+  uint64_t duplicates = 0;        ///< left out as copies, up to the end or a limit
   uint64_t passedBlocks = 0;      ///< not read, because none of their packets passes the filter
   uint64_t ruledOutSegments = 0;  ///< of which no file was opened; their blocks are passedBlocks
   uint64_t corruptBlocks = 0;     ///< left out, as far as they were read
@@ -132,6 +136,7 @@ class Download : public std::enable_shared_from_this<Download> {
   void collect();
   void dropCollected();
   void takeBatches();
+  void countDuplicates(PacketBatch& batch);
   void skipFront(PacketBatch& batch);
   void takeExcluded();
   void append(PacketBatch batch);
@@ -151,8 +156,9 @@ class Download : public std::enable_shared_from_this<Download> {
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<OrderedScan> scan_;
   std::shared_ptr<CompressionStage> stage_;  ///< null without compression
-  /// These four belong to the thread that pumps.
+  /// These five belong to the thread that pumps.
   std::vector<PacketBatch> group_;  ///< being collected
+  std::optional<DuplicateStage> duplicates_;
   OutputLimit limit_;
   uint64_t bytesToSkip_;  ///< left to skip in the next records, before compression
   bool isCut_ = false;    ///< cut by the limit; nothing more is taken from the scan

@@ -45,6 +45,8 @@ Result<PcapFileHeader> headerOf(const DownloadOptions& options) {
   PcapFileHeader merged =
       header.value_or(PcapFileHeader{options.emptyLinkTypeWord, kMaxCapturedLength});
   merged.snaplen = std::min(merged.snaplen, options.sliceBytes);
+  // A frame check sequence is not that of a packet that has lost headers.
+  if (options.stripped != 0) merged.linkTypeWord = linkTypeOf(merged.linkTypeWord);
   return merged;
 }
 
@@ -60,8 +62,10 @@ PacketTransform transformOf(const DownloadOptions& options) {
   transform.addresses = options.addresses;
   transform.regex = options.regex;
   transform.clock = options.clock;
+  transform.stripped = options.stripped;
   transform.sliceBytes = options.sliceBytes;
-  transform.toMicroseconds = options.toMicroseconds;
+  // Copies are found by nanoseconds.
+  transform.toMicroseconds = options.toMicroseconds && !options.dedup;
   return transform;
 }
 
@@ -88,10 +92,10 @@ WindowOptions windowsOf(const DownloadOptions& options) {
 }
 
 /// What lies before `afterBytes` and `limits` is skipped unread, if the indexes determine what that
-/// is. If it depends on a filter, `sliceBytes` or a vendor's time, or `tsMaxNs` needs the first
-/// packet, everything is scanned and dropped.
+/// is. If it depends on a filter, on what is stripped, sliced or dropped, or on a vendor's time, or
+/// `tsMaxNs` needs the first packet, everything is scanned and dropped.
 std::optional<SkipLimits> skipLimitsOf(const DownloadOptions& options, const ScanContext& context) {
-  if (!context.transform.keepsSizes() || options.tsMaxNs) return std::nullopt;
+  if (!context.transform.keepsSizes() || options.dedup || options.tsMaxNs) return std::nullopt;
   const uint64_t endBytes =
       std::min(options.afterBytes, options.limits.bytes.value_or(options.afterBytes));
   if (endBytes <= kPcapFileHeaderBytes) return std::nullopt;
@@ -131,6 +135,7 @@ Status DownloadOpening::begin() {
   for (const StreamSegments& stream : options_.streams) {
     heldBytes_ += stream.segments.size() * sizeof(SegmentEntry);
   }
+  if (options_.dedup) heldBytes_ += DuplicateWindow::kHeldBytes;
   planned_.rest = std::make_unique<WindowPlanner>(std::move(options_.streams), windowsOf(options_));
   return ok();
 }

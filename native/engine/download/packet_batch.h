@@ -32,10 +32,17 @@ struct PacketBatch {
 uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
                        const PacketTransform& transform, PacketFilter& filter, PacketBatch& batch);
 
-/// The size of the packet's record with at most `transform.sliceBytes` of the packet in it.
-size_t recordBytes(const PacketView& packet, const PacketTransform& transform);
-/// Writes that record with this time to `to`, which has room for it.
-void storeRecord(uint8_t* to, const PacketView& packet, int64_t timestampNs,
-                 const PacketTransform& transform);
+/// A packet as it is returned: without what `transform` strips and slices off.
+struct OutputPacket {
+  OutputPacket(const PacketView& packet, const PacketTransform& transform);
+
+  size_t recordBytes() const { return kRecordHeaderBytes + capturedLength; }
+  /// Writes the record with this time to `to`, which has room for it.
+  void store(uint8_t* to, int64_t timestampNs) const;
+
+  StrippedPacket stripped;
+  uint32_t capturedLength;
+  bool toMicroseconds;
+};
 
 }  // namespace capfleet

@@ -18,11 +18,12 @@ uint32_t VendorTimeStage::take(const LoadedBlock& block, uint32_t first, uint32_
     const PacketView packet = block.packet(record);
     // The clock must see each packet once, even if the batch is full and this one is passed again.
     if (!timeNs_ && !findTime(packet, filter, output)) continue;
-    const size_t bytes = recordBytes(packet, transform_);
+    const OutputPacket returned(packet, transform_);
+    const size_t bytes = returned.recordBytes();
     while (!window_.hasRoomFor(packet.nicNs, bytes)) {
       if (!appendNext(output)) return record;
     }
-    storeRecord(window_.add(*timeNs_, packet.nicNs, bytes), packet, *timeNs_, transform_);
+    returned.store(window_.add(*timeNs_, packet.nicNs, bytes), *timeNs_);
     timeNs_.reset();
   }
   return last;

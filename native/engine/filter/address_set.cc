@@ -3,16 +3,10 @@
 #include <algorithm>
 
 #include "os/byte_order.h"
-#include "packet/pcap_format.h"
+#include "packet/link_header.h"
 
 namespace capfleet {
 namespace {
-
-constexpr uint32_t kRawIp = 101;
-constexpr uint32_t kLinuxCooked = 113;
-constexpr uint32_t kRawIpv4 = 228;
-constexpr uint32_t kRawIpv6 = 229;
-constexpr uint32_t kLinuxCooked2 = 276;
 
 /// Looking for more addresses in each sieve would take longer than reading the block.
 constexpr uint64_t kMostSieved = 16384;
@@ -21,9 +15,6 @@ constexpr uint64_t kMostSieved = 16384;
 constexpr size_t kMostPrefixes = 65'536;
 /// A range becomes at most this many networks, and larger ones otherwise.
 constexpr uint64_t kMostOfRange = 256;
-
-constexpr uint16_t kIpv4Type = 0x0800;
-constexpr uint16_t kIpv6Type = 0x86DD;
 
 Ipv6Address loadIpv6(const uint8_t* p) { return {loadBe64(p), loadBe64(p + 8)}; }
 
@@ -89,20 +80,6 @@ Result<std::shared_ptr<const AddressSet>> AddressSet::parse(std::span<const uint
     bytes = bytes.subspan(kRange6Bytes);
   }
   return std::shared_ptr<const AddressSet>(new AddressSet(std::move(ranges4), std::move(ranges6)));
-}
-
-bool AddressSet::knowsLinkType(uint32_t linkTypeWord) {
-  switch (linkTypeOf(linkTypeWord)) {
-    case kLinkTypeEthernet:
-    case kRawIp:
-    case kLinuxCooked:
-    case kRawIpv4:
-    case kRawIpv6:
-    case kLinuxCooked2:
-      return true;
-    default:
-      return false;
-  }
 }
 
 AddressSet::AddressSet(std::vector<AddressRange<uint32_t>> ranges4,
@@ -191,27 +168,17 @@ bool AddressSet::holds(const Ipv6Address& address) const { return isInOne(ranges
 
 bool AddressSet::accepts(const PacketView& packet) const {
   const std::span<const uint8_t> bytes = packet.captured;
-  const auto after = [&](size_t typeAt, size_t payloadAt) {
-    if (bytes.size() < payloadAt) return false;
-    const auto [etherType, payload] = untagged(loadBe16(&bytes[typeAt]), bytes.subspan(payloadAt));
-    return acceptsPayload(etherType, payload);
-  };
-  switch (linkTypeOf(packet.linkTypeWord)) {
-    case kLinkTypeEthernet:
-      return after(kEtherTypeOffset, kEtherTypeOffset + 2);
-    case kLinuxCooked:
-      return after(14, 16);
-    case kLinuxCooked2:
-      return after(0, 20);
-    case kRawIp:
-    case kRawIpv4:
-    case kRawIpv6:
-      if (bytes.empty()) return false;
-      if (bytes[0] >> 4 == 4) return acceptsPayload(kIpv4Type, bytes);
-      return bytes[0] >> 4 == 6 && acceptsPayload(kIpv6Type, bytes);
-    default:
-      return false;
+  const std::optional<LinkHeader> link = linkHeaderOf(packet.linkTypeWord);
+  if (!link) return false;
+  if (link->isRawIp) {
+    if (bytes.empty()) return false;
+    if (bytes[0] >> 4 == 4) return acceptsPayload(kIpv4Type, bytes);
+    return bytes[0] >> 4 == 6 && acceptsPayload(kIpv6Type, bytes);
   }
+  if (bytes.size() < link->bytes) return false;
+  const auto [etherType, payload] =
+      untagged(loadBe16(&bytes[link->typeAt]), bytes.subspan(link->bytes));
+  return acceptsPayload(etherType, payload);
 }
 
 bool AddressSet::acceptsPayload(uint16_t etherType, std::span<const uint8_t> payload) const {

@@ -45,10 +45,8 @@ class AddressSet {
   /// malformed or there are none.
   static Result<std::shared_ptr<const AddressSet>> parse(std::span<const uint8_t> bytes);
 
-  /// Whether addresses are found in packets of this link type.
-  static bool knowsLinkType(uint32_t linkTypeWord);
-
-  /// False for packets of an unknown link type, and for those that end before the address.
+  /// False for packets of a link type without linkHeaderOf(), and for those that end before the
+  /// address.
   bool accepts(const PacketView& packet) const;
 
   /// Whether there can be blocks of which, judging by their addresses alone, no packet is accepted.

@@ -89,9 +89,11 @@ class WrittenSlots {
 };
 
 constexpr const char* kMayReadUnwritten =
-    "reads a memory slot that may not have been written: what follows \"geneve\" in a filter is "
-    "matched inside the tunnel; write conditions for other packets before it, as in "
-    "\"tcp or geneve\"";
+    "reads a memory slot that may not have been written: libpcap cannot compile \"geneve\" and "
+    "\"pppoes\" for link types with headers of variable length, such as 802.11 with radiotap (use "
+    "\"udp port 6081\" there); elsewhere, what follows \"geneve\" in a filter is matched inside "
+    "the "
+    "tunnel: write conditions for other packets before it, as in \"tcp or geneve\"";
 
 Status check(std::span<const BpfInstruction> program) {
   WrittenSlots slots(program.size());

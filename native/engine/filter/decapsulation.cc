@@ -6,13 +6,14 @@
 
 #include "filter/capwap.h"
 #include "os/byte_order.h"
-#include "packet/pcap_format.h"
+#include "packet/link_header.h"
 
 namespace capfleet {
 namespace {
 
 constexpr size_t kAddressBytes = 12;
 constexpr size_t kEthernetBytes = 14;
+constexpr size_t kSnapBytes = 8;
 constexpr int kMaxLayers = 16;
 constexpr int kMaxLabels = 16;
 constexpr int kMaxExtensionHeaders = 8;
@@ -20,12 +21,10 @@ constexpr int kMaxExtensionHeaders = 8;
 constexpr uint16_t kMaxFrameLength = 1500;
 
 enum EtherType : uint16_t {
-  kIpv4Type = 0x0800,
   kArpType = 0x0806,
   kErspan3Type = 0x22eb,
   kBridgedEthernet = 0x6558,
   kVlanType = 0x8100,
-  kIpv6Type = 0x86dd,
   kPppType = 0x880b,
   kMplsType = 0x8847,
   kMplsMulticast = 0x8848,
@@ -73,25 +72,39 @@ bool isCommonType(uint16_t type) {
   }
 }
 
-/// Walks from header to header. Each method reads one header at offset_, and either sets what
-/// follows (next_, offset_, and frame_ if that is a frame to filter) or leaves next_ at kEnd.
+/// Walks from header to header, and notes how far headers can be removed. Each method reads one
+/// header at offset_, and either sets what follows (next_, offset_, and frame_ if that is a frame)
+/// or leaves next_ at kEnd.
 class Peeler {
  public:
-  /// A frame: the addresses of an Ethernet header, a type, and what the type refers to.
+  /// A link-layer header up to its type field, possibly with tags; a type; and what the type refers
+  /// to. What is between the type field and the payload is not part of the frame.
   struct Frame {
-    size_t addresses;
+    size_t start;
+    size_t typeAt;
     uint16_t type;
     size_t payload;
   };
 
-  /// `captured` must hold an Ethernet header.
-  explicit Peeler(std::span<const uint8_t> captured)
-      : bytes_(captured.data()), end_(captured.size()) {
-    reachEthernet(0);
+  Peeler(std::span<const uint8_t> captured, const LinkHeader& link, HeaderKinds removed)
+      : bytes_(captured.data()), end_(captured.size()), link_(link), removed_(removed) {
+    if (link.isRawIp) {
+      if (has(0, 1)) startIp(byteAt(0) >> 4);
+    } else if (has(0, link.bytes)) {
+      frame_ = {0, link.typeAt, wordAt(link.typeAt), link.bytes};
+      goTo(Next::kFrame, link.bytes);
+    }
   }
 
-  Frame innermost() {
+  /// The frame without the headers that can be removed, or null if none can.
+  std::optional<Frame> innermost() {
     for (int layer = 0; layer < kMaxLayers && next_ != Next::kEnd; layer++) step();
+    return reached_;
+  }
+
+  /// The frame that is being read; before innermost() the whole one, or null if it is too short.
+  std::optional<Frame> current() const {
+    if (next_ == Next::kEnd) return std::nullopt;
     return frame_;
   }
 
@@ -113,6 +126,7 @@ class Peeler {
   void step() {
     const Next layer = next_;
     next_ = Next::kEnd;
+    left_ = layer == Next::kMpls ? kLabels : kTunnels;
     switch (layer) {
       case Next::kFrame:
         return readFrame();
@@ -152,17 +166,83 @@ class Peeler {
     offset_ = offset;
   }
 
-  /// The frame without the tag in front of `payload`.
-  void reachType(uint16_t type, size_t payload) {
+  bool removes(HeaderKinds kind) const { return (removed_ & kind) != 0; }
+
+  /// Notes that frame_ can take the place of the packet, if headers of this kind are removed.
+  void reach(HeaderKinds kind) {
+    if (!removes(kind) || !isReachable_) return;
+    if (link_.isRawIp && !isAllowedIp()) return;
+    reached_ = frame_;
+  }
+
+  /// Whether the frame has what a raw IP packet can be replaced by.
+  bool isAllowedIp() const {
+    const unsigned version = frame_.type == kIpv4Type ? 4 : frame_.type == kIpv6Type ? 6 : 0;
+    if (version == 0 || !has(frame_.payload, 1) || byteAt(frame_.payload) >> 4 != version) {
+      return false;
+    }
+    return link_.onlyVersion == 0 || link_.onlyVersion == version;
+  }
+
+  /// Whether the payload follows the header as it was captured.
+  bool isWhole() const {
+    const bool isLinkHeader = frame_.typeAt == frame_.start + link_.typeAt;
+    const size_t end = isLinkHeader ? frame_.start + link_.bytes : frame_.typeAt + 2;
+    return frame_.payload == end;
+  }
+
+  /// A tag whose last two bytes, in front of `payload`, are the type of what follows. One that is
+  /// not removed becomes part of the header, unless something was removed in front of it: then the
+  /// rest of the frame stays.
+  void passTag(HeaderKinds kind, size_t payload) {
+    const size_t typeAt = payload - 2;
+    if (!has(typeAt, 2)) return;
+    if (!removes(kind)) {
+      isReachable_ = isReachable_ && isWhole();
+      frame_.typeAt = typeAt;
+    }
+    frame_.type = wordAt(typeAt);
+    frame_.payload = payload;
+    reach(kind);
+    goTo(Next::kFrame, payload);
+  }
+
+  /// A packet inside a tunnel or labels, without a link-layer header of its own: it gets the
+  /// nearest one around it, which loses its tags with a tunnel.
+  void reachPacket(uint16_t type, size_t payload) {
+    if (left_ == kTunnels) startHeader(frame_.start);
+    isReachable_ = isReachable_ && removes(left_);
     frame_.type = type;
     frame_.payload = payload;
-    goTo(Next::kFrame, payload);
+    reach(left_);
+  }
+
+  void startHeader(size_t start) {
+    frame_.start = start;
+    frame_.typeAt = start + link_.typeAt;
+    isReachable_ = removes(left_);
   }
 
   void reachEthernet(size_t offset) {
     if (!has(offset, kEthernetBytes)) return;
-    frame_.addresses = offset;
-    reachType(wordAt(offset + kAddressBytes), offset + kEthernetBytes);
+    // Only a packet captured with an Ethernet header is replaced by one.
+    startHeader(link_.bytes == kEthernetBytes ? offset : 0);
+    frame_.type = wordAt(offset + kAddressBytes);
+    frame_.payload = offset + kEthernetBytes;
+    reach(left_);
+    goTo(Next::kFrame, frame_.payload);
+  }
+
+  void reachLabels(uint16_t type, size_t offset) {
+    reachPacket(type, offset);
+    goTo(Next::kMpls, offset);
+  }
+
+  /// The packet itself, if it has no link-layer header.
+  void startIp(unsigned version) {
+    if (version != 4 && version != 6) return;
+    frame_ = {0, 0, version == 4 ? kIpv4Type : kIpv6Type, 0};
+    goTo(Next::kFrame, 0);
   }
 
   /// An IP packet inside a tunnel: its header is checked before anything is stripped for it.
@@ -170,8 +250,7 @@ class Peeler {
     const bool isIpv4 = version == 4;
     if (!has(offset, isIpv4 ? 20 : 40) || byteAt(offset) >> 4 != version) return;
     if (isIpv4 && (byteAt(offset) & 15) < 5) return;
-    frame_.type = isIpv4 ? kIpv4Type : kIpv6Type;
-    frame_.payload = offset;
+    reachPacket(isIpv4 ? kIpv4Type : kIpv6Type, offset);
     goTo(isIpv4 ? Next::kIpv4 : Next::kIpv6, offset);
   }
 
@@ -193,7 +272,7 @@ class Peeler {
         return reachEthernet(offset);
       case kMplsType:
       case kMplsMulticast:
-        return goTo(Next::kMpls, offset);
+        return reachLabels(type, offset);
       case kMetadataType:
         return goTo(Next::kMetadata, offset);
       default:
@@ -205,28 +284,30 @@ class Peeler {
     const size_t at = frame_.payload;
     switch (frame_.type) {
       case kIpv4Type:
-        return goTo(Next::kIpv4, at);
+        if (removes(kTunnels)) goTo(Next::kIpv4, at);
+        return;
       case kIpv6Type:
-        return goTo(Next::kIpv6, at);
+        if (removes(kTunnels)) goTo(Next::kIpv6, at);
+        return;
       case kVlanType:
       case kServiceVlan:
       case kOldVlan1:
       case kOldVlan2:
       case kOldVlan3:
-        if (has(at, 4)) reachType(wordAt(at + 2), at + 4);
-        return;
+        return passTag(kTags, at + 4);
       case kVnTagType:
-        if (has(at, 6)) reachType(wordAt(at + 4), at + 6);
-        return;
+        return passTag(kTags, at + 6);
       case kMplsType:
       case kMplsMulticast:
-        return goTo(Next::kMpls, at);
+        if (removes(kLabels | kTunnels)) goTo(Next::kMpls, at);
+        return;
       case kVendorATime:
         return readVendorATime(at);
       case kMetadataType:
         return readMetadata(at);
       case kPppoeSession:
-        if (has(at, 6) && byteAt(at) == 0x11 && byteAt(at + 1) == 0) goTo(Next::kPpp, at + 6);
+        if (removes(kTunnels) && has(at, 6) && byteAt(at) == 0x11 && byteAt(at + 1) == 0)
+          goTo(Next::kPpp, at + 6);
         return;
       default:
         if (frame_.type <= kMaxFrameLength) readSnap(at);
@@ -239,7 +320,7 @@ class Peeler {
     const unsigned format = byteAt(at + 3) >> 4;
     if (format != 1 && format != 2) return;
     const size_t type = at + (format == 1 ? 12 : 10);
-    if (has(type, 2)) reachType(wordAt(type), type + 2);
+    passTag(kOtherHeaders, type + 2);
   }
 
   /// A security group tag: version 1, one option, and the original type. That type comes last in a
@@ -249,17 +330,26 @@ class Peeler {
     return has(at, kMetadataBytes) && byteAt(version) == 1 && byteAt(version + 1) == 1;
   }
   void readMetadata(size_t at) {
-    if (isMetadata(at, at)) reachType(wordAt(at + 6), at + kMetadataBytes);
+    if (isMetadata(at, at)) passTag(kOtherHeaders, at + kMetadataBytes);
   }
   void readTunnelledMetadata() {
     if (!isMetadata(offset_, offset_ + 2)) return;
     reachTunnelled(wordAt(offset_), offset_ + kMetadataBytes);
   }
 
-  void readSnap(size_t at) {
+  bool isSnap(size_t at) const {
     constexpr uint8_t kSnap[] = {0xaa, 0xaa, 3, 0, 0, 0};
-    if (!has(at, 8) || std::memcmp(bytes_ + at, kSnap, sizeof kSnap) != 0) return;
-    reachType(wordAt(at + 6), at + 8);
+    return has(at, kSnapBytes) && std::memcmp(bytes_ + at, kSnap, sizeof kSnap) == 0;
+  }
+
+  /// The header is removed with any that follows it: a frame that becomes shorter could not keep
+  /// its length field.
+  void readSnap(size_t at) {
+    if (!isSnap(at)) return;
+    frame_.type = wordAt(at + kSnapBytes - 2);
+    frame_.payload = at + kSnapBytes;
+    reach(kOtherHeaders);
+    goTo(Next::kFrame, frame_.payload);
   }
 
   void readIpv4() {
@@ -377,7 +467,7 @@ class Peeler {
       case 3:
         return reachEthernet(at + 8);
       case 5:
-        return goTo(Next::kMpls, at + 8);
+        return reachLabels(kMplsType, at + 8);
       default:
         return;
     }
@@ -415,7 +505,11 @@ class Peeler {
 
   void readWlan() {
     const std::optional<size_t> headerBytes = wlanHeaderBytes(from(offset_));
-    if (headerBytes) readSnap(offset_ + *headerBytes);
+    if (!headerBytes) return;
+    const size_t at = offset_ + *headerBytes;
+    if (!isSnap(at)) return;
+    reachPacket(wordAt(at + kSnapBytes - 2), at + kSnapBytes);
+    goTo(Next::kFrame, frame_.payload);
   }
 
   void readMpls() {
@@ -451,40 +545,87 @@ class Peeler {
     at += isShort ? 1 : 2;
     if (protocol == 0x0021) return reachIp(4, at);
     if (protocol == 0x0057) return reachIp(6, at);
-    if (protocol == 0x0281) return goTo(Next::kMpls, at);
+    if (protocol == 0x0281) return reachLabels(kMplsType, at);
   }
 
   const uint8_t* bytes_;
   size_t end_;  ///< end of the captured bytes, or of the innermost IP packet if that is earlier
+  const LinkHeader link_;
+  const HeaderKinds removed_;
   Next next_ = Next::kEnd;
   size_t offset_ = 0;
+  HeaderKinds left_ = kTunnels;  ///< the kind of the header that is being read
   Frame frame_{};
+  /// Whether frame_ can take the place of the packet: nothing in front of it has to stay that would
+  /// not be in its header.
+  bool isReachable_ = true;
+  std::optional<Frame> reached_;
 };
+
+StrippedPacket unchanged(const PacketView& packet) {
+  StrippedPacket whole;
+  whole.payload = packet.captured;
+  whole.originalLength = packet.originalLength;
+  return whole;
+}
 
 }  // namespace
 
-FilterView decapsulate(const PacketView& packet, DecapScratch& scratch) {
+StrippedPacket withoutHeaders(const PacketView& packet, HeaderKinds removed) {
+  const std::optional<LinkHeader> link = linkHeaderOf(packet.linkTypeWord);
+  if (!link || removed == 0) return unchanged(packet);
   const std::span<const uint8_t> captured = packet.captured;
-  // The upper bits of the word give the length of a captured FCS.
-  const bool isEthernet = linkTypeOf(packet.linkTypeWord) == kLinkTypeEthernet;
-  if (!isEthernet || captured.size() < kEthernetBytes) return {captured, packet.originalLength};
+  const std::optional<Peeler::Frame> frame = Peeler(captured, *link, removed).innermost();
+  if (!frame) return unchanged(packet);
 
-  const Peeler::Frame frame = Peeler(captured).innermost();
-  const auto removed = static_cast<uint32_t>(frame.payload - kEthernetBytes);
+  StrippedPacket stripped;
+  stripped.payload = captured.subspan(frame->payload);
+  const size_t typeAt = frame->typeAt;
+  if (link->isRawIp) {
+    // There is no header to keep.
+  } else if (frame->payload == typeAt + 2 && frame->type == loadBe16(&captured[typeAt])) {
+    stripped.payload = captured.subspan(frame->start);
+  } else {
+    stripped.head = captured.subspan(frame->start, typeAt - frame->start);
+    stripped.type = {static_cast<uint8_t>(frame->type >> 8), static_cast<uint8_t>(frame->type)};
+    stripped.typeBytes = 2;
+    const bool isLinkType = typeAt == frame->start + link->typeAt;
+    const size_t restBytes = isLinkType ? link->bytes - link->typeAt - 2 : 0;
+    stripped.headRest = captured.subspan(typeAt + 2, restBytes);
+  }
+  const auto removedBytes = static_cast<uint32_t>(captured.size() - stripped.size());
   // A file may contain an original length below the captured one.
-  const uint32_t originalLength = packet.originalLength - std::min(packet.originalLength, removed);
-  const bool isWhole = frame.payload == frame.addresses + kEthernetBytes &&
-                       frame.type == loadBe16(captured.data() + frame.addresses + kAddressBytes);
-  if (isWhole) return {captured.subspan(frame.addresses), originalLength};
+  stripped.originalLength = packet.originalLength - std::min(packet.originalLength, removedBytes);
+  return stripped;
+}
 
-  const size_t length = captured.size() - removed;
+std::optional<NetworkPacket> networkPacketOf(const PacketView& packet) {
+  const std::optional<LinkHeader> link = linkHeaderOf(packet.linkTypeWord);
+  if (!link) return std::nullopt;
+  Peeler peeler(packet.captured, *link, kTags | kLabels | kOtherHeaders);
+  const std::optional<Peeler::Frame> whole = peeler.current();
+  if (!whole) return std::nullopt;
+  const Peeler::Frame frame = peeler.innermost().value_or(*whole);
+  return NetworkPacket{frame.type, packet.captured.subspan(frame.payload)};
+}
+
+void StrippedPacket::store(uint8_t* out, size_t bytes) const {
+  const std::span<const uint8_t> pieces[] = {head, {type.data(), typeBytes}, headRest, payload};
+  for (const std::span<const uint8_t>& piece : pieces) {
+    const size_t count = std::min(piece.size(), bytes);
+    if (count > 0) std::memcpy(out, piece.data(), count);
+    out += count;
+    bytes -= count;
+  }
+}
+
+FilterView decapsulate(const PacketView& packet, DecapScratch& scratch) {
+  const StrippedPacket stripped = withoutHeaders(packet, kAllHeaders);
+  if (stripped.typeBytes == 0) return {stripped.payload, stripped.originalLength};
+  const size_t length = stripped.size();
   if (scratch.bytes.size() < length) scratch.bytes.resize(length);
-  uint8_t* out = scratch.bytes.data();
-  std::memcpy(out, captured.data() + frame.addresses, kAddressBytes);
-  out[kAddressBytes] = static_cast<uint8_t>(frame.type >> 8);
-  out[kAddressBytes + 1] = static_cast<uint8_t>(frame.type);
-  std::memcpy(out + kEthernetBytes, captured.data() + frame.payload, length - kEthernetBytes);
-  return {{out, length}, originalLength};
+  stripped.store(scratch.bytes.data(), length);
+  return {{scratch.bytes.data(), length}, stripped.originalLength};
 }
 
 }  // namespace capfleet

@@ -5,6 +5,7 @@
 
 #include "filter/address_set.h"
 #include "filter/bpf_filter.h"
+#include "filter/decapsulation.h"
 #include "filter/frame_filter.h"
 #include "filter/regex_matcher.h"
 #include "packet/pcap_format.h"
@@ -21,6 +22,7 @@ struct PacketTransform {
   bool bpfSeesInnermost = false;                ///< the frame inside of tunnels and tags
   std::shared_ptr<const RegexMatcher> regex;    ///< null: every packet passes
   VendorClockOptions clock;
+  HeaderKinds stripped = 0;                  ///< left out of returned packets, before sliceBytes
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet
   bool toMicroseconds = false;
 
@@ -28,13 +30,13 @@ struct PacketTransform {
     return !frameFilter.isEmpty() || addresses != nullptr || bpf != nullptr || regex != nullptr;
   }
   /// Whether returned records differ from stored ones in more than their time.
-  bool changesRecords() const { return sliceBytes < kMaxCapturedLength || toMicroseconds; }
+  bool changesRecords() const { return changesPackets() || toMicroseconds; }
+  /// Whether returned packets have fewer bytes than stored ones.
+  bool changesPackets() const { return sliceBytes < kMaxCapturedLength || stripped != 0; }
   /// Whether timestamps are rewritten, for which a scan must see every packet in order.
   bool hasVendorTime() const { return clock.source != TimeSource::kNic; }
   /// Whether every packet is returned, by its stored time and with its stored length.
-  bool keepsSizes() const {
-    return !filters() && sliceBytes >= kMaxCapturedLength && !hasVendorTime();
-  }
+  bool keepsSizes() const { return !filters() && !changesPackets() && !hasVendorTime(); }
   bool keepsEverything() const { return !filters() && !changesRecords() && !hasVendorTime(); }
 };
 

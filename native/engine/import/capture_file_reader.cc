@@ -32,8 +32,16 @@ Result<std::unique_ptr<CaptureFileReader>> CaptureFileReader::open(InputStream s
   if (start.empty()) return Error{Code::kBadCaptureFile, "is empty"};
   if (PcapFileReader::accepts(start)) return PcapFileReader::open(std::move(stream));
   if (PcapngFileReader::accepts(start)) return PcapngFileReader::open(std::move(stream));
-  return Error{Code::kBadCaptureFile, "is neither PCAP nor pcapng (it starts with" +
-                                          describeStart(start) + "); convert it with editcap"};
+  return Error{
+      Code::kBadCaptureFile,
+      "is neither PCAP nor pcapng, also not compressed by gzip, zstd, xz, lz4 or bzip2 (it "
+      "starts with" +
+          describeStart(start) + "); decompress it, or convert it with editcap"};
+}
+
+Result<std::unique_ptr<CaptureFileReader>> CaptureFileReader::openJoined(
+    std::unique_ptr<CaptureFileReader> reader) {
+  return open(std::move(reader->stream_));
 }
 
 ReadStep CaptureFileReader::fail(uint64_t offset, std::string message) {

@@ -37,15 +37,15 @@ struct ReadDamage {
 /// Not thread-safe. Never reads outside its buffer, whatever the bytes are; memory is bounded.
 class CaptureFileReader {
  public:
-  /// A section may describe at most this many interfaces: as many as a capture can have ports.
-  static constexpr uint32_t kMaxInterfaces = 256;
+  /// A section may describe at most this many interfaces; each takes a few bytes of memory.
+  static constexpr uint32_t kMaxInterfaces = 65'536;
   /// Minimum buffer of a stream: the largest PCAP record of any variant. A pcapng block that is
   /// larger than the buffer counts as damage, so streams of pcapng need room for options too.
   static constexpr size_t kMinBufferBytes = size_t{264} * 1024;
 
-  /// Reads the file header from `stream`, which must be at offset 0 and have a buffer of
-  /// kMinBufferBytes. Fails with kBadCaptureFile if these are not the bytes of a capture file; the
-  /// message continues "<path> ...".
+  /// Reads the file header from `stream`, which must have a buffer of kMinBufferBytes. Fails with
+  /// kBadCaptureFile if these are not the bytes of a capture file; the message continues
+  /// "<path> ...".
   static Result<std::unique_ptr<CaptureFileReader>> open(InputStream stream);
 
   virtual ~CaptureFileReader() = default;
@@ -53,6 +53,14 @@ class CaptureFileReader {
   CaptureFileReader& operator=(const CaptureFileReader&) = delete;
 
   virtual ReadStep next(CaptureRecord& record) = 0;
+
+  /// Whether another capture file begins at the next bytes, as after `cat a.pcap b.pcap`; next()
+  /// would return its header as a packet of 2055, or as damage. Another section of a pcapng file
+  /// is not another file. Invalidates the last packet's bytes.
+  virtual bool isAtJoinedFile() = 0;
+  /// Continues with the file at which `reader` is. Fails like open(). REQUIRES: isAtJoinedFile().
+  static Result<std::unique_ptr<CaptureFileReader>> openJoined(
+      std::unique_ptr<CaptureFileReader> reader);
 
   const ReadDamage& damage() const { return damage_; }
   const InputStream& stream() const { return stream_; }

@@ -1,12 +1,12 @@
 #include "import/importer.h"
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "import/capture_file_reader.h"
 #include "import/import_ports.h"
@@ -75,6 +75,11 @@ class Import {
   const std::optional<LeftOut>& leftOut() const { return leftOut_; }
 
  private:
+  struct Interface {
+    uint32_t linkTypeWord = 0;
+    std::optional<uint32_t> port;
+  };
+
   void addInputBytes(const std::string& path) {
     std::error_code error;
     const uint64_t bytes = fs::file_size(path, error);
@@ -85,26 +90,39 @@ class Import {
     auto reader = openCaptureFile(path, options_.maxRatio);
     if (!reader) return leaveOut(path, reader.error().message);
     reader_ = std::move(*reader);
-    portOfInterface_.fill(0);
+    interfaces_.clear();
+    joinedFiles_ = 0;
+    const uint64_t sharedBefore = ports_.sharedInterfaces();
     if (auto status = importPackets(path); !status) return status;
-    finishedInputBytes_ += reader_->stream().inputBytes();
+    if (reader_) finishedInputBytes_ += reader_->stream().inputBytes();
     reader_.reset();
+    if (joinedFiles_ > 0) {
+      addNote(path,
+              "consists of capture files, one after another: " + std::to_string(joinedFiles_ + 1));
+    }
+    if (ports_.sharedInterfaces() > sharedBefore) {
+      addNote(path,
+              "has packets of more interfaces than there are capture ports (256): some "
+              "interfaces of the same link type share a port");
+    }
     return ok();
   }
 
   Status importPackets(const std::string& path) {
     CaptureRecord record;
     for (;;) {
+      if (reader_->isAtJoinedFile() && !openJoinedFile(path)) return ok();
       const uint64_t offset = reader_->stream().offset();
       switch (reader_->next(record)) {
         case ReadStep::kPacket:
+          if (!hasPort(record.interfaceIndex)) {
+            addDamage(path, {offset, "its packets have more link types than capture ports (256)"});
+            return ok();
+          }
           if (auto status = addPacket(record); !status) return status;
           break;
         case ReadStep::kInterface:
-          if (!assignPort(record)) {
-            addDamage(path, {offset, "there are more interfaces than capture ports (256)"});
-            return ok();
-          }
+          announceInterface(record);
           break;
         case ReadStep::kOutOfTimeRange:
           ++result_.packetsOutOfTimeRange;
@@ -119,9 +137,36 @@ class Import {
     }
   }
 
-  bool assignPort(const CaptureRecord& record) {
-    const auto port = ports_.assign(record.interfaceIndex, record.linkTypeWord);
-    if (port) portOfInterface_[record.interfaceIndex] = *port;
+  /// False if the rest of the file cannot be read.
+  bool openJoinedFile(const std::string& path) {
+    const InputStream& stream = reader_->stream();
+    const ImportDamage there{.file = path,
+                             .offset = stream.offset(),
+                             .compressed = stream.isCompressed(),
+                             .message = "the capture file that begins there "};
+    const uint64_t inputBytes = stream.inputBytes();
+    auto joined = CaptureFileReader::openJoined(std::move(reader_));
+    if (!joined) {
+      finishedInputBytes_ += inputBytes;
+      result_.damages.push_back(there);
+      result_.damages.back().message += joined.error().message;
+      return false;
+    }
+    reader_ = std::move(*joined);
+    ++joinedFiles_;
+    return true;
+  }
+
+  void announceInterface(const CaptureRecord& record) {
+    if (record.interfaceIndex >= interfaces_.size()) interfaces_.resize(record.interfaceIndex + 1);
+    interfaces_[record.interfaceIndex] = {record.linkTypeWord, std::nullopt};
+    ports_.announce(record.interfaceIndex, record.linkTypeWord);
+  }
+
+  /// Whether the packets of an interface have a port; decided at its first packet.
+  bool hasPort(uint32_t interfaceIndex) {
+    auto& [linkTypeWord, port] = interfaces_[interfaceIndex];
+    if (!port) port = ports_.take(interfaceIndex, linkTypeWord);
     return port.has_value();
   }
 
@@ -131,7 +176,7 @@ class Import {
       return Error{Code::kStoreFull, "the packets need more than the " +
                                          std::to_string(options_.maxBytes) + " bytes available"};
     }
-    const uint32_t port = portOfInterface_[record.interfaceIndex];
+    const uint32_t port = *interfaces_[record.interfaceIndex].port;
     if (auto status = sorter_.add(port, headerOf(port), record); !status) return status;
     ++progress_.packets;
     if (progress_.packets % kPacketsPerClockLook == 0 && !reportProgress()) return cancelled();
@@ -149,6 +194,10 @@ class Import {
                                .offset = damage.offset,
                                .compressed = reader_->stream().isCompressed(),
                                .message = std::move(damage.message)});
+  }
+
+  void addNote(const std::string& path, std::string message) {
+    result_.notes.push_back({.file = path, .message = std::move(message)});
   }
 
   /// Its packets are mixed with those of other files by now: nothing of this attempt can be kept.
@@ -199,7 +248,8 @@ class Import {
   ImportSorter sorter_;
   ImportPorts ports_;
   std::unique_ptr<CaptureFileReader> reader_;
-  std::array<uint32_t, CaptureFileReader::kMaxInterfaces> portOfInterface_{};
+  std::vector<Interface> interfaces_;  ///< of the current section, and perhaps earlier ones
+  uint32_t joinedFiles_ = 0;           ///< in the current file, after its first
   ImportProgress progress_;
   uint64_t finishedInputBytes_ = 0;
   uint64_t recordBytes_ = 0;
@@ -255,6 +305,22 @@ Error noFileLeft(const std::vector<LeftOut>& leftOut) {
   return {Code::kBadCaptureFile, message};
 }
 
+/// The error for files without a single packet that can be stored.
+Error noPackets(const std::vector<std::string>& files, const ImportResult& result,
+                const std::vector<LeftOut>& leftOut) {
+  std::string message = noFileLeft(leftOut).message;
+  for (const std::string& path : files) {
+    message += (message.empty() ? "" : "; ") + path + " contains no packets";
+    if (result.packetsOutOfTimeRange > 0) message += " of the times that PCAP can store";
+    for (const ImportDamage& damage : result.damages) {
+      if (damage.file != path) continue;
+      message +=
+          ", and is damaged at offset " + std::to_string(damage.offset) + ": " + damage.message;
+    }
+  }
+  return {Code::kBadCaptureFile, message};
+}
+
 /// For use after a failure. Best effort: the failure itself is what must be reported.
 void emptyDirectory(const std::string& path) {
   std::error_code error;
@@ -272,11 +338,12 @@ Result<ImportResult> importCaptureFiles(
   while (!files.empty()) {
     Import import(options, files, onProgress);
     auto result = import.run();
-    if (result) {
+    if (result && result->packets > 0) {
       addLeftOut(*result, leftOut);
       return result;
     }
     emptyDirectory(options.directory);
+    if (result) return noPackets(files, *result, leftOut);
     if (!import.leftOut()) return result;
     std::erase(files, import.leftOut()->file);
     leftOut.push_back(*import.leftOut());

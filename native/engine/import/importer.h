@@ -1,5 +1,4 @@
-// Turns capture files (PCAP, pcapng; optionally compressed with gzip or zstd) into the segments of
-// one capture.
+// Turns capture files (PCAP, pcapng; optionally compressed) into the segments of one capture.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +48,14 @@ struct ImportDamage {
   std::string file;
   /// In the file, or in the decompressed stream if `compressed`; 0 = the whole file is left out.
   uint64_t offset = 0;
-  bool compressed = false;  ///< the file is gzip or zstd
+  bool compressed = false;  ///< the file is compressed
   std::string message;
+};
+
+/// A fact about an input from which nothing is missing.
+struct ImportNote {
+  std::string file;
+  std::string message;  ///< continues the name of the file
 };
 
 struct ImportResult {
@@ -59,18 +64,20 @@ struct ImportResult {
   /// Left out because PCAP cannot carry their timestamp (before 1970 or after 2106-02-07).
   uint64_t packetsOutOfTimeRange = 0;
   std::vector<ImportDamage> damages;
+  std::vector<ImportNote> notes;
 };
 
 /// Imports all files into one capture. Each stream is ordered by timestamp, ties in input order. A
 /// pcapng interface becomes the capture port with its index; if that port already has another link
-/// type, the next free port. Blocks for the whole import; uses one thread and at most 64 MiB (plus
-/// up to 128 MiB for a zstd input that was compressed with a long window). A file that cannot be
-/// opened, is a symbolic link or not a capture file, or becomes too large when decompressed is left
-/// out completely and listed in `damages`; the capture consists of the others. `onProgress` (may be
-/// empty) is called on this thread about five times a second, and once at the end; returning false
-/// cancels. Progress restarts if a file turns out to be left out. Fails with kBadParameter (no
-/// files, folder not empty), kBadCaptureFile (every file is left out), kStoreFull (the disk, or
-/// maxBytes), kStoreUnavailable, kCancelled.
+/// type, another one (ImportPorts). Files that are joined in one input are read one after another.
+/// Blocks for the whole import; uses one thread and at most 64 MiB (plus up to 128 MiB for a zstd
+/// input that was compressed with a long window). A file that cannot be opened, is a symbolic link
+/// or not a capture file, or becomes too large when decompressed is left out completely and listed
+/// in `damages`; the capture consists of the others. `onProgress` (may be empty) is called on this
+/// thread about five times a second, and once at the end; returning false cancels. Progress
+/// restarts if a file turns out to be left out. Fails with kBadParameter (no files, folder not
+/// empty), kBadCaptureFile (no packet could be stored), kStoreFull (the disk, or maxBytes),
+/// kStoreUnavailable, kCancelled.
 Result<ImportResult> importCaptureFiles(
     const ImportOptions& options, const std::function<bool(const ImportProgress&)>& onProgress);
 

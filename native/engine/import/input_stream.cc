@@ -1,10 +1,10 @@
 #include "import/input_stream.h"
 
+#include <array>
 #include <cassert>
 #include <cstring>
 
 #include "import/decoders.h"
-#include "os/byte_order.h"
 #include "os/file.h"
 #include "os/file_source.h"
 
@@ -12,13 +12,34 @@ namespace capfleet {
 
 namespace {
 
-constexpr uint16_t kGzipMagic = 0x8B1F;
-constexpr uint32_t kZstdMagic = 0xFD2FB528;
-/// pzstd starts its files with a skippable frame: 0x184D2A50 to 0x184D2A5F.
-constexpr uint32_t kSkippableMagic = 0x184D2A50;
-constexpr uint32_t kSkippableMask = 0xFFFFFFF0;
+using Decoder = std::unique_ptr<ByteSource> (*)(std::unique_ptr<ByteSource> input);
+/// A format of compressed data, recognized by the bytes with which it begins.
+struct CompressedFormat {
+  std::array<uint8_t, 4> magic;
+  std::array<uint8_t, 4> mask;
+  Decoder decoder;
+};
+constexpr CompressedFormat kCompressedFormats[] = {
+    {{0x1F, 0x8B}, {0xFF, 0xFF}, decodeGzip},
+    {{0x28, 0xB5, 0x2F, 0xFD}, {0xFF, 0xFF, 0xFF, 0xFF}, decodeZstd},
+    // pzstd begins its files with a skippable frame; the lz4 program does not.
+    {{0x50, 0x2A, 0x4D, 0x18}, {0xF0, 0xFF, 0xFF, 0xFF}, decodeZstd},
+    {{0x04, 0x22, 0x4D, 0x18}, {0xFF, 0xFF, 0xFF, 0xFF}, decodeLz4},
+    {{0xFD, '7', 'z', 'X'}, {0xFF, 0xFF, 0xFF, 0xFF}, decodeXz},
+    {{'B', 'Z', 'h', 0x30}, {0xFF, 0xFF, 0xFF, 0xF0}, decodeBzip2},
+};
 /// Decompressed size allowed for any file: the start of a capture says little about the rest of it.
 constexpr uint64_t kUncheckedBytes = uint64_t{64} << 20;
+
+/// The decoder for data that begins with these bytes; nullptr if it is not compressed.
+Decoder decoderOf(const std::array<uint8_t, 4>& start) {
+  for (const auto& [magic, mask, decoder] : kCompressedFormats) {
+    bool isSame = true;
+    for (size_t i = 0; i < start.size(); ++i) isSame = isSame && (start[i] & mask[i]) == magic[i];
+    if (isSame) return decoder;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -29,17 +50,13 @@ Result<InputStream> InputStream::open(const std::string& path, size_t bufferByte
   if (const auto size = file->size(); !size) {
     return Error{Code::kBadCaptureFile, size.error().message};
   }
-  uint8_t magic[4] = {};
-  if (const auto count = file->readAt(0, magic); !count) {
+  std::array<uint8_t, 4> start{};
+  if (const auto count = file->readAt(0, start); !count) {
     return Error{Code::kBadCaptureFile, count.error().message};
   }
   auto source = std::make_unique<FileSource>(std::move(*file));
-  if (loadLe16(magic) == kGzipMagic) {
-    return InputStream(decodeGzip(std::move(source)), true, bufferBytes, maxRatio);
-  }
-  const uint32_t word = loadLe32(magic);
-  if (word == kZstdMagic || (word & kSkippableMask) == kSkippableMagic) {
-    return InputStream(decodeZstd(std::move(source)), true, bufferBytes, maxRatio);
+  if (const Decoder decode = decoderOf(start)) {
+    return InputStream(decode(std::move(source)), true, bufferBytes, maxRatio);
   }
   return InputStream(std::move(source), false, bufferBytes);
 }

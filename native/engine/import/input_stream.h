@@ -1,4 +1,4 @@
-// A sliding window over the bytes of an input, decompressed if they are gzip or zstd.
+// A sliding window over the bytes of an input, decompressed if they are compressed.
 #pragma once
 
 #include <cstdint>

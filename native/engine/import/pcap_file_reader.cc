@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "import/pcapng_file_reader.h"
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
 
@@ -13,6 +14,7 @@ constexpr uint32_t kPcapMagicModified = 0xA1B2CD34;
 /// The modified format has interface index, protocol and packet type after the usual fields.
 constexpr uint32_t kModifiedRecordHeaderBytes = 24;
 constexpr int64_t kNanosPerMicro = 1000;
+constexpr size_t kVersionEnd = 8;  // magic, then the two numbers of the version
 
 bool isPcapMagic(uint32_t magic) {
   return magic == kPcapMagicMicros || magic == kPcapMagicNanos || magic == kPcapMagicModified;
@@ -20,17 +22,27 @@ bool isPcapMagic(uint32_t magic) {
 
 }  // namespace
 
+bool PcapFileReader::isSupported(const Format& format) {
+  return format.majorVersion == 2 && format.minorVersion <= 4;
+}
+
 bool PcapFileReader::accepts(std::span<const uint8_t> start) {
   return start.size() >= 4 && (isPcapMagic(loadLe32(start.data())) ||  //
                                isPcapMagic(loadBe32(start.data())));
 }
 
+bool PcapFileReader::isHeader(std::span<const uint8_t> start) {
+  if (start.size() < kVersionEnd || !accepts(start)) return false;
+  return isSupported(formatOf(start));
+}
+
 PcapFileReader::Format PcapFileReader::formatOf(std::span<const uint8_t> start) {
   const bool isBigEndian = !isPcapMagic(loadLe32(start.data()));
   const uint32_t magic = isBigEndian ? loadBe32(start.data()) : loadLe32(start.data());
+  const auto load16 = isBigEndian ? loadBe16 : loadLe16;
   return {isBigEndian, magic == kPcapMagicNanos,
           magic == kPcapMagicModified ? kModifiedRecordHeaderBytes : kRecordHeaderBytes,
-          isBigEndian ? loadBe16(start.data() + 6) : loadLe16(start.data() + 6)};
+          load16(start.data() + 4), load16(start.data() + 6)};
 }
 
 Result<std::unique_ptr<CaptureFileReader>> PcapFileReader::open(InputStream stream) {
@@ -39,17 +51,14 @@ Result<std::unique_ptr<CaptureFileReader>> PcapFileReader::open(InputStream stre
     return Error{Code::kBadCaptureFile, "ends inside the PCAP file header"};
   }
   const Format format = formatOf(header);
-  const uint8_t* p = header.data();
-  const auto load16 = format.isBigEndian ? loadBe16 : loadLe16;
   const auto load32 = format.isBigEndian ? loadBe32 : loadLe32;
-  const uint16_t major = load16(p + 4);
-  const uint16_t minor = format.minorVersion;
-  if (major != 2 || minor > 4) {
+  if (!isSupported(format)) {
     return Error{Code::kBadCaptureFile,
-                 "is PCAP version " + std::to_string(major) + "." + std::to_string(minor) +
+                 "is PCAP version " + std::to_string(format.majorVersion) + "." +
+                     std::to_string(format.minorVersion) +
                      ", but only 2.0 to 2.4 are supported; convert it with editcap -F pcap"};
   }
-  const uint32_t linkTypeWord = load32(p + 20);
+  const uint32_t linkTypeWord = load32(header.data() + 20);
   stream.consume(kPcapFileHeaderBytes);
   return std::unique_ptr<CaptureFileReader>(
       new PcapFileReader(std::move(stream), format, linkTypeWord));
@@ -96,6 +105,11 @@ ReadStep PcapFileReader::next(CaptureRecord& record) {
   record.captured = whole.subspan(format_.recordHeaderBytes, capturedLength);
   stream_.consume(recordBytes);
   return record.timestampNs < kTimestampEndNs ? ReadStep::kPacket : ReadStep::kOutOfTimeRange;
+}
+
+bool PcapFileReader::isAtJoinedFile() {
+  const auto start = stream_.peek(kPcapFileHeaderBytes);
+  return isHeader(start) || PcapngFileReader::isSectionHeader(start);
 }
 
 }  // namespace capfleet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "import/pcap_file_reader.h"
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
 
@@ -39,6 +40,12 @@ bool PcapngFileReader::accepts(std::span<const uint8_t> start) {
   return start.size() >= 4 && loadLe32(start.data()) == kSectionHeader;
 }
 
+bool PcapngFileReader::isSectionHeader(std::span<const uint8_t> start) {
+  if (start.size() < kMinBlockBytes || !accepts(start)) return false;
+  const uint8_t* magic = start.data() + kBlockHeaderBytes;
+  return loadLe32(magic) == kByteOrderMagic || loadBe32(magic) == kByteOrderMagic;
+}
+
 Result<std::unique_ptr<CaptureFileReader>> PcapngFileReader::open(InputStream stream) {
   std::unique_ptr<PcapngFileReader> reader(new PcapngFileReader(std::move(stream)));
   CaptureRecord unused;
@@ -53,6 +60,10 @@ ReadStep PcapngFileReader::next(CaptureRecord& record) {
   for (;;) {
     if (const auto step = readBlock(record)) return *step;
   }
+}
+
+bool PcapngFileReader::isAtJoinedFile() {
+  return PcapFileReader::isHeader(stream_.peek(kPcapFileHeaderBytes));
 }
 
 PcapngFileReader::BlockStep PcapngFileReader::readBlock(CaptureRecord& record) {

@@ -14,12 +14,15 @@ class PcapngFileReader final : public CaptureFileReader {
  public:
   /// Whether the first 4 bytes of a file are those of this format.
   static bool accepts(std::span<const uint8_t> start);
+  /// Whether the bytes begin with a section header that has a byte order.
+  static bool isSectionHeader(std::span<const uint8_t> start);
   /// Fails with kBadCaptureFile like CaptureFileReader::open(). REQUIRES: accepts().
   static Result<std::unique_ptr<CaptureFileReader>> open(InputStream stream);
 
   /// Interface indexes are relative to the section, each of which describes its own interfaces. A
   /// Simple Packet has no time: its timestamp is 0, as tcpdump and Wireshark show it.
   ReadStep next(CaptureRecord& record) override;
+  bool isAtJoinedFile() override;
 
  private:
   struct Interface {

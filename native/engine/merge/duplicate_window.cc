@@ -1,61 +1,94 @@
 #include "merge/duplicate_window.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "filter/decapsulation.h"
 #include "merge/record_hash.h"
 #include "os/byte_order.h"
 #include "packet/ethernet_payload.h"
-#include "packet/pcap_format.h"
 
 namespace capfleet {
 
 namespace {
 
-constexpr size_t kEthernetBytes = 14;
 constexpr size_t kVlanTagBytes = 4;
+constexpr size_t kIpv4Bytes = 20;
+constexpr size_t kIpv6Bytes = 40;
 
 }  // namespace
 
-DuplicateWindow::DuplicateWindow(int64_t spanNs, uint32_t linkTypeWord)
-    : spanNs_(spanNs),
-      isEthernet_(linkTypeOf(linkTypeWord) == kLinkTypeEthernet),
+DuplicateWindow::DuplicateWindow(const DuplicateOptions& options, uint32_t linkTypeWord)
+    : options_(options),
+      linkTypeWord_(linkTypeWord),
+      link_(linkHeaderOf(linkTypeWord)),
       seen_(kRemembered),
       newest_(kRemembered) {}
 
 bool DuplicateWindow::hasSeen(const Packet& packet) {
-  hash_ = hashBytes(payloadOf(packet.record), 0);
+  fingerprint_ = fingerprintOf(packet.record.subspan(kRecordHeaderBytes));
   const uint64_t oldest = added_ < kRemembered ? 1 : added_ - kRemembered + 1;
-  for (uint64_t number = newest_[hash_ % kRemembered]; number >= oldest;) {
+  for (uint64_t number = newest_[fingerprint_.hash % kRemembered]; number >= oldest;) {
     const Seen& seen = seen_[number % kRemembered];
-    if (packet.key - seen.key > spanNs_) return false;
-    if (seen.hash == hash_ && seen.bytes == packet.record.size() && seen.input != packet.input) {
-      return true;
-    }
+    if (packet.key - seen.key > options_.spanNs) return false;
+    if (seen.fingerprint == fingerprint_) return true;
     number = seen.before;
   }
   return false;
 }
 
 void DuplicateWindow::add(const Packet& packet) {
-  const auto bytes = static_cast<uint32_t>(packet.record.size());
-  uint64_t& newest = newest_[hash_ % kRemembered];
-  // A packet that one input repeats is in its chain once: the newest is remembered longest, and if
-  // all of them were in the chain, it would be walked to its end every time.
-  const Seen& last = seen_[newest % kRemembered];
-  const bool isAgain =
-      newest != 0 && last.hash == hash_ && last.bytes == bytes && last.input == packet.input;
+  uint64_t& newest = newest_[fingerprint_.hash % kRemembered];
   added_++;
-  seen_[added_ % kRemembered] = {packet.key, hash_, bytes, packet.input,
-                                 isAgain ? last.before : newest};
+  seen_[added_ % kRemembered] = {packet.key, fingerprint_, newest};
   newest = added_;
 }
 
-std::span<const uint8_t> DuplicateWindow::payloadOf(std::span<const uint8_t> record) const {
-  const auto captured = record.subspan(kRecordHeaderBytes);
-  if (!isEthernet_) return captured;
-  size_t payload = kEthernetBytes;
-  while (payload <= captured.size() && isVlanTag(loadBe16(captured.data() + payload - 2))) {
+DuplicateWindow::Fingerprint DuplicateWindow::fingerprintOf(
+    std::span<const uint8_t> captured) const {
+  if (options_.key == DuplicateKey::kIp) {
+    if (const auto ofIp = fingerprintOfIp(captured)) return *ofIp;
+  }
+  const std::span<const uint8_t> payload = payloadOf(captured);
+  return {hashBytes(payload, 0), static_cast<uint32_t>(payload.size())};
+}
+
+/// Null if there is no complete IP header after tags and labels.
+std::optional<DuplicateWindow::Fingerprint> DuplicateWindow::fingerprintOfIp(
+    std::span<const uint8_t> captured) const {
+  const PacketView whole{captured, static_cast<uint32_t>(captured.size()), 0, linkTypeWord_, 0, 0};
+  const std::optional<NetworkPacket> network = networkPacketOf(whole);
+  if (!network) return std::nullopt;
+  const std::span<const uint8_t> packet = network->bytes;
+  uint8_t header[kIpv6Bytes];
+  size_t headerBytes = kIpv4Bytes;
+  size_t length = packet.size();
+  if (network->type == kIpv4Type && packet.size() >= kIpv4Bytes && packet[0] >> 4 == 4) {
+    std::memcpy(header, packet.data(), headerBytes);
+    header[8] = header[10] = header[11] = 0;  // TTL and checksum
+    const size_t total = loadBe16(&packet[2]);
+    if (total >= kIpv4Bytes) length = std::min(length, total);
+  } else if (network->type == kIpv6Type && packet.size() >= kIpv6Bytes && packet[0] >> 4 == 6) {
+    headerBytes = kIpv6Bytes;
+    std::memcpy(header, packet.data(), headerBytes);
+    header[7] = 0;  // hop limit
+    const size_t total = loadBe16(&packet[4]);
+    if (total > 0) length = std::min(length, kIpv6Bytes + total);
+  } else {
+    return std::nullopt;
+  }
+  const uint64_t ofHeader = hashBytes({header, headerBytes}, 1);
+  const auto rest = packet.subspan(headerBytes, length - headerBytes);
+  return Fingerprint{hashBytes(rest, ofHeader), static_cast<uint32_t>(length)};
+}
+
+std::span<const uint8_t> DuplicateWindow::payloadOf(std::span<const uint8_t> captured) const {
+  if (!link_) return captured;
+  size_t payload = link_->bytes;
+  size_t typeAt = link_->typeAt;
+  while (!link_->isRawIp && payload <= captured.size() && isVlanTag(loadBe16(&captured[typeAt]))) {
     payload += kVlanTagBytes;
+    typeAt = payload - 2;
   }
   return captured.subspan(std::min(payload, captured.size()));
 }

@@ -1,15 +1,32 @@
-// The packets that passed a merge within a time window, for dropping duplicates.
+// The packets that were output within a time window, for dropping duplicates.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "packet/link_header.h"
+
 namespace capfleet {
 
-/// A packet is a duplicate of one of them if that came from another input, has the same captured
-/// length, and the same 64-bit hash after its link-layer header (on Ethernet including the VLAN
-/// tags; other link types are compared completely). Not thread-safe.
+/// What equal packets have in common.
+enum class DuplicateKey : uint8_t {
+  /// Every captured byte after the link-layer header and its VLAN tags.
+  kPayload,
+  /// An IP packet as routers forward it: the outermost IP packet after tags and labels, without TTL
+  /// or hop limit, the checksum of an IPv4 header, and what follows the packet (padding, trailers).
+  /// Other packets are compared by their payload.
+  kIp,
+};
+
+struct DuplicateOptions {
+  int64_t spanNs;  ///< a copy comes at most this long after the packet
+  DuplicateKey key = DuplicateKey::kPayload;
+};
+
+/// A packet is a copy of one of them if both have the same key: equally many bytes, with the same
+/// 64-bit hash. Where they come from does not matter. Not thread-safe.
 class DuplicateWindow {
  public:
   /// Maximum number of packets remembered: with more inside the window the oldest are forgotten,
@@ -18,34 +35,43 @@ class DuplicateWindow {
 
   struct Packet {
     std::span<const uint8_t> record;
-    uint32_t input;
-    int64_t key;  ///< not smaller than the previous packet's
+    int64_t key;  ///< time; not smaller than the previous packet's
   };
 
-  DuplicateWindow(int64_t spanNs, uint32_t linkTypeWord);
+  /// Memory of one, approximately.
+  static constexpr uint64_t kHeldBytes = kRemembered * 40;
+
+  /// `linkTypeWord` is that of all packets.
+  DuplicateWindow(const DuplicateOptions& options, uint32_t linkTypeWord);
 
   /// Hashes the packet; add() then refers to the same one.
   bool hasSeen(const Packet& packet);
-  /// Records that the packet passed to hasSeen() is being output.
+  /// Records that the packet passed to hasSeen() is being output. REQUIRES: that was false.
   void add(const Packet& packet);
 
  private:
+  struct Fingerprint {
+    uint64_t hash;
+    uint32_t bytes;  ///< how many were hashed
+    bool operator==(const Fingerprint&) const = default;
+  };
   struct Seen {
     int64_t key;
-    uint64_t hash;
-    uint32_t bytes;
-    uint32_t input;
+    Fingerprint fingerprint;
     uint64_t before;  ///< number of the previous packet in the same chain, or 0
   };
 
-  std::span<const uint8_t> payloadOf(std::span<const uint8_t> record) const;
+  Fingerprint fingerprintOf(std::span<const uint8_t> captured) const;
+  std::optional<Fingerprint> fingerprintOfIp(std::span<const uint8_t> captured) const;
+  std::span<const uint8_t> payloadOf(std::span<const uint8_t> captured) const;
 
-  const int64_t spanNs_;
-  const bool isEthernet_;
+  const DuplicateOptions options_;
+  const uint32_t linkTypeWord_;
+  const std::optional<LinkHeader> link_;
   std::vector<Seen> seen_;        ///< a ring in the order in which they passed, chained by hash
   std::vector<uint64_t> newest_;  ///< number of each chain's newest packet, or 0
   uint64_t added_ = 0;            ///< packets are numbered from 1 on
-  uint64_t hash_ = 0;
+  Fingerprint fingerprint_{};
 };
 
 }  // namespace capfleet

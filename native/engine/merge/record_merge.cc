@@ -46,7 +46,7 @@ void truncateTimes(std::span<uint8_t> records) {
 RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options)
     : inputs_(std::move(inputs)),
       tree_(keysOf(inputs_)),
-      isGated_(options.maxPackets || options.maxBytes || options.dedupNs || options.sliceBytes),
+      isGated_(options.maxPackets || options.maxBytes || options.dedup || options.sliceBytes),
       toMicroseconds_(options.toMicroseconds),
       sliceBytes_(options.sliceBytes.value_or(std::numeric_limits<uint32_t>::max())),
       packetsLeft_(options.maxPackets.value_or(std::numeric_limits<uint64_t>::max())),
@@ -56,8 +56,8 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
   if (options.maxSpanNs && !tree_.hasEnded()) {
     stop_ = saturatingSum(tree_.winnerKey(), *options.maxSpanNs);
   }
-  if (options.dedupNs) {
-    duplicates_ = std::make_unique<DuplicateWindow>(*options.dedupNs, options.linkTypeWord);
+  if (options.dedup) {
+    duplicates_ = std::make_unique<DuplicateWindow>(*options.dedup, options.linkTypeWord);
   }
 }
 
@@ -154,7 +154,7 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
 
 /// For a record as it would be written: if one of two devices slices, they have the same packets.
 RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
-  const DuplicateWindow::Packet packet{record, tree_.winner(), tree_.winnerKey()};
+  const DuplicateWindow::Packet packet{record, tree_.winnerKey()};
   if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
   if (packetsLeft_ == 0 || record.size() > bytesLeft_) return Verdict::kStop;
   packetsLeft_--;

@@ -16,9 +16,9 @@ namespace capfleet {
 struct RecordMergeOptions {
   std::optional<int64_t> maxSpanNs;  ///< end before the first packet this much after the first one
   std::optional<uint64_t> maxPackets;
-  std::optional<uint64_t> maxBytes;    ///< limit of the written records, including headers
-  std::optional<int64_t> dedupNs;      ///< leave out what another input had at most so long before
-  uint32_t linkTypeWord = 0;           ///< link type word of all inputs; for dedupNs
+  std::optional<uint64_t> maxBytes;       ///< limit of the written records, including headers
+  std::optional<DuplicateOptions> dedup;  ///< leave out copies of what was written
+  uint32_t linkTypeWord = 0;              ///< link type word of all inputs; for dedup
   std::optional<uint32_t> sliceBytes;  ///< captured bytes of each packet that are written, at most
   /// Write timestamps in microseconds: truncated after the merge, so that packets of one
   /// microsecond stay in the order of their nanoseconds.

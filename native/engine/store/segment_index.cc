@@ -95,15 +95,14 @@ IndexRebuildOptions rebuildOptionsOf(const SegmentEntry* entry) {
   return options;
 }
 
-/// Whether an undamaged index cannot be that of the segment that was logged, although its bytes are
-/// as they were written: then a file is not where it belongs.
+/// Whether an undamaged index has packets from outside the times in the log, which cover all that
+/// the segment ever had: then a file is not where it belongs.
 bool isOfAnother(const SegmentIndex& index, const SegmentEntry& entry) {
   if (entry.isGrowing() || (entry.flags & kSegmentDamaged) != 0) return false;
   if (index.blocks.empty() || index.damagedBlocks > 0) return false;
   SegmentSummary summary{.minNs = INT64_MAX, .maxNs = INT64_MIN};
   summary.add(index.blocks);
-  return summary.packets != entry.packets || summary.minNs < entry.minNs ||
-         summary.maxNs > entry.maxNs;
+  return summary.minNs < entry.minNs || summary.maxNs > entry.maxNs;
 }
 
 /// The index of the packets that are there, if they are those that were logged. Otherwise all that
@@ -121,6 +120,7 @@ Result<SegmentIndex> readMisplaced(const std::string& segment, const SegmentEntr
   }
   index->damagedBlocks = static_cast<uint32_t>(index->blocks.size());
   index->rebuiltBlocks = 0;
+  index->isMisplaced = true;
   return index;
 }
 

@@ -74,6 +74,9 @@ struct SegmentIndex {
   uint64_t unindexedPackets = 0;
   /// The damaged ones among `blocks`. Readers leave them out, and count them as corrupt.
   uint32_t damagedBlocks = 0;
+  /// The packets that are there are not those that the log describes. All blocks are damaged, in
+  /// memory only: the right files, or the right log, may be put back.
+  bool isMisplaced = false;
 };
 
 /// Serialises the fixed-size parts; the checksum of each part is included.

@@ -38,6 +38,13 @@ class Verification {
     auto index = readSegmentIndex(segment_, &logged_);
     if (!index) return index.error();
     index_ = std::move(*index);
+    if (index_.isMisplaced) {
+      add(SegmentFindingKind::kBlockDamaged, ".pcap", 0,
+          "its packets are from outside the times in the capture's log: files of another segment, "
+          "or another log, were put there; put the right ones back. A repair changes nothing",
+          logged_.packets, logged_.bytes);
+      return std::move(verified_);
+    }
     if (index_.rebuiltBlocks > 0) {
       add(SegmentFindingKind::kIndexRebuilt, ".idx", 0,
           std::to_string(index_.rebuiltBlocks) +

@@ -10,6 +10,7 @@ import { readContexts } from './access/client-contexts.ts'
 import { connect } from './access/connect.ts'
 import { print } from './common/list-output.ts'
 import { runClient } from './common/run-client.ts'
+import { commandAt } from './common/usage-hint.ts'
 
 const SCRIPTS = {
   bash: `_capfleet() {
@@ -43,12 +44,6 @@ const SAFE_WORD = /^[\w.,:@%+/=-]+$/
 /** A user is waiting at the keyboard. */
 const ANSWER_MS = 2_000
 
-const HELP = `
-Save it where the shell reads it, such as:
-  capfleet completion bash > ~/.local/share/bash-completion/completions/capfleet
-  capfleet completion zsh > "\${fpath[1]}/_capfleet"
-  capfleet completion fish > ~/.config/fish/completions/capfleet.fish`
-
 export function defineCompletion(command: Command): void {
   for (const [shell, script] of Object.entries(SCRIPTS)) {
     command
@@ -56,7 +51,6 @@ export function defineCompletion(command: Command): void {
       .description(`print the script for ${shell}`)
       .action(() => runClient(() => print(script)))
   }
-  command.addHelpText('after', HELP)
 }
 
 export function defineComplete(command: Command): void {
@@ -76,14 +70,6 @@ async function candidates(program: Command | null, words: readonly string[]): Pr
   const flag = flagOf(command, words.at(-2))
   const all = flag?.required === true ? await valuesOf(flag) : await wordsOf(command, current)
   return all.filter((text) => text.startsWith(current) && SAFE_WORD.test(text))
-}
-
-/** The command that the words lead to. REQUIRES: the commands that they name are defined. */
-function commandAt(program: Command, words: readonly string[]): Command {
-  return words.reduce(
-    (command, word) => command.commands.find((one) => one.name() === word) ?? command,
-    program,
-  )
 }
 
 function flagOf(command: Command, word: string | undefined): Option | undefined {

@@ -6,7 +6,8 @@ import type { Command } from 'commander'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import { runProgram } from '../../shared/base/program.ts'
 import { ClientFailure } from '../client-failure.ts'
-import { gatewayUrl, readTls, type TlsPaths } from './access/connect.ts'
+import { chosenContext, readContexts } from './access/client-contexts.ts'
+import { type ConnectOptions, contextOption, gatewayUrl, readTls, type TlsPaths } from './access/connect.ts'
 import { nodeTransport } from './access/node-transport.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -17,23 +18,42 @@ export function defineHealth(command: Command): void {
   command
     .argument(
       '[url]',
-      `address of a gateway, worker or appliance; default: $CAPFLEET_HEALTH_URL, else ${DEFAULT_URL}`,
+      `address of a gateway, worker or appliance; default: $CAPFLEET_HEALTH_URL, else the gateway you are logged in to, else ${DEFAULT_URL}`,
     )
     .option('--ca <file>', 'a CA certificate (PEM) to trust in addition to those of the system')
     .option('--cert <file>', 'your own certificate (PEM), for a program that asks for one')
     .option('--key <file>', 'the key of --cert (PEM)')
-    .action((url: string | undefined, files: TlsPaths) =>
-      runProgram(
-        (signal) => askHealth(url ?? (process.env.CAPFLEET_HEALTH_URL || DEFAULT_URL), files, signal),
-        {
-          describe: (error) => (error instanceof Error ? error.message : String(error)),
-        },
-      ),
+    .addOption(contextOption())
+    .action((url: string | undefined, options: HealthOptions) =>
+      runProgram(async (signal) => askHealth(await programOf(url, options), signal), {
+        describe: (error) => (error instanceof Error ? error.message : String(error)),
+      }),
     )
 }
 
+type HealthOptions = TlsPaths & ConnectOptions
+
+interface AskedProgram {
+  readonly url: string
+  readonly files: TlsPaths
+}
+
+/** A container names its own program in the environment, which takes precedence over the contexts of a person. */
+async function programOf(
+  url: string | undefined,
+  { context, ...files }: HealthOptions,
+): Promise<AskedProgram> {
+  const { CAPFLEET_HEALTH_URL: ownUrl = '', CAPFLEET_URL: gateway = '' } = process.env
+  const given = url ?? (ownUrl || gateway)
+  if (given !== '') return { url: given, files }
+  const contexts = await readContexts()
+  if (context === undefined && contexts.current === undefined) return { url: DEFAULT_URL, files }
+  const chosen = chosenContext(contexts, context)
+  return { url: chosen.url, files: { ca: chosen.ca, cert: chosen.cert, key: chosen.key, ...files } }
+}
+
 /** Fails with a ClientFailure if the program does not confirm in time that it is running. */
-async function askHealth(text: string, files: TlsPaths, signal: AbortSignal): Promise<void> {
+async function askHealth({ url: text, files }: AskedProgram, signal: AbortSignal): Promise<void> {
   const url = new URL(`${gatewayUrl(text).replace(/\/$/, '')}/livez`)
   using limit = new JoinedSignal([signal], ANSWER_LIMIT_MS)
   const send = nodeTransport(await readTls(files))

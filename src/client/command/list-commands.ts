@@ -1,6 +1,7 @@
 /** Lists: devices, captures, streams and waiting requests. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { bytesText } from '../../shared/base/amounts.ts'
 import type { FLEET_CAPTURE_LIST } from '../../shared/contract/capture-answers.ts'
 import { LIST_PARAMETERS } from '../../shared/contract/device-parameters.ts'
 import type { DEVICE_REPORTS, QUEUE } from '../../shared/contract/gateway-answers.ts'
@@ -15,7 +16,6 @@ import {
   shownInstant,
   shownNs,
 } from './common/list-output.ts'
-import { formatBytes } from './common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from './common/query-flags.ts'
 import { runClient } from './common/run-client.ts'
 
@@ -59,7 +59,7 @@ const CAPTURE_COLUMNS: readonly Column<Capture>[] = [
   { title: 'begin', value: ({ StartTS }) => StartTS, shown: ({ StartTS }) => shownNs(StartTS) },
   { title: 'end', value: ({ EndTS }) => EndTS, shown: ({ EndTS }) => shownNs(EndTS) },
   { title: 'packets', value: ({ PacketCnt }) => PacketCnt },
-  { title: 'bytes', value: ({ ByteCnt }) => ByteCnt, shown: ({ ByteCnt }) => formatBytes(Number(ByteCnt)) },
+  { title: 'bytes', value: ({ ByteCnt }) => ByteCnt, shown: ({ ByteCnt }) => bytesText(ByteCnt) },
   { title: 'state', value: ({ State }) => State },
   { title: 'description', value: ({ Desc }) => Desc },
 ]

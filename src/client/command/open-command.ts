@@ -11,11 +11,6 @@ import { runClient } from './common/run-client.ts'
 const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access'] as const
 type View = (typeof VIEWS)[number]
 
-const EXAMPLES = `
-Examples:
-  capfleet open                                      the page of the gateway you are logged in to
-  capfleet open timeline --begin -1h --end now -d 'lon*' --bpf 'tcp port 443'`
-
 export function defineOpen(command: Command): void {
   const { begin, end } = RANGE_PARAMETERS
   const { filterBpf } = DOWNLOAD_PARAMETERS
@@ -24,7 +19,6 @@ export function defineOpen(command: Command): void {
   flags
     .addTo(command)
     .addOption(contextOption())
-    .addHelpText('after', EXAMPLES)
     .action((view: View | undefined, options: ConnectOptions & GivenOptions) =>
       runClient(async () => {
         const client = await connect(options)

@@ -1,6 +1,7 @@
 /** What the devices are capturing: status, start, stop. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { bytesText } from '../../shared/base/amounts.ts'
 import { STOP_PARAMETERS } from '../../shared/contract/device-parameters.ts'
 import type { FLEET_REPLIES } from '../../shared/contract/gateway-answers.ts'
 import { FLEET_PARAMETERS } from '../../shared/query/gateway-options.ts'
@@ -8,7 +9,6 @@ import type { ParameterRows } from '../../shared/query/query-parameters.ts'
 import { ClientFailure, failureKindOf } from '../client-failure.ts'
 import { type ConnectOptions, connect, contextOption } from './access/connect.ts'
 import { type Column, type FormatOptions, formatOption, printListing, shownNs } from './common/list-output.ts'
-import { formatBytes } from './common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from './common/query-flags.ts'
 import { runClient } from './common/run-client.ts'
 
@@ -38,7 +38,7 @@ const STATUS_COLUMNS: readonly Column<Reply>[] = [
   {
     title: 'bytes',
     value: (reply) => told(reply).CaptureByte,
-    shown: (reply) => bytesText(told(reply).CaptureByte),
+    shown: (reply) => capturedText(told(reply).CaptureByte),
   },
   { title: 'dropped', value: (reply) => told(reply).CaptureDrop },
   { title: 'message', value: messageOf },
@@ -119,6 +119,6 @@ function messageOf(reply: Reply): string | undefined {
   return [Str, Message, Warning].filter((text) => text !== '').join('; ') || undefined
 }
 
-function bytesText(bytes: number | undefined): string {
-  return bytes === undefined ? '-' : formatBytes(bytes)
+function capturedText(bytes: number | undefined): string {
+  return bytes === undefined ? '-' : bytesText(bytes)
 }

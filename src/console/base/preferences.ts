@@ -1,4 +1,4 @@
-/** Preferences stored in this browser: theme and zone. They are not part of a link. */
+/** Preferences stored in this browser: theme, zone, whether the tour is shown. They are not part of a link. */
 import { useEffect, useState } from 'preact/hooks'
 import { browserZone, type Zone } from './instants.ts'
 
@@ -9,11 +9,14 @@ export interface Preferences {
   readonly zone: Zone
   readonly toggleTheme: () => void
   readonly toggleZone: () => void
+  readonly isTourOpen: boolean
+  readonly toggleTour: () => void
 }
 
 export function usePreferences(): Preferences {
   const [chosen, setChosen] = useState(chosenTheme)
   const [isUtc, setUtc] = useState(() => preferredZone() === 'UTC')
+  const [isTourOpen, setTourOpen] = useState(() => kept('tour') !== 'closed')
   const systemTheme = useSystemTheme()
   const theme = chosen ?? systemTheme
   return {
@@ -26,6 +29,8 @@ export function usePreferences(): Preferences {
       document.documentElement.dataset.theme = next
     },
     toggleZone: () => setUtc(keep('zone', isUtc ? 'local' : 'UTC') === 'UTC'),
+    isTourOpen,
+    toggleTour: () => setTourOpen(keep('tour', isTourOpen ? 'closed' : 'open') === 'open'),
   }
 }
 

@@ -19,6 +19,7 @@ import { Hint } from '../parts/hint.tsx'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { readSelection } from '../timeline/selection.ts'
+import { viewOfSelection } from '../timeline/shown-view.ts'
 import { capfleetLine, curlLine, downloadPath, downloadUrl } from './command-lines.ts'
 import { EstimateView } from './estimate-view.tsx'
 import { MissingDevices } from './missing-devices.tsx'
@@ -64,7 +65,7 @@ export function DownloadBuilder() {
     <aside class="builder" aria-label={TEXTS.download.title}>
       <h2>{TEXTS.download.title}</h2>
       <RangeFields values={values} problem={problem} />
-      <EstimateView estimate={estimate} hasRange={hasRange} />
+      <EstimateView estimate={estimate} hasRange={hasRange} isFiltered={hasFilter(values)} />
       <Buttons
         values={values}
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
@@ -83,6 +84,10 @@ export function DownloadBuilder() {
 }
 
 type Values = Readonly<Record<string, string>>
+
+function hasFilter(values: Values): boolean {
+  return (GROUPS.get('filters') ?? []).some(({ name }) => (values[name] ?? '') !== '')
+}
 
 interface GroupProps {
   readonly name: GroupName
@@ -174,7 +179,7 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
         id={`parameter-${name}`}
         class="mono"
         value={typed ?? shown}
-        placeholder={name === 'TSBegin' ? '-15m' : 'now'}
+        placeholder={TEXTS.example(name === 'TSBegin' ? '-15m' : 'now')}
         aria-invalid={own !== undefined}
         autocomplete="off"
         spellcheck={false}
@@ -187,7 +192,8 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
           setMistake(mistaken)
           if (mistaken !== undefined) return
           const text = typedInstant(given, zone)
-          showState(changed(currentState(), { [name]: text === '' ? undefined : text }), { isStep: true })
+          const next = changed(currentState(), { [name]: text === '' ? undefined : text })
+          showState(changed(next, viewOfSelection(next.values)), { isStep: true })
         }}
       />
       {name === 'TSBegin' ? <Hint about={TEXTS.download.times} text={TEXTS.download.timeHint} /> : null}
@@ -221,16 +227,19 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
   const download = useAction()
   const query = queryText(pairs)
   const [started, setStarted] = useState(query)
+  const [isStarted, setIsStarted] = useState(false)
   // It does not apply once the selection has changed.
   const failure = started === query ? download.failure : undefined
   const start = async (): Promise<void> => {
     setStarted(query)
+    setIsStarted(false)
     await startDownload(downloadPath(absolute(values, pairs)))
+    setIsStarted(true)
     onStart()
   }
   return (
     <>
-      <div class="actions">
+      <div class="actions main">
         <button
           type="button"
           class="primary"
@@ -249,6 +258,11 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
         ) : null}
       </div>
       <Failure failure={failure} />
+      {isStarted && started === query ? (
+        <p class="good" role="status">
+          {texts.started}
+        </p>
+      ) : null}
       {failure instanceof Problem && devices.every((device) => !('error' in device)) ? (
         <MissingDevices missing={failure.devices} devices={devices} />
       ) : null}
@@ -281,7 +295,7 @@ function absolute(values: Values, pairs: Pairs): Pairs {
 
 function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isReady'>) {
   const { download: texts } = TEXTS
-  const [ordered, setOrdered] = useState<string | undefined>()
+  const [ordered, setOrdered] = useState<{ readonly id: string; readonly isSchedule: boolean } | undefined>()
   const { isBusy, failure, run } = useAction()
   const isSchedule = (values.Cron ?? '') !== ''
   const order = async (): Promise<void> => {
@@ -289,7 +303,7 @@ function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isRead
     const asked = isSchedule
       ? gateway.POST('/v1/schedules', { params: { query: queryOf<'post_v1_schedules'>(given) } })
       : gateway.POST('/v1/exports', { params: { query: queryOf<'post_v1_exports'>(given) } })
-    setOrdered((await answered<{ readonly id: string }>(asked)).id)
+    setOrdered({ id: (await answered<{ readonly id: string }>(asked)).id, isSchedule })
   }
   return (
     <>
@@ -297,8 +311,11 @@ function OrderButtons({ values, isReady }: Pick<ButtonsProps, 'values' | 'isRead
         {isBusy ? texts.ordering : isSchedule ? texts.schedule : texts.export}
       </button>
       {ordered === undefined ? null : (
-        <a class="button" href={formatPageState({ view: 'exports', values: { ...values, export: ordered } })}>
-          {isSchedule ? texts.scheduled : texts.ordered}
+        <a
+          class="button"
+          href={formatPageState({ view: 'exports', values: { ...values, export: ordered.id } })}
+        >
+          {ordered.isSchedule ? texts.scheduled : texts.ordered}
         </a>
       )}
       <Failure failure={failure} />

@@ -1,17 +1,65 @@
 /** What the download would deliver, as counted by the devices while the user types. */
-import { bytesText, countText } from '../base/amounts.ts'
+import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
-import { TEXTS } from '../texts.ts'
+import { PARAMETER_LABELS, TEXTS } from '../texts.ts'
 import { MissingDevices } from './missing-devices.tsx'
 
 interface EstimateViewProps {
   readonly estimate: Asked<Schemas['FleetEstimate']>
   readonly hasRange: boolean
+  /** Whether the download has filters, which an estimate that is not exact does not apply. */
+  readonly isFiltered: boolean
 }
 
-export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
+/** More devices are folded, so that the buttons below stay visible. */
+const UNFOLDED_MAX = 4
+
+type Estimated = Schemas['FleetEstimate']['devices'][number]
+
+/** Devices that failed are always visible, and come first. */
+function DeviceList({ devices }: { readonly devices: readonly Estimated[] }) {
+  const failed = devices.filter((device) => 'error' in device)
+  const counted = devices.filter((device) => !('error' in device))
+  return (
+    <>
+      <DeviceAmounts devices={failed} />
+      {counted.length <= UNFOLDED_MAX ? (
+        <DeviceAmounts devices={counted} />
+      ) : (
+        <details>
+          <summary>{TEXTS.download.byDevice(counted.length)}</summary>
+          <DeviceAmounts devices={counted} />
+        </details>
+      )}
+    </>
+  )
+}
+
+function DeviceAmounts({ devices }: { readonly devices: readonly Estimated[] }) {
+  if (devices.length === 0) return null
+  return (
+    <ul>
+      {devices.map((device) => (
+        <li key={device.device}>
+          <span>{device.device}</span>
+          {'error' in device ? (
+            <span class="bad">{device.error.detail ?? TEXTS.download.notWithin}</span>
+          ) : (
+            <span class="mono">
+              {device.packets === null || device.bytes === null
+                ? TEXTS.none
+                : `${countText(device.packets)} · ${bytesText(device.bytes)}`}
+            </span>
+          )}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+export function EstimateView({ estimate, hasRange, isFiltered }: EstimateViewProps) {
   const { download: texts } = TEXTS
   const { value, failure, isAsking, again } = estimate
   if (!hasRange) return <p class="estimate quiet">{texts.selectFirst}</p>
@@ -36,23 +84,11 @@ export function EstimateView({ estimate, hasRange }: EstimateViewProps) {
       <p>
         <Amount {...value} />
         <span class="quiet">{isAsking ? texts.checking : texts.beforeCompression}</span>
+        {isFiltered && !value.exact && value.packets !== null ? (
+          <span class="warning">{texts.withoutFilters}</span>
+        ) : null}
       </p>
-      <ul>
-        {value.devices.map((device) => (
-          <li key={device.device}>
-            <span>{device.device}</span>
-            {'error' in device ? (
-              <span class="bad">{device.error.detail ?? texts.notWithin}</span>
-            ) : (
-              <span class="mono">
-                {device.packets === null || device.bytes === null
-                  ? TEXTS.none
-                  : `${countText(device.packets)} · ${bytesText(device.bytes)}`}
-              </span>
-            )}
-          </li>
-        ))}
-      </ul>
+      <DeviceList devices={value.devices} />
       <MissingDevices
         missing={value.devices.flatMap((device) => ('error' in device ? [device.device] : []))}
         devices={value.devices}
@@ -92,7 +128,7 @@ function WrongField({ name }: { readonly name: string }) {
         class="plain"
         onClick={() => document.querySelector<HTMLElement>(`[id="parameter-${name}"]`)?.focus()}
       >
-        {name}
+        {PARAMETER_LABELS[name] ?? name}
       </button>
     </p>
   )

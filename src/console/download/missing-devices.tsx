@@ -29,7 +29,7 @@ export function MissingDevices({ missing, devices }: MissingDevicesProps) {
           aria-pressed={isPartial}
           onClick={show({ OnError: isPartial ? undefined : 'partial' })}
         >
-          OnError=partial
+          {texts.continueWithout}
         </button>
         {others.length === 0 || others.length > NAMES_MAX ? null : (
           <button type="button" onClick={show({ Device: others.join(',') })}>

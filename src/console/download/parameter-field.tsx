@@ -2,7 +2,7 @@
 import { useRef } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
-import { TEXTS } from '../texts.ts'
+import { PARAMETER_LABELS, TEXTS } from '../texts.ts'
 import { placeOfMistake } from './mistake-place.ts'
 
 interface ParameterFieldProps {
@@ -22,7 +22,7 @@ export function ParameterField(props: ParameterFieldProps) {
   return (
     <div class={isSwitch(parameter) ? 'field switch' : 'field'}>
       <label for={id}>
-        {name}
+        <Label name={name} />
         {type.unit === undefined ? null : <span class="quiet"> {type.unit}</span>}
       </label>
       <Control {...props} />
@@ -31,6 +31,17 @@ export function ParameterField(props: ParameterFieldProps) {
         {says}
       </span>
     </div>
+  )
+}
+
+/** What the user calls it, and the name in the API for those who write requests. */
+function Label({ name }: { readonly name: string }) {
+  const label = PARAMETER_LABELS[name]
+  if (label === undefined) return <>{name}</>
+  return (
+    <>
+      {label} <code class="api-name">{name}</code>
+    </>
   )
 }
 
@@ -73,7 +84,7 @@ function Control({ parameter, value, problem, isRestriction, isRequired, onChang
         class="mono"
         rows={2}
         value={value}
-        placeholder={isRestriction === true ? '' : (parameter.example ?? defaultText(parameter))}
+        placeholder={isRestriction === true ? '' : placeholderOf(parameter)}
         autocomplete="off"
         autocapitalize="none"
         spellcheck={false}
@@ -86,7 +97,7 @@ function Control({ parameter, value, problem, isRestriction, isRequired, onChang
       class="mono"
       value={value}
       inputMode={type.schema.type === 'integer' ? 'numeric' : 'text'}
-      placeholder={isRestriction === true ? '' : (parameter.example ?? defaultText(parameter))}
+      placeholder={isRestriction === true ? '' : placeholderOf(parameter)}
       required={isRequired === true}
       autocomplete="off"
       autocapitalize="none"
@@ -134,6 +145,12 @@ export function FieldProblem({ id, value, problem }: FieldProblemProps) {
       <span>{problem.message}</span>
     </div>
   )
+}
+
+/** An example must not look like a value. */
+function placeholderOf(parameter: Parameter): string {
+  const { example } = parameter
+  return example === undefined ? defaultText(parameter) : TEXTS.example(example)
 }
 
 function defaultText({ defaultSays, default: value, type }: Parameter): string {

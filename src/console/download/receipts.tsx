@@ -1,7 +1,7 @@
 /** The user's downloads with their outcomes. */
 
 import { useState } from 'preact/hooks'
-import { bytesText, countText } from '../base/amounts.ts'
+import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'

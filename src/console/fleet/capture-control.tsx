@@ -104,6 +104,13 @@ async function* tellDevices(
 function Outcome({ replies }: { readonly replies: readonly Reply[] }) {
   const { control: texts } = TEXTS
   const failed = replies.filter((reply) => 'error' in reply).length
+  const warned = replies.filter((reply) => warningOf(reply) !== '').length
+  if (failed === 0 && warned > 0)
+    return (
+      <p class="warning" role="alert">
+        {texts.didWithWarnings(warned, replies.length)}
+      </p>
+    )
   if (failed === 0)
     return (
       <p class="good" role="status">
@@ -121,11 +128,22 @@ function Told({ reply, isStart }: { readonly reply: Reply | undefined; readonly 
   const { control: texts } = TEXTS
   if (reply === undefined) return null
   if ('error' in reply) return <span class="bad">{reply.error.detail}</span>
+  const warning = warningOf(reply)
   return (
-    <span class="good">
-      {isStart ? texts.started : texts.stopped} {captureName(reply.Body)}
-    </span>
+    <>
+      <span class="good">
+        {isStart ? texts.started : texts.stopped} {captureName(reply.Body)}
+      </span>
+      {warning === '' ? null : <p class="warning">{warning}</p>}
+    </>
   )
+}
+
+/** What the device reports although it succeeded, such as that the capture gets no packets. */
+function warningOf(reply: Reply): string {
+  const warning =
+    'error' in reply ? undefined : (reply.Body as { readonly Warning?: unknown } | null)?.Warning
+  return typeof warning === 'string' ? warning : ''
 }
 
 /** The full name, which has the start time after the given one. */

@@ -1,6 +1,6 @@
 /** Everything known about one device, next to the list. */
 import { useEffect, useRef } from 'preact/hooks'
-import { bitRateText, bytesText, countText } from '../base/amounts.ts'
+import { bitRateText, countText } from '../../shared/base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
@@ -9,7 +9,7 @@ import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside, Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
 import type { ControlRequest } from './capture-control.tsx'
-import { Health, lacksText } from './device-row.tsx'
+import { freeText, Health, keptText, lacksText } from './device-row.tsx'
 
 interface DeviceDetailsProps {
   readonly device: DeviceReport
@@ -99,7 +99,7 @@ function factsOf(
     [facts.capture, device.capture?.name ?? device.capture?.state ?? ''],
     [facts.rate, ...amount(device.capture?.gbps, (gbps) => bitRateText(gbps * 1_000_000_000))],
     [facts.drops, ...amount(device.capture?.drops, countText)],
-    [facts.free, ...amount(device.storeFreeBytes, bytesText)],
+    [facts.free, ...amount(device.storeFreeBytes, () => freeText(device))],
     [facts.breaker, device.breaker],
     [facts.offset, device.clockOffsetNs ?? '', span(device.clockOffsetNs)],
     [facts.error, device.clockErrorNs ?? '', span(device.clockErrorNs)],
@@ -109,6 +109,7 @@ function factsOf(
       device.oldestPacketNs ?? '',
       device.oldestPacketNs === null ? undefined : instantText(BigInt(device.oldestPacketNs), zone),
     ],
+    [facts.kept, keptText(device) === TEXTS.none ? '' : keptText(device)],
     [facts.streams, texts.usedOf(device.slotsUsed, device.slotsLimit ?? device.slotsTotal)],
     [facts.readers, String(device.readers ?? '')],
     [facts.waiting, String(device.waiting ?? '')],

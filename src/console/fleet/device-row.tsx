@@ -1,7 +1,7 @@
 /** A device as a row of the fleet. */
-import { bitRateText, bytesText, countText } from '../base/amounts.ts'
+import { bitRateText, bytesText, countText } from '../../shared/base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
-import { durationText, instantText } from '../base/instants.ts'
+import { durationText, instantText, nowNs } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside, Value } from '../parts/copied.tsx'
@@ -36,7 +36,7 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
         >
           {name}
         </a>{' '}
-        <CopyBeside text={name} />
+        <CopyBeside text={name} isStop={false} />
       </th>
       <td>
         <Health device={device} />{' '}
@@ -51,21 +51,22 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
         {clockOffsetNs === null ? (
           TEXTS.none
         ) : (
-          <Value text={clockOffsetNs} shown={durationText(BigInt(clockOffsetNs))} />
+          <Value text={clockOffsetNs} shown={durationText(BigInt(clockOffsetNs))} isStop={false} />
         )}
       </td>
       <td class="number">
         {oldestPacketNs === null || oldestPacketNs === '0' ? (
           TEXTS.none
         ) : (
-          <Value text={oldestPacketNs} shown={instantText(BigInt(oldestPacketNs), zone, 0)} />
+          <Value text={oldestPacketNs} shown={instantText(BigInt(oldestPacketNs), zone, 0)} isStop={false} />
         )}
       </td>
+      <td class="number">{keptText(device)}</td>
       <td class="number">
         {storeFreeBytes === null ? (
           TEXTS.none
         ) : (
-          <Value text={String(storeFreeBytes)} shown={bytesText(storeFreeBytes)} />
+          <Value text={String(storeFreeBytes)} shown={freeText(device)} isStop={false} />
         )}
       </td>
       <td class="number">
@@ -74,6 +75,22 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
       <td class="number">{waiting ?? TEXTS.none}</td>
     </tr>
   )
+}
+
+/** How far back the packets of the device reach. */
+export function keptText({ oldestPacketNs }: Pick<DeviceReport, 'oldestPacketNs'>): string {
+  if (oldestPacketNs === null || oldestPacketNs === '0') return TEXTS.none
+  return durationText(nowNs() - BigInt(oldestPacketNs))
+}
+
+/** "310 GiB of 2.00 TiB" */
+export function freeText({
+  storeFreeBytes,
+  storeBytes,
+}: Pick<DeviceReport, 'storeFreeBytes' | 'storeBytes'>): string {
+  if (storeFreeBytes === null) return TEXTS.none
+  const free = bytesText(storeFreeBytes)
+  return storeBytes === null ? free : `${free} ${TEXTS.fleet.of} ${bytesText(storeBytes)}`
 }
 
 /** One line for each path that the device lacks. */
@@ -105,13 +122,13 @@ function CaptureCells({ device: { capture } }: { readonly device: DeviceReport }
     <>
       <td>
         <span class={colour}>{state ?? TEXTS.none}</span>{' '}
-        {name === null ? null : <Value text={name} hasSign />}
+        {name === null ? null : <Value text={name} hasSign isStop={false} />}
       </td>
       <td class="number">
         {gbps === null ? (
           TEXTS.none
         ) : (
-          <Value text={String(bitsPerSecond)} shown={bitRateText(bitsPerSecond)} />
+          <Value text={String(bitsPerSecond)} shown={bitRateText(bitsPerSecond)} isStop={false} />
         )}
       </td>
       <td class={`number ${(drops ?? 0) > 0 ? 'bad' : ''}`}>

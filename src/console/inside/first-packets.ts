@@ -18,6 +18,7 @@ const OWN: ReadonlySet<string> = new Set([
   'Digest',
   'OnError',
   'Dedup',
+  'DedupBy',
   'Align',
 ])
 
@@ -26,6 +27,8 @@ export interface Holder {
   readonly device: string
   /** null: unknown, possibly none. */
   readonly packets: string | null
+  /** false: the count is of packets before the filters. */
+  readonly exact: boolean
 }
 
 export interface Estimated {
@@ -49,8 +52,21 @@ export async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<Est
 
 export interface FirstPackets {
   readonly packets: readonly Packet[]
+  /** How many packets passed the filters, of each device that was read: at most PACKETS_MAX. */
+  readonly counts: ReadonlyMap<string, number>
   /** Devices that broke off; none of their packets are included. */
   readonly failures: DeviceFailures
+}
+
+/** Each takes a stream of its device, and a browser opens six connections. */
+const DEVICES_AT_A_TIME = 6
+
+export interface ReadOptions {
+  /** Whether to read all devices. Otherwise only as many as are needed to find a packet. */
+  readonly isWhole: boolean
+  readonly signal: AbortSignal
+  /** Receives what has been read so far. */
+  readonly onRead: (soFar: FirstPackets) => void
 }
 
 /**
@@ -59,18 +75,36 @@ export interface FirstPackets {
 export async function askPackets(
   pairs: Pairs,
   devices: readonly string[],
-  signal: AbortSignal,
+  { isWhole, signal, onRead }: ReadOptions,
 ): Promise<FirstPackets> {
   const query = queryText([...pairs.filter(([name]) => !OWN.has(name)), ...LOOK_PAIRS])
-  const results = await Promise.allSettled(devices.map((device) => askDevice(device, query, signal)))
+  const counts = new Map<string, number>()
   const failures = new Map<string, { code: string; detail: string }>()
-  for (const [index, result] of results.entries()) {
-    if (result.status === 'fulfilled') continue
-    if (results.every(({ status }) => status === 'rejected')) throw result.reason
-    failures.set(devices[index] ?? '', failureOf(result.reason))
+  let packets: readonly Packet[] = []
+  let firstFailure: unknown
+  for (
+    let first = 0;
+    first < devices.length && (isWhole || packets.length === 0);
+    first += DEVICES_AT_A_TIME
+  ) {
+    const asked = devices.slice(first, first + DEVICES_AT_A_TIME)
+    const results = await Promise.allSettled(asked.map((device) => askDevice(device, query, signal)))
+    signal.throwIfAborted()
+    const lists = results.flatMap((result, index) => {
+      const device = asked[index] ?? ''
+      if (result.status === 'fulfilled') {
+        counts.set(device, result.value.length)
+        return [result.value]
+      }
+      firstFailure ??= result.reason
+      failures.set(device, failureOf(result.reason))
+      return []
+    })
+    packets = firstOfAll([packets, ...lists], PACKETS_MAX)
+    onRead({ packets, counts: new Map(counts), failures: new Map(failures) })
   }
-  const lists = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
-  return { packets: firstOfAll(lists, PACKETS_MAX), failures }
+  if (firstFailure !== undefined && counts.size === 0) throw firstFailure
+  return { packets, counts, failures }
 }
 
 async function askDevice(device: string, query: string, signal: AbortSignal): Promise<readonly Packet[]> {

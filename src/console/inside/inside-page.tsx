@@ -1,6 +1,6 @@
 /** The first packets of the selection as a table, and the bytes of one of them. */
-import { useState } from 'preact/hooks'
-import { countText } from '../base/amounts.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { countText } from '../../shared/base/amounts.ts'
 import { useAsked } from '../base/asked.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { instantText } from '../base/instants.ts'
@@ -12,12 +12,10 @@ import { CopyButton, Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
-import { askHolders, askPackets, type Estimated, type Holder } from './first-packets.ts'
+import { askHolders, askPackets, type Estimated, type FirstPackets, type Holder } from './first-packets.ts'
+import { PACKETS_MAX } from './look-parameters.ts'
 import { summaryOf } from './packet-summary.ts'
 import { hexLines, type Packet } from './pcap-packets.ts'
-
-/** Number of devices read at a time: each takes a stream. */
-const DEVICES_MAX = 6
 
 export function InsidePage() {
   const { inside: texts } = TEXTS
@@ -28,9 +26,15 @@ export function InsidePage() {
   const asked = useAsked((signal) => askHolders(pairs, signal), { key })
   const { holders, failures } = asked.value ?? NOBODY
   const devices = shownDevices(values['inside-devices'], holders)
-  const found = useAsked((signal) => askPackets(pairs, devices, signal), {
-    key: asked.value === undefined ? undefined : `${key} ${devices.join(',')}`,
+  const isWhole = values['inside-devices'] !== undefined || values['inside-all'] === '1'
+  const [soFar, setSoFar] = useState<FirstPackets | undefined>()
+  const readKey = asked.value === undefined ? undefined : `${key} ${isWhole} ${devices.join(',')}`
+  useEffect(() => setSoFar(undefined), [readKey])
+  const found = useAsked((signal) => askPackets(pairs, devices, { isWhole, signal, onRead: setSoFar }), {
+    key: readKey,
   })
+  // What was read before stays until the first answer.
+  const read = (found.isAsking ? soFar : undefined) ?? found.value
   const failure = asked.failure ?? found.failure
   return (
     <section aria-labelledby="inside-title" class="inside">
@@ -42,20 +46,48 @@ export function InsidePage() {
       </div>
       <p class="quiet">{texts.explain}</p>
       {hasRange ? null : <Empty>{texts.noSelection}</Empty>}
-      {hasRange && found.value === undefined && failure === undefined ? (
+      {hasRange && (found.isAsking || found.value === undefined) && failure === undefined ? (
         <Waiting text={texts.loading} />
       ) : null}
       <Failure failure={failure} again={asked.failure === undefined ? found.again : asked.again} />
       <Silent text={texts.silent} failures={failures} />
-      <Silent text={texts.brokeOff} failures={found.value?.failures} again={found.again} />
-      <HolderChoice holders={holders} devices={devices} />
-      {found.value === undefined ? null : <Found packets={found.value.packets} />}
+      <Silent text={texts.brokeOff} failures={read?.failures} again={found.again} />
+      <HolderChoice holders={holders} devices={devices} counts={read?.counts ?? NO_COUNTS} />
+      {read === undefined ? null : <Progress read={read} devices={devices} isAsking={found.isAsking} />}
+      {read === undefined ? null : <Found packets={read.packets} />}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
   )
 }
 
 const NOBODY: Estimated = { holders: [], failures: new Map() }
+const NO_COUNTS: ReadonlyMap<string, number> = new Map()
+
+interface ProgressProps {
+  readonly read: FirstPackets
+  readonly devices: readonly string[]
+  readonly isAsking: boolean
+}
+
+/** How many devices have been read, and how to read the others. Only if none has a packet, there is none. */
+function Progress({ read: { packets, counts, failures }, devices, isAsking }: ProgressProps) {
+  const { inside: texts } = TEXTS
+  if (devices.length === 0) return isAsking || failures.size > 0 ? null : <Empty>{texts.nothingThere}</Empty>
+  const done = devices.filter((device) => counts.has(device) || failures.has(device)).length
+  const left = devices.length - done
+  if (left === 0 && packets.length === 0 && !isAsking) return <Empty>{texts.empty(counts.size)}</Empty>
+  if (devices.length === 1) return null
+  return (
+    <p class="controls" role="status">
+      <span class="quiet">{texts.readOf(done, devices.length)}</span>
+      {left === 0 || isAsking ? null : (
+        <button type="button" onClick={() => showState(changed(currentState(), { 'inside-all': '1' }))}>
+          {texts.readOthers(left)}
+        </button>
+      )}
+    </p>
+  )
+}
 
 interface SilentProps {
   readonly text: string
@@ -85,41 +117,45 @@ function Silent({ text, failures = new Map(), again }: SilentProps) {
   )
 }
 
-/** The selected ones, or the first ones. */
+/** The selected ones, or all. */
 function shownDevices(chosen: string | undefined, holders: readonly Holder[]): readonly string[] {
   const names = holders.map(({ device }) => device)
-  return (chosen?.split(',') ?? names).filter((name) => names.includes(name)).slice(0, DEVICES_MAX)
+  return (chosen?.split(',') ?? names).filter((name) => names.includes(name))
 }
 
 interface HolderChoiceProps {
   readonly holders: readonly Holder[]
   readonly devices: readonly string[]
+  /** Packets of each device that was read. */
+  readonly counts: ReadonlyMap<string, number>
 }
 
-/** Selects devices if there are more than can be shown at a time. */
-function HolderChoice({ holders, devices }: HolderChoiceProps) {
+/** Selects the devices to read. */
+function HolderChoice({ holders, devices, counts }: HolderChoiceProps) {
   const { inside: texts } = TEXTS
   if (holders.length < 2) return null
   const toggle = (name: string): void => {
     const next = devices.includes(name) ? devices.filter((other) => other !== name) : [...devices, name]
     if (next.length === 0) return
-    // The one selected first is dropped.
-    showState(changed(currentState(), { 'inside-devices': next.slice(-DEVICES_MAX).join(',') }))
+    showState(changed(currentState(), { 'inside-devices': next.join(',') }))
   }
   return (
-    <details class="holders" open={holders.length > DEVICES_MAX}>
+    <details class="holders">
       <summary>
         {texts.devices}{' '}
         <span class="quiet">
           {devices.length} / {holders.length}
         </span>
       </summary>
-      {holders.length > DEVICES_MAX ? <p class="quiet">{texts.devicesMax}</p> : null}
       <ul class="chips">
-        {holders.map(({ device, packets }) => (
-          <li key={device}>
-            <button type="button" aria-pressed={devices.includes(device)} onClick={() => toggle(device)}>
-              {device} {packets === null ? null : <span class="quiet mono">{countText(packets)}</span>}
+        {holders.map((holder) => (
+          <li key={holder.device}>
+            <button
+              type="button"
+              aria-pressed={devices.includes(holder.device)}
+              onClick={() => toggle(holder.device)}
+            >
+              {holder.device} <span class="quiet mono">{passedText(holder, counts.get(holder.device))}</span>
             </button>
           </li>
         ))}
@@ -128,12 +164,19 @@ function HolderChoice({ holders, devices }: HolderChoiceProps) {
   )
 }
 
+/** Packets that pass the filters: a count of packets before them would promise too much. */
+function passedText({ packets, exact }: Holder, count: number | undefined): string {
+  if (exact && packets !== null) return countText(packets)
+  if (count === undefined) return ''
+  return count < PACKETS_MAX ? countText(count) : TEXTS.inside.orMore(count)
+}
+
 function Found({ packets }: { readonly packets: readonly Packet[] }) {
   const { inside: texts } = TEXTS
   const { zone } = useSurroundings()
   const [chosen, setChosen] = useState(0)
   const packet = packets[chosen]
-  if (packets.length === 0) return <Empty>{texts.empty}</Empty>
+  if (packets.length === 0) return null
   return (
     <>
       <DataTable

@@ -1,5 +1,5 @@
 /** An export: its live progress, its files, and the possible actions. */
-import { bytesText, countText, percentText } from '../base/amounts.ts'
+import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'
@@ -44,6 +44,11 @@ export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: Exp
         {instantText(instantOfIso(order.createdAt), zone, 0)}
         <br />
         <Value text={order.id} shown={order.id.slice(0, 8)} hasSign />
+        {order.expiresAt === null ? null : (
+          <p class="quiet">
+            {TEXTS.exports.expires} {instantText(instantOfIso(order.expiresAt), zone, 0)}
+          </p>
+        )}
       </td>
       <td>
         <QueryText query={order.query} />
@@ -79,6 +84,11 @@ function Progress({ order: { progress, state, devices } }: { readonly order: Exp
           </span>
         </>
       )}
+      {progress.waiting === null ? null : (
+        <p class="warning">
+          {TEXTS.exports.waitsFor(progress.waiting.device)} {progress.waiting.detail}
+        </p>
+      )}
       {missing.length === 0 ? null : (
         <span class="bad">
           {TEXTS.exports.missing}: {missing.join(', ')}
@@ -106,6 +116,7 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
           class="button"
           href={`${BASE}v1/exports/${order.id}/file?Part=${index + 1}`}
           download={file.name}
+          title={`${file.name}: ${bytesText(file.bytes)}, ${countText(file.packets)} ${TEXTS.download.packets}`}
         >
           {texts.file} {order.files.length > 1 ? index + 1 : ''}
         </a>

@@ -1,6 +1,6 @@
 /** Events on the devices, live. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { countText } from '../base/amounts.ts'
+import { countText } from '../../shared/base/amounts.ts'
 import { messageOf } from '../base/ask-gateway.ts'
 import { type DeviceReport, useDevices } from '../base/devices.ts'
 import { type FleetEvent, GAP, type HeardEvents, useHeardEvents } from '../base/heard-events.ts'

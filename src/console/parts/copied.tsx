@@ -10,13 +10,21 @@ interface ValueProps {
   readonly shown?: string
   /** Whether a symbol shows that it can be copied, for values that people use elsewhere. */
   readonly hasSign?: boolean
+  /** Whether Tab stops there. Not in long lists whose values are also shown elsewhere. */
+  readonly isStop?: boolean
 }
 
-export function Value({ text, shown = text, hasSign = false }: ValueProps) {
+export function Value({ text, shown = text, hasSign = false, isStop = true }: ValueProps) {
   const [said, copy] = useCopy()
   if (text === '') return <span class="quiet">{TEXTS.none}</span>
   return (
-    <button type="button" class="value" title={`${text}: ${TEXTS.copy}`} onClick={() => copy(text)}>
+    <button
+      type="button"
+      class="value"
+      tabIndex={isStop ? undefined : -1}
+      title={`${text}: ${TEXTS.copy}`}
+      onClick={() => copy(text)}
+    >
       {said ?? shown}
       {hasSign ? <CopySign /> : null}
     </button>
@@ -24,13 +32,14 @@ export function Value({ text, shown = text, hasSign = false }: ValueProps) {
 }
 
 /** For use next to a name that is a link, or a title. */
-export function CopyBeside({ text }: { readonly text: string }) {
+export function CopyBeside({ text, isStop = true }: Pick<ValueProps, 'text' | 'isStop'>) {
   const [said, copy] = useCopy()
   const label = `${TEXTS.copy} ${text}`
   return (
     <button
       type="button"
       class="value beside"
+      tabIndex={isStop ? undefined : -1}
       aria-label={said ?? label}
       title={label}
       onClick={() => copy(text)}

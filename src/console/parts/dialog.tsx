@@ -47,7 +47,7 @@ export function Dialog({
         <Failure failure={failure} />
         <div class="actions">
           <button type="button" onClick={onClose}>
-            {action === undefined ? TEXTS.close : TEXTS.cancel}
+            {action === undefined ? TEXTS.close : TEXTS.back}
           </button>
           {action === undefined ? null : (
             <button type="submit" class={isDangerous ? 'danger' : 'primary'} disabled={isBusy}>

@@ -1,5 +1,5 @@
 /** The captures in the visible time range, including those that are too short to be seen. */
-import { bytesText, countText } from '../base/amounts.ts'
+import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside } from '../parts/copied.tsx'

@@ -52,7 +52,9 @@ export function dragHands(latest: Latest) {
   const point = ({ xPx, yPx }: Place): void =>
     latest.current.onCursor({ ns: nsAt(xPx), lane: laneAt(latest.current, yPx), isByKeys: false })
   const selectionOf = ({ anchorNs, startPx }: Drag, px: number): TimeView | undefined =>
-    Math.abs(px - startPx) < DRAG_MIN_PX ? undefined : ordered(anchorNs, nsAt(px))
+    Math.abs(px - startPx) < DRAG_MIN_PX
+      ? undefined
+      : ordered(roundedTo(latest.current, anchorNs), roundedTo(latest.current, nsAt(px)))
   return {
     onPointerDown: (event: PointerEvent): void => {
       if (event.button > 1) return
@@ -87,6 +89,13 @@ export function dragHands(latest: Latest) {
       if (drag === undefined && pointerType !== 'touch') latest.current.onCursor(undefined)
     },
   }
+}
+
+/** An end of a drag with no more digits than a pixel can tell apart. */
+function roundedTo({ view, widthPx }: Pick<Touched, 'view' | 'widthPx'>, ns: bigint): bigint {
+  const nsPerPx = (view.toNs - view.fromNs) / BigInt(Math.max(1, Math.round(widthPx)))
+  const stepNs = 10n ** BigInt(String(nsPerPx).length - 1)
+  return ((ns + stepNs / 2n) / stepNs) * stepNs
 }
 
 interface Place {

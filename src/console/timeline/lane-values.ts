@@ -1,5 +1,5 @@
 /** Values of a lane at an instant, in a time span, and in its visible part. */
-import { bytesText, countText } from '../base/amounts.ts'
+import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { durationText, instantText, NS_PER_S, type Zone } from '../base/instants.ts'
 import { TEXTS } from '../texts.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'

@@ -1,7 +1,7 @@
 /** The visible time range: drawn while it moves, written to the address when it stops. */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { NS_PER_S, nowNs } from '../base/instants.ts'
-import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
+import { type Changes, changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { readSelection } from './selection.ts'
 import { type TimeView, viewAround } from './time-view.ts'
 
@@ -15,8 +15,8 @@ export interface ShownView {
 /** Browsers accept about 200 changes of the address in 30 s, and a wheel turns faster. */
 const RESTS_MS = 250
 const FOLLOW_MS = 1_000
-/** After looking at something for longer, the user does not want it to be replaced. */
-const FIRST_MS = 2_000
+/** After looking at an untouched view for longer, the user does not want it to be replaced. */
+const FIRST_MS = 10_000
 const DAY_NS = 86_400n * NS_PER_S
 
 /** `askFirst` is called if the address names no time. Until it answers the last day is shown. */
@@ -92,6 +92,22 @@ function readView(values: Values): TimeView | undefined {
   if (!/^\d{1,20}$/.test(from) || !/^\d{1,20}$/.test(to) || BigInt(from) >= BigInt(to)) return undefined
   return { fromNs: BigInt(from), toNs: BigInt(to) }
 }
+
+/** The changes of the address that show its selection in the lanes; none if they show it already. */
+export function viewOfSelection(values: Values): Changes {
+  const selection = readSelection(values)
+  const shown = readView(values)
+  if (selection === undefined) return {}
+  const { fromNs, toNs } = selection
+  const isShown = shown !== undefined && shown.fromNs <= fromNs && toNs <= shown.toNs
+  const isVisible = isShown && (toNs - fromNs) * VISIBLE_PARTS >= shown.toNs - shown.fromNs
+  if (isVisible) return {}
+  const view = viewAround(fromNs, toNs)
+  return { 'view-from': String(view.fromNs), 'view-to': String(view.toNs), follow: undefined }
+}
+
+/** A smaller part of the lanes is hard to see. */
+const VISIBLE_PARTS = 100n
 
 /** Keeps the length. */
 export function endingAt({ fromNs, toNs }: TimeView, endNs: bigint): TimeView {

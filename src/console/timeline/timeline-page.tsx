@@ -1,7 +1,7 @@
 /** One lane per device; a range is selected in them, and the download builder next to them uses it. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { useAsked } from '../base/asked.ts'
-import { useDevices } from '../base/devices.ts'
+import { type DeviceReport, useDevices } from '../base/devices.ts'
 import { GAP, useHeardEvents } from '../base/heard-events.ts'
 import { NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
@@ -46,18 +46,23 @@ export function TimelinePage() {
     .reduce((oldest, ns) => (ns < oldest ? ns : oldest), nowNs() - 86_400n * NS_PER_S)
   return (
     <>
-      <Lanes names={devices.value.map(({ name }) => name)} oldestNs={oldestNs} />
+      <Lanes devices={devices.value} oldestNs={oldestNs} />
       {may(session, 'capture:download') ? <DownloadBuilder /> : null}
     </>
   )
 }
 
-function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonly oldestNs: bigint }) {
+interface LanesProps {
+  readonly devices: readonly DeviceReport[]
+  readonly oldestNs: bigint
+}
+
+function Lanes({ devices, oldestNs }: LanesProps) {
   const { values } = usePageState()
   const shown = useShownView(askFirstView)
   const { view, isFollowing, setFollowing } = shown
   const filter = values['lane-filter'] ?? ''
-  const shownNames = useMemo(() => names.filter((name) => name.includes(filter)), [names.join(), filter])
+  const shownNames = useShownNames(devices, filter)
   const scroller = useRef<HTMLDivElement>(null)
   const seen = useSeenRows(scroller, (heightPx) => lanePxOf(heightPx, shownNames.length), shownNames.length)
   const [pane, setPane] = useState<HTMLDivElement | null>(null)
@@ -78,8 +83,8 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
     () => (
       <CaptureList
         found={captures.value}
-        onChoose={({ fromNs, toNs }) => {
-          select({ fromNs, toNs })
+        onChoose={({ device, fromNs, toNs }) => {
+          select({ fromNs, toNs }, device)
           go(viewAround(fromNs, toNs))
         }}
       />
@@ -114,9 +119,11 @@ function Lanes({ names, oldestNs }: { readonly names: readonly string[]; readonl
   )
 }
 
-function select(next: TimeView | undefined): void {
+/** With a device, also selects it, and no other. */
+function select(next: TimeView | undefined, device?: string): void {
   const ends = { TSBegin: next && String(next.fromNs), TSEnd: next && String(next.toNs) }
-  showState(changed(currentState(), ends), { isStep: true })
+  const whole = device === undefined ? ends : { ...ends, Device: device }
+  showState(changed(currentState(), whole), { isStep: true })
 }
 
 /** The gateway's data for the visible lanes. */
@@ -147,6 +154,15 @@ function useLanes(names: readonly string[], captures: readonly CaptureSpan[] = N
       })),
     [names, capturesOf, eventsOf],
   )
+}
+
+/** The devices whose names or sites contain the text. The same array while its elements are the same. */
+function useShownNames(devices: readonly DeviceReport[], filter: string): readonly string[] {
+  const wanted = filter.toLowerCase()
+  const names = devices
+    .filter(({ name, site }) => `${name} ${site ?? ''}`.toLowerCase().includes(wanted))
+    .map(({ name }) => name)
+  return useMemo(() => names, [names.join()])
 }
 
 const NO_CAPTURES: readonly CaptureSpan[] = []

@@ -5,9 +5,9 @@ import { seenElsewhere } from './packet-bytes.ts'
 import type { Random } from './random.ts'
 import { appServerMac, routerMac, SITES, SiteNetwork, type SiteNumber } from './site-network.ts'
 
-/** Time to live of the client's packets when they have come over the line. */
-const ARRIVED_TTL = 61
-const SENT_TTL = 64
+/** Time to live of packets that have come over the line. */
+export const ARRIVED_TTL = 61
+export const SENT_TTL = 64
 
 /**
  * The flows between two sites, seen at both: the same packets apart from MAC addresses and time to
@@ -37,14 +37,20 @@ export class LeasedLineFlows {
     const path = client.network.toSite(server.site, useTls ? 443 : 80)
     const host = `orders.${SITES[server.site]}.example`
     const packets = useTls ? tlsFlow(path, random, host) : httpFlow(path, random, host)
-    return client.site === this.#seenAt ? packets : asSeenByServer(packets, path, server.site)
+    if (client.site === this.#seenAt) return packets
+    return asSeenByServer(packets, path, { site: server.site, mac: appServerMac(server.site) })
   }
 }
 
-function asSeenByServer(packets: readonly FlowPacket[], path: FlowPath, site: SiteNumber): FlowPacket[] {
+/** The packets of a flow over the line as the server's site sees them; `mac` is that of the server there. */
+export function asSeenByServer(
+  packets: readonly FlowPacket[],
+  path: FlowPath,
+  { site, mac }: { readonly site: SiteNumber; readonly mac: Buffer },
+): FlowPacket[] {
   const delayNs = (path.roundTripNs * 9n) / 20n
-  const inbound = { fromMac: routerMac(site), toMac: appServerMac(site), ttl: ARRIVED_TTL }
-  const outbound = { fromMac: appServerMac(site), toMac: routerMac(site), ttl: SENT_TTL }
+  const inbound = { fromMac: routerMac(site), toMac: mac, ttl: ARRIVED_TTL }
+  const outbound = { fromMac: mac, toMac: routerMac(site), ttl: SENT_TTL }
   return packets
     .map(({ offsetNs, fromClient, bytes }) => ({
       offsetNs: fromClient ? offsetNs + delayNs : offsetNs - delayNs,

@@ -2,8 +2,11 @@ import type { FlowPath } from './flow-packet.ts'
 import type { Endpoint } from './packet-bytes.ts'
 import type { Random } from './random.ts'
 
-/** The three demo sites, by number. Addresses are from the blocks for private use and for documentation. */
-export const SITES = ['london', 'frankfurt', 'newyork'] as const
+/**
+ * The three demo sites, by number: those of the devices nyc1, lon1 and sgp1. Addresses are from the blocks for private
+ * use and for documentation.
+ */
+export const SITES = ['newyork', 'london', 'singapore'] as const
 export type SiteNumber = 0 | 1 | 2
 
 /** An outside server, reached over IPv4 or IPv6. */

@@ -19,6 +19,8 @@ export interface SiteTrafficOptions {
   readonly durationS?: number
   /** Minimum number. Default: 120,000. */
   readonly packets?: number
+  /** Further flows, in order of their beginning; they do not change the others. Default: none. */
+  readonly planted?: readonly Flow[]
   readonly signal?: AbortSignal | undefined
 }
 
@@ -61,7 +63,7 @@ export async function writeSiteTraffic(path: string, options: SiteTrafficOptions
 
 /** All flows that the site sees, in order of their beginning. */
 function siteFlows(options: SiteTrafficOptions): Generator<Flow, void> {
-  const { site, seed, startNs, durationS = 300, packets = 120_000 } = options
+  const { site, seed, startNs, durationS = 300, packets = 120_000, planted = [] } = options
   const common = { startNs, durationNs: BigInt(Math.round(durationS * 1e9)) }
   const local = new LocalFlows(site, new Random(seed, `site ${site}`))
   const lines = PAIRS.filter((pair) => pair.includes(site)).map((pair) => {
@@ -71,11 +73,11 @@ function siteFlows(options: SiteTrafficOptions): Generator<Flow, void> {
   })
   const localShare = Math.ceil(packets * (1 - 2 * LEASED_LINE_SHARE))
   const makeFlow = (flowStartNs: bigint) => local.makeFlow(flowStartNs)
-  return inOrder([flowSchedule({ ...common, packets: localShare, makeFlow }), ...lines])
+  return inOrder([flowSchedule({ ...common, packets: localShare, makeFlow }), ...lines, planted.values()])
 }
 
 /** Merges a few schedules; equal start times in the order of the list. */
-function* inOrder(schedules: readonly Iterator<Flow, void>[]): Generator<Flow, void> {
+function* inOrder(schedules: readonly Iterator<Flow, unknown>[]): Generator<Flow, void> {
   const heads = schedules.map((schedule) => ({ schedule, next: schedule.next() }))
   for (;;) {
     let earliest: { flow: Flow; head: (typeof heads)[number] } | undefined

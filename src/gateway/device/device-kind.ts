@@ -58,6 +58,7 @@ const GATEWAYS_OWN = [
   'maxBytes',
   'tsMaxNs',
   'sliceBytes',
+  'dedupNs',
   'timeResolution',
   'compression',
 ] as const
@@ -93,7 +94,7 @@ const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
 ])
 
 /** Parameters that only the device can apply. */
-const DEVICES_OWN = [...FILTERS, 'filterAddresses', 'filterDecap', 'filterRegex', 'follow'] as const
+const DEVICES_OWN = [...FILTERS, 'filterAddresses', 'filterDecap', 'filterRegex', 'follow', 'strip'] as const
 
 /**
  * Fails with bad-parameter if a third-party device does not support what is asked for and the gateway cannot do it
@@ -146,6 +147,8 @@ export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfi
     compression: knows('compression') ? compression : 'none',
     maxPackets: undefined,
     maxBytes: undefined,
+    dedupNs: undefined,
+    dedupBy: 'payload',
     timeResolution: 'nsec',
     // Selects the path to request: below /pcap/ an appliance supports even less than the rest of the API.
     capturesMax: profile.kind === 'legacy' ? LEGACY_CAPTURES_MAX : undefined,

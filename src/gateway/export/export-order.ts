@@ -21,7 +21,6 @@ export interface ExportOrder {
   readonly plan: KeptPlan
   /** Identity of each device's appliance at the time of the order, by device name. */
   readonly identities?: Readonly<Record<string, DeviceIdentity>>
-  readonly dedupNs: string | null
   /** Whether timestamps are corrected by the clock offset of their device. */
   readonly align: boolean
   readonly partTimeNs: string | null
@@ -39,7 +38,7 @@ export interface ExportOrder {
 export interface Ordering {
   readonly plan: DownloadPlan
   readonly fleet: Pick<Fleet, 'find'>
-  readonly options: Pick<GatewayOptions, 'dedupNs' | 'align'>
+  readonly options: Pick<GatewayOptions, 'align'>
   readonly exported: ExportOptions
   /** The target used if the order names none. */
   readonly defaultTarget: string
@@ -62,7 +61,6 @@ export function orderOf(ordering: Ordering): ExportOrder {
     createdMs,
     plan: keepPlan(plan),
     identities: identitiesOf(plan, fleet),
-    dedupNs: decimal(options.dedupNs),
     align: options.align,
     partTimeNs: decimal(exported.partTimeNs),
     partBytes: decimal(exported.partBytes),
@@ -93,8 +91,8 @@ export function targetName(targets: ReadonlyMap<string, unknown>, { target }: Ex
 }
 
 /** The query as it was understood, including what the gateway itself does to the packets. */
-export function shownQuery({ plan, dedupNs, align }: ExportOrder): string {
-  const own = formatGatewayOptions({ align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) })
+export function shownQuery({ plan, align }: ExportOrder): string {
+  const own = formatGatewayOptions({ align })
   return [shownQueryOf(plan), own].filter((text) => text !== '').join('&')
 }
 
@@ -112,9 +110,9 @@ export function orderedQuery({ plan }: ExportOrder): BoundedQuery {
  * switch, duplicates or clock offsets reach across the borders of the parts.
  */
 export function isDivisible(order: ExportOrder, query: BoundedQuery): boolean {
-  const { maxBytes, maxPackets, tsMaxNs, capturesMax } = query
-  const isLimited = [maxBytes, maxPackets, tsMaxNs, capturesMax].some((limit) => limit !== undefined)
-  return isTimedByHardware(query) && !isLimited && order.dedupNs === null && !order.align
+  const { maxBytes, maxPackets, tsMaxNs, capturesMax, dedupNs } = query
+  const isLimited = [maxBytes, maxPackets, tsMaxNs, capturesMax, dedupNs].some((limit) => limit !== undefined)
+  return isTimedByHardware(query) && !isLimited && !order.align
 }
 
 function refuseImpossible(query: BoundedQuery, { partTimeNs, partBytes }: ExportOptions): void {

@@ -26,6 +26,8 @@ export interface DeviceEnd {
   readonly corruptBlocks: bigint | undefined
   readonly timeFallbacks: bigint | undefined
   readonly latePackets: bigint | undefined
+  /** Packets dropped by Dedup. */
+  readonly duplicates: bigint | undefined
   readonly isTruncated: boolean | undefined
   readonly nextNs: bigint | undefined
   /** Its answer ended where a truncated one could have ended too: packets may be missing. */
@@ -55,6 +57,7 @@ export function readEnd(trailers: Fields): DeviceEnd {
     corruptBlocks: wholeNumber(trailers['capfleet-corrupt-blocks']),
     timeFallbacks: wholeNumber(trailers['capfleet-ts-fallbacks']),
     latePackets: wholeNumber(trailers['capfleet-late-packets']),
+    duplicates: wholeNumber(trailers['capfleet-duplicates']),
     isTruncated: truncated === undefined ? undefined : truncated === 1n,
     nextNs: wholeNumber(trailers['capfleet-next-ns']),
     isUnverified: trailers['capfleet-status'] === 'unverified',
@@ -84,7 +87,7 @@ export function claimsOfMerge(all: readonly DeviceClaims[]): DeviceClaims {
 /** The end of a merge. It counts the packets, and possibly the limit and the late ones, itself. */
 export function endOfMerge(
   all: readonly DeviceEnd[],
-  own: Pick<DeviceEnd, 'packets' | 'nextNs'> & { readonly latePackets: bigint },
+  own: Pick<DeviceEnd, 'packets' | 'nextNs' | 'duplicates'> & { readonly latePackets: bigint },
 ): DeviceEnd {
   const sum = (count: (end: DeviceEnd) => bigint | undefined) =>
     all.reduce((total, end) => total + (count(end) ?? 0n), 0n)
@@ -96,6 +99,7 @@ export function endOfMerge(
     corruptBlocks: sum(({ corruptBlocks }) => corruptBlocks),
     timeFallbacks: sum(({ timeFallbacks }) => timeFallbacks),
     latePackets: sum(({ latePackets }) => latePackets) + own.latePackets,
+    duplicates: own.duplicates,
     isTruncated: nextNs !== undefined,
     nextNs,
     isUnverified: all.some(({ isUnverified }) => isUnverified),

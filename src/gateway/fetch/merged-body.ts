@@ -22,8 +22,6 @@ import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
 export interface MergeOptions {
   /** partial: continues without a device that has become unreadable. */
   readonly onError: 'fail' | 'partial'
-  /** Drops a packet that another device had within this time before. */
-  readonly dedupNs: bigint | undefined
   /** Subtracts each device's clock offset from its timestamps. */
   readonly align: boolean
 }
@@ -137,13 +135,17 @@ class Merged implements Body {
   result(): BodyResult {
     const { packets, nextNs, inputs } = this.#merge.totals
     const ends = this.#merged.map((device) => device.end)
-    const isDedup = this.#request.options.dedupNs !== undefined
+    const isDedup = this.#request.plan.query.dedupNs !== undefined
     const duplicates = inputs.reduce((sum, input) => sum + input.duplicates, 0)
     const latePackets = BigInt(this.#tooLate(inputs))
     return {
-      ...endOfMerge(ends, { packets: BigInt(packets), nextNs, latePackets }),
+      ...endOfMerge(ends, {
+        packets: BigInt(packets),
+        nextNs,
+        latePackets,
+        duplicates: isDedup ? BigInt(duplicates) : undefined,
+      }),
       bytes: BigInt(this.#bytes),
-      duplicates: isDedup ? BigInt(duplicates) : undefined,
       perDevice: this.#perDevice(inputs),
     }
   }
@@ -241,9 +243,9 @@ class Merged implements Body {
 
 /** Whether the rest of the body is exactly what the devices have from some time on. */
 function isOrderedByTime({ plan: { query }, options }: MergeRequest): boolean {
-  const { kind, timeSource, maxBytes, maxPackets, tsMaxNs } = query
+  const { kind, timeSource, maxBytes, maxPackets, tsMaxNs, dedupNs } = query
   const isLimited = maxBytes !== undefined || maxPackets !== undefined || tsMaxNs !== undefined
-  const isPlain = options.dedupNs === undefined && !options.align
+  const isPlain = dedupNs === undefined && !options.align
   return kind === 'timerange' && timeSource === 'nic' && isPlain && !isLimited
 }
 
@@ -295,18 +297,19 @@ function slicedHere({ steps, query }: DownloadPlan): number | undefined {
 
 /** A limit applies to the whole, so it is applied here, whatever the devices have done. */
 function createMerge(
-  { plan, options, signal }: MergeRequest,
+  { plan, signal }: MergeRequest,
   inputs: readonly PcapInput[],
   written: { readonly outputs: Buffer; readonly toMicroseconds: boolean },
 ): PcapMerge {
-  const { tsMaxNs, maxPackets, maxBytes } = plan.query
+  const { tsMaxNs, maxPackets, maxBytes, dedupNs, dedupBy } = plan.query
   return new PcapMerge(inputs, {
     signal,
     tsMaxNs,
     sliceBytes: slicedHere(plan),
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
-    dedupNs: options.dedupNs,
+    dedupNs,
+    dedupBy,
     ...written,
   })
 }

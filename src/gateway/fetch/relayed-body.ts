@@ -99,7 +99,6 @@ export class RelayedBody implements Body {
     return {
       ...end,
       bytes,
-      duplicates: undefined,
       perDevice: [
         {
           device,

@@ -130,8 +130,8 @@ function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | u
 /**
  * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap, because others continue
  * with later packets. One that ended at MaxPackets might have sent too few, because some of its packets may be dropped
- * as duplicates. One that truncated its timestamps would lose their exact order. All three are applied to the merged
- * records.
+ * as duplicates. One that truncated its timestamps would lose their exact order. All three, and Dedup, are applied to
+ * the merged records.
  */
 export function mergeStep(
   {
@@ -149,6 +149,8 @@ export function mergeStep(
     compression,
     maxBytes: undefined,
     maxPackets: undefined,
+    dedupNs: undefined,
+    dedupBy: 'payload',
     timeResolution: 'nsec',
   }
   const step = { device, deviceKind, ignores, isBulk, fetchCompression, isForced: isForced(query) }

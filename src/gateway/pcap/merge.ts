@@ -7,6 +7,7 @@
 import { addAbortListener } from 'node:events'
 import { type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
 import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import type { DedupBy } from '../../shared/query/query-values.ts'
 import type { PcapInput } from './pcap-input.ts'
 
 /** Size of a chunk of the merged stream, with room for the largest record. */
@@ -26,7 +27,7 @@ export interface MergeTotals {
 /** What one input contributed to the stream. */
 export interface MergedInput extends RecordFigures {
   readonly name: string
-  /** Packets dropped because another input had them. */
+  /** Packets dropped as copies of one that was written before. */
   readonly duplicates: number
   /** How long the merge waited for this input alone. */
   readonly stalledMs: number
@@ -38,8 +39,10 @@ export interface MergeOptions {
   readonly maxBytes?: bigint | undefined
   /** End before the first packet that is this much or more after the first one (TSMax). */
   readonly tsMaxNs?: bigint | undefined
-  /** Drop packets that another input had at most this long before. */
+  /** Drop packets that are copies of one written at most this long before, from any input. */
   readonly dedupNs?: bigint | undefined
+  /** What copies have in common. Default: payload. */
+  readonly dedupBy?: DedupBy | undefined
   /** Maximum number of captured bytes per packet. */
   readonly sliceBytes?: number | undefined
   /** Write timestamps in microseconds, truncated after the merge, whose order is that of the inputs' nanoseconds. */
@@ -143,11 +146,11 @@ export class PcapMerge {
     // An input without packets does not count for the link type.
     const first = this.#inputs.find((input) => input.hasRecord) ?? this.#inputs[0]
     if (first === undefined) return undefined
-    const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs } = this.#options
+    const { tsMaxNs: maxSpanNs, maxPackets, maxBytes, dedupNs, dedupBy } = this.#options
     const records = this.#inputs.map((input) => input.records)
     const { linkType } = first.header
     const { sliceBytes, toMicroseconds = false } = this.#options
-    const limits = { maxSpanNs, maxPackets, maxBytes, dedupNs }
+    const limits = { maxSpanNs, maxPackets, maxBytes, dedupNs, dedupBy }
     this.#merge = new RecordMerge(records, { ...limits, linkType, sliceBytes, toMicroseconds })
     return this.#merge
   }

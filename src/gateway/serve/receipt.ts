@@ -65,7 +65,6 @@ export interface ReceiptDevice {
 /** What a later request needs to produce the same body again; never shown. */
 export interface ResumeFacts extends KeptPlan {
   readonly onError: GatewayOptions['onError']
-  readonly dedupNs: string | null
   readonly align: boolean
   /** Hash of the caller's own parameters, which identifies repeated addresses. */
   readonly askedHash: string
@@ -93,18 +92,16 @@ export function shownReceipt({ resume, ...receipt }: StoredReceipt): Receipt {
 export function planFacts(
   plan: DownloadPlan,
   options: GatewayOptions,
-): KeptPlan & Pick<ResumeFacts, 'onError' | 'dedupNs' | 'align'> {
+): KeptPlan & Pick<ResumeFacts, 'onError' | 'align'> {
   return {
     ...keepShortPlan(plan),
     onError: options.onError,
-    dedupNs: options.dedupNs?.toString() ?? null,
     align: options.align,
   }
 }
 
 /** `query` with the gateway's own parameters that affect the body. */
-function echoedQuery({ onError, dedupNs, align, ...kept }: ResumeFacts): string {
-  const dedup = dedupNs === null ? undefined : BigInt(dedupNs)
-  const own = formatGatewayOptions({ onError, dedupNs: dedup, align })
+function echoedQuery({ onError, align, ...kept }: ResumeFacts): string {
+  const own = formatGatewayOptions({ onError, align })
   return [shownQueryOf(kept), own].filter((text) => text !== '').join('&')
 }

@@ -87,8 +87,8 @@ function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt):
 
 /** The options of the first request that affect the body; the others are taken from the new one. */
 export function optionsAgain({ resume }: StoredReceipt, options: GatewayOptions): GatewayOptions {
-  const { onError, dedupNs, align } = resume
-  return { ...options, onError, align, dedupNs: dedupNs === null ? undefined : BigInt(dedupNs) }
+  const { onError, align } = resume
+  return { ...options, onError, align }
 }
 
 const NOTHING = new Uint8Array(0)

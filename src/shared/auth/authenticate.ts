@@ -67,8 +67,8 @@ export async function admit(
 }
 
 /**
- * For a path that is open to everybody: who sends the right credentials is known all the same, who sends
- * others is nobody.
+ * Authenticates callers of a path that anyone may use. Valid credentials identify the caller; a request without
+ * credentials or with wrong ones is not rejected and stays anonymous.
  */
 export async function recognize(ctx: AskedContext, vouchers: Vouchers): Promise<void> {
   if (ctx.req.headers.authorization === undefined && sessionIn(ctx.req) === undefined) return

@@ -133,6 +133,7 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
     name: 'Capfleet-Late-Packets',
     says: 'The number of packets that came too late to be sorted: by the time of TSMode or, in a merge, from a third-party device, which may send packets up to a second late.',
   },
+  { name: 'Capfleet-Duplicates', says: 'With Dedup: the number of packets that it dropped.' },
   { name: 'Capfleet-Truncated', says: '1 if MaxBytes or MaxPackets left packets out.' },
   { name: 'Capfleet-Next-Ns', says: 'The timestamp of the first packet that a limit left out.' },
 ]
@@ -144,6 +145,5 @@ export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
     says: 'complete; truncated; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one.',
   },
   { name: 'Capfleet-Missing', says: 'Devices that are missing, each with its time range.' },
-  { name: 'Capfleet-Duplicates', says: 'The number of packets that Dedup dropped.' },
   { name: 'Capfleet-Sha256', says: 'With Digest=sha256: the SHA-256 of the body as sent.' },
 ]

@@ -34,6 +34,7 @@ const SESSION = named('Session', {
   version: text.describe('The version of the gateway'),
   timeZone: text.describe('The zone of local times without TSZone, an IANA name'),
   exports: z.boolean().describe('Whether exports are enabled on the gateway'),
+  demoTour: z.boolean().describe('Whether the page offers the tour of the demo'),
 })
 
 const SESSION_END = named('SessionEnd', { ended: z.boolean() })

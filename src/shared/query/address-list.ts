@@ -121,7 +121,7 @@ function parseNetwork(entry: string, name: string): Network {
   return { bits, first: value, last: value | hostBits, prefix }
 }
 
-/** For what other programs print. */
+/** What to write instead of an address with a port or a mask, which other programs print. */
 function adviceFor(address: string, length: string | undefined): string {
   const [host = '', port] = address.split(':')
   if (parseIpv4(host) !== undefined && port !== undefined) return '; write it without the port'

@@ -22,11 +22,13 @@ import {
   type ReadContext,
 } from './query-parameters.ts'
 import { TIME_UNIT_WORDS, timeUnitOf } from './query-time.ts'
-import { COMPRESSIONS } from './query-values.ts'
+import { COMPRESSIONS, DEDUP_KEYS, STRIP_KINDS, type StripKind } from './query-values.ts'
 import { TIME_SOURCES, type TimeSource, timeSourceOf } from './time-source.ts'
 
 /** Fits a jumbo frame including what switches append to it. */
 const SLICE_MAX_BYTES = 12_288
+/** Longer than any network delays a packet; limits what must be remembered. */
+const DEDUP_MAX_NS = 10_000_000_000n
 /** Ten minutes: anyone willing to wait longer can ask again. */
 const WAIT_MAX_S = 600
 /** The limit of the program that compiles it. */
@@ -46,14 +48,18 @@ export const DOWNLOAD_PARAMETERS = {
   },
   filterBpf: {
     name: 'FilterBPF',
-    says: 'Keeps the packets that match this tcpdump expression.',
+    says:
+      'Keeps the packets that match this tcpdump expression. As in tcpdump, "port 53" does not find packets with a VLAN tag: ' +
+      'these need "vlan and port 53", or FilterBPFDecap.',
     type: bpfType(),
     example: 'tcp port 443',
   },
   /** Whether filterBpf applies to the innermost packet of a tunnel. */
   filterDecap: {
     name: 'FilterBPFDecap',
-    says: 'Applies FilterBPF to the innermost packet of a tunnel instead of the packet as captured.',
+    says:
+      'Applies FilterBPF to the innermost packet of a tunnel, without VLAN tags and MPLS labels, instead of the packet as captured: ' +
+      '"port 53" then also finds tagged and tunnelled packets.',
     type: TRUE_FALSE,
     default: false,
   },
@@ -139,11 +145,39 @@ export const DOWNLOAD_PARAMETERS = {
     defaultSays: 'the whole body',
     deviceOnly: true,
   },
+  /** In the order of STRIP_KINDS, each once; empty = whole packets. */
+  strip: {
+    name: 'Strip',
+    says:
+      'Removes headers from the packets: vlan (802.1Q, QinQ, VN-Tag), mpls, tunnels (everything around the innermost packet of PPPoE, IP in IP, GRE, ' +
+      'VXLAN, Geneve, GTP-U and CAPWAP), or all; several are separated by commas. Filters see the packets as captured. ' +
+      'What cannot be removed stays; Slice and Dedup apply to what is left.',
+    type: stripType(),
+    default: [],
+    example: 'vlan,mpls',
+  },
   sliceBytes: {
     name: 'Slice',
     says: 'Truncates each packet to this many bytes.',
     type: numberType(1, SLICE_MAX_BYTES, 'bytes'),
     defaultSays: 'whole packets',
+  },
+  /** Packets that equal one kept at most this long before are dropped. */
+  dedupNs: {
+    name: 'Dedup',
+    says:
+      'Drops packets that are copies of one that was kept at most this long before, from any port and any device; Capfleet-Duplicates counts them. ' +
+      'Repeated packets of a sender are copies too: use the shortest time that finds the copies of your network.',
+    type: integerType(1n, DEDUP_MAX_NS, 'nanoseconds'),
+    defaultSays: 'all packets are kept',
+  },
+  dedupBy: {
+    name: 'DedupBy',
+    says:
+      'What copies have in common: payload, every byte after the Ethernet header and its VLAN tags; ip, for copies from different networks, ' +
+      'the outermost IP packet without TTL, hop limit and header checksum. Needs Dedup.',
+    type: choiceType(DEDUP_KEYS),
+    default: 'payload',
   },
   timeResolution: {
     name: 'TSResolution',
@@ -215,6 +249,22 @@ function checkFilterText(name: string, text: string, { maxBytes, forbidden }: Fi
   throw badParameter(name, `contains a control character at character ${position}; remove it`, position)
 }
 
+/** A list of words; "all" includes the others. */
+function stripType(): ParameterType<readonly StripKind[]> {
+  const words = STRIP_KINDS.join(', ')
+  return {
+    schema: { type: 'string', pattern: `^(${STRIP_KINDS.join('|')})(,(${STRIP_KINDS.join('|')}))*$` },
+    read: (text, name) => {
+      const given = text.split(',')
+      const unknown = given.find((word) => !STRIP_KINDS.some((kind) => kind === word))
+      if (unknown !== undefined)
+        throw badParameter(name, `must be a list of ${words}, separated by commas, got ${quote(text)}`)
+      return given.includes('all') ? ['all'] : STRIP_KINDS.filter((kind) => given.includes(kind))
+    },
+    write: (kinds) => kinds.join(','),
+  }
+}
+
 function frameFilterType(): ParameterType<readonly FrameCondition[]> {
   return { schema: { type: 'string' }, read: parseFrameFilter, write: formatFrameFilter }
 }
@@ -239,6 +289,7 @@ function readTimeSource(word: string, name: string, context: ReadContext): TimeS
   if (hasUnits && timeUnitOf(word) !== undefined) return undefined
   // The device decides whether it knows the word.
   if (at === 'gateway') return undefined
-  const words = [...TIME_SOURCES, ...Object.keys(aliases), ...(hasUnits ? TIME_UNIT_WORDS : [])]
-  throw badParameter(name, `must be one of ${words.join(', ')}, got ${quote(word)}`)
+  const words = [...TIME_SOURCES, ...Object.keys(aliases)].join(', ')
+  const units = hasUnits ? ` (or, as in old scripts, a unit of the range: ${TIME_UNIT_WORDS.join(', ')})` : ''
+  throw badParameter(name, `must be one of ${words}${units}, got ${quote(word)}`)
 }

@@ -12,8 +12,6 @@ import {
 import { badParameter, type ParameterRows, type ParameterValues } from './query-parameters.ts'
 import { type GivenParameters, readParameters } from './read-parameters.ts'
 
-/** Longer than any network delays a packet; limits what a merge must remember. */
-const DEDUP_MAX_NS = 10_000_000_000n
 const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export const GATEWAY_PARAMETERS = {
@@ -25,13 +23,6 @@ export const GATEWAY_PARAMETERS = {
       'partial continues without the device and names it with its time range in the receipt and in Capfleet-Missing.',
     type: choiceType(['fail', 'partial']),
     default: 'fail',
-  },
-  /** A merge drops a packet that another device had within this time before. */
-  dedupNs: {
-    name: 'Dedup',
-    says: 'Drops packets of a merge that another device captured within this time; Capfleet-Duplicates counts them.',
-    type: integerType(1n, DEDUP_MAX_NS, 'nanoseconds'),
-    defaultSays: 'all packets are kept',
   },
   /** A merge subtracts each device's clock offset from its timestamps. */
   align: {

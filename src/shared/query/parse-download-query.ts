@@ -20,12 +20,12 @@ export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'ti
 }
 
 const { follow: _follow, waitS: _waitS, ...EXPORTED_PARAMETERS } = DOWNLOAD_PARAMETERS
-const { dedupNs, align } = GATEWAY_PARAMETERS
+const { align } = GATEWAY_PARAMETERS
 const EXPORT_TABLES = [
   FLEET_PARAMETERS,
   RANGE_PARAMETERS,
   EXPORTED_PARAMETERS,
-  { dedupNs, align },
+  { align },
   EXPORT_PARAMETERS,
 ] as const
 
@@ -56,6 +56,7 @@ export function parseDownloadQuery(
   const { filterPort, frameFilter, ...values } = readParameters(DOWNLOAD_PARAMETERS, given, context)
   const timeSourceWord = wordForDevice(given, context)
   refuseFollow(values)
+  refuseVainDedupBy(values)
   return {
     kind,
     ...range,
@@ -84,7 +85,8 @@ function refuseFollow({
   follow,
   timeSource,
   afterBytes,
-}: Pick<DownloadQuery, 'follow' | 'timeSource' | 'afterBytes'>): void {
+  dedupNs,
+}: Pick<DownloadQuery, 'follow' | 'timeSource' | 'afterBytes' | 'dedupNs'>): void {
   if (!follow) return
   // In a vendor's time packets are sorted, and the next one is unknown before the end of the range.
   if (timeSource !== 'nic') {
@@ -100,4 +102,12 @@ function refuseFollow({
       'cannot resume a followed download, because late packets change it; request the later packets with TSBegin, or leave out Follow',
     )
   }
+  // Each part of a followed download begins without knowing the packets before it.
+  if (dedupNs !== undefined)
+    throw badParameter('Dedup', 'cannot be combined with Follow; leave out one of them')
+}
+
+function refuseVainDedupBy({ dedupNs, dedupBy }: Pick<DownloadQuery, 'dedupNs' | 'dedupBy'>): void {
+  if (dedupNs !== undefined || dedupBy === DOWNLOAD_PARAMETERS.dedupBy.default) return
+  throw badParameter('DedupBy', 'needs Dedup=<nanoseconds>; add it, or remove DedupBy')
 }

@@ -136,7 +136,7 @@ function detectUnit(digits: string): EpochUnit {
 
 /** 1990: no packet was captured before by any program whose files exist, and shorter numbers are mistakes. */
 const DETECTED_MIN_NS = 631_152_000n * NANOS_PER_UNIT.sec
-/** Nanoseconds of 1990 to 2001 have so many digits. A shorter or longer number stands for the begin or end of all times. */
+/** Nanoseconds of 1990 to 2001 have 18 digits. A shorter or longer number stands for the begin or end of all times. */
 const LATE_DIGITS = 18
 const DATE_OF_DIGITS = /^(199\d|20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$/
 

@@ -20,6 +20,14 @@ export const COMPRESSIONS = [
 ] as const
 export type Compression = (typeof COMPRESSIONS)[number]
 
+/** `DedupBy`: what copies of a packet have in common. */
+export const DEDUP_KEYS = ['payload', 'ip'] as const
+export type DedupBy = (typeof DEDUP_KEYS)[number]
+
+/** `Strip`: kinds of headers, of which `all` includes the others. */
+export const STRIP_KINDS = ['vlan', 'mpls', 'tunnels', 'all'] as const
+export type StripKind = (typeof STRIP_KINDS)[number]
+
 /** The container format of a compression. */
 export type Encoding = 'none' | 'gzip' | 'zstd'
 

@@ -54,7 +54,13 @@ export function spanPlan(
 ): DownloadPlan {
   // When files are being filled, times keep the resolution that was ordered.
   const isMerge = order.plan.devices.length > 1 && !isFill
-  const ofMerge = { maxBytes: undefined, maxPackets: undefined, timeResolution: 'nsec' } as const
+  const ofMerge = {
+    maxBytes: undefined,
+    maxPackets: undefined,
+    dedupNs: undefined,
+    dedupBy: 'payload',
+    timeResolution: 'nsec',
+  } as const
   return planDownload({ ...query, ...(isMerge ? ofMerge : {}), compression: 'none' }, [device], 1)
 }
 
@@ -84,7 +90,7 @@ async function fetchFrom(
       user: order.user,
       class: 'bulk',
       waitMs: request.waitMs,
-      options: { onError: 'fail', dedupNs: undefined, align: false },
+      options: { onError: 'fail', align: false },
       from: kept && { bytes: kept.bytes, places: kept.places, first: NOTHING },
       signal: AbortSignal.any([signal, lost.signal]),
       onPosition: () => undefined,

@@ -159,7 +159,7 @@ function openAt(
     user: order.user,
     class: 'bulk',
     waitMs,
-    options: { onError: 'fail', dedupNs: undefined, align: false },
+    options: { onError: 'fail', align: false },
     signal: limit,
     onPosition: () => undefined,
     onWaited: () => undefined,

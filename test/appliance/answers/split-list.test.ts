@@ -3,7 +3,10 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { makeCaptureFolder } from '../../../appliance/recorder/capture-folder.ts'
+import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { SIZE_VIEWS, TIME_VIEWS } from '../../../src/shared/query/split-views.ts'
+import { captureFacts } from '../../support/packets/capture-records.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { makePcapng, type PortRecord } from '../../support/packets/pcapng-maker.ts'
@@ -47,8 +50,8 @@ before(async () => {
   const path = join(appliance.folder, 'splits.pcapng')
   await writeFile(path, makePcapng(2, records))
   await appliance.importFiles('splits_20261120_0930', path)
-  await writeFile(join(appliance.folder, 'empty.pcap'), makePcap([]))
-  await appliance.importFiles('empty', join(appliance.folder, 'empty.pcap'))
+  const empty = captureFacts('empty', { startNs: 0n, endNs: 0n })
+  assert.ok(await makeCaptureFolder(storePaths(appliance.storePath), empty))
   const years = [0n, 40_000_000n * SECOND_NS].map((later) => makePacket(START_NS + later, 'far'))
   await writeFile(join(appliance.folder, 'years.pcap'), makePcap(years))
   await appliance.importFiles('years', join(appliance.folder, 'years.pcap'))

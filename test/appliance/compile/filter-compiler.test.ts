@@ -172,9 +172,17 @@ test('says what libpcap says', async () => {
     (error) => {
       assert.ok(error instanceof CapfleetError)
       assert.equal(error.code, 'bad-bpf')
-      assert.match(error.message, /syntax error/)
+      assert.match(error.message, /syntax error$/)
       return true
     },
+  )
+})
+
+test('says how a display filter of Wireshark is written', async () => {
+  const compiler = new FilterCompiler(new CompileQueue())
+  await assert.rejects(
+    compiler.compile({ expression: 'tcp.port == 443', linkType: ETHERNET }, request),
+    /FilterBPF does not compile: .*; it is a display filter of Wireshark; in the syntax of tcpdump: tcp port 443$/,
   )
 })
 

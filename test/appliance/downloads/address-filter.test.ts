@@ -4,15 +4,22 @@ import { writeFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { CAPTURE_FILES } from '../../support/packets/capture-files.ts'
+import { STORABLE_FILES } from '../../support/packets/capture-files.ts'
 import { packetAddresses } from '../../support/packets/packet-addresses.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
-import { type PcapContent, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import {
+  type PcapContent,
+  type PcapRecord,
+  readPcap,
+  recordLines,
+} from '../../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
-const LINK_TYPES: ReadonlySet<number> = new Set([1, 101, 113, 276])
+const LINK_TYPES: ReadonlySet<number> = new Set([1, 12, 101, 113, 276])
+/** Bytes of an Ethernet frame with two tags and all addresses of IPv6. */
+const WITH_ADDRESSES = 62
 const SINGLE = '/api/v1/pcap/single'
 let appliance: TempAppliance
 
@@ -41,7 +48,7 @@ async function byPost(pairs: Readonly<Record<string, string>>): Promise<PcapCont
 describe(`a list selects what a set of its addresses does (SEED=${SEED})`, () => {
   const random = seededRandom(SEED)
   let selected = 0
-  for (const [index, path] of CAPTURE_FILES.entries()) {
+  for (const [index, path] of STORABLE_FILES.entries()) {
     test(basename(path), async () => {
       const StreamName = `file${index}`
       await appliance.importFiles(StreamName, path)
@@ -50,7 +57,7 @@ describe(`a list selects what a set of its addresses does (SEED=${SEED})`, () =>
       const asked = { StreamName, FilterAddresses: '192.0.2.77' }
       if (!LINK_TYPES.has(linkType)) {
         const { status } = await appliance.get(`${SINGLE}?${formOf(asked)}`)
-        assert.equal(status, records.length === 0 ? 200 : 400)
+        assert.equal(status, 400)
         return
       }
       assert.equal((await byGet(asked)).records.length, 0)
@@ -68,7 +75,10 @@ describe(`a list selects what a set of its addresses does (SEED=${SEED})`, () =>
       const host = `(${hosts.join(' or ')})`
       const FilterBPF = `${host} or (vlan and (${host} or (vlan and ${host})))`
       const byLibpcap = await byGet({ StreamName, FilterBPF })
-      assert.deepEqual(recordLines(got.records), recordLines(byLibpcap.records))
+      // libpcap drops a packet when it looks for a second address that was not captured.
+      const whole = (record: PcapRecord): boolean =>
+        record.captured.length === record.originalLength || record.captured.length >= WITH_ADDRESSES
+      assert.deepEqual(recordLines(got.records.filter(whole)), recordLines(byLibpcap.records.filter(whole)))
     })
   }
   test('packets were selected', () => assert.ok(selected > 100, String(selected)))

@@ -123,10 +123,23 @@ test('several link types are refused, with the captures of each', () => {
       assert.equal(error.code, 'mixed-link-type')
       assert.match(error.message, /IEEE802_11_RADIOTAP \(wifi\)/)
       assert.match(error.message, /EN10MB \(ether\)/)
+      assert.match(error.message, /choose a capture or range of one type, or a port .* with FilterPort/)
       return true
     },
   )
   assert.equal(select(mixed, 5_000n, 6_000n).streams.length, 0, 'outside of the range nothing is mixed')
+})
+
+test('several link types in one capture are refused with their ports, and with FilterPort as the way out', () => {
+  const ofPort = (port: number, linkType: number) => ({
+    ...{ port, linkType, snaplen: 65_535 },
+    segments: [segment(1, 1_000n, 1_999n)],
+  })
+  const mixed = captureRecord('mixed', { streams: [ofPort(0, 1), ofPort(1, 101), ofPort(4, 1)] })
+  assert.throws(
+    () => select([mixed], 0n, 5_000n),
+    /the capture mixed contains several link types: EN10MB \(port 0, 4\), RAW \(port 1\); .* choose a port with FilterPort/,
+  )
 })
 
 test('captures with and without a frame check sequence are of one link type', () => {

@@ -30,6 +30,7 @@ test('over TLS a client that does not read is cut off by a reset, too', async ()
         idleTimeoutMs: 300,
         slowAfterMs: 1_000_000,
         isWanted: () => false,
+        countsDuplicates: false,
         partialElement: new Uint8Array(8),
         onDrained: () => undefined,
         signal: leaving.signal,

@@ -52,16 +52,22 @@ const download = async (path: string): Promise<PcapContent> => {
 describe('a capture is returned packet for packet', () => {
   for (const [index, path] of CAPTURE_FILES.entries()) {
     test(basename(path), async () => {
+      const expected = oracle(path)
+      if (expected.records.length === 0 || path.includes('2107')) {
+        const message = path.includes('2107')
+          ? /contains no packets of the times that PCAP can store$/
+          : /contains no packets$/
+        await assert.rejects(appliance.importFiles(`file${index}`, path), {
+          code: 'bad-capture-file',
+          message,
+        })
+        return
+      }
       const record = await appliance.importFiles(`file${index}`, path)
       const content = await download(`/api/v1/pcap/single?StreamName=file${index}`)
       assert.equal(BigInt(content.records.length), record.packets)
-      if (path.includes('2107')) {
-        assert.deepEqual([record.packets, record.packetsOutOfTimeRange], [0n, 1n])
-        return
-      }
-      const expected = oracle(path)
       assert.deepEqual(recordLines(content.records), recordLines(byTime(expected.records)))
-      if (expected.records.length > 0) assert.equal(content.linkType, expected.linkType)
+      assert.equal(content.linkType, expected.linkType)
       const file = await readFile(path)
       if (file.length > 24 && [0xa1b2c3d4, 0xa1b23c4d].includes(file.readUInt32LE(0))) {
         assert.deepEqual(recordLines(content.records), recordLines(byTime(readPcap(file).records)))

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { SegmentLogWriter } from '../../../appliance/recorder/segment-log-writer.ts'
+import { dropsEntry, SegmentLogWriter } from '../../../appliance/recorder/segment-log-writer.ts'
 import { type LogPosition, readSegmentLog } from '../../../appliance/store/segment-log.ts'
 import { SegmentTable } from '../../../appliance/store/segment-table.ts'
 import { entriesOf } from '../../../appliance/store/stored-capture.ts'
@@ -157,4 +157,88 @@ test('there is no log, or none that can be read', async () => {
   await writeFile(path, 'not a log')
   assert.equal((await readAll(path)).position, undefined)
   await rm(path)
+})
+
+test('a reader sees that the log was rewritten, even if the new file has the inode of the old one', async () => {
+  await using folder = await tempFolder()
+  const path = join(folder.path, 'segments.log')
+  const table = new SegmentTable()
+  const log = await SegmentLogWriter.create(path, table)
+  await log.append(segments(1, 20), table)
+  const reader = new SegmentTable()
+  const position = (await readSegmentLog(path, reader)) as LogPosition
+  const before = await stat(path)
+  const other = join(folder.path, 'other.log')
+  const rewritten = await SegmentLogWriter.create(other, table)
+  await rewritten.append(segments(21, 20), table)
+  await writeFile(path, await readFile(other))
+  assert.equal((await stat(path)).ino, before.ino)
+  assert.equal(await readSegmentLog(path, reader, position), 'replaced')
+})
+
+const LOSSES: Readonly<Record<string, (path: string) => Promise<void>>> = {
+  removed: (path) => rm(path),
+  'replaced by an older one': async (path) => {
+    await writeFile(`${path}.older`, (await readFile(path)).subarray(0, 192))
+    await rename(`${path}.older`, path)
+  },
+  cut: (path) => truncate(path, 192),
+  'a folder': async (path) => {
+    await rm(path)
+    await mkdir(path)
+  },
+}
+for (const [what, lose] of Object.entries(LOSSES))
+  test(`a log that somebody has changed is written again, complete: ${what}`, async () => {
+    await using folder = await tempFolder()
+    const path = join(folder.path, 'segments.log')
+    const table = new SegmentTable()
+    const log = await SegmentLogWriter.create(path, table)
+    await log.append(segments(1, 5), table)
+    await lose(path)
+    await log.append(segments(6, 1), table)
+    assert.deepEqual(numbersOf((await readAll(path)).table), range(1, 6))
+  })
+
+test('a lost entry of drops leaves a mark, unless a later entry has the number', async () => {
+  await using folder = await tempFolder()
+  const path = join(folder.path, 'segments.log')
+  const table = new SegmentTable()
+  const log = await SegmentLogWriter.create(path, table)
+  const drops = (packets: bigint): LogEntry => ({
+    ...segment(0, LogEntryKind.drops),
+    minNs: 0n,
+    maxNs: 0n,
+    linkType: 0,
+    snaplen: 0,
+    sideBytes: 0,
+    packets,
+    bytes: 0n,
+  })
+  await log.append([segment(1), drops(7n), segment(2)], table)
+  const sound = await readFile(path)
+  for (let byte = 0; byte < LOG_ENTRY_BYTES; byte++) {
+    for (const entry of [0, 1]) {
+      const damaged = Buffer.from(sound)
+      const at = LOG_HEADER_BYTES + entry * LOG_ENTRY_BYTES + byte
+      damaged.writeUInt8(damaged.readUInt8(at) ^ 0x80, at)
+      await writeFile(path, damaged)
+      const { position } = await readAll(path)
+      assert.equal(position?.mayLackDrops, entry === 1, `byte ${byte} of entry ${entry}`)
+    }
+  }
+  await writeFile(path, sound)
+  await log.append([drops(8n)], table)
+  const later = await readFile(path)
+  later.writeUInt8(1, LOG_HEADER_BYTES + LOG_ENTRY_BYTES + 20)
+  await writeFile(path, later)
+  assert.equal((await readAll(path)).position?.mayLackDrops, false)
+  const lacking = new SegmentTable()
+  lacking.noteLostDrops()
+  const marked = await SegmentLogWriter.create(path, lacking)
+  await marked.append([segment(1)], lacking)
+  assert.equal((await readAll(path)).table.mayLackDrops, true)
+  await marked.append([dropsEntry({ ring: 9n, disk: 0n }, lacking)], lacking)
+  const { table: read } = await readAll(path)
+  assert.deepEqual([read.mayLackDrops, read.drops], [true, { ring: 9n, disk: 0n }])
 })

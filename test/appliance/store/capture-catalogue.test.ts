@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { renameSync } from 'node:fs'
-import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { CaptureCatalogue } from '../../../appliance/store/capture-catalogue.ts'
 import { encodeRecord } from '../../../appliance/store/capture-record.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
@@ -60,7 +61,7 @@ test('hidden and foreign folders are not captures; one with an unreadable record
   await writeFile(join(captures, 'broken', 'capture.json'), '{"format":1')
   await writeFile(join(captures, 'wrong-name', 'capture.json'), text('other'))
   await writeFile(join(captures, 'file'), '')
-  assert.deepEqual(names(await catalogue.list()), ['good', 'broken'])
+  assert.deepEqual(names(await catalogue.list()), ['good', 'broken', 'wrong-name'])
   assert.equal((await catalogue.find('broken')).problems.length, 3)
   assert.deepEqual((await catalogue.find('good')).problems, [])
 })
@@ -108,6 +109,7 @@ test(`${CAPTURES} captures cost a request less than 5 ms of processor time once 
       captureRecord(`c${index}_20261120_0930`, { startNs: BigInt(index), endNs: 20_000n }),
     )
   }
+  await writeFile(storePaths(folder.path).changes, 'generation\n')
   await catalogue.list()
   // The time stamp of the folder must be old enough to be trusted.
   await pause(100, 'the time stamp of the folder must be old enough to be trusted')
@@ -211,4 +213,36 @@ test(`paging ends, and shows once what is there all the time (SEED=${random.seed
     assert.equal(new Set(shown).size, shown.length, `SEED=${random.seed}: twice`)
     for (const name of stays) assert.ok(shown.includes(name), `SEED=${random.seed}: ${name} is missing`)
   }
+})
+
+test('changes are seen when the journal was removed or replaced, and a folder in its place is no obstacle', async () => {
+  await using folder = await tempFolder()
+  const paths = storePaths(folder.path)
+  const damages: Readonly<Record<string, () => Promise<void>>> = {
+    removed: () => rm(paths.changes),
+    replaced: async () => {
+      await writeFile(`${paths.changes}.other`, 'other\n')
+      await rename(`${paths.changes}.other`, paths.changes)
+    },
+    'a folder': async () => {
+      await rm(paths.changes)
+      await mkdir(paths.changes)
+    },
+  }
+  await using writer = await StoreWriter.open(folder.path)
+  const catalogue = new CaptureCatalogue(paths, silent)
+  for (const [what, damage] of Object.entries(damages)) {
+    const name = what.replace(' ', '-')
+    await writer.makeCapture(captureFacts(name, { state: 'active' }))
+    await pause(100, 'the time stamp of the folder must be old enough to be trusted')
+    assert.equal((await catalogue.find(name)).state, 'active')
+    await damage()
+    assert.equal((await catalogue.find(name)).state, 'active')
+    await writer.changeRecord(name, (record) => ({ ...record, state: 'closed' }))
+    assert.equal((await catalogue.find(name)).state, 'closed', what)
+    await writer.changeRecord(name, (record) => ({ ...record, description: 'later' }))
+    assert.equal((await catalogue.find(name)).description, 'later', what)
+  }
+  const journal = await readFile(paths.changes, 'utf8')
+  assert.match(journal, /^\S+\n/, 'it is written again')
 })

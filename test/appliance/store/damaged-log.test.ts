@@ -1,7 +1,7 @@
 // A segment log that is damaged together with a segment: losses are reported, and nothing that is lost passes as
 // removed.
 import assert from 'node:assert/strict'
-import { readFile, rm, truncate } from 'node:fs/promises'
+import { mkdir, readFile, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { copyModel, type DamageModel, makeDamageModel } from '../../support/disks/damage-model.ts'
@@ -65,6 +65,10 @@ describe('a damaged log of segments', () => {
     'with a damaged entry': (log) => flipBytes(log, LOG_ENTRY_BYTES + 20),
     'that is missing': (log) => rm(log),
     'that is empty': (log) => truncate(log, 0),
+    'that cannot be read': async (log) => {
+      await rm(log)
+      await mkdir(log)
+    },
   }
   const LOSSES: Readonly<Record<string, (segment: string) => Promise<void>>> = {
     'the packets of its first segment are missing': (segment) => rm(`${segment}.pcap`),

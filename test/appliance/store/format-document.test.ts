@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { SegmentLogWriter } from '../../../appliance/recorder/segment-log-writer.ts'
 import { SegmentTable } from '../../../appliance/store/segment-table.ts'
-import { LogEntryKind } from '../../../native/segment-entry.ts'
+import { LogEntryKind, sealLogEntries } from '../../../native/segment-entry.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
@@ -31,6 +31,9 @@ test('the example of segments.log', async () => {
   const written = await readFile(path)
   const document = await readFile(join(REPOSITORY_ROOT, 'native/FORMAT.md'), 'utf8')
   const example = /```hex segments.log\n([\s\S]*?)```/.exec(document)?.[1] ?? ''
+  // The id is random.
+  Buffer.from('000102030405060708090a0b0c0d0e0f', 'hex').copy(written, 16)
+  sealLogEntries(written.subarray(0, 64), 0)
   assert.equal(`${hexLines(written.subarray(0, 128)).join('\n')}\n`, example)
   assert.ok(written.subarray(128).every((byte) => byte === 0))
 })

@@ -140,7 +140,7 @@ test('segments after the finished ones are open, removed numbers and other files
     }
   }
   await mkdir(join(folder.path, 'cap999x'))
-  const growing = await new GrowingSegments().measure(table, folder.path)
+  const growing = await new GrowingSegments().measure({ table, folder: folder.path, startNs: 1n })
   const capture = storedCapture(captureFacts('a', { state: 'active' }), table, { growing })
   assert.deepEqual(portsOf(capture), [0, 1])
   assert.deepEqual(
@@ -163,4 +163,25 @@ test('segments after the finished ones are open, removed numbers and other files
       [1, 3],
     ],
   )
+})
+
+test('segments after any number of missing ones are found when the log was cut', async () => {
+  await using folder = await tempFolder()
+  const [name] = (await appliance.get('/stream/list')).json().List as { Path: string }[]
+  const stored = join(appliance.storePath, 'captures', String(name?.Path), 'cap0', '00000')
+  for (const number of ['00000007', '00001998']) {
+    const into = join(folder.path, 'cap0', number === '00000007' ? '00000' : '00001')
+    await mkdir(into, { recursive: true })
+    for (const ending of ['pcap', 'idx', 'tally'])
+      await cp(join(stored, `00000001.${ending}`), join(into, `${number}.${ending}`))
+  }
+  const capture = { table: new SegmentTable(), folder: folder.path, startNs: 1n }
+  const segments = new GrowingSegments()
+  for (let read = 0; read < 2; read++) {
+    const growing = await segments.measure(capture)
+    assert.deepEqual(
+      growing.map(({ number }) => number),
+      [7, 1998],
+    )
+  }
 })

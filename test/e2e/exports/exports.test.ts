@@ -38,6 +38,7 @@ const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?:
   ['times in microseconds', `${WHOLE_RANGE}&TSResolution=usec`],
   ['times in microseconds of one device', `${WHOLE_RANGE}&TSResolution=usec&Device=east`],
   ['no duplicates', `${WHOLE_RANGE}&Dedup=2000`],
+  ['no duplicates of one device', `${WHOLE_RANGE}&Dedup=90000000&DedupBy=ip&Device=east`],
   ['no more than TSMax', `${WHOLE_RANGE}&TSMax=20000000000`],
   ['no more than TSMax of one device', `${WHOLE_RANGE}&TSMax=20000000000&Device=east`],
   ['no more than MaxPackets', `${WHOLE_RANGE}&MaxPackets=12345`],

@@ -145,7 +145,7 @@ describe('a gateway is killed while capfleet get downloads', () => {
       const ended = await run.ended
       assert.equal(ended.status, signal === 'SIGINT' ? 130 : null)
       if (signal === 'SIGINT')
-        assert.match(ended.stderr, /SIGINT\.pcap\.part has 1[12]\.\d MB; run the same command to resume/)
+        assert.match(ended.stderr, /SIGINT\.pcap\.part has 1[01]\.\d MiB; run the same command to resume/)
       front.limitBytes = Number.POSITIVE_INFINITY
       const again = await client.run(command, { environment: environment() })
       assert.equal(again.status, 0, again.stderr)

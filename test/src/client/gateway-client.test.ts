@@ -94,7 +94,10 @@ test('a download is of a capture, of a part of one, or of a time', () => {
   assert.equal(pathOf('demo', ['Start', '1'], ['Stop', '2']), '/api/v1/pcap/splittime')
   assert.equal(pathOf(undefined, ['TSBegin', '-1h'], ['TSEnd', 'now']), '/api/v1/pcap/timerange')
   assert.throws(() => pathOf(undefined), /name a capture, or give a time/)
-  assert.throws(() => pathOf('demo', ['TSBegin', '-1h']), /a capture takes --start and --stop/)
+  assert.throws(
+    () => pathOf('demo', ['TSBegin', '-1h']),
+    /is read as the name of a capture, which takes --start and --stop/,
+  )
 })
 
 test('what a gateway that is being replaced does not take is asked again', async () => {

@@ -18,6 +18,7 @@ export interface FakeBehaviour {
   /** Sends this many bytes of the body, then nothing more. */
   readonly hangAfterBytes?: number
   /** Number of skipped blocks that it reports at the end of a whole body. */
+  readonly duplicates?: number
   readonly corruptBlocks?: number
   /** Announces the completion trailer but does not send it. */
   readonly withoutCompletion?: boolean
@@ -234,12 +235,12 @@ export class FakeDevice implements AsyncDisposable {
 
   async #send(res: ServerResponse, after: string | null): Promise<void> {
     const { chunkBytes = 65_536, pauseMs = 0, dieAfterBytes, hangAfterBytes, withLength } = this.behaviour
-    const { withoutCompletion, body = this.#pcap, headers, corruptBlocks = 0 } = this.behaviour
+    const { withoutCompletion, body = this.#pcap, headers, corruptBlocks = 0, duplicates } = this.behaviour
     const limit = Math.min(dieAfterBytes ?? body.length, hangAfterBytes ?? body.length, body.length)
     if (withLength) res.writeHead(200, { 'Content-Length': body.length })
     else
       res.writeHead(200, {
-        Trailer: 'Capfleet-Complete, Capfleet-Packets, Capfleet-Corrupt-Blocks',
+        Trailer: 'Capfleet-Complete, Capfleet-Packets, Capfleet-Corrupt-Blocks, Capfleet-Duplicates',
         'Capfleet-Damaged-Segments': '0',
         ...(after === null ? {} : { 'Capfleet-After': after }),
         ...headers,
@@ -260,6 +261,7 @@ export class FakeDevice implements AsyncDisposable {
         'Capfleet-Complete': corruptBlocks > 0 ? '0' : '1',
         'Capfleet-Packets': '7',
         'Capfleet-Corrupt-Blocks': String(corruptBlocks),
+        ...(duplicates === undefined ? {} : { 'Capfleet-Duplicates': String(duplicates) }),
       })
     res.end()
   }

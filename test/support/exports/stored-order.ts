@@ -12,7 +12,6 @@ export function storedOrder(told: Pick<ExportOrder, 'id' | 'target'> & Partial<E
       forcedFilters: [],
       devices: ['d0'],
     },
-    dedupNs: null,
     align: false,
     partTimeNs: null,
     partBytes: null,

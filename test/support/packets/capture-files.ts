@@ -13,6 +13,9 @@ const OTHERS = join(REPOSITORY_ROOT, '..', 'shared', 'captures')
 /** Paths, ours first. */
 export const CAPTURE_FILES: readonly string[] = [...writeOurs(), ...others()]
 
+/** Those with packets of a time that PCAP can store: the others are no captures of a store. */
+export const STORABLE_FILES = CAPTURE_FILES.filter((path) => !/empty|2107/.test(basename(path)))
+
 /** The existing files with these names; ours always exist. */
 export function capturesNamed(...names: readonly string[]): string[] {
   return CAPTURE_FILES.filter((path) => names.includes(basename(path)))

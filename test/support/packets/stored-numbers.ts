@@ -8,6 +8,7 @@ import { portFolder } from '../../../appliance/store/store-paths.ts'
 import { streamOf } from '../../../appliance/store/stored-capture.ts'
 import { listBlocks } from '../../../native/addon.ts'
 import { type LogEntry, LogEntryKind } from '../../../native/segment-entry.ts'
+import { TIME_LIMIT_NS } from '../../../src/shared/query/query-time.ts'
 import { numbersInFile } from './numbered-packets.ts'
 
 const run = promisify(execFile)
@@ -34,14 +35,14 @@ export async function storedNumbers(captureFolder: string): Promise<number[]> {
   return numbers
 }
 
-/** An index is read whatever its segment's entry contains. */
+/** An index is read whatever else its segment's entry contains, as long as its times do. */
 const SEGMENT: LogEntry = {
   kind: LogEntryKind.finished,
   port: 0,
   flags: 0,
   number: 0,
   minNs: 0n,
-  maxNs: 0n,
+  maxNs: TIME_LIMIT_NS - 1n,
   packets: 0n,
   bytes: 0n,
   linkType: 1,

@@ -18,10 +18,10 @@ export const SMALL_FLEET_START_NS = 1_790_000_000_000_000_000n
 const DEVICES = ['east', 'west']
 const PACKETS = 20
 
-/** `captureOf`: the file of a capture, by its name; default: packets that contain their origin. */
+/** `captureOf`: the file of a capture, by its name, or undefined for none; default: packets that contain their origin. */
 export async function startSmallFleet(
   bounded: readonly BoundedUser[] = [],
-  captureOf: (name: string) => Buffer = smallCapture,
+  captureOf: (name: string) => Buffer | undefined = smallCapture,
 ): Promise<SmallFleet> {
   await using starting = new AsyncDisposableStack()
   const redis = starting.use(await TempRedis.create())
@@ -54,9 +54,11 @@ function smallCapture(name: string): Buffer {
 async function importCapture(
   appliance: TempAppliance,
   name: string,
-  captureOf: (name: string) => Buffer,
+  captureOf: (name: string) => Buffer | undefined,
 ): Promise<void> {
+  const bytes = captureOf(name)
+  if (bytes === undefined) return
   const path = join(appliance.folder, `${name}.pcap`)
-  await writeFile(path, captureOf(name))
+  await writeFile(path, bytes)
   await appliance.importFiles(name, path)
 }

@@ -28,11 +28,6 @@ const COLUMNS: readonly Column<Line>[] = [
   { title: 'request', value: ({ requestId }) => requestId },
 ]
 
-const EXAMPLES = `
-Examples:
-  capfleet audit list --from yesterday --event download
-  capfleet audit list --user ann --from 2026-11-02 --to 2026-11-03 -o csv`
-
 export function defineAudit(command: Command): void {
   const flags = new QueryFlags([AUDIT_PARAMETERS])
   const list = command.command('list').description('list lines of the audit, the newest first')
@@ -40,7 +35,6 @@ export function defineAudit(command: Command): void {
     .addTo(list)
     .addOption(formatOption())
     .addOption(contextOption())
-    .addHelpText('after', EXAMPLES)
     .action((options: ConnectOptions & FormatOptions & GivenOptions) =>
       runClient(async (signal) => {
         const client = await connect(options)

@@ -25,11 +25,20 @@ export async function connect({ context }: ConnectOptions): Promise<GatewayClien
     // The credentials of a context must not be sent to another address.
     if (given === undefined)
       throw usageFailure('CAPFLEET_URL also needs CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD')
-    return new GatewayClient({ url: gatewayUrl(url), credentials: given }, nodeTransport())
+    return new GatewayClient(
+      { url: gatewayUrl(url), credentials: given, loginAdvice: ENVIRONMENT_ADVICE },
+      nodeTransport(),
+    )
   }
   const chosen = chosenContext(await readContexts(), context)
-  return clientOf({ url: chosen.url, credentials: given ?? credentialsOf(chosen) }, chosen)
+  const access = given
+    ? { credentials: given, loginAdvice: ENVIRONMENT_ADVICE }
+    : { credentials: credentialsOf(chosen), loginAdvice: `log in again: capfleet login ${chosen.url}` }
+  return clientOf({ url: chosen.url, ...access }, chosen)
 }
+
+const ENVIRONMENT_ADVICE =
+  'the credentials are from the environment: CAPFLEET_TOKEN, or CAPFLEET_USER and CAPFLEET_PASSWORD'
 
 function givenCredentials(): Credentials | undefined {
   const {
@@ -57,10 +66,13 @@ export async function readTls(files: TlsPaths): Promise<TransportTls> {
 const TLS_FILES = ['ca', 'cert', 'key'] as const
 export type TlsPaths = Readonly<Partial<Record<(typeof TLS_FILES)[number], string | undefined>>>
 
+/** "http:/host" and "http:host", which would mean a host named http; "host:8080" is fine. */
+const MISTYPED_SCHEME = /^[a-z]+:(?!\/\/|\d)/i
+
 /** The address of a gateway in the form in which it is stored. Fails with a ClientFailure. */
 export function gatewayUrl(text: string): string {
   const url = URL.parse(text.includes('://') ? text : `https://${text}`)
-  if (url === null || !/^https?:$/.test(url.protocol)) {
+  if (url === null || !/^https?:$/.test(url.protocol) || MISTYPED_SCHEME.test(text)) {
     throw usageFailure(
       `${JSON.stringify(text)} is not the address of a gateway; it should look like https://capfleet.example.org`,
     )

@@ -49,20 +49,60 @@ async function readText(file: string): Promise<string> {
       if (bytes > FILE_BYTES_MAX) break
     }
   } catch (error) {
-    throw usageFailure(`--addresses: ${(error as Error).message}`)
+    throw usageFailure(unreadable(file, error as NodeJS.ErrnoException))
   }
   if (bytes > FILE_BYTES_MAX)
     throw usageFailure(`--addresses: ${file} is longer than ${FILE_BYTES_MAX} bytes`)
   return Buffer.concat(pieces).toString('utf8')
 }
 
+function unreadable(file: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EISDIR') return `--addresses: ${file} is a folder; name a file in it`
+  if (code === 'EACCES') return `--addresses: you may not read ${file}`
+  if (code !== 'ENOENT') return `--addresses: ${message}`
+  return isAddressList(file)
+    ? `--addresses takes a file, and ${file} does not exist; for single addresses write --bpf 'host ...', or pipe them: echo ${file} | capfleet ... --addresses -`
+    : `--addresses: the file ${file} does not exist`
+}
+
+function isAddressList(text: string): boolean {
+  try {
+    return ADDRESS_LIST.read(text, '', {}) !== undefined
+  } catch {
+    return false
+  }
+}
+
 const ADDRESS_LIST = addressListType()
 
-/** Adds the flags that select packets, after the flags that the command has. */
+/** The headings of the help, in their order. */
+export const EVERYDAY = 'Everyday options:'
+export const FILES_AND_WAITING = 'Files and waiting:'
+const EVERYDAY_NAMES: ReadonlySet<string> = new Set([
+  'Device',
+  'TSBegin',
+  'TSEnd',
+  'FilterBPF',
+  'FilterAddresses',
+])
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  'More filters:': ['FilterBPFDecap', 'FilterFrame', 'FilterPort', 'FilterRE'],
+  'Limits:': ['MaxPackets', 'MaxBytes', 'TSMax', 'Slice'],
+  'Times and clocks:': ['TSUnit', 'TSZone', 'Start', 'Stop', 'TSMode', 'TSResolution'],
+  'Several devices:': ['OnError', 'Dedup', 'Align'],
+}
+
+function groupOf(name: string): string {
+  if (EVERYDAY_NAMES.has(name)) return EVERYDAY
+  const found = Object.entries(GROUPS).find(([, names]) => names.includes(name))
+  return found?.[0] ?? FILES_AND_WAITING
+}
+
+/** Adds the flags that select packets. The first ones added come first in the help. */
 export function addDownloadFlags(command: Command, flags: QueryFlags): void {
   command.argument('[capture]', 'the capture; without it: a time range of the selected devices')
-  command.optionsGroup('Which packets:').addOption(lastOption())
-  flags.addTo(command)
+  command.addOption(lastOption().helpGroup(EVERYDAY))
+  flags.addTo(command, groupOf)
 }
 
 function lastOption(): Option {
@@ -77,6 +117,18 @@ function withLast(query: QueryPairs, { last }: LastOption): QueryPairs {
   const other = query.find(([name]) => name === 'TSBegin' || name === 'TSEnd')
   if (other !== undefined) throw usageFailure('--last replaces --begin and --end; give one or the other')
   if (!isRelativeTime(`-${last}`))
-    throw usageFailure(`--last must be a length of time such as 15m, got ${JSON.stringify(last)}`)
+    throw usageFailure(
+      `--last must be a number with a unit (s, m, h, d, w), such as 15m; got ${JSON.stringify(last)}${meantLast(last)}`,
+    )
   return [['TSBegin', `-${last}`], ['TSEnd', 'now'], ...query]
+}
+
+const NUMBER_AND_UNIT = /^(\d{1,6}) ?([a-z]*)$/i
+
+/** The value that was probably meant: "5" minutes, "5 min", "1Hour". */
+function meantLast(last: string): string {
+  const [, count, unit = ''] = NUMBER_AND_UNIT.exec(last.trim()) ?? []
+  const letter = unit === '' ? 'm' : unit.charAt(0).toLowerCase()
+  const meant = `${count}${letter}`
+  return count !== undefined && isRelativeTime(`-${meant}`) ? `; did you mean ${meant}?` : ''
 }

@@ -3,6 +3,7 @@
  * place; elsewhere (a log, a pipe) a plain line at the end only.
  */
 import type { WriteStream } from 'node:tty'
+import { bytesText } from '../../../shared/base/amounts.ts'
 
 export interface ProgressBar {
   /** `done` and `total` in bytes, undefined if unknown. May be called at any rate. */
@@ -58,25 +59,14 @@ export interface ProgressPlace {
   readonly from?: number
 }
 
-/** "import a.pcap [######------] 52% 210 MB 180 MB/s ETA 1 s"; without a total "import a.pcap 210 MB 180 MB/s" */
+/** "import a.pcap [######------] 52% 210 MiB 180 MiB/s ETA 1 s"; without a total "import a.pcap 210 MiB 180 MiB/s" */
 export function progressLine(label: string, { done, total, elapsedS, from = 0 }: ProgressPlace): string {
   const rate = elapsedS > 0 ? (done - from) / elapsedS : 0
-  const amount = `${formatBytes(done)} ${formatBytes(rate)}/s`
+  const amount = `${bytesText(done)} ${bytesText(rate)}/s`
   if (total === undefined) return `${label} ${amount}`
   const share = total > 0 ? Math.min(1, done / total) : 0
   const filled = Math.round(share * BAR_WIDTH)
   const eta = rate > 0 ? `ETA ${Math.ceil(Math.max(0, total - done) / rate)} s` : ''
   const bar = `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`
   return `${label} ${bar} ${Math.floor(share * 100)}% ${amount} ${eta}`.trimEnd()
-}
-
-export function formatBytes(bytes: number): string {
-  const units = ['B', 'kB', 'MB', 'GB', 'TB']
-  let value = bytes
-  let unit = 0
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000
-    unit += 1
-  }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
 }

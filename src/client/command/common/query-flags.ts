@@ -57,8 +57,10 @@ export class QueryFlags {
       .map((parameter) => ({ parameter, option: optionOf(parameter) }))
   }
 
-  addTo(command: Command): Command {
-    for (const { option } of this.#flags) command.addOption(option)
+  /** `groupOf` returns the heading of a parameter in the help. */
+  addTo(command: Command, groupOf?: (name: string) => string): Command {
+    for (const { parameter, option } of this.#flags)
+      command.addOption(groupOf === undefined ? option : option.helpGroup(groupOf(parameter.name)))
     return command
   }
 
@@ -130,9 +132,10 @@ function helpOf(parameter: Parameter): string {
   return `${inFlags(sentences.join(' '))}${notes.length === 0 ? '' : ` (${inFlags(notes.join('; '))})`}`
 }
 
-/** A word of the API has two capitals, or a capital after a lower-case letter. */
+/** A word of the API has two capitals, or a capital after a lower-case letter; some are as written. */
 function inFlags(text: string): string {
-  return text.replaceAll(/\b(TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron)\b/g, (name) =>
-    flagName(name),
+  return text.replaceAll(
+    /\b(Dedup|Slice|TS[A-Z][a-z]+|Filter[A-Z]\w+|Max[A-Z]\w+|Part[A-Z]\w+|Cron)\b/g,
+    (name) => flagName(name),
   )
 }

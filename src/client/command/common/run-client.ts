@@ -57,7 +57,7 @@ function describeFailure(
   if (!(error instanceof ClientFailure)) return describeError(error)
   const { code, param } = error.facts
   if (code === 'usage') return error.message
-  const message = error.message.replaceAll(/\b[A-Z]\w+\b=?/g, (text) => {
+  const message = withCommands(error.message).replaceAll(/\b[A-Z]\w+\b=?/g, (text) => {
     const [name = '', equals] = text.split('=')
     const flag = flagOf(name)
     if (flag === undefined) return text
@@ -66,6 +66,22 @@ function describeFailure(
   const flag = param === undefined ? undefined : flagOf(param)
   const isNamed = flag === undefined || message.includes(flag)
   return `${message.trimEnd()} [${isNamed ? code : `${code}, ${flag}`}]`
+}
+
+/** Requests of the API in messages, and the commands that make them. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  'GET /v1/devices lists': 'capfleet devices lists',
+  '/stream/list lists': 'capfleet captures lists',
+  'GET /v1/exports lists': 'capfleet export list shows',
+  'GET /v1/schedules lists': 'capfleet export schedule list shows',
+  'GET /v1/tokens lists': 'capfleet token list shows',
+}
+
+function withCommands(message: string): string {
+  return Object.entries(COMMANDS).reduce(
+    (text, [request, command]) => text.replace(request, command),
+    message,
+  )
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {

@@ -1,6 +1,12 @@
 /** The destination of a download, with what an earlier run has left there. */
 import { usageFailure } from '../../client-failure.ts'
-import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../output/output-file.ts'
+import {
+  type DownloadOutput,
+  OutputFile,
+  PART_ENDING,
+  refuseThere,
+  refuseWithoutFolder,
+} from '../output/output-file.ts'
 import { OutputPipe } from '../output/output-pipe.ts'
 import { lockPart } from '../output/part-lock.ts'
 import { SplitFiles, splitBytes } from '../output/split-files.ts'
@@ -27,8 +33,7 @@ export async function openPlace(
     return { output: pipeOutput(), journal: NO_JOURNAL, [Symbol.asyncDispose]: async () => undefined }
   const bytesMax = split === undefined ? undefined : splitBytes(split)
   if (bytesMax === undefined) await refuseThere(path, isForced)
-  else if (!isForced && (await SplitFiles.areThere(path)))
-    throw usageFailure(`${path} already exists; --force replaces it`)
+  else await refuseSplit(path, isForced)
   if (bytesMax !== undefined && isCompressed(asked)) {
     throw usageFailure(
       '--split splits between packets, which is not possible in a compressed file; leave out --compression',
@@ -41,6 +46,12 @@ export async function openPlace(
   const output = opening.use(await open)
   const owned = opening.move()
   return { output, journal, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+async function refuseSplit(path: string, isForced: boolean): Promise<void> {
+  await refuseWithoutFolder(path)
+  if (!isForced && (await SplitFiles.areThere(path)))
+    throw usageFailure(`${path} already exists; --force replaces it`)
 }
 
 function pipeOutput(): OutputPipe {

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { bytesText } from '../../../shared/base/amounts.ts'
 import type { FLEET_ESTIMATE } from '../../../shared/contract/gateway-answers.ts'
 import { attachedName } from '../../../shared/query/download-file-name.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
@@ -9,9 +10,14 @@ import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
+import {
+  addDownloadFlags,
+  EVERYDAY,
+  FILES_AND_WAITING,
+  type LastOption,
+  packetQuery,
+} from '../common/download-flags.ts'
 import { shownNs } from '../common/list-output.ts'
-import { formatBytes } from '../common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { Retries } from '../common/retries.ts'
 import { runClient } from '../common/run-client.ts'
@@ -33,18 +39,21 @@ const STANDARD_OUTPUT = '-'
 
 export function defineGet(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
+  addDownloadFlags(command, flags)
   command
+    .optionsGroup(EVERYDAY)
     .option(
       '-o, --output <file>',
       'output file; "-": standard output; default: the name that the gateway gives',
     )
-    .option('--split <size>', 'write files of at most this size, such as 500MB: name-0001.pcap and so on')
+    .optionsGroup(FILES_AND_WAITING)
+    .option('--split <size>', 'write files of at most this size, such as 500MiB: name-0001.pcap and so on')
     .option('--force', 'replace an existing file, and start a partial download over')
     .option('--wait <seconds>', 'how long to wait in the queue; default: as long as the gateway allows')
     .option('--retries <count>', 'how often to retry without receiving new bytes', '10')
     .option('-q, --quiet', 'print only errors')
     .addOption(contextOption())
-    .addHelpText('after', GET_EXAMPLES)
+    .addHelpText('after', RESUMES)
     .action((capture: string | undefined, options: GetOptions & GivenOptions) =>
       runClient(
         async (signal) => {
@@ -54,17 +63,10 @@ export function defineGet(command: Command): void {
         (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
       ),
     )
-  addDownloadFlags(command, flags)
 }
 
-const GET_EXAMPLES = `
-Examples:
-  capfleet get demo                                    a capture, under the name that the gateway gives
-  capfleet get --last 15m -d 'lon*' -o now.pcap        the last 15 minutes of some devices, merged
-  capfleet get --begin 20261102_090000 --end 20261102_100000 --zone Berlin --bpf 'tcp port 443' -o hour.pcap
-  capfleet get --begin yesterday --end today --addresses hosts.txt -o hosts.pcap
-  capfleet get --last 1m -o - | tcpdump -nr -
-A download that breaks off resumes automatically; after Ctrl-C the same command resumes it.`
+const RESUMES =
+  '\nA download that breaks off resumes automatically; after Ctrl-C the same command resumes it.'
 
 interface GetRun {
   readonly options: GetOptions
@@ -106,7 +108,7 @@ async function get(
   } catch (error) {
     talk.clear()
     if (path !== undefined && place.output.bytes > 0 && !isFinished) {
-      const kept = `${place.output.name}${PART_ENDING} has ${formatBytes(place.output.bytes)}`
+      const kept = `${place.output.name}${PART_ENDING} has ${bytesText(place.output.bytes)}`
       process.stderr.write(`capfleet: ${kept}; run the same command to resume\n`)
     }
     throw error

@@ -1,6 +1,7 @@
 /** Estimates of downloads, and their receipts. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { bytesText } from '../../../shared/base/amounts.ts'
 import type { FLEET_ESTIMATE, RECEIPT } from '../../../shared/contract/gateway-answers.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { ClientFailure } from '../../client-failure.ts'
@@ -16,7 +17,6 @@ import {
   printListing,
   shownInstant,
 } from '../common/list-output.ts'
-import { formatBytes } from '../common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
 
@@ -31,7 +31,7 @@ const ESTIMATE_COLUMNS: readonly Column<DeviceEstimate>[] = [
   {
     title: 'bytes',
     value: (one) => ('error' in one ? undefined : one.bytes),
-    shown: (one) => ('error' in one ? '-' : formatBytes(Number(one.bytes))),
+    shown: (one) => ('error' in one ? '-' : bytesText(one.bytes ?? 0)),
   },
   { title: 'exact', value: (one) => ('error' in one ? undefined : one.exact) },
   { title: 'error', value: (one) => ('error' in one ? one.error.detail : undefined) },
@@ -111,5 +111,5 @@ function sumText({ packets, bytes, exact, devices }: Estimate): string {
   if (untold.length > 0 && untold.length === devices.length) return 'the size is not known'
   if (packets === null || bytes === null) return 'the size is not shown to users with a filter'
   const whose = untold.length === 0 ? 'in total' : `in total, without ${untold.join(', ')}`
-  return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${formatBytes(Number(bytes))} before compression`
+  return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${bytesText(bytes)} before compression`
 }

@@ -1,6 +1,7 @@
 /** `capfleet export`: downloads that the gateway runs as jobs. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { bytesText } from '../../../shared/base/amounts.ts'
 import type { EXPORTS } from '../../../shared/contract/export-answers.ts'
 import { EXPORT_LIST_PARAMETERS } from '../../../shared/query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
@@ -17,7 +18,6 @@ import {
   printListing,
   shownInstant,
 } from '../common/list-output.ts'
-import { formatBytes } from '../common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
 import { defineExportGet } from './export-get-command.ts'
@@ -34,7 +34,7 @@ const COLUMNS: readonly Column<Export>[] = [
   {
     title: 'written',
     value: ({ progress }) => progress.writtenBytes,
-    shown: (one) => formatBytes(Number(one.progress.writtenBytes)),
+    shown: (one) => bytesText(one.progress.writtenBytes),
   },
   { title: 'files', value: ({ files }) => files.length },
   {

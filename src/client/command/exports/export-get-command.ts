@@ -2,12 +2,13 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { bytesText } from '../../../shared/base/amounts.ts'
 import { PARTIAL_ELEMENTS } from '../../../shared/query/query-values.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import type { Export } from '../../followed-export.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
-import { createProgressBar, formatBytes } from '../common/progress-bar.ts'
+import { createProgressBar } from '../common/progress-bar.ts'
 import { Retries } from '../common/retries.ts'
 import { runClient } from '../common/run-client.ts'
 import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../output/output-file.ts'
@@ -97,7 +98,7 @@ async function getFile(
     await output.fail(PARTIAL_ELEMENTS.none).catch(() => undefined)
     throw error
   }
-  bar.finish(`complete, ${formatBytes(output.bytes)}, sha256 ${file.sha256}`)
+  bar.finish(`complete, ${bytesText(output.bytes)}, sha256 ${file.sha256}`)
 }
 
 async function openOutput(

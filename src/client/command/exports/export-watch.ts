@@ -1,9 +1,10 @@
 /** Shows the progress of an export on stderr until it has ended. */
+import { bytesText } from '../../../shared/base/amounts.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import { type Export, hasEnded, watchExport } from '../../followed-export.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
 import { shownNs } from '../common/list-output.ts'
-import { createProgressBar, formatBytes, type ProgressBar } from '../common/progress-bar.ts'
+import { createProgressBar, type ProgressBar } from '../common/progress-bar.ts'
 import { Retries } from '../common/retries.ts'
 
 /** Enough for a gateway to be replaced. */
@@ -41,7 +42,7 @@ function show(bar: ProgressBar, { state, progress }: Export): void {
 function end(bar: ProgressBar, exported: Export): void {
   const { state, files, progress } = exported
   bar.finish(
-    `${state}, ${files.length === 1 ? '1 file' : `${files.length} files`}, ${formatBytes(Number(progress.writtenBytes))}`,
+    `${state}, ${files.length === 1 ? '1 file' : `${files.length} files`}, ${bytesText(progress.writtenBytes)}`,
   )
   if (state !== 'complete') throw endFailure(exported)
 }

@@ -109,9 +109,10 @@ export class OutputFile implements DownloadOutput {
     await rm(`${this.#path}${PART_ENDING}`, { force: true })
   }
 
-  /** May be called twice. */
+  /** Also removes an empty part, from which nothing could resume. May be called twice. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#file.close()
+    if (this.#bytes === 0) await rm(`${this.#path}${PART_ENDING}`, { force: true })
   }
 }
 
@@ -154,11 +155,20 @@ async function syncFolder(path: string): Promise<void> {
 /** Fails with a ClientFailure if there is something that is not a file or, unless `isForced`, anything. */
 export async function refuseThere(path: string, isForced: boolean): Promise<void> {
   const there = await stat(path).catch(() => undefined)
-  if (there === undefined) return
+  if (there === undefined) return await refuseWithoutFolder(path)
   // A complete file gets its name with a rename, which would replace a device node or a pipe.
   if (there.isDirectory()) throw usageFailure(`${path} is a folder; name a file in it`)
   if (!there.isFile()) throw usageFailure(`${path} is not a file; -o - writes to standard output`)
   if (!isForced) throw usageFailure(`${path} already exists; --force replaces it`)
+}
+
+/** Fails with a ClientFailure if a file cannot be created there. */
+export async function refuseWithoutFolder(path: string): Promise<void> {
+  const folder = dirname(path)
+  const there = await stat(folder).catch(() => undefined)
+  if (there === undefined)
+    throw usageFailure(`the folder ${folder} does not exist; create it, or name another`)
+  if (!there.isDirectory()) throw usageFailure(`${folder} is not a folder, so no file can be in it`)
 }
 
 export async function exists(path: string): Promise<boolean> {

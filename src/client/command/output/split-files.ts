@@ -27,13 +27,13 @@ const UNITS: Readonly<Record<string, number>> = {
   ti: 2 ** 40,
 }
 
-/** "500MB", "1GiB" or bytes. */
+/** "500MiB", "1GB" (decimal) or bytes. */
 export function splitBytes(text: string): number {
   const [, count = '', unit = ''] = /^(\d+)((?:[kmgt]i?)?)b?$/i.exec(text) ?? []
   const bytes = count === '' ? Number.NaN : Number(count) * (UNITS[unit.toLowerCase()] ?? Number.NaN)
   if (Number.isSafeInteger(bytes) && bytes >= SPLIT_BYTES_MIN) return bytes
   throw usageFailure(
-    `--split must be a size such as 500MB or 1GiB, at least ${SPLIT_BYTES_MIN} bytes, got ${JSON.stringify(text)}`,
+    `--split must be a size such as 500MiB or 1GB, at least ${SPLIT_BYTES_MIN} bytes, got ${JSON.stringify(text)}`,
   )
 }
 

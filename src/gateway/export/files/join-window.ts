@@ -47,7 +47,7 @@ export async function joinWindow(request: JoinRequest, into: ResultFiles): Promi
   const merge = new PcapMerge(inputs, {
     signal,
     toMicroseconds,
-    ...(isMerge ? mergeOptions(order, query) : {}),
+    ...(isMerge ? mergeOptions(query) : {}),
   })
   await using source = new RecordSource(merge.chunks(), header)
   await into.append(source, { header: formatPcapHeader(header), nameOf })
@@ -55,11 +55,12 @@ export async function joinWindow(request: JoinRequest, into: ResultFiles): Promi
 }
 
 /** Merge options for several devices; a single device has applied them itself. */
-function mergeOptions(order: ExportOrder, { tsMaxNs, maxPackets, maxBytes }: DownloadQuery) {
+function mergeOptions({ tsMaxNs, maxPackets, maxBytes, dedupNs, dedupBy }: DownloadQuery) {
   return {
     tsMaxNs,
     maxPackets,
     maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
-    dedupNs: order.dedupNs === null ? undefined : BigInt(order.dedupNs),
+    dedupNs,
+    dedupBy,
   }
 }

@@ -64,5 +64,6 @@ function shownSession({ name, scopes, bounds, credential }: Caller, { limits, ex
     version: productVersion(),
     timeZone: limits.timeZone,
     exports: exports.isEnabled,
+    demoTour: limits.demoTour,
   }
 }

@@ -5,7 +5,7 @@ import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.t
 import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/gateway-options.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import { encodingOf } from '../../../shared/query/query-values.ts'
-import { COMMON_PARAMETERS, readParameters } from '../../../shared/query/read-parameters.ts'
+import { readParameters } from '../../../shared/query/read-parameters.ts'
 import { foreseeDownload } from '../../fetch/foresee-download.ts'
 import { type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
 import { downloadHead } from '../../serve/download-head.ts'
@@ -57,7 +57,7 @@ export async function answerDownload(
   await fleet.knowKinds(planned.plan.steps.map(({ device }) => device))
   const plan = withinProfiles(planned.plan, fleet)
   refuseImpossible(plan, planned.options)
-  const download = withoutVainDedup(ctx, { ...planned, plan })
+  const download = { ...planned, plan }
   await refuseBadFilters(ctx, plan, parts)
   if (options.queueJob) {
     const order = () => orderDownload(ctx, parts, planned.plan, options)
@@ -142,21 +142,4 @@ function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): voi
       'is for several devices; with a single device there is nothing to align; remove it',
     )
   }
-}
-
-/**
- * With a single device no other device can have had a packet before: Dedup would do nothing, so it is reported as
- * ignored.
- */
-function withoutVainDedup(ctx: RouteContext, download: PlannedDownload): PlannedDownload {
-  const { plan, options } = download
-  if (plan.steps.length > 1 || options.dedupNs === undefined) return download
-  if (readParameters(COMMON_PARAMETERS, givenParameters(ctx)).strict) {
-    throw badParameter(
-      'Dedup',
-      'is for several devices; with a single device there are no duplicates to find; remove it',
-    )
-  }
-  const query = { ...plan.query, ignored: [...plan.query.ignored, 'Dedup'] }
-  return { ...download, plan: { ...plan, query }, options: { ...options, dedupNs: undefined } }
 }

@@ -30,4 +30,6 @@ export interface GatewayLimits {
   /** IANA name, for local times without TSZone. */
   readonly timeZone: string
   readonly tsModeAliases: TimeSourceAliases
+  /** Whether the page offers the tour of the demo. */
+  readonly demoTour: boolean
 }

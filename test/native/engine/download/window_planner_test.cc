@@ -178,11 +178,32 @@ TEST(WindowPlanner, DoesNotCutWhereManyRunSideBySide) {
   EXPECT_EQ(plansOf(store.streams(), everything()).size(), 1u);
 }
 
-TEST(WindowPlanner, FailsWhereAnIndexHasPacketsBeforeWhatTheLogSays) {
+TEST(WindowPlanner, CountsASegmentWithPacketsFromBeforeTheTimeInTheLog) {
   StoredStreams store;
   fillSideBySide(store, 1, 3);
   std::vector<StreamSegments> streams = store.streams();
   streams[0].segments[2].minNs += 500;
+  WindowPlanner planner(streams, everything());
+  uint64_t corruptBlocks = 0, plannedDamaged = 0;
+  for (bool isFinished = false; !isFinished;) {
+    const Result<WindowPlanner::Step> step = planner.step();
+    ASSERT_TRUE(step) << step.error().message;
+    corruptBlocks += step->corruptBlocks;
+    isFinished = step->isFinished;
+    if (!step->plan) continue;
+    for (const auto& segment : step->plan->segments) {
+      plannedDamaged += segment->index.damagedBlocks;
+    }
+  }
+  EXPECT_GT(corruptBlocks + plannedDamaged, 0u);
+}
+
+TEST(WindowPlanner, FailsWhereADamagedSegmentHasPacketsBeforeWhatTheLogSays) {
+  StoredStreams store;
+  fillSideBySide(store, 1, 3);
+  std::vector<StreamSegments> streams = store.streams();
+  streams[0].segments[2].minNs += 500;
+  streams[0].segments[2].flags |= kSegmentDamaged;
   streams[0].segments.push_back(streams[0].segments[2]);
   streams[0].segments.erase(streams[0].segments.begin() + 2);
   WindowOptions options = everything();

@@ -366,16 +366,203 @@ TEST(Decapsulation, takes_padding_behind_an_ip_packet_for_no_tunnel) {
   EXPECT_EQ(decapsulate(view, scratch).captured.data(), packet.data());
 }
 
+/// What precedes the network packet: a header with the type at `typeAt`, or nothing.
+struct Header {
+  uint32_t linkType;
+  size_t bytes;
+  size_t typeAt;
+};
+constexpr Header kCooked{113, 16, 14}, kCooked2{276, 20, 0};
+
+/// The Ethernet frame with this header in place of its own. The other bytes of the header are 7.
+Bytes withHeader(const Header& header, const Bytes& frame) {
+  Bytes packet(header.bytes, 7);
+  std::copy_n(frame.begin() + 12, 2, packet.begin() + static_cast<ptrdiff_t>(header.typeAt));
+  packet.insert(packet.end(), frame.begin() + 14, frame.end());
+  return packet;
+}
+
+Bytes withoutHeader(const Bytes& frame) { return {frame.begin() + 14, frame.end()}; }
+
+PacketView viewOf(const Bytes& packet, uint32_t linkType) {
+  return {packet, static_cast<uint32_t>(packet.size()), 0, linkType, 0, 0};
+}
+
+TEST(Decapsulation, shows_the_innermost_packet_of_cooked_captures) {
+  DecapScratch scratch;
+  for (const Header& header : {kCooked, kCooked2}) {
+    for (const Case& one : allCases()) {
+      const Bytes packet = withHeader(header, one.packet.captured());
+      const FilterView view = decapsulate(viewOf(packet, header.linkType), scratch);
+      EXPECT_EQ(bytesOf(view), withHeader(header, one.innermost)) << one.name;
+      EXPECT_EQ(view.originalLength, view.captured.size()) << one.name;
+    }
+    const Bytes cut(header.bytes - 1);
+    EXPECT_EQ(decapsulate(viewOf(cut, header.linkType), scratch).captured.data(), cut.data());
+  }
+}
+
+TEST(Decapsulation, shows_the_innermost_packet_of_raw_captures) {
+  DecapScratch scratch;
+  int shown = 0;
+  for (const Case& one : allCases()) {
+    const uint16_t outer = loadBe16(&one.packet.captured()[12]);
+    if (outer != 0x0800 && outer != 0x86dd) continue;
+    const bool isSame = loadBe16(&one.innermost[12]) == outer;
+    const Bytes packet = withoutHeader(one.packet.captured());
+    const Bytes innermost = withoutHeader(one.innermost);
+    for (const uint32_t linkType : {12U, 101U, outer == 0x0800 ? 228U : 229U}) {
+      // Packets of 228 and 229 are all of one version.
+      const bool isShown = isSame || linkType < 200;
+      shown += isShown;
+      const FilterView view = decapsulate(viewOf(packet, linkType), scratch);
+      EXPECT_EQ(bytesOf(view), isShown ? innermost : packet) << one.name << " " << linkType;
+    }
+  }
+  EXPECT_GT(shown, 80);
+}
+
+// A program for raw IP would read its addresses where ARP has others.
+TEST(Decapsulation, shows_a_raw_packet_around_what_is_not_ip) {
+  const Bytes arp =
+      withoutHeader(udp(4789).bytes({8}).zeros(7).ethernet(9, 0x0806).zeros(28).captured());
+  DecapScratch scratch;
+  EXPECT_EQ(decapsulate(viewOf(arp, 101), scratch).captured.data(), arp.data());
+  const Bytes labels = withoutHeader(gre({0, 0, 0x88, 0x47}).mpls(3, true).zeros(40).captured());
+  EXPECT_EQ(decapsulate(viewOf(labels, 101), scratch).captured.data(), labels.data());
+}
+
 TEST(Decapsulation, leaves_packets_of_other_link_types_alone) {
   LayeredPacket packet = ethernet(0x8100).vlan(5, 0x0800);
   DecapScratch scratch;
   innerIpv4(packet);
-  for (const uint32_t linkType : {0U, 9U, 101U, 113U, 276U}) {
+  for (const uint32_t linkType : {0U, 9U, 105U, 127U}) {
     EXPECT_EQ(decapsulate(packet.view(linkType), scratch).captured.data(),
               packet.captured().data());
   }
   const uint32_t ethernetWithFcs = 0x24000001;
   EXPECT_EQ(bytesOf(decapsulate(packet.view(ethernetWithFcs), scratch)), frameOf(1));
+}
+
+Bytes stripped(const PacketView& packet, HeaderKinds kinds) {
+  const StrippedPacket result = withoutHeaders(packet, kinds);
+  Bytes bytes(result.size());
+  result.store(bytes.data(), bytes.size());
+  EXPECT_EQ(result.originalLength - bytes.size(), packet.originalLength - packet.captured.size());
+  return bytes;
+}
+
+LayeredPacket& innerVxlan(LayeredPacket& packet) {
+  packet.ipv4(1, kUdp).udp(5000, 4789).bytes({8}).zeros(7);
+  return packet.ethernet(9, 0x8100).vlan(6, 0x8847).mpls(8, true).ipv4(9, kTcp).tcp(1000, 80);
+}
+
+TEST(Stripping, removes_the_chosen_kinds_of_headers) {
+  LayeredPacket whole = ethernet(0x8100).vlan(5, 0x8847).mpls(7, true);
+  LayeredPacket untagged = ethernet(0x8847).mpls(7, true);
+  LayeredPacket unlabelled = ethernet(0x8100).vlan(5, 0x0800);
+  LayeredPacket plain = ethernet(0x0800);
+  for (LayeredPacket* packet : {&whole, &untagged, &unlabelled, &plain}) innerVxlan(*packet);
+  LayeredPacket inner;
+  inner.ethernet(9, 0x8100).vlan(6, 0x8847).mpls(8, true);
+  LayeredPacket innerUntagged;
+  innerUntagged.ethernet(9, 0x8847).mpls(8, true);
+  LayeredPacket innerUnlabelled;
+  innerUnlabelled.ethernet(9, 0x8100).vlan(6, 0x0800);
+
+  const PacketView view = whole.view();
+  EXPECT_EQ(stripped(view, 0), whole.captured());
+  EXPECT_EQ(stripped(view, kTags), untagged.captured());
+  EXPECT_EQ(stripped(view, kLabels), unlabelled.captured());
+  EXPECT_EQ(stripped(view, kTags | kLabels), plain.captured());
+  EXPECT_EQ(stripped(view, kTunnels), innerIpv4(inner).captured());
+  EXPECT_EQ(stripped(view, kTunnels | kTags), innerIpv4(innerUntagged).captured());
+  EXPECT_EQ(stripped(view, kTunnels | kLabels), innerIpv4(innerUnlabelled).captured());
+  EXPECT_EQ(stripped(view, kTunnels | kLabels | kTags), frameOf(9));
+  EXPECT_EQ(stripped(view, kAllHeaders), frameOf(9));
+}
+
+TEST(Stripping, removes_all_headers_as_for_filters) {
+  for (const Case& one : allCases()) {
+    EXPECT_EQ(stripped(one.packet.view(), kAllHeaders), one.innermost) << one.name;
+    for (const Header& header : {kCooked, kCooked2}) {
+      const Bytes packet = withHeader(header, one.packet.captured());
+      EXPECT_EQ(stripped(viewOf(packet, header.linkType), kAllHeaders),
+                withHeader(header, one.innermost))
+          << one.name;
+    }
+  }
+}
+
+TEST(Stripping, gives_ip_from_a_tunnel_the_header_around_it_without_tags) {
+  LayeredPacket packet = ethernet(0x8100).vlan(5, 0x0800).ipv4(1, kGre).bytes({0, 0, 8, 0});
+  innerIpv4(packet);
+  EXPECT_EQ(stripped(packet.view(), kTunnels), frameOf(1));
+  LayeredPacket labelled = ethernet(0x0800).ipv4(1, kGre).bytes({0, 0, 0x88, 0x47}).mpls(3, true);
+  LayeredPacket outside = ethernet(0x8847).mpls(3, true);
+  innerIpv4(labelled);
+  EXPECT_EQ(stripped(labelled.view(), kTunnels), innerIpv4(outside).captured());
+  EXPECT_EQ(stripped(labelled.view(), kTunnels | kLabels), frameOf(1));
+  EXPECT_EQ(stripped(labelled.view(), kLabels), labelled.captured()) << "inside a tunnel";
+}
+
+TEST(Stripping, takes_an_ethernet_frame_out_of_its_labels) {
+  LayeredPacket packet = ethernet(0x8847).mpls(3, true).zeros(4);
+  LayeredPacket inner = LayeredPacket().ethernet(9, 0x8100).vlan(6, 0x0800);
+  packet.ethernet(9, 0x8100).vlan(6, 0x0800);
+  innerIpv4(packet);
+  EXPECT_EQ(stripped(packet.view(), kLabels), innerIpv4(inner).captured());
+  EXPECT_EQ(stripped(packet.view(), kLabels | kTags), frameOf(9));
+  for (const int kinds : {int{kTags}, int{kTunnels}, kTags | kTunnels}) {
+    EXPECT_EQ(stripped(packet.view(), static_cast<HeaderKinds>(kinds)), packet.captured());
+  }
+}
+
+TEST(Stripping, keeps_other_headers_in_their_places) {
+  const auto addTime = [](LayeredPacket& packet, uint32_t type) -> LayeredPacket& {
+    return packet.be16(1).be16(0x10).zeros(8).be16(type);
+  };
+  LayeredPacket packet = ethernet(0xd28b);
+  addTime(packet, 0x8100).vlan(5, 0x0800);
+  LayeredPacket expected = ethernet(0xd28b);
+  addTime(expected, 0x0800);
+  EXPECT_EQ(stripped(innerIpv4(packet).view(), kTags), innerIpv4(expected).captured());
+
+  // What is removed before such a header leaves it, and everything after it, as it is.
+  LayeredPacket both = ethernet(0x8100).vlan(5, 0xd28b);
+  addTime(both, 0x8100).vlan(6, 0x0800);
+  LayeredPacket once = ethernet(0xd28b);
+  addTime(once, 0x8100).vlan(6, 0x0800);
+  EXPECT_EQ(stripped(innerIpv4(both).view(), kTags), innerIpv4(once).captured());
+  EXPECT_EQ(stripped(both.view(), kAllHeaders), frameOf(1));
+
+  LayeredPacket snap = ethernet(100).bytes({0xaa, 0xaa, 3, 0, 0, 0, 0x81, 0}).vlan(5, 0x0800);
+  innerIpv4(snap);
+  EXPECT_EQ(stripped(snap.view(), kTags), frameOf(1)) << "a length field would be wrong";
+  EXPECT_EQ(stripped(snap.view(), kLabels), snap.captured());
+}
+
+TEST(Stripping, keeps_the_tags_of_cooked_packets_that_lose_labels) {
+  for (const Header& header : {kCooked, kCooked2}) {
+    LayeredPacket packet = ethernet(0x8100).vlan(5, 0x8847).mpls(7, true);
+    LayeredPacket expected = ethernet(0x8100).vlan(5, 0x0800);
+    const Bytes cooked = withHeader(header, innerIpv4(packet).captured());
+    EXPECT_EQ(stripped(viewOf(cooked, header.linkType), kLabels),
+              withHeader(header, innerIpv4(expected).captured()));
+  }
+}
+
+TEST(Stripping, stores_as_many_bytes_as_asked_for) {
+  LayeredPacket packet = ethernet(0x8100).vlan(5, 0x0800);
+  const StrippedPacket result = withoutHeaders(innerIpv4(packet).view(), kTags);
+  const Bytes expected = frameOf(1);
+  for (size_t bytes = 0; bytes <= result.size(); bytes++) {
+    Bytes out(bytes + 1, 0xee);
+    result.store(out.data(), bytes);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.begin() + static_cast<ptrdiff_t>(bytes),
+                           out.begin()));
+    EXPECT_EQ(out.back(), 0xee);
+  }
 }
 
 TEST(Decapsulation, survives_changed_bytes) {
@@ -387,11 +574,12 @@ TEST(Decapsulation, survives_changed_bytes) {
     for (int i = 0; i < 3; i++) {
       packet[randomBelow(random, packet.size())] = static_cast<uint8_t>(random());
     }
-    const PacketView view{packet, static_cast<uint32_t>(packet.size()), 0, 1, 0, 0};
+    const PacketView view = viewOf(packet, 1);
     const FilterView seen = decapsulate(view, scratch);
     ASSERT_EQ(seen.captured.size(), seen.originalLength);
     ASSERT_LE(seen.captured.size(), packet.size());
     ASSERT_GE(seen.captured.size(), 14U);
+    ASSERT_LE(stripped(view, static_cast<HeaderKinds>(round & 15)).size(), packet.size());
   }
 }
 

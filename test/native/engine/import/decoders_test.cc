@@ -16,6 +16,9 @@ struct Format {
 };
 const Format kGzip{gzipMember, decodeGzip};
 const Format kZstd{zstdFrame, decodeZstd};
+const Format kXz{xzStream, decodeXz};
+const Format kLz4{lz4Frame, decodeLz4};
+const Format kBzip2{bzip2Stream, decodeBzip2};
 
 DecodedBytes decode(const Format& format, const Bytes& input, size_t inputPiece = SIZE_MAX,
                     size_t outputPiece = 4096) {
@@ -53,9 +56,20 @@ TEST(Decoders, DecodeManyZstdFramesCutAtAnyPlace) {
   decodesInAnyPieces(kZstd, input, expected);
 }
 
+TEST(Decoders, DecodeManyStreamsOfOtherFormatsCutAtAnyPlace) {
+  for (const Format& format : {kXz, kLz4, kBzip2}) {
+    Bytes input, expected;
+    for (const size_t bytes : {0, 1, 1000, 0, 200'000, 3}) {
+      append(input, format.encode(sampleBytes(bytes)));
+      append(expected, sampleBytes(bytes));
+    }
+    decodesInAnyPieces(format, input, expected);
+  }
+}
+
 TEST(Decoders, DeliverWhatComesBeforeAnEarlyEnd) {
   const Bytes sample = sampleBytes(3000);
-  for (const Format& format : {kGzip, kZstd}) {
+  for (const Format& format : {kGzip, kZstd, kXz, kLz4, kBzip2}) {
     const Bytes whole = format.encode(sample);
     for (size_t cut = 1; cut < whole.size(); ++cut) {
       const Bytes begin(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(cut));
@@ -100,6 +114,42 @@ TEST(Decoders, NameDamageOfZstdData) {
   const auto decoded = decode(kZstd, input);
   EXPECT_EQ(decoded.bytes, sampleBytes(3000));
   EXPECT_NE(decoded.failure.find("zstd data is damaged"), std::string::npos);
+}
+
+TEST(Decoders, NoticeDamageOfXzLz4AndBzip2Data) {
+  const Bytes sample = sampleBytes(300);
+  for (const auto& [format, name] :
+       {std::pair(kXz, "xz"), std::pair(kLz4, "lz4"), std::pair(kBzip2, "bzip2")}) {
+    Bytes input = format.encode(sample);
+    for (size_t bit = 0; bit < input.size() * 8; ++bit) {
+      input[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
+      const auto decoded = decode(format, input);
+      EXPECT_TRUE(decoded.failure != "" || decoded.bytes == sample) << name << " " << bit;
+      input[bit / 8] ^= static_cast<uint8_t>(1u << (bit % 8));
+    }
+    append(input, Bytes{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    const auto decoded = decode(format, input);
+    EXPECT_EQ(decoded.bytes, sample) << name;
+    EXPECT_NE(decoded.failure.find(std::string("the ") + name + " data is damaged: "),
+              std::string::npos)
+        << decoded.failure;
+  }
+}
+
+TEST(Decoders, RefuseXzDataThatWantsMoreMemoryThanItsHighestLevel) {
+  lzma_options_lzma options;
+  ASSERT_FALSE(lzma_lzma_preset(&options, 1));
+  options.dict_size = uint32_t{1} << 30;
+  const lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, nullptr}};
+  const Bytes sample = sampleBytes(1000);
+  Bytes input(5000);
+  size_t end = 0;
+  ASSERT_EQ(
+      lzma_stream_buffer_encode(const_cast<lzma_filter*>(filters), LZMA_CHECK_CRC32, nullptr,
+                                sample.data(), sample.size(), input.data(), &end, input.size()),
+      LZMA_OK);
+  input.resize(end);
+  EXPECT_NE(decode(kXz, input).failure.find("more memory"), std::string::npos);
 }
 
 /// A frame that requires a window of 2^windowLog bytes: because its size is unknown, the decoder

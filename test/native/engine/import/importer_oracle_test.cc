@@ -25,6 +25,11 @@ void addPackets(std::mt19937_64& random, Add add) {
     if (random() % 20 == 0) ns -= std::min<int64_t>(ns, 100'000'000);
     Bytes captured(randomBelow(random, 300));
     for (uint8_t& byte : captured) byte = static_cast<uint8_t>(random());
+    // No CAN frames in cooked captures (113, 276), whose identifiers libpcap converts to this
+    // machine's byte order.
+    for (const size_t protocol : {0, 14}) {
+      if (captured.size() > protocol) captured[protocol] |= 0x40;
+    }
     const auto cut = random() % 4 == 0 ? static_cast<uint32_t>(randomBelow(random, 9'000)) : 0U;
     add(static_cast<uint32_t>(kStartSeconds + ns / kNanosPerSecond),
         static_cast<uint32_t>(ns % kNanosPerSecond), captured,
@@ -129,9 +134,11 @@ size_t checkImport(const std::string& path) {
   ImportOptions options;
   options.files = {path};
   options.directory = directory.path();
+  uint32_t linkType = 0;
+  auto expected = packetsByLibpcap(path, linkType);
   const auto result = importCaptureFiles(options, {});
   if (!result) {
-    ADD_FAILURE() << path << ": " << result.error().message;
+    EXPECT_TRUE(expected.empty()) << path << ": " << result.error().message;
     return 0;
   }
   EXPECT_TRUE(result->damages.empty()) << path;
@@ -140,8 +147,6 @@ size_t checkImport(const std::string& path) {
     const auto packets = storedPackets(directory.path() + "/cap" + std::to_string(stream.port));
     stored.insert(stored.end(), packets.begin(), packets.end());
   }
-  uint32_t linkType = 0;
-  auto expected = packetsByLibpcap(path, linkType);
   std::sort(stored.begin(), stored.end(), comesBefore);
   std::sort(expected.begin(), expected.end(), comesBefore);
   EXPECT_TRUE(stored == expected) << path;

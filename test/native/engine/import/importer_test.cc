@@ -106,6 +106,70 @@ TEST_F(Importer, JoinsFilesInOrderWhateverTheirFormatAndCompression) {
   EXPECT_EQ(order, (std::vector<uint8_t>{4, 1, 3, 2, 5}));
 }
 
+TEST_F(Importer, ReadsJoinedFilesOneAfterAnotherAndSaysSo) {
+  PcapBytes first;
+  first.packet(1, 0, {1}, 60);
+  PcapBytes second({.isBigEndian = true, .magic = kMicros});
+  second.packet(2, 5, {2}, 61);
+  PcapBytes withoutPackets;
+  PcapBytes third({.magic = 0xA1B2CD34, .linkTypeWord = 101});
+  third.packet(3, 0, {3}, 62);
+  PcapngBytes fourth;
+  fourth.section(true).interface(1).enhancedPacket(0, 4'000'000, {4}, 63);
+  fourth.section(false).interface(1).enhancedPacket(0, 5'000'000, {5}, 64);
+  Bytes joined;
+  for (const Bytes& bytes : {first.bytes(), second.bytes(), withoutPackets.bytes(), third.bytes(),
+                             fourth.bytes(), first.bytes()}) {
+    append(joined, bytes);
+  }
+  const std::vector<StoredPacket> expected = {{1'000'000'000, 60, {1}},
+                                              {1'000'000'000, 60, {1}},
+                                              {2'000'005'000, 61, {2}},
+                                              {4'000'000'000, 63, {4}},
+                                              {5'000'000'000, 64, {5}}};
+  for (const Bytes& bytes : {joined, gzipMember(joined)}) {
+    const std::string path = directory_.file("joined", bytes);
+    const auto result = imported({path});
+    EXPECT_TRUE(result.damages.empty());
+    EXPECT_EQ(result.packets, 6u);
+    EXPECT_EQ(stored(0), expected);
+    EXPECT_EQ(stored(1), (std::vector<StoredPacket>{{3'000'000'000, 62, {3}}}));
+    ASSERT_EQ(result.notes.size(), 1u);
+    EXPECT_EQ(result.notes[0].file, path);
+    EXPECT_EQ(result.notes[0].message, "consists of capture files, one after another: 6");
+  }
+  const auto members = gzipMember(first.bytes());
+  Bytes joinedMembers = members;
+  append(joinedMembers, gzipMember(second.bytes()));
+  EXPECT_EQ(imported({directory_.file("members.gz", joinedMembers)}).packets, 2u);
+}
+
+TEST_F(Importer, KeepsTheRestOfTheFilesWhenAJoinedOneIsCutOrOfAnotherVersion) {
+  PcapBytes first;
+  first.packet(1, 0, {1}, 60);
+  const size_t end = first.bytes().size();
+  Bytes joined = first.bytes();
+  append(joined, PcapBytes().bytes());
+  joined.pop_back();
+  const std::string cut = directory_.file("cut.pcap", joined);
+  const std::string next = directory_.file("next.pcap", first.bytes());
+  const auto result = imported({cut, next});
+  EXPECT_EQ(result.packets, 2u);
+  ASSERT_EQ(result.damages.size(), 1u);
+  EXPECT_EQ(result.damages[0].file, cut);
+  EXPECT_EQ(result.damages[0].offset, end);
+  EXPECT_EQ(result.damages[0].message,
+            "the capture file that begins there ends inside the PCAP file header");
+}
+
+TEST_F(Importer, TakesAPacketOfTheSecondThatIsTheMagicForAPacket) {
+  PcapBytes file({.magic = kMicros});
+  file.packet(kMicros, 7, {1}, 60).packet(kMicros, 0x00050002, {2}, 60);
+  const auto result = imported({directory_.file("a.pcap", file.bytes())});
+  EXPECT_EQ(result.packets, 2u);
+  EXPECT_TRUE(result.notes.empty());
+}
+
 TEST_F(Importer, SortsAndRollsRandomInputInLittleMemory) {
   auto random = seededRandom();
   PcapBytes file;
@@ -159,7 +223,7 @@ TEST_F(Importer, KeepsAllWholePacketsOfAPcapCutAtEveryByte) {
     const std::string path = directory_.file(
         "cut.pcap", Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(cut)));
     const auto result = import({path});
-    if (cut < kPcapFileHeaderBytes) {
+    if (cut < file.ends()[0]) {
       ASSERT_FALSE(result) << cut;
       EXPECT_EQ(result.error().code, Code::kBadCaptureFile);
       EXPECT_TRUE(outputNames().empty());
@@ -247,19 +311,72 @@ TEST_F(Importer, CountsPacketsWhoseTimePcapCannotCarry) {
   EXPECT_EQ(result.packetsOutOfTimeRange, 1u);
 }
 
-TEST_F(Importer, ReportsOneFileThatNeedsMorePortsThanThereAre) {
+TEST_F(Importer, StoresAllPacketsOfMoreThan256Interfaces) {
+  PcapngBytes declared;
+  declared.section(false);
+  for (int i = 0; i < 300; ++i) declared.interface(1);
+  declared.enhancedPacket(0, 1, {1}, 1).enhancedPacket(299, 2, {2}, 1);
+  const auto few = imported({directory_.file("declared.pcapng", declared.bytes())});
+  EXPECT_EQ(few.packets, 2u);
+  EXPECT_TRUE(few.damages.empty());
+  EXPECT_TRUE(few.notes.empty());
+  EXPECT_EQ(outputNames(), (std::vector<std::string>{"cap0", "cap255"}));
+
+  PcapngBytes used;
+  used.section(false);
+  for (int i = 0; i < 300; ++i) used.interface(i == 9 ? 113 : 1);
+  for (uint32_t i = 0; i < 300; ++i) used.enhancedPacket(i, i, {static_cast<uint8_t>(i)}, 1);
+  const std::string path = directory_.file("used.pcapng", used.bytes());
+  const auto all = imported({path});
+  EXPECT_EQ(all.packets, 300u);
+  EXPECT_TRUE(all.damages.empty());
+  ASSERT_EQ(all.notes.size(), 1u);
+  EXPECT_NE(all.notes[0].message.find("share a port"), std::string::npos);
+  EXPECT_EQ(stored(0).size(), 45u);
+  EXPECT_EQ(stored(9).size(), 1u);
+}
+
+TEST_F(Importer, ReportsOneFileWhosePacketsHaveMoreLinkTypesThanThereArePorts) {
   PcapngBytes file;
   file.section(false);
-  for (int i = 0; i < 256; ++i) file.interface(1);
-  file.enhancedPacket(255, 1, {1}, 1);
-  file.section(false).interface(2).enhancedPacket(0, 1, {2}, 1);
-  PcapBytes next;
+  for (uint16_t i = 0; i < 257; ++i) file.interface(i);
+  for (uint32_t i = 0; i < 257; ++i) file.enhancedPacket(i, 1, {1}, 1);
+  PcapBytes next({.linkTypeWord = 7});
   next.packet(3, 0, {3}, 1);
   const auto result = imported(
       {directory_.file("a.pcapng", file.bytes()), directory_.file("b.pcap", next.bytes())});
-  EXPECT_EQ(result.packets, 2u);
+  EXPECT_EQ(result.packets, 257u);
   ASSERT_EQ(result.damages.size(), 1u);
   EXPECT_NE(result.damages[0].message.find("256"), std::string::npos);
+}
+
+TEST_F(Importer, MakesNoCaptureOfFilesWithoutPackets) {
+  const std::string header = directory_.file("header.pcap", PcapBytes().bytes());
+  PcapngBytes interfaces;
+  interfaces.section(false).interface(1).interface(1);
+  const std::string described = directory_.file("interfaces.pcapng", interfaces.bytes());
+  PcapBytes damaged;
+  damaged.packet(1, 0, {1}, 1);
+  Bytes cut = damaged.bytes();
+  cut.pop_back();
+  const std::string damagedPath = directory_.file("damaged.pcap", cut);
+  const std::string text = directory_.file("notes.txt", {'h', 'e', 'l', 'l', 'o'});
+  const auto result = import({header, described, damagedPath, text});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, Code::kBadCaptureFile);
+  for (const std::string& part :
+       {text + " is neither PCAP", header + " contains no packets;",
+        described + " contains no packets;",
+        damagedPath + " contains no packets, and is damaged at offset 24: the file ends"}) {
+    EXPECT_NE(result.error().message.find(part), std::string::npos) << result.error().message;
+  }
+  EXPECT_TRUE(outputNames().empty());
+
+  PcapBytes good;
+  good.packet(1, 0, {1}, 1);
+  const auto mixed = imported({header, directory_.file("good.pcap", good.bytes())});
+  EXPECT_EQ(mixed.packets, 1u);
+  EXPECT_TRUE(mixed.damages.empty());
 }
 
 TEST_F(Importer, TellsItsProgressAndEndsWithAllOfIt) {

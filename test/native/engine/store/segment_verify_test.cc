@@ -237,6 +237,21 @@ TEST_F(SegmentVerify, ComparesTheSegmentWithTheLog) {
   EXPECT_EQ(found.entry.packets, kPackets);
 }
 
+TEST_F(SegmentVerify, TouchesNothingWhereAnotherSegmentOrLogWasPut) {
+  const SegmentEntry right = entry_;
+  entry_.minNs += 1'000'000'000'000;
+  entry_.maxNs += 1'000'000'000'000;
+  const VerifiedSegment misplaced = verified(true);
+  ASSERT_EQ(kindsOf(misplaced), Kinds{SegmentFindingKind::kBlockDamaged});
+  EXPECT_EQ(misplaced.findings[0].packets, kPackets);
+  EXPECT_FALSE(misplaced.isRepaired);
+  EXPECT_EQ(misplaced.entry.minNs, entry_.minNs);
+  EXPECT_EQ(misplaced.entry.flags, entry_.flags);
+  for (const char* ending : kSegmentEndings) EXPECT_EQ(readFile(path_ + ending), files_[ending]);
+  entry_ = right;
+  EXPECT_TRUE(verified(true).findings.empty());
+}
+
 TEST_F(SegmentVerify, EndsWhenItIsCancelledOrTheSegmentIsGone) {
   SegmentVerifyOptions options;
   uint64_t last = 0;

@@ -45,6 +45,7 @@ struct ReadSteps {
   std::vector<std::pair<uint32_t, uint32_t>> interfaces;  ///< index, link type word
   uint64_t outOfTimeRange = 0;
   std::optional<ReadDamage> damage;
+  size_t joinedFiles = 0;  ///< after the first
 };
 
 inline ReadSteps readSteps(std::unique_ptr<ByteSource> source, size_t bufferBytes = 1 << 20) {
@@ -57,6 +58,14 @@ inline ReadSteps readSteps(std::unique_ptr<ByteSource> source, size_t bufferByte
   }
   CaptureRecord record;
   for (;;) {
+    if ((*reader)->isAtJoinedFile()) {
+      ++steps.joinedFiles;
+      reader = CaptureFileReader::openJoined(std::move(*reader));
+      if (!reader) {
+        steps.openError = reader.error().message;
+        return steps;
+      }
+    }
     switch ((*reader)->next(record)) {
       case ReadStep::kPacket:
         steps.packets.push_back({record.interfaceIndex, record.timestampNs, record.originalLength,

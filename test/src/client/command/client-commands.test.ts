@@ -199,9 +199,10 @@ describe('the command line', () => {
   })
 
   test('an estimate sums up, and reports a bad filter before anything is downloaded', async () => {
-    assert.match(await well(['estimate', ...RANGE]), /^in total: 80 packets, 7\.7 kB/m)
-    const ignoring = await run(['estimate', ...RANGE, '--start', '5'])
-    assert.match(ignoring.stderr, /^capfleet: the gateway ignores Start$/m)
+    assert.match(await well(['estimate', ...RANGE]), /^in total: 80 packets, 7\.52 KiB/m)
+    const mixed = await run(['estimate', ...RANGE, '--start', '5'])
+    assert.equal(mixed.status, 2)
+    assert.match(mixed.stderr, /^capfleet: --start and --stop select a part of a capture: name the capture/)
     const refused = await run(['estimate', ...RANGE, '--bpf', 'tcp prot 443'])
     assert.equal(refused.status, 2)
     assert.match(refused.stderr, /--bpf .*\[bad-bpf\]/)
@@ -216,7 +217,7 @@ describe('the command line', () => {
         2,
         'a capture and a time',
         ['get', 'east-first', '--last', '1m'],
-        /a capture takes --start and --stop/,
+        /is read as the name of a capture, which takes --start and --stop/,
       ],
       [
         2,

@@ -1,10 +1,11 @@
 // `capfleet health`, as the health check of a container runs it.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer, type RequestListener } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createTempCertificate } from '../../../support/access/temp-certificate.ts'
 import { type TempClient, tempClient } from '../../../support/processes/client-process.ts'
@@ -38,6 +39,28 @@ describe('capfleet health', () => {
     const port = await listen(createHttpServer(answer))
     const environment = { CAPFLEET_HEALTH_URL: `http://127.0.0.1:${port}/` }
     assert.equal((await client.run(['health'], { environment })).status, 0)
+  })
+
+  test('asks the gateway that the user is logged in to, unless another is named', async () => {
+    const port = await listen(createHttpServer(answer))
+    const asked = { environment: { CAPFLEET_CONTEXT: 'lab' } }
+    await mkdir(join(client.home, 'capfleet'), { mode: 0o700 })
+    await writeFile(
+      join(client.home, 'capfleet', 'config.yaml'),
+      `current: other\ncontexts:
+  lab: {url: "http://127.0.0.1:${port}/", token: x}
+  other: {url: "http://127.0.0.1:1/", token: x}\n`,
+      { mode: 0o600 },
+    )
+    assert.equal((await client.run(['health', '--context', 'lab'])).status, 0)
+    assert.equal((await client.run(['health'], asked)).status, 0)
+    const other = await client.run(['health'])
+    assert.equal(other.status, 1)
+    assert.match(other.stderr, /127\.0\.0\.1:1 cannot be reached/)
+    assert.equal((await client.run(['health', `http://127.0.0.1:${port}`])).status, 0)
+    const unknown = await client.run(['health', '--context', 'none'])
+    assert.match(unknown.stderr, /no context is named "none"; known contexts: lab, other/)
+    await rm(join(client.home, 'capfleet'), { recursive: true })
   })
 
   test('ends with 1 and says where nothing answers', async () => {

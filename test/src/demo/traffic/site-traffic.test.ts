@@ -110,9 +110,30 @@ test('the same seed gives the same bytes, another seed or site others', async ()
   }
   const first = await hash({})
   assert.equal(await hash({}), first)
-  assert.equal(first, '1599683bb479291c76f826bb178a7d1841d85db5eb544baa7095cffd2514bb95')
+  assert.equal(first, 'b73d1f8aee2dfff621ba1ff71c4d485cc4ebcd35d116b8344001c843ae1a9b51')
   assert.notEqual(await hash({ seed: 4 }), first)
   assert.notEqual(await hash({ site: 1 }), first)
+})
+
+test('planted flows are added to the same packets', async () => {
+  const options = { site: 0, seed: 3, startNs: START_NS, durationS: 20, packets: 4000 } as const
+  const [plain, added] = [join(folder, 'plain.pcap'), join(folder, 'added.pcap')]
+  const bytes = Buffer.from('planted'.padEnd(60, '.'))
+  const packets = [3n, 6n].map((second) => ({ offsetNs: second * 1_000_000_000n, fromClient: true, bytes }))
+  await writeSiteTraffic(plain, options)
+  await writeSiteTraffic(added, { ...options, planted: [{ startNs: START_NS, packets }] })
+  const [before, after] = await Promise.all(
+    [plain, added].map(async (path) => readPcap(await readFile(path)).records),
+  )
+  const isPlanted = ({ captured }: PcapRecord) => captured.equals(bytes)
+  assert.deepEqual(
+    after?.filter(isPlanted).map(({ ns }) => ns),
+    [START_NS + 3_000_000_000n, START_NS + 6_000_000_000n],
+  )
+  assert.deepEqual(
+    after?.filter((record) => !isPlanted(record)),
+    before,
+  )
 })
 
 test('an abort ends the writing with its reason', async () => {

@@ -23,7 +23,6 @@ function orderOf(
     user: 'ann',
     createdMs: 0,
     plan: { kind, query, capturesMax: null, forcedFilters: [], devices: ['east', 'west'] },
-    dedupNs: null,
     align: false,
     partTimeNs: null,
     partBytes: null,
@@ -98,11 +97,10 @@ describe('the time of an export', () => {
       divisible(orderOf(`${range}&FilterBPF=tcp&Slice=64&TSResolution=usec&Compression=best`)),
       true,
     )
-    for (const more of ['MaxPackets=3', 'MaxBytes=100', 'TSMax=5', 'TSMode=vendorA7130'])
+    for (const more of ['Dedup=5', 'MaxPackets=3', 'MaxBytes=100', 'TSMax=5', 'TSMode=vendorA7130'])
       assert.equal(divisible(orderOf(`${range}&${more}`)), false, more)
     assert.equal(divisible(orderOf('TSBegin=20261102_090000&TSEnd=20261102_100000')), false)
     assert.equal(divisible(orderOf('StreamName=lan', {}, 'single')), false)
-    assert.equal(divisible(orderOf(range, { dedupNs: '5' })), false)
     assert.equal(divisible(orderOf(range, { align: true })), false)
   })
 })

@@ -25,7 +25,6 @@ function orderBy(user: string, more: Partial<ExportOrder> = {}): ExportOrder {
       forcedFilters: [],
       devices: ['east'],
     },
-    dedupNs: null,
     align: false,
     partTimeNs: null,
     partBytes: null,

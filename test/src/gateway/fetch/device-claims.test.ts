@@ -22,6 +22,7 @@ test('reads whole numbers only: what is malformed was not said', () => {
     corruptBlocks: undefined,
     timeFallbacks: undefined,
     latePackets: undefined,
+    duplicates: undefined,
     isTruncated: true,
     nextNs: 1700000000000000001n,
     isUnverified: false,
@@ -61,11 +62,12 @@ test('counts of several devices add up', () => {
     readEnd({ 'capfleet-ts-fallbacks': '2', 'capfleet-late-packets': '1' }),
     readEnd({ 'capfleet-ts-fallbacks': '9007199254740993' }),
   ]
-  assert.deepEqual(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n }), {
+  assert.deepEqual(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n, duplicates: 4n }), {
     packets: 5n,
     corruptBlocks: 0n,
     timeFallbacks: 9007199254740995n,
     latePackets: 1n,
+    duplicates: 4n,
     isTruncated: false,
     nextNs: undefined,
     isUnverified: false,
@@ -75,14 +77,26 @@ test('counts of several devices add up', () => {
 test('a device that does not know whether it has everything makes all unverified', () => {
   const ends = [readEnd({ 'capfleet-complete': '1' }), readEnd({ 'capfleet-status': 'unverified' })]
   assert.deepEqual(ends.map(statusOfEnd), ['complete', 'unverified'])
-  assert.equal(endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n }).isUnverified, true)
+  assert.equal(
+    endOfMerge(ends, { packets: 5n, nextNs: undefined, latePackets: 0n, duplicates: undefined }).isUnverified,
+    true,
+  )
 })
 
 test('the merge’s own end comes before that of a device, and a device’s own when it alone was cut', () => {
   const cut = [{ 'capfleet-next-ns': '20' }, { 'capfleet-next-ns': '9' }, {}].map(readEnd)
-  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: 5n, latePackets: 0n }).nextNs, 5n)
-  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: undefined, latePackets: 0n }).nextNs, 9n)
-  assert.equal(endOfMerge(cut, { packets: 0n, nextNs: undefined, latePackets: 0n }).isTruncated, true)
+  assert.equal(
+    endOfMerge(cut, { packets: 0n, nextNs: 5n, latePackets: 0n, duplicates: undefined }).nextNs,
+    5n,
+  )
+  assert.equal(
+    endOfMerge(cut, { packets: 0n, nextNs: undefined, latePackets: 0n, duplicates: undefined }).nextNs,
+    9n,
+  )
+  assert.equal(
+    endOfMerge(cut, { packets: 0n, nextNs: undefined, latePackets: 0n, duplicates: undefined }).isTruncated,
+    true,
+  )
 })
 
 test('of a merge nothing is missing since the latest time that a device names', () => {

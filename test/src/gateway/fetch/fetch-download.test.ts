@@ -68,7 +68,7 @@ test('a device that is probed only then is asked for what its kind knows', async
       waitMs: 1_000,
       signal: NEVER,
       onWaited: () => undefined,
-      options: { onError: 'fail', dedupNs: undefined, align: false },
+      options: { onError: 'fail', align: false },
       onLost: () => undefined,
     } as unknown as FetchRequest,
   )

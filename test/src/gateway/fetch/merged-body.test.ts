@@ -22,7 +22,7 @@ import { makePacket, makePcap } from '../../../support/packets/packet-maker.ts'
 import type { PcapRecord } from '../../../support/packets/pcap-records.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 
-const PLAIN_MERGE: MergeOptions = { onError: 'fail', dedupNs: undefined, align: false }
+const PLAIN_MERGE: MergeOptions = { onError: 'fail', align: false }
 const START_NS = 1_700_000_000_000_000_000n
 const END_NS = START_NS + 1_000n
 /** Many records with equal times, and one far larger than a chunk. */
@@ -128,11 +128,10 @@ test('MaxPackets and TSMax end a continued device where they would have ended th
 
 test('MaxPackets counts what Dedup leaves: no device sends too few', async () => {
   const same = [1, 2, 3, 4].map((at) => packet(at, `the same packet ${at} in both`))
-  const more = [5, 6, 7].map((at) => packet(at, `rome ${at}`))
+  const more = [5, 6, 7].map((at) => packet(at, `another packet ${at}`))
   const [rome, oslo] = [new MemoryDevice('rome', [...same, ...more]), new MemoryDevice('oslo', same)]
   const { bytes } = await download([oslo, rome], {
-    parameters: 'MaxPackets=6',
-    options: { ...PLAIN_MERGE, dedupNs: 1n },
+    parameters: 'MaxPackets=6&Dedup=1',
   })
   assert.deepEqual(bytes, makePcap([...same, ...more.slice(0, 2)]))
 })
@@ -366,10 +365,10 @@ test('a merge that is continued reports the clocks, and can be parked', async ()
   assert.deepEqual(Buffer.concat(pieces), WHOLE.subarray(90))
 })
 
-test('Dedup leaves out what another device had, and counts it', async () => {
+test('Dedup leaves out what was sent before, by whichever device, and counts it', async () => {
   const same = [1, 3, 5].map((at) => packet(at, 'the same packet in both'))
   const [rome, oslo] = [new MemoryDevice('rome', same), new MemoryDevice('oslo', same.map(later))]
-  const { bytes, body } = await download([rome, oslo], { options: { ...PLAIN_MERGE, dedupNs: 1n } })
+  const { bytes, body } = await download([rome, oslo], { parameters: 'Dedup=1' })
   assert.deepEqual(bytes, makePcap(same))
   assert.equal(body.result().duplicates, 3n)
   assert.deepEqual(

@@ -206,15 +206,28 @@ describe('a third-party device', () => {
     })
   }
 
-  for (const parameter of ['Dedup=1000000', 'Align=true'])
-    test(`alone has no use for ${parameter}, also where the gateway works on its packets`, async () => {
-      const [alone, sliced] = [await range(`&${parameter}`), await range(`&${parameter}&Slice=7`)]
-      assert.deepEqual(
-        [sliced.status, sliced.headers['capfleet-ignored']],
-        [alone.status, alone.headers['capfleet-ignored']],
-      )
-      assert.ok(alone.status === 400 || alone.headers['capfleet-ignored'] === 'Dedup')
-    })
+  test('does not know Dedup: the gateway drops the copies', async () => {
+    foreign.behaviour = { order: (records) => records.flatMap((record) => [record, record]) }
+    for (const parameter of ['Dedup=1000', 'Dedup=1000&DedupBy=ip']) {
+      const { status, body, trailers } = await range(`&${parameter}`)
+      assert.equal(status, 200)
+      assert.deepEqual(recordLines(readPcap(body).records), recordLines(foreign.records))
+      assert.equal(trailers['capfleet-duplicates'], String(PACKETS))
+    }
+    assert.ok(foreign.asked.every((asked) => !asked.includes('Dedup')))
+  })
+
+  test('does not know Strip, nor can the gateway do it: 400 with the name of the device', async () => {
+    const { status, body } = await range('&Strip=vlan')
+    assert.equal(status, 400)
+    assert.match(body.toString(), /device foreign is a third-party device and does not support Strip here/)
+    assert.equal(foreign.asked.filter((asked) => asked.includes('Strip')).length, 0)
+  })
+
+  test('alone has no use for Align, also where the gateway works on its packets', async () => {
+    const [alone, sliced] = [await range('&Align=true'), await range('&Align=true&Slice=7')]
+    assert.deepEqual([alone.status, sliced.status], [400, 400])
+  })
 
   test('that refuses a stream is shown with the limit that it has for now', async () => {
     foreign.behaviour = { streamsMax: 0 }

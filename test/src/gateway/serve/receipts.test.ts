@@ -192,15 +192,14 @@ describe('receipts', () => {
     )
   })
 
-  test('Dedup with one device: named as ignored, rejected by Strict, and not mentioned in the receipt', async () => {
-    for (const path of [`/devices/d0${TIMERANGE}&Dedup=5`, `${TIMERANGE}&Device=d0&Dedup=5`]) {
-      const { headers } = await get(path)
-      assert.equal(headers['capfleet-ignored'], 'Dedup')
-      assert.doesNotMatch(String((await receiptOf(idOf(headers))).query), /Dedup/)
-      const strict = await get(`${path}&Strict=1`)
-      assert.deepEqual([strict.status, strict.json().param], [400, 'Dedup'])
-    }
-    assert.equal((await get(`${TIMERANGE}&Dedup=5&Strict=1`)).headers['capfleet-ignored'], undefined)
+  test('Dedup with one device: the device is asked for it, and its count is in the receipt', async () => {
+    const d1 = fleet[1] as FakeDevice
+    d1.behaviour = { duplicates: 3 }
+    const { headers } = await get(`/devices/d1${TIMERANGE}&Dedup=5&DedupBy=ip`)
+    assert.equal(headers['capfleet-ignored'], undefined)
+    const receipt = await receiptOf(idOf(headers))
+    assert.match(String(receipt.query), /&Dedup=5&DedupBy=ip$/)
+    assert.equal(receipt.duplicates, '3')
   })
 
   test('a client that leaves: streaming while it reads, then client-gone', async () => {

@@ -14,9 +14,8 @@ const parse = (raw: string): GatewayOptions => parseGatewayOptions(parseQueryStr
 const ID = '0a1b2c3d-0000-4000-8000-0123456789ab'
 
 test("without the gateway's parameters a download is plain", () => {
-  assert.deepEqual(parse('StreamName=x&Slice=64&Resume=&Dedup=&OnError='), {
+  assert.deepEqual(parse('StreamName=x&Slice=64&Resume=&Align=&OnError='), {
     onError: 'fail',
-    dedupNs: undefined,
     align: false,
     digest: false,
     queueJob: false,
@@ -26,10 +25,9 @@ test("without the gateway's parameters a download is plain", () => {
 })
 
 test("reads each of the gateway's parameters", () => {
-  const raw = `OnError=partial&Dedup=1000ULL&Align=1&Digest=sha256&Queue=job&Resume=${ID}&Offset=24`
+  const raw = `OnError=partial&Align=1&Digest=sha256&Queue=job&Resume=${ID}&Offset=24`
   assert.deepEqual(parse(raw), {
     onError: 'partial',
-    dedupNs: 1_000n,
     align: true,
     digest: true,
     queueJob: true,
@@ -44,8 +42,6 @@ test("reads each of the gateway's parameters", () => {
 
 for (const [raw, param] of [
   ['OnError=ignore', 'OnError'],
-  ['Dedup=0', 'Dedup'],
-  ['Dedup=10000000001', 'Dedup'],
   ['Align=yes', 'Align'],
   ['Digest=md5', 'Digest'],
   ['Queue=no', 'Queue'],
@@ -64,7 +60,7 @@ for (const [raw, param] of [
 }
 
 test('what shapes the body is written as it is read, and no default', () => {
-  const raw = `OnError=partial&Dedup=1000&Align=1`
+  const raw = `OnError=partial&Align=1`
   const options = parse(`${raw}&Digest=sha256&Resume=${ID}&Offset=24`)
   assert.equal(formatGatewayOptions(options), raw)
   assert.equal(formatGatewayOptions(parse('')), '')

@@ -14,3 +14,13 @@ test('forced filters come first, each in its own parentheses', () => {
   assert.equal(joinFilters(['udp'], undefined), 'udp')
   assert.equal(joinFilters(['udp', 'port 53'], 'vlan or ip'), '(udp) and (port 53) and (vlan or ip)')
 })
+
+test('no forced filter changes what another one means', () => {
+  assert.equal(
+    joinFilters(['not vlan 5', 'not host 10.0.0.1'], 'udp'),
+    '(not host 10.0.0.1) and (not vlan 5) and (udp)',
+  )
+  assert.equal(joinFilters(['vlan 5', 'vlan 5'], undefined), 'vlan 5')
+  for (const other of ['mpls', 'VLAN 6', 'pppoes 7', 'geneve'])
+    assert.throws(() => joinFilters(['not vlan 5', other], 'udp'), { code: 'out-of-bounds' })
+})

@@ -8,7 +8,7 @@ import { formatDownloadQuery } from '../../../../src/shared/query/format-downloa
 import type { FrameCondition } from '../../../../src/shared/query/frame-filter.ts'
 import { parseDownloadQuery } from '../../../../src/shared/query/parse-download-query.ts'
 import { parseQueryString } from '../../../../src/shared/query/parse-query-string.ts'
-import { COMPRESSIONS } from '../../../../src/shared/query/query-values.ts'
+import { COMPRESSIONS, DEDUP_KEYS } from '../../../../src/shared/query/query-values.ts'
 import { TIME_SOURCES } from '../../../../src/shared/query/time-source.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
@@ -36,7 +36,10 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     maxBytes: undefined,
     maxPackets: undefined,
     afterBytes: undefined,
+    strip: [],
     sliceBytes: undefined,
+    dedupNs: undefined,
+    dedupBy: 'payload',
     timeResolution: 'nsec',
     compression: 'none',
     waitS: undefined,
@@ -48,7 +51,7 @@ test('a time range with every parameter', () => {
   const query = parse(
     'timerange',
     'TSBegin=20261120_173000&&TSEnd=20261120_180000&TSUnit=YYYYMMDD_HHMMSS&TSZone=singapore&TSMax=5000ULL' +
-      '&Slice=96&FilterBPF=tcp+port+443&FilterBPFDecap=true&TSMode=vendorB3550&Compression=zstd' +
+      '&Slice=96&Strip=mpls,vlan,mpls&Dedup=10000ULL&DedupBy=ip&FilterBPF=tcp+port+443&FilterBPFDecap=true&TSMode=vendorB3550&Compression=zstd' +
       '&FilterFrame=a7130.srcport=1,2+AND+capture.port!=3&FilterRE=GET+%2F&FilterPort=7' +
       '&FilterAddresses=10.0.0.9+2001%3Adb8%3A%3A%2F32,10.0.0.0%2F29%0A%23+none%0A10.0.0.3&MaxBytes=1000&MaxPackets=5ULL&After=900&TSResolution=usec&Wait=30&rand=0.123&Strict=1&',
   )
@@ -75,7 +78,10 @@ test('a time range with every parameter', () => {
     maxBytes: 1000n,
     maxPackets: 5n,
     afterBytes: 900n,
+    strip: ['vlan', 'mpls'],
     sliceBytes: 96,
+    dedupNs: 10_000n,
+    dedupBy: 'ip',
     timeResolution: 'usec',
     compression: 'zstd',
     waitS: 30,
@@ -458,6 +464,11 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
     maxPackets: fc.option(fc.bigInt({ min: 1n, max: 2n ** 63n - 1n }), { nil: undefined }),
     afterBytes: fc.option(fc.bigInt({ min: 0n, max: 2n ** 63n - 1n }), { nil: undefined }),
     sliceBytes: fc.option(fc.integer({ min: 1, max: 12_288 }), { nil: undefined }),
+    strip: fc
+      .subarray(['vlan', 'mpls', 'tunnels'] as const)
+      .map((kinds) => (kinds.length === 3 ? (['all'] as const) : kinds)),
+    dedupNs: fc.option(fc.bigInt({ min: 1n, max: 10_000_000_000n }), { nil: undefined }),
+    dedupBy: fc.constantFrom(...DEDUP_KEYS),
     timeResolution: fc.constantFrom('nsec' as const, 'usec' as const),
     compression: fc.constantFrom(...COMPRESSIONS),
   })
@@ -465,8 +476,13 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
     const range =
       query.kind === 'single' ? { beginNs: 0n, endNs: 2n ** 32n * 1_000_000_000n } : rangeOf(times)
     return {
-      follow: query.timeSource === 'nic' && query.filterDecap && query.afterBytes === undefined,
+      follow:
+        query.timeSource === 'nic' &&
+        query.filterDecap &&
+        query.afterBytes === undefined &&
+        query.dedupNs === undefined,
       ...query,
+      dedupBy: query.dedupNs === undefined ? 'payload' : query.dedupBy,
       ...range,
       captureName: query.kind === 'timerange' ? undefined : query.captureName,
       timeUnit: query.kind === 'timerange' ? 'nanos' : undefined,

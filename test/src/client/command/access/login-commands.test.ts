@@ -55,7 +55,7 @@ describe('at a terminal', () => {
     assert.equal(status, 0, shown)
     // Each is drawn over the previous one.
     const lines = shown.split('\r\u001b[K')
-    const bar = /^big\.pcap \[[#-]{24}\] \d+% [\d.]+ .?B [\d.]+ .B\/s ETA \d+ s$/
+    const bar = /^big\.pcap \[[#-]{24}\] \d+% [\d.]+ [KMG]?i?B [\d.]+ [KMG]?i?B\/s ETA \d+ s$/
     assert.ok(
       lines.some((line) => bar.test(line)),
       shown,

@@ -99,6 +99,14 @@ describe('capfleet get', () => {
     assert.deepEqual(await readdir(cwd), ['a.pcap'])
   })
 
+  test('leaves nothing in the folder when the download is refused', async () => {
+    const cwd = await folder('refused')
+    for (const args of [['no-such-capture'], ['east-first', '--bpf', 'no filter']]) {
+      assert.notEqual((await run([...args, '-o', 'a.pcap'], cwd)).status, 0)
+      assert.deepEqual(await readdir(cwd), [])
+    }
+  })
+
   test('replaces nothing but regular files, whether asked to or not', async () => {
     const cwd = await folder('special')
     await mkdir(join(cwd, 'folder'))
@@ -162,7 +170,7 @@ describe('capfleet get', () => {
     assert.equal(full.status, 8, full.stderr)
     assert.match(
       full.stderr,
-      /big\.pcap\.part has \d\.\d MB; run the same command to resume\ncapfleet: .* has no space left .*free some space/,
+      /big\.pcap\.part has \d\.\d\d MiB; run the same command to resume\ncapfleet: .* has no space left .*free some space/,
     )
     await writeFile(join(disk.path, 'other'), '')
     const again = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
@@ -312,15 +320,15 @@ describe('capfleet get', () => {
 
   test('what the gateway ignores is reported', async () => {
     const cwd = await folder('ignored')
-    const { status, stderr } = await run(['east-first', '--dedup', '1000', '-o', 'a.pcap'], cwd)
+    const { status, stderr } = await run(['east-first', '--unit', 'sec', '-o', 'a.pcap'], cwd)
     assert.equal(status, 0, stderr)
-    assert.match(stderr, /^a\.pcap: the gateway ignores Dedup$/m)
+    assert.match(stderr, /^a\.pcap: the gateway ignores TSUnit$/m)
   })
 
   test('a missing folder is reported in one line', async () => {
     const { status, stderr } = await run(['east-first', '-o', 'nowhere/a.pcap'])
-    assert.equal(status, 1)
-    assert.match(stderr, /^capfleet: ENOENT: .*nowhere\/a\.pcap.*\n$/)
+    assert.equal(status, 2)
+    assert.match(stderr, /^capfleet: the folder \S*\/nowhere does not exist; create it, or name another.*\n$/)
   })
 
   test('a part whose receipt is gone starts over', async () => {

@@ -44,7 +44,7 @@ describe('capfleet export', () => {
     const ordered = await run('create', ...RANGE, '--reason', 'ticket 7', '--watch')
     assert.equal(ordered.status, 0, ordered.stderr)
     const id = ordered.stdout.toString().trim()
-    assert.match(ordered.stderr, new RegExp(`^export ${id}: complete, 1 file, 7\\.7 kB$`, 'm'))
+    assert.match(ordered.stderr, new RegExp(`^export ${id}: complete, 1 file, 7\\.52 KiB$`, 'm'))
     const listed = await run('list')
     assert.match(listed.stdout.toString(), new RegExp(`^${id} +complete +100% .* ticket 7$`, 'm'))
     const shown = await run('show', id)

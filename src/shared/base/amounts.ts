@@ -1,4 +1,7 @@
-/** Counts, sizes and rates in readable form; the exact value is shown next to them or in the title. */
+/**
+ * Counts, sizes and rates in readable form, the same on the page and in the command line. Sizes have binary units, rates
+ * of a network have decimal ones.
+ */
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const
 const BIT_UNITS = ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s'] as const

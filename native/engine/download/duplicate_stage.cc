@@ -1,0 +1,42 @@
+#include "download/duplicate_stage.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace capfleet {
+
+void DuplicateStage::drop(PacketBatch& batch) {
+  Slab& slab = *batch.slab;
+  keptBefore_.clear();
+  PacketBatch kept;
+  size_t end = 0;
+  for (size_t at = 0; at < slab.size;) {
+    uint8_t* const record = slab.bytes.get() + at;
+    const RecordHeader header = loadRecordHeader(record);
+    const size_t bytes = size_t{kRecordHeaderBytes} + header.capturedLength;
+    at += bytes;
+    latestNs_ = std::max(latestNs_, header.timestampNs);
+    const DuplicateWindow::Packet packet{{record, bytes}, latestNs_};
+    if (window_.hasSeen(packet)) {
+      keptBefore_.push_back(kept.packets);
+      continue;
+    }
+    window_.add(packet);
+    if (toMicroseconds_) storeLe32(record + 4, loadLe32(record + 4) / 1000);
+    uint8_t* const to = slab.bytes.get() + end;
+    if (to != record) std::memmove(to, record, bytes);
+    end += bytes;
+    kept.count(1, header.timestampNs, header.timestampNs);
+  }
+  slab.size = end;
+  batch.packets = kept.packets;
+  batch.firstNs = kept.firstNs;
+  batch.lastNs = kept.lastNs;
+}
+
+uint64_t DuplicateStage::droppedBefore(uint64_t packets) const {
+  const auto end = std::upper_bound(keptBefore_.begin(), keptBefore_.end(), packets);
+  return static_cast<uint64_t>(end - keptBefore_.begin());
+}
+
+}  // namespace capfleet

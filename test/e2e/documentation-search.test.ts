@@ -1,0 +1,64 @@
+// The search of the documentation, as the gateway serves it, in a browser: a reader who types a task finds its page.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { ConsoleBrowser, missingForConsole } from '../support/console/console-browser.ts'
+import { FakeDevice } from '../support/devices/fake-device.ts'
+import { fleetPcap } from '../support/devices/fake-fleet.ts'
+import { startTempGateway } from '../support/processes/temp-gateway.ts'
+import { TempRedis } from '../support/processes/temp-redis.ts'
+
+/** What a reader types, and the page that answers it. */
+const TASKS = [
+  ['add a device', 'guides/add-a-device'],
+  ['set retention', 'guides/retention'],
+  ['how long packets are kept', 'guides/retention'],
+  ['set up TLS', 'guides/tls'],
+  ['token for a contractor', 'guides/tokens'],
+  ['export to S3', 'guides/exports'],
+  ['download with python', 'guides/clients'],
+  ['link from a SIEM', 'guides/siem'],
+  ['upgrade', 'guides/upgrade'],
+  ['disk full', 'operations/runbook'],
+  ['behind nginx', 'guides/proxies'],
+  ['sizing for 50 devices', 'guides/sizing'],
+  ['report a vulnerability', 'operations/security'],
+  ['report a security hole', 'operations/security'],
+] as const
+
+/** Results that a reader looks at. */
+const LOOKED_AT = 3
+
+describe('the search of the documentation', { skip: missingForConsole() }, () => {
+  const owned = new AsyncDisposableStack()
+  let browser: ConsoleBrowser
+  let url = ''
+
+  before(async () => {
+    const redis = owned.use(await TempRedis.create())
+    const device = owned.use(await FakeDevice.start('d0', fleetPcap(0, 1)))
+    const gateway = owned.use(await startTempGateway([device], redis.url))
+    browser = owned.use(await ConsoleBrowser.launch())
+    url = `${gateway.url}/docs/`
+  })
+  after(() => owned.disposeAsync())
+
+  for (const [query, path] of TASKS)
+    test(`"${query}" finds ${path}`, async () => {
+      // The site remembers the last query of a session.
+      await using site = await browser.open(url)
+      const { page } = site
+      await page.getByRole('button', { name: 'Search' }).click()
+      await page.locator('.VPLocalSearchBox input').fill(query)
+      const found = page.locator('.VPLocalSearchBox .result')
+      await found.first().waitFor()
+      const targets = await found.evaluateAll((results) =>
+        results.map((result) => result.getAttribute('href') ?? ''),
+      )
+      const first = targets.slice(0, LOOKED_AT)
+      assert.ok(
+        first.some((target) => target.includes(`/docs/${path}.html`)),
+        first.join('\n'),
+      )
+      assert.deepEqual(site.faults, [])
+    })
+})
