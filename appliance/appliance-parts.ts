@@ -1,5 +1,6 @@
 import type Koa from 'koa'
 import { clockNs } from '../native/addon.ts'
+import type { FairLimit } from '../src/shared/base/fair-limit.ts'
 import type { Log } from '../src/shared/base/log.ts'
 import type { Metrics } from '../src/shared/base/metrics.ts'
 import type { RequestState } from '../src/shared/http/http-app.ts'
@@ -29,6 +30,8 @@ export interface ApplianceParts {
   readonly compiler: FilterCompiler
   readonly regexCompiler: RegexCompiler
   readonly slots: StreamLimit
+  /** Searches for addresses that may run at once. */
+  readonly searches: FairLimit
   readonly recorder: RecorderClient
   readonly flushes: FlushWatch
   readonly downloads: DownloadMetrics

@@ -21,6 +21,7 @@ import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appli
 import { legacyDownload, storedDownload } from './downloads/stored-download.ts'
 import { answerEvents } from './events/system-events.ts'
 import { answerTelemetry } from './events/system-telemetry.ts'
+import { answerSeen } from './seen/answer-seen.ts'
 import { answerPortStatistics } from './system-status/port-statistics.ts'
 import { answerStatus } from './system-status/system-status.ts'
 
@@ -47,6 +48,7 @@ const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler
   splitTime: storedDownload('splittime'),
   estimate: estimateDownload,
   activity: answerActivity,
+  seen: answerSeen,
   captures: listCaptures,
   sizeSplits: listSizeSplits,
   timeSplits: listTimeSplits,

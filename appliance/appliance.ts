@@ -6,6 +6,7 @@ import { LoginGate } from '../src/shared/auth/login-gate.ts'
 import { UsersFile } from '../src/shared/auth/users-file.ts'
 import { ConfigWatch } from '../src/shared/base/config-watch.ts'
 import { CapfleetError } from '../src/shared/base/error.ts'
+import { FairLimit } from '../src/shared/base/fair-limit.ts'
 import { createLog, type Log } from '../src/shared/base/log.ts'
 import { Metrics } from '../src/shared/base/metrics.ts'
 import { isInsecure } from '../src/shared/base/setting-schemas.ts'
@@ -38,6 +39,9 @@ import { hideStorePath } from './request/hidden-path.ts'
 import { CaptureCatalogue } from './store/capture-catalogue.ts'
 import { storePaths } from './store/store-paths.ts'
 import { SystemSensors } from './system-status/system-sensors.ts'
+
+/** Searches for addresses that may run at once; each reads indexes and tables of the whole range. */
+const SEARCHES = 2
 
 export interface RunningAppliance {
   /** Without a trailing slash. */
@@ -132,6 +136,7 @@ async function createParts(
     compiler: new FilterCompiler(compiles),
     regexCompiler: new RegexCompiler(compiles),
     slots,
+    searches: new FairLimit({ places: SEARCHES }),
     recorder,
     flushes: new FlushWatch(recorder),
     downloads: new DownloadMetrics(metrics, slots),

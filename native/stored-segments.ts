@@ -4,6 +4,7 @@
  */
 import { loadAddon } from './load-addon.ts'
 import { type LogEntry, packLogEntries } from './segment-entry.ts'
+import { type NativeJob, untilAborted } from './until-aborted.ts'
 
 /** The contents of a segment according to its index; only blocks that can be downloaded are counted. */
 export interface SegmentExtent {
@@ -61,11 +62,6 @@ export interface VerifiedSegment
   readonly isRepaired: boolean
 }
 
-interface NativeJob<Result> {
-  readonly finished: Promise<Result>
-  cancel(): void
-}
-
 interface NativeVerification extends NativeJob<VerifiedSegment> {
   checkedBytes(): bigint
 }
@@ -77,6 +73,7 @@ const engine = loadAddon<{
   removeSegment(segment: string, evenIfRead: boolean): Promise<boolean>
   addSieves(segment: string): NativeJob<bigint>
   repairAddresses(segment: string): NativeJob<boolean>
+  transposeAddresses(segment: string): Promise<void>
   verifySegment(segment: string, entry: Uint8Array, repairs: boolean): NativeVerification
 }>('capfleet')
 
@@ -134,19 +131,21 @@ export function repairAddresses(segment: string, signal: AbortSignal): Promise<b
   return untilAborted(() => engine.repairAddresses(segment), signal)
 }
 
-async function untilAborted<Result>(start: () => NativeJob<Result>, signal: AbortSignal): Promise<Result> {
-  signal.throwIfAborted()
-  const job = start()
-  const cancel = (): void => job.cancel()
-  signal.addEventListener('abort', cancel, { once: true })
-  try {
-    return await job.finished
-  } catch (error) {
-    signal.throwIfAborted()
-    throw error
-  } finally {
-    signal.removeEventListener('abort', cancel)
-  }
+/** Number of segments whose addresses are in one table. */
+const SEGMENTS_PER_ADDRESS_TABLE = 64
+
+/** Whether the segment with this number is the last of a table of addresses: it is then time to transpose it. */
+export function completesAddressTable(number: number): boolean {
+  return (number + 1) % SEGMENTS_PER_ADDRESS_TABLE === 0
+}
+
+/**
+ * Rewrites the table of addresses that this segment is in so that a question reads only a small part of it, at the
+ * lowest priority on this machine. Nothing happens if there is none, or if that was done. Rejects with store-full or
+ * store-unavailable; the table stays correct.
+ */
+export function transposeAddresses(segment: string): Promise<void> {
+  return engine.transposeAddresses(segment)
 }
 
 /**

@@ -11,6 +11,7 @@ import { badParameter } from '../../src/shared/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
 import { agedOutBeforeNs } from '../store/removed-spans.ts'
+import { NETWORK_LINK_TYPES, typeOfWord } from './link-types.ts'
 import { type StreamSelection, selectStreams } from './select-streams.ts'
 
 /** A query that passed all checks. */
@@ -72,14 +73,9 @@ export async function prepareDownload(
   }
 }
 
-/** Link types in whose packets the engine finds network packets: Ethernet, raw IP, Linux cooked (linkHeaderOf). */
-const NETWORK_LINK_TYPES: ReadonlySet<number> = new Set([1, 12, 101, 113, 228, 229, 276])
-/** The bits above are about the frame check sequence. */
-const LINK_TYPE_BITS = 0xffff
-
 /** Fails with bad-parameter if the query needs to look into packets of a link type that the engine does not know. */
 function refuseUnknownLinkType(query: DownloadQuery, linkTypeWord: number): void {
-  const linkType = linkTypeWord & LINK_TYPE_BITS
+  const linkType = typeOfWord(linkTypeWord)
   if (NETWORK_LINK_TYPES.has(linkType)) return
   const only = `packets of link type ${linkType}, only in Ethernet, raw IP and Linux cooked captures`
   if (query.filterAddresses !== undefined)

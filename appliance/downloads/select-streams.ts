@@ -6,6 +6,7 @@ import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import type { FrameCondition } from '../../src/shared/query/frame-filter.ts'
 import { portFolder } from '../store/store-paths.ts'
 import { linkTypeOf, portsOf, type StoredCapture, selectSegments } from '../store/stored-capture.ts'
+import { typeOfWord } from './link-types.ts'
 
 export interface StreamSelection {
   /**
@@ -98,11 +99,6 @@ function linkTypeOfEmpty(captures: readonly StoredCapture[]): number {
     if (port !== undefined) return linkTypeOf(capture, port) ?? LINK_TYPE_ETHERNET
   }
   return LINK_TYPE_ETHERNET
-}
-
-/** The bits above the type may give the length of a frame check sequence. */
-function typeOfWord(word: number): number {
-  return word & 0xffff
 }
 
 /** The common ones; others are named by number. */

@@ -31,6 +31,7 @@ import {
 } from '../store/store-paths.ts'
 import { lastStoredNs, type StoredCapture } from '../store/stored-capture.ts'
 import { isTemporary } from '../store/temporary-errors.ts'
+import { AddressTables } from './address-tables.ts'
 import { captureNames, makeCaptureFolder, maybeActive } from './capture-folder.ts'
 import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
@@ -70,6 +71,7 @@ export class StoreWriter implements AsyncDisposable {
   /** Space for the small files that this class writes when the disk is full. */
   readonly reserve: StoreReserve
   readonly #leftovers: Leftovers
+  readonly #addressTables = new AddressTables()
   readonly #held = new Map<string, HeldCapture>()
   readonly #watchers = new Set<CaptureWatcher>()
   readonly #damageWatchers = new Set<DamageWatcher>()
@@ -192,7 +194,8 @@ export class StoreWriter implements AsyncDisposable {
       })
       watch.signal?.throwIfAborted()
       using _held = await room?.hold(await sizeOfTree(hidden))
-      await HeldCapture.create(hidden, recordOfImport(request, result), finishedEntries(result.streams))
+      const segments = finishedEntries(result.streams)
+      await HeldCapture.create(hidden, recordOfImport(request, result), segments)
       await syncTree(hidden)
       // In one turn, like makeCapture. Its space stays reserved until the capture itself counts.
       const held = await this.#inTurn(async () => {
@@ -201,6 +204,7 @@ export class StoreWriter implements AsyncDisposable {
         return await this.#readAgain(request.name)
       })
       if (held === undefined) throw unknownCapture(request.name)
+      this.#addressTables.finish(folder, segments)
       return held.stored
     } catch (error) {
       await rm(hidden, { recursive: true, force: true })
@@ -276,6 +280,7 @@ export class StoreWriter implements AsyncDisposable {
    */
   async addSegments(name: string, segments: readonly LogEntry[], drops?: Drops): Promise<void> {
     await this.#change(name, (capture) => capture.addSegments(segments, drops))
+    this.#addressTables.finish(this.folderOf(name), segments)
   }
 
   /**
@@ -363,6 +368,7 @@ export class StoreWriter implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isEnding = true
     await this.#leftovers[Symbol.asyncDispose]()
+    await this.#addressTables[Symbol.asyncDispose]()
     await this.#loading?.catch(() => undefined)
     await this.#journal[Symbol.asyncDispose]()
     this.#lock[Symbol.dispose]()

@@ -13,6 +13,7 @@
 #include "list_job.h"
 #include "live_capture_wrap.h"
 #include "recover_job.h"
+#include "search_job.h"
 #include "segment_job.h"
 #include "segment_log_calls.h"
 #include "sieve_job.h"
@@ -58,6 +59,9 @@ Napi::Object defineExports(Napi::Env env, Napi::Object exports) {
   exports.Set("checkLogEntries", Napi::Function::New<checkLogEntriesOf>(env));
   exports.Set("addSieves", Napi::Function::New<addSievesTo>(env));
   exports.Set("repairAddresses", Napi::Function::New<repairAddressesOf>(env));
+  exports.Set("transposeAddresses", Napi::Function::New<transposeAddressesOf>(env));
+  exports.Set("searchAddresses", Napi::Function::New<searchAddresses>(env));
+  exports.Set("AddressCounter", AddressCounterWrap::define(env));
   exports.Set("verifySegment", Napi::Function::New<verifySegmentOf>(env));
   exports.Set("startImport", Napi::Function::New<startImport>(env));
   return exports;

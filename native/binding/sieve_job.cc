@@ -7,6 +7,8 @@
 #include "background_thread.h"
 #include "promise_job.h"
 #include "store/address_repair.h"
+#include "store/address_table.h"
+#include "store/segment_path.h"
 #include "store/sieve_repair.h"
 
 namespace capfleet::binding {
@@ -39,6 +41,17 @@ Napi::Value addSievesTo(const Napi::CallbackInfo& info) { return jobOf(info, add
 
 Napi::Value repairAddressesOf(const Napi::CallbackInfo& info) {
   return jobOf(info, repairAddresses, toFlag);
+}
+
+Napi::Value transposeAddressesOf(const Napi::CallbackInfo& info) {
+  return promiseOf(
+      info.Env(),
+      [segment = info[0].As<Napi::String>().Utf8Value()]() -> Result<bool> {
+        const auto [folder, number] = placeOfSegment(segment);
+        if (auto status = transposeAddresses(folder, number); !status) return status.error();
+        return true;
+      },
+      [](Napi::Env env, bool) { return env.Undefined(); }, runInBackground);
 }
 
 }  // namespace capfleet::binding

@@ -14,4 +14,7 @@ Napi::Value addSievesTo(const Napi::CallbackInfo& info);
 /// store/address_repair.h.
 Napi::Value repairAddressesOf(const Napi::CallbackInfo& info);
 
+/// transposeAddresses(segment): Promise<void>; see store/address_table.h.
+Napi::Value transposeAddressesOf(const Napi::CallbackInfo& info);
+
 }  // namespace capfleet::binding

@@ -13,7 +13,7 @@ constexpr uint64_t kWorthwhile = 8;
 
 BlockConditions usefulOf(BlockConditions conditions) {
   if (conditions.program && !conditions.program->isUsefulForSieves()) conditions.program.reset();
-  if (conditions.addresses && !conditions.addresses->isUsefulForSieves()) {
+  if (conditions.addresses && !conditions.addresses->needs().isUsefulForSieves()) {
     conditions.addresses.reset();
   }
   return conditions;
@@ -83,7 +83,8 @@ bool PassedBlocks::mayPass(const BlockSieve& sieve) const {
     return !isWordOfFrame(word.part) || sieve.mayHold(word);
   };
   const auto& [program, addresses] = conditions_;
-  return (!program || program->mayAccept(mayHold)) && (!addresses || addresses->mayAccept(mayHold));
+  return (!program || program->mayAccept(mayHold)) &&
+         (!addresses || addresses->needs().mayMatch(mayHold));
 }
 
 uint64_t PassedBlocks::bytesInRange(const IndexedSegment& segment) const {

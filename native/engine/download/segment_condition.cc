@@ -40,10 +40,10 @@ uint64_t segmentsWith(const AddressPrefix& prefix, AddressTable& table) {
 
 }  // namespace
 
-uint64_t segmentsWith(const AddressSet& addresses, AddressTable& table) {
-  if (addresses.prefixes().empty()) return kAll;
+uint64_t segmentsWith(const AddressNeeds& needs, AddressTable& table) {
+  if (needs.prefixes().empty()) return kAll;
   uint64_t held = 0;
-  for (const AddressPrefix& prefix : addresses.prefixes()) {
+  for (const AddressPrefix& prefix : needs.prefixes()) {
     held |= segmentsWith(prefix, table);
     if (held == kAll) break;
   }
@@ -53,14 +53,14 @@ uint64_t segmentsWith(const AddressSet& addresses, AddressTable& table) {
 SegmentCondition::SegmentCondition(BlockConditions conditions)
     : conditions_(std::move(conditions)) {
   if (conditions_.program && !conditions_.program->isUseful()) conditions_.program.reset();
-  if (conditions_.addresses && conditions_.addresses->prefixes().empty()) {
+  if (conditions_.addresses && conditions_.addresses->needs().prefixes().empty()) {
     conditions_.addresses.reset();
   }
 }
 
 uint64_t SegmentCondition::mayPass(AddressTable& table) const {
   uint64_t passing = kAll;
-  if (conditions_.addresses) passing = segmentsWith(*conditions_.addresses, table);
+  if (conditions_.addresses) passing = segmentsWith(conditions_.addresses->needs(), table);
   if (conditions_.program && passing != 0) {
     passing = conditions_.program->mayAcceptOf(
         passing, [&](AddressWord word) { return table.mayHold(addressKey(word)); });

@@ -18,8 +18,9 @@ struct BlockConditions {
   std::shared_ptr<const AddressSet> addresses;
 };
 
-/// Of the segments of a table, those that may hold a packet of the set: a mask as in AddressTable.
-uint64_t segmentsWith(const AddressSet& addresses, AddressTable& table);
+/// Of the segments of a table, those that may hold a packet that matches: a mask as in
+/// AddressTable.
+uint64_t segmentsWith(const AddressNeeds& needs, AddressTable& table);
 
 /// Immutable.
 class SegmentCondition {

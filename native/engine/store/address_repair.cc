@@ -29,6 +29,14 @@ Result<std::optional<std::vector<uint64_t>>> collect(const SegmentFile& file,
   return collector.takeLines(index.endOffset);
 }
 
+/// Ends the repair of a segment: the table of the last one is complete.
+Result<bool> settle(const std::string& folder, uint32_t number, bool isNew) {
+  if (isLastOfAddressTable(number)) {
+    if (auto status = transposeAddresses(folder, number); !status) return status.error();
+  }
+  return isNew;
+}
+
 }  // namespace
 
 Result<bool> repairAddresses(const std::string& segment, const std::function<bool()>& goesOn) {
@@ -42,7 +50,7 @@ Result<bool> repairAddresses(const std::string& segment, const std::function<boo
   {
     AddressTable table = AddressTable::open(folder, number);
     const bool isThere = table.blocksOf(number, column.bytes, column.packets).has_value();
-    if (isThere && table.isWhole()) return false;
+    if (isThere && table.isSound()) return settle(folder, number, false);
   }
   const auto file = SegmentFile::open(segment);
   if (!file) return file.error();
@@ -51,7 +59,7 @@ Result<bool> repairAddresses(const std::string& segment, const std::function<boo
   if (!*lines) return false;
   column.lines = std::move(**lines);
   if (auto status = addAddresses(folder, column); !status) return status.error();
-  return true;
+  return settle(folder, number, true);
 }
 
 }  // namespace capfleet

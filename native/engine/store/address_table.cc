@@ -45,18 +45,23 @@ void appendColumn(std::vector<uint8_t>& out, const AddressColumn& column) {
   storeLe64(to, xxh3({to + 8, kColumnHeaderBytes - 8 + lineBytes}));
 }
 
-/// The column that the bytes begin with, and its size; nothing if it is damaged or cut off.
-std::optional<std::pair<AddressColumn, size_t>> parseColumn(std::span<const uint8_t> bytes) {
-  if (bytes.size() < kColumnHeaderBytes) return std::nullopt;
-  const uint32_t lines = loadLe32(&bytes[12]);
+/// The size of the column whose header the bytes are; nullopt if it is damaged.
+std::optional<size_t> columnBytes(std::span<const uint8_t> header) {
+  if (header.size() < kColumnHeaderBytes) return std::nullopt;
+  const uint32_t lines = loadLe32(&header[12]);
   if (!isLineCount(lines)) return std::nullopt;
-  const size_t size = kColumnHeaderBytes + lines * kLineBytes;
-  if (bytes.size() < size) return std::nullopt;
-  if (loadLe64(bytes.data()) != xxh3(bytes.subspan(8, size - 8))) return std::nullopt;
+  return kColumnHeaderBytes + lines * kLineBytes;
+}
+
+/// Nothing if the column, which is all of the bytes, is damaged.
+std::optional<AddressColumn> parseColumn(std::span<const uint8_t> bytes) {
+  if (loadLe64(bytes.data()) != xxh3(bytes.subspan(8))) return std::nullopt;
+  const std::span<const uint8_t> lines = bytes.subspan(kColumnHeaderBytes);
   AddressColumn column{loadLe32(&bytes[8]), loadLe64(&bytes[16]), loadLe64(&bytes[24]),
-                       loadLe32(&bytes[32]), std::vector<uint64_t>(lines * kLineWords)};
-  std::memcpy(column.lines.data(), &bytes[kColumnHeaderBytes], lines * kLineBytes);
-  return std::pair{std::move(column), size};
+                       loadLe32(&bytes[32]),
+                       std::vector<uint64_t>(lines.size() / sizeof(uint64_t))};
+  std::memcpy(column.lines.data(), lines.data(), lines.size());
+  return column;
 }
 
 /// Each row of a page is a bit of the segments' lines with its number.
@@ -122,23 +127,23 @@ AddressTable AddressTable::read(File file) {
       bytes = std::move(*all);
       table.readBytes_ += bytes.size();
     }
-    table.readColumns(std::move(bytes));
-  } else {
-    table.isDamaged_ = !bytes.empty();
+    table.readColumns(bytes);
   }
   return table;
 }
 
-void AddressTable::readColumns(std::vector<uint8_t> bytes) {
-  size_t at = kMagicBytes;
-  while (auto parsed = parseColumn(std::span<const uint8_t>(bytes).subspan(at))) {
-    at += parsed->second;
-    const uint32_t bit = parsed->first.number % kSegmentsPerAddressTable;
-    segments_[bit] = {true, std::move(parsed->first)};
+void AddressTable::readColumns(std::span<const uint8_t> bytes) {
+  bytes = bytes.subspan(kMagicBytes);
+  while (!bytes.empty()) {
+    const auto size = columnBytes(bytes);
+    if (!size || *size > bytes.size()) return;
+    auto column = parseColumn(bytes.first(*size));
+    bytes = bytes.subspan(*size);
+    if (!column) continue;
+    const uint32_t bit = column->number % kSegmentsPerAddressTable;
+    segments_[bit] = {true, std::move(*column)};
     known_ |= uint64_t{1} << bit;
   }
-  validBytes_ = at;
-  isDamaged_ = at < bytes.size();
 }
 
 void AddressTable::readHeader(const std::vector<uint8_t>& bytes) {
@@ -218,15 +223,14 @@ const AddressTable::Page& AddressTable::pageOf(uint32_t line) {
   return page;
 }
 
-bool AddressTable::isWhole() {
-  if (isDamaged_) return false;
+bool AddressTable::isSound() {
   for (uint32_t line = 0; isTransposed_ && line < lines_ && !isDamaged_; line++) pageOf(line);
   return !isDamaged_;
 }
 
 /// All columns, by number; nullopt if a transposed table is damaged.
 std::optional<std::vector<AddressColumn>> AddressTable::columns() {
-  if (isTransposed_ && !isWhole()) return std::nullopt;
+  if (isTransposed_ && !isSound()) return std::nullopt;
   std::vector<AddressColumn> columns;
   for (uint32_t bit = 0; bit < kSegmentsPerAddressTable; bit++) {
     if (!segments_[bit].isKnown) continue;
@@ -245,35 +249,81 @@ std::optional<std::vector<AddressColumn>> AddressTable::columns() {
   return columns;
 }
 
-Status addAddresses(const std::string& portFolder, const AddressColumn& column) {
-  const std::string path = addressTablePath(portFolder, column.number);
+namespace {
+
+/// Where the next column goes: after the last one of which nothing is missing. Reads only headers.
+Result<uint64_t> endOfColumns(const File& file, uint64_t fileBytes) {
+  std::array<uint8_t, kColumnHeaderBytes> header;
+  for (uint64_t at = kMagicBytes;;) {
+    const auto count = file.readAt(at, header);
+    if (!count) return count.error();
+    const auto size = columnBytes({header.data(), *count});
+    if (!size || at + *size > fileBytes) return at;
+    at += *size;
+  }
+}
+
+/// Appends to a table that is being filled.
+Status append(File& file, uint64_t fileBytes, const AddressColumn& column) {
+  std::vector<uint8_t> added;
+  if (fileBytes < kMagicBytes) {
+    added.assign(kColumnsMagic, kColumnsMagic + kMagicBytes);
+    if (auto status = file.resize(0); !status) return status;
+  } else {
+    const auto end = endOfColumns(file, fileBytes);
+    if (!end) return end.error();
+    if (auto status = file.resize(*end); !status) return status;
+  }
+  appendColumn(added, column);
+  return file.write(added);
+}
+
+/// The table, locked against other writers; nullopt if `creates` is false and there is none.
+Result<std::optional<File>> openLocked(const std::string& path, bool creates) {
   while (true) {
-    auto file = File::openForAppend(path, true);
-    if (!file) return file.error();
-    if (auto status = file->lockExclusive(); !status) return status;
+    auto file = creates ? File::openForAppend(path, true) : File::openForChange(path);
+    if (!file) {
+      if (file.error().code == Code::kAgedOut) return std::optional<File>{};
+      return file.error();
+    }
+    if (auto status = file->lockExclusive(); !status) return status.error();
     const auto names = file->names();
     if (!names) return names.error();
-    // Another writer has replaced the file while this one was waiting.
-    if (*names == 0) continue;
-    const auto bytes = file->size();
-    if (!bytes) return bytes.error();
-    auto again = File::openForRead(path);
-    if (!again) return again.error();
-    AddressTable table = AddressTable::read(std::move(*again));
-    const bool isLast = column.number % kSegmentsPerAddressTable == kSegmentsPerAddressTable - 1;
-    if (!table.isTransposed_ && !isLast) {
-      if (auto status = file->resize(table.validBytes_); !status) return status;
-      std::vector<uint8_t> added;
-      if (table.validBytes_ == 0) added.assign(kColumnsMagic, kColumnsMagic + kMagicBytes);
-      appendColumn(added, column);
-      return file->write(added);
-    }
-    auto columns = table.columns();
-    if (!columns) columns.emplace();
-    std::erase_if(*columns, [&](const AddressColumn& c) { return c.number == column.number; });
-    columns->push_back(column);
-    return replaceFile(path, transposed(*columns));
+    // Otherwise another writer replaced the file while this one was waiting.
+    if (*names > 0) return std::optional<File>(std::move(*file));
   }
+}
+
+}  // namespace
+
+Status addAddresses(const std::string& portFolder, const AddressColumn& column) {
+  const std::string path = addressTablePath(portFolder, column.number);
+  auto file = openLocked(path, true);
+  if (!file) return file.error();
+  const auto bytes = (*file)->size();
+  if (!bytes) return bytes.error();
+  std::array<uint8_t, kMagicBytes> magic{};
+  const auto count = (*file)->readAt(0, magic);
+  if (!count) return count.error();
+  if (*count < kMagicBytes || std::memcmp(magic.data(), kColumnsMagic, kMagicBytes) == 0) {
+    return append(**file, *bytes, column);
+  }
+  auto columns = AddressTable::open(portFolder, column.number).columns();
+  if (!columns) columns.emplace();
+  std::erase_if(*columns, [&](const AddressColumn& c) { return c.number == column.number; });
+  columns->push_back(column);
+  return replaceFile(path, transposed(*columns));
+}
+
+Status transposeAddresses(const std::string& portFolder, uint32_t number) {
+  const std::string path = addressTablePath(portFolder, number);
+  const auto file = openLocked(path, false);
+  if (!file) return file.error();
+  if (!*file) return ok();
+  AddressTable table = AddressTable::open(portFolder, number);
+  if (table.isTransposed_) return ok();
+  const auto columns = table.columns();
+  return columns->empty() ? ok() : replaceFile(path, transposed(*columns));
 }
 
 }  // namespace capfleet

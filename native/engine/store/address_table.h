@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,9 +26,15 @@ struct AddressColumn {
 };
 
 /// Adds the addresses of a finished segment to its table, replacing those that the table had of it.
-/// A crash leaves the old or the new table, or one whose last column is cut off. Thread-safe, also
-/// between processes.
+/// Writes little: it does not wait for the disk, nor read the other columns unless the table is
+/// transposed. A crash leaves the old or the new table, or one whose last columns are damaged.
+/// Thread-safe, also between processes.
 Status addAddresses(const std::string& portFolder, const AddressColumn& column);
+
+/// Makes the table of a segment one of which a reader needs only a small part, when it has all its
+/// columns. Reads, writes and syncs up to 64 MiB. A crash leaves the old or the new table. Does
+/// nothing if there is no table, or if it was done. Thread-safe like addAddresses().
+Status transposeAddresses(const std::string& portFolder, uint32_t number);
 
 /// The table of up to 64 segments, each of which is a bit of a mask: segment n is bit n % 64. Reads
 /// what it needs when it needs it. Not thread-safe.
@@ -44,14 +51,15 @@ class AddressTable {
   /// The segments that may hold the key. Those of which the table knows nothing may hold all.
   uint64_t mayHold(uint64_t key);
 
-  /// Whether every part that the table should have is undamaged. Reads all of it.
-  bool isWhole();
+  /// Whether the table has all that it should have of the segments that it knows. Reads all of it.
+  bool isSound();
 
   /// Bytes that were read from the disk so far.
   uint64_t readBytes() const { return readBytes_; }
 
  private:
   friend Status addAddresses(const std::string& portFolder, const AddressColumn& column);
+  friend Status transposeAddresses(const std::string& portFolder, uint32_t number);
 
   struct Known {
     bool isKnown = false;
@@ -60,15 +68,14 @@ class AddressTable {
   using Page = std::vector<uint64_t>;
 
   static AddressTable read(File file);
-  void readColumns(std::vector<uint8_t> bytes);
+  void readColumns(std::span<const uint8_t> bytes);
   void readHeader(const std::vector<uint8_t>& bytes);
   const Page& pageOf(uint32_t line);
   std::optional<std::vector<AddressColumn>> columns();
 
   std::optional<File> file_;
   bool isTransposed_ = false;
-  bool isDamaged_ = false;
-  uint64_t validBytes_ = 0;  ///< before transposition: what follows is damaged
+  bool isDamaged_ = false;  ///< a part of the transposed table
   uint64_t readBytes_ = 0;
   uint64_t known_ = 0;  ///< mask
   std::array<Known, kSegmentsPerAddressTable> segments_;

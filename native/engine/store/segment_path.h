@@ -68,6 +68,11 @@ inline SegmentPlace placeOfSegment(const std::string& segment) {
 /// Number of segments whose addresses are in one file.
 inline constexpr uint32_t kSegmentsPerAddressTable = 64;
 
+/// Whether its table is complete with the addresses of this segment.
+inline bool isLastOfAddressTable(uint32_t number) {
+  return (number + 1) % kSegmentsPerAddressTable == 0;
+}
+
 /// The file with the addresses of this segment and its neighbours; directly in the port's folder.
 inline std::string addressTablePath(const std::string& portFolder, uint32_t number) {
   const uint32_t first = number / kSegmentsPerAddressTable * kSegmentsPerAddressTable;

@@ -27,7 +27,7 @@ Status removeAndEmpty(const File& file) {
 /// Segments are removed in the order of their numbers: a table goes with the last one.
 Status removeAddresses(const std::string& segment) {
   const auto [folder, number] = placeOfSegment(segment);
-  if ((number + 1) % kSegmentsPerAddressTable != 0) return ok();
+  if (!isLastOfAddressTable(number)) return ok();
   const std::string path = addressTablePath(folder, number);
   if (Status status = removeName(path); !status) return status;
   return removeName(path + kNewFileEnding);

@@ -42,6 +42,7 @@ import {
   DOWNLOAD_TRAILERS,
   LAST_EVENT_ID,
 } from './headers.ts'
+import { SEEN_PARAMETERS, SEEN_RANGE } from './seen-parameters.ts'
 import {
   IO_STATISTICS,
   PORT_STATISTICS,
@@ -331,6 +332,39 @@ export const DEVICE_API = {
     parameters: [ACTIVITY_RANGE, ACTIVITY_PARAMETERS],
     answers: [json(ACTIVITY, 'The parts of the range.')],
     errors: ['bad-timezone', 'ambiguous-timezone', ...STORE_ERRORS],
+  },
+
+  seen: {
+    method: 'GET',
+    path: '/api/v1/seen',
+    takesForm: true,
+    scope: 'capture:download',
+    filtered: 'refused',
+    others: 'nothing',
+    group: 'Lists',
+    says:
+      'When addresses and networks were seen, in any capture. Without Verify no packet is read, and an address that was not seen may rarely be ' +
+      'reported; one that was seen is never missing. An answer without a last line with "end" is not whole.',
+    parameters: [SEEN_RANGE, SEEN_PARAMETERS],
+    requestHeaders: [CAPFLEET_CALLER, CAPFLEET_FORCED_FILTER],
+    answers: [
+      {
+        says:
+          'One line of JSON for each address that was seen or may have been, with Verify lines with the progress before, and one with "end" after: ' +
+          '`{"address":"203.0.113.9","spans":[{"fromNs":"...","toNs":"..."}]}`.',
+        bodies: { 'application/x-ndjson': 'text' },
+      },
+    ],
+    errors: [
+      'bad-bpf',
+      'bad-timezone',
+      'ambiguous-timezone',
+      'aged-out',
+      'compiler-busy',
+      ...STORE_ERRORS,
+      'download-slots-exhausted',
+      'draining',
+    ],
   },
 
   // Lists and the old paths of downloads.

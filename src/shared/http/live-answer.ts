@@ -51,11 +51,15 @@ export async function answerLive(
   })
   const revoked = ctx.state.caller?.revoked
   const ends = [draining, ...(revoked === undefined ? [] : [revoked])]
-  if (ctx.method !== 'HEAD') await sendAll(res, texts, ends)
+  if (ctx.method !== 'HEAD') await sendTexts(res, texts, ends)
   res.end()
 }
 
-async function sendAll(
+/**
+ * Writes the texts as the client takes them, until one of the signals aborts or the client has left. A client that
+ * takes nothing for long is cut off.
+ */
+export async function sendTexts(
   res: ServerResponse,
   texts: LiveAnswer['texts'],
   ends: readonly AbortSignal[],

@@ -26,6 +26,28 @@ export function addressListType(): ParameterType<string> {
   }
 }
 
+/**
+ * A list of questions: each entry is one, also an address within a network of the list. Its canonical text is without
+ * comments and repetitions, IPv4 first.
+ */
+export function addressQuestionsType(): ParameterType<string> {
+  return {
+    schema: { type: 'string', maxLength: ADDRESS_LIST_CHARACTERS_MAX },
+    readsEmpty: true,
+    read: (text, name) => parseEntries(text, name).map(formatNetwork).join(','),
+    write: (list) => list,
+  }
+}
+
+/** The entries of a canonical list of questions, and their ranges in the same order as packAddressList() packs them. */
+export function packQuestions(list: string): {
+  readonly texts: readonly string[]
+  readonly ranges: Uint8Array
+} {
+  const networks = parseEntries(list, 'Address')
+  return { texts: networks.map(formatNetwork), ranges: pack(networks) }
+}
+
 /** The number of entries of a list, canonical or not. */
 export function addressCount(list: string): number {
   return entriesOf(list).length
@@ -36,7 +58,10 @@ export function addressCount(list: string): number {
  * has its first and last address, big-endian; then those of IPv6.
  */
 export function packAddressList(list: string): Uint8Array {
-  const networks = parseList(list, 'FilterAddresses')
+  return pack(parseList(list, 'FilterAddresses'))
+}
+
+function pack(networks: readonly Network[]): Uint8Array {
   const four = networks.filter(({ bits }) => bits === 32)
   const six = networks.filter(({ bits }) => bits === 128)
   const bytes = new Uint8Array(4 + four.length * 8 + six.length * 32)
@@ -69,15 +94,24 @@ function entriesOf(text: string): readonly string[] {
 
 /** Sorted, without duplicates and networks within others. */
 function parseList(text: string, name: string): readonly Network[] {
+  return distinct(parseEntries(text, name))
+}
+
+/** Each network once, IPv4 first. */
+function parseEntries(text: string, name: string): readonly Network[] {
   const entries = entriesOf(text)
-  if (entries.length === 0)
-    throw badParameter(name, 'has no address; leave it out to get packets of all addresses')
+  if (entries.length === 0) throw badParameter(name, 'has no address; add one, such as 10.1.2.3')
   if (entries.length > ADDRESSES_MAX)
     throw badParameter(
       name,
       `has ${entries.length} different entries, but at most ${ADDRESSES_MAX} are possible; use networks, or split the download`,
     )
-  return distinct(entries.map((entry) => parseNetwork(entry, name)))
+  const networks = new Map<string, Network>()
+  for (const entry of entries) {
+    const network = parseNetwork(entry, name)
+    networks.set(formatNetwork(network), network)
+  }
+  return [...networks.values()].toSorted((a, b) => a.bits - b.bits)
 }
 
 function distinct(networks: readonly Network[]): readonly Network[] {
@@ -165,12 +199,12 @@ function groupsOf(text: string): number[] | undefined {
 }
 
 function formatNetworks(networks: readonly Network[]): string {
-  return networks
-    .map(({ first, bits, prefix }) => {
-      const address = formatAddress(first, bits)
-      return prefix === bits ? address : `${address}/${prefix}`
-    })
-    .join(',')
+  return networks.map(formatNetwork).join(',')
+}
+
+function formatNetwork({ first, bits, prefix }: Network): string {
+  const address = formatAddress(first, bits)
+  return prefix === bits ? address : `${address}/${prefix}`
 }
 
 function formatAddress(value: bigint, bits: 32 | 128): string {

@@ -23,6 +23,7 @@ class AddressRepair : public ::testing::Test {
     for (uint32_t i = 0; i < 5000; i++) packets.push_back({1000 + i, 64, ipv4Frame(i, i * 7)});
     streams_.addStream(packets, linkTypeWord);
     ASSERT_GT(streams_.paths()[0].size(), 70u);
+    ASSERT_TRUE(transposeAddresses(streams_.streams()[0].folder, 0));
   }
 
   std::vector<std::string> segments() const { return streams_.paths()[0]; }

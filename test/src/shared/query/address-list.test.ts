@@ -60,7 +60,7 @@ test('the canonical text is read as itself, and has the addresses that were give
 })
 
 const BROKEN: readonly [string, RegExp][] = [
-  ['', /has no address; leave it out to get packets of all addresses/],
+  ['', /has no address; add one, such as 10.1.2.3/],
   [' , ;\n# only a comment', /has no address/],
   ['10.0.0', /"10.0.0" is no IPv4 or IPv6 address or network/],
   ['10.0.0.256', /"10.0.0.256" is no IPv4/],

@@ -1,0 +1,243 @@
+/**
+ * /api/v1/seen: when addresses were seen, from the tables, sieves and indexes of the store; with Verify=1 counted in
+ * the packets themselves, which takes a download slot. Callers with a forced filter only get counts behind it, and all
+ * packets of the range are read for them: neither spans nor the time that an answer takes tell them what it hides.
+ */
+import { type AddressCount, type SeenSpan, searchAddresses } from '../../native/address-search.ts'
+import { givenParameters, takeParameters } from '../../src/shared/contract/request-parameters.ts'
+import { SEEN_PARAMETERS, SEEN_RANGE } from '../../src/shared/contract/seen-parameters.ts'
+import { sendTexts } from '../../src/shared/http/live-answer.ts'
+import { packAddressList, packQuestions } from '../../src/shared/query/address-list.ts'
+import { badParameter } from '../../src/shared/query/query-parameters.ts'
+import { readActivityRange } from '../../src/shared/query/query-range.ts'
+import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
+import type { CompileRequest } from '../compile/compile-queue.ts'
+import { withLostMarked } from '../downloads/lost-segments.ts'
+import { onHeld } from '../downloads/on-held.ts'
+import type { Reader } from '../downloads/stream-limit.ts'
+import { withClientSignal } from '../request/client-signal.ts'
+import { callerOf } from '../request/labelled-caller.ts'
+import { agedOutBeforeNs } from '../store/removed-spans.ts'
+import { type CountedPart, type CountRequest, countPart, sumOfCounts } from './count-seen.ts'
+import { addressLine, endLine, failureLine, progressLine, spansWithin } from './seen-lines.ts'
+import {
+  allStreams,
+  partsOf,
+  type SearchedStreams,
+  type SearchRange,
+  streamsToSearch,
+} from './seen-streams.ts'
+
+interface SeenQuery extends SearchRange {
+  /** The entries of the list, and their ranges in the same order. */
+  readonly texts: readonly string[]
+  readonly questions: Uint8Array
+  /** The same as one set. */
+  readonly addresses: Uint8Array
+  readonly verify: boolean
+  readonly verifyBytesMax: bigint
+  readonly filterBpf: string | undefined
+  /** Whether the filter hides packets from the caller. */
+  readonly isForced: boolean
+}
+
+export async function answerSeen(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
+  parts.draining.throwIfAborted()
+  const query = readQuery(ctx, parts)
+  await withClientSignal(ctx, async (signal) => {
+    const request = { caller: callerOf(ctx), signal }
+    const store = new SeenStore(parts, query)
+    const found = await store.find()
+    const programs = await compilePrograms(parts, query, found.searched, request)
+    using held = new DisposableStack()
+    if (query.verify && ctx.method !== 'HEAD') held.use(await takeSlot(ctx, parts, query, signal))
+    else held.use(await parts.searches.acquire(signal, request.caller.id))
+    const search = query.isForced ? undefined : await store.search(signal)
+    ctx.respond = false
+    ctx.res.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' })
+    if (ctx.method !== 'HEAD') {
+      const count = { ...query, programs, readsAllBlocks: query.isForced, signal }
+      const lines = linesOf(store, { found, search, count: query.verify ? count : undefined })
+      const revoked = ctx.state.caller?.revoked
+      await sendTexts(ctx.res, () => untilFailed(lines, parts), [
+        parts.draining,
+        ...(revoked === undefined ? [] : [revoked]),
+      ])
+    }
+    ctx.res.end()
+  })
+}
+
+function readQuery(ctx: ApplianceContext, { config }: ApplianceParts): SeenQuery {
+  const values = takeParameters(ctx, { ...SEEN_RANGE, ...SEEN_PARAMETERS })
+  const range = readActivityRange(givenParameters(ctx), { zone: config.timeZone, nowNs: nowNs() })
+  const { texts, ranges } = packQuestions(values.addresses)
+  if (values.filterBpf !== undefined && !values.verify)
+    throw badParameter('FilterBPF', 'needs Verify=1, because only packets can be compared with a filter')
+  const isForced = ctx.get('Capfleet-Forced-Filter') === 'true'
+  if (isForced && !values.verify)
+    throw badParameter('Verify', 'must be 1 for callers with a filter: times alone would tell what it hides')
+  return {
+    ...values,
+    ...range,
+    texts,
+    questions: ranges,
+    addresses: packAddressList(values.addresses),
+    isForced,
+  }
+}
+
+interface FoundInStore {
+  readonly searched: SearchedStreams
+  readonly agedOutBeforeNs: bigint | undefined
+}
+
+/** What the store has in the range. Segments may be removed between two calls. */
+class SeenStore {
+  readonly #parts
+  readonly query
+
+  constructor(parts: ApplianceParts, query: SeenQuery) {
+    this.#parts = parts
+    this.query = query
+  }
+
+  /** Fails with aged-out if nothing of the range is left, and with store-unavailable. */
+  async find(range: SearchRange = this.query): Promise<FoundInStore> {
+    const { catalogue } = this.#parts
+    const [captures, agedOut] = [await catalogue.list(), await catalogue.listAgedOut()]
+    return {
+      searched: streamsToSearch(captures, range, (capture) => catalogue.folderOf(capture)),
+      agedOutBeforeNs: agedOutBeforeNs(range, { captures, agedOut }),
+    }
+  }
+
+  /** The spans of each question. */
+  async search(signal: AbortSignal): Promise<readonly (readonly SeenSpan[])[]> {
+    const { beginNs, endNs, questions } = this.query
+    const { spans } = await this.#onHeld(this.query, (streams) =>
+      searchAddresses({ streams: allStreams(streams), beginNs, endNs, addresses: questions, signal }),
+    )
+    return spans
+  }
+
+  count(part: SearchRange, request: CountRequest): Promise<CountedPart> {
+    return this.#onHeld(part, (streams) => countPart(streams, part, request))
+  }
+
+  async #onHeld<Result>(
+    range: SearchRange,
+    work: (streams: SearchedStreams) => Promise<Result>,
+  ): Promise<Result> {
+    const { catalogue } = this.#parts
+    const folderOf = catalogue.folderOf.bind(catalogue)
+    return await onHeld(
+      () => catalogue.list(),
+      (captures) => work(streamsToSearch(captures, range, folderOf)),
+      (captures) => Promise.all(captures.map((capture) => withLostMarked(capture, folderOf(capture)))),
+    )
+  }
+}
+
+async function compilePrograms(
+  { compiler }: ApplianceParts,
+  { filterBpf }: SeenQuery,
+  { byLinkType }: SearchedStreams,
+  request: CompileRequest,
+): Promise<ReadonlyMap<number, Uint8Array> | undefined> {
+  if (filterBpf === undefined) return undefined
+  const programs = new Map<number, Uint8Array>()
+  for (const linkType of byLinkType.keys())
+    programs.set(linkType, await compiler.compile({ expression: filterBpf, linkType }, request))
+  return programs
+}
+
+async function takeSlot(
+  ctx: ApplianceContext,
+  { slots, draining }: ApplianceParts,
+  { texts, beginNs, endNs, filterBpf }: SeenQuery,
+  signal: AbortSignal,
+): Promise<Disposable> {
+  const reader: Reader = {
+    mode: 'seen',
+    commandLine: `${ctx.method} ${ctx.path}`,
+    what: `${texts.length} addresses in ${beginNs}-${endNs}`,
+    captures: [],
+    filter: filterBpf,
+    sliceBytes: undefined,
+    user: ctx.state.caller?.name ?? '',
+    follows: false,
+    startedAt: new Date().toISOString(),
+    bytes: 0n,
+    totals: undefined,
+  }
+  return await slots.acquire(reader, { waitMs: 0, signal: AbortSignal.any([signal, draining]) })
+}
+
+interface SeenWork {
+  readonly found: FoundInStore
+  /** The spans of each question; undefined: everything is read. */
+  readonly search: readonly (readonly SeenSpan[])[] | undefined
+  /** undefined: nothing is read. */
+  readonly count: CountRequest | undefined
+}
+
+async function* linesOf(store: SeenStore, { found, search, count }: SeenWork): AsyncGenerator<string> {
+  const { query } = store
+  const whole: readonly SeenSpan[] = [{ firstNs: query.beginNs, lastNs: query.endNs - 1n }]
+  const spansOf = (question: number): readonly SeenSpan[] => search?.[question] ?? whole
+  let counts: readonly AddressCount[] = []
+  let [readBytes, isWhole] = [0n, true]
+  /** From here on nothing was counted. */
+  let uncountedNs = count === undefined ? query.beginNs : query.endNs
+  if (count !== undefined) {
+    for (const part of partsOf(allStreams(found.searched), rangesOf(search?.flat() ?? whole))) {
+      if (!query.isForced && readBytes >= query.verifyBytesMax) {
+        isWhole = false
+        uncountedNs = part.beginNs
+        break
+      }
+      const counted = await store.count(part, count)
+      counts = sumOfCounts(counts, counted.counts)
+      readBytes += counted.readBytes
+      if (counted.corruptBlocks > 0n) isWhole = false
+      // How much is stored is hidden from them too.
+      if (!query.isForced) yield progressLine(readBytes)
+    }
+  }
+  const rest = { beginNs: uncountedNs, endNs: query.endNs }
+  for (const [question, address] of query.texts.entries()) {
+    const spans = spansWithin(spansOf(question), rest)
+    const counted = count === undefined ? undefined : (counts[question] ?? NOTHING)
+    if (spans.length > 0 || (counted?.packets ?? 0n) > 0n) yield addressLine(address, spans, counted)
+  }
+  yield endLine({
+    addresses: query.texts.length,
+    complete: isWhole,
+    agedOutBeforeNs: found.agedOutBeforeNs,
+    otherLinkTypes: found.searched.otherLinkTypes,
+  })
+}
+
+const NOTHING: AddressCount = { packets: 0n, bytes: 0n, firstNs: 0n, lastNs: 0n }
+
+/** The union of the spans, ascending and apart. */
+function rangesOf(spans: readonly SeenSpan[]): readonly SearchRange[] {
+  const ranges: { readonly beginNs: bigint; endNs: bigint }[] = []
+  for (const { firstNs, lastNs } of spans.toSorted((a, b) => (a.firstNs < b.firstNs ? -1 : 1))) {
+    const before = ranges.at(-1)
+    if (before === undefined || firstNs > before.endNs) ranges.push({ beginNs: firstNs, endNs: lastNs + 1n })
+    else if (lastNs >= before.endNs) before.endNs = lastNs + 1n
+  }
+  return ranges
+}
+
+/** The lines, and one for a failure that prevents the rest. */
+async function* untilFailed(lines: AsyncIterable<string>, { log }: ApplianceParts): AsyncGenerator<string> {
+  try {
+    yield* lines
+  } catch (error) {
+    log.warn('seen.failed', { err: error })
+    yield failureLine(error)
+  }
+}

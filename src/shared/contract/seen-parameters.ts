@@ -1,0 +1,80 @@
+/** The parameters and the answer of a search for addresses. */
+import { z } from 'zod'
+import { addressQuestionsType } from '../query/address-list.ts'
+import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
+import { INTEGER_MAX, integerType, SWITCH } from '../query/parameter-types.ts'
+import type { ParameterRows } from '../query/query-parameters.ts'
+import { ACTIVITY_RANGE } from './device-parameters.ts'
+import { decimal, failure, integer, named, nanoseconds } from './schema-parts.ts'
+
+export const SEEN_RANGE = ACTIVITY_RANGE
+
+export const SEEN_PARAMETERS = {
+  /** A canonical list of questions. */
+  addresses: {
+    name: 'Address',
+    says:
+      'The addresses and networks to look for, at most 10,000, separated by commas, spaces or lines; # begins a comment. ' +
+      'Each is answered by itself. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
+      'Long lists go into the body of a POST request.',
+    type: addressQuestionsType(),
+    required: true,
+    example: '203.0.113.9',
+  },
+  verify: {
+    name: 'Verify',
+    says: 'Counts the packets of each address by reading the times in which it may have been seen. Takes a stream, like a download.',
+    type: SWITCH,
+    default: false,
+  },
+  verifyBytesMax: {
+    name: 'VerifyBytesMax',
+    says: 'Reads about this many bytes of packets for Verify at most. What is left is reported as unverified.',
+    type: integerType(1n, INTEGER_MAX, 'bytes'),
+    default: 10_737_418_240n,
+  },
+  filterBpf: {
+    ...DOWNLOAD_PARAMETERS.filterBpf,
+    says: 'With Verify=1, counts only packets that match this tcpdump expression.',
+  },
+} as const satisfies ParameterRows
+
+const span = named('SeenSpan', { fromNs: nanoseconds, toNs: nanoseconds })
+
+/** Each line of the answer is one of these. */
+export const SEEN_LINES = {
+  address: named('SeenAddress', {
+    address: z.string().describe('An address or network of the request that was seen, or may have been'),
+    packets: decimal.optional().describe('With Verify: packets that were counted'),
+    bytes: decimal.optional().describe('Their original lengths'),
+    firstNs: nanoseconds.optional().describe('The time of the first of them'),
+    lastNs: nanoseconds.optional().describe('The time of the last of them'),
+    spans: z
+      .array(span)
+      .describe(
+        'Half-open times in which packets of the address may be that were not counted: at most 256, at least a second apart. ' +
+          'Outside of them it was not seen',
+      ),
+  }),
+  progress: named('SeenProgress', {
+    checkedBytes: decimal.describe('Bytes of packets that were read so far'),
+  }),
+  end: named('SeenEnd', {
+    end: z.literal(true),
+    addresses: integer.describe('Addresses and networks that were asked for'),
+    complete: z
+      .boolean()
+      .describe(
+        'Whether every packet that is stored in the range was taken into account: false if blocks are damaged, or if VerifyBytesMax was reached',
+      ),
+    agedOutBeforeNs: nanoseconds
+      .optional()
+      .describe('Packets of the range before this time have been removed'),
+    otherLinkTypes: z
+      .array(integer)
+      .describe(
+        'Link types of captures in the range whose packets have no addresses that are understood; they were not searched',
+      ),
+  }),
+  error: named('SeenError', { error: failure }),
+} as const
