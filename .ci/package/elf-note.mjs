@@ -1,5 +1,6 @@
 // Adds a note to an ELF program, as a segment that is loaded with it: where Node.js looks for the program that it
-// should run (https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html).
+// should run (https://nodejs.org/docs/latest-v24.x/api/single-executable-applications.html). Not by postject, which that
+// page names: it has only alpha versions, and this much of the format is enough for Linux.
 
 const LITTLE_ENDIAN_64 = '7f454c460201'
 const TYPE_AT = 16
