@@ -67,6 +67,7 @@ export const SECTIONS: readonly Section[] = [
       ['Downloads', 'reference/downloads'],
       ['Captures', 'reference/captures'],
       ['Activity and events', 'reference/activity-and-events'],
+      ['Where an address was seen', 'reference/seen'],
       ['Command line', 'reference/command-line'],
       ['Settings', 'reference/settings'],
       ['Metrics', 'reference/metrics'],
