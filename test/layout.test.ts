@@ -76,7 +76,7 @@ const HOUSES: Readonly<Record<string, House>> = {
     floors: [
       ['appliance'],
       ['appliance/recorder.ts'],
-      ['appliance/recorder', 'appliance/answers', 'appliance/doctor'],
+      ['appliance/recorder', 'appliance/answers', 'appliance/seen', 'appliance/doctor'],
       ['appliance/events'],
       ['appliance/system-status'],
       ['appliance/downloads'],
