@@ -1,5 +1,12 @@
 /** Types of parameters: integers, words, switches, names and other texts. */
-import { ASKED_NAME_BYTES_MAX, ASKED_NAME_RULE, isAskedName } from './capture-name-rule.ts'
+import {
+  ASKED_NAME_BYTES_MAX,
+  ASKED_NAME_RULE,
+  FILE_NAME_BYTES_MAX,
+  FILE_NAME_RULE,
+  isAskedName,
+  isFileName,
+} from './capture-name-rule.ts'
 import { badParameter, type ParameterType, quote } from './query-parameters.ts'
 
 export const INTEGER_MAX = 2n ** 63n - 1n
@@ -96,6 +103,16 @@ export const CAPTURE_NAME_TYPE: ParameterType<string> = {
   read: (text, name) => {
     if (isAskedName(text)) return text
     throw badParameter(name, `${ASKED_NAME_RULE}, got ${quote(text)}`)
+  },
+  write: (text) => text,
+}
+
+/** The name of a file, without a folder. */
+export const FILE_NAME_TYPE: ParameterType<string> = {
+  schema: { type: 'string', maxLength: FILE_NAME_BYTES_MAX },
+  read: (text, name) => {
+    if (isFileName(text)) return text
+    throw badParameter(name, `${FILE_NAME_RULE}, got ${quote(text)}`)
   },
   write: (text) => text,
 }
