@@ -1,7 +1,7 @@
 /** POST /v1/captures: a capture file, sent as the body of the request, becomes a capture. */
-import { addAbortListener } from 'node:events'
 import type { z } from 'zod'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { aborted } from '../../src/shared/base/program.ts'
 import type { CAPTURE_UPLOADED } from '../../src/shared/contract/capture-answers.ts'
 import { UPLOAD_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
 import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
@@ -56,17 +56,11 @@ async function importUpload(
     await sensors.captureChanged()
     return record
   } catch (error) {
+    // The connection has broken: that aborts in a moment.
     if (file.isBroken) await aborted(gone)
     gone.throwIfAborted()
     throw error instanceof CapfleetError ? inParameters(error) : error
   }
-}
-
-/** The connection has broken, so it aborts in a moment. */
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    addAbortListener(signal, () => resolve())
-  })
 }
 
 /** Members of the recorder's request, and the parameters that they come from. */

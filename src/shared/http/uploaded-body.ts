@@ -73,7 +73,10 @@ export class UploadedBody {
           onIdle = () => reject(tooSlow(idleTimeoutMs))
           pieces.next().then(resolve, reject)
         })
-        if (next.done === true) return
+        if (next.done === true) {
+          if (!req.complete) throw clientGone()
+          return
+        }
         this.#bytes += next.value.length
         this.#refuseMoreThan(this.#bytes)
         onBytes(next.value.length)

@@ -34,7 +34,7 @@ const stored = (from: TempAppliance = appliance): Promise<string[]> =>
   readdir(join(from.storePath, 'captures'))
 const outcomes = async (): Promise<Record<string, number>> => {
   const { body } = await appliance.get('/metrics')
-  const series = body.toString().matchAll(/^capfleet_store_uploads_total\{outcome="([a-z-]+)"\} (\d+)$/gm)
+  const series = body.toString().matchAll(/^capfleet_uploads_total\{outcome="([a-z-]+)"\} (\d+)$/gm)
   return Object.fromEntries([...series].map(([, outcome, count]) => [outcome, Number(count)]))
 }
 
