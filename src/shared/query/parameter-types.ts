@@ -69,8 +69,8 @@ function booleanType(words: readonly string[], trueWords: readonly string[]): Pa
 /** 1 or true, 0 or false. */
 export const SWITCH = booleanType(['1', '0', 'true', 'false'], ['1', 'true'])
 
-/** "true" or "false" alone. */
-export const TRUE_FALSE = booleanType(['true', 'false'], ['true'])
+/** The same, written as a word, which is what third-party devices know. */
+export const TRUE_FALSE = booleanType(['true', 'false', '1', '0'], ['true', '1'])
 
 /** A word that is present or absent. */
 export function wordType(word: string): ParameterType<boolean> {
