@@ -43,6 +43,8 @@ export async function importFiles(
   if (options.create !== true) refuseWhereNoStoreIs(store, 'correct --store, or add --create to make one')
   const paths = files.map((file) => (file === STANDARD_INPUT ? file : resolve(file)))
   const { name } = options
+  // Checked before a store is created.
+  if (name === undefined && files.includes(STANDARD_INPUT)) captureNameOf(STANDARD_INPUT)
   const captures = name === undefined ? paths.map((path) => [path]) : [paths]
   let losses = 0
   await withRecorder(store, async (recorder) => {
@@ -104,7 +106,7 @@ export async function importUnlessBad(
   } catch (error) {
     const isOfFile = error instanceof CapfleetError && error.code !== 'store-unavailable'
     if (signal.aborted || !isOfFile) throw error
-    process.stderr.write(`import: ${describeError(error)}\n`)
+    process.stderr.write(`import: ${withPlace(describeError(error))}\n`)
     return { record: undefined, losses: 1 }
   }
 }
@@ -133,7 +135,8 @@ export async function importAsCapture(
     throw error
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
-  for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
+  for (const damage of record.damages)
+    process.stderr.write(`import ${job.name}: ${withPlace(describeDamage(damage))}\n`)
   for (const { file, message } of record.notes ?? [])
     process.stderr.write(`import ${job.name}: ${file} ${message}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
@@ -177,6 +180,14 @@ async function importJob(
   } finally {
     pipe.destroy()
   }
+}
+
+/** The advice of the importer names a setting, but this command has none. */
+function withPlace(message: string): string {
+  return message.replace(
+    /raise imports\.maxRatio\b/,
+    "raise imports.maxRatio in the appliance's configuration, and import while its recorder is running",
+  )
 }
 
 function describeDamage({ file, offset, compressed, message }: ImportedCapture['damages'][number]): string {
