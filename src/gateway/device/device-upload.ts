@@ -11,12 +11,14 @@ import type { Device } from './device.ts'
 import { deviceBrokeOff, deviceFailure, deviceLate, deviceProtocol } from './device-failure.ts'
 import { currentTraceHeaders } from './device-request.ts'
 
+type SentUpload = Pick<UploadedBody, 'announcedBytes' | 'pieces'>
+
 export interface PassedUpload {
   /** Path and query. */
   readonly target: string
   /** Label of the caller. */
   readonly caller: string
-  readonly file: UploadedBody
+  readonly file: SentUpload
   /** A device that takes longer to accept the request, or more of the file, has failed. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
@@ -104,7 +106,7 @@ function answerOf({ name }: Device, sent: ClientRequest): Promise<IncomingMessag
 }
 
 interface SentFile {
-  readonly file: UploadedBody
+  readonly file: SentUpload
   readonly answered: Promise<IncomingMessage>
   readonly timeoutMs: number
 }
