@@ -370,10 +370,10 @@ async function readStream(
     )
   const { outOfOrder: unsorted } = input.figures
   checkOrder(findings, { outOfOrder, unsorted, packets, isVouched })
-  if (kind === 'capfleet') findings.ok('going on', 'it can start inside a download (After=)')
+  if (kind === 'capfleet') findings.ok('resume', 'it can resume a download (After=)')
   else {
-    const fix = 'after a break a download is read again from the beginning and compared'
-    findings.warn('going on', { detail: 'it cannot start inside a download', fix })
+    const fix = 'after a break, the gateway reads the download again from the beginning and compares it'
+    findings.warn('resume', { detail: 'it cannot resume a download', fix })
   }
   return input.figures.firstNs
 }

@@ -75,7 +75,7 @@ describe('a device of another manufacturer', () => {
       end: 'ok',
       timestamps: 'ok',
       order: 'ok',
-      'going on': 'warning',
+      resume: 'warning',
       times: 'ok',
       FilterBPF: 'ok',
       FilterFrame: 'ok',
