@@ -11,6 +11,7 @@ import {
   logLevelSchema,
   resolveListen,
   timeZoneSchema,
+  uploadsSchema,
 } from '../src/shared/base/setting-schemas.ts'
 import { LIVE_DEFAULTS } from '../src/shared/http/live-limit.ts'
 import { TIME_SOURCES } from '../src/shared/query/time-source.ts'
@@ -113,6 +114,7 @@ export const applianceConfigSchema = z.strictObject({
   filters: filtersSchema.prefault({}),
   tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
   imports: importsSchema.prefault({}),
+  uploads: uploadsSchema(2),
   capture: captureConfigSchema.prefault({}),
   retention: retentionSchema.prefault({}),
   telemetry: telemetrySchema.prefault({}),

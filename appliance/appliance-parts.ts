@@ -5,6 +5,7 @@ import type { Log } from '../src/shared/base/log.ts'
 import type { Metrics } from '../src/shared/base/metrics.ts'
 import type { RequestState } from '../src/shared/http/http-app.ts'
 import type { LiveLimit } from '../src/shared/http/live-limit.ts'
+import type { RunningUploads } from '../src/shared/http/running-uploads.ts'
 import type { SegmentProfiles } from './answers/segment-profiles.ts'
 import type { ApplianceConfig } from './appliance-config.ts'
 import type { FilterCompiler } from './compile/filter-compiler.ts'
@@ -33,6 +34,7 @@ export interface ApplianceParts {
   /** Searches for addresses that may run at once. */
   readonly searches: FairLimit
   readonly recorder: RecorderClient
+  readonly uploads: RunningUploads
   readonly flushes: FlushWatch
   readonly downloads: DownloadMetrics
   readonly damage: DamageReports

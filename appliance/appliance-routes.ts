@@ -17,6 +17,7 @@ import { listSizeSplits, listTimeSplits } from './answers/split-list.ts'
 import { answerStatsSummary } from './answers/stats-summary.ts'
 import { answerSysmasterStatus } from './answers/sysmaster-status.ts'
 import { answerIoStatistics, answerTime, answerVersion } from './answers/system-information.ts'
+import { uploadCapture } from './answers/upload-capture.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appliance-parts.ts'
 import { legacyDownload, storedDownload } from './downloads/stored-download.ts'
 import { answerEvents } from './events/system-events.ts'
@@ -35,6 +36,7 @@ const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler
   sysmasterStatus: answerSysmasterStatus,
   statsSummary: answerStatsSummary,
   deleteCapture,
+  uploadCapture,
   time: answerTime,
   version: answerVersion,
   portStatistics: answerPortStatistics,
@@ -66,9 +68,10 @@ export const APPLIANCE_ROUTES: readonly ApplianceRoute[] = withDescription('capf
   { ...OPERATIONS.metrics, handler: answerMetrics },
 ])
 
-/** A change is made by GET, as in the API, and by the proper method, as on a gateway. */
+/** A change of the old API is made by GET, as there, and by the proper method, as on a gateway. */
 function deviceRoutes(endpoint: Endpoint, handler: ApplianceHandler): readonly ApplianceRoute[] {
-  if (endpoint.changes === undefined) return withForms([{ ...endpoint, handler }])
+  if (endpoint.changes === undefined || endpoint.takesFile !== undefined)
+    return withForms([{ ...endpoint, handler }])
   const method = endpoint.path === DEVICE_API.deleteCapture.path ? 'DELETE' : 'POST'
   const withoutBody: ApplianceHandler = (ctx, parts) => {
     refuseBody(ctx)

@@ -15,6 +15,7 @@ import { takeForm } from '../src/shared/http/form-body.ts'
 import { createHttpApp } from '../src/shared/http/http-app.ts'
 import { listen } from '../src/shared/http/http-server.ts'
 import { LiveLimit } from '../src/shared/http/live-limit.ts'
+import { RunningUploads } from '../src/shared/http/running-uploads.ts'
 import { pathsOf } from '../src/shared/http/server-certificate.ts'
 import { registerCaptureMetrics } from './answers/capture-metrics.ts'
 import { registerMachineMetrics } from './answers/machine-metrics.ts'
@@ -138,6 +139,7 @@ async function createParts(
     slots,
     searches: new FairLimit({ places: SEARCHES }),
     recorder,
+    uploads: new RunningUploads({ settings: config.uploads, metrics, log }),
     flushes: new FlushWatch(recorder),
     downloads: new DownloadMetrics(metrics, slots),
     damage: new DamageReports({ recorder, captures: storePaths(config.store).captures, log }),

@@ -3,7 +3,12 @@ import { basename, isAbsolute } from 'node:path'
 import { z } from 'zod'
 import type { ImportProgress, ImportResult } from '../../native/import-capture-files.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
-import { CAPTURE_NAME, CAPTURE_NAME_RULE } from '../../src/shared/query/capture-name-rule.ts'
+import {
+  CAPTURE_NAME,
+  CAPTURE_NAME_RULE,
+  FILE_NAME_RULE,
+  isFileName,
+} from '../../src/shared/query/capture-name-rule.ts'
 import { type CaptureRecord, captureRecordSchema } from '../store/capture-record.ts'
 
 export interface ImportRequest {
@@ -23,6 +28,8 @@ export interface StreamedImport {
   readonly source: string
   readonly description?: string | undefined
   readonly mayEvict?: boolean | undefined
+  /** Number of bytes that will be sent, if known: without room for them, none is read. */
+  readonly inputBytes?: bigint | undefined
 }
 
 const count = z
@@ -79,20 +86,9 @@ export function checkImportRequest({ name, files }: ImportRequest): void {
 export function checkStreamedImport({ name, source }: StreamedImport): void {
   checkName(name)
   if (isFileName(source)) return
-  throw new CapfleetError(
-    'bad-parameter',
-    `source must be the name of a file, of 1 to ${FILE_NAME_BYTES_MAX} bytes without "/", got "${source.slice(0, 200)}"`,
-    { param: 'source' },
-  )
-}
-
-/** Most file systems allow 255. */
-const FILE_NAME_BYTES_MAX = 255
-
-/** Whether this is the name of one file in a folder. */
-function isFileName(name: string): boolean {
-  const isShort = name !== '' && Buffer.byteLength(name) <= FILE_NAME_BYTES_MAX
-  return isShort && name !== '.' && name !== '..' && !/[/\p{Cc}]/u.test(name) && name.isWellFormed()
+  throw new CapfleetError('bad-parameter', `source ${FILE_NAME_RULE}, got "${source.slice(0, 200)}"`, {
+    param: 'source',
+  })
 }
 
 function checkName(name: string): void {

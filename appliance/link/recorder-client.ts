@@ -51,8 +51,8 @@ export class RecorderClient {
   }
 
   /**
-   * Imports the bytes of one capture file as they come; only root and the recorder's user may. The recorder refuses a taken name before the first byte is read.
-   * Fails with the body's error if it has one; an aborted or failed import leaves nothing.
+   * Imports the bytes of one capture file as they come. The recorder refuses a taken name, and a file without room,
+   * before the first byte is read. Fails with the body's error if it has one; an aborted or failed import leaves nothing.
    */
   importStream(
     request: StreamedImport,
@@ -60,8 +60,9 @@ export class RecorderClient {
     watch: ImportWatch = {},
   ): Promise<ImportedCapture> {
     const { name, source, description, mayEvict } = request
-    const command = { command: 'import-stream', name, source, description, mayEvict } as const
-    return this.#command(command, recorderResultSchemas['import-stream'], watch, OWNER_SOCKET_NAME, body)
+    const inputBytes = request.inputBytes === undefined ? undefined : String(request.inputBytes)
+    const command = { command: 'import-stream', name, source, description, mayEvict, inputBytes } as const
+    return this.#command(command, recorderResultSchemas['import-stream'], watch, SOCKET_NAME, body)
   }
 
   deleteCapture(name: string, signal?: AbortSignal): Promise<{ readonly bytesFreed: bigint }> {

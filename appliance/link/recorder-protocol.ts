@@ -30,6 +30,7 @@ export const recorderRequestSchema = z.discriminatedUnion('command', [
     source: z.string(),
     description: z.string().optional(),
     mayEvict: z.boolean().default(false),
+    inputBytes: count.optional(),
   }),
   z.strictObject({ command: z.literal('delete'), name: z.string() }),
   z.strictObject({ command: z.literal('reindex') }),

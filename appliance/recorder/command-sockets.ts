@@ -3,10 +3,10 @@
  * command. This is the boundary between the recorder and everything else on the machine:
  *
  * - The group of the store (recorder.sock) includes the appliance, which is reachable over the network. It starts, stops
- *   and deletes captures, because its API does. If the appliance is compromised, the attacker can delete every capture
- *   of the store.
- * - The owner (recorder-owner.sock: the user of the recorder, and root) may also import. The recorder opens the files
- *   with its own rights, so only users who have these rights anyway may name them. Any other client could use it to
+ *   and deletes captures and imports bytes that it sends itself, because its API does. If the appliance is compromised,
+ *   the attacker can delete every capture of the store, and add others.
+ * - The owner (recorder-owner.sock: the user of the recorder, and root) may also name files to import. The recorder opens
+ *   them with its own rights, so only users who have these rights anyway may name them. Any other client could use it to
  *   read capture files that it has no access to.
  */
 import { once } from 'node:events'

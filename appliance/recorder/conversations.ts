@@ -186,8 +186,10 @@ export class Conversations implements AsyncDisposable {
         socket.resume()
       }
     }
-    return await this.#importWithin({ ...request, inputBytes: 0n }, watch, (within, room) =>
-      this.#writer.importStream(request, body(), { ...watch, signal: within }, room),
+    return await this.#importWithin(
+      { ...request, inputBytes: request.inputBytes ?? 0n },
+      watch,
+      (within, room) => this.#writer.importStream(request, body(), { ...watch, signal: within }, room),
     )
   }
 
@@ -279,9 +281,9 @@ function parseRequest(line: string): RecorderRequest {
   }
 }
 
-/** Only imports require more rights than those of the group; command-sockets.ts explains why. */
+/** Only imports of named files require more rights than those of the group; command-sockets.ts explains why. */
 function refuseWithoutRights({ command }: RecorderRequest, rights: CommandRights): void {
-  if ((command !== 'import' && command !== 'import-stream') || rights === 'owner') return
+  if (command !== 'import' || rights === 'owner') return
   throw new CapfleetError(
     'bad-parameter',
     `the recorder accepts the command "${command}" only on the socket ${OWNER_SOCKET_NAME}; run \`capfleet import\` as root or as the user of the recorder`,

@@ -137,7 +137,7 @@ export class Retention implements AsyncDisposable {
   wayOut(mayEvict: boolean): string {
     if (this.#options.settings.onFull === 'stop') return 'delete captures: retention.onFull is "stop"'
     if (mayEvict) return 'delete captures, or raise retention.maxBytes'
-    return 'delete captures, or let the import remove the oldest packets with --evict'
+    return 'delete captures, or import on the device with --evict, which removes the oldest packets'
   }
 
   /** Ends between two removals at the latest. */

@@ -25,15 +25,19 @@ export async function spoolInput(
       const next = await nextUnlessAborted(pieces, signal)
       if (next.done === true) return bytes
       bytes += BigInt(next.value.length)
-      if (maxBytes !== undefined && bytes > maxBytes) {
-        throw new CapfleetError('store-full', `the input needs more than the ${maxBytes} bytes available`)
-      }
+      refuseWithoutRoom(bytes, maxBytes)
       await writeAll(file, next.value)
     }
   } finally {
     // Not awaited: it ends only after a piece that is being waited for.
     pieces.return?.().catch(() => undefined)
   }
+}
+
+/** Fails with store-full if the input is known to need more than `maxBytes`. */
+export function refuseWithoutRoom(inputBytes: bigint, maxBytes: bigint | undefined): void {
+  if (maxBytes === undefined || inputBytes <= maxBytes) return
+  throw new CapfleetError('store-full', `the input needs more than the ${maxBytes} bytes available`)
 }
 
 const NEVER = new AbortController().signal

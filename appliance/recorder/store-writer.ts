@@ -37,7 +37,7 @@ import { ChangeJournalWriter } from './change-journal-writer.ts'
 import { HeldCapture } from './held-capture.ts'
 import { Leftovers, removeTree } from './leftovers.ts'
 import { readSkippedRun, type SkippedRun, writeSkippedRun } from './skipped-run.ts'
-import { spoolInput } from './spooled-input.ts'
+import { refuseWithoutRoom, spoolInput } from './spooled-input.ts'
 import { lockStore } from './store-lock.ts'
 import { StoreReserve } from './store-reserve.ts'
 
@@ -224,6 +224,7 @@ export class StoreWriter implements AsyncDisposable {
   ): Promise<StoredCapture> {
     checkStreamedImport(request)
     await this.#refuseTaken(request.name)
+    refuseWithoutRoom(request.inputBytes ?? 0n, room?.maxBytes)
     const folder = join(this.#paths.captures, `${RECEIVING_PREFIX}${randomUUID()}`)
     await makeNew(folder, request.name)
     try {

@@ -12,7 +12,9 @@ export async function withClientSignal(
   answer: (signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const gone = new AbortController()
-  ctx.res.once('close', () => gone.abort(new ClientGone()))
+  const leave = (): void => gone.abort(new ClientGone())
+  ctx.res.once('close', leave)
+  if (ctx.res.closed) leave()
   try {
     await answer(gone.signal)
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Client for a gateway, as one user. */
 import { ClientFailure, problemFailure } from './client-failure.ts'
-import type { Received, Send, SentRequest } from './transport.ts'
+import type { Received, Send, SentFile, SentRequest } from './transport.ts'
 
 /** What proves who asks. */
 export type Credentials = { readonly user: string; readonly password: string } | { readonly token: string }
@@ -21,6 +21,7 @@ export interface AskOptions {
   readonly method?: SentRequest['method']
   readonly query?: QueryPairs
   readonly headers?: Readonly<Record<string, string>>
+  readonly file?: SentFile | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -52,14 +53,15 @@ export class GatewayClient {
 
   /**
    * An answer of status 2xx with its body unread; any other is thrown as a ClientFailure. A request that no gateway
-   * accepted is retried for some seconds.
+   * accepted is retried for some seconds, unless it has a file, which can be read only once.
    */
   async open(path: string, options: AskOptions = {}): Promise<Received> {
     for (const pauseMs of UNTAKEN_PAUSES_MS) {
       try {
         return await this.#ask(path, options)
       } catch (error) {
-        if (!(error instanceof ClientFailure) || error.facts.isUntaken !== true) throw error
+        const isUntaken = error instanceof ClientFailure && error.facts.isUntaken === true
+        if (!isUntaken || options.file !== undefined) throw error
         await pause(pauseMs, options.signal)
       }
     }
@@ -68,7 +70,7 @@ export class GatewayClient {
 
   async #ask(
     path: string,
-    { method = 'GET', query = [], headers = {}, signal }: AskOptions,
+    { method = 'GET', query = [], headers = {}, file, signal }: AskOptions,
   ): Promise<Received> {
     const { credentials } = this.access
     const address = this.addressOf(path, query)
@@ -82,6 +84,7 @@ export class GatewayClient {
         ...(isLong ? { 'content-type': FORM_TYPE } : {}),
         ...(credentials === undefined ? {} : { authorization: authorizationOf(credentials) }),
       },
+      file,
       signal,
     })
     if (answer.status >= 200 && answer.status < 300) return answer

@@ -5,7 +5,16 @@ export interface SentRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The body: a form. */
   readonly form?: string | undefined
+  /** The body: a file. */
+  readonly file?: SentFile | undefined
   readonly signal?: AbortSignal | undefined
+}
+
+/** Bytes that are sent once the other side has asked for them. */
+export interface SentFile {
+  /** Absent: not known before its end. */
+  readonly bytes?: number | undefined
+  readonly pieces: AsyncIterable<Uint8Array>
 }
 
 /** Dispose closes the connection if the body has not been read to its end. */

@@ -3,12 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { ImportedCapture } from '../../appliance/link/import-request.ts'
 import { RecorderClient } from '../../appliance/link/recorder-client.ts'
-import {
-  captureNameOf,
-  type ImportJob,
-  importAsCapture,
-  importUnlessBad,
-} from '../operator/import-command.ts'
+import { captureNameOf } from '../client/command/common/capture-name-of.ts'
+import { type ImportJob, importAsCapture, importUnlessBad } from '../operator/import-command.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 import type { CaptureRange } from './demo-guide.ts'
 import type { DemoDevice, DemoHome } from './demo-home.ts'

@@ -13,6 +13,7 @@ import {
   refuseNameTwice,
   resolveListen,
   timeZoneSchema,
+  uploadsSchema,
 } from '../shared/base/setting-schemas.ts'
 import { TIME_SOURCES } from '../shared/query/time-source.ts'
 import { type ProviderSettings, providersSchema } from './auth/provider-settings.ts'
@@ -141,6 +142,7 @@ export const gatewayConfigSchema = z
       providers: providersSchema.superRefine(refuseNameTwice('auth.providers')),
     }),
     downloads: downloadsSchema.prefault({}),
+    uploads: uploadsSchema(16),
     control: z
       .strictObject({
         connectTimeoutMs: wholeNumber(100, 60_000).default(5_000),

@@ -11,6 +11,7 @@ import { isInsecure } from '../shared/base/setting-schemas.ts'
 import { SpanExporter } from '../shared/base/span-exporter.ts'
 import { LiveLimit } from '../shared/http/live-limit.ts'
 import { PageFiles } from '../shared/http/page-files.ts'
+import { RunningUploads } from '../shared/http/running-uploads.ts'
 import { Quotas } from './auth/quotas.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges, RECORD_KEPT_MS } from './export/export-changes.ts'
@@ -93,6 +94,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     events: building.use(new FleetEvents({ fleet, log, metrics })),
     live: openLive(config, metrics),
     proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
+    uploads: new RunningUploads({ settings: config.uploads, metrics, log }),
     callLimits: new CallLimits(config.control, metrics, fleet),
     quotas: building.use(new Quotas({ redis, keyPrefix, log })),
     audit,

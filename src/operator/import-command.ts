@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename, resolve } from 'node:path'
@@ -6,6 +5,7 @@ import type { Readable } from 'node:stream'
 import type { ImportedCapture, ImportWatch } from '../../appliance/link/import-request.ts'
 import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
+import { captureNameOf, STANDARD_INPUT } from '../client/command/common/capture-name-of.ts'
 import { createProgressBar, type ProgressBar } from '../client/command/common/progress-bar.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 import { describeError } from '../shared/base/program.ts'
@@ -43,6 +43,8 @@ export async function importFiles(
   if (options.create !== true) refuseWhereNoStoreIs(store, 'correct --store, or add --create to make one')
   const paths = files.map((file) => (file === STANDARD_INPUT ? file : resolve(file)))
   const { name } = options
+  // Checked before a store is created.
+  if (name === undefined && files.includes(STANDARD_INPUT)) captureNameOf(STANDARD_INPUT)
   const captures = name === undefined ? paths.map((path) => [path]) : [paths]
   let losses = 0
   await withRecorder(store, async (recorder) => {
@@ -62,8 +64,6 @@ export async function importFiles(
   })
   failOnLosses(losses)
 }
-
-const STANDARD_INPUT = '-'
 
 /** Whether this can be read only once: standard input, or a path that is not a regular file, such as a named pipe. */
 async function isPipe(path: string): Promise<boolean> {
@@ -106,7 +106,7 @@ export async function importUnlessBad(
   } catch (error) {
     const isOfFile = error instanceof CapfleetError && error.code !== 'store-unavailable'
     if (signal.aborted || !isOfFile) throw error
-    process.stderr.write(`import: ${describeError(error)}\n`)
+    process.stderr.write(`import: ${withPlace(describeError(error))}\n`)
     return { record: undefined, losses: 1 }
   }
 }
@@ -135,7 +135,8 @@ export async function importAsCapture(
     throw error
   })
   bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
-  for (const damage of record.damages) process.stderr.write(`import ${job.name}: ${describeDamage(damage)}\n`)
+  for (const damage of record.damages)
+    process.stderr.write(`import ${job.name}: ${withPlace(describeDamage(damage))}\n`)
   for (const { file, message } of record.notes ?? [])
     process.stderr.write(`import ${job.name}: ${file} ${message}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
@@ -181,34 +182,16 @@ async function importJob(
   }
 }
 
+/** The advice of the importer names a setting, but this command has none. */
+function withPlace(message: string): string {
+  return message.replace(
+    /raise imports\.maxRatio\b/,
+    "raise imports.maxRatio in the appliance's configuration, and import while its recorder is running",
+  )
+}
+
 function describeDamage({ file, offset, compressed, message }: ImportedCapture['damages'][number]): string {
   if (offset === 0n) return `${file} was left out: ${message}`
   const where = `offset ${offset}${compressed ? ' of the decompressed data' : ''}`
   return `${file} is damaged at ${where}: ${message}; the packets before that were imported`
 }
-
-/**
- * "dump.2026.pcapng.gz" -> "dump.2026"; accents are removed, and other characters not allowed in a capture name become
- * "_". If letters of other alphabets are lost, or nothing is left, eight digits of a hash keep the names of different
- * files different.
- */
-export function captureNameOf(path: string): string {
-  if (path === STANDARD_INPUT) {
-    throw new CapfleetError('bad-parameter', 'standard input has no name; give the capture one with --name')
-  }
-  const file = basename(path)
-  const stem = file
-    .replace(/\.(gz|zst|zstd|xz|lz4|bz2)$/i, '')
-    .replace(/\.(pcap|pcapng|cap|dmp|ntar)$/i, '')
-    .normalize('NFKD')
-    .replace(/\p{Mark}/gu, '')
-  const name = stem
-    .replace(/[^A-Za-z0-9._-]/g, '_')
-    .replace(/^[^A-Za-z0-9]+/, '')
-    .slice(0, CAPTURE_NAME_MAX)
-  if (name !== '' && /^\p{ASCII}*$/u.test(stem)) return name
-  const hash = createHash('sha256').update(file).digest('hex').slice(0, 8)
-  return `${name.slice(0, CAPTURE_NAME_MAX - hash.length - 1) || 'import'}-${hash}`
-}
-
-const CAPTURE_NAME_MAX = 64

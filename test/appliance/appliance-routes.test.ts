@@ -29,17 +29,21 @@ const SINGLE = '/api/v1/pcap/single'
 const GOOD_RANGE = '/api/v1/pcap/timerange?TSBegin=1&TSEnd=2&TSUnit=sec'
 
 describe('who may do what', () => {
-  const statusFor = async (path: string, role?: 'viewer' | 'user' | 'full'): Promise<number> => {
+  const statusFor = async (
+    path: string,
+    role?: 'viewer' | 'user' | 'full',
+    method = 'GET',
+  ): Promise<number> => {
     const user = role === undefined ? undefined : appliance.credentials(role)
     // Some answers do not end on their own.
-    using answer = await appliance.open(path, { user, method: 'GET' })
+    using answer = await appliance.open(path, { user, method })
     return answer.response.statusCode ?? 0
   }
 
   test('every path except system, livez and metrics requires credentials', async () => {
-    for (const { path, scope } of APPLIANCE_ROUTES) {
+    for (const { path, scope, method } of APPLIANCE_ROUTES) {
       const isOpen = ['anyone', 'system', 'metrics'].includes(scope)
-      assert.equal(await statusFor(path), isOpen ? 200 : 401, path)
+      assert.equal(await statusFor(path, undefined, method), isOpen ? 200 : 401, `${method} ${path}`)
     }
     const answer = await appliance.get('/stream/list', { user: undefined })
     assert.equal(answer.headers['www-authenticate'], 'Basic realm="capfleet", charset="UTF-8"')

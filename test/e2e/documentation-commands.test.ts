@@ -87,6 +87,7 @@ const ROOT_OF_MACHINE = 'changes the machine; test/systemd.test.ts compares it w
 const PACKAGES = 'changes the machine; test/packages/installation.night.ts does it in an empty Debian'
 const CHECKOUT = 'replaces the installation of the machine'
 const CLUSTER = 'needs a cluster; test/kubernetes and test/helm install the chart'
+const UPLOADS = 'needs a file of the reader; test/e2e/uploads.test.ts does the same'
 const REDIS = 'changes the Redis of a gateway'
 /** Page -> heading -> why its blocks are not run here. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -110,6 +111,7 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'Replace a checkout': CHECKOUT,
   },
   'docs/operations/runbook.md': { Runbook: CLUSTER },
+  'docs/reference/captures.md': { Uploads: UPLOADS },
 }
 
 /** Blocks of commands without a reason not to run. */

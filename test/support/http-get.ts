@@ -17,7 +17,7 @@ export interface HttpAnswer {
 export interface HttpGetOptions {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly body?: string | Uint8Array
   /** "name:password" of Basic authentication. */
   readonly user?: string | undefined
   /** Local address to connect from; default: chosen by the system. */

@@ -24,6 +24,10 @@ export const CLIENT_COMMANDS = {
     says: 'list the captures of all devices, or of some',
     define: async () => (await import('./list-commands.ts')).defineCaptures,
   },
+  upload: {
+    says: 'upload a capture file to a device, where it becomes a capture',
+    define: async () => (await import('./upload-command.ts')).defineUpload,
+  },
   queue: {
     says: 'list running downloads, and waiting ones with their place in the queue',
     define: async () => (await import('./list-commands.ts')).defineQueue,

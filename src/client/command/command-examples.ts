@@ -12,6 +12,11 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'context remove': ['capfleet context remove capfleet.example.org'],
   devices: ['capfleet devices', 'capfleet devices -o csv > devices.csv'],
   captures: ['capfleet captures', "capfleet captures -d 'lon*' -o json"],
+  upload: [
+    'capfleet upload monday.pcap.gz -d lon1',
+    'capfleet upload part.pcapng -d lon1 --name incident-42',
+    'capfleet upload - -d lon1 --name host < host.pcap.xz',
+  ],
   queue: ['capfleet queue'],
   status: ['capfleet status', 'capfleet status -d site=london'],
   start: ['capfleet start -d lon1', "capfleet start incident -d 'lon*,nyc1'"],

@@ -17,7 +17,8 @@ export const AUDIT_EVENTS = {
   'control.begin':
     'A call that changes, or may change, devices: `method`, `path`, `capture`, `parameters`, `query`, `devices`; `selection`, the ' +
     'header Capfleet-Device.',
-  'control.end': 'The call has ended: `status`, `devices`, `error`.',
+  'control.end':
+    'The call has ended: `status`, `devices`, `error`; for an upload `bytes` that were received, and `packets` that were stored.',
   'export.change.begin':
     'An export is about to be ordered, cancelled or filled: `method`, `path`, `parameters`, `query`.',
   'export.change.end':

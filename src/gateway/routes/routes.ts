@@ -48,6 +48,7 @@ import {
 import { showDevice, showDevices } from './fleet/device-reports.ts'
 import { followFleet } from './fleet/event-handlers.ts'
 import { listFleetSplits } from './fleet/split-handlers.ts'
+import { uploadToChosenDevice, uploadToDevice } from './fleet/upload-handlers.ts'
 import type { GatewayRoute } from './gateway-parts.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
 import { leadToDocs, showAsset, showDocs, showPage } from './page-handlers.ts'
@@ -146,6 +147,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   ...bothWays('POST', askedOfAll(DEVICE_API.startCapture), changeDevices),
   ...bothWays('POST', askedOfAll(DEVICE_API.stopCapture), changeDevices),
   ...bothWays('DELETE', askedOfAll(DEVICE_API.deleteCapture), deleteFleetCapture),
+  { ...passedToOne(DEVICE_API.uploadCapture), handler: uploadToChosenDevice },
 
   // One device: its downloads take a lease, everything else is forwarded.
   {
@@ -179,6 +181,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.stopCapture), changeDevice),
+  { ...belowDevice(DEVICE_API.uploadCapture), handler: uploadToDevice },
   ...LIVE_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: followDevice })),
   // A call without a route might change the device; control.readablePaths adds routes for calls that only read.
   { ...OTHER_DEVICE_PATH, handler: callDevice },

@@ -109,7 +109,7 @@ export const ERROR_KINDS = {
   'capture-in-use': { status: 409, title: 'The capture is being downloaded', retry: true, blame: 'caller' },
   'client-timeout': {
     status: 408,
-    title: 'The client read nothing for too long',
+    title: 'The client read or sent nothing for too long',
     retry: true,
     blame: 'caller',
   },
@@ -132,6 +132,12 @@ export const ERROR_KINDS = {
     blame: 'caller',
   },
   'aged-out': { status: 410, title: 'The packets have been overwritten', retry: false, blame: 'caller' },
+  'upload-too-large': {
+    status: 413,
+    title: 'The uploaded file is larger than allowed',
+    retry: false,
+    blame: 'caller',
+  },
   'range-not-satisfiable': {
     status: 416,
     title: 'The requested range is outside the file',

@@ -3,6 +3,7 @@ export const SCOPES = [
   'device:read',
   'capture:download',
   'capture:control',
+  'capture:upload',
   'capture:delete',
   'export:create',
   'export:read',
@@ -24,7 +25,7 @@ export type Role = (typeof ROLES)[number]
 
 const VIEWER: readonly Scope[] = ['device:read', 'queue:read']
 const USER: readonly Scope[] = [...VIEWER, 'capture:download', 'export:create', 'export:read']
-const FULL: readonly Scope[] = [...USER, 'capture:control', 'capture:delete', 'audit:read']
+const FULL: readonly Scope[] = [...USER, 'capture:control', 'capture:upload', 'capture:delete', 'audit:read']
 
 export const SCOPES_OF_ROLE: Readonly<Record<Role, ReadonlySet<Scope>>> = {
   viewer: new Set(VIEWER),

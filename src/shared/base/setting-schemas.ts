@@ -48,6 +48,23 @@ export const loginsSchema = z
   })
   .prefault({})
 
+/** Limits of uploads, of which `runningMax` may be in progress. */
+export function uploadsSchema(runningMax: number) {
+  return z
+    .strictObject({
+      runningMax: z.int().min(0).max(1_000).default(runningMax),
+      perUserMax: z.int().min(1).max(1_000).default(2),
+      bytesMax: z
+        .int()
+        .min(1_024)
+        .max(2 ** 50)
+        .default(64 * 2 ** 30),
+      idleTimeoutMs: z.int().min(100).max(3_600_000).default(30_000),
+    })
+    .prefault({})
+}
+export type UploadSettings = Readonly<z.infer<ReturnType<typeof uploadsSchema>>>
+
 /** For the list that is the setting of this name. */
 export function refuseNameTwice(setting: string) {
   return (entries: readonly { readonly name: string }[], context: z.RefinementCtx): void => {

@@ -66,6 +66,27 @@ export const CAPTURE_DELETED = named('CaptureDeleted', {
   BytesFreed: decimal,
 })
 
+export const CAPTURE_UPLOADED = named('CaptureUploaded', {
+  StreamName: text,
+  Packets: decimal,
+  Bytes: decimal.describe('Bytes in the store'),
+  StartTS: nanoseconds.describe('The time of the first packet'),
+  EndTS: nanoseconds.describe('The time after the last packet'),
+  OutOfTimeRange: decimal.describe(
+    'Packets left out because a PCAP cannot represent their time (1970 to 2106-02-07)',
+  ),
+  Damages: z
+    .array(
+      z.object({
+        Offset: decimal.describe('Where in the file, or in the decompressed data, the damage begins'),
+        Compressed: boolean.describe('Whether Offset counts decompressed bytes'),
+        Message: text,
+      }),
+    )
+    .describe('Where the file is damaged; the packets before that are in the capture'),
+  Notes: z.array(text).describe('Facts about the file from which nothing is missing'),
+})
+
 export const SCHEDULE = named('Schedule', {
   List: z.array(
     z.object({

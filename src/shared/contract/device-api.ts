@@ -16,6 +16,7 @@ import {
   CAPTURE_STARTED,
   CAPTURE_STATUS,
   CAPTURE_STOPPED,
+  CAPTURE_UPLOADED,
   ESTIMATE,
   SCHEDULE,
   SPLIT_LIST,
@@ -32,6 +33,7 @@ import {
   SYSMASTER_STATUS_PARAMETERS,
   TELEMETRY_PARAMETERS,
   TIME_SPLIT_PARAMETERS,
+  UPLOAD_PARAMETERS,
 } from './device-parameters.ts'
 import { type Answer, type Endpoint, json } from './endpoint.ts'
 import {
@@ -193,6 +195,35 @@ export const DEVICE_API = {
     parameters: [DELETE_PARAMETERS],
     answers: [json(CAPTURE_DELETED, 'The capture is gone.')],
     errors: ['unknown-capture', 'capture-active', 'capture-in-use', ...STORE_ERRORS],
+  },
+  uploadCapture: {
+    method: 'POST',
+    path: '/v1/captures',
+    scope: 'capture:upload',
+    filtered: 'refused',
+    others: 'nothing',
+    changes: 'devices',
+    takesFile:
+      'A capture file: PCAP or pcapng, also compressed by gzip, zstd, xz, lz4 or bzip2. Its format is detected, whatever ' +
+      'the Content-Type.',
+    takesKnownOnly: true,
+    group: 'Captures',
+    says:
+      'Uploads a capture file, which becomes a capture. The answer comes when it is on disk; a failed or interrupted upload ' +
+      'leaves nothing. With "Expect: 100-continue", everything that can be checked before is checked before the file is sent.',
+    parameters: [UPLOAD_PARAMETERS],
+    requestHeaders: [CAPFLEET_CALLER],
+    answers: [{ ...json(CAPTURE_UPLOADED, 'The capture is stored.'), status: 201 }],
+    errors: [
+      'bad-capture-file',
+      'upload-too-large',
+      'capture-exists',
+      'client-timeout',
+      'store-full',
+      'not-implemented',
+      'draining',
+      ...STORE_ERRORS,
+    ],
   },
 
   // The system.

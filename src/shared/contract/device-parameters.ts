@@ -1,8 +1,9 @@
 /** The parameter rows of a device's lists, controls and reports; those of downloads are in src/shared/query. */
-import { BASE_NAME, BASE_NAME_RULE } from '../query/capture-name-rule.ts'
+import { BASE_NAME, BASE_NAME_RULE, CAPTURE_NAME, CAPTURE_NAME_RULE } from '../query/capture-name-rule.ts'
 import {
   CAPTURE_NAME_TYPE,
   choiceType,
+  FILE_NAME_TYPE,
   integerType,
   numberType,
   patternType,
@@ -149,6 +150,22 @@ export const DELETE_PARAMETERS = {
     says: 'Deletes the capture even if it is being downloaded, and cuts those downloads.',
     type: SWITCH,
     default: false,
+  },
+} as const satisfies ParameterRows
+
+/** /v1/captures */
+export const UPLOAD_PARAMETERS = {
+  captureName: {
+    name: 'StreamName',
+    says: 'The full name of the capture that the file becomes. It must not be in use.',
+    type: patternType(CAPTURE_NAME, CAPTURE_NAME_RULE),
+    required: true,
+  },
+  fileName: {
+    name: 'FileName',
+    says: 'The name of the file, without a folder: it is recorded with the capture, and used in messages.',
+    type: FILE_NAME_TYPE,
+    default: 'upload',
   },
 } as const satisfies ParameterRows
 

@@ -57,8 +57,14 @@ export function operation(endpoint: Endpoint, parts: OperationParts): object {
     ...security(endpoint, parts),
     parameters: parameters.map((parameter) => parts.parameters.use(componentName(parameter), parameter)),
     ...(hasForm ? { requestBody: formBody(rows, endpoint) } : {}),
+    ...(endpoint.takesFile === undefined ? {} : { requestBody: fileBody(endpoint.takesFile) }),
     responses: { ...answerResponses(endpoint, parts), ...errorResponses(endpoint, parts) },
   }
+}
+
+function fileBody(description: string): object {
+  const schema = { type: 'string', format: 'binary' }
+  return { description, required: true, content: { 'application/octet-stream': { schema } } }
 }
 
 /** The parameters as fields of a form. */

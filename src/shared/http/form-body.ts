@@ -2,9 +2,9 @@
  * Parameters in the body of a POST request, as a form sends them, for queries that are too long for an address. The
  * body becomes part of the query string, so that everything else reads one place.
  */
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CapfleetError, clientGone } from '../base/error.ts'
-import { hasBody } from './request-body.ts'
+import { askForBody, hasBody } from './request-body.ts'
 
 /** A list of 10,000 addresses with every separator escaped, and room for comments. */
 export const FORM_BYTES_MAX = 2_097_152
@@ -13,6 +13,7 @@ export const FORM_TYPE = 'application/x-www-form-urlencoded'
 
 interface FormContext {
   readonly req: IncomingMessage
+  readonly res: ServerResponse
   readonly state: { hasForm?: boolean }
   querystring: string
 }
@@ -33,6 +34,7 @@ export async function takeForm(ctx: FormContext): Promise<void> {
       `a body must be an uncompressed form (${FORM_TYPE}, in UTF-8) with the parameters`,
     )
   if (Number(length) > FORM_BYTES_MAX) throw tooLong()
+  askForBody(ctx)
   const form = addressText(await readAll(ctx.req))
   ctx.state.hasForm = true
   ctx.querystring = [ctx.querystring, form].filter((text) => text !== '').join('&')

@@ -49,7 +49,12 @@ export interface RequestState {
   /** Set by authentication; undefined: anonymous. */
   caller?: Caller
   /** What the request is about, as far as it was parsed; included in its audit lines. */
-  facts?: { readonly devices?: readonly string[] }
+  facts?: {
+    readonly devices?: readonly string[]
+    /** Of an upload, as far as it has come. */
+    readonly bytes?: number
+    readonly packets?: string | undefined
+  }
   /** Whether parameters came in the body. */
   hasForm?: boolean
   /** The parameters of the query string, once decoded. */

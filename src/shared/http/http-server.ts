@@ -5,6 +5,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { AddressInfo, Socket } from 'node:net'
 import { CapfleetError } from '../base/error.ts'
 import type { Metrics } from '../base/metrics.ts'
+import { limitBodyTime } from './body-time.ts'
 import { closeServer } from './close-server.ts'
 import { type ConnectionLimitSettings, ConnectionLimits } from './connection-limits.ts'
 import { isBehindTheLast } from './lingering-close.ts'
@@ -38,7 +39,6 @@ export interface RunningServer {
 }
 
 const HEADERS_TIMEOUT_MS = 10_000
-const REQUEST_TIMEOUT_MS = 30_000
 const TIMEOUT_CHECK_MS = 1_000
 /** A filter expression may have 16 KiB, which percent-encoding can triple. */
 const HEADER_MAX_BYTES = 64 * 1024
@@ -70,11 +70,15 @@ export async function listen(
   const answers = new RunningAnswers()
   const onRequest: RequestListener = (req, res) => {
     answers.add(res)
+    limitBodyTime(req, res)
     if (!KNOWN.has(req.socket)) res.once('finish', () => hastenStranger(req.socket, server))
     handler(req, res)
   }
   let certificate = options.tls && (await readServerCertificate(options.tls))
-  const server = createListener(inTurn(onRequest, limits), certificate)
+  const onTurn = inTurn(onRequest, limits)
+  const server = createListener(onTurn, certificate)
+  // Otherwise Node would ask for every body before its request is checked; request-body.ts does.
+  server.on('checkContinue', onTurn)
   limits.guard(server)
   server.listen(options.port, options.host)
   try {
@@ -110,7 +114,8 @@ function createListener(handler: RequestListener, certificate: ServerCertificate
   const limits = {
     maxHeaderSize: HEADER_MAX_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    // Applied per request by body-time.ts, because an upload may take longer.
+    requestTimeout: 0,
     connectionsCheckingInterval: TIMEOUT_CHECK_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // Nearly all requests have no body, so none needs the events of an empty stream.

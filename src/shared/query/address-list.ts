@@ -152,7 +152,20 @@ function parseNetwork(entry: string, name: string): Network {
       `${quote(entry)} has bits after its prefix: write ${network}/${prefix} for the network, or ${address} for the address`,
     )
   }
-  return { bits, first: value, last: value | hostBits, prefix }
+  const network = { bits, first: value, last: value | hostBits, prefix } as const
+  return isMappedIpv4(network) ? unmapped(network) : network
+}
+
+const IPV4_MASK = 0xffff_ffffn
+const MAPPED_PREFIX = 96
+
+/** Whether it is of ::ffff:0:0/96: programs with IPv6 sockets print IPv4 addresses like that, but no packet has one. */
+function isMappedIpv4({ bits, first, prefix }: Network): boolean {
+  return bits === 128 && prefix >= MAPPED_PREFIX && first >> 32n === 0xffffn
+}
+
+function unmapped({ first, last, prefix }: Network): Network {
+  return { bits: 32, first: first & IPV4_MASK, last: last & IPV4_MASK, prefix: prefix - MAPPED_PREFIX }
 }
 
 /** What to write instead of an address with a port or a mask, which other programs print. */

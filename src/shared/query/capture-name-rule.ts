@@ -17,6 +17,16 @@ export const BASE_NAME_RULE =
 export const ASKED_NAME_BYTES_MAX = 1_024
 export const ASKED_NAME_RULE = `must be 1 to ${ASKED_NAME_BYTES_MAX} bytes of UTF-8 without control characters`
 
+/** Most file systems allow 255. */
+export const FILE_NAME_BYTES_MAX = 255
+export const FILE_NAME_RULE = `must be the name of a file, of 1 to ${FILE_NAME_BYTES_MAX} bytes without "/"`
+
+/** Whether this is the name of one file in a folder. */
+export function isFileName(name: string): boolean {
+  const isShort = name !== '' && Buffer.byteLength(name) <= FILE_NAME_BYTES_MAX
+  return isShort && name !== '.' && name !== '..' && !/[/\p{Cc}]/u.test(name) && name.isWellFormed()
+}
+
 /** Whether a capture of this name can be requested, if a device has one. */
 export function isAskedName(name: string): boolean {
   const isShort = name !== '' && Buffer.byteLength(name) <= ASKED_NAME_BYTES_MAX

@@ -68,7 +68,7 @@ export const DOWNLOAD_PARAMETERS = {
     name: 'FilterAddresses',
     says:
       'Keeps the packets that have an address of this list as source or destination: IPv4 and IPv6 addresses and networks, at most 10,000, ' +
-      'separated by commas, spaces or lines; # begins a comment. Only the outermost addresses count, also after one or two VLAN tags, ' +
+      'separated by commas, spaces or lines; # begins a comment. ::ffff:10.1.2.3 means 10.1.2.3. Only the outermost addresses count, also after one or two VLAN tags, ' +
       'and in ARP and RARP. Long lists go into the body of a POST request.',
     type: addressListType(),
     example: '10.1.2.3,10.2.0.0/16,2001:db8::/32',

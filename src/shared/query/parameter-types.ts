@@ -1,5 +1,12 @@
 /** Types of parameters: integers, words, switches, names and other texts. */
-import { ASKED_NAME_BYTES_MAX, ASKED_NAME_RULE, isAskedName } from './capture-name-rule.ts'
+import {
+  ASKED_NAME_BYTES_MAX,
+  ASKED_NAME_RULE,
+  FILE_NAME_BYTES_MAX,
+  FILE_NAME_RULE,
+  isAskedName,
+  isFileName,
+} from './capture-name-rule.ts'
 import { badParameter, type ParameterType, quote } from './query-parameters.ts'
 
 export const INTEGER_MAX = 2n ** 63n - 1n
@@ -62,8 +69,8 @@ function booleanType(words: readonly string[], trueWords: readonly string[]): Pa
 /** 1 or true, 0 or false. */
 export const SWITCH = booleanType(['1', '0', 'true', 'false'], ['1', 'true'])
 
-/** "true" or "false" alone. */
-export const TRUE_FALSE = booleanType(['true', 'false'], ['true'])
+/** The same, written as a word, which is what third-party devices know. */
+export const TRUE_FALSE = booleanType(['true', 'false', '1', '0'], ['true', '1'])
 
 /** A word that is present or absent. */
 export function wordType(word: string): ParameterType<boolean> {
@@ -96,6 +103,16 @@ export const CAPTURE_NAME_TYPE: ParameterType<string> = {
   read: (text, name) => {
     if (isAskedName(text)) return text
     throw badParameter(name, `${ASKED_NAME_RULE}, got ${quote(text)}`)
+  },
+  write: (text) => text,
+}
+
+/** The name of a file, without a folder. */
+export const FILE_NAME_TYPE: ParameterType<string> = {
+  schema: { type: 'string', maxLength: FILE_NAME_BYTES_MAX },
+  read: (text, name) => {
+    if (isFileName(text)) return text
+    throw badParameter(name, `${FILE_NAME_RULE}, got ${quote(text)}`)
   },
   write: (text) => text,
 }

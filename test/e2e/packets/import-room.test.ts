@@ -155,7 +155,8 @@ test('an import without room ends with store-full, and leaves nothing over', asy
   await writeFile(file, capture(30 * MEBIBYTE, 9))
   await assert.rejects(store.recorder.importCapture({ name: 'large', files: [file] }), {
     code: 'store-full',
-    message: /^large: .*bytes available.*nothing of it was kept; delete captures, or let .* with --evict$/,
+    message:
+      /^large: .*bytes available.*nothing of it was kept; delete captures, or import .* with --evict, which removes the oldest packets$/,
   })
   assert.deepEqual(await hashes(store.path), held)
   const tail = join(store.folder, 'small.pcap')

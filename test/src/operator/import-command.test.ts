@@ -4,8 +4,9 @@ import { execFile, spawnSync } from 'node:child_process'
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { readCapture } from '../../../appliance/store/read-capture.ts'
-import { captureNameOf } from '../../../src/operator/import-command.ts'
+import { captureNameOf } from '../../../src/client/command/common/capture-name-of.ts'
 import { CAPTURE_NAME } from '../../../src/shared/query/capture-name-rule.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
@@ -193,12 +194,25 @@ test('a pipe is imported: standard input, and a path that is one', async () => {
   ])
 })
 
+test('a file that grows too much is refused with advice that can be followed', async () => {
+  await using folder = await tempFolder()
+  const header = makePcap([])
+  await writeFile(join(folder.path, 'a.pcap.gz'), gzipSync(Buffer.concat([header, Buffer.alloc(2 ** 27)])))
+  const { status, stderr } = inShell('$capfleet a.pcap.gz', folder.path)
+  assert.equal(status, 1)
+  assert.match(
+    stderr,
+    /^import: .*a\.pcap\.gz was rejected: .*; if the file is as intended, decompress it and import the result, or raise imports\.maxRatio in the appliance's configuration, and import while its recorder is running \[bad-capture-file\]$/m,
+  )
+})
+
 test('a pipe without a name, or beside other files, is refused with the way out', async () => {
   await using folder = await tempFolder()
   await writeFile(join(folder.path, 'a.pcap'), makePcap([makePacket(1n, 'one', 60)]))
   const unnamed = inShell('cat a.pcap | $capfleet -', folder.path)
   assert.equal(unnamed.status, 1)
   assert.match(unnamed.stderr, /standard input has no name; give the capture one with --name/)
+  assert.deepEqual(await readdir(folder.path), ['a.pcap'], 'no store is created')
   const beside = inShell('cat a.pcap | $capfleet - a.pcap --name both', folder.path)
   assert.equal(beside.status, 1)
   assert.match(beside.stderr, /a pipe must be the only input of a capture/)

@@ -1,6 +1,7 @@
 /** `capfleet` as a user runs it, in a separate process, with its own contexts. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { NODE_OPTIONS } from '../../../src/demo/child-program.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
@@ -30,7 +31,7 @@ export interface TempClient extends AsyncDisposable {
 }
 
 export interface ClientOptions {
-  readonly input?: string
+  readonly input?: string | Readable
   readonly environment?: Readonly<Record<string, string>>
   readonly cwd?: string
 }
@@ -50,7 +51,8 @@ export async function tempClient(): Promise<TempClient> {
     })
     children.add(child)
     child.stdin.on('error', () => undefined)
-    child.stdin.end(input)
+    if (typeof input === 'string') child.stdin.end(input)
+    else input.pipe(child.stdin)
     let said = ''
     child.stderr.on('data', (text: Buffer) => {
       said += text.toString()

@@ -2,11 +2,16 @@
  * Requests with node:http and node:https: no limit on how long an answer may take to arrive, or how long its body may
  * pause.
  */
-import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
+import {
+  type ClientRequest,
+  type IncomingMessage,
+  type RequestOptions,
+  request as requestHttp,
+} from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { certificateTrouble } from '../../../shared/base/certificate-trouble.ts'
 import { ClientFailure } from '../../client-failure.ts'
-import type { Send, SentRequest } from '../../transport.ts'
+import type { Send, SentFile, SentRequest } from '../../transport.ts'
 
 /** A machine that lost power says nothing: after this time TCP keep-alive checks whether it is there. */
 const KEEP_ALIVE_MS = 20_000
@@ -37,12 +42,12 @@ function headerPairs([name, values = []]: [string, string[] | undefined]): [stri
 }
 
 function headOf(
-  { method, url, headers, form, signal }: SentRequest,
+  { method, url, headers, form, file, signal }: SentRequest,
   tls: TransportTls,
 ): Promise<IncomingMessage> {
   const options: RequestOptions = {
     method,
-    headers: { ...headers },
+    headers: { ...headers, ...(file === undefined ? {} : fileHeaders(file)) },
     ...(signal === undefined ? {} : { signal }),
   }
   return new Promise((resolve, reject) => {
@@ -53,8 +58,53 @@ function headOf(
     sent.on('error', (cause) =>
       reject(signal?.aborted === true ? signal.reason : unreachable({ method, url }, cause)),
     )
-    sent.end(form)
+    if (file === undefined) sent.end(form)
+    else {
+      sendFile(sent, file).catch((error: unknown) => {
+        reject(error)
+        sent.destroy()
+      })
+    }
   })
+}
+
+function fileHeaders({ bytes }: SentFile): Record<string, string> {
+  return {
+    'content-type': 'application/octet-stream',
+    expect: '100-continue',
+    ...(bytes === undefined ? {} : { 'content-length': String(bytes) }),
+  }
+}
+
+/** A proxy may not pass on that the file is asked for. */
+const ASKED_LIMIT_MS = 5_000
+
+/** Ends early, without an error, when the answer has come or the connection has ended. Fails with the file's error. */
+async function sendFile(sent: ClientRequest, { pieces }: SentFile): Promise<void> {
+  let isOver = false
+  let wake = (): void => undefined
+  const end = (): void => {
+    isOver = true
+    wake()
+  }
+  sent.once('response', end).once('close', end)
+  sent.on('drain', () => wake())
+  const asked = new Promise<void>((resolve) => {
+    wake = resolve
+    sent.once('continue', resolve)
+    setTimeout(resolve, ASKED_LIMIT_MS).unref()
+  })
+  sent.flushHeaders()
+  await asked
+  if (isOver) return
+  for await (const piece of pieces) {
+    if (isOver) return
+    if (sent.write(piece)) continue
+    await new Promise<void>((resolve) => {
+      wake = resolve
+    })
+  }
+  if (!isOver) sent.end()
 }
 
 async function* bodyOf(response: IncomingMessage, { signal }: SentRequest): AsyncGenerator<Uint8Array, void> {

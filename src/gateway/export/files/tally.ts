@@ -24,13 +24,15 @@ export function tallied(
 
 function withWindow(tally: DeviceTally, { window, inputs, came }: JoinedWindow): DeviceTally {
   const input = inputs.find(({ name }) => name === tally.device)
+  // Of packets that Dedup has dropped, the times say nothing about the files.
+  const kept = input !== undefined && input.packets > 0 ? input : undefined
   const outcome = came.find(({ device }) => device === tally.device)?.outcome
   return {
     ...tally,
     packets: String(BigInt(tally.packets) + BigInt(input?.packets ?? 0)),
     bytes: String(BigInt(tally.bytes) + BigInt(input?.bytes ?? 0)),
-    firstNs: extreme(tally.firstNs, input?.firstNs, (a, b) => a < b),
-    lastNs: extreme(tally.lastNs, input?.lastNs, (a, b) => a > b),
+    firstNs: extreme(tally.firstNs, kept?.firstNs, (a, b) => a < b),
+    lastNs: extreme(tally.lastNs, kept?.lastNs, (a, b) => a > b),
     outOfOrder: tally.outOfOrder + (input?.outOfOrder ?? 0),
     holes: withHoles(tally, window, outcome),
   }

@@ -1,4 +1,5 @@
 import type { LiveLimit } from '../../../shared/http/live-limit.ts'
+import type { RunningUploads } from '../../../shared/http/running-uploads.ts'
 import type { DeviceProxy } from '../../device/device-proxy.ts'
 import type { FleetEvents } from '../../fleet/events/fleet-events.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
@@ -12,4 +13,5 @@ export interface FleetParts extends RequestParts {
   /** Clients that follow events. */
   readonly live: LiveLimit
   readonly proxy: DeviceProxy
+  readonly uploads: RunningUploads
 }

@@ -57,7 +57,7 @@ test('what changes something is never asked for by HEAD, and needs the scope of 
   assert.ok(changing.length > 10)
   // A token, ticket or session has only the rights of its creator, so creating one changes nothing else.
   const ofOwn = ['Tokens', 'Page']
-  const scopes = ['capture:control', 'capture:delete', 'export:create']
+  const scopes = ['capture:control', 'capture:upload', 'capture:delete', 'export:create']
   for (const row of changing) assert.ok(ofOwn.includes(row.group) || scopes.includes(row.scope), named(row))
   // A form is another way to send the parameters of a GET.
   const others = rows.filter(

@@ -16,13 +16,19 @@ test('a list is sorted, without comments, duplicates and what a network covers',
   assert.equal(read('10.0.0.2,10.0.0.1 10.0.0.2\t; 9.255.255.255'), '9.255.255.255,10.0.0.1,10.0.0.2')
   assert.equal(read('# hosts of lon1\n10.0.0.1 # the printer, 10.0.0.9\r\n\r\n10.0.0.0/30\n'), '10.0.0.0/30')
   assert.equal(read('10.0.0.4/32 10.0.0.0/8 10.1.0.0/16 11.0.0.0'), '10.0.0.0/8,11.0.0.0')
-  assert.equal(read('2001:DB8:0:0:0::1 ::/1 ::ffff:10.0.0.1 2001:db8::/32 fe80::1'), '::/1,fe80::1')
+  assert.equal(read('2001:DB8:0:0:0::1 ::/1 2001:db8::/32 fe80::1'), '::/1,fe80::1')
   assert.equal(read('2001:db8::1 0.0.0.0/0 1.2.3.4'), '0.0.0.0/0,2001:db8::1')
   assert.equal(
-    read('::ffff:10.0.0.1,1:0:0:2:0:0:0:3,1:0:2:3:4:5:6:7,::'),
-    '::,::ffff:a00:1,1:0:0:2::3,1:0:2:3:4:5:6:7',
+    read('::fffe:10.0.0.1,1:0:0:2:0:0:0:3,1:0:2:3:4:5:6:7,::'),
+    '::,::fffe:a00:1,1:0:0:2::3,1:0:2:3:4:5:6:7',
   )
   assert.equal(read('::/0'), '::/0')
+})
+
+test('IPv4 addresses in the form of IPv6 sockets are IPv4 addresses', () => {
+  assert.equal(read('::ffff:10.0.0.1 ::FFFF:c0a8:0/112 ::/90'), '10.0.0.1,192.168.0.0/16,::/90')
+  assert.equal(read('::ffff:0:0/96'), '0.0.0.0/0')
+  assert.equal(read('::ffff:10.0.0.1,10.0.0.1'), '10.0.0.1')
 })
 
 test('the canonical text is read as itself, and has the addresses that were given', () => {

@@ -238,6 +238,15 @@ test('After is a parameter only for who skips bytes itself', () => {
   assert.deepEqual([unknown.afterBytes, unknown.ignored], [undefined, ['After']])
 })
 
+test('FilterBPFDecap is a switch like the others, and written as third-party devices know it', () => {
+  for (const [text, expected] of Object.entries({ true: true, 1: true, false: false, 0: false })) {
+    const query = parse('single', `StreamName=a&FilterBPF=tcp&FilterBPFDecap=${text}`)
+    assert.equal(query.filterDecap, expected, text)
+  }
+  const given = parse('single', 'StreamName=a&FilterBPF=tcp&FilterBPFDecap=1')
+  assert.match(formatDownloadQuery(given), /&FilterBPFDecap=true/)
+})
+
 test('an empty FilterBPF or FilterFrame counts as missing', () => {
   assert.equal(parse('single', 'StreamName=a&FilterBPF=&FilterFrame=').filterBpf, undefined)
   assert.equal(parse('single', 'StreamName=a&FilterBPF=+').filterBpf, undefined)
