@@ -16,6 +16,10 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
     /pcap\/timerange$|\/v1\/activity$/,
     `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`,
   ],
+  [
+    /\/api\/v1\/seen$/,
+    `Address=10.1.2.3&TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`,
+  ],
   [/pcap\/single$/, 'StreamName=east-first'],
   [/pcap\/splittime$/, `StreamName=east-first&Start=0&Stop=${SMALL_FLEET_START_NS + 5_000_000n}`],
   [/\/estimate$/, 'StreamName=east-first'],

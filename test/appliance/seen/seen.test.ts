@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { SEEN_LINES } from '../../../src/shared/contract/seen-parameters.ts'
 import { STORABLE_FILES } from '../../support/packets/capture-files.ts'
 import { packetAddresses } from '../../support/packets/packet-addresses.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
@@ -23,6 +24,9 @@ interface Truth {
 }
 const truth = new Map<string, Truth>()
 const otherLinkTypes = new Set<number>()
+
+/** A line has the members of one form, and no others. */
+const FORMS = Object.values(SEEN_LINES).map((form) => form.strict())
 
 interface Span {
   readonly fromNs: string
@@ -58,6 +62,11 @@ async function seen(
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
+  for (const line of lines)
+    assert.ok(
+      FORMS.some((form) => form.safeParse(line).success),
+      JSON.stringify(line),
+    )
   const end = lines.at(-1) ?? {}
   assert.equal(end.end, true, text.slice(-500))
   const found = lines.filter((line) => 'address' in line) as unknown as SeenAddress[]
