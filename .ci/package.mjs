@@ -1,8 +1,10 @@
 // Builds what a release delivers besides the images: three Debian packages for one architecture, the npm package of the
-// client, a bill of materials (CycloneDX) for each Debian package, and SHA256SUMS.
+// client, the client as one executable, a bill of materials (CycloneDX) for each of them but the npm package, and
+// SHA256SUMS.
 //   node .ci/package.mjs [--out FOLDER] [--arch amd64|arm64] [--native FOLDER]
-// Default: dist-packages, this machine's architecture, native/build. Another architecture needs --native, the folder
-// with the engine built for it; npm packages that only it needs are downloaded and compared with package-lock.json.
+// Default: dist-packages, this machine's architecture, native/build. For another architecture, --native is the folder
+// with the engine built for it, on such a machine; without --native only the client is packed, which has no engine. npm
+// packages that only that architecture needs are downloaded and compared with package-lock.json.
 // The same commit gives the same bytes in any folder: times are the commit's (SOURCE_DATE_EPOCH overrides it), and only
 // files that git knows are packed.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,10 +13,11 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packageDocument } from './package/bill-of-materials.mjs'
 import { writeChecksums } from './package/checksums.mjs'
+import { buildClientExecutable } from './package/client-executable.mjs'
 import { buildArchive } from './package/debian-archive.mjs'
 import { ARCHITECTURES, debianVersion, PACKAGES } from './package/debian-facts.mjs'
 import { buildNpmArchive } from './package/npm-archive.mjs'
-import { layTrees } from './package/package-trees.mjs'
+import { layTrees, needsEngine } from './package/package-trees.mjs'
 import { fail, output, ROOT, say } from './setup/console.mjs'
 
 const { values } = parseArgs({
@@ -27,8 +30,13 @@ const { values } = parseArgs({
 const architecture = values.arch
 if (!Object.hasOwn(ARCHITECTURES, architecture))
   fail(`--arch is one of ${Object.keys(ARCHITECTURES).join(', ')}, not ${architecture}`)
-if (values.native === undefined && ARCHITECTURES[architecture].node !== process.arch)
-  fail(`--arch ${architecture} needs --native, the folder with the engine built for it`)
+const isOwn = ARCHITECTURES[architecture].node === process.arch
+const native = values.native ?? (isOwn ? join(ROOT, 'native', 'build') : undefined)
+const names = PACKAGES.filter((name) => native !== undefined || !needsEngine(name))
+if (names.length < PACKAGES.length)
+  say(
+    `only the client is packed for ${architecture}: capfleet-appliance and capfleet-gateway need --native, the folder with the engine built on such a machine (node .ci/setup.mjs)`,
+  )
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const commitTime = output('git', ['log', '-1', '--format=%ct']).trim()
@@ -43,8 +51,8 @@ const work = mkdtempSync(join(tmpdir(), 'capfleet-package-'))
 process.once('exit', () => rmSync(work, { recursive: true, force: true }))
 rmSync(out, { recursive: true, force: true })
 mkdirSync(out, { recursive: true })
-layTrees({ work, architecture, native: resolve(values.native ?? join(ROOT, 'native', 'build')) })
-for (const name of PACKAGES) {
+layTrees({ work, architecture, native: native && resolve(native) })
+for (const name of names) {
   const file = `${name}_${debianVersion(version)}_${architecture}.deb`
   say(`building ${file}`)
   const tree = join(work, name)
@@ -56,4 +64,7 @@ for (const name of PACKAGES) {
 say('building the npm package')
 mkdirSync(join(work, 'npm'))
 buildNpmArchive({ work: join(work, 'npm'), out, epochS })
+say('building the client as one executable')
+mkdirSync(join(work, 'executable'))
+await buildClientExecutable({ work: join(work, 'executable'), out, version, architecture, epochS })
 process.stdout.write(writeChecksums(out))

@@ -1,23 +1,20 @@
 /** The command line. Programs are loaded only when they run, so no command waits for the code of another. */
 import { existsSync } from 'node:fs'
-import { Command, type CommanderError, Option } from 'commander'
+import { type Command, Option } from 'commander'
 import { addClientCommands } from './client/command/client-commands.ts'
-import { addExamples } from './client/command/command-examples.ts'
+import { createProgram, runCommandLine } from './client/command/command-line.ts'
 import { type FormatOptions, formatOption } from './client/command/common/list-output.ts'
-import { withUsageHint } from './client/command/common/usage-hint.ts'
 import type { CheckedDevice } from './operator/device-check.ts'
 import type { ImportCommandOptions } from './operator/import-command.ts'
 import type { AddOptions, FileOptions } from './operator/user-command.ts'
 import { keepCompiled, useCompileCache } from './shared/base/compile-cache.ts'
 import { CapfleetError } from './shared/base/error.ts'
-import { productVersion } from './shared/base/product-version.ts'
-import { aborted, describeError, runProgram } from './shared/base/program.ts'
+import { aborted, runProgram } from './shared/base/program.ts'
 import { ROLES } from './shared/base/scopes.ts'
 
 useCompileCache()
 
 const DEFAULT_DEMO_PORT = 8080
-const STATUS_USAGE = 2
 const LINGER_MS = 2_000
 const APPLIANCE_ENGINE = 'capfleet.node'
 const GATEWAY_ENGINE = 'capfleet-gateway.node'
@@ -33,16 +30,9 @@ const ENGINES_OF: Readonly<Record<string, readonly string[]>> = {
   device: [GATEWAY_ENGINE],
 }
 
-const program: Command = new Command('capfleet')
-  .description('One URL in front of many packet-capture appliances, and the appliance itself.')
-  .showHelpAfterError('(run with --help for usage)')
-  .exitOverride(endWith)
-  .configureOutput({
-    outputError: (text, write) => write(withUsageHint(text, program, process.argv.slice(2))),
-  })
-  .version(`capfleet ${productVersion()}`, '-V, --version', 'print the version')
-  .configureHelp({ sortSubcommands: false, showGlobalOptions: true })
-  .hook('preAction', (_program, command) => refuseWithoutEngine(command))
+const program: Command = createProgram(
+  'One URL in front of many packet-capture appliances, and the appliance itself.',
+).hook('preAction', (_program, command) => refuseWithoutEngine(command))
 
 program.commandsGroup('Ask a gateway:')
 await addClientCommands(program, process.argv.slice(2))
@@ -339,11 +329,6 @@ async function auditFolderOf(configPath: string): Promise<string> {
   return auditFolder(await loadGatewayConfig(configPath))
 }
 
-/** Help and version succeed; commander ends for everything else because of a mistake in the command line. */
-function endWith({ exitCode }: CommanderError): never {
-  process.exit(exitCode === 0 ? 0 : STATUS_USAGE)
-}
-
 /**
  * The npm package is for clients of a gateway, and each image and Debian package for some of the programs; a checkout
  * builds the engine.
@@ -405,11 +390,4 @@ function parsePort(text: string): number {
   program.error(`error: the port must be 0 to 65535, got "${text}"`)
 }
 
-addExamples(program)
-
-try {
-  await program.parseAsync()
-} catch (error) {
-  process.stderr.write(`capfleet: ${describeError(error)}\n`)
-  process.exitCode = 1
-}
+await runCommandLine(program)

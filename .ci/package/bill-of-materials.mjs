@@ -10,9 +10,10 @@ import { controlText, debianVersion } from './debian-facts.mjs'
  * components. Fails for an npm package that package-lock.json has only for development, or not at all.
  */
 export function billOfMaterials({ type, name, modules, more }) {
-  // With --omit=dev it would also leave out packages that development needs too, such as koa.
+  // With --omit=dev, or in production, it would also leave out packages that development needs too, such as koa.
   const text = output('npm', ['sbom', '--package-lock-only', '--sbom-format=cyclonedx'], {
     maxBuffer: 64 << 20,
+    env: { ...process.env, NODE_ENV: '' },
   })
   if (text === '') fail('npm sbom failed')
   const document = JSON.parse(text)
@@ -54,8 +55,20 @@ export function packageDocument({ name, file, version, architecture, epochS, tre
     ],
   })
   const purl = `pkg:deb/capfleet/${name}@${encodeURIComponent(debianVersion(version))}?arch=${architecture}`
-  const component = { ...made.metadata.component, version, purl }
-  const content = { ...made, metadata: { ...made.metadata, component } }
+  return reproducible(made, { file, epochS, component: { version, purl } })
+}
+
+/** Of the client as one executable: the same for the same commit. `modules` has the package.json of what is in it. */
+export function executableDocument({ file, version, epochS, modules }) {
+  const made = billOfMaterials({ type: 'application', name: 'capfleet', modules, more: [] })
+  const purl = `pkg:generic/capfleet/capfleet@${encodeURIComponent(version)}`
+  return reproducible(made, { file, epochS, component: { version, purl } })
+}
+
+/** With `component` about what it describes, and without what npm changes from run to run. */
+function reproducible(made, { file, epochS, component }) {
+  const described = { ...made.metadata.component, ...component }
+  const content = { ...made, metadata: { ...made.metadata, component: described } }
   // npm sets both at random and to the present time.
   content.metadata.timestamp = new Date(epochS * 1000).toISOString()
   content.serialNumber = `urn:uuid:${uuidOf(`${file} ${sha256(JSON.stringify({ ...content, serialNumber: '' }))}`)}`

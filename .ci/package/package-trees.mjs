@@ -28,14 +28,19 @@ const COMPLETIONS = {
   fish: 'usr/share/fish/vendor_completions.d/capfleet.fish',
 }
 
-/** Makes work/NAME for each package; `native` is the folder with the engine. */
+/** Whether a package has parts of the engine in it. */
+export function needsEngine(name) {
+  return ENGINE[name] !== undefined
+}
+
+/** Makes work/NAME for each package; `native` is the folder with the engine, or undefined to leave the engine out. */
 export function layTrees({ work, architecture, native }) {
   const known = output('git', ['ls-files', '--cached']).trim().split('\n')
   for (const path of known.filter((name) => existsSync(join(ROOT, name)))) {
     const owner = ownerOf(path)
     if (owner !== undefined) copy(join(ROOT, path), join(work, owner, HOME, path))
   }
-  layEngine(work, native, architecture)
+  if (native !== undefined) layEngine(work, native, architecture)
   layModules(work, architecture)
   for (const site of ['dist-console', 'dist-docs']) {
     cpSync(join(ROOT, site), join(work, 'capfleet-gateway', HOME, site), {

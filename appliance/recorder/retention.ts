@@ -98,7 +98,7 @@ export class Retention implements AsyncDisposable {
     if (!this.#isFull || this.#options.settings.onFull === 'roll') return
     throw new CapfleetError(
       'store-full',
-      'the store has no room left, and retention.onFull is "stop"; delete captures',
+      'the store has no room left within retention.maxBytes and retention.minFreeBytes, and retention.onFull is "stop"; delete captures, free space on the disk, or change these settings',
     )
   }
 

@@ -263,7 +263,7 @@ function newestFirst(a: ListPlace, b: ListPlace): number {
 function agedOutCapture({ name, startNs, endNs }: AgedOutCapture): CapfleetError {
   return new CapfleetError(
     'aged-out',
-    `${name} was removed to make room; it held packets from ${startNs} to ${endNs} ns`,
+    `${name} was removed by retention; it held packets from ${startNs} to ${endNs} ns`,
     { param: 'StreamName' },
   )
 }

@@ -54,7 +54,7 @@ function earlier(a: bigint | undefined, b: bigint | undefined): bigint | undefin
 function agedOut(oldestNs: bigint | undefined): CapfleetError {
   const rest =
     oldestNs === undefined ? 'no packets are stored' : `the oldest stored packet is from ${oldestNs} ns`
-  return new CapfleetError('aged-out', `the packets of this range were removed to make room; ${rest}`, {
+  return new CapfleetError('aged-out', `the packets of this range were removed by retention; ${rest}`, {
     members: { oldestNs: String(oldestNs ?? 0n) },
   })
 }

@@ -222,7 +222,7 @@ function noteForeign({ findings }: Check): void {
     'as with all third-party devices, it is not asked for any, and its exports are not split into equal parts',
   )
   findings.ok(
-    'resuming',
+    'resume',
     'as with all third-party devices, a download that breaks off is read again from the beginning and compared',
   )
 }
@@ -407,7 +407,7 @@ async function readStream(
     )
   const { outOfOrder: unsorted } = input.figures
   checkOrder(findings, { outOfOrder, unsorted, packets, isVouched })
-  if (kind === 'capfleet') findings.ok('resuming', 'it can start inside a download (After=)')
+  if (kind === 'capfleet') findings.ok('resume', 'it can resume a download (After=)')
   return input.figures.firstNs
 }
 

@@ -23,6 +23,15 @@ const TASKS = [
   ['sizing for 50 devices', 'guides/sizing'],
   ['report a vulnerability', 'operations/security'],
   ['report a security hole', 'operations/security'],
+  ['report a bug', 'operations/security'],
+  ['delete old packets', 'guides/retention'],
+  ['ssl', 'guides/tls'],
+  ['minio', 'guides/exports'],
+  ['scapy', 'guides/clients'],
+  ['kibana', 'guides/siem'],
+  ['downgrade', 'guides/upgrade'],
+  ['reverse proxy', 'guides/proxies'],
+  ['hardware requirements', 'guides/sizing'],
 ] as const
 
 /** Results that a reader looks at. */

@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { parse, stringify } from 'yaml'
+import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
 import { parsePageState } from '../../src/console/base/page-url.ts'
 import { putUser } from '../../src/shared/auth/edit-users-file.ts'
+import { parseConfig } from '../../src/shared/base/config-file.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 import { startReady } from '../support/processes/ready-program.ts'
@@ -49,6 +51,17 @@ test('one site: recorder, appliance and gateway start, and the gateway sees the 
   const headers = { authorization: `Basic ${btoa(`ann:${PASSWORD}`)}` }
   const answer = await fetch(`${gateway}/api/v1/system/version?Device=lon1`, { headers })
   assert.equal(answer.status, 200, await answer.text())
+})
+
+test('one site: the line that captures is valid without its mark', async () => {
+  const text = await readFile(join(EXAMPLES, 'one-site/appliance.yaml'), 'utf8')
+  const capturing = text.replace(/^# (?=capture: )/m, '')
+  assert.notEqual(capturing, text)
+  const { capture } = parseConfig(capturing, 'appliance.yaml', applianceConfigSchema)
+  assert.deepEqual(
+    capture.ports.map((port) => port.interface),
+    ['enp1s0f0'],
+  )
 })
 
 test('many sites: the configuration is checked with all files that it names', async () => {
@@ -137,6 +150,8 @@ test('links: Grafana and Kibana lead to the timeline, with a time, and a device 
     url: string
   }
   const kibana = (await readFile(join(EXAMPLES, 'links/kibana-url-drilldown.txt'), 'utf8')).trim()
+  const page = await readFile(join(REPOSITORY_ROOT, 'docs/guides/siem.md'), 'utf8')
+  for (const link of [grafana.url, kibana]) assert.ok(page.includes(`\n${link}\n`), link)
   for (const [link, filter] of [
     [
       grafana.url.replace(/\$\{__(from|to)\}/g, '1793610060000').replace(/\$\{__field[^}]*\}/, 'lon1'),

@@ -2,10 +2,11 @@
 // the same bytes.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
-import { chmod, copyFile, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { CLIENT_COMMANDS } from '../../src/client/command/client-commands.ts'
 import { type Sbom, sbomMistakes, WITHOUT_PYTHON_TOOLS } from '../support/images/sbom.ts'
 import {
   archiveOf,
@@ -13,7 +14,9 @@ import {
   PACKAGE_NAMES,
   type PackageName,
 } from '../support/packages/built-packages.ts'
+import { startSmallFleet } from '../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT, repositoryFiles } from '../support/repository-files.ts'
+import { USER_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const run = promisify(execFile)
@@ -197,6 +200,45 @@ describe('the Debian packages', () => {
       assert.equal(names.includes('commander'), name === 'capfleet-client')
       assert.ok(names.includes('libc6'))
     }
+  })
+
+  test('come with the client as one executable, which runs without anything of capfleet beside it', async () => {
+    await using fleet = await startSmallFleet()
+    await using home = await tempFolder()
+    const [name = ''] = (await readdir(folder)).filter((one) => one.endsWith('.tar.gz'))
+    await run('tar', ['-xzf', join(folder, name)], { cwd: home.path })
+    const program = join(home.path, name.replace('.tar.gz', ''), 'capfleet')
+    const env = { PATH: '/nonexistent', XDG_CONFIG_HOME: join(home.path, 'config') }
+    const client = (...args: string[]) => run(program, args, { cwd: home.path, env })
+    const { version } = JSON.parse(await readFile(join(REPOSITORY_ROOT, 'package.json'), 'utf8')) as {
+      readonly version: string
+    }
+    assert.equal((await client('--version')).stdout, `capfleet ${version}\n`)
+    await writeFile(join(home.path, 'password'), USER_PASSWORD)
+    await client('login', fleet.gateway.url, '--user', 'user', '--password-file', 'password')
+    assert.match((await client('devices')).stdout, /^east .*\nwest /m)
+    await client('get', 'east-first')
+    assert.equal((await readFile(join(home.path, 'east-first.pcap'))).length, 1_944)
+    assert.equal((await client('__complete', '--', 'get', 'east-s')).stdout, 'east-second\n')
+    const { stdout } = await client('--help')
+    const [, list = ''] = /Commands:\n([\s\S]*)/.exec(stdout) ?? []
+    const names = [...list.matchAll(/^ {2}(\w+)/gm)]
+      .map(([, one = '']) => one)
+      .filter((one) => one !== 'help')
+    assert.deepEqual(names, Object.keys(CLIENT_COMMANDS))
+    for (const one of names) await client(one, '--help')
+    await assert.rejects(client('gateway'), /error: unknown command 'gateway'/)
+  })
+
+  test('the executable names what is in it', { skip: WITHOUT_PYTHON_TOOLS }, async () => {
+    const [name = ''] = (await readdir(folder)).filter((one) => one.endsWith('.tar.gz'))
+    const text = await readFile(join(folder, `${name}.cdx.json`), 'utf8')
+    assert.equal(sbomMistakes(text), '')
+    const named = (JSON.parse(text) as Sbom).components.map((component) => component.name)
+    for (const one of ['commander', 'yaml', 'zod', `node-linux-${process.arch}`])
+      assert.ok(named.includes(one), named.join())
+    const { stdout } = await run('tar', ['-tzf', join(folder, name)])
+    for (const one of named) assert.match(stdout, new RegExp(`/licenses/${one}/LICEN[CS]E`), one)
   })
 
   test('are not made for another machine than the one that the engine was built for', async () => {

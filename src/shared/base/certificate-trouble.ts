@@ -4,6 +4,8 @@
 const DISTRUST = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/
 /** The peer reported it with an alert. */
 const REFUSAL = /^ERR_SSL_.*ALERT/
+/** Names a flag of Node.js, which users of our programs cannot set. */
+const ADVICE_OF_NODE = '; if the root CA is installed locally'
 
 export interface CertificateTrouble {
   /** theirs: we do not trust it. ours: the peer does not trust it, or requires one. */
@@ -18,5 +20,7 @@ export function certificateTrouble(error: unknown): CertificateTrouble | undefin
   const { code, reason, message } = error as NodeJS.ErrnoException & { readonly reason?: string }
   if (typeof code !== 'string') return undefined
   if (REFUSAL.test(code)) return { whose: 'ours', reason: reason ?? message }
-  return DISTRUST.test(code) ? { whose: 'theirs', reason: message } : undefined
+  if (!DISTRUST.test(code)) return undefined
+  const [own = ''] = message.split(ADVICE_OF_NODE)
+  return { whose: 'theirs', reason: own }
 }

@@ -9,6 +9,9 @@ import { z } from 'zod'
 import { CapfleetError } from './error.ts'
 import { Secret } from './secret.ts'
 
+/** How many settings of a group a message names. */
+const NAMED_MAX = 5
+
 /** A secret is never part of the configuration itself: it comes from a file or the environment. */
 export const secretSchema = z.union([
   z.strictObject({ file: z.string() }),
@@ -82,8 +85,18 @@ function describeIssue(issue: z.core.$ZodIssue, schema: z.ZodType, placeOf: Plac
       return `${pathText(path)}: unknown key${caseHint(schema, issue.path, key)}${placeOf(path)}`
     })
   }
-  const says = /received undefined$/.test(issue.message) ? 'is missing' : issue.message
+  const says = typeProblem(issue, schema) ?? issue.message
   return [`${pathText(issue.path) || 'document'}: ${says}${placeOf(issue.path)}`]
+}
+
+/** What is wrong with a value of another type; the settings of a group are named. undefined: anything else is wrong. */
+function typeProblem(issue: z.core.$ZodIssue, schema: z.ZodType): string | undefined {
+  const [, received] = /received (\w+)$/.exec(issue.message) ?? []
+  if (received === 'undefined') return 'is missing'
+  if (issue.code !== 'invalid_type' || issue.expected !== 'object') return undefined
+  const names = keysAt(schema, issue.path)
+  const shown = [...names.slice(0, NAMED_MAX), ...(names.length > NAMED_MAX ? ['...'] : [])]
+  return `must be a group of settings${shown.length > 0 ? ` (${shown.join(', ')})` : ''}, not a ${received}`
 }
 
 /** " (line 9, column 5)" of a setting's value, or of the mapping that lacks it. */

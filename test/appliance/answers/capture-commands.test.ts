@@ -59,7 +59,10 @@ test('a store without room refuses a start, and reports why until a stop', async
   const status = async () => (await full.get(STATUS)).json()
   const { State, Message } = await status()
   assert.equal(State, 'error')
-  assert.equal(Message, 'the store has no room left, and retention.onFull is "stop"; delete captures')
+  assert.match(
+    String(Message),
+    /^the store has no room left within retention\.maxBytes and .*; delete captures, /,
+  )
   const isFailing = async () =>
     /^capfleet_capture_failing 1$/m.test((await full.get('/metrics')).body.toString())
   await eventually(isFailing, { message: 'the metric says so' })

@@ -71,7 +71,7 @@ describe('a device of another manufacturer', () => {
       list: 'ok',
       bounds: 'ok',
       estimates: 'ok',
-      resuming: 'ok',
+      resume: 'ok',
       download: 'ok',
       end: 'ok',
       timestamps: 'ok',

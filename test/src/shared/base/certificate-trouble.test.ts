@@ -56,6 +56,13 @@ describe('the failure of a TLS connection', () => {
     assert.equal(certificateTrouble(await failureOf({ ca, servername: 'elsewhere' }))?.whose, 'theirs')
   })
 
+  test('does not name a flag of Node.js, which a user cannot set', () => {
+    const message =
+      'self-signed certificate; if the root CA is installed locally, try running Node.js with --use-system-ca'
+    const error = Object.assign(new Error(message), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+    assert.equal(certificateTrouble(error)?.reason, 'self-signed certificate')
+  })
+
   test('has nothing to do with certificates otherwise', () => {
     for (const error of [
       new Error('x'),

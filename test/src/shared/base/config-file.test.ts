@@ -51,6 +51,21 @@ test('a value of the wrong type is named with its path', () => {
   assert.match(complaint('listen: {port: high}'), /^gw\.yaml: listen\.port: /)
 })
 
+test('a value in the place of a group of settings gets their names', () => {
+  assert.equal(
+    complaint('listen: 127.0.0.1:8080'),
+    'gw.yaml: listen: must be a group of settings (port), not a string (line 1, column 9)',
+  )
+  assert.match(
+    complaint('devices: [nyc1]'),
+    /devices\[0\]: must be a group of settings \(name, streamsMax\), not/,
+  )
+  assert.match(
+    complaint('- a'),
+    /^gw\.yaml: document: must be a group of settings \(drainS, listen, devices\), not/,
+  )
+})
+
 test('every problem is listed, not only the first', () => {
   assert.match(complaint('drainS: -1\nlisten: {port: 70000}'), /drainS.*listen\.port/)
 })
