@@ -26,14 +26,14 @@ export async function openGatewayRedis(
 ): Promise<RedisTarget> {
   const configured = await readRedisTarget(config.redis, context.configPath)
   if (configured !== undefined) {
-    await awaitRedis(configured, context)
+    await awaitRedis(configured, awaiting(config, context))
     return configured
   }
   await mkdir(config.home, { recursive: true, mode: 0o700 })
   const server = await startPrivateRedis(config.home, context.log)
   owner.defer(() => server.close())
   const own = { url: server.socketPath }
-  await awaitRedis(own, context)
+  await awaitRedis(own, awaiting(config, context))
   return own
 }
 
@@ -50,6 +50,10 @@ export async function openWorkerRedis(
   const redis = configured ?? {
     url: owner.use(await findPrivateRedis(config.home, context)).socketPath,
   }
-  await awaitRedis(redis, context)
+  await awaitRedis(redis, awaiting(config, context))
   return redis
+}
+
+function awaiting({ redis: { keyPrefix } }: GatewayConfig, { log, signal }: OpenRedisContext) {
+  return { keyPrefix, log, signal }
 }

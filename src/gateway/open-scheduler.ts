@@ -38,6 +38,6 @@ export function watchShared(
   { redis, fleet, metrics, log }: Pick<SchedulerParts, 'redis' | 'fleet' | 'metrics' | 'log'>,
   owner: AsyncDisposableStack,
 ): void {
-  owner.use(new RedisWatch({ redis, log, metrics }))
+  owner.use(new RedisWatch({ redis, keyPrefix, log, metrics }))
   owner.use(new SharedRoster({ fleet, redis, keyPrefix, log, metrics }))
 }

@@ -4,7 +4,7 @@
  */
 import { resolve } from 'node:path'
 import { z } from 'zod'
-import { type Finding, FindingList } from '../../appliance/doctor/finding.ts'
+import { type Finding, FindingList, type Remedy } from '../../appliance/doctor/finding.ts'
 import { readPassword } from '../client/command/common/password-prompt.ts'
 import { createProgressBar } from '../client/command/common/progress-bar.ts'
 import { Device } from '../gateway/device/device.ts'
@@ -129,14 +129,19 @@ export async function checkDevice(
     ask('its list of captures')
     const list = await checkList(check)
     if (list === 'rejects us') return findings.findings
-    ask('whether it filters')
-    await checkFilters(check)
-    ask('an estimate')
-    await checkEstimates(check)
+    if (isForeign(kind)) noteForeign(check)
+    else {
+      ask('whether it filters')
+      await checkFilters(check)
+      ask('an estimate')
+      await checkEstimates(check)
+    }
+    if (list === undefined) return findings.findings
     ask('a second of packets')
-    if (list !== undefined) await checkStream(check, list, kind)
+    const isSent = await checkStream(check, list, kind)
+    if (!isSent || !isForeign(kind)) return findings.findings
     ask('whether it applies filters')
-    if (list !== undefined && isForeign(kind)) await checkHeeded(check, list, kind)
+    await checkHeeded(check, list, kind)
     return findings.findings
   } finally {
     client.close()
@@ -206,6 +211,22 @@ async function checkReaders({ client, findings, signal }: Check): Promise<void> 
   else findings.ok('readers', `it reports its running downloads: ${status.readers}`)
 }
 
+/** What is the same for all third-party devices, because the API does not have it. */
+function noteForeign({ findings }: Check): void {
+  findings.ok(
+    'bounds',
+    'as with all third-party devices, users whose bounds have a filter get none of its packets',
+  )
+  findings.ok(
+    'estimates',
+    'as with all third-party devices, it is not asked for any, and its exports are not split into equal parts',
+  )
+  findings.ok(
+    'resume',
+    'as with all third-party devices, a download that breaks off is read again from the beginning and compared',
+  )
+}
+
 async function checkFilters({ client, name, findings, signal }: Check): Promise<void> {
   const refusal = await attempt(
     () => proveFilters(client, { device: name }, { caller: CALLER, signal }),
@@ -243,12 +264,22 @@ async function checkHeeded(
     const step = { device, target: `${path}&${filter}=${CHECKED_FILTERS[filter] ?? ''}` }
     const limits = { startTimeoutMs: TIMEOUT_MS, patienceMs: TIMEOUT_MS }
     const options = { caller: CALLER, signal, state: UNKNOWN_STATE, ...limits }
-    const failure = await attempt(() => awaitShownFilters(client, step, options), signal)
-    if (failure instanceof CapfleetError) {
-      const fix = `downloads with ${filter} are rejected`
-      findings.warn(filter, { detail: failure.message, fix })
-    } else findings.ok(filter, 'it leaves out packets that do not match')
+    const shown = await attempt(
+      () => openAfterAnother(() => awaitShownFilters(client, step, options), signal),
+      signal,
+    )
+    if (shown === 'all') findings.ok(filter, 'it leaves out packets that do not match')
+    else findings.warn(filter, unshown(filter, shown))
   }
+}
+
+function unshown(filter: string, shown: 'nothing' | CapfleetError): Remedy {
+  if (shown === 'nothing')
+    return { detail: 'it has no packet in that second to show it with', fix: 'check again when it has one' }
+  if (shown.code === 'download-slots-exhausted') return { detail: shown.message, fix: BUSY_FIX }
+  const isIgnored = shown.code === 'bad-parameter'
+  const detail = isIgnored ? `it ignores ${filter}, and sends packets that do not match` : shown.message
+  return { detail, fix: `downloads with ${filter} are rejected` }
 }
 
 async function checkEstimates({ client, findings, signal }: Check): Promise<void> {
@@ -297,7 +328,10 @@ async function checkList({
 
 const NOT_TRIED = 'no download was tried: check again when it has one'
 
-async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind): Promise<void> {
+const BUSY_FIX = 'check again when a stream is free'
+
+/** Returns whether the device sends packets as it should. */
+async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind): Promise<boolean> {
   const { client, name: device, findings, signal } = check
   const range = `TSBegin=${capture.startNs}&TSEnd=${capture.startNs + NS_PER_S}&TSUnit=nanos`
   const folder = kind === 'legacy' ? '/pcap' : '/api/v1/pcap'
@@ -315,10 +349,13 @@ async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind
     using source = await openAfterAnother(() => openSource(client, again, options), signal)
     await checkMoment(check, source)
   }, signal)
-  if (!(failure instanceof CapfleetError)) return
+  if (!(failure instanceof CapfleetError)) return true
   const isBusy = failure.code === 'download-slots-exhausted'
-  const fix = isBusy ? 'check again when a stream is free' : 'its packets cannot be downloaded'
-  findings.problem('download', { detail: failure.message, fix })
+  findings.problem('download', {
+    detail: failure.message,
+    fix: isBusy ? BUSY_FIX : 'its packets cannot be downloaded, and its filters were not tried',
+  })
+  return false
 }
 
 function chunksOf({ device, encoding, body }: Source): SourceBody | AsyncIterator<Uint8Array> {
@@ -371,10 +408,6 @@ async function readStream(
   const { outOfOrder: unsorted } = input.figures
   checkOrder(findings, { outOfOrder, unsorted, packets, isVouched })
   if (kind === 'capfleet') findings.ok('resume', 'it can resume a download (After=)')
-  else {
-    const fix = 'after a break, the gateway reads the download again from the beginning and compares it'
-    findings.warn('resume', { detail: 'it cannot resume a download', fix })
-  }
   return input.figures.firstNs
 }
 

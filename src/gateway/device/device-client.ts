@@ -255,6 +255,12 @@ export class DeviceClient {
     const limits = { signal, idleTimeoutMs, headTimeoutMs: idleTimeoutMs }
     const answer = await (isChange ? this.#pool.askAlone(request, limits) : this.#pool.ask(request, limits))
     const accepted = await this.#accept(answer, { path: pathOf(target), isAnonymous })
+    const encoding = accepted.head.headers['content-encoding'] ?? 'identity'
+    if (encoding !== 'identity') {
+      accepted[Symbol.dispose]()
+      const what = `sent ${pathOf(target)} with Content-Encoding, although no encoding was requested`
+      throw deviceProtocol(this.device.name, what)
+    }
     onHeaders?.(accepted.head.headers)
     return accepted
   }

@@ -6,6 +6,7 @@ import type { Log } from '../../shared/base/log.ts'
 import { checkRedisServer, connectRedis, type RedisTarget } from './redis-connection.ts'
 
 export interface AwaitRedisOptions {
+  readonly keyPrefix: string
   readonly log: Log
   /** Ends the wait, with its reason. */
   readonly signal: AbortSignal
@@ -20,7 +21,10 @@ const PROMPT_MS = 1_000
  * Resolves when Redis answers promptly and can be used. Fails with bad-config like checkRedisServer, or with the
  * signal's reason.
  */
-export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedisOptions): Promise<void> {
+export async function awaitRedis(
+  target: RedisTarget,
+  { keyPrefix, log, signal }: AwaitRedisOptions,
+): Promise<void> {
   let trouble = ''
   // Connection errors are logged from time to time, not each time.
   const note = (_event: string, fields: Readonly<Record<string, unknown>> = {}) => {
@@ -33,7 +37,7 @@ export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedi
   try {
     for (;;) {
       signal.throwIfAborted()
-      const answerMs = await timeToAnswer(redis)
+      const answerMs = await timeToAnswer(redis, keyPrefix)
       if (answerMs <= PROMPT_MS) return
       if (answerMs < Number.POSITIVE_INFINITY) trouble = `its answers take ${Math.round(answerMs)} ms`
       const nowMs = performance.now()
@@ -49,9 +53,9 @@ export async function awaitRedis(target: RedisTarget, { log, signal }: AwaitRedi
 }
 
 /** Returns Infinity if there is no answer. */
-async function timeToAnswer(redis: Redis): Promise<number> {
+async function timeToAnswer(redis: Redis, keyPrefix: string): Promise<number> {
   try {
-    await checkRedisServer(redis)
+    await checkRedisServer(redis, keyPrefix)
     const startedMs = performance.now()
     await redis.ping()
     return performance.now() - startedMs

@@ -6,6 +6,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
 import { outsideOfRequests } from '../../shared/base/request-context.ts'
 import type { Secret } from '../../shared/base/secret.ts'
+import { checkRights, isNotPermitted, lacksRights } from './redis-rights.ts'
 
 /** Where Redis is: `url` or `sentinels`. */
 export interface RedisTarget {
@@ -113,11 +114,11 @@ function retryAfterMs(attempts: number): number {
 const VERSION_NEEDED = 7
 
 /**
- * Fails with bad-config if the server is too old, rejects our password or may evict keys: a lost lease means a fifth
- * stream on a device. Fails with scheduler-unavailable if it does not answer.
+ * Fails with bad-config if the server is too old, rejects our password, does not allow our user what it needs or may
+ * evict keys: a lost lease means a fifth stream on a device. Fails with scheduler-unavailable if it does not answer.
  */
-export async function checkRedisServer(redis: Redis): Promise<void> {
-  const info = await readServerInfo(redis)
+export async function checkRedisServer(redis: Redis, keyPrefix: string): Promise<void> {
+  const info = await readServerInfo(redis, keyPrefix)
   const version = /^(?:redis|valkey)_version:(\S+)/m.exec(info)?.[1] ?? 'unknown'
   if (!(Number.parseInt(version, 10) >= VERSION_NEEDED)) {
     throw new CapfleetError('bad-config', `redis: version ${version} is too old; 7.0 or newer is needed`, {
@@ -132,15 +133,28 @@ export async function checkRedisServer(redis: Redis): Promise<void> {
       { param: 'redis.url' },
     )
   }
+  await answered(() => checkRights(redis, keyPrefix))
 }
 
-/** Redis' errors for a missing password, a wrong one, or a user without permission. */
-const REFUSAL = /^(NOAUTH|WRONGPASS|NOPERM)\b/
+/** Redis' errors for a missing password, or a wrong one. */
+const REFUSAL = /^(NOAUTH|WRONGPASS)\b/
 
-async function readServerInfo(redis: Redis): Promise<string> {
+async function readServerInfo(redis: Redis, keyPrefix: string): Promise<string> {
+  return await answered(async () => {
+    try {
+      return await redis.info()
+    } catch (cause) {
+      throw isNotPermitted(cause) ? lacksRights(redis, keyPrefix, cause) : cause
+    }
+  })
+}
+
+/** Fails with bad-config if Redis rejects our password, and with scheduler-unavailable if it does not answer. */
+async function answered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await redis.info()
+    return await ask()
   } catch (cause) {
+    if (cause instanceof CapfleetError) throw cause
     const { message } = cause as Error
     if (REFUSAL.test(message)) {
       throw new CapfleetError('bad-config', `redis.password: Redis rejected the password (${message})`, {

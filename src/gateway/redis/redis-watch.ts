@@ -7,6 +7,7 @@ import { checkRedisServer, connectRedis, type RedisTarget } from './redis-connec
 
 export interface RedisWatchOptions {
   readonly redis: RedisTarget
+  readonly keyPrefix: string
   readonly log: Log
   readonly metrics: Metrics
   /** Default: a minute. */
@@ -18,17 +19,21 @@ const EVERY_MS = 60_000
 export class RedisWatch implements AsyncDisposable {
   readonly #log: Log
   readonly #redis: Redis
+  readonly #keyPrefix: string
   readonly #timer: NodeJS.Timeout
   #checking: Promise<void> | undefined
+  /** Whether something may have changed since the last check began. */
+  #isOutdated = false
   #isUsable = true
 
   /** Checks at each connection and every `everyMs`, until disposed. */
-  constructor({ redis, log, metrics, everyMs = EVERY_MS }: RedisWatchOptions) {
+  constructor({ redis, keyPrefix, log, metrics, everyMs = EVERY_MS }: RedisWatchOptions) {
     this.#log = log
+    this.#keyPrefix = keyPrefix
     this.#redis = connectRedis(redis, 'commands', log)
     metrics.gauge(
       'redis_usable',
-      'Whether Redis has the version and the maxmemory-policy that leases need, as of the last check',
+      'Whether Redis has the version and the maxmemory-policy that leases need, and allows what the gateway does, as of the last check',
       [],
       (gauge) => gauge.set(Number(this.#isUsable)),
     )
@@ -43,14 +48,23 @@ export class RedisWatch implements AsyncDisposable {
   }
 
   #check(): void {
-    this.#checking ??= this.#ask().finally(() => {
+    this.#isOutdated = true
+    this.#checking ??= this.#askUntilCurrent().finally(() => {
       this.#checking = undefined
     })
   }
 
+  /** A check that was running when the connection was made again may have asked its questions before. */
+  async #askUntilCurrent(): Promise<void> {
+    while (this.#isOutdated) {
+      this.#isOutdated = false
+      await this.#ask()
+    }
+  }
+
   async #ask(): Promise<void> {
     try {
-      await checkRedisServer(this.#redis)
+      await checkRedisServer(this.#redis, this.#keyPrefix)
       if (!this.#isUsable) this.#log.info('redis.usable')
       this.#isUsable = true
     } catch (error) {

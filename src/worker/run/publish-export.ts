@@ -15,6 +15,7 @@ import type {
 } from '../../gateway/export/export-record.ts'
 import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
+import { extreme } from '../../gateway/export/files/tally.ts'
 import { MANIFEST_NAME, targetOf } from '../../gateway/export/order-target.ts'
 import type { ExportTarget } from '../../gateway/export/target/export-target.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -160,8 +161,14 @@ function manifestOf(
     forcedFilters: order.plan.forcedFilters,
     packets: sum(files.map(({ packets }) => packets)),
     bytes: sum(files.map(({ bytes }) => bytes)),
-    firstNs: files.find(({ firstNs }) => firstNs !== null)?.firstNs ?? null,
-    lastNs: files.findLast(({ lastNs }) => lastNs !== null)?.lastNs ?? null,
+    firstNs: files.reduce<string | null>(
+      (known, { firstNs }) => extreme(known, nanoseconds(firstNs), isLess),
+      null,
+    ),
+    lastNs: files.reduce<string | null>(
+      (known, { lastNs }) => extreme(known, nanoseconds(lastNs), isMore),
+      null,
+    ),
     devices: checkpoint.devices.map(({ holes, ...tally }, index) => ({
       ...tally,
       retries: retries[index] ?? 0,
@@ -194,6 +201,10 @@ async function publishManifest(
   const file = { exportId: order.id, name: MANIFEST_NAME, path, bytes: text.length, sha256 }
   await target.publish(file, { signal })
 }
+
+const nanoseconds = (text: string | null) => (text === null ? undefined : BigInt(text))
+const isLess = (a: bigint, b: bigint) => a < b
+const isMore = (a: bigint, b: bigint) => a > b
 
 function decimal(value: bigint | undefined): string | null {
   return value === undefined ? null : String(value)

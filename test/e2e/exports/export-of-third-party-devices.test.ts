@@ -1,7 +1,13 @@
 // An export from a third-party device has all its packets, or says where completeness could not be verified.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { API_BEGIN_NS, API_STEP_NS, type ApiBehaviour, ApiDevice } from '../../support/devices/api-device.ts'
+import {
+  API_BEGIN_NS,
+  API_CAPTURE,
+  API_STEP_NS,
+  type ApiBehaviour,
+  ApiDevice,
+} from '../../support/devices/api-device.ts'
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
@@ -15,6 +21,11 @@ function pairsSwapped(records: readonly PcapRecord[]): readonly PcapRecord[] {
 }
 
 const RANGE = `TSBegin=${API_BEGIN_NS}&TSEnd=${API_BEGIN_NS + BigInt(PACKETS) * API_STEP_NS}`
+
+interface Times {
+  readonly firstNs: string
+  readonly lastNs: string
+}
 
 describe('an export of a third-party device', () => {
   const parts = new AsyncDisposableStack()
@@ -81,6 +92,20 @@ describe('an export of a third-party device', () => {
     assert.equal(shown.state, 'complete', JSON.stringify(shown))
     assert.deepEqual(await world.files(shown), [inOrder])
     assert.deepEqual(await world.directRange(`${RANGE}&Device=legacy,other`), inOrder)
+  })
+
+  test('of a capture whose packets come late has them in their order, and knows its earliest and latest', async () => {
+    foreign.behaviour = { order: pairsSwapped }
+    const { id } = await world.ended(await world.ordered(`StreamName=${API_CAPTURE}&Device=foreign`))
+    const manifest = (await world.call(`/v1/exports/${id}/manifest`)).json() as unknown as Times
+    const shown = await world.shown(id)
+    assert.deepEqual(await world.files(shown), [makePcap(pairsSwapped(foreign.records))])
+    const whole = {
+      firstNs: String(API_BEGIN_NS),
+      lastNs: String(API_BEGIN_NS + BigInt(PACKETS - 1) * API_STEP_NS),
+    }
+    for (const { firstNs, lastNs } of [...(shown.files as unknown as readonly Times[]), manifest])
+      assert.deepEqual({ firstNs, lastNs }, whole)
   })
 
   for (const devices of ['foreign', 'foreign,other'])

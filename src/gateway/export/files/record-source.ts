@@ -5,8 +5,9 @@ import { RecordCursor, type RecordsForm } from '../../../shared/pcap/record-curs
 export interface RecordCounts {
   readonly packets: number
   readonly bytes: number
-  readonly firstNs: bigint | undefined
-  readonly lastNs: bigint | undefined
+  /** The earliest and the latest time: records of a single device may be out of order. */
+  readonly firstNs: bigint
+  readonly lastNs: bigint
 }
 
 /** Takes whole records from `records`, whose chunks end with whole records. Always dispose it. */
@@ -67,11 +68,22 @@ export class RecordSource implements AsyncDisposable {
 
   #count(records: Uint8Array): RecordCounts {
     const record = new RecordCursor(records, this.#form)
-    const firstNs = record.ns
-    let packets = 1
-    for (; record.end < records.length; record.at = record.end) packets += 1
-    return { packets, bytes: records.length, firstNs, lastNs: record.ns }
+    const first = new RecordCursor(records, this.#form)
+    const last = new RecordCursor(records, this.#form)
+    let packets = 0
+    for (; record.at < records.length; record.at = record.end) {
+      packets += 1
+      if (isEarlier(record, first)) first.at = record.at
+      if (isEarlier(last, record)) last.at = record.at
+    }
+    return { packets, bytes: records.length, firstNs: first.ns, lastNs: last.ns }
   }
+}
+
+/** Without a bigint for each record. */
+function isEarlier(one: RecordCursor, other: RecordCursor): boolean {
+  const seconds = one.seconds - other.seconds
+  return seconds < 0 || (seconds === 0 && one.fraction < other.fraction)
 }
 
 /** Number of bytes at the start of `chunk` that are whole records within `maxBytes`. */

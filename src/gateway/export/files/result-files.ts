@@ -13,6 +13,7 @@ import type { Checkpoint, ExportedFile, MadeFile, ResultFile } from '../export-r
 import { FileWriter, storing } from './file-writer.ts'
 import type { RecordCounts, RecordSource } from './record-source.ts'
 import { ignoreMissing } from './spool.ts'
+import { extreme } from './tally.ts'
 
 export interface ResultOptions {
   /** Where the files are written; must exist. */
@@ -172,7 +173,7 @@ function withRecords(file: ResultFile, { packets, bytes, firstNs, lastNs }: Reco
     ...file,
     pcapBytes: String(Number(file.pcapBytes) + bytes),
     packets: String(Number(file.packets) + packets),
-    firstNs: file.firstNs ?? (firstNs === undefined ? null : String(firstNs)),
-    lastNs: lastNs === undefined ? file.lastNs : String(lastNs),
+    firstNs: extreme(file.firstNs, firstNs, (a, b) => a < b),
+    lastNs: extreme(file.lastNs, lastNs, (a, b) => a > b),
   }
 }

@@ -65,7 +65,7 @@ function withoutTime(hole: Hole, { beginNs, endNs }: ExportWindow): readonly Hol
 }
 
 /** Whichever of the two is before the other according to `isBefore`. */
-function extreme(
+export function extreme(
   known: string | null,
   next: bigint | undefined,
   isBefore: (a: bigint, b: bigint) => boolean,

@@ -65,6 +65,7 @@ export class S3Target implements ExportTarget {
   readonly workFolder = undefined
   readonly #bucket: string
   readonly #prefix: string
+  readonly #hasChecksums: boolean
   readonly #client: S3Client
 
   constructor(name: string, settings: S3Settings) {
@@ -72,6 +73,7 @@ export class S3Target implements ExportTarget {
     this.name = name
     this.#bucket = bucket
     this.#prefix = prefix
+    this.#hasChecksums = requestChecksums
     this.#client = new S3Client({
       region,
       ...(endpoint === undefined ? {} : { endpoint }),
@@ -269,6 +271,13 @@ export class S3Target implements ExportTarget {
     if (first !== undefined) throw new Error(`${first.Code}: ${first.Message}`)
   }
 
+  #adviceFor(error: unknown): string {
+    // Servers from before 2025 do not know the checksums.
+    if (this.#hasChecksums && isNamed(error, 'NotImplemented'))
+      return 'set requestChecksums: false for the target if the server does not support checksums of requests'
+    return 'check S3, or try again'
+  }
+
   /** Fails with the errors of the contract. */
   async #attempt<Result>(signal: AbortSignal | undefined, action: () => Promise<Result>): Promise<Result> {
     try {
@@ -284,7 +293,7 @@ export class S3Target implements ExportTarget {
         )
       throw new CapfleetError(
         'export-target-unavailable',
-        `cannot use the bucket ${this.#bucket} ${said}; check S3, or try again`,
+        `cannot use the bucket ${this.#bucket} ${said}; ${this.#adviceFor(error)}`,
       )
     }
   }

@@ -97,6 +97,19 @@ describe('of an answer without end', () => {
     await raw.until(() => raw.connections === 0)
   })
 
+  test('an encoding that was not requested is named, and not read as something else', async () => {
+    raw.answer = {
+      writes: [Buffer.from('HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}')],
+    }
+    const error = {
+      code: 'device-protocol',
+      message: 'device d0 sent /stream/list with Content-Encoding, although no encoding was requested',
+    }
+    await assert.rejects(client.getText('/stream/list?TSBegin=1', QUESTION), error)
+    const list = client.getList('/stream/list', { bytesMax: 100, entriesMax: 1 }, LIMIT)
+    await assert.rejects(list.next(), error)
+  })
+
   test('no more interim answers are taken than a head has bytes', async () => {
     raw.answer = { writes: endless('HTTP/1.1 102 Wait\r\nA: b\r\n\r\n'.repeat(1_000)) }
     await assert.rejects(client.getText('/x', QUESTION), { code: 'device-protocol' })

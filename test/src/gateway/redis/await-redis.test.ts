@@ -51,7 +51,10 @@ test('the wait lasts while answers are late, says so, and ends when they are pro
   }
   const log = { debug: note, info: note, warn: note, error: note }
   let isReady = false
-  const waiting = awaitRedis({ url: slow.url }, { log, signal: new AbortController().signal }).then(() => {
+  const waiting = awaitRedis(
+    { url: slow.url },
+    { keyPrefix: 'capfleet', log, signal: new AbortController().signal },
+  ).then(() => {
     isReady = true
   })
   await changes.until(() => lines.some((line) => /^redis\.awaited its answers take \d{4,} ms$/.test(line)))

@@ -21,7 +21,7 @@ async function watched(everyMs: number) {
     changes.note()
   }
   const log = { debug: note, info: note, warn: note, error: note }
-  building.use(new RedisWatch({ redis: { url: server.url }, log, metrics, everyMs }))
+  building.use(new RedisWatch({ redis: { url: server.url }, keyPrefix: 'capfleet', log, metrics, everyMs }))
   const isUsable = async () => /redis_usable (\d)/.exec(await metrics.text())?.[1]
   const owned = building.move()
   return {

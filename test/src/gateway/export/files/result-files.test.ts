@@ -58,6 +58,24 @@ function pathsOf(made: readonly MadeFile[]): readonly string[] {
 }
 
 describe('the files of an export', () => {
+  test('have the times of their earliest and latest packet, in whatever order packets come', async () => {
+    await using folder = await tempFolder()
+    await using result = await ResultFiles.open(options(folder.path))
+    const [a, b, c, d] = [1_999_999_999n, 5n, 3_000_000_000n, 2_000_000_001n].map((ns) =>
+      makePacket(NS + ns, 'p'),
+    )
+    await append(result, [a, b, c, d] as readonly PcapRecord[])
+    assert.deepEqual(
+      [result.openFile?.firstNs, result.openFile?.lastNs],
+      [String(NS + 5n), String(NS + 3_000_000_000n)],
+    )
+    await append(result, [makePacket(NS, 'q'), makePacket(NS + 4n, 'r')])
+    assert.deepEqual(
+      [result.openFile?.firstNs, result.openFile?.lastNs],
+      [String(NS), String(NS + 3_000_000_000n)],
+    )
+  })
+
   for (const compression of ['none', 'fast', 'zstd'] as const satisfies readonly Compression[]) {
     test(`grow window by window, ${compression}, and are counted`, async () => {
       await using folder = await tempFolder()
