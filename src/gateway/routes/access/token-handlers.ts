@@ -4,6 +4,7 @@ import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters, takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { TOKEN_PARAMETER_SPELLINGS, TOKEN_PARAMETERS } from '../../../shared/contract/token-parameters.ts'
 import { refuseBody } from '../../../shared/http/request-body.ts'
+import { joinFilters } from '../../../shared/query/joined-filter.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
 import type { WantedToken } from '../../auth/own-tokens.ts'
 import type { TokenRecord } from '../../auth/token-store.ts'
@@ -83,7 +84,10 @@ async function refuseBadBounds(
   { devices, filter }: WantedToken['bounds'],
 ): Promise<void> {
   if (devices !== undefined) selectDevices(parts.fleet.devices, devices, TOKEN_PARAMETERS.devices.name)
-  if (filter !== undefined) await refuseBadFilter(ctx, filter, TOKEN_PARAMETERS.filter.name, parts)
+  if (filter === undefined) return
+  await refuseBadFilter(ctx, filter, TOKEN_PARAMETERS.filter.name, parts)
+  // A token whose every download would fail.
+  joinFilters([...callerOf(ctx).bounds.filters, filter], undefined)
 }
 
 function shownToken({ createdMs, expiresMs, revokedMs, parents, note, ...token }: TokenRecord) {

@@ -125,6 +125,10 @@ describe('tokens of a gateway', () => {
       const answer = await order(query ?? '', own)
       assert.deepEqual([answer.status, answer.json().param], [403, param], query)
     }
+    const tagged = bearer((await issue('Filter=vlan+10')).token)
+    const both = await order('Filter=mpls', tagged)
+    assert.deepEqual([both.status, both.json().code], [403, 'out-of-bounds'], 'no filter can mean both')
+    await issue('Filter=udp', tagged)
     const child = await issue('', own)
     assert.deepEqual(child.scopes, ['device:read', 'queue:read'])
     assert.ok(Date.parse(child.expiresAt) <= Date.parse(made.expiresAt))
