@@ -18,7 +18,7 @@ export async function uploadCapture(ctx: ApplianceContext, parts: ApplianceParts
   const { captureName: name, fileName: source } = takeParameters(ctx, UPLOAD_PARAMETERS)
   const { user, id } = callerOf(ctx)
   parts.draining.throwIfAborted()
-  const file = parts.uploads.bodyOf(ctx)
+  using file = parts.uploads.bodyOf(ctx)
   using upload = parts.uploads.begin(id, { requestId: ctx.state.requestId, name, source, user })
   try {
     await withClientSignal(ctx, async (gone) => {

@@ -208,7 +208,9 @@ export class Conversations implements AsyncDisposable {
       )
     } catch (error) {
       if (watch.signal?.aborted || !(error instanceof CapfleetError)) throw error
-      this.#events.append('import-failed', { name: request.name, code: error.code })
+      // Nothing was begun: one who repeats a name must not fill the log.
+      if (error.code !== 'capture-exists')
+        this.#events.append('import-failed', { name: request.name, code: error.code })
       const wayOut = this.#retention?.wayOut(request.mayEvict === true)
       if (error.code !== 'store-full' || wayOut === undefined) throw error
       throw new CapfleetError(

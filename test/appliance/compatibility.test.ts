@@ -71,6 +71,7 @@ test('3. ULL, &&, a trailing & and rand= are accepted on every path', async () =
   const parameters: Readonly<Record<string, string>> = {
     '/pcap/del': 'StreamName=nosuch',
     '/sysmaster/capture_start': 'StreamName=ull',
+    '/api/v1/seen': `Address=10.1.2.3&&TSBegin=${START_NS}ULL&TSEnd=${START_NS + 1n}ULL`,
   }
   for (const { path } of APPLIANCE_ROUTES.filter(({ method }) => method === 'GET')) {
     const query =

@@ -15,8 +15,8 @@ namespace {
 
 /// Indexes, tallies and sieves of this size are read in a fraction of a second.
 constexpr uint64_t kSieveBytes = uint64_t{64} << 20;
-/// When a question has this many spans, they are joined.
-constexpr size_t kUnjoinedSpans = 4 * AddressSearch::kMostSpans;
+/// When there are this many times as many spans as there may be, they are joined.
+constexpr size_t kUnjoinedTimes = 4;
 
 /// Sorts the spans, and joins those that are closer than `gapNs`.
 void join(std::vector<SeenSpan>& spans, int64_t gapNs) {
@@ -33,15 +33,15 @@ void join(std::vector<SeenSpan>& spans, int64_t gapNs) {
   spans.resize(kept);
 }
 
-/// Joins spans until there are at most kMostSpans.
-void reduce(std::vector<SeenSpan>& spans) {
+/// Joins spans until there are at most `most`.
+void reduce(std::vector<SeenSpan>& spans, size_t most) {
   join(spans, AddressSearch::kJoinedNs);
-  if (spans.size() <= AddressSearch::kMostSpans) return;
+  if (spans.size() <= most) return;
   std::vector<int64_t> gaps;
   for (size_t i = 1; i < spans.size(); i++) {
     gaps.push_back(spans[i].firstNs - spans[i - 1].lastNs);
   }
-  const auto largest = gaps.begin() + static_cast<ptrdiff_t>(AddressSearch::kMostSpans - 1);
+  const auto largest = gaps.begin() + static_cast<ptrdiff_t>(most - 1);
   std::nth_element(gaps.begin(), largest, gaps.end(), std::greater<>());
   join(spans, *largest + 1);
 }
@@ -64,7 +64,7 @@ Result<bool> AddressSearch::step() {
     if (--streamsLeft_ > 0) segmentsLeft_ = streams_[streamsLeft_ - 1].segments.size();
   }
   if (streamsLeft_ == 0) {
-    for (auto& spans : spans_) reduce(spans);
+    reduceAll();
     return true;
   }
   const StreamSegments& stream = streams_[streamsLeft_ - 1];
@@ -166,8 +166,27 @@ Status AddressSearch::searchBlocks(const StreamSegments& stream, const SegmentEn
 void AddressSearch::add(uint32_t question, int64_t firstNs, int64_t lastNs) {
   if (firstNs >= endNs_ || lastNs < beginNs_) return;
   std::vector<SeenSpan>& spans = spans_[question];
-  if (spans.size() >= kUnjoinedSpans) reduce(spans);
+  if (spans.size() >= kUnjoinedTimes * mostSpans_) {
+    totalSpans_ -= spans.size();
+    reduce(spans, mostSpans_);
+    totalSpans_ += spans.size();
+  }
+  if (totalSpans_ >= kUnjoinedTimes * kMostSpansOfAll) reduceAll();
   spans.push_back({std::max(firstNs, beginNs_), std::min(lastNs, endNs_ - 1)});
+  totalSpans_++;
+}
+
+/// Joins the spans of each question; while all of them have too many, each gets fewer.
+void AddressSearch::reduceAll() {
+  while (true) {
+    totalSpans_ = 0;
+    for (auto& spans : spans_) {
+      reduce(spans, mostSpans_);
+      totalSpans_ += spans.size();
+    }
+    if (totalSpans_ <= kMostSpansOfAll || mostSpans_ == 1) return;
+    mostSpans_ /= 2;
+  }
 }
 
 }  // namespace capfleet

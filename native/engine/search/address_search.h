@@ -29,6 +29,9 @@ class AddressSearch {
   static constexpr int64_t kJoinedNs = 1'000'000'000;
   /// A question has at most this many spans: of more, those with the smallest gaps are joined.
   static constexpr size_t kMostSpans = 256;
+  /// All questions together have at most this many spans, or one each: with many questions that are
+  /// seen often, each has fewer.
+  static constexpr size_t kMostSpansOfAll = 65'536;
 
   /// Only packets in [beginNs, endNs) are asked for.
   AddressSearch(std::vector<StreamSegments> streams, int64_t beginNs, int64_t endNs,
@@ -58,12 +61,15 @@ class AddressSearch {
   Status searchBlocks(const StreamSegments& stream, const SegmentEntry& entry,
                       const Questions& questions);
   void add(uint32_t question, int64_t firstNs, int64_t lastNs);
+  void reduceAll();
 
   const std::vector<StreamSegments> streams_;
   const int64_t beginNs_;
   const int64_t endNs_;
   const std::vector<AddressNeeds> questions_;
   std::vector<std::vector<SeenSpan>> spans_;
+  size_t totalSpans_ = 0;          ///< in `spans_`
+  size_t mostSpans_ = kMostSpans;  ///< of a question
   /// Newest first, so that those are looked into most closely.
   size_t streamsLeft_;
   size_t segmentsLeft_;  ///< of the stream before `streamsLeft_`

@@ -54,7 +54,10 @@ export async function passUpload(device: Device, upload: PassedUpload): Promise<
     const first = await within(device, 'accept the upload', { timeoutMs, work: [answered, asked] })
     if (first === undefined) await sendFile(device, sent, { file, answered, timeoutMs })
     const answer = await within(device, 'answer', { timeoutMs: IMPORT_LIMIT_MS, work: [answered] })
-    return await readAnswer(device, answer)
+    return await within(device, 'send the rest of its answer', {
+      timeoutMs,
+      work: [readAnswer(device, answer)],
+    })
   } finally {
     sent.destroy()
   }

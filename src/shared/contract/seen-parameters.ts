@@ -52,7 +52,7 @@ export const SEEN_LINES = {
     spans: z
       .array(span)
       .describe(
-        'Half-open times in which packets of the address may be that were not counted: at most 256, at least a second apart. ' +
+        'Half-open times in which packets of the address may be that were not counted: at most 256, fewer for long lists, at least a second apart. ' +
           'Outside of them it was not seen',
       ),
   }),

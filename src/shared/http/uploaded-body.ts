@@ -18,9 +18,11 @@ export interface UploadLimits {
   readonly onBytes: (bytes: number) => void
 }
 
-export class UploadedBody {
+/** While it is not disposed, the body may take any time, also before it is read: a device may be slow to accept it. */
+export class UploadedBody implements Disposable {
   readonly #ctx: UploadContext
   readonly #limits: UploadLimits
+  readonly #long: Disposable
   #bytes = 0
 
   /** Nothing is read yet. Fails with bad-parameter if there is no body, or upload-too-large if it says so. */
@@ -34,6 +36,11 @@ export class UploadedBody {
       )
     }
     this.#refuseMoreThan(Number(this.announcedBytes ?? 0n))
+    this.#long = allowLongBody(ctx.req)
+  }
+
+  [Symbol.dispose](): void {
+    this.#long[Symbol.dispose]()
   }
 
   /** Size of the body if the client says it. */
@@ -60,7 +67,6 @@ export class UploadedBody {
    */
   async *pieces(): AsyncGenerator<Buffer, void> {
     const { req } = this.#ctx
-    using _long = allowLongBody(req)
     const { idleTimeoutMs, onBytes } = this.#limits
     let onIdle = (): void => undefined
     const idle = setTimeout(() => onIdle(), idleTimeoutMs)

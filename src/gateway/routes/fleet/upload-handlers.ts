@@ -41,7 +41,7 @@ async function upload(ctx: RouteContext, parts: FleetParts, member: FleetMember)
   const { captureName, fileName } = readParameters(UPLOAD_PARAMETERS, givenParameters(ctx))
   if (isForeign(kindOfMember(member))) throw takesNoUploads(name)
   const user = ctx.state.caller?.name ?? ''
-  const file = parts.uploads.bodyOf(ctx)
+  using file = parts.uploads.bodyOf(ctx)
   const { requestId } = ctx.state
   using running = parts.uploads.begin(user, { requestId, device: name, capture: captureName, fileName, user })
   try {

@@ -121,6 +121,24 @@ TEST_F(Searches, HaveFewSpansThatHoldAll) {
   for (int64_t i = 0; i < 3000; i++) EXPECT_TRUE(holds(found.spans()[0], i * i * kSecond)) << i;
 }
 
+TEST_F(Searches, ShareTheSpansOfManyQuestions) {
+  streams_.packetsPerBlock = 1;
+  std::vector<StoredPacket> packets;
+  for (int64_t i = 0; i < 300; i++) {
+    packets.push_back({i * i * kSecond, 64, ipv4Frame(0x0a000001, 0xC0000201)});
+  }
+  streams_.addStream(packets);
+  const std::vector<AddressNeeds> questions(3000, questionOf(0x0a000001, 0x0a000001));
+  const auto found = search(questions, 0, INT64_MAX);
+  size_t total = 0;
+  for (const auto& spans : found.spans()) {
+    total += spans.size();
+    for (int64_t i = 0; i < 300; i++) ASSERT_TRUE(holds(spans, i * i * kSecond)) << i;
+  }
+  EXPECT_LE(total, AddressSearch::kMostSpansOfAll);
+  EXPECT_GT(total, AddressSearch::kMostSpansOfAll / 4);
+}
+
 TEST_F(Searches, RuleOutNothingInOtherLinkTypes) {
   make(113);
   const auto found = search({questionOf(0x0b000000, 0x0b000000)});

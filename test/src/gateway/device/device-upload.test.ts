@@ -94,6 +94,15 @@ test('a device that accepts no more stops the reading, and is given up', async (
   assert.ok(file.read * PIECE_BYTES < 64 * 2 ** 20, `${file.read} pieces were read`)
 })
 
+test('a device that never ends its answer is given up', async (t) => {
+  const dripping = createServer().on('checkContinue', (_req, res) => res.writeHead(201).write('{'))
+  await assert.rejects(upload(await deviceOf(t, dripping), fileOf(1), { timeoutMs: 500 }), {
+    code: 'device-timeout',
+    // On a busy machine, the time may be over before its answer begins.
+    message: /^device d0 did not (send the rest of its answer|accept the upload) within 0\.5 s$/,
+  })
+})
+
 test('an answer in the middle of the file ends the reading', async (t) => {
   const hasty = createServer().on('checkContinue', (req, res) => {
     res.writeContinue()
