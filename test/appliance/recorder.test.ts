@@ -314,7 +314,10 @@ test('onFull "stop" ends a running capture properly at the limit, and continues 
   await inState('error')
   const waiting = await client.captureReport()
   assert.equal(waiting.name, name)
-  assert.match(waiting.message, /no room left within retention\.maxBytes .*, and retention\.onFull is "stop"; delete captures, /)
+  assert.match(
+    waiting.message,
+    /no room left within retention\.maxBytes .*, and retention\.onFull is "stop"; delete captures, /,
+  )
   await eventually(
     async () => {
       const { state, packets } = await storedCaptureOf(store, name)
