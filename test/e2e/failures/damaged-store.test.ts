@@ -112,7 +112,16 @@ describe('a damaged store', {
     assert.equal(await recoverDamaged(path, BOOT_ID), 0)
     assert.deepEqual(await readDamaged(path, model, nothing), sound)
     const kinds = new Set(model.files.map((file) => extname(file)))
-    assert.deepEqual([...kinds].sort(), ['.idx', '.json', '.jsonl', '.log', '.pcap', '.sieve', '.tally'])
+    assert.deepEqual([...kinds].sort(), [
+      '.addresses',
+      '.idx',
+      '.json',
+      '.jsonl',
+      '.log',
+      '.pcap',
+      '.sieve',
+      '.tally',
+    ])
   })
 
   for (const [kind, { count, make }] of Object.entries(KINDS)) {
