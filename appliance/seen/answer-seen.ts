@@ -1,7 +1,7 @@
 /**
  * /api/v1/seen: when addresses were seen, from the tables, sieves and indexes of the store; with Verify=1 counted in
- * the packets themselves, which takes a download slot. Callers with a forced filter only get counts behind it, and all
- * packets of the range are read for them: neither spans nor the time that an answer takes tell them what it hides.
+ * the packets themselves, which takes a download slot. Callers with a forced filter only get counts of packets that pass
+ * it, and all packets of the range are read for them: neither spans nor the time that an answer takes reveal others.
  */
 import { type AddressCount, type SeenSpan, searchAddresses } from '../../native/address-search.ts'
 import { givenParameters, takeParameters } from '../../src/shared/contract/request-parameters.ts'
@@ -57,7 +57,8 @@ export async function answerSeen(ctx: ApplianceContext, parts: ApplianceParts): 
     ctx.res.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' })
     if (ctx.method !== 'HEAD') {
       const count = { ...query, programs, readsAllBlocks: query.isForced, signal }
-      const lines = linesOf(store, { found, search, count: query.verify ? count : undefined })
+      const release = () => held.dispose()
+      const lines = linesOf(store, { found, search, count: query.verify ? count : undefined, release })
       const revoked = ctx.state.caller?.revoked
       await sendTexts(ctx.res, () => untilFailed(lines, parts), [
         parts.draining,
@@ -180,15 +181,20 @@ interface SeenWork {
   readonly search: readonly (readonly SeenSpan[])[] | undefined
   /** undefined: nothing is read. */
   readonly count: CountRequest | undefined
+  /** Called when nothing more is read: a client that reads its answer slowly must not take the place of others. */
+  readonly release: () => void
 }
 
-async function* linesOf(store: SeenStore, { found, search, count }: SeenWork): AsyncGenerator<string> {
+async function* linesOf(
+  store: SeenStore,
+  { found, search, count, release }: SeenWork,
+): AsyncGenerator<string> {
   const { query } = store
   const whole: readonly SeenSpan[] = [{ firstNs: query.beginNs, lastNs: query.endNs - 1n }]
   const spansOf = (question: number): readonly SeenSpan[] => search?.[question] ?? whole
   let counts: readonly AddressCount[] = []
   let [readBytes, isWhole] = [0n, true]
-  /** From here on nothing was counted. */
+  /** The time from which no packet was counted. */
   let uncountedNs = count === undefined ? query.beginNs : query.endNs
   if (count !== undefined) {
     for (const part of partsOf(allStreams(found.searched), rangesOf(search?.flat() ?? whole))) {
@@ -205,6 +211,7 @@ async function* linesOf(store: SeenStore, { found, search, count }: SeenWork): A
       if (!query.isForced) yield progressLine(readBytes)
     }
   }
+  release()
   const rest = { beginNs: uncountedNs, endNs: query.endNs }
   for (const [question, address] of query.texts.entries()) {
     const spans = spansWithin(spansOf(question), rest)

@@ -48,7 +48,7 @@ export async function passUpload(device: Device, upload: PassedUpload): Promise<
   using _abort = addAbortListener(signal, () => sent.destroy(signal.reason as Error))
   try {
     const answered = answerOf(device, sent)
-    // Whoever waits for it reports its failure.
+    // Its failure is reported where it is awaited.
     answered.catch(() => undefined)
     const asked = new Promise<undefined>((resolve) => sent.once('continue', () => resolve(undefined)))
     const first = await within(device, 'accept the upload', { timeoutMs, work: [answered, asked] })
