@@ -32,6 +32,8 @@ export interface SegmentSummary {
   readonly bytes: bigint
   /** Total size of index, tallies and sieves. */
   readonly sideBytes: number
+  /** Of its blocks, as in a LogEntry. */
+  readonly checksum: number
   /** Whether the files are directly in the port's folder, as in stores of format 1, and not in a group's subfolder. */
   readonly isFlat: boolean
 }

@@ -51,6 +51,8 @@ export interface LogEntry {
   readonly snaplen: number
   /** Total size of index, tallies and sieves. */
   readonly sideBytes: number
+  /** Of its blocks, as in FORMAT.md; 0 = unknown. */
+  readonly checksum: number
 }
 
 /** Writes an entry without its checksum. */
@@ -66,7 +68,7 @@ export function writeLogEntry(into: Buffer, at: number, entry: LogEntry): void {
   into.writeUInt32LE(entry.linkType, at + 40)
   into.writeUInt32LE(entry.snaplen, at + 44)
   into.writeUInt32LE(entry.sideBytes, at + 48)
-  into.writeUInt32LE(0, at + 52)
+  into.writeUInt32LE(entry.checksum, at + 52)
 }
 
 /** Reads an entry whose checksum has been verified. */
@@ -83,6 +85,7 @@ export function readLogEntry(from: Buffer, at: number): LogEntry {
     linkType: from.readUInt32LE(at + 40),
     snaplen: from.readUInt32LE(at + 44),
     sideBytes: from.readUInt32LE(at + 48),
+    checksum: from.readUInt32LE(at + 52),
   }
 }
 

@@ -20,6 +20,8 @@ export interface SegmentExtent {
   readonly bytes: bigint
   /** Blocks of which only the position is known; the other figures exclude them. */
   readonly damagedBlocks: bigint
+  /** Of its blocks, as in a LogEntry. */
+  readonly checksum: number
   /** Bytes of the index, read so far. */
   readonly indexBytes: bigint
 }
@@ -29,7 +31,8 @@ export interface SegmentFinding {
   /**
    * index-rebuilt: index entries are damaged or missing, and can be rebuilt. block-damaged: the packets of a block are
    * lost. block-readable: they were marked as lost, and are readable again. tally-damaged, sieves-missing: no packet
-   * is lost, but counts or filters take longer. log-differs: the log of the capture contradicts the index.
+   * is lost, but counts or filters take longer. addresses-wrong: the table of addresses is of other packets, and filters
+   * for addresses may miss some. log-differs: the log of the capture contradicts the index.
    */
   readonly kind:
     | 'index-rebuilt'
@@ -37,6 +40,7 @@ export interface SegmentFinding {
     | 'block-readable'
     | 'tally-damaged'
     | 'sieves-missing'
+    | 'addresses-wrong'
     | 'log-differs'
   /** Path of the damaged file. */
   readonly file: string
@@ -53,7 +57,7 @@ export interface SegmentFinding {
 }
 
 export interface VerifiedSegment
-  extends Pick<LogEntry, 'flags' | 'minNs' | 'maxNs' | 'packets' | 'bytes' | 'sideBytes'> {
+  extends Pick<LogEntry, 'flags' | 'minNs' | 'maxNs' | 'packets' | 'bytes' | 'sideBytes' | 'checksum'> {
   readonly findings: readonly SegmentFinding[]
   /**
    * Whether something was wrong and has been repaired, except for the log, which should be changed to what the other

@@ -62,6 +62,7 @@ const storeFindingSchema = z.object({
     'block-readable',
     'tally-damaged',
     'sieves-missing',
+    'addresses-wrong',
     'log-differs',
   ]),
   /** Path of the damaged file; '' = it is named in the message. */

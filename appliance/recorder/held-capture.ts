@@ -24,6 +24,7 @@ const NO_SEGMENT = {
   linkType: 0,
   snaplen: 0,
   sideBytes: 0,
+  checksum: 0,
 }
 
 export class HeldCapture {

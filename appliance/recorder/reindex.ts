@@ -1,4 +1,4 @@
-import { addSieves, repairAddresses } from '../../native/stored-segments.ts'
+import { addSieves, measureFinishedSegment, repairAddresses } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
@@ -39,7 +39,16 @@ export async function reindexStore(
   for (const { name, folder, segment } of found) {
     const path = pathOf(folder, segment)
     const made = await whereReadable(() => addSieves(path, signal), { otherwise: 0n, damages })
-    if (made > 0n) await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path) }, [])
+    // Logs of earlier versions have no checksum, without which nobody believes a table.
+    const checksum =
+      segment.checksum ||
+      (await whereReadable(async () => (await measureFinishedSegment(path)).checksum, {
+        otherwise: 0,
+        damages: [],
+      }))
+    if (made > 0n || checksum !== segment.checksum) {
+      await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path), checksum }, [])
+    }
     blocks += made
     const isNew = await whereReadable(() => repairAddresses(path, signal), { otherwise: false, damages: [] })
     if (isNew) newInTables += 1n

@@ -177,7 +177,7 @@ function contentOf(
 }
 
 const NOTHING_REMOVED = { packets: 0n, bytes: 0n, startNs: 0n, endNs: 0n }
-const NO_SEGMENT = { flags: 0, minNs: 0n, maxNs: 0n, linkType: 0, snaplen: 0, sideBytes: 0 }
+const NO_SEGMENT = { flags: 0, minNs: 0n, maxNs: 0n, linkType: 0, snaplen: 0, sideBytes: 0, checksum: 0 }
 
 /** An entry of the drops so far; marked if earlier ones are not known. */
 export function dropsEntry({ ring, disk }: Drops, { mayLackDrops }: SegmentTable): LogEntry {

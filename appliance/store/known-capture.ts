@@ -65,6 +65,7 @@ export class KnownCapture {
       linkType: 1,
       snaplen: 0,
       sideBytes: 0,
+      checksum: 0,
     })
     const read = { record, revision: 0, table, position: undefined, format: 2, isSound: false } as const
     return new KnownCapture(folder, UNREAD, { ...read, problems: [problem] })

@@ -275,7 +275,7 @@ function ofFormat1({
   ...record
 }: LegacyRecord): Pick<ReadCapture, 'record' | 'table'> {
   const table = new SegmentTable()
-  const base = { linkType: 0, snaplen: 0, sideBytes: 0, flags: SegmentFlag.flat }
+  const base = { linkType: 0, snaplen: 0, sideBytes: 0, checksum: 0, flags: SegmentFlag.flat }
   for (const { port, linkType, snaplen, segments } of streams) {
     for (const segment of segments) {
       table.apply({ ...base, ...segment, kind: LogEntryKind.finished, port, linkType, snaplen })

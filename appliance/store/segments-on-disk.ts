@@ -208,6 +208,7 @@ export async function damagedEntry(
     linkType,
     snaplen,
     sideBytes: 0,
+    checksum: 0,
   }
 }
 
@@ -262,7 +263,7 @@ function packetless(path: string): CapfleetError {
 
 /** A finished segment's entry, except for the sizes of its other files. */
 export function entryOf(
-  { linkType, snaplen, minNs, maxNs, packets, bytes }: Omit<SegmentExtent, 'port' | 'indexBytes'>,
+  { linkType, snaplen, minNs, maxNs, packets, bytes, checksum }: Omit<SegmentExtent, 'port' | 'indexBytes'>,
   { port, number, isFlat }: SegmentPlace & { readonly port: number },
 ): LogEntry {
   const flags = isFlat ? SegmentFlag.flat : 0
@@ -278,6 +279,7 @@ export function entryOf(
     linkType,
     snaplen,
     sideBytes: 0,
+    checksum,
   }
 }
 

@@ -35,6 +35,7 @@ SegmentExtent readExtent(const Napi::Value& value) {
   extent.packets = toUint64(from.Get("packets"));
   extent.bytes = toUint64(from.Get("bytes"));
   extent.damagedBlocks = toUint64(from.Get("damagedBlocks"));
+  extent.checksum = from.Get("checksum").As<Napi::Number>().Uint32Value();
   return extent;
 }
 
@@ -49,6 +50,7 @@ Napi::Value toExtentValue(Napi::Env env, const SegmentExtent& extent) {
   result.Set("packets", Napi::BigInt::New(env, extent.packets));
   result.Set("bytes", Napi::BigInt::New(env, extent.bytes));
   result.Set("damagedBlocks", Napi::BigInt::New(env, extent.damagedBlocks));
+  result.Set("checksum", Napi::Number::New(env, extent.checksum));
   return result;
 }
 

@@ -10,6 +10,7 @@ Napi::Object toSegment(Napi::Env env, const SegmentSummary& from) {
   segment.Set("packets", Napi::BigInt::New(env, from.packets));
   segment.Set("bytes", Napi::BigInt::New(env, from.bytes));
   segment.Set("sideBytes", Napi::Number::New(env, static_cast<double>(from.sideBytes)));
+  segment.Set("checksum", Napi::Number::New(env, from.checksum));
   segment.Set("isFlat", Napi::Boolean::New(env, from.isFlat));
   return segment;
 }

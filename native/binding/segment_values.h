@@ -9,7 +9,7 @@
 
 namespace capfleet::binding {
 
-/// {number, minNs, maxNs, packets, bytes, sideBytes, isFlat}
+/// {number, minNs, maxNs, packets, bytes, sideBytes, checksum, isFlat}
 Napi::Object toSegment(Napi::Env env, const SegmentSummary& segment);
 
 /// {port, linkType, snaplen, segments}

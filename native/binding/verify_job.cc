@@ -37,6 +37,7 @@ Napi::Value toVerified(Napi::Env env, const VerifiedSegment& from) {
   verified.Set("packets", Napi::BigInt::New(env, from.entry.packets));
   verified.Set("bytes", Napi::BigInt::New(env, from.entry.bytes));
   verified.Set("sideBytes", Napi::Number::New(env, from.entry.sideBytes));
+  verified.Set("checksum", Napi::Number::New(env, from.entry.checksum));
   return verified;
 }
 

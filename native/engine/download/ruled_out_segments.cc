@@ -41,10 +41,9 @@ void RuledOutSegments::read(Neighbours& neighbours, const StreamSegments& stream
        entry != segments.end() && entry->number < first + kSegmentsPerAddressTable; ++entry) {
     const uint32_t bit = entry->number % kSegmentsPerAddressTable;
     if ((passing >> bit & 1) != 0) continue;
-    // The table may be of an earlier content of the segment.
-    const auto blocks = table.blocksOf(entry->number, entry->bytes, entry->packets);
-    if (!blocks) continue;
-    neighbours.blocks[bit] = *blocks;
+    const auto content = table.contentOf(entry->number);
+    if (!content || !content->matches(*entry)) continue;
+    neighbours.blocks[bit] = content->blocks;
     neighbours.ruledOut |= uint64_t{1} << bit;
   }
 }

@@ -226,10 +226,17 @@ Status replaceFile(const std::string& path, std::span<const uint8_t> bytes) {
   const std::string prepared = path + kNewFileEnding;
   auto file = File::openForAppend(prepared, true);
   if (!file) return file.error();
-  if (auto status = file->resize(0); !status) return status;
-  if (auto status = file->write(bytes); !status) return status;
-  if (auto status = file->sync(); !status) return status;
-  if (::rename(prepared.c_str(), path.c_str()) != 0) return storeError("replace", path, errno);
+  Status status = file->resize(0);
+  if (status) status = file->write(bytes);
+  if (status) status = file->sync();
+  if (status && ::rename(prepared.c_str(), path.c_str()) != 0) {
+    status = storeError("replace", path, errno);
+  }
+  if (!status) {
+    // Its room is needed, above all on a full disk.
+    static_cast<void>(removeFile(prepared));
+    return status;
+  }
   const size_t slash = path.rfind('/');
   return syncDirectory(slash == std::string::npos ? "." : path.substr(0, slash));
 }

@@ -96,8 +96,9 @@ Status AddressSearch::searchTable(const StreamSegments& stream, uint32_t table) 
     entries[bit] = &entry;
     present |= uint64_t{1} << bit;
     if (!addresses) addresses = AddressTable::open(stream.folder, entry.number);
-    const bool isKnown = !entry.isGrowing() && (entry.flags & kSegmentDamaged) == 0 &&
-                         addresses->blocksOf(entry.number, entry.bytes, entry.packets);
+    const auto content = addresses->contentOf(entry.number);
+    const bool isKnown = !entry.isGrowing() && (entry.flags & kSegmentDamaged) == 0 && content &&
+                         content->matches(entry);
     if (isKnown) known |= uint64_t{1} << bit;
   }
   segments_ += static_cast<uint64_t>(std::popcount(present));

@@ -84,7 +84,7 @@ void AddressCollector::addBlock(std::span<const uint8_t> block) {
   }
 }
 
-std::optional<std::vector<uint64_t>> AddressCollector::takeLines(uint64_t segmentBytes) {
+std::vector<uint64_t> AddressCollector::takeLines(uint64_t segmentBytes) {
   uint32_t lines = kMostLines;
   const auto countBits = [&](uint32_t count) {
     // Of `count` lines that hold the bits of twice as many, or of all lines as they are.
@@ -104,8 +104,8 @@ std::optional<std::vector<uint64_t>> AddressCollector::takeLines(uint64_t segmen
     for (size_t i = 0; i < words; i++) words_[i] |= words_[i + words];
     lines = half;
   }
-  if (countBits(lines) * 10 > size_t{lines} * kLineBits * kUselessTenths) return std::nullopt;
-  return std::vector<uint64_t>(words_.get(), words_.get() + size_t{lines} * kLineWords);
+  if (countBits(lines) * 10 > size_t{lines} * kLineBits * kUselessTenths) return {};
+  return {words_.get(), words_.get() + size_t{lines} * kLineWords};
 }
 
 }  // namespace capfleet

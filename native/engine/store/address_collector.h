@@ -74,9 +74,9 @@ class AddressCollector {
   /// Adds all frames of a block, which are whole records.
   void addBlock(std::span<const uint8_t> block);
 
-  /// The lines of a segment with this size: as few as keep false matches rare. Nothing if it has
-  /// too many addresses for its size. Call it once.
-  std::optional<std::vector<uint64_t>> takeLines(uint64_t segmentBytes);
+  /// The lines of a segment with this size: as few as keep false matches rare. None if it has too
+  /// many addresses for its size. Call it once.
+  std::vector<uint64_t> takeLines(uint64_t segmentBytes);
 
  private:
   void addIpv4(uint32_t address);

@@ -11,22 +11,21 @@
 namespace capfleet {
 namespace {
 
-/// The lines for the whole segment; nothing if a block cannot be read, or there are too many.
+/// The lines for the whole segment; nothing if a block cannot be read.
 Result<std::optional<std::vector<uint64_t>>> collect(const SegmentFile& file,
                                                      const SegmentIndex& index,
                                                      const std::function<bool()>& goesOn) {
-  std::optional<std::vector<uint64_t>> nothing;
   AddressCollector collector;
   BlockReader reader;
   for (const BlockEntry& entry : index.blocks) {
     if (!goesOn()) return Error{Code::kCancelled, "the collection of addresses was cancelled"};
     auto block = reader.load(file, entry);
     if (!block) return block.error();
-    if (!*block) return nothing;
+    if (!*block) return std::optional<std::vector<uint64_t>>{};
     collector.addBlock({(*block)->bytes.data(), entry.bytes});
     reader.give(std::move(*block));
   }
-  return collector.takeLines(index.endOffset);
+  return std::optional{collector.takeLines(index.endOffset)};
 }
 
 /// Ends the repair of a segment: the table of the last one is complete.
@@ -44,13 +43,14 @@ Result<bool> repairAddresses(const std::string& segment, const std::function<boo
   if (!index) return index.error();
   if (!hasSieves(index->header)) return false;
   const auto [folder, number] = placeOfSegment(segment);
-  AddressColumn column{
-      number, index->endOffset, 0, static_cast<uint32_t>(index->blocks.size()), {}};
-  for (const BlockEntry& entry : index->blocks) column.packets += entry.packets;
+  // Readers do not ask the table about a segment of which packets are lost.
+  if (index->damagedBlocks > 0) return false;
+  AddressColumn column{SegmentContent::of(number, *index), {}};
   {
     AddressTable table = AddressTable::open(folder, number);
-    const bool isThere = table.blocksOf(number, column.bytes, column.packets).has_value();
-    if (isThere && table.isSound()) return settle(folder, number, false);
+    if (table.contentOf(number) == column.segment && table.isSound()) {
+      return settle(folder, number, false);
+    }
   }
   const auto file = SegmentFile::open(segment);
   if (!file) return file.error();
@@ -59,6 +59,8 @@ Result<bool> repairAddresses(const std::string& segment, const std::function<boo
   if (!*lines) return false;
   column.lines = std::move(**lines);
   if (auto status = addAddresses(folder, column); !status) return status.error();
+  // Perhaps the last segment of the table was removed meanwhile.
+  if (auto status = removeUnusedAddresses(folder, number); !status) return status.error();
   return settle(folder, number, true);
 }
 

@@ -1,7 +1,10 @@
 #include "store/address_table.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -13,35 +16,52 @@ namespace capfleet {
 namespace {
 
 constexpr size_t kMagicBytes = 8;
-constexpr char kColumnsMagic[kMagicBytes + 1] = "CFADDRS1";
-constexpr char kTableMagic[kMagicBytes + 1] = "CFADDRT1";
+constexpr char kColumnsMagic[kMagicBytes + 1] = "CFADDRS2";
+constexpr char kTableMagic[kMagicBytes + 1] = "CFADDRT2";
 
-constexpr size_t kColumnHeaderBytes = 40;
+constexpr size_t kColumnHeaderBytes = 56;
 constexpr size_t kLineBytes = kLineWords * sizeof(uint64_t);
 
 constexpr size_t kPageBytes = 4096;
 constexpr size_t kChecksumOffset = kPageBytes - 8;
 static_assert(kChecksumOffset == kLineBits * sizeof(uint64_t));
 constexpr size_t kFactsOffset = 16;
-constexpr size_t kFactsBytes = 24;
+constexpr size_t kFactsBytes = 40;
 static_assert(kFactsOffset + kSegmentsPerAddressTable * kFactsBytes <= kChecksumOffset);
 /// Tables of up to this size are read at once.
 constexpr size_t kFirstReadBytes = 4 * kPageBytes;
 
 bool isLineCount(uint32_t lines) { return std::has_single_bit(lines) && lines <= kMostLines; }
 
+/// The facts of a segment in a table of either kind, without its number.
+void storeFacts(uint8_t* to, const SegmentContent& segment) {
+  storeLe64(to, segment.bytes);
+  storeLe64(to + 8, segment.packets);
+  storeLe64(to + 16, static_cast<uint64_t>(segment.minNs));
+  storeLe64(to + 24, static_cast<uint64_t>(segment.maxNs));
+  storeLe32(to + 32, segment.checksum);
+  storeLe32(to + 36, segment.blocks);
+}
+
+SegmentContent loadFacts(const uint8_t* from, uint32_t number) {
+  return {.number = number,
+          .blocks = loadLe32(from + 36),
+          .bytes = loadLe64(from),
+          .packets = loadLe64(from + 8),
+          .minNs = static_cast<int64_t>(loadLe64(from + 16)),
+          .maxNs = static_cast<int64_t>(loadLe64(from + 24)),
+          .checksum = loadLe32(from + 32)};
+}
+
 void appendColumn(std::vector<uint8_t>& out, const AddressColumn& column) {
   const size_t begin = out.size();
   const size_t lineBytes = column.lines.size() * sizeof(uint64_t);
   out.resize(begin + kColumnHeaderBytes + lineBytes);
   uint8_t* const to = out.data() + begin;
-  storeLe32(to + 8, column.number);
+  storeLe32(to + 8, column.segment.number);
   storeLe32(to + 12, static_cast<uint32_t>(column.lines.size() / kLineWords));
-  storeLe64(to + 16, column.bytes);
-  storeLe64(to + 24, column.packets);
-  storeLe32(to + 32, column.blocks);
-  storeLe32(to + 36, 0);
-  std::memcpy(to + kColumnHeaderBytes, column.lines.data(), lineBytes);
+  storeFacts(to + 16, column.segment);
+  if (lineBytes > 0) std::memcpy(to + kColumnHeaderBytes, column.lines.data(), lineBytes);
   storeLe64(to, xxh3({to + 8, kColumnHeaderBytes - 8 + lineBytes}));
 }
 
@@ -49,7 +69,7 @@ void appendColumn(std::vector<uint8_t>& out, const AddressColumn& column) {
 std::optional<size_t> columnBytes(std::span<const uint8_t> header) {
   if (header.size() < kColumnHeaderBytes) return std::nullopt;
   const uint32_t lines = loadLe32(&header[12]);
-  if (!isLineCount(lines)) return std::nullopt;
+  if (lines != 0 && !isLineCount(lines)) return std::nullopt;
   return kColumnHeaderBytes + lines * kLineBytes;
 }
 
@@ -57,10 +77,9 @@ std::optional<size_t> columnBytes(std::span<const uint8_t> header) {
 std::optional<AddressColumn> parseColumn(std::span<const uint8_t> bytes) {
   if (loadLe64(bytes.data()) != xxh3(bytes.subspan(8))) return std::nullopt;
   const std::span<const uint8_t> lines = bytes.subspan(kColumnHeaderBytes);
-  AddressColumn column{loadLe32(&bytes[8]), loadLe64(&bytes[16]), loadLe64(&bytes[24]),
-                       loadLe32(&bytes[32]),
+  AddressColumn column{loadFacts(&bytes[16], loadLe32(&bytes[8])),
                        std::vector<uint64_t>(lines.size() / sizeof(uint64_t))};
-  std::memcpy(column.lines.data(), lines.data(), lines.size());
+  if (!lines.empty()) std::memcpy(column.lines.data(), lines.data(), lines.size());
   return column;
 }
 
@@ -72,14 +91,10 @@ std::vector<uint8_t> transposed(const std::vector<AddressColumn>& columns) {
   std::vector<uint8_t> bytes(kPageBytes * (1 + size_t{lines}));
   std::memcpy(bytes.data(), kTableMagic, kMagicBytes);
   storeLe32(&bytes[8], lines);
-  storeLe32(&bytes[12], columns.front().number / kSegmentsPerAddressTable);
+  storeLe32(&bytes[12], columns.front().segment.number / kSegmentsPerAddressTable);
   for (const AddressColumn& column : columns) {
-    const uint32_t bit = column.number % kSegmentsPerAddressTable;
-    uint8_t* const facts = &bytes[kFactsOffset + bit * kFactsBytes];
-    storeLe64(facts, column.bytes);
-    storeLe64(facts + 8, column.packets);
-    storeLe32(facts + 16, column.blocks);
-    storeLe32(facts + 20, 1);
+    const uint32_t bit = column.segment.number % kSegmentsPerAddressTable;
+    storeFacts(&bytes[kFactsOffset + bit * kFactsBytes], column.segment);
   }
   const uint64_t checksum = xxh3({bytes.data(), kChecksumOffset});
   storeLe64(&bytes[kChecksumOffset], checksum);
@@ -87,7 +102,11 @@ std::vector<uint8_t> transposed(const std::vector<AddressColumn>& columns) {
   for (uint32_t line = 0; line < lines; line++) {
     rows.fill(0);
     for (const AddressColumn& column : columns) {
-      const uint64_t mask = uint64_t{1} << column.number % kSegmentsPerAddressTable;
+      const uint64_t mask = uint64_t{1} << column.segment.number % kSegmentsPerAddressTable;
+      if (column.lines.empty()) {
+        for (uint64_t& row : rows) row |= mask;
+        continue;
+      }
       const uint64_t* const from = &column.lines[line * kLineWords % column.lines.size()];
       for (size_t word = 0; word < kLineWords; word++) {
         for (uint64_t left = from[word]; left != 0; left &= left - 1) {
@@ -102,7 +121,39 @@ std::vector<uint8_t> transposed(const std::vector<AddressColumn>& columns) {
   return bytes;
 }
 
+/// Whether a segment with these lines may hold the key.
+bool linesMayHold(const std::vector<uint64_t>& lines, uint64_t key) {
+  if (lines.empty()) return true;
+  const uint64_t* const line = &lines[lineOf(key) * kLineWords % lines.size()];
+  bool holds = true;
+  forEachBitOf(key, [&](uint32_t bit) { holds &= (line[bit / 64] >> bit % 64 & 1) != 0; });
+  return holds;
+}
+
 }  // namespace
+
+SegmentContent SegmentContent::of(const SegmentSummary& summary, size_t blocks) {
+  return {.number = summary.number,
+          .blocks = static_cast<uint32_t>(blocks),
+          .bytes = summary.bytes,
+          .packets = summary.packets,
+          .minNs = summary.minNs,
+          .maxNs = summary.maxNs,
+          .checksum = summary.checksum};
+}
+
+SegmentContent SegmentContent::of(uint32_t number, const SegmentIndex& index) {
+  SegmentSummary summary{
+      .number = number, .minNs = INT64_MAX, .maxNs = INT64_MIN, .bytes = kPcapFileHeaderBytes};
+  summary.add(index.blocks);
+  return of(summary, index.blocks.size());
+}
+
+bool SegmentContent::matches(const SegmentEntry& entry) const {
+  return number == entry.number && bytes == entry.bytes && packets == entry.packets &&
+         minNs == entry.minNs && maxNs == entry.maxNs && checksum == entry.checksum &&
+         checksum != 0;
+}
 
 AddressTable AddressTable::open(const std::string& portFolder, uint32_t number) {
   auto file = File::openForRead(addressTablePath(portFolder, number));
@@ -140,7 +191,7 @@ void AddressTable::readColumns(std::span<const uint8_t> bytes) {
     auto column = parseColumn(bytes.first(*size));
     bytes = bytes.subspan(*size);
     if (!column) continue;
-    const uint32_t bit = column->number % kSegmentsPerAddressTable;
+    const uint32_t bit = column->segment.number % kSegmentsPerAddressTable;
     segments_[bit] = {true, std::move(*column)};
     known_ |= uint64_t{1} << bit;
   }
@@ -154,10 +205,9 @@ void AddressTable::readHeader(const std::vector<uint8_t>& bytes) {
   if (isDamaged_) return;
   const uint32_t first = loadLe32(&bytes[12]) * kSegmentsPerAddressTable;
   for (uint32_t bit = 0; bit < kSegmentsPerAddressTable; bit++) {
-    const uint8_t* const facts = &bytes[kFactsOffset + bit * kFactsBytes];
-    if (loadLe32(facts + 20) != 1) continue;
-    segments_[bit] = {
-        true, {first + bit, loadLe64(facts), loadLe64(facts + 8), loadLe32(facts + 16), {}}};
+    const SegmentContent segment = loadFacts(&bytes[kFactsOffset + bit * kFactsBytes], first + bit);
+    if (segment.blocks == 0) continue;
+    segments_[bit] = {true, {segment, {}}};
     known_ |= uint64_t{1} << bit;
   }
   for (uint32_t line = 0; line < lines_; line++) {
@@ -169,12 +219,10 @@ void AddressTable::readHeader(const std::vector<uint8_t>& bytes) {
   }
 }
 
-std::optional<uint32_t> AddressTable::blocksOf(uint32_t number, uint64_t bytes,
-                                               uint64_t packets) const {
+std::optional<SegmentContent> AddressTable::contentOf(uint32_t number) const {
   const auto& [isKnown, column] = segments_[number % kSegmentsPerAddressTable];
-  if (!isKnown || column.number != number) return std::nullopt;
-  if (column.bytes != bytes || column.packets != packets) return std::nullopt;
-  return column.blocks;
+  if (!isKnown || column.segment.number != number) return std::nullopt;
+  return column.segment;
 }
 
 uint64_t AddressTable::mayHold(uint64_t key) {
@@ -188,11 +236,7 @@ uint64_t AddressTable::mayHold(uint64_t key) {
   uint64_t held = ~known_;
   for (uint32_t i = 0; i < kSegmentsPerAddressTable; i++) {
     if (!segments_[i].isKnown) continue;
-    const std::vector<uint64_t>& lines = segments_[i].column.lines;
-    const uint64_t* const line = &lines[lineOf(key) * kLineWords % lines.size()];
-    bool holds = true;
-    forEachBitOf(key, [&](uint32_t bit) { holds &= (line[bit / 64] >> bit % 64 & 1) != 0; });
-    if (holds) held |= uint64_t{1} << i;
+    if (linesMayHold(segments_[i].column.lines, key)) held |= uint64_t{1} << i;
   }
   return held;
 }
@@ -297,7 +341,7 @@ Result<std::optional<File>> openLocked(const std::string& path, bool creates) {
 }  // namespace
 
 Status addAddresses(const std::string& portFolder, const AddressColumn& column) {
-  const std::string path = addressTablePath(portFolder, column.number);
+  const std::string path = addressTablePath(portFolder, column.segment.number);
   auto file = openLocked(path, true);
   if (!file) return file.error();
   const auto bytes = (*file)->size();
@@ -308,9 +352,10 @@ Status addAddresses(const std::string& portFolder, const AddressColumn& column) 
   if (*count < kMagicBytes || std::memcmp(magic.data(), kColumnsMagic, kMagicBytes) == 0) {
     return append(**file, *bytes, column);
   }
-  auto columns = AddressTable::open(portFolder, column.number).columns();
+  auto columns = AddressTable::open(portFolder, column.segment.number).columns();
   if (!columns) columns.emplace();
-  std::erase_if(*columns, [&](const AddressColumn& c) { return c.number == column.number; });
+  std::erase_if(*columns,
+                [&](const AddressColumn& c) { return c.segment.number == column.segment.number; });
   columns->push_back(column);
   return replaceFile(path, transposed(*columns));
 }
@@ -324,6 +369,34 @@ Status transposeAddresses(const std::string& portFolder, uint32_t number) {
   if (table.isTransposed_) return ok();
   const auto columns = table.columns();
   return columns->empty() ? ok() : replaceFile(path, transposed(*columns));
+}
+
+namespace {
+
+/// Whether a segment of this table has packets on the disk.
+bool isUsed(const std::string& portFolder, uint32_t number) {
+  const uint32_t first = number / kSegmentsPerAddressTable * kSegmentsPerAddressTable;
+  // From this one on: segments are removed in the order of their numbers.
+  for (uint32_t i = 0; i < kSegmentsPerAddressTable; i++) {
+    const uint32_t other = first + (number + i) % kSegmentsPerAddressTable;
+    for (const bool isFlat : {false, true}) {
+      const std::string path = storedSegmentPath(portFolder, other, isFlat) + ".pcap";
+      if (::access(path.c_str(), F_OK) == 0 || errno != ENOENT) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Status removeUnusedAddresses(const std::string& portFolder, uint32_t number) {
+  if (isUsed(portFolder, number)) return ok();
+  const std::string path = addressTablePath(portFolder, number);
+  const auto file = openLocked(path, false);
+  if (!file) return file.error();
+  // A writer that comes later looks for its segment after it has written.
+  if (auto status = removeFile(path); !status) return status;
+  return removeFile(path + kNewFileEnding);
 }
 
 }  // namespace capfleet

@@ -12,17 +12,36 @@
 #include <vector>
 
 #include "os/file.h"
+#include "store/segment_files.h"
+#include "store/segment_index.h"
 #include "store/segment_path.h"
 
 namespace capfleet {
 
-/// The addresses of one segment, and what the segment held when they were collected.
-struct AddressColumn {
+/// What a segment held when its addresses were collected: a table of another capture, or of an
+/// earlier content, must not be taken for its own.
+struct SegmentContent {
   uint32_t number = 0;  ///< of the segment
-  uint64_t bytes = 0;   ///< of its .pcap file
-  uint64_t packets = 0;
   uint32_t blocks = 0;
-  std::vector<uint64_t> lines;  ///< as AddressCollector returns them
+  uint64_t bytes = 0;  ///< of its .pcap file
+  uint64_t packets = 0;
+  int64_t minNs = 0;      ///< smallest timestamp
+  int64_t maxNs = 0;      ///< largest timestamp (inclusive)
+  uint32_t checksum = 0;  ///< of its blocks, by addToChecksum()
+
+  static SegmentContent of(const SegmentSummary& summary, size_t blocks);
+  /// REQUIRES: no block is damaged.
+  static SegmentContent of(uint32_t number, const SegmentIndex& index);
+  /// Whether this may be what the log describes.
+  bool matches(const SegmentEntry& entry) const;
+  bool operator==(const SegmentContent&) const = default;
+};
+
+/// The addresses of one segment.
+struct AddressColumn {
+  SegmentContent segment;
+  /// As AddressCollector returns them; none if the segment may hold any address.
+  std::vector<uint64_t> lines;
 };
 
 /// Adds the addresses of a finished segment to its table, replacing those that the table had of it.
@@ -30,6 +49,10 @@ struct AddressColumn {
 /// transposed. A crash leaves the old or the new table, or one whose last columns are damaged.
 /// Thread-safe, also between processes.
 Status addAddresses(const std::string& portFolder, const AddressColumn& column);
+
+/// Removes the table of a segment if none of the segments in it exists any more. Thread-safe like
+/// addAddresses().
+Status removeUnusedAddresses(const std::string& portFolder, uint32_t number);
 
 /// Makes the table of a segment one of which a reader needs only a small part, when it has all its
 /// columns. Reads, writes and syncs up to 64 MiB. A crash leaves the old or the new table. Does
@@ -44,9 +67,8 @@ class AddressTable {
   /// it knows no segments.
   static AddressTable open(const std::string& portFolder, uint32_t number);
 
-  /// The number of blocks of this segment if the table has its addresses; nullopt if it has none,
-  /// or those of a segment with another content. `bytes` and `packets` are those of the log.
-  std::optional<uint32_t> blocksOf(uint32_t number, uint64_t bytes, uint64_t packets) const;
+  /// What the segment with this number held, if the table has its addresses.
+  std::optional<SegmentContent> contentOf(uint32_t number) const;
 
   /// The segments that may hold the key. Those of which the table knows nothing may hold all.
   uint64_t mayHold(uint64_t key);

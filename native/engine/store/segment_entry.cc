@@ -27,6 +27,7 @@ SegmentEntry loadSegmentEntry(const uint8_t* p) {
   entry.linkTypeWord = loadLe32(p + 40);
   entry.snaplen = loadLe32(p + 44);
   entry.sideBytes = loadLe32(p + 48);
+  entry.checksum = loadLe32(p + 52);
   return entry;
 }
 

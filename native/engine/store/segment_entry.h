@@ -29,6 +29,7 @@ struct SegmentEntry {
   uint32_t linkTypeWord = 0;
   uint32_t snaplen = 0;
   uint32_t sideBytes = 0;  ///< of index, tallies and sieves together
+  uint32_t checksum = 0;   ///< of its blocks, by addToChecksum(); 0 = unknown
 
   bool isGrowing() const { return (flags & kSegmentGrowing) != 0; }
 };

@@ -15,6 +15,7 @@ namespace {
 /// Adds the blocks that the index describes. REQUIRES: they follow those in the extent.
 void add(const SegmentIndex& index, SegmentExtent& extent) {
   for (const BlockEntry& block : index.blocks) {
+    extent.checksum = addToChecksum(extent.checksum, block);
     if (!block.hasTimes()) continue;
     extent.minNs = std::min(extent.minNs, block.minNs);
     extent.maxNs = std::max(extent.maxNs, block.maxNs);

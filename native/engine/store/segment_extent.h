@@ -18,6 +18,7 @@ struct SegmentExtent {
   uint64_t packets = 0;
   uint64_t bytes = 0;  ///< of the segment file that the index describes
   uint64_t damagedBlocks = 0;
+  uint32_t checksum = 0;  ///< of its blocks, by addToChecksum()
 };
 
 /// Brings the extent of a segment (`segment` is the path without its ending) up to date by reading

@@ -24,6 +24,7 @@ void SegmentSummary::add(std::span<const BlockEntry> blocks) {
   for (const BlockEntry& block : blocks) {
     packets += block.packets;
     bytes += block.bytes;
+    checksum = addToChecksum(checksum, block);
     if (!block.hasTimes() && (addsTimes || minNs <= maxNs)) continue;
     minNs = std::min(minNs, block.minNs);
     maxNs = std::max(maxNs, block.maxNs);
@@ -224,15 +225,9 @@ Status SegmentFiles::cutBack(uint64_t keptBytes) {
 
 SegmentSummary SegmentFiles::finish() {
   if (const auto collector = std::exchange(addresses_, nullptr)) {
-    AddressColumn column{committed_.number,
-                         committed_.bytes,
-                         committed_.packets,
-                         static_cast<uint32_t>(committedEntries_),
-                         {}};
-    if (auto lines = collector->takeLines(committed_.bytes)) {
-      column.lines = std::move(*lines);
-      static_cast<void>(addAddresses(options_.directory, column));
-    }
+    static_cast<void>(
+        addAddresses(options_.directory, {SegmentContent::of(committed_, committedEntries_),
+                                          collector->takeLines(committed_.bytes)}));
   }
   return committed_;
 }

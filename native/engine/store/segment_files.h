@@ -26,6 +26,7 @@ struct SegmentSummary {
   uint64_t packets = 0;
   uint64_t bytes = 0;      ///< of the .pcap file
   uint64_t sideBytes = 0;  ///< of index, tallies and sieves together
+  uint32_t checksum = 0;   ///< of its blocks, by addToChecksum()
   bool isFlat = false;     ///< its files are directly in the port's folder, not in a subfolder
 
   /// Adds blocks at its end. Damaged blocks count in `bytes` and in the times: a range all of whose

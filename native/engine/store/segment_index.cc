@@ -174,6 +174,12 @@ void storeIndexEntry(uint8_t (&out)[kIndexEntryBytes], const BlockEntry& entry) 
   storePartChecksum(out);
 }
 
+uint32_t addToChecksum(uint32_t checksum, const BlockEntry& block) {
+  uint8_t bytes[8];
+  storeLe64(bytes, block.checksum);
+  return static_cast<uint32_t>(xxh3(bytes, checksum));
+}
+
 BlockEntry BlockEntry::asDamaged() const {
   if (isDamaged()) return *this;
   BlockEntry damaged = *this;

@@ -58,6 +58,9 @@ struct BlockEntry {
   bool operator==(const BlockEntry&) const = default;
 };
 
+/// Continues the checksum of a segment's blocks by the next block; it begins with 0.
+uint32_t addToChecksum(uint32_t checksum, const BlockEntry& block);
+
 /// The contents of an .idx file.
 struct SegmentIndex {
   uint32_t port = 0;  ///< capture port, 0 to 255

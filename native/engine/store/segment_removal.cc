@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "os/file.h"
+#include "store/address_table.h"
 #include "store/segment_path.h"
 
 namespace capfleet {
@@ -22,15 +23,6 @@ Status removeAndEmpty(const File& file) {
   const Result<uint64_t> names = file.names();
   if (!names) return names.error();
   return *names == 0 ? file.empty() : ok();
-}
-
-/// Segments are removed in the order of their numbers: a table goes with the last one.
-Status removeAddresses(const std::string& segment) {
-  const auto [folder, number] = placeOfSegment(segment);
-  if (!isLastOfAddressTable(number)) return ok();
-  const std::string path = addressTablePath(folder, number);
-  if (Status status = removeName(path); !status) return status;
-  return removeName(path + kNewFileEnding);
 }
 
 }  // namespace
@@ -51,7 +43,8 @@ Result<bool> removeSegment(const std::string& segment, bool evenIfRead) {
     const Status status = removeName(segment + ending + kNewFileEnding);
     if (!status) return status.error();
   }
-  if (Status status = removeAddresses(segment); !status) return status.error();
+  const auto [folder, number] = placeOfSegment(segment);
+  if (Status status = removeUnusedAddresses(folder, number); !status) return status.error();
   removeEmptyGroup(segment);
   return true;
 }

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "os/file.h"
+#include "store/address_repair.h"
+#include "store/address_table.h"
 #include "store/block_counter.h"
 #include "store/block_reader.h"
 #include "store/segment_files.h"
@@ -60,6 +62,7 @@ class Verification {
       if (auto status = check(*file, block); !status) return status.error();
     }
     checkSieves();
+    checkAddresses();
     checkLog();
     if (options_.repairs) {
       if (auto status = repair(); !status) return status.error();
@@ -158,6 +161,20 @@ class Verification {
         std::to_string(missing) + " sieves are missing or wrong; a repair rebuilds them");
   }
 
+  /// A table that has nothing about the segment only costs time.
+  void checkAddresses() {
+    const auto [folder, number] = placeOfSegment(segment_);
+    const auto content = AddressTable::open(folder, number).contentOf(number);
+    if (!content) return;
+    // Readers do not ask the table about a segment with lost packets.
+    if (has(SegmentFindingKind::kBlockDamaged)) return;
+    if (*content == SegmentContent::of(number, index_)) return;
+    verified_.findings.push_back(
+        {SegmentFindingKind::kAddressesWrong, addressTablePath(folder, number), 0, 0, 0,
+         "the table of addresses describes other packets than those of segment " +
+             std::to_string(number) + "; a repair corrects it"});
+  }
+
   void checkLog() {
     SegmentSummary summary{.minNs = INT64_MAX, .maxNs = INT64_MIN, .bytes = kPcapFileHeaderBytes};
     summary.add(index_.blocks);
@@ -166,6 +183,7 @@ class Verification {
     entry.maxNs = summary.maxNs;
     entry.packets = summary.packets;
     entry.bytes = summary.bytes;
+    entry.checksum = summary.checksum;
     const bool isDamaged = has(SegmentFindingKind::kBlockDamaged);
     if (isDamaged) {
       entry.flags |= kSegmentDamaged;
@@ -180,16 +198,18 @@ class Verification {
     add(SegmentFindingKind::kLogDiffers, ".idx", 0,
         entry.packets != logged_.packets
             ? "the log has " + std::to_string(logged_.packets) + " packets, the segment " + packets
-        : entry.flags != logged_.flags ? "the log says that packets are lost, but all " + packets +
-                                             " of the segment are present"
-                                       : "the log and the segment differ in times or size");
+        : entry.flags != logged_.flags
+            ? "the log says that packets are lost, but all " + packets +
+                  " of the segment are present"
+            : "the log and the segment differ in times, size or checksums");
   }
 
   bool logDiffers() const {
     const SegmentEntry& entry = verified_.entry;
     return entry.packets != logged_.packets || entry.bytes != logged_.bytes ||
            entry.minNs != logged_.minNs || entry.maxNs != logged_.maxNs ||
-           entry.flags != logged_.flags;
+           entry.flags != logged_.flags ||
+           (logged_.checksum != 0 && entry.checksum != logged_.checksum);
   }
 
   Status repair() {
@@ -200,10 +220,13 @@ class Verification {
     const auto replaced = replaceIndex();
     if (!replaced) return replaced.error();
     verified_.isRepaired = remakesTallies || *replaced || logDiffers();
+    const auto goesOn = [&] { return !options_.goesOn || options_.goesOn(index_.endOffset); };
     if (has(SegmentFindingKind::kSievesMissing)) {
-      const auto added = addSieves(
-          segment_, [&] { return !options_.goesOn || options_.goesOn(index_.endOffset); });
-      if (!added) return added.error();
+      if (const auto added = addSieves(segment_, goesOn); !added) return added.error();
+      verified_.isRepaired = true;
+    }
+    if (has(SegmentFindingKind::kAddressesWrong)) {
+      if (const auto added = repairAddresses(segment_, goesOn); !added) return added.error();
       verified_.isRepaired = true;
     }
     return measureSideFiles();
@@ -275,6 +298,8 @@ const char* nameOf(SegmentFindingKind kind) {
       return "tally-damaged";
     case SegmentFindingKind::kSievesMissing:
       return "sieves-missing";
+    case SegmentFindingKind::kAddressesWrong:
+      return "addresses-wrong";
     case SegmentFindingKind::kLogDiffers:
       return "log-differs";
   }

@@ -12,12 +12,13 @@
 namespace capfleet {
 
 enum class SegmentFindingKind : uint8_t {
-  kIndexRebuilt,   ///< entries are damaged or missing, and can be rebuilt
-  kBlockDamaged,   ///< the bytes of a block are not those that were written: its packets are lost
-  kBlockReadable,  ///< a block that is marked as damaged can be read again: its packets come back
-  kTallyDamaged,   ///< the tally of a block is missing or wrong: counts read the block instead
-  kSievesMissing,  ///< sieves are missing or wrong: filters for addresses read the blocks
-  kLogDiffers,     ///< the log's entry for the segment differs from its index
+  kIndexRebuilt,    ///< entries are damaged or missing, and can be rebuilt
+  kBlockDamaged,    ///< the bytes of a block are not those that were written: its packets are lost
+  kBlockReadable,   ///< a block that is marked as damaged can be read again: its packets come back
+  kTallyDamaged,    ///< the tally of a block is missing or wrong: counts read the block instead
+  kSievesMissing,   ///< sieves are missing or wrong: filters for addresses read the blocks
+  kAddressesWrong,  ///< the table of addresses is of other packets: filters may miss some
+  kLogDiffers,      ///< the log's entry for the segment differs from its index
 };
 
 /// The name of a kind in answers, such as "index-rebuilt".

@@ -262,7 +262,16 @@ describe('a roll', () => {
   })
 })
 
-const SEGMENT = { number: 1, minNs: 1n, maxNs: 1n, packets: 1n, bytes: 0n, sideBytes: 0, isFlat: false }
+const SEGMENT = {
+  number: 1,
+  minNs: 1n,
+  maxNs: 1n,
+  packets: 1n,
+  bytes: 0n,
+  sideBytes: 0,
+  checksum: 0,
+  isFlat: false,
+}
 
 describe('a clock that is wrong for a while', () => {
   const AT = '2026-11-20T12:00:00Z'

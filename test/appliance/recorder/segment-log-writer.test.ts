@@ -28,6 +28,7 @@ function segment(number: number, kind: LogEntryKind = LogEntryKind.finished): Lo
     linkType: 1,
     snaplen: 262_144,
     sideBytes: 100,
+    checksum: 7,
   }
 }
 
@@ -212,6 +213,7 @@ test('a lost entry of drops leaves a mark, unless a later entry has the number',
     linkType: 0,
     snaplen: 0,
     sideBytes: 0,
+    checksum: 0,
     packets,
     bytes: 0n,
   })

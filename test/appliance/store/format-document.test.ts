@@ -26,6 +26,7 @@ test('the example of segments.log', async () => {
     linkType: 1,
     snaplen: 262_144,
     sideBytes: 128 + 15 + 24,
+    checksum: 0x869f54de,
   }
   await log.append([entry], table)
   const written = await readFile(path)

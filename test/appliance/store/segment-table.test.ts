@@ -27,6 +27,7 @@ function segment(number: number, changes: Partial<LogEntry> = {}): LogEntry {
     linkType: 1,
     snaplen: 262_144,
     sideBytes: 100,
+    checksum: 7,
     ...changes,
   }
 }

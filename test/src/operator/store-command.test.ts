@@ -10,6 +10,7 @@ import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
 import { startRecorder } from '../../../appliance/recorder.ts'
 import { withRecorder } from '../../../appliance/recorder-session.ts'
 import { readCapture } from '../../../appliance/store/read-capture.ts'
+import { entriesOf } from '../../../appliance/store/stored-capture.ts'
 import { createLog } from '../../../src/shared/base/log.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
@@ -73,6 +74,22 @@ test('segments whose addresses are in no table get into one', async () => {
   assert.equal(status, 0, stderr)
   assert.match(stderr, /^reindex: 0 blocks of 2 segments now have a sieve, and 1 segments are new in /m)
   assert.deepEqual(await readFile(table), written)
+})
+
+test('a log of an earlier version gets the checksums without which nobody believes a table', async () => {
+  await using folder = await tempFolder()
+  const { store } = await makeStore(folder.path)
+  const logged = (writer: StoreWriter) =>
+    [...writer.captures.values()].flatMap(({ record: { name }, table }) =>
+      table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ name, segment }))),
+    )
+  await using writer = await StoreWriter.open(store)
+  await writer.load()
+  const before = logged(writer)
+  for (const { name, segment } of before) await writer.correctSegment(name, { ...segment, checksum: 0 }, [])
+  await reindexStore(writer, {})
+  assert.deepEqual(logged(writer), before)
+  assert.ok(before.every(({ segment }) => segment.checksum !== 0))
 })
 
 test('it may be stopped between captures, and the running recorder continues with the rest', async () => {

@@ -180,6 +180,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
         bytes: BigInt(last.offset + last.bytes),
         isFlat: false,
         sideBytes: INDEX_HEADER_BYTES + ENTRY_BYTES * own.length,
+        checksum: 0,
       }
     })
   }

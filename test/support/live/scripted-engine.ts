@@ -78,6 +78,7 @@ export function scriptedStream(
     packets: count,
     bytes: 24n + count * 116n,
     sideBytes: 128,
+    checksum: 0,
     isFlat: false,
   }))
   return { port, linkType: 1, snaplen: 262_144, segments }

@@ -64,6 +64,7 @@ export function entriesOfStreams(streams: readonly MadeStream[]): readonly LogEn
       linkType,
       snaplen,
       sideBytes: 0,
+      checksum: 0,
     })),
   )
 }

@@ -48,6 +48,7 @@ const SEGMENT: LogEntry = {
   linkType: 1,
   snaplen: 262_144,
   sideBytes: 0,
+  checksum: 0,
 }
 
 async function packetsByTcpdump(path: string): Promise<number> {

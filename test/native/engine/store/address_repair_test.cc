@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "store/address_key.h"
 #include "store/address_table.h"
 #include "support/addressed_packets.h"
 #include "support/stored_streams.h"
@@ -68,6 +69,33 @@ TEST_F(AddressRepair, ReplacesADamagedTable) {
     EXPECT_EQ(repaired(), 63u) << at;
     EXPECT_EQ(readFile(table(0)), full) << at;
   }
+}
+
+TEST_F(AddressRepair, ReplacesATableOfAnotherCapture) {
+  make();
+  const Bytes full = readFile(table(0));
+  // The same times and lengths, other addresses.
+  std::vector<StoredPacket> packets;
+  for (uint32_t i = 0; i < 5000; i++) packets.push_back({1000 + i, 64, ipv4Frame(i, i * 11)});
+  streams_.addStream(packets);
+  const std::string other = streams_.streams()[1].folder;
+  ASSERT_TRUE(transposeAddresses(other, 0));
+  ASSERT_NE(readFile(addressTablePath(other, 0)), full);
+  std::filesystem::copy_file(addressTablePath(other, 0), table(0),
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(repaired(), 63u);
+  EXPECT_EQ(readFile(table(0)), full);
+}
+
+TEST_F(AddressRepair, DoesNotReadASegmentAgainThatHasTooManyAddresses) {
+  streams_.packetsPerBlock = 1000;
+  std::vector<StoredPacket> packets;
+  for (uint32_t i = 0; i < 3000; i++) packets.push_back({1000 + i, 64, ipv4Frame(i * 977, i * 7)});
+  streams_.addStream(packets);
+  AddressTable made = AddressTable::open(streams_.streams()[0].folder, 1);
+  ASSERT_TRUE(made.contentOf(1));
+  ASSERT_TRUE(made.mayHold(addressKey({AddressPart::kIpv4, 0xFEFEFEFE}))) << "it is full";
+  EXPECT_EQ(repaired(), 0u);
 }
 
 TEST_F(AddressRepair, SaysNothingOfASegmentWithADamagedBlock) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 #include "store/address_collector.h"
@@ -15,13 +16,17 @@ namespace {
 
 uint64_t keyOf(uint32_t address) { return addressKey({AddressPart::kIpv4, address}); }
 
+SegmentContent contentOf(uint32_t number) {
+  return {number, 1 + number % 7, 1000 + number, number, 5, 10 + number, ~number};
+}
+
 /// The column of a segment that has these addresses.
 AddressColumn columnOf(uint32_t number, const std::vector<uint32_t>& addresses) {
   AddressCollector collector;
   for (const uint32_t address : addresses) collector.add({AddressPart::kIpv4, address});
-  auto lines = collector.takeLines(uint64_t{1} << 30);
-  EXPECT_TRUE(lines);
-  return {number, 1000 + number, number, 1 + number % 7, std::move(*lines)};
+  std::vector<uint64_t> lines = collector.takeLines(uint64_t{1} << 30);
+  EXPECT_FALSE(lines.empty());
+  return {contentOf(number), std::move(lines)};
 }
 
 /// Different numbers of addresses, so that segments have different numbers of lines.
@@ -81,12 +86,10 @@ TEST_F(AddressTables, FindEveryAddressWhileTheyFillAndAfterwards) {
     for (const auto& [_, addresses] : addresses_) pairs += addresses.size() * addresses_.size();
     EXPECT_LE(check(table), pairs / 50) << number;
     for (uint32_t other = 1; other < 64; other++) {
-      const auto blocks = table.blocksOf(other, 1000 + other, other);
-      EXPECT_EQ(blocks.has_value(), other <= number);
-      if (blocks) {
-        EXPECT_EQ(*blocks, 1 + other % 7);
+      if (other <= number) {
+        EXPECT_EQ(table.contentOf(other), contentOf(other));
       } else {
-        // Nothing is known about the others.
+        EXPECT_FALSE(table.contentOf(other));
         EXPECT_TRUE(table.mayHold(1) >> other & 1);
       }
     }
@@ -109,12 +112,38 @@ TEST_F(AddressTables, ReadLittleForOneAddress) {
 
 TEST_F(AddressTables, KnowOnlyTheContentThatASegmentHadThen) {
   add(7);
-  AddressTable table = open();
-  EXPECT_TRUE(table.blocksOf(7, 1007, 7));
-  EXPECT_FALSE(table.blocksOf(7, 1008, 7));
-  EXPECT_FALSE(table.blocksOf(7, 1007, 8));
-  EXPECT_FALSE(table.blocksOf(64 + 7, 1007, 7));
-  EXPECT_FALSE(open(64).blocksOf(64 + 7, 1007, 7));
+  EXPECT_FALSE(open().contentOf(64 + 7));
+  EXPECT_FALSE(open(64).contentOf(64 + 7));
+  const SegmentContent content = open().contentOf(7).value();
+  const SegmentEntry right{
+      .number = 7, .minNs = 5, .maxNs = 17, .packets = 7, .bytes = 1007, .checksum = ~7u};
+  EXPECT_TRUE(content.matches(right));
+  for (const auto& change : std::vector<std::function<void(SegmentEntry&)>>{
+           [](SegmentEntry& entry) { entry.number++; }, [](SegmentEntry& entry) { entry.minNs++; },
+           [](SegmentEntry& entry) { entry.maxNs++; }, [](SegmentEntry& entry) { entry.packets++; },
+           [](SegmentEntry& entry) { entry.bytes++; },
+           [](SegmentEntry& entry) { entry.checksum++; },
+           [](SegmentEntry& entry) { entry.checksum = 0; }}) {
+    SegmentEntry wrong = right;
+    change(wrong);
+    EXPECT_FALSE(content.matches(wrong));
+  }
+}
+
+TEST_F(AddressTables, TakeASegmentWithoutLinesForOneThatMayHoldAnyAddress) {
+  for (uint32_t number = 1; number < 63; number++) add(number);
+  ASSERT_TRUE(addAddresses(folder(), {contentOf(63), {}}));
+  for (const bool isTransposed : {false, true}) {
+    if (isTransposed) {
+      ASSERT_TRUE(transposeAddresses(folder(), 0));
+    }
+    AddressTable table = open();
+    EXPECT_EQ(table.contentOf(63), contentOf(63));
+    for (uint32_t address = 0; address < 1000; address++) {
+      EXPECT_TRUE(table.mayHold(keyOf(address)) >> 63 & 1);
+    }
+    check(table);
+  }
 }
 
 TEST_F(AddressTables, ReplaceWhatTheyHadOfASegment) {
@@ -157,7 +186,7 @@ TEST_F(AddressTables, ContinueAfterATornColumn) {
     AddressTable table = open();
     EXPECT_TRUE(table.isSound()) << left;
     for (uint32_t number = 6; number <= 63; number++) {
-      EXPECT_TRUE(table.blocksOf(number, 1000 + number, number));
+      EXPECT_EQ(table.contentOf(number), contentOf(number));
     }
     check(table);
     addresses_.clear();
@@ -172,11 +201,11 @@ TEST_F(AddressTables, LoseOnlyTheColumnWithADamagedBit) {
   rewrite(bytes);
   uint32_t known = 0;
   for (uint32_t number = 1; number <= 20; number++) {
-    known += open().blocksOf(number, 1000 + number, number).has_value();
+    known += open().contentOf(number).has_value();
   }
   EXPECT_EQ(known, 19u);
   add(21);
-  EXPECT_TRUE(open().blocksOf(21, 1021, 21));
+  EXPECT_TRUE(open().contentOf(21));
   AddressTable table = open();
   check(table);
 }
@@ -211,15 +240,23 @@ TEST_F(AddressTables, AcceptColumnsFromSeveralWriters) {
   EXPECT_TRUE(table.isSound());
   check(table);
   for (const AddressColumn& column : columns) {
-    EXPECT_TRUE(table.blocksOf(column.number, column.bytes, column.packets)) << column.number;
+    EXPECT_EQ(table.contentOf(column.segment.number), column.segment);
   }
 }
 
 TEST_F(AddressTables, AreRemovedWithTheLastOfTheirSegments) {
-  for (uint32_t number = 1; number < 64; number++) add(number);
-  ASSERT_TRUE(removeSegment(storedSegmentPath(folder(), 62, false), false));
-  EXPECT_TRUE(std::filesystem::exists(path()));
-  ASSERT_TRUE(removeSegment(storedSegmentPath(folder(), 63, false), false));
+  std::filesystem::create_directory(groupFolder(folder(), 0));
+  const auto segment = [&](uint32_t number) { return storedSegmentPath(folder(), number, false); };
+  for (uint32_t number = 1; number < 30; number++) {
+    add(number);
+    std::ofstream(segment(number) + ".pcap");
+  }
+  for (uint32_t number = 1; number < 30; number++) {
+    if (number == 7) continue;
+    ASSERT_TRUE(removeSegment(segment(number), false));
+    EXPECT_TRUE(std::filesystem::exists(path())) << number;
+  }
+  ASSERT_TRUE(removeSegment(segment(7), false));
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "store/address_table.h"
 #include "store/segment_path.h"
 #include "store/segment_writer.h"
 #include "support/made_blocks.h"
@@ -34,6 +35,7 @@ class SegmentVerify : public testing::Test {
     entry_.maxNs = summary.maxNs;
     entry_.packets = summary.packets;
     entry_.bytes = summary.bytes;
+    entry_.checksum = summary.checksum;
     entry_.linkTypeWord = kLinkTypeEthernet;
     entry_.snaplen = kMaxCapturedLength;
     for (const char* ending : kSegmentEndings) files_[ending] = readFile(path_ + ending);
@@ -98,6 +100,21 @@ TEST_F(SegmentVerify, MakesIndexTalliesAndSievesAgain) {
   std::filesystem::remove(path_ + ".idx");
   EXPECT_EQ(verified(true).entry.packets, kPackets);
   EXPECT_EQ(storedPackets(folder_), packets_);
+}
+
+TEST_F(SegmentVerify, CorrectsATableOfAddressesOfOtherPackets) {
+  const std::string path = addressTablePath(folder_, 1);
+  // The same size, packets and times as the segment: readers cannot tell.
+  SegmentContent content = AddressTable::open(folder_, 1).contentOf(1).value();
+  ASSERT_TRUE(content.matches(entry_));
+  content.checksum ^= 1;
+  ASSERT_TRUE(addAddresses(folder_, {content, {}}));
+  expectRepaired({SegmentFindingKind::kAddressesWrong});
+  content.checksum ^= 1;
+  EXPECT_EQ(AddressTable::open(folder_, 1).contentOf(1), content);
+  // A missing one is no damage.
+  std::filesystem::remove(path);
+  EXPECT_EQ(kindsOf(verified(false)), Kinds{});
 }
 
 TEST_F(SegmentVerify, MarksADamagedBlockAndKeepsItsBytes) {

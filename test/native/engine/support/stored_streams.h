@@ -31,6 +31,7 @@ inline SegmentEntry entryOf(const SegmentSummary& segment, uint32_t linkTypeWord
   entry.maxNs = segment.maxNs;
   entry.packets = segment.packets;
   entry.bytes = segment.bytes;
+  entry.checksum = segment.checksum;
   entry.linkTypeWord = linkTypeWord;
   entry.snaplen = 262144;
   return entry;
