@@ -20,6 +20,8 @@ export const TEXTS = {
       'The gateway does not answer. Check the network connection between this browser and the gateway.',
     notInOrder: (status: number) =>
       `The server that answered is not a capfleet gateway, or it is not working properly (status ${status}).`,
+    brokeUpload:
+      'The connection to the gateway broke before its answer, or the file could not be read. Check in the timeline that the capture does not exist before you try again.',
   },
   again: 'Try again',
   close: 'Close',
@@ -338,6 +340,31 @@ export const TEXTS = {
     auditColumns: ['Time', 'User', 'Event', 'Address', 'Facts'],
     auditEmpty: 'No audit lines match.',
     older: 'Older lines',
+  },
+  upload: {
+    open: 'Upload…',
+    title: 'Upload capture files',
+    device: 'Device that stores them',
+    chooseDevice: 'Choose a device',
+    files: 'Files',
+    formats:
+      'PCAP or pcapng, also compressed by gzip, zstd, xz, lz4 or bzip2. You can also drop files on the page.',
+    name: 'Name of the capture',
+    nameRule: '1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit',
+    remove: 'Remove',
+    button: (count: number) => (count > 1 ? `Upload ${count} files` : 'Upload'),
+    cancel: 'Cancel upload',
+    progress: 'Sent',
+    storing: 'sent; the device is storing it…',
+    sending: (size: string) => `Uploading ${size}.`,
+    allStored: (count: number) => (count === 1 ? 'The file is stored.' : `All ${count} files are stored.`),
+    stored: (name: string, device: string) => `${name} is on ${device}:`,
+    show: 'Show in the timeline',
+    damage: (offset: string, message: string) =>
+      `The file is damaged at byte ${offset}: ${message}. The packets before that are in the capture.`,
+    outOfRange: (count: string) =>
+      `${count} packets are left out, because a PCAP file cannot represent their time (1970 to 2106).`,
+    emptyFile: 'The file is empty.',
   },
   control: {
     outcome: 'Result on each device',

@@ -8,6 +8,7 @@ import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside, Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
+import { UploadButton } from '../upload/upload-button.tsx'
 import type { ControlRequest } from './capture-control.tsx'
 import { freeText, Health, keptText, lacksText } from './device-row.tsx'
 
@@ -62,6 +63,7 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
             </button>
           </>
         ) : null}
+        {device.kind === 'capfleet' ? <UploadButton key={name} device={name} /> : null}
       </div>
       <dl>
         {factsOf(device, zone).map(([term, text, shown]) => (

@@ -6,6 +6,7 @@ import { TableHead, tableLabel } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
+import { UploadButton } from '../upload/upload-button.tsx'
 import { CaptureControl, type ControlRequest } from './capture-control.tsx'
 import { ChoiceBar, ChoiceBox, type DeviceChoice, useDeviceChoice } from './device-choice.tsx'
 import { DeviceDetails } from './device-details.tsx'
@@ -65,6 +66,7 @@ export function FleetPage() {
           >
             {TEXTS.fleet.downFirst}
           </button>
+          <UploadButton takesDrops />
         </div>
         <Failure failure={devices.failure} />
         {devices.value.length === 0 ? <Empty>{TEXTS.fleet.noDevices}</Empty> : null}

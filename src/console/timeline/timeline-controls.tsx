@@ -2,6 +2,7 @@
 import { NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState } from '../base/page-url.ts'
 import { TEXTS } from '../texts.ts'
+import { UploadButton } from '../upload/upload-button.tsx'
 import type { ShownView } from './shown-view.ts'
 import { type TimeView, viewAround, zoomed } from './time-view.ts'
 
@@ -11,6 +12,8 @@ interface ControlsProps {
   readonly filter: string
   readonly go: (view: TimeView) => void
   readonly goAll: () => void
+  /** Called after a file has become a capture. */
+  readonly onStored: () => void
 }
 
 /** Ranges until now. */
@@ -22,7 +25,7 @@ const LAST_SPANS = {
   '30 d': 2_592_000n,
 } as const
 
-export function TimelineControls({ shown, selection, filter, go, goAll }: ControlsProps) {
+export function TimelineControls({ shown, selection, filter, go, goAll, onStored }: ControlsProps) {
   const { timeline: texts } = TEXTS
   const { view, isFollowing, setFollowing } = shown
   const middleNs = (view.fromNs + view.toNs) / 2n
@@ -77,6 +80,7 @@ export function TimelineControls({ shown, selection, filter, go, goAll }: Contro
           </button>
         )}
       </span>
+      <UploadButton takesDrops onStored={onStored} />
     </div>
   )
 }

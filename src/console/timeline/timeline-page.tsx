@@ -95,7 +95,13 @@ function Lanes({ devices, oldestNs }: LanesProps) {
   return (
     <section class="lanes" aria-label={TEXTS.timeline.title}>
       <h1 class="hidden">{TEXTS.timeline.title}</h1>
-      <TimelineControls {...{ shown, selection, filter, go, goAll }} />
+      <TimelineControls
+        {...{ shown, selection, filter, go, goAll }}
+        onStored={() => {
+          activity.again()
+          captures.again()
+        }}
+      />
       <LaneField
         {...{ scroller, setPane, seen, view, lanes, silent, selection, widthPx }}
         activity={cache}
