@@ -51,12 +51,24 @@ export const ASKED_NAME_RULE = `must be 1 to ${ASKED_NAME_BYTES_MAX} bytes of UT
 
 /** Most file systems allow 255. */
 export const FILE_NAME_BYTES_MAX = 255
-export const FILE_NAME_RULE = `must be the name of a file, of 1 to ${FILE_NAME_BYTES_MAX} bytes without "/"`
+const FILE_NAME_RULE = `must be the name of a file, of 1 to ${FILE_NAME_BYTES_MAX} bytes without "/"`
 
-/** Whether this is the name of one file in a folder. */
-export function isFileName(name: string): boolean {
+/** They show the characters after them in another order, so that "gpj.exe" looks like "exe.jpg". */
+const REORDERS = /[\u202a-\u202e\u2066-\u2069]/u
+
+/**
+ * Why this cannot be the name of one file in a folder, for messages: "<parameter> <mistake>"; undefined if it can.
+ * `quoted` is the name as messages show it.
+ */
+export function mistakeInFileName(name: string, quoted: string): string | undefined {
+  const [reordering] = REORDERS.exec(name) ?? []
+  if (reordering !== undefined) {
+    const point = `U+${reordering.charCodeAt(0).toString(16).toUpperCase()}`
+    return `must not contain ${point}, a control character that shows the name in another order; rename the file`
+  }
   const isShort = name !== '' && Buffer.byteLength(name) <= FILE_NAME_BYTES_MAX
-  return isShort && name !== '.' && name !== '..' && !/[/\p{Cc}]/u.test(name) && name.isWellFormed()
+  const isName = isShort && name !== '.' && name !== '..' && !/[/\p{Cc}]/u.test(name) && name.isWellFormed()
+  return isName ? undefined : `${FILE_NAME_RULE}, got ${quoted}`
 }
 
 /** Whether a capture of this name can be requested, if a device has one. */
