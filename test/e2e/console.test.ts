@@ -18,7 +18,7 @@ import {
   signIn,
   tabTo,
 } from '../support/console/console-browser.ts'
-import { testControl, testDownloadsAndExports } from '../support/console/console-jobs.ts'
+import { testControl, testDownloadsAndExports, testTypedSchedules } from '../support/console/console-jobs.ts'
 import { testMarkup } from '../support/console/console-markup.ts'
 import { testSelection } from '../support/console/console-selection.ts'
 import { ConsoleStand } from '../support/console/console-stand.ts'
@@ -196,6 +196,7 @@ describe('the page', { skip: missingForConsole() }, () => {
   })
 
   testDownloadsAndExports(() => stand)
+  testTypedSchedules(() => stand)
   testSelection(() => stand)
   testMarkup(() => stand)
 
