@@ -34,6 +34,7 @@ export const TEXTS = {
   example: (text: string) => `such as ${text}`,
   none: '–',
   table: 'table',
+  sortBy: (column: string) => `Sort by ${column}`,
   signIn: {
     title: 'Sign in to capfleet',
     user: 'User',
@@ -83,6 +84,9 @@ export const TEXTS = {
       'Waiting',
     ],
     downFirst: 'Down first',
+    ago: (age: string) => `${age} ago`,
+    perSecond: (count: string) => `+${count}/s`,
+    ofPackets: (percent: string) => `${percent} of the packets`,
     down: 'down',
     up: 'up',
     unknown: 'not known yet',
@@ -121,6 +125,7 @@ export const TEXTS = {
       error: 'Clock error',
       ptp: 'PTP',
       oldest: 'Oldest packet',
+      newest: 'Newest packet',
       kept: 'Kept',
       streams: 'Streams',
       readers: 'Readers',
@@ -276,6 +281,15 @@ export const TEXTS = {
     title: 'Queue',
     columns: ['State', 'User', 'Devices', 'Class', 'Place', 'Since', 'Expected', 'Gateway'],
     empty: 'No request is streaming or waiting.',
+    explain:
+      'A download starts when all of its devices have a free stream. It ends when its client leaves; your exports are cancelled in Exports.',
+    others: (count: number) => `and ${count} more`,
+    busy: (device: string, used: number, usable: number) =>
+      `${device} has ${used} of ${usable} streams in use`,
+    keptFromExports: (device: string, usable: number) =>
+      `${device} serves ${usable} exports, and keeps its last stream for downloads`,
+    behind: 'earlier requests are ahead',
+    stillSending: 'its gateway does not respond; the device may still be sending',
   },
   exports: {
     title: 'Exports',
@@ -344,6 +358,7 @@ export const TEXTS = {
     auditColumns: ['Time', 'User', 'Event', 'Address', 'Facts'],
     auditEmpty: 'No audit lines match.',
     older: 'Older lines',
+    line: 'Line in the file',
   },
   upload: {
     open: 'Upload…',
