@@ -155,6 +155,7 @@ export const TEXTS = {
     chosen: 'Select for the download',
     legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event'],
     searchDevice: 'Filter devices and sites',
+    selectedOnly: 'Selected devices only',
     asking: 'Loading activity…',
     silent: 'does not answer',
     point: 'Point at a lane to see its values.',

@@ -1,4 +1,5 @@
 /** The selection as a download: every parameter of the API, an estimate, and the ways to get it. */
+import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
@@ -127,17 +128,18 @@ function ShownGroup({
         {TEXTS.download.groups[name]} {given === 0 ? null : <span class="count">{given}</span>}
       </summary>
       {rows.map((row) => (
-        <ParameterField
-          key={row.name}
-          parameter={row}
-          value={values[row.name] ?? ''}
-          problem={problems.find(({ param }) => param === row.name)}
-          onChange={(value) =>
-            showState(changed(currentState(), { [row.name]: value === '' ? undefined : value }))
-          }
-        />
+        <Fragment key={row.name}>
+          <ParameterField
+            parameter={row}
+            value={values[row.name] ?? ''}
+            problem={problems.find(({ param }) => param === row.name)}
+            onChange={(value) =>
+              showState(changed(currentState(), { [row.name]: value === '' ? undefined : value }))
+            }
+          />
+          {row.name === 'Cron' ? <ScheduleTimes due={due} /> : null}
+        </Fragment>
       ))}
-      {name === 'schedule' ? <ScheduleTimes due={due} /> : null}
     </details>
   )
 }

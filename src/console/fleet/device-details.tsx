@@ -41,7 +41,7 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
   }
   const timeline = formatPageState({
     view: 'timeline',
-    values: { ...currentState().values, 'lane-filter': name, Device: name },
+    values: { ...currentState().values, lanes: 'selected', Device: name },
   })
   return (
     <aside class="details" ref={element} tabIndex={-1} aria-label={name}>

@@ -10,6 +10,9 @@ interface ControlsProps {
   readonly shown: ShownView
   readonly selection: TimeView | undefined
   readonly filter: string
+  /** Whether only the lanes of selected devices are shown. */
+  readonly isSelectedOnly: boolean
+  readonly hasSelected: boolean
   readonly go: (view: TimeView) => void
   readonly goAll: () => void
   /** Called after a file has become a capture. */
@@ -25,7 +28,16 @@ const LAST_SPANS = {
   '30 d': 2_592_000n,
 } as const
 
-export function TimelineControls({ shown, selection, filter, go, goAll, onStored }: ControlsProps) {
+export function TimelineControls({
+  shown,
+  selection,
+  filter,
+  isSelectedOnly,
+  hasSelected,
+  go,
+  goAll,
+  onStored,
+}: ControlsProps) {
   const { timeline: texts } = TEXTS
   const { view, isFollowing, setFollowing } = shown
   const middleNs = (view.fromNs + view.toNs) / 2n
@@ -80,6 +92,17 @@ export function TimelineControls({ shown, selection, filter, go, goAll, onStored
           </button>
         )}
       </span>
+      {hasSelected ? (
+        <button
+          type="button"
+          aria-pressed={isSelectedOnly}
+          onClick={() =>
+            showState(changed(currentState(), { lanes: isSelectedOnly ? undefined : 'selected' }))
+          }
+        >
+          {texts.selectedOnly}
+        </button>
+      ) : null}
       <UploadButton takesDrops onStored={onStored} />
     </div>
   )

@@ -102,6 +102,6 @@ function StoredCapture({ stored, onShow }: { readonly stored: Stored; readonly o
 
 /** The timeline with the capture selected, and its device as the only lane. */
 function lanesOf({ device, StartTS, EndTS }: Stored): string {
-  const values = { Device: device, 'lane-filter': device, TSBegin: StartTS, TSEnd: EndTS }
+  const values = { Device: device, lanes: 'selected', TSBegin: StartTS, TSEnd: EndTS }
   return formatPageState(changed({ view: 'timeline', values }, viewOfSelection(values)))
 }

@@ -128,6 +128,18 @@ export function testOperators(stand: () => ConsoleStand): void {
     await page.unroute('**/v1/devices')
   })
 
+  test('of many lanes only those of the selected devices are shown on request', async () => {
+    const { page } = stand()
+    await show(page, `#/timeline?${WHOLE_RANGE}&Device=west`)
+    const names = page.locator('.lane-names .name')
+    await names.nth(2).waitFor()
+    await page.getByRole('button', { name: 'Selected devices only' }).click()
+    await names.nth(1).waitFor({ state: 'detached' })
+    assert.deepEqual(await names.allInnerTexts(), ['west'])
+    await page.getByRole('button', { name: 'Selected devices only' }).click()
+    await names.nth(2).waitFor()
+  })
+
   test('the details of a device have its newest packet', async () => {
     const { page } = stand()
     await show(page, '#/fleet?device=north')
