@@ -6,8 +6,7 @@ import { CapfleetError } from '../../src/shared/base/error.ts'
 import {
   CAPTURE_NAME,
   CAPTURE_NAME_RULE,
-  FILE_NAME_RULE,
-  isFileName,
+  mistakeInFileName,
 } from '../../src/shared/query/capture-name-rule.ts'
 import { type CaptureRecord, captureRecordSchema } from '../store/capture-record.ts'
 
@@ -85,10 +84,9 @@ export function checkImportRequest({ name, files }: ImportRequest): void {
 /** Fails with bad-parameter. */
 export function checkStreamedImport({ name, source }: StreamedImport): void {
   checkName(name)
-  if (isFileName(source)) return
-  throw new CapfleetError('bad-parameter', `source ${FILE_NAME_RULE}, got "${source.slice(0, 200)}"`, {
-    param: 'source',
-  })
+  const mistake = mistakeInFileName(source, `"${source.slice(0, 200)}"`)
+  if (mistake === undefined) return
+  throw new CapfleetError('bad-parameter', `source ${mistake}`, { param: 'source' })
 }
 
 function checkName(name: string): void {

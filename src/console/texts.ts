@@ -20,6 +20,8 @@ export const TEXTS = {
       'The gateway does not answer. Check the network connection between this browser and the gateway.',
     notInOrder: (status: number) =>
       `The server that answered is not a capfleet gateway, or it is not working properly (status ${status}).`,
+    brokeUpload:
+      'The connection to the gateway broke before its answer, or the file could not be read. Check in the timeline that the capture does not exist before you try again.',
   },
   again: 'Try again',
   close: 'Close',
@@ -32,6 +34,7 @@ export const TEXTS = {
   example: (text: string) => `such as ${text}`,
   none: '–',
   table: 'table',
+  sortBy: (column: string) => `Sort by ${column}`,
   signIn: {
     title: 'Sign in to capfleet',
     user: 'User',
@@ -81,6 +84,9 @@ export const TEXTS = {
       'Waiting',
     ],
     downFirst: 'Down first',
+    ago: (age: string) => `${age} ago`,
+    perSecond: (count: string) => `+${count}/s`,
+    ofPackets: (percent: string) => `${percent} of the packets`,
     down: 'down',
     up: 'up',
     unknown: 'not known yet',
@@ -119,6 +125,7 @@ export const TEXTS = {
       error: 'Clock error',
       ptp: 'PTP',
       oldest: 'Oldest packet',
+      newest: 'Newest packet',
       kept: 'Kept',
       streams: 'Streams',
       readers: 'Readers',
@@ -148,6 +155,7 @@ export const TEXTS = {
     chosen: 'Select for the download',
     legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event'],
     searchDevice: 'Filter devices and sites',
+    selectedOnly: 'Selected devices only',
     asking: 'Loading activity…',
     silent: 'does not answer',
     point: 'Point at a lane to see its values.',
@@ -209,6 +217,10 @@ export const TEXTS = {
     ordered: 'Export ordered',
     schedule: 'Order schedule',
     scheduled: 'Schedule created',
+    nextRuns: 'Next runs:',
+    hourly: 'Every hour',
+    daily: 'Every night',
+    weekly: 'Every Monday',
     inside: 'Look inside',
     copyCurl: 'Copy as curl',
     copyCapfleet: 'Copy as capfleet',
@@ -270,6 +282,15 @@ export const TEXTS = {
     title: 'Queue',
     columns: ['State', 'User', 'Devices', 'Class', 'Place', 'Since', 'Expected', 'Gateway'],
     empty: 'No request is streaming or waiting.',
+    explain:
+      'A download starts when all of its devices have a free stream. It ends when its client leaves; your exports are cancelled in Exports.',
+    others: (count: number) => `and ${count} more`,
+    busy: (device: string, used: number, usable: number) =>
+      `${device} has ${used} of ${usable} streams in use`,
+    keptFromExports: (device: string, usable: number) =>
+      `${device} serves ${usable} exports, and keeps its last stream for downloads`,
+    behind: 'earlier requests are ahead',
+    stillSending: 'its gateway does not respond; the device may still be sending',
   },
   exports: {
     title: 'Exports',
@@ -338,6 +359,32 @@ export const TEXTS = {
     auditColumns: ['Time', 'User', 'Event', 'Address', 'Facts'],
     auditEmpty: 'No audit lines match.',
     older: 'Older lines',
+    line: 'Line in the file',
+  },
+  upload: {
+    open: 'Upload…',
+    title: 'Upload capture files',
+    device: 'Device that stores them',
+    chooseDevice: 'Choose a device',
+    files: 'Files',
+    formats:
+      'PCAP or pcapng, also compressed by gzip, zstd, xz, lz4 or bzip2. You can also drop files on the page.',
+    name: 'Name of the capture',
+    nameRule: '1 to 128 letters, digits, dots, hyphens or underscores, beginning with a letter or digit',
+    remove: 'Remove',
+    button: (count: number) => (count > 1 ? `Upload ${count} files` : 'Upload'),
+    cancel: 'Cancel upload',
+    progress: 'Sent',
+    storing: 'sent; the device is storing it…',
+    sending: (size: string) => `Uploading ${size}.`,
+    allStored: (count: number) => (count === 1 ? 'The file is stored.' : `All ${count} files are stored.`),
+    stored: (name: string, device: string) => `${name} is on ${device}:`,
+    show: 'Show in the timeline',
+    damage: (offset: string, message: string) =>
+      `The file is damaged at byte ${offset}: ${message}. The packets before that are in the capture.`,
+    outOfRange: (count: string) =>
+      `${count} packets are left out, because a PCAP file cannot represent their time (1970 to 2106).`,
+    emptyFile: 'The file is empty.',
   },
   control: {
     outcome: 'Result on each device',

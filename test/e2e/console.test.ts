@@ -18,9 +18,9 @@ import {
   signIn,
   tabTo,
 } from '../support/console/console-browser.ts'
-import { testControl, testDownloadsAndExports } from '../support/console/console-jobs.ts'
+import { testControl, testDownloadsAndExports, testTypedSchedules } from '../support/console/console-jobs.ts'
 import { testMarkup } from '../support/console/console-markup.ts'
-import { testSelection } from '../support/console/console-selection.ts'
+import { testOperators, testSelection } from '../support/console/console-selection.ts'
 import { ConsoleStand } from '../support/console/console-stand.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../support/exports/export-captures.ts'
 import { type ExportWorld, WHOLE_RANGE } from '../support/exports/export-world.ts'
@@ -196,7 +196,9 @@ describe('the page', { skip: missingForConsole() }, () => {
   })
 
   testDownloadsAndExports(() => stand)
+  testTypedSchedules(() => stand)
   testSelection(() => stand)
+  testOperators(() => stand)
   testMarkup(() => stand)
 
   test('every view is accessible, in dark and light, and on a phone', async () => {

@@ -4,26 +4,16 @@ import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
+import { Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
+import { auditFacts, shownFact } from './audit-facts.ts'
 
 type Entry = Schemas['AuditPage']['entries'][number]
 
 const LINES = 50
 const TYPED_MS = 300
-
-/** Members that have their own columns, or prove the line. */
-const OWN_COLUMNS: ReadonlySet<string> = new Set([
-  'chain',
-  'seq',
-  'at',
-  'event',
-  'user',
-  'address',
-  'prev',
-  'hash',
-])
 
 export function Audit() {
   const { access: texts } = TEXTS
@@ -67,7 +57,9 @@ export function Audit() {
               <td>{entry.user ?? TEXTS.none}</td>
               <td>{entry.event}</td>
               <td class="mono">{entry.address ?? TEXTS.none}</td>
-              <td class="mono wide">{factsOf(entry)}</td>
+              <td class="wide">
+                <Facts entry={entry} />
+              </td>
             </tr>
           ))}
         </DataTable>
@@ -81,9 +73,22 @@ export function Audit() {
   )
 }
 
-function factsOf(entry: Entry): string {
-  return Object.entries(entry)
-    .filter(([name, value]) => !OWN_COLUMNS.has(name) && value !== null)
-    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-    .join('  ')
+/** The facts of the event, each with its name; the line itself, as it is in the file, on request. */
+function Facts({ entry }: { readonly entry: Entry }) {
+  const { zone } = useSurroundings()
+  return (
+    <>
+      <ul class="query facts">
+        {auditFacts(entry).map(([name, value]) => (
+          <li key={name}>
+            <span class="quiet">{name}</span> <Value text={value} shown={shownFact(name, value, zone)} />
+          </li>
+        ))}
+      </ul>
+      <details>
+        <summary class="quiet">{TEXTS.access.line}</summary>
+        <Value text={JSON.stringify(entry)} hasSign />
+      </details>
+    </>
+  )
 }

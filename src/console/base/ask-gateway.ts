@@ -85,7 +85,56 @@ async function askedFetch(request: Request): Promise<Response> {
   return response
 }
 
-function problemOf({ status, url }: Response, body: unknown): Problem {
+interface SentFile {
+  readonly file: Blob
+  /** Called with the bytes that have left the browser. */
+  readonly onSent: (bytes: number) => void
+  readonly signal: AbortSignal
+}
+
+/**
+ * Sends a file as the body of a POST, and returns the JSON of the answer. By XMLHttpRequest, because fetch() does not
+ * report the progress of what is sent. Rejects with the signal's reason if it aborts.
+ */
+export function sendFile(path: string, { file, onSent, signal }: SentFile): Promise<unknown> {
+  const request = new XMLHttpRequest()
+  request.open('POST', new URL(path, BASE))
+  request.setRequestHeader('X-Capfleet-Form', formToken)
+  request.setRequestHeader('Content-Type', 'application/octet-stream')
+  return new Promise((resolve, reject) => {
+    const leaving = new AbortController()
+    const end = (settle: () => void): void => {
+      leaving.abort()
+      settle()
+    }
+    signal.addEventListener('abort', () => request.abort(), { signal: leaving.signal })
+    request.upload.addEventListener('progress', ({ loaded }) => onSent(loaded))
+    request.addEventListener('abort', () => end(() => reject(signal.reason)))
+    request.addEventListener('error', () =>
+      end(() =>
+        reject(new Problem({ code: 'connection-broken', status: 0, detail: TEXTS.gateway.brokeUpload })),
+      ),
+    )
+    request.addEventListener('load', () => {
+      const { status, responseURL: url } = request
+      const body = parsedJson(request.responseText)
+      end(() =>
+        status < 300 && body !== undefined ? resolve(body) : reject(problemOf({ status, url }, body)),
+      )
+    })
+    request.send(file)
+  })
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function problemOf({ status, url }: Pick<Response, 'status' | 'url'>, body: unknown): Problem {
   const facts = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
   const isOver = status === 401 && !new URL(url).pathname.endsWith('/v1/session')
   if (isOver || facts.code === 'cross-site') onSessionDoubt()

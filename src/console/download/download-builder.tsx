@@ -1,8 +1,9 @@
 /** The selection as a download: every parameter of the API, an estimate, and the ways to get it. */
+import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
-import { useAction, useAsked } from '../base/asked.ts'
+import { type Asked, useAction, useAsked } from '../base/asked.ts'
 import { instantOfTyped, instantText, typedInstant } from '../base/instants.ts'
 import {
   changed,
@@ -35,6 +36,7 @@ import {
 } from './parameter-groups.ts'
 import { QueuePlaces } from './queue-places.tsx'
 import { Receipts } from './receipts.tsx'
+import { ScheduleTimes, useDueTimes } from './schedule-times.tsx'
 import { startDownload } from './start-download.ts'
 
 /** A filter is checked when the user stops typing. */
@@ -58,7 +60,9 @@ export function DownloadBuilder() {
       ),
     { key: hasRange ? queryText(pairs) : undefined, delayMs: TYPED_MS },
   )
-  const problem = estimate.failure instanceof Problem ? estimate.failure : undefined
+  const due = useDueTimes(values)
+  const problems = [estimate.failure, due.failure].filter((failure) => failure instanceof Problem)
+  const [problem] = problems
   const exportGroups: readonly GroupName[] =
     session.exports && may(session, 'export:create') ? ['export', 'schedule'] : []
   return (
@@ -69,11 +73,12 @@ export function DownloadBuilder() {
       <Buttons
         values={values}
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}
+        isDue={due.failure === undefined && !due.isAsking}
         devices={estimate.value?.devices ?? []}
         onStart={onStart}
       />
       {[...DOWNLOAD_GROUPS, ...exportGroups].map((name) => (
-        <Group key={name} name={name} values={values} problem={problem} />
+        <Group key={name} name={name} values={values} problems={problems} due={due} />
       ))}
       {may(session, 'queue:read') ? (
         <QueuePlaces user={session.user} devices={estimate.value?.devices.map(({ device }) => device)} />
@@ -92,19 +97,27 @@ function hasFilter(values: Values): boolean {
 interface GroupProps {
   readonly name: GroupName
   readonly values: Values
-  readonly problem: Problem | undefined
+  readonly problems: readonly Problem[]
+  /** The next runs of the schedule that is being typed. */
+  readonly due: Asked<readonly bigint[]>
 }
 
-function Group({ name, values, problem }: GroupProps) {
-  const rows = GROUPS.get(name)
+function Group(props: GroupProps) {
+  const rows = GROUPS.get(props.name)
   if (rows === undefined) return null
-  return <ShownGroup name={name} rows={rows} values={values} problem={problem} />
+  return <ShownGroup {...props} rows={rows} />
 }
 
 /** Opens automatically if it contains given values or errors, and is only closed by the user. */
-function ShownGroup({ name, rows, values, problem }: GroupProps & { readonly rows: readonly Parameter[] }) {
+function ShownGroup({
+  name,
+  rows,
+  values,
+  problems,
+  due,
+}: GroupProps & { readonly rows: readonly Parameter[] }) {
   const given = rows.filter((row) => (values[row.name] ?? '') !== '').length
-  const isWanted = given > 0 || rows.some((row) => row.name === problem?.param)
+  const isWanted = given > 0 || rows.some((row) => problems.some(({ param }) => param === row.name))
   const [isOpen, setOpen] = useState(OPEN_GROUPS.has(name) || isWanted)
   useEffect(() => {
     if (isWanted) setOpen(true)
@@ -115,21 +128,28 @@ function ShownGroup({ name, rows, values, problem }: GroupProps & { readonly row
         {TEXTS.download.groups[name]} {given === 0 ? null : <span class="count">{given}</span>}
       </summary>
       {rows.map((row) => (
-        <ParameterField
-          key={row.name}
-          parameter={row}
-          value={values[row.name] ?? ''}
-          problem={problem?.param === row.name ? problem : undefined}
-          onChange={(value) =>
-            showState(changed(currentState(), { [row.name]: value === '' ? undefined : value }))
-          }
-        />
+        <Fragment key={row.name}>
+          <ParameterField
+            parameter={row}
+            value={values[row.name] ?? ''}
+            problem={problems.find(({ param }) => param === row.name)}
+            onChange={(value) =>
+              showState(changed(currentState(), { [row.name]: value === '' ? undefined : value }))
+            }
+          />
+          {row.name === 'Cron' ? <ScheduleTimes due={due} /> : null}
+        </Fragment>
       ))}
     </details>
   )
 }
 
-function RangeFields({ values, problem }: Pick<GroupProps, 'values' | 'problem'>) {
+interface RangeFieldsProps {
+  readonly values: Values
+  readonly problem: Problem | undefined
+}
+
+function RangeFields({ values, problem }: RangeFieldsProps) {
   const { download: texts } = TEXTS
   return (
     <div class="range">
@@ -156,11 +176,9 @@ function RangeFields({ values, problem }: Pick<GroupProps, 'values' | 'problem'>
   )
 }
 
-interface TimeFieldProps {
+interface TimeFieldProps extends RangeFieldsProps {
   readonly name: 'TSBegin' | 'TSEnd'
   readonly label: string
-  readonly values: Values
-  readonly problem: Problem | undefined
 }
 
 /** Shows the exact instant in the page's zone; accepts what the API accepts, local times being in that zone. */
@@ -216,11 +234,13 @@ function mistakenNumber(name: string, text: string, zone: string): Problem | und
 interface ButtonsProps {
   readonly values: Values
   readonly isReady: boolean
+  /** Whether the typed schedule would run; also if none is typed. */
+  readonly isDue: boolean
   readonly devices: Schemas['FleetEstimate']['devices']
   readonly onStart: () => void
 }
 
-function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
+function Buttons({ values, isReady, isDue, devices, onStart }: ButtonsProps) {
   const { download: texts } = TEXTS
   const { session } = useSurroundings()
   const pairs = downloadPairs(values)
@@ -249,7 +269,7 @@ function Buttons({ values, isReady, devices, onStart }: ButtonsProps) {
           {download.isBusy ? texts.preparing : texts.button}
         </button>
         {session.exports && may(session, 'export:create') ? (
-          <OrderButtons values={values} isReady={isReady} />
+          <OrderButtons values={values} isReady={isReady && isDue} />
         ) : null}
         {isReady ? (
           <a class="button" href={formatPageState({ view: 'inside', values })}>

@@ -1,15 +1,20 @@
 /** Everything known about one device, next to the list. */
 import { useEffect, useRef } from 'preact/hooks'
 import { bitRateText, countText } from '../../shared/base/amounts.ts'
+import { useAsked } from '../base/asked.ts'
 import type { DeviceReport } from '../base/devices.ts'
-import { durationText, instantOfIso, instantText } from '../base/instants.ts'
+import { durationText, instantOfIso, instantText, nowNs } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside, Value } from '../parts/copied.tsx'
 import { TEXTS } from '../texts.ts'
+import { askNewestPacket } from '../timeline/captures.ts'
+import { UploadButton } from '../upload/upload-button.tsx'
 import type { ControlRequest } from './capture-control.tsx'
 import { freeText, Health, keptText, lacksText } from './device-row.tsx'
+
+const NEWEST_EVERY_MS = 5_000
 
 interface DeviceDetailsProps {
   readonly device: DeviceReport
@@ -19,6 +24,10 @@ interface DeviceDetailsProps {
 export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
   const { session, zone } = useSurroundings()
   const { name } = device
+  const newest = useAsked((signal) => askNewestPacket(name, signal), {
+    key: name,
+    everyMs: NEWEST_EVERY_MS,
+  })
   const element = useRef<HTMLElement>(null)
   // Opening it by keyboard moves the focus into it; a click leaves the focus in the list.
   useEffect(() => {
@@ -32,7 +41,7 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
   }
   const timeline = formatPageState({
     view: 'timeline',
-    values: { ...currentState().values, 'lane-filter': name, Device: name },
+    values: { ...currentState().values, lanes: 'selected', Device: name },
   })
   return (
     <aside class="details" ref={element} tabIndex={-1} aria-label={name}>
@@ -62,9 +71,10 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
             </button>
           </>
         ) : null}
+        {device.kind === 'capfleet' ? <UploadButton device={name} /> : null}
       </div>
       <dl>
-        {factsOf(device, zone).map(([term, text, shown]) => (
+        {factsOf(device, zone, newest.value).map(([term, text, shown]) => (
           <div key={term}>
             <dt>{term}</dt>
             <dd>
@@ -80,6 +90,7 @@ export function DeviceDetails({ device, onControl }: DeviceDetailsProps) {
 function factsOf(
   device: DeviceReport,
   zone: string,
+  newestNs: bigint | undefined,
 ): readonly (readonly [term: string, text: string, shown?: string | undefined])[] {
   const { fleet: texts } = TEXTS
   const { facts } = texts
@@ -109,9 +120,18 @@ function factsOf(
       device.oldestPacketNs ?? '',
       device.oldestPacketNs === null ? undefined : instantText(BigInt(device.oldestPacketNs), zone),
     ],
+    [facts.newest, ...newestText(newestNs, zone)],
     [facts.kept, keptText(device) === TEXTS.none ? '' : keptText(device)],
     [facts.streams, texts.usedOf(device.slotsUsed, device.slotsLimit ?? device.slotsTotal)],
     [facts.readers, String(device.readers ?? '')],
     [facts.waiting, String(device.waiting ?? '')],
   ]
+}
+
+/** With its age, which shows whether packets still arrive. */
+function newestText(ns: bigint | undefined, zone: string): readonly [text: string, shown?: string] {
+  if (ns === undefined) return ['']
+  const ageNs = nowNs() - ns
+  const age = ageNs < 0n ? '' : ` (${TEXTS.fleet.ago(durationText(ageNs))})`
+  return [String(ns), `${instantText(ns, zone, 3)}${age}`]
 }

@@ -1,5 +1,5 @@
 /** A device as a row of the fleet. */
-import { bitRateText, bytesText, countText } from '../../shared/base/amounts.ts'
+import { bitRateText, bytesText, countText, percentText } from '../../shared/base/amounts.ts'
 import type { DeviceReport } from '../base/devices.ts'
 import { durationText, instantText, nowNs } from '../base/instants.ts'
 import { changed, currentState, formatPageState, showState } from '../base/page-url.ts'
@@ -15,9 +15,13 @@ interface DeviceRowProps {
   readonly isOpened: boolean
   /** undefined: the user may not control captures. */
   readonly choice: DeviceChoice | undefined
+  /** Packets that its capture loses per second; undefined: not known yet. */
+  readonly dropsPerS: number | undefined
+  /** Whether its site is beside its name, because it is not above it. */
+  readonly hasSite: boolean
 }
 
-export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps) {
+export function DeviceRow({ device, rowIndex, isOpened, choice, dropsPerS, hasSite }: DeviceRowProps) {
   const { zone } = useSurroundings()
   const { name, oldestPacketNs, clockOffsetNs, slotsUsed, slotsTotal, slotsLimit } = device
   const { waiting, storeFreeBytes, kind, lacks } = device
@@ -37,6 +41,7 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
           {name}
         </a>{' '}
         <CopyBeside text={name} isStop={false} />
+        {hasSite ? <span class="quiet">{device.site}</span> : null}
       </th>
       <td>
         <Health device={device} />{' '}
@@ -46,7 +51,7 @@ export function DeviceRow({ device, rowIndex, isOpened, choice }: DeviceRowProps
           </span>
         )}
       </td>
-      <CaptureCells device={device} />
+      <CaptureCells device={device} dropsPerS={dropsPerS} />
       <td class="number">
         {clockOffsetNs === null ? (
           TEXTS.none
@@ -114,8 +119,13 @@ export function healthWord(reachable: boolean | null): string {
   return reachable ? TEXTS.fleet.up : TEXTS.fleet.down
 }
 
-function CaptureCells({ device: { capture } }: { readonly device: DeviceReport }) {
-  const { state = null, name = null, gbps = null, drops = null } = capture ?? {}
+interface CaptureCellsProps {
+  readonly device: DeviceReport
+  readonly dropsPerS: number | undefined
+}
+
+function CaptureCells({ device: { capture }, dropsPerS = 0 }: CaptureCellsProps) {
+  const { state = null, name = null, gbps = null, mpps = null, drops = null } = capture ?? {}
   const bitsPerSecond = Math.round((gbps ?? 0) * 1_000_000_000)
   const colour = state === 'running' ? 'good' : state === 'error' ? 'bad' : 'quiet'
   return (
@@ -133,7 +143,19 @@ function CaptureCells({ device: { capture } }: { readonly device: DeviceReport }
       </td>
       <td class={`number ${(drops ?? 0) > 0 ? 'bad' : ''}`}>
         {drops === null ? TEXTS.none : countText(drops)}
+        {dropsPerS === 0 ? null : (
+          <span title={lostShare(dropsPerS, mpps)}>
+            {' '}
+            {TEXTS.fleet.perSecond(countText(Math.ceil(dropsPerS)))}
+          </span>
+        )}
       </td>
     </>
   )
+}
+
+/** "0.3 % of the packets", if the device reports how many it captures. */
+function lostShare(dropsPerS: number, mpps: number | null): string | undefined {
+  if (mpps === null) return undefined
+  return TEXTS.fleet.ofPackets(percentText(dropsPerS / (dropsPerS + mpps * 1_000_000)))
 }

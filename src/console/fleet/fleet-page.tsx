@@ -6,10 +6,13 @@ import { TableHead, tableLabel } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
+import { UploadButton } from '../upload/upload-button.tsx'
 import { CaptureControl, type ControlRequest } from './capture-control.tsx'
 import { ChoiceBar, ChoiceBox, type DeviceChoice, useDeviceChoice } from './device-choice.tsx'
 import { DeviceDetails } from './device-details.tsx'
+import { nextSort, readSort, SORT_KEYS, type Sort, sorted } from './device-order.ts'
 import { DeviceRow, healthWord } from './device-row.tsx'
+import { type DropCounts, useDropCounts } from './drop-rates.ts'
 
 const DEVICES_EVERY_MS = 2_000
 /** Same as --row of the tokens. */
@@ -31,9 +34,11 @@ export function FleetPage() {
   const search = values.search ?? ''
   const devices = useDevices(DEVICES_EVERY_MS)
   const isDownFirst = values.sort === 'down'
+  const sort = readSort(values.sort)
+  const drops = useDropCounts(devices.value ?? NO_DEVICES)
   const rows = useMemo(
-    () => rowsOf(devices.value ?? [], search, isDownFirst),
-    [devices.value, search, isDownFirst],
+    () => rowsOf(devices.value ?? NO_DEVICES, { search, isDownFirst, sort: readSort(values.sort) }),
+    [devices.value, search, values.sort],
   )
   const choice = useDeviceChoice()
   const opened = devices.value?.find(({ name }) => name === values.device)
@@ -65,6 +70,7 @@ export function FleetPage() {
           >
             {TEXTS.fleet.downFirst}
           </button>
+          <UploadButton takesDrops />
         </div>
         <Failure failure={devices.failure} />
         {devices.value.length === 0 ? <Empty>{TEXTS.fleet.noDevices}</Empty> : null}
@@ -76,15 +82,19 @@ export function FleetPage() {
             onControl={setRequest}
           />
         )}
-        <DeviceTable rows={rows} choice={choice} opened={opened?.name} />
+        <DeviceTable {...{ rows, choice, sort, drops }} opened={opened?.name} />
       </section>
-      {opened === undefined ? null : <DeviceDetails device={opened} onControl={setRequest} />}
+      {opened === undefined ? null : (
+        <DeviceDetails key={opened.name} device={opened} onControl={setRequest} />
+      )}
       {request === undefined ? null : (
         <CaptureControl request={request} onClose={() => setRequest(undefined)} />
       )}
     </>
   )
 }
+
+const NO_DEVICES: readonly DeviceReport[] = []
 
 function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
   const { fleet: texts } = TEXTS
@@ -114,11 +124,14 @@ function Totals({ devices }: { readonly devices: readonly DeviceReport[] }) {
 interface DeviceTableProps {
   readonly rows: readonly Row[]
   readonly choice: DeviceChoice | undefined
+  /** undefined: by site. */
+  readonly sort: Sort | undefined
+  readonly drops: DropCounts
   /** The device whose details are open. */
   readonly opened: string | undefined
 }
 
-function DeviceTable({ rows, choice, opened }: DeviceTableProps) {
+function DeviceTable({ rows, choice, sort, drops, opened }: DeviceTableProps) {
   const scroller = useRef<HTMLDivElement>(null)
   const seen = useSeenRows(scroller, () => (matchMedia(PHONE).matches ? CARD_PX : ROW_PX), rows.length)
   const shown = rows.slice(seen.first, seen.last)
@@ -126,7 +139,15 @@ function DeviceTable({ rows, choice, opened }: DeviceTableProps) {
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
     <section class="table-scroller" ref={scroller} tabIndex={0} aria-label={tableLabel(TEXTS.fleet.title)}>
       <table aria-rowcount={rows.length + 1} class="fleet-table">
-        <TableHead columns={TEXTS.fleet.columns} numbers={NUMBERS} />
+        <TableHead
+          columns={TEXTS.fleet.columns}
+          numbers={NUMBERS}
+          sort={sort && { index: SORT_KEYS.indexOf(sort.key), isDescending: sort.isDescending }}
+          onSort={(index) => {
+            const key = SORT_KEYS[index]
+            if (key !== undefined) showState(changed(currentState(), { sort: nextSort(sort, key) }))
+          }}
+        />
         <tbody>
           <Spacer heightPx={seen.first * seen.rowPx} />
           {shown.map((row, index) =>
@@ -144,6 +165,8 @@ function DeviceTable({ rows, choice, opened }: DeviceTableProps) {
                 rowIndex={seen.first + index + 2}
                 isOpened={row.device.name === opened}
                 choice={choice}
+                dropsPerS={drops.get(row.device.name)?.perS}
+                hasSite={sort !== undefined}
               />
             ),
           )}
@@ -164,17 +187,25 @@ function Spacer({ heightPx }: { readonly heightPx: number }) {
   )
 }
 
-function rowsOf(devices: readonly DeviceReport[], search: string, isDownFirst: boolean): readonly Row[] {
+interface Wanted {
+  readonly search: string
+  readonly isDownFirst: boolean
+  /** undefined: by site. */
+  readonly sort: Sort | undefined
+}
+
+function rowsOf(devices: readonly DeviceReport[], { search, isDownFirst, sort }: Wanted): readonly Row[] {
   const words = search
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== '')
   const found = devices.filter((device) => words.every((word) => searchText(device).includes(word)))
+  if (sort !== undefined) return sorted(found, sort).map((device) => ({ device }))
   // The sort is stable, and a site is placed where its first device is.
-  const sorted = isDownFirst
+  const bySite = isDownFirst
     ? bySiteName(found).toSorted((a, b) => healthRank(a) - healthRank(b))
     : bySiteName(found)
-  return [...Map.groupBy(sorted, siteOf)].flatMap(([site, list]) => [
+  return [...Map.groupBy(bySite, siteOf)].flatMap(([site, list]) => [
     {
       site,
       up: list.filter(({ reachable }) => reachable === true).length,

@@ -1,20 +1,29 @@
 /** Streams and waiting requests, across all gateways. */
+
+import { useDevices } from '../base/devices.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'
-import { useQueue } from '../base/queue.ts'
+import { type QueuePlace, useQueue } from '../base/queue.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
+import { busyDevices } from './queue-reasons.ts'
+
+/** Numbers of streams seldom change. */
+const DEVICES_EVERY_MS = 10_000
+const NAMED_MAX = 4
 
 export function QueuePage() {
   const { zone } = useSurroundings()
   const { queue: texts } = TEXTS
   const queue = useQueue()
+  const devices = useDevices(DEVICES_EVERY_MS).value ?? []
   const time = (iso: string | null) => (iso === null ? '' : instantText(instantOfIso(iso), zone, 0))
   return (
     <section aria-labelledby="queue-title">
       <h1 id="queue-title">{texts.title}</h1>
+      <p class="quiet">{texts.explain}</p>
       <Failure failure={queue.failure} again={queue.again} />
       {queue.value === undefined && queue.failure === undefined ? <Waiting /> : null}
       {queue.value?.length === 0 ? <Empty>{texts.empty}</Empty> : null}
@@ -26,7 +35,10 @@ export function QueuePage() {
                 <span class={`state state-${request.state}`}>{request.state}</span>
               </td>
               <td>{request.user}</td>
-              <td>{request.devices.join(', ')}</td>
+              <td class="wide">
+                <DeviceNames names={request.devices} />
+                <Reason text={reasonOf(request, queue.value ?? [], devices)} />
+              </td>
               <td>{request.class}</td>
               <td class="number">{request.position ?? TEXTS.none}</td>
               <td class="number">{time(request.grantedAt ?? request.enqueuedAt)}</td>
@@ -41,5 +53,43 @@ export function QueuePage() {
         </DataTable>
       ) : null}
     </section>
+  )
+}
+
+/** Why it does not stream; empty if it does. */
+function reasonOf(
+  request: QueuePlace,
+  requests: readonly QueuePlace[],
+  devices: Parameters<typeof busyDevices>[2],
+): string {
+  const { queue: texts } = TEXTS
+  if (request.state === 'suspect') return texts.stillSending
+  if (request.state === 'streaming' || devices.length === 0) return ''
+  const busy = busyDevices(request, requests, devices)
+  if (busy.length === 0) return texts.behind
+  const named = busy
+    .slice(0, NAMED_MAX)
+    .map(({ device, used, usable, isKept }) =>
+      isKept ? texts.keptFromExports(device, usable) : texts.busy(device, used, usable),
+    )
+  return [...named, ...(busy.length > NAMED_MAX ? [texts.others(busy.length - NAMED_MAX)] : [])].join(', ')
+}
+
+function Reason({ text }: { readonly text: string }) {
+  return text === '' ? null : <p class="quiet">{text}</p>
+}
+
+/** A download of a large fleet has hundreds. */
+function DeviceNames({ names }: { readonly names: readonly string[] }) {
+  const others = names.slice(NAMED_MAX)
+  const first = names.slice(0, NAMED_MAX).join(', ')
+  if (others.length === 0) return <>{first}</>
+  return (
+    <details>
+      <summary>
+        {first} <span class="quiet">{TEXTS.queue.others(others.length)}</span>
+      </summary>
+      {others.join(', ')}
+    </details>
   )
 }

@@ -47,13 +47,32 @@ function cardLabels(columns: readonly string[]): Readonly<Record<string, string>
   return Object.fromEntries(columns.map((name, index) => [`--column-${index + 1}`, JSON.stringify(name)]))
 }
 
-export function TableHead({ columns, numbers = [] }: Pick<DataTableProps, 'columns' | 'numbers'>) {
+interface TableHeadProps extends Pick<DataTableProps, 'columns' | 'numbers'> {
+  /** Index and direction of the column by which the rows are sorted. */
+  readonly sort?: { readonly index: number; readonly isDescending: boolean } | undefined
+  /** Called with the index of a column whose heading is clicked; absent: the rows cannot be sorted. */
+  readonly onSort?: (index: number) => void
+}
+
+export function TableHead({ columns, numbers = [], sort, onSort }: TableHeadProps) {
   return (
     <thead>
       <tr>
         {columns.map((name, index) => (
-          <th key={name} scope="col" class={numbers.includes(index) ? 'number' : undefined}>
-            {name === '' ? <span class="hidden">{TEXTS.actions}</span> : name}
+          <th
+            key={name}
+            scope="col"
+            class={numbers.includes(index) ? 'number' : undefined}
+            aria-sort={sort?.index === index ? (sort.isDescending ? 'descending' : 'ascending') : undefined}
+          >
+            {name === '' ? <span class="hidden">{TEXTS.actions}</span> : null}
+            {onSort === undefined ? (
+              name
+            ) : (
+              <button type="button" class="sort" title={TEXTS.sortBy(name)} onClick={() => onSort(index)}>
+                {name}
+              </button>
+            )}
           </th>
         ))}
       </tr>

@@ -10,6 +10,8 @@ interface DialogProps {
   readonly action: string | undefined
   readonly isDangerous?: boolean
   readonly isBusy: boolean
+  /** Replaces the button that closes, while closing would end something that runs. */
+  readonly hold?: { readonly label: string; readonly onClick: () => void } | undefined
   readonly failure: unknown
   readonly onAnswer: () => void
   readonly onClose: () => void
@@ -21,6 +23,7 @@ export function Dialog({
   action,
   isDangerous = false,
   isBusy,
+  hold,
   failure,
   onAnswer,
   onClose,
@@ -35,7 +38,14 @@ export function Dialog({
     return () => dialog?.close()
   }, [])
   return (
-    <dialog ref={element} onClose={onClose} aria-labelledby="dialog-title">
+    <dialog
+      ref={element}
+      onClose={onClose}
+      onCancel={(event) => {
+        if (hold !== undefined) event.preventDefault()
+      }}
+      aria-labelledby="dialog-title"
+    >
       <form
         onSubmit={(event) => {
           event.preventDefault()
@@ -46,8 +56,8 @@ export function Dialog({
         {children}
         <Failure failure={failure} />
         <div class="actions">
-          <button type="button" onClick={onClose}>
-            {action === undefined ? TEXTS.close : TEXTS.back}
+          <button type="button" onClick={hold?.onClick ?? onClose}>
+            {hold?.label ?? (action === undefined ? TEXTS.close : TEXTS.back)}
           </button>
           {action === undefined ? null : (
             <button type="submit" class={isDangerous ? 'danger' : 'primary'} disabled={isBusy}>

@@ -1,5 +1,5 @@
 /** The captures of devices, from the fleet's list, for the visible lanes. */
-import { openAnswer, type Schemas } from '../base/ask-gateway.ts'
+import { openAnswer, Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { type CaptureSpan, spansOf } from './capture-spans.ts'
 import type { TimeView } from './time-view.ts'
@@ -30,6 +30,17 @@ export async function askNewest(
   signal: AbortSignal,
 ): Promise<readonly CaptureSpan[]> {
   return (await askList({ Limit: limit, ...(fromNs === undefined ? {} : { From: fromNs }) }, signal)).captures
+}
+
+/** The time of the newest packet of a device, in its newest captures; undefined: it has none. */
+export async function askNewestPacket(device: string, signal: AbortSignal): Promise<bigint | undefined> {
+  const { captures, failures } = await askList({ Device: device, Limit: CAPTURES_MAX }, signal)
+  const failure = failures.get(device)
+  if (failure !== undefined) throw new Problem({ ...failure, status: 0 })
+  return captures.reduce<bigint | undefined>(
+    (newest, { toNs, packets }) => (packets === '0' || (newest ?? 0n) >= toNs ? newest : toNs),
+    undefined,
+  )
 }
 
 async function askList(

@@ -2,6 +2,7 @@
 import { NS_PER_S, nowNs } from '../base/instants.ts'
 import { changed, currentState, showState } from '../base/page-url.ts'
 import { TEXTS } from '../texts.ts'
+import { UploadButton } from '../upload/upload-button.tsx'
 import type { ShownView } from './shown-view.ts'
 import { type TimeView, viewAround, zoomed } from './time-view.ts'
 
@@ -9,8 +10,13 @@ interface ControlsProps {
   readonly shown: ShownView
   readonly selection: TimeView | undefined
   readonly filter: string
+  /** Whether only the lanes of selected devices are shown. */
+  readonly isSelectedOnly: boolean
+  readonly hasSelected: boolean
   readonly go: (view: TimeView) => void
   readonly goAll: () => void
+  /** Called after a file has become a capture. */
+  readonly onStored: () => void
 }
 
 /** Ranges until now. */
@@ -22,7 +28,16 @@ const LAST_SPANS = {
   '30 d': 2_592_000n,
 } as const
 
-export function TimelineControls({ shown, selection, filter, go, goAll }: ControlsProps) {
+export function TimelineControls({
+  shown,
+  selection,
+  filter,
+  isSelectedOnly,
+  hasSelected,
+  go,
+  goAll,
+  onStored,
+}: ControlsProps) {
   const { timeline: texts } = TEXTS
   const { view, isFollowing, setFollowing } = shown
   const middleNs = (view.fromNs + view.toNs) / 2n
@@ -77,6 +92,18 @@ export function TimelineControls({ shown, selection, filter, go, goAll }: Contro
           </button>
         )}
       </span>
+      {hasSelected ? (
+        <button
+          type="button"
+          aria-pressed={isSelectedOnly}
+          onClick={() =>
+            showState(changed(currentState(), { lanes: isSelectedOnly ? undefined : 'selected' }))
+          }
+        >
+          {texts.selectedOnly}
+        </button>
+      ) : null}
+      <UploadButton takesDrops onStored={onStored} />
     </div>
   )
 }

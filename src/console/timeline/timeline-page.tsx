@@ -18,6 +18,7 @@ import { lanePxOf, visibleLanes } from './draw-lanes.ts'
 import { askFirstView } from './first-view.ts'
 import { type ActivityCache, activityKey, askActivity } from './lane-activity.ts'
 import { LaneField } from './lane-field.tsx'
+import { chosenDevices } from './lane-names.tsx'
 import { readSelection } from './selection.ts'
 import { useShownView } from './shown-view.ts'
 import { StatusLine } from './status-line.tsx'
@@ -62,7 +63,8 @@ function Lanes({ devices, oldestNs }: LanesProps) {
   const shown = useShownView(askFirstView)
   const { view, isFollowing, setFollowing } = shown
   const filter = values['lane-filter'] ?? ''
-  const shownNames = useShownNames(devices, filter)
+  const isSelectedOnly = values.lanes === 'selected'
+  const shownNames = useShownNames(devices, { filter, chosen: isSelectedOnly ? chosenDevices(values) : [] })
   const scroller = useRef<HTMLDivElement>(null)
   const seen = useSeenRows(scroller, (heightPx) => lanePxOf(heightPx, shownNames.length), shownNames.length)
   const [pane, setPane] = useState<HTMLDivElement | null>(null)
@@ -95,7 +97,14 @@ function Lanes({ devices, oldestNs }: LanesProps) {
   return (
     <section class="lanes" aria-label={TEXTS.timeline.title}>
       <h1 class="hidden">{TEXTS.timeline.title}</h1>
-      <TimelineControls {...{ shown, selection, filter, go, goAll }} />
+      <TimelineControls
+        {...{ shown, selection, filter, isSelectedOnly, go, goAll }}
+        hasSelected={isSelectedOnly || chosenDevices(values).length > 0}
+        onStored={() => {
+          activity.again()
+          captures.again()
+        }}
+      />
       <LaneField
         {...{ scroller, setPane, seen, view, lanes, silent, selection, widthPx }}
         activity={cache}
@@ -156,10 +165,19 @@ function useLanes(names: readonly string[], captures: readonly CaptureSpan[] = N
   )
 }
 
-/** The devices whose names or sites contain the text. The same array while its elements are the same. */
-function useShownNames(devices: readonly DeviceReport[], filter: string): readonly string[] {
+interface WantedLanes {
+  /** Text in names or sites. */
+  readonly filter: string
+  /** If some of them exist, only these. */
+  readonly chosen: readonly string[]
+}
+
+/** The same array while its elements are the same. */
+function useShownNames(devices: readonly DeviceReport[], { filter, chosen }: WantedLanes): readonly string[] {
   const wanted = filter.toLowerCase()
-  const names = devices
+  const only = new Set(chosen)
+  const selected = devices.filter(({ name }) => only.has(name))
+  const names = (selected.length > 0 ? selected : devices)
     .filter(({ name, site }) => `${name} ${site ?? ''}`.toLowerCase().includes(wanted))
     .map(({ name }) => name)
   return useMemo(() => names, [names.join()])

@@ -3,9 +3,8 @@ import {
   ASKED_NAME_BYTES_MAX,
   ASKED_NAME_RULE,
   FILE_NAME_BYTES_MAX,
-  FILE_NAME_RULE,
   isAskedName,
-  isFileName,
+  mistakeInFileName,
 } from './capture-name-rule.ts'
 import { badParameter, type ParameterType, quote } from './query-parameters.ts'
 
@@ -111,8 +110,9 @@ export const CAPTURE_NAME_TYPE: ParameterType<string> = {
 export const FILE_NAME_TYPE: ParameterType<string> = {
   schema: { type: 'string', maxLength: FILE_NAME_BYTES_MAX },
   read: (text, name) => {
-    if (isFileName(text)) return text
-    throw badParameter(name, `${FILE_NAME_RULE}, got ${quote(text)}`)
+    const mistake = mistakeInFileName(text, quote(text))
+    if (mistake === undefined) return text
+    throw badParameter(name, mistake)
   },
   write: (text) => text,
 }

@@ -102,6 +102,7 @@ test('what can be checked before is answered before the file is asked for', asyn
     ['StreamName=..', expect, 400, 'bad-parameter'],
     ['', expect, 400, 'bad-parameter'],
     ['StreamName=b&FileName=a/b', expect, 400, 'bad-parameter'],
+    ['StreamName=b&FileName=a%E2%80%AEb.pcap', expect, 400, 'bad-parameter'],
     ['StreamName=b&Name=b', expect, 400, 'bad-parameter'],
     ['StreamName=b', ['Expect: 100-continue', `Content-Length: ${BYTES_MAX + 1}`], 413, 'upload-too-large'],
   ] as const

@@ -99,6 +99,32 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
   })
 }
 
+export function testTypedSchedules(stand: () => ConsoleStand): void {
+  test('a schedule is checked while it is typed, with its next runs', async () => {
+    const { page } = stand()
+    await show(page, '#/timeline?TSBegin=-1h&TSEnd=now')
+    await page.getByText('For schedules').click()
+    const order = page.getByRole('button', { name: /^Order (export|schedule)$/ })
+    const cron = page.locator('#parameter-Cron')
+    await cron.fill('0 3 * *')
+    await page.locator('#parameter-Cron-problem', { hasText: 'must have five fields' }).waitFor()
+    assert.ok(await order.isDisabled())
+    await cron.fill('0 3 31 2 *')
+    await page.locator('#parameter-Cron-problem', { hasText: 'matches some time' }).waitFor()
+    await cron.fill('30 3 * * *')
+    await page.locator('.due', { hasText: /Next runs:( \d{4}-\d\d-\d\d 03:30:00){3} UTC/ }).waitFor()
+    await page.locator('#parameter-CronZone').fill('Atlantis')
+    await page.locator('#parameter-CronZone-problem', { hasText: 'CronZone' }).waitFor()
+    assert.ok(await order.isDisabled())
+    await page.locator('#parameter-CronZone').fill('Asia/Kathmandu')
+    await page.locator('.due', { hasText: / 21:45:00 / }).waitFor()
+    await page.getByRole('button', { name: 'Every Monday' }).click()
+    assert.equal(await cron.inputValue(), '0 3 * * 1')
+    await page.waitForFunction(() => document.querySelector('.due')?.textContent?.includes(' 21:15:00 '))
+    assert.ok(await order.isEnabled())
+  })
+}
+
 async function schedulesOf(world: ConsoleStand['world']): Promise<readonly unknown[]> {
   return (await world.call('/v1/schedules', { as: 'full' })).json().schedules as unknown[]
 }

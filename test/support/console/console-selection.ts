@@ -9,6 +9,7 @@ import { makePacket, makePcap } from '../packets/packet-maker.ts'
 import { show } from './console-browser.ts'
 import type { ConsoleStand } from './console-stand.ts'
 
+const EXPORT_MS = Number(EXPORT_BEGIN_NS / 1_000_000n)
 const MANY = Array.from({ length: 48 }, (_, index) => `device${index}`)
 /** The only one of them that has packets that pass the filter. */
 const HOLDER = 'device40'
@@ -94,6 +95,83 @@ export function testSelection(stand: () => ConsoleStand): void {
           .length,
     )
     assert.equal(stops, 2, 'the box and the name')
+  })
+}
+
+export function testOperators(stand: () => ConsoleStand): void {
+  test('500 devices are sorted by the rate of their drops, and keep their sites beside them', async () => {
+    const { page } = stand()
+    let probes = 0
+    await page.route('**/v1/devices', async (route) => {
+      const answer = await (await route.fetch()).json()
+      probes += 1
+      const [one] = answer.devices
+      const devices = Array.from({ length: 500 }, (_, index) => ({
+        ...one,
+        name: `d${index}`,
+        site: `site${index % 20}`,
+        probedAt: new Date(EXPORT_MS + probes * 1_000).toISOString(),
+        capture: { state: 'running', name: 'c_1', gbps: 1, mpps: 0.001, drops: index * probes },
+      }))
+      await route.fulfill({ json: { ...answer, devices } })
+    })
+    await show(page, '#/fleet')
+    await page.getByText('500 devices').waitFor()
+    await page.getByRole('button', { name: 'Drops' }).click()
+    await page.getByRole('button', { name: 'Drops' }).click()
+    const first = page.locator('.fleet-table tbody tr[data-device]').first()
+    await first.getByText('+499/s').waitFor()
+    assert.match(await first.innerText(), /d499.*site19/s)
+    assert.equal(await page.locator('[aria-sort=descending]').count(), 1)
+    await page.getByRole('button', { name: 'Drops' }).click()
+    await page.locator('tr.site').first().waitFor()
+    await page.unroute('**/v1/devices')
+  })
+
+  test('of many lanes only those of the selected devices are shown on request', async () => {
+    const { page } = stand()
+    await show(page, `#/timeline?${WHOLE_RANGE}&Device=west`)
+    const names = page.locator('.lane-names .name')
+    await names.nth(2).waitFor()
+    await page.getByRole('button', { name: 'Selected devices only' }).click()
+    await names.nth(1).waitFor({ state: 'detached' })
+    assert.deepEqual(await names.allInnerTexts(), ['west'])
+    await page.getByRole('button', { name: 'Selected devices only' }).click()
+    await names.nth(2).waitFor()
+  })
+
+  test('the details of a device have its newest packet', async () => {
+    const { page } = stand()
+    await show(page, '#/fleet?device=north')
+    const fact = page.locator('.details dl div', { hasText: 'Newest packet' })
+    await fact.getByText(/^2026-09-21 14:14:\d\d\.\d{3} \(.* ago\)$/).waitFor()
+  })
+
+  test('the queue says why a request waits, and folds long lists of devices', async () => {
+    const { page } = stand()
+    const place = { user: 'ann', replica: 'g', enqueuedAt: '2026-11-28T15:00:00.000Z', grantedAt: null }
+    const streaming = { ...place, state: 'streaming', class: 'interactive', position: null, etaMs: null }
+    const waiting = { ...streaming, state: 'waiting', position: 1, etaMs: 12_000 }
+    const requests = [
+      ...['a', 'b', 'c', 'd'].map((id) => ({ ...streaming, id, devices: ['north'] })),
+      { ...waiting, id: 'e', devices: ['east', 'north', ...MANY] },
+    ]
+    await page.route('**/v1/queue', (route) => route.fulfill({ json: { requests } }))
+    await show(page, '#/queue')
+    const row = page.locator('tr', { hasText: 'waiting' })
+    await row.getByText('north has 4 of 4 streams in use').waitFor()
+    await row.getByText('and 46 more').click()
+    assert.ok(await row.getByText('device47').isVisible())
+    await page.unroute('**/v1/queue')
+  })
+
+  test('the audit names its facts, and gives the line as it is in the file', async () => {
+    const { page } = stand()
+    await show(page, '#/access')
+    const row = page.locator('tr', { hasText: 'access.read' }).first()
+    await row.locator('.facts li', { hasText: /^path \/v1\/audit$/ }).waitFor()
+    await row.getByText('Line in the file').click()
+    await row.getByText(/^\{"chain":.*"hash":"/).waitFor()
   })
 }
 
