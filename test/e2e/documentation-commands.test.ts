@@ -69,7 +69,10 @@ async function runShell(script: string, cwd: string, env: Record<string, string>
 /** Pages whose commands run one after the other in one shell, with what they print. */
 const ON_THE_DEMO: readonly { readonly page: string; readonly says: readonly RegExp[] }[] = [
   { page: 'README.md', says: [/IP6? /, /"devices":\[/, /"state":"complete"/] },
-  { page: 'docs/guides/siem.md', says: [/ IP6? /, /"token":"/, /"state":"(queued|running)"/] },
+  {
+    page: 'docs/guides/siem.md',
+    says: [/ 10\.20\.3\.77\.\d+ > 203\.0\.113\.99\.80: /, /"token":"/, /"state":"(queued|running)"/],
+  },
   { page: 'docs/guides/tokens.md', says: [/"token":"/, /"url":"/] },
   { page: 'docs/guides/users.md', says: [/^bob +user/m] },
   { page: 'docs/guides/exports.md', says: [/30 2 \* \* \*/] },

@@ -28,6 +28,7 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "capfleet get --begin 20261102_090000 --end 20261102_100000 --zone Berlin --bpf 'tcp port 443' -o hour.pcap",
     'capfleet get --begin yesterday --end today --addresses hosts.txt -o hosts.pcap',
     'capfleet get --last 1m -o - | tcpdump -nr -',
+    'capfleet get --alert eve.json --before 30s --after 5m -o alerts/  # the packets of alerts of Suricata or Zeek',
   ],
   receipt: ['capfleet receipt 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f'],
   'export create': [
