@@ -13,6 +13,7 @@ export const TEXTS = {
     exports: 'Exports',
     live: 'Events',
     access: 'Access',
+    pivot: 'Link from an alert',
   },
   loading: 'Loading…',
   gateway: {
@@ -236,6 +237,23 @@ export const TEXTS = {
       'The gateway cannot know how much of the file arrived. The rest has no file header: append it to your file.',
     offset: 'Size of your file in bytes',
     checkHere: 'here',
+  },
+  pivot: {
+    title: 'Link from an alert',
+    explain:
+      'This link cannot be opened. A link from an alert has an address, a time, and whatever else is known of the conversation:',
+    columns: ['Name', 'Meaning', 'In this link'],
+    names: {
+      src: 'Source address',
+      dst: 'Destination address',
+      proto: 'Protocol, such as tcp, or its number',
+      sport: 'Source port',
+      dport: 'Destination port',
+      at: 'Time of the alert, in any form that the API accepts',
+      before: 'How much before it, such as 30s',
+      after: 'How much after it, such as 5m',
+    },
+    toTimeline: 'To the timeline',
   },
   inside: {
     title: 'Look inside',

@@ -1,5 +1,6 @@
 // The page of the demo, with the real programs as processes that the test may kill.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import {
@@ -7,11 +8,13 @@ import {
   hindrances,
   missingForConsole,
   type OpenPage,
+  saved,
   settled,
   show,
   signIn,
 } from '../support/console/console-browser.ts'
 import { eventually } from '../support/eventually.ts'
+import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 
 const CAPTURE = 'demo_20261102_0900'
@@ -28,13 +31,14 @@ const TEXT_COLUMN = 56
 describe('the page of the demo', { skip: missingForConsole() }, () => {
   const owned = new AsyncDisposableStack()
   let demo: DemoProcess
+  let browser: ConsoleBrowser
   let opened: OpenPage
   let page: Page
 
   before(async () => {
     const home = owned.use(await temporaryHome())
     demo = owned.use(await startDemo(home.path))
-    const browser = owned.use(await ConsoleBrowser.launch())
+    browser = owned.use(await ConsoleBrowser.launch())
     opened = owned.use(await browser.open(`${demo.facts.gatewayUrl}/`, { colorScheme: 'dark' }))
     page = opened.page
     await signIn(page, demo.facts)
@@ -167,6 +171,70 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
       assert.equal(await tour().count(), 0)
       await page.getByRole('button', { name: 'Tour' }).click()
       await tour().getByRole('heading', { name: 'What left London' }).waitFor()
+      assert.deepEqual(opened.faults, [])
+    })
+  })
+
+  describe('a link from an alert', () => {
+    const BEACON = 'src=10.20.3.77&dst=203.0.113.99&proto=TCP&sport=&dport=80&Device=nyc1'
+    const LINK = `#/pivot?${BEACON}&at=2026-11-02T09:01:27.001000%2B0000&before=5s&after=15s`
+    const form = (name: string) => page.locator(`#parameter-${name}`)
+
+    test('opens the form with range, device and filter, whose download is what tcpdump finds', async () => {
+      await show(page, ALL_OF_IT)
+      await page.locator('.builder').waitFor()
+      await show(page, LINK)
+      await page.locator('.estimate strong[data-packets]').waitFor()
+      assert.equal(await form('TSBegin').inputValue(), '2026-11-02 09:01:22.001000000')
+      assert.equal(await form('TSEnd').inputValue(), '2026-11-02 09:01:42.001000000')
+      assert.equal(await form('Device').inputValue(), 'nyc1')
+      assert.match(await form('FilterBPF').inputValue(), /src host 10\.20\.3\.77 and dst host .*vlan/)
+      const shown = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1])
+      assert.ok(BigInt(shown.get('view-from') ?? 0) > BEGIN_NS, 'the lanes show the range')
+      const { bytes } = await saved(page, () =>
+        page.getByRole('button', { name: 'Download', exact: true }).click(),
+      )
+      const { gatewayUrl, token } = demo.facts
+      const range = 'TSBegin=2026-11-02T09:01:22.001Z&TSEnd=2026-11-02T09:01:42.001Z'
+      const all = await fetch(`${gatewayUrl}/devices/nyc1/api/v1/pcap/timerange?${range}`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const filter = 'tcp port 80 and host 10.20.3.77 and host 203.0.113.99'
+      const expected = execFileSync('tcpdump', ['-r', '-', '-w', '-', '--nano', filter], {
+        input: Buffer.from(await all.arrayBuffer()),
+        stdio: ['pipe', 'pipe', 'ignore'],
+      })
+      const packets = recordLines(readPcap(bytes).records)
+      assert.ok(packets.length > 2)
+      assert.deepEqual(packets, recordLines(readPcap(expected).records))
+    })
+
+    test('survives the sign-in', async () => {
+      await using own = await browser.open(`${demo.facts.gatewayUrl}/${LINK}`)
+      await signIn(own.page, demo.facts)
+      await own.page.locator('.estimate strong[data-packets]').waitFor()
+      assert.equal(await own.page.locator('#parameter-Device').inputValue(), 'nyc1')
+      assert.deepEqual(own.faults, [])
+    })
+
+    test('says what is wrong with it, which stays text', async () => {
+      const markup = '<img src=x onerror="document.title=`broken`">'
+      for (const [query, said] of [
+        [`src=${encodeURIComponent(markup)}&at=now`, /^src "<img src=x .* is no IPv4 or IPv6 address/],
+        ['src=10.20.3.77&at=soon', /^at "soon" is not in a form that is understood/],
+        ['src=10.20.3.77&at=now&port=80', /^port is unknown; a link from an alert has src, dst, proto/],
+      ] as const) {
+        await show(page, `#/pivot?${query}`)
+        await page.getByRole('heading', { name: 'Link from an alert' }).waitFor()
+        await eventually(async () => said.test(await page.getByRole('alert').innerText()), {
+          message: String(said),
+        })
+        assert.equal(await page.locator('main img').count(), 0)
+        assert.deepEqual(await hindrances(page), [])
+      }
+      await page.getByRole('link', { name: 'To the timeline' }).click()
+      await page.locator('.lane-canvas').waitFor()
+      assert.notEqual(await page.title(), 'broken')
       assert.deepEqual(opened.faults, [])
     })
   })
