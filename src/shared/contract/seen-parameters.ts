@@ -15,8 +15,8 @@ export const SEEN_PARAMETERS = {
     name: 'Address',
     says:
       'The addresses and networks to look for, at most 10,000, separated by commas, spaces or lines; # begins a comment. ' +
-      'Each is answered by itself. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
-      'Long lists go into the body of a POST request.',
+      'The parameter may be repeated. Each entry is answered by itself. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
+      'Long lists go into the body of a POST request, as a form or as a plain text (text/plain).',
     type: addressQuestionsType(),
     required: true,
     example: '203.0.113.9',
