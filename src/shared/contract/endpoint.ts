@@ -51,6 +51,7 @@ export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 
 export const FILTERED_VIEWS = {
   passing: 'At a gateway, callers with a filter get only what passes it, and what was created with it.',
   uncounted: 'At a gateway, callers with a filter get it without packet counts.',
+  verified: 'At a gateway, callers with a filter need Verify=1, and only packets that pass it are counted.',
   refused:
     'At a gateway, callers with a filter are rejected, because it counts packets that their filter hides.',
   nothing: '',
