@@ -147,8 +147,26 @@ export const TEXTS = {
     selected: 'Selected',
     nothing: 'Drag to select a time range, or type its begin and end.',
     chosen: 'Select for the download',
-    legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event'],
+    legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event', 'seen'],
     searchDevice: 'Filter devices and sites',
+    search: {
+      label: 'Where was it seen?',
+      placeholder: 'Where was it seen? Addresses or networks',
+      button: 'Search all devices',
+      searching: 'Searching…',
+      seen: (devices: number, all: number) =>
+        `Seen at ${devices} of ${all} devices. Click a time, here or in the lanes, to select its packets.`,
+      nowhere: (devices: number) =>
+        `Not seen in anything that the ${devices} devices that answered have stored.`,
+      times: 'Times in which it was seen',
+      cut: (shown: number) => `Only ${shown} are listed. Search for fewer addresses.`,
+      unanswered: (device: string, detail: string) => `${device} did not answer: ${detail}.`,
+      partial: (devices: string) =>
+        `Not everything could be searched at ${devices}: blocks are damaged, or too much was to be counted.`,
+      otherLinkTypes: (devices: string) =>
+        `Some captures have no addresses that could be searched: ${devices}.`,
+      brokenOff: 'The answer broke off. Addresses may have been seen elsewhere, too.',
+    },
     asking: 'Loading activity…',
     silent: 'does not answer',
     point: 'Point at a lane to see its values.',
