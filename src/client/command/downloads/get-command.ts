@@ -8,7 +8,7 @@ import { attachedName } from '../../../shared/query/download-file-name.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
-import type { GatewayClient } from '../../gateway-client.ts'
+import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
 import {
   addDownloadFlags,
@@ -25,9 +25,11 @@ import { PART_ENDING } from '../output/output-file.ts'
 import { openPlace } from './download-place.ts'
 import { type DownloadEnd, DownloadSession } from './download-session.ts'
 import { DownloadTalk } from './download-talk.ts'
+import { seenDownload } from './seen-target.ts'
 
 interface GetOptions extends ConnectOptions, LastOption {
   readonly output?: string
+  readonly seen?: readonly string[]
   readonly split?: string
   readonly force?: boolean
   readonly wait?: string
@@ -46,6 +48,11 @@ export function defineGet(command: Command): void {
       '-o, --output <file>',
       'output file; "-": standard output; default: the name that the gateway gives',
     )
+    .option(
+      '--seen <address>',
+      'the packets of this address or network, from the devices where it was seen in the range; may be repeated',
+      (address: string, others: readonly string[] = []) => [...others, address],
+    )
     .optionsGroup(FILES_AND_WAITING)
     .option('--split <size>', 'write files of at most this size, such as 500MiB: name-0001.pcap and so on')
     .option('--force', 'replace an existing file, and start a partial download over')
@@ -57,7 +64,9 @@ export function defineGet(command: Command): void {
     .action((capture: string | undefined, options: GetOptions & GivenOptions) =>
       runClient(
         async (signal) => {
-          const target = downloadTarget(capture, await packetQuery(flags, options))
+          const query = await packetQuery(flags, options)
+          if (options.seen !== undefined) return await getSeen(capture, query, { options, signal })
+          const target = downloadTarget(capture, query)
           await get(await connect(options), target, { options, signal })
         },
         (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
@@ -71,6 +80,15 @@ const RESUMES =
 interface GetRun {
   readonly options: GetOptions
   readonly signal: AbortSignal
+}
+
+async function getSeen(capture: string | undefined, query: QueryPairs, run: GetRun): Promise<void> {
+  const { seen: addresses = [] } = run.options
+  if (capture !== undefined) throw usageFailure('--seen finds the captures itself; leave out the name')
+  const client = await connect(run.options)
+  const { target, incomplete } = await seenDownload(client, { addresses, query }, run.signal)
+  await get(client, target, run)
+  if (incomplete !== undefined) throw new ClientFailure('incomplete', incomplete, { code: 'incomplete' })
 }
 
 async function get(
