@@ -41,7 +41,8 @@ export class FleetSearch {
   lines(): AsyncGenerator<readonly object[]> {
     return interleaved(
       this.#members.map((member, index) => this.#linesOf(member, index)),
-      HELD_LINES,
+      // A device that is still counting, and has a stream, must not wait for a client that reads slowly.
+      { heldMax: HELD_LINES, mayDrop: (line) => 'checkedBytes' in line },
     )
   }
 

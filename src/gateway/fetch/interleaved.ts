@@ -1,10 +1,11 @@
 /**
- * What several sources yield, in the order in which it comes, in batches. At most about `heldMax` items wait for the reader; then
- * the sources wait too. The sources must not fail. If the reader leaves early, each of them is ended.
+ * What several sources yield, in the order in which it comes, in batches. At most about `heldMax` items wait for the
+ * reader. Then the sources wait too, except that those which yield items that `mayDrop` go on without these. The sources
+ * must not fail. If the reader leaves early, each of them is ended.
  */
 export async function* interleaved<Item>(
   sources: readonly AsyncGenerator<Item>[],
-  heldMax: number,
+  { heldMax, mayDrop }: { readonly heldMax: number; readonly mayDrop: (item: Item) => boolean },
 ): AsyncGenerator<readonly Item[]> {
   let held: Item[] = []
   let running = sources.length
@@ -14,9 +15,11 @@ export async function* interleaved<Item>(
   const pumps = sources.map(async (source) => {
     try {
       for await (const item of source) {
+        const isOptional = mayDrop(item)
+        if (isOptional && held.length >= heldMax) continue
         held.push(item)
         news.resolve()
-        while (held.length >= heldMax && !hasLeft) await room.promise
+        while (!isOptional && held.length >= heldMax && !hasLeft) await room.promise
         if (hasLeft) return
       }
     } finally {

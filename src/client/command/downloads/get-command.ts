@@ -1,7 +1,9 @@
 /** `capfleet get`: a download into a file, into several files, or into a pipe. */
 import type { Command } from 'commander'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
+import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { downloadTarget } from '../../download-target.ts'
+import type { QueryPairs } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
 import {
   addDownloadFlags,
@@ -13,9 +15,12 @@ import {
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
 import { type AlertOptions, addAlertFlags, getAlerts, refuseAlertFlags } from './get-alerts.ts'
-import { type DownloadOptions, runDownload } from './one-download.ts'
+import { type DownloadOptions, type DownloadRun, runDownload } from './one-download.ts'
+import { seenDownload } from './seen-target.ts'
 
-interface GetOptions extends ConnectOptions, LastOption, DownloadOptions, AlertOptions {}
+interface GetOptions extends ConnectOptions, LastOption, DownloadOptions, AlertOptions {
+  readonly seen?: readonly string[]
+}
 
 export function defineGet(command: Command): void {
   const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
@@ -25,6 +30,11 @@ export function defineGet(command: Command): void {
     .option(
       '-o, --output <file>',
       'output file; "-": standard output; default: the name that the gateway gives; for several alerts: a folder',
+    )
+    .option(
+      '--seen <address>',
+      'the packets of this address or network, from the devices where it was seen in the range; may be repeated',
+      (address: string, others: readonly string[] = []) => [...others, address],
     )
   addAlertFlags(command)
   command
@@ -40,9 +50,12 @@ export function defineGet(command: Command): void {
       runClient(
         async (signal) => {
           const query = await packetQuery(flags, options)
+          if (options.seen !== undefined && options.alert !== undefined)
+            throw usageFailure('--alert has the addresses; leave out --seen')
           if (options.alert !== undefined)
             return await getAlerts({ ...options, alert: options.alert }, { capture, query, signal })
           refuseAlertFlags(options)
+          if (options.seen !== undefined) return await getSeen(capture, query, { options, signal })
           await runDownload(await connect(options), downloadTarget(capture, query), { options, signal })
         },
         (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
@@ -52,3 +65,16 @@ export function defineGet(command: Command): void {
 
 const RESUMES =
   '\nA download that breaks off resumes automatically; after Ctrl-C the same command resumes it.'
+
+async function getSeen(
+  capture: string | undefined,
+  query: QueryPairs,
+  { options, signal }: DownloadRun & { readonly options: GetOptions },
+): Promise<void> {
+  const { seen: addresses = [] } = options
+  if (capture !== undefined) throw usageFailure('--seen finds the captures itself; leave out the name')
+  const client = await connect(options)
+  const { target, incomplete } = await seenDownload(client, { addresses, query }, signal)
+  await runDownload(client, target, { options, signal })
+  if (incomplete !== undefined) throw new ClientFailure('incomplete', incomplete, { code: 'incomplete' })
+}
