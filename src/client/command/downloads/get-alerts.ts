@@ -13,6 +13,7 @@ import { type ConnectOptions, connect } from '../access/connect.ts'
 import { exists } from '../output/output-file.ts'
 import { AlertFile, type MergedAlert, shownFile } from './alert-file.ts'
 import { type DownloadOptions, nameOf, runDownload, STANDARD_OUTPUT } from './one-download.ts'
+import { devicesThatSaw } from './seen-devices.ts'
 
 export interface AlertOptions {
   readonly alert?: string
@@ -194,7 +195,7 @@ class AlertDownloads {
 
   /** libpcap refuses vlan for cooked and raw captures; FilterBPFDecap finds the packets there, too. */
   async #targetOf(alert: MergedAlert): Promise<DownloadTarget> {
-    const target = this.#targetWith(alert, { isDecapsulated: false })
+    const target = await this.#narrowed(alert, this.#queryOf(alert, { isDecapsulated: this.#isDecapsulated }))
     try {
       await nameOf(this.#client, target, this.#options.signal)
       return target
@@ -203,19 +204,37 @@ class AlertDownloads {
       this.#say(
         'cooked or raw captures have no VLAN tags to look for: the filter looks inside, so packets in tunnels are included',
       )
-      return this.#targetWith(alert, { isDecapsulated: true })
+      return downloadTarget(undefined, this.#queryOf(alert, { isDecapsulated: true }))
     }
   }
 
-  #targetWith(alert: MergedAlert, { isDecapsulated }: { readonly isDecapsulated: boolean }): DownloadTarget {
+  get #isDecapsulated(): boolean {
+    return this.#options.common.some(([name, value]) => name === DECAP && /^(1|true)$/i.test(value))
+  }
+
+  #queryOf(alert: MergedAlert, { isDecapsulated }: { readonly isDecapsulated: boolean }): QueryPairs {
     const { options, common } = this.#options
-    const isGiven = common.some(([name, value]) => name === DECAP && /^(1|true)$/i.test(value))
-    const own = pivotParameters(alert, marginsOf(options), { isDecapsulated: isDecapsulated || isGiven })
+    const own = pivotParameters(alert, marginsOf(options), { isDecapsulated })
     const others = common.filter(([name]) => name !== DECAP)
-    return downloadTarget(undefined, [...others, ...Object.entries(own), ['TSUnit', 'nanos']])
+    return [...others, ...Object.entries(own), ['TSUnit', 'nanos']]
+  }
+
+  /** Only from the devices that saw the conversation. Inside of tunnels, devices cannot search for addresses. */
+  async #narrowed({ flow }: MergedAlert, query: QueryPairs): Promise<DownloadTarget> {
+    const asked = query.filter(([name]) => SEARCHED.has(name))
+    const hosts = [flow.source.host, flow.destination.host].filter((host) => host !== undefined)
+    const devices = query.some(([name]) => name === DECAP)
+      ? undefined
+      : await devicesThatSaw(this.#client, { hosts, query: asked }, this.#options.signal)
+    if (devices === undefined) return downloadTarget(undefined, query)
+    const others = query.filter(([name]) => name !== DEVICE)
+    return downloadTarget(undefined, [[DEVICE, devices.join(',')], ...others])
   }
 }
 
+const DEVICE = 'Device'
+/** What a search for addresses takes of the parameters of a download. */
+const SEARCHED: ReadonlySet<string> = new Set([DEVICE, 'TSBegin', 'TSEnd', 'TSUnit'])
 const DECAP = 'FilterBPFDecap'
 /** From libpcap, whose error the device passes on. */
 const WITHOUT_TAGS = 'no VLAN support'

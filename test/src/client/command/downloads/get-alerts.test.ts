@@ -179,6 +179,22 @@ describe('capfleet get --alert', () => {
     assert.equal(found.length, 9 * 3 + 3)
   })
 
+  test('takes a stream only of the devices that saw the conversation, and of those that do not answer', async () => {
+    // In these three seconds "west" has no packet of it.
+    const late = alert({ timestamp: '2026-11-02T09:00:15.000000+0000' })
+    const cwd = join(client.folder, 'narrowed')
+    await mkdir(cwd)
+    const { status, stderr } = await client.run(['get', '--alert', '-', '--before', '1s', '--after', '2s'], {
+      environment: gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD),
+      input: late,
+      cwd,
+    })
+    assert.equal(status, 0, stderr)
+    const [name = ''] = await readdir(cwd)
+    assert.match(name, /^east_\d+-\d+\.pcap$/)
+    assert.deepEqual(await given(join(cwd, name)), await expected(CONVERSATION, 14, 17))
+  })
+
   test('goes down a pipe', async () => {
     const output = join(client.folder, 'piped.pcap')
     const args = ['--alert', '-', '--before', '3s', '--after', '6s', '-o', '-']
