@@ -151,7 +151,7 @@ export const TEXTS = {
     searchDevice: 'Filter devices and sites',
     search: {
       label: 'Where was it seen?',
-      placeholder: 'Where was it seen? Addresses or networks',
+      placeholder: 'Where was it seen?',
       button: 'Search all devices',
       searching: 'Searching…',
       seen: (devices: number, all: number) =>

@@ -68,11 +68,13 @@ export class AlertFile {
     const unshown = this.#mistakes - this.#shownMistakes.length
     return [
       ...this.#shownMistakes,
-      ...(unshown === 0 ? [] : [`${unshown} more lines could not be read`]),
+      ...(unshown === 0 ? [] : [`not shown: ${counted(unshown, 'line')} that could not be read`]),
       ...(this.#withoutAddress === 0
         ? []
-        : [`${this.#withoutAddress} lines are about no address, the first is ${this.#firstWithoutAddress}`]),
-      `${this.#used} of ${this.#lines} lines are alerts, which need ${this.#needed} downloads`,
+        : [
+            `without an address: ${counted(this.#withoutAddress, 'line')}, the first is ${this.#firstWithoutAddress}`,
+          ]),
+      `${counted(this.#used, 'alert')} in ${counted(this.#lines, 'line')}: ${counted(this.#needed, 'download')}`,
     ]
   }
 
@@ -115,6 +117,11 @@ export class AlertFile {
     const [first, second] = [pivotRange(one, this.#options), pivotRange(other, this.#options)]
     return first.beginNs <= second.endNs && second.beginNs <= first.endNs
   }
+}
+
+/** "1 line", "2 lines" */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 export function shownFile(file: string): string {

@@ -11,7 +11,7 @@ import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import { type ConnectOptions, connect } from '../access/connect.ts'
 import { exists } from '../output/output-file.ts'
-import { AlertFile, type MergedAlert, shownFile } from './alert-file.ts'
+import { AlertFile, counted, type MergedAlert, shownFile } from './alert-file.ts'
 import { type DownloadOptions, nameOf, runDownload, STANDARD_OUTPUT } from './one-download.ts'
 import { devicesThatSaw } from './seen-devices.ts'
 
@@ -92,7 +92,7 @@ export async function getAlerts(options: GivenOptions, { capture, query, signal 
   if (file.mistakes > 0)
     throw new ClientFailure(
       'incomplete',
-      `${file.mistakes} lines of ${name} could not be read; the packets of the others are complete`,
+      `${counted(file.mistakes, 'line')} of ${name} could not be read; the packets of the others are complete`,
       { code: 'bad-alerts' },
     )
 }
@@ -261,5 +261,5 @@ function instantWord(ns: bigint): string {
 /** Quoted: the text of an alert may come from the network. */
 function aboutOf({ title, count }: MergedAlert): string {
   const shown = JSON.stringify(title.length > 120 ? `${title.slice(0, 120)}...` : title)
-  return count === 1 ? shown : `${shown} and ${count - 1} more alerts`
+  return count === 1 ? shown : `${shown} and ${count - 1} more`
 }

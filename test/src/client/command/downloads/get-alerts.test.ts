@@ -172,7 +172,7 @@ describe('capfleet get --alert', () => {
       alert({}),
     )
     assert.equal(status, 0, stderr)
-    assert.match(stderr, /^standard input: 1 of 1 lines are alerts, which need 1 downloads$/m)
+    assert.match(stderr, /^standard input: 1 alert in 1 line: 1 download$/m)
     const found = await given(output)
     assert.deepEqual(found, await expected(CONVERSATION, 2, 11))
     // Three of the made ones in each second, and two of the other direction.
@@ -326,9 +326,9 @@ describe('capfleet get --alert', () => {
     const folder = join(client.folder, 'alerts')
     const first = await run([...flags, '-o', `${folder}/`])
     assert.equal(first.status, 0, first.stderr)
-    assert.match(first.stderr, /1 lines are about no address, the first is line 6 \(event_type "stats"\)/)
-    assert.match(first.stderr, /5 of 7 lines are alerts, which need 3 downloads/)
-    assert.match(first.stderr, /: "ET TEST one" and 2 more alerts$/m)
+    assert.match(first.stderr, /without an address: 1 line, the first is line 6 \(event_type "stats"\)/)
+    assert.match(first.stderr, /5 alerts in 7 lines: 3 downloads/)
+    assert.match(first.stderr, /: "ET TEST one" and 2 more$/m)
     const names = [
       '20261102T090005.000000Z_icmp_10.0.1.2_10.0.0.1.pcap',
       '20261102T090005.000000Z_tcp_10.0.1.2_443_10.0.0.1_51234.pcap',
