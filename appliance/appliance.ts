@@ -161,7 +161,7 @@ function createHandler(parts: ApplianceParts, users: UsersFile): RequestListener
   app.use(async (ctx) => {
     const route = routeOf(ctx.method, ctx.path)
     await admit(ctx, route.scope, { users }, parts.config.auth)
-    if (route.takesForm === true && ctx.method === 'POST') await takeForm(ctx)
+    if (route.takesForm === true && ctx.method === 'POST') await takeForm(ctx, route.takesText?.name)
     refuseMisspelt(route, ctx)
     await route.handler(ctx, parts)
   })

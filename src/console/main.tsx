@@ -13,9 +13,12 @@ import {
   usePageState,
   VIEWS,
   type View,
+  withInstants,
 } from './base/page-url.ts'
 import { type Preferences, preferredZone, usePreferences } from './base/preferences.ts'
 import { may, type Session, type SignedIn, useSession } from './base/session.ts'
+import { withPivot } from './download/pivot-link.ts'
+import { PivotPage } from './download/pivot-page.tsx'
 import { FleetPage } from './fleet/fleet-page.tsx'
 import { InsidePage } from './inside/inside-page.tsx'
 import { ExportsPage } from './jobs/exports-page.tsx'
@@ -37,6 +40,7 @@ const SCOPES: Readonly<Record<View, Session['scopes'][number] | undefined>> = {
   exports: 'export:read',
   live: 'device:read',
   access: undefined,
+  pivot: undefined,
 }
 
 const PAGES: Readonly<Record<View, () => preact.JSX.Element>> = {
@@ -47,6 +51,7 @@ const PAGES: Readonly<Record<View, () => preact.JSX.Element>> = {
   exports: ExportsPage,
   live: LivePage,
   access: AccessPage,
+  pivot: PivotPage,
 }
 
 function Page() {
@@ -92,7 +97,7 @@ function Frame({ session, signedIn, preferences }: FrameProps) {
       <header class="top">
         <span class="brand">capfleet</span>
         <nav ref={nav} aria-label={TEXTS.way}>
-          {views.map((name) => (
+          {views.filter(isInNavigation).map((name) => (
             <a key={name} href={linkTo(name, state)} aria-current={name === view ? 'page' : undefined}>
               {TEXTS.views[name]}
             </a>
@@ -136,6 +141,10 @@ function TopControls({ view, session, signedIn, preferences }: { readonly view: 
   )
 }
 
+function isInNavigation(view: View): boolean {
+  return view !== 'pivot'
+}
+
 function isFor(session: Session, view: View): boolean {
   const scope = SCOPES[view]
   return (scope === undefined || may(session, scope)) && (view !== 'exports' || session.exports)
@@ -146,6 +155,9 @@ function linkTo(view: View, { values }: PageState): string {
   return formatPageState({ view, values })
 }
 
-settleAddresses(preferredZone)
+settleAddresses((state) => {
+  const zone = preferredZone()
+  return withInstants(withPivot(state, zone), zone)
+})
 const root = document.querySelector('#page')
 if (root !== null) render(<Page />, root)

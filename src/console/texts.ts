@@ -13,6 +13,7 @@ export const TEXTS = {
     exports: 'Exports',
     live: 'Events',
     access: 'Access',
+    pivot: 'Link from an alert',
   },
   loading: 'Loading…',
   gateway: {
@@ -153,9 +154,27 @@ export const TEXTS = {
     selected: 'Selected',
     nothing: 'Drag to select a time range, or type its begin and end.',
     chosen: 'Select for the download',
-    legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event'],
+    legend: ['activity', 'capture', 'running capture', 'gap', 'packets lost', 'trimmed', 'event', 'seen'],
     searchDevice: 'Filter devices and sites',
     selectedOnly: 'Selected devices only',
+    search: {
+      label: 'Where was it seen?',
+      placeholder: 'Where was it seen?',
+      button: 'Search all devices',
+      searching: 'Searching…',
+      seen: (devices: number, all: number) =>
+        `Seen at ${devices} of ${all} devices. Click a time, here or in the lanes, to select its packets.`,
+      nowhere: (devices: number) =>
+        `Not seen in anything that the ${devices} devices that answered have stored.`,
+      times: 'Times in which it was seen',
+      cut: (shown: number) => `Only ${shown} are listed. Search for fewer addresses.`,
+      unanswered: (device: string, detail: string) => `${device} did not answer: ${detail}.`,
+      partial: (devices: string) =>
+        `Not everything could be searched at ${devices}: blocks are damaged, or too much was to be counted.`,
+      otherLinkTypes: (devices: string) =>
+        `Some captures have no addresses that could be searched: ${devices}.`,
+      brokenOff: 'The answer broke off. Addresses may have been seen elsewhere, too.',
+    },
     asking: 'Loading activity…',
     silent: 'does not answer',
     point: 'Point at a lane to see its values.',
@@ -248,6 +267,23 @@ export const TEXTS = {
       'The gateway cannot know how much of the file arrived. The rest has no file header: append it to your file.',
     offset: 'Size of your file in bytes',
     checkHere: 'here',
+  },
+  pivot: {
+    title: 'Link from an alert',
+    explain:
+      'This link cannot be opened. A link from an alert has an address, a time, and whatever else is known of the conversation:',
+    columns: ['Name', 'Meaning', 'In this link'],
+    names: {
+      src: 'Source address',
+      dst: 'Destination address',
+      proto: 'Protocol, such as tcp, or its number',
+      sport: 'Source port',
+      dport: 'Destination port',
+      at: 'Time of the alert, in any form that the API accepts',
+      before: 'How much before it, such as 30s',
+      after: 'How much after it, such as 5m',
+    },
+    toTimeline: 'To the timeline',
   },
   inside: {
     title: 'Look inside',

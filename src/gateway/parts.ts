@@ -4,6 +4,8 @@ import { LoginGate } from '../shared/auth/login-gate.ts'
 import { UsersFile } from '../shared/auth/users-file.ts'
 import { readSecret } from '../shared/base/config-file.ts'
 import type { SpanSink } from '../shared/base/ended-span.ts'
+import { CapfleetError } from '../shared/base/error.ts'
+import { FairLimit } from '../shared/base/fair-limit.ts'
 import type { Log } from '../shared/base/log.ts'
 import type { Metrics } from '../shared/base/metrics.ts'
 import { productVersion } from '../shared/base/product-version.ts'
@@ -34,6 +36,8 @@ import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
 import { SharedClock } from './redis/shared-clock.ts'
+import type { SeenHandling } from './routes/downloads/downloads-parts.ts'
+import { SeenOutcomes } from './routes/downloads/seen-outcomes.ts'
 import type { ExportHandling } from './routes/exports/exports-parts.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import type { GatewayLimits } from './routes/request/request-parts.ts'
@@ -89,13 +93,14 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
   const exports = await openExportHandling(config, configPath, exportParts, building)
   const downloads = openDownloads(config, { leases, fleet, audit, redis, metrics, log }, building)
   const draining = new AbortController()
+  const callLimits = new CallLimits(config.control, metrics, fleet)
   const parts: GatewayParts = {
     fleet,
     events: building.use(new FleetEvents({ fleet, log, metrics })),
     live: openLive(config, metrics),
     proxy: new DeviceProxy({ timeoutMs: config.control.timeoutMs, ending: draining.signal }),
     uploads: new RunningUploads({ settings: config.uploads, metrics, log }),
-    callLimits: new CallLimits(config.control, metrics, fleet),
+    callLimits,
     quotas: building.use(new Quotas({ redis, keyPrefix, log })),
     audit,
     vouchers: { users, tokens: tokens.verifier },
@@ -112,6 +117,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     hstsMaxAgeS: config.listen.hstsMaxAgeS,
     limits: limitsOf(config),
     downloads,
+    seen: openSeen({ leases, callLimits, metrics }),
     exports,
   }
   const owned = building.move()
@@ -206,6 +212,39 @@ function openLive({ events }: GatewayConfig, metrics: Metrics): LiveLimit {
   const live = new LiveLimit(events)
   metrics.gauge('event_clients', 'Clients that follow /v1/events', [], (gauge) => gauge.set(live.used))
   return live
+}
+
+/** Each costs a connection to each device, and memory for the lines that its client has not read. */
+const SEARCHES = { clientsMax: 128, callerClientsMax: 8 }
+/** Searches of devices that run at the same time, for all requests: many devices, or several users. */
+const SEARCHED_AT_ONCE = 256
+const SEARCH_RETRY_S = 5
+
+function openSeen({ leases, callLimits, metrics }: SeenOpening): SeenHandling {
+  const running = new LiveLimit(
+    SEARCHES,
+    (who) =>
+      new CapfleetError(
+        'too-many-requests',
+        `${who} search for addresses already; put several addresses into one search, or try again later`,
+        {
+          retryAfterS: SEARCH_RETRY_S,
+        },
+      ),
+  )
+  return {
+    leases,
+    callLimits,
+    turns: new FairLimit({ places: SEARCHED_AT_ONCE }),
+    running,
+    outcomes: new SeenOutcomes(metrics, () => running.used),
+  }
+}
+
+interface SeenOpening {
+  readonly leases: LeaseScheduler
+  readonly callLimits: CallLimits
+  readonly metrics: Metrics
 }
 
 async function devicesInUse(leases: LeaseScheduler, names: readonly string[]): Promise<ReadonlySet<string>> {

@@ -1,5 +1,6 @@
 // The page of the demo, with the real programs as processes that the test may kill.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import {
@@ -7,11 +8,13 @@ import {
   hindrances,
   missingForConsole,
   type OpenPage,
+  saved,
   settled,
   show,
   signIn,
 } from '../support/console/console-browser.ts'
 import { eventually } from '../support/eventually.ts'
+import { readPcap, recordLines } from '../support/packets/pcap-records.ts'
 import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 
 const CAPTURE = 'demo_20261102_0900'
@@ -28,13 +31,14 @@ const TEXT_COLUMN = 56
 describe('the page of the demo', { skip: missingForConsole() }, () => {
   const owned = new AsyncDisposableStack()
   let demo: DemoProcess
+  let browser: ConsoleBrowser
   let opened: OpenPage
   let page: Page
 
   before(async () => {
     const home = owned.use(await temporaryHome())
     demo = owned.use(await startDemo(home.path))
-    const browser = owned.use(await ConsoleBrowser.launch())
+    browser = owned.use(await ConsoleBrowser.launch())
     opened = owned.use(await browser.open(`${demo.facts.gatewayUrl}/`, { colorScheme: 'dark' }))
     page = opened.page
     await signIn(page, demo.facts)
@@ -171,6 +175,173 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
     })
   })
 
+  describe('the search for an address', () => {
+    const field = () => page.getByRole('searchbox', { name: 'Where was it seen?' })
+    const list = () => page.getByRole('list', { name: 'Times in which it was seen' })
+    const form = (name: string) => page.locator(`#parameter-${name}`)
+
+    async function search(addresses: string): Promise<void> {
+      await field().fill(addresses)
+      await field().press('Enter')
+      await page.locator('.sightings', { hasText: /^(Seen|Not seen)/ }).waitFor()
+    }
+
+    test('names the devices, and a click on a time selects range, device and filter', async () => {
+      await show(page, ALL_OF_IT)
+      await search('203.0.113.99')
+      assert.match(await page.locator('.sightings').innerText(), /^Seen at 1 of 3 devices\./)
+      assert.deepEqual(await hindrances(page), [])
+      await list().getByRole('button').first().click()
+      await page.locator('.estimate strong[data-packets]').waitFor()
+      assert.equal(await form('Device').inputValue(), 'nyc1')
+      assert.equal(await form('FilterAddresses').inputValue(), '203.0.113.99')
+      const { bytes } = await saved(page, () =>
+        page.getByRole('button', { name: 'Download', exact: true }).click(),
+      )
+      const { gatewayUrl, token } = demo.facts
+      const all = await fetch(`${gatewayUrl}/devices/nyc1/api/v1/pcap/single?StreamName=demo`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const expected = execFileSync('tcpdump', ['-r', '-', '-w', '-', '--nano', 'host 203.0.113.99'], {
+        input: Buffer.from(await all.arrayBuffer()),
+        stdio: ['pipe', 'pipe', 'ignore'],
+        maxBuffer: 100_000_000,
+      })
+      const chosen = readPcap(bytes).records
+      const [first, last] = [chosen[0]?.ns ?? 0n, chosen.at(-1)?.ns ?? 0n]
+      const within = readPcap(expected).records.filter(({ ns }) => first <= ns && ns <= last)
+      assert.ok(chosen.length > 2)
+      assert.deepEqual(recordLines(chosen), recordLines(within))
+    })
+
+    test('marks the lanes; a click on a mark selects it, and one beside it does not', async () => {
+      await show(page, `${ALL_OF_IT}&seen=203.0.113.99`)
+      await list().getByRole('button').first().waitFor()
+      const span = await list().getByRole('button').first().locator('.mono').nth(1).innerText()
+      const fromNs = BigInt(Date.parse(`${span.replace(' ', 'T')}Z`)) * 1_000_000n
+      const picture = page.locator('.lane-canvas canvas')
+      const { width = 0 } = (await picture.boundingBox()) ?? {}
+      const names = await page.locator('.lane-names li').allInnerTexts()
+      const lane = names.findIndex((text) => text.includes('nyc1'))
+      const { height = 0 } = (await page.locator('.lane-names li').first().boundingBox()) ?? {}
+      const y = IN_FIRST_LANE_PX + lane * height
+      const x = (Number(fromNs + 500_000_000n - BEGIN_NS) / Number(LENGTH_NS)) * width
+      await picture.click({ position: { x, y } })
+      await page.waitForFunction(() => location.hash.includes('FilterAddresses=203.0.113.99'))
+      assert.equal(await form('Device').inputValue(), 'nyc1')
+      await page.goBack()
+      await page.waitForFunction(() => !location.hash.includes('FilterAddresses'))
+      const other = (lane + 1) % names.length
+      await picture.click({ position: { x, y: IN_FIRST_LANE_PX + other * height } })
+      assert.ok(!(await page.evaluate(() => location.hash)).includes('FilterAddresses'))
+    })
+
+    test('says that an address was not seen, and what is no address', async () => {
+      await show(page, ALL_OF_IT)
+      await search('192.0.2.200')
+      assert.match(
+        await page.locator('.sightings').innerText(),
+        /^Not seen in anything that the 3 devices that answered have stored\./,
+      )
+      await field().fill('example.org')
+      await field().press('Enter')
+      await page.locator('.sightings [role=alert]', { hasText: 'is no IPv4 or IPv6 address' }).waitFor()
+      await field().fill('')
+      await field().press('Enter')
+      await page.locator('.sightings').waitFor({ state: 'detached' })
+      assert.deepEqual(
+        opened.faults.filter((fault) => !fault.includes('400')),
+        [],
+      )
+    })
+  })
+
+  test('a search by a user with a filter counts the packets that pass it', async () => {
+    const { gatewayUrl, token } = demo.facts
+    const scopes = 'Scopes=device:read,capture:download&Devices=*'
+    const made = await fetch(
+      `${gatewayUrl}/v1/tokens?${scopes}&Filter=${encodeURIComponent('tcp port 80')}`,
+      {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}` },
+      },
+    )
+    assert.equal(made.status, 201)
+    const { token: limited } = (await made.json()) as { readonly token: string }
+    await using own = await browser.open(`${gatewayUrl}/${ALL_OF_IT}&seen=203.0.113.99`)
+    await own.page.getByRole('button', { name: 'Use a token instead' }).click()
+    await own.page.getByLabel('Token').fill(limited)
+    await own.page.getByRole('button', { name: 'Sign in' }).click()
+    await own.page.locator('.sightings', { hasText: /^Seen at 1 of 3 devices/ }).waitFor()
+    const row = own.page.getByRole('list', { name: 'Times in which it was seen' }).getByRole('button')
+    assert.equal(await row.count(), 1)
+    assert.match(await row.locator('.number').innerText(), /^\d+$/)
+  })
+
+  describe('a link from an alert', () => {
+    const BEACON = 'src=10.20.3.77&dst=203.0.113.99&proto=TCP&sport=&dport=80&Device=nyc1'
+    const LINK = `#/pivot?${BEACON}&at=2026-11-02T09:01:27.001000%2B0000&before=5s&after=15s`
+    const form = (name: string) => page.locator(`#parameter-${name}`)
+
+    test('opens the form with range, device and filter, whose download is what tcpdump finds', async () => {
+      await show(page, ALL_OF_IT)
+      await page.locator('.builder').waitFor()
+      await show(page, LINK)
+      await page.locator('.estimate strong[data-packets]').waitFor()
+      assert.equal(await form('TSBegin').inputValue(), '2026-11-02 09:01:22.001000000')
+      assert.equal(await form('TSEnd').inputValue(), '2026-11-02 09:01:42.001000000')
+      assert.equal(await form('Device').inputValue(), 'nyc1')
+      assert.match(await form('FilterBPF').inputValue(), /src host 10\.20\.3\.77 and dst host .*vlan/)
+      const shown = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1])
+      assert.ok(BigInt(shown.get('view-from') ?? 0) > BEGIN_NS, 'the lanes show the range')
+      const { bytes } = await saved(page, () =>
+        page.getByRole('button', { name: 'Download', exact: true }).click(),
+      )
+      const { gatewayUrl, token } = demo.facts
+      const range = 'TSBegin=2026-11-02T09:01:22.001Z&TSEnd=2026-11-02T09:01:42.001Z'
+      const all = await fetch(`${gatewayUrl}/devices/nyc1/api/v1/pcap/timerange?${range}`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const filter = 'tcp port 80 and host 10.20.3.77 and host 203.0.113.99'
+      const expected = execFileSync('tcpdump', ['-r', '-', '-w', '-', '--nano', filter], {
+        input: Buffer.from(await all.arrayBuffer()),
+        stdio: ['pipe', 'pipe', 'ignore'],
+      })
+      const packets = recordLines(readPcap(bytes).records)
+      assert.ok(packets.length > 2)
+      assert.deepEqual(packets, recordLines(readPcap(expected).records))
+    })
+
+    test('survives the sign-in', async () => {
+      await using own = await browser.open(`${demo.facts.gatewayUrl}/${LINK}`)
+      await signIn(own.page, demo.facts)
+      await own.page.locator('.estimate strong[data-packets]').waitFor()
+      assert.equal(await own.page.locator('#parameter-Device').inputValue(), 'nyc1')
+      assert.deepEqual(own.faults, [])
+    })
+
+    test('says what is wrong with it, which stays text', async () => {
+      const markup = '<img src=x onerror="document.title=`broken`">'
+      for (const [query, said] of [
+        [`src=${encodeURIComponent(markup)}&at=now`, /^src "<img src=x .* is no IPv4 or IPv6 address/],
+        ['src=10.20.3.77&at=soon', /^at "soon" is not in a form that is understood/],
+        ['src=10.20.3.77&at=now&port=80', /^port is unknown; a link from an alert has src, dst, proto/],
+      ] as const) {
+        await show(page, `#/pivot?${query}`)
+        await page.getByRole('heading', { name: 'Link from an alert' }).waitFor()
+        await eventually(async () => said.test(await page.getByRole('alert').innerText()), {
+          message: String(said),
+        })
+        assert.equal(await page.locator('main img').count(), 0)
+        assert.deepEqual(await hindrances(page), [])
+      }
+      await page.getByRole('link', { name: 'To the timeline' }).click()
+      await page.locator('.lane-canvas').waitFor()
+      assert.notEqual(await page.title(), 'broken')
+      assert.deepEqual(opened.faults, [])
+    })
+  })
+
   test('says that older captures are left out where the list of the fleet was cut', async () => {
     await page.route('**/stream/list?*', async (route) => {
       const answer = await route.fetch()
@@ -206,5 +377,8 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
     process.kill(device.pid, 'SIGKILL')
     await row.filter({ hasText: 'down' }).waitFor({ timeout: DOWN_WITHIN_MS })
     t.diagnostic(`down after ${Math.round(performance.now() - startMs)} ms`)
+    await show(page, `${ALL_OF_IT}&seen=10.20.3.77`)
+    const result = page.locator('.sightings', { hasText: `${device.name} did not answer: ` })
+    await result.filter({ hasText: /^Seen at \d of 3 devices/ }).waitFor()
   })
 })

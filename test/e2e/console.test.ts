@@ -29,7 +29,7 @@ import { readPcap } from '../support/packets/pcap-records.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
+const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access', 'pivot']
 const MARKUP = '<img src=x onerror="document.title=`broken`">'
 const SECOND_NS = 1_000_000_000n
 const AROUND = `view-from=${EXPORT_BEGIN_NS - 6n * SECOND_NS}&view-to=${EXPORT_END_NS + 6n * SECOND_NS}`

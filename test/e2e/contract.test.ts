@@ -17,7 +17,7 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
     `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`,
   ],
   [
-    /\/api\/v1\/seen$/,
+    /\/v1\/seen$/,
     `Address=10.1.2.3&TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`,
   ],
   [/pcap\/single$/, 'StreamName=east-first'],

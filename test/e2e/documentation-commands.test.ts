@@ -69,7 +69,10 @@ async function runShell(script: string, cwd: string, env: Record<string, string>
 /** Pages whose commands run one after the other in one shell, with what they print. */
 const ON_THE_DEMO: readonly { readonly page: string; readonly says: readonly RegExp[] }[] = [
   { page: 'README.md', says: [/IP6? /, /"devices":\[/, /"state":"complete"/] },
-  { page: 'docs/guides/siem.md', says: [/ IP6? /, /"token":"/, /"state":"(queued|running)"/] },
+  {
+    page: 'docs/guides/siem.md',
+    says: [/ 10\.20\.3\.77\.\d+ > 203\.0\.113\.99\.80: /, /"token":"/, /"state":"(queued|running)"/],
+  },
   { page: 'docs/guides/tokens.md', says: [/"token":"/, /"url":"/] },
   { page: 'docs/guides/users.md', says: [/^bob +user/m] },
   { page: 'docs/guides/exports.md', says: [/30 2 \* \* \*/] },
@@ -197,6 +200,17 @@ describe('against the demo', () => {
     assert.equal(estimate.devices.length, 3)
   })
 
+  test('where an address was seen', async () => {
+    const lines = (await commands('Find where an address was seen'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const [found] = lines.filter(({ address }) => address !== undefined)
+    assert.deepEqual([found.device, found.address], ['nyc1', '203.0.113.99'])
+    assert.ok(Number(found.packets) > 0)
+    assert.deepEqual([lines.at(-1).complete, lines.at(-1).devices], [true, 3])
+  })
+
   test('what there is', async () => {
     const said = await commands('List devices, the queue and captures')
     for (const name of ['nyc1', 'lon1', 'sgp1']) assert.ok(said.includes(name))
@@ -251,7 +265,9 @@ describe('against the demo', () => {
 
   test('the same without curl', async () => {
     const config = join(folder, 'config')
-    await commands('Use the command line', { XDG_CONFIG_HOME: config })
+    const said = await commands('Use the command line', { XDG_CONFIG_HOME: config })
+    const [, seenPackets] = /^203\.0\.113\.99 +nyc1 .*Z +(\d+) /m.exec(said) ?? []
+    assert.equal(readPcap(await readFile(join(folder, 'seen.pcap'))).records.length, Number(seenPackets))
     const packets = readPcap(await readFile(join(folder, 'dns.pcap'))).records
     assert.ok(packets.length > 100)
     const [exported = ''] = (await readdir(folder)).filter((name) => /^fleet_.*\.zst$/.test(name))

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { parse, stringify } from 'yaml'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
 import { parsePageState } from '../../src/console/base/page-url.ts'
+import { withPivot } from '../../src/console/download/pivot-link.ts'
 import { putUser } from '../../src/shared/auth/edit-users-file.ts'
 import { parseConfig } from '../../src/shared/base/config-file.ts'
 import { readPcap } from '../support/packets/pcap-records.ts'
@@ -168,5 +169,43 @@ test('links: Grafana and Kibana lead to the timeline, with a time, and a device 
     assert.equal(view, 'timeline')
     assert.match(values.TSBegin ?? '', /^(1793610060000000000|2026-11-02T09:01:00\.000Z)$/)
     assert.match(values[filter] ?? '', /^(lon1|host 192\.0\.2\.1)$/)
+  }
+})
+
+test('links: an alert of Grafana, Kibana and Splunk leads to its packets', async () => {
+  const read = async (name: string) => (await readFile(join(EXAMPLES, 'links', name), 'utf8')).trim()
+  const page = await readFile(join(REPOSITORY_ROOT, 'docs/guides/siem.md'), 'utf8')
+  const kibana = await read('kibana-alert-drilldown.txt')
+  const { url: grafana } = JSON.parse(await read('grafana-alert-data-link.json')) as { url: string }
+  const action = await read('splunk-workflow-action.conf')
+  for (const text of [kibana, grafana, action]) assert.ok(page.includes(`\n${text}\n`), text)
+  const [, splunk = ''] = /^link\.uri = (.*)$/m.exec(action) ?? []
+  const facts = ['192.0.2.1', '51234', '203.0.113.9', '443', 'TCP']
+  const values = (at: string) => [at, ...facts]
+  const filled = [
+    kibana.replace(/\{\{event\.values\.\[(\d)\]\}\}/g, (_, n) => values('2026-11-02T09:01:27.123Z')[n] ?? ''),
+    splunk.replace(/\$(\w+)\$/g, (_, name) =>
+      encodeURIComponent(
+        values('2026-11-02T09:01:27.123000+0000')[
+          ['timestamp', 'src_ip', 'src_port', 'dest_ip', 'dest_port', 'proto'].indexOf(name)
+        ] ?? '',
+      ),
+    ),
+    grafana
+      .replace(`\${__value.time}`, '1793610087123')
+      .replace(
+        /\$\{__data\.fields\["(\w+)"\]\}/g,
+        (_, name) => facts[['src_ip', 'src_port', 'dest_ip', 'dest_port', 'proto'].indexOf(name)] ?? '',
+      ),
+  ]
+  const states = filled.map((link) => withPivot(parsePageState(new URL(link).hash), 'UTC'))
+  for (const [index, { view, values: opened }] of states.entries()) {
+    assert.equal(view, 'timeline', filled[index])
+    assert.equal(opened.TSBegin, '1793610057123000000', filled[index])
+    assert.match(
+      opened.FilterBPF ?? '',
+      /^\(tcp and \(\(src host 192\.0\.2\.1 and src port 51234 and dst host 203/,
+    )
+    assert.deepEqual(opened, states[0]?.values, filled[index])
   }
 })

@@ -48,6 +48,10 @@ export const CLIENT_COMMANDS = {
     says: 'estimate the size of a download, without downloading anything',
     define: async () => (await import('./downloads/report-commands.ts')).defineEstimate,
   },
+  seen: {
+    says: 'find where addresses were seen, and when, on all devices',
+    define: async () => (await import('./downloads/seen-command.ts')).defineSeen,
+  },
   get: {
     says: 'download packets as a PCAP file: a capture, or a time range of many devices in one',
     define: async () => (await import('./downloads/get-command.ts')).defineGet,

@@ -27,7 +27,14 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     "capfleet get --last 15m -d 'lon*' -o now.pcap  # the last 15 minutes of some devices, merged",
     "capfleet get --begin 20261102_090000 --end 20261102_100000 --zone Berlin --bpf 'tcp port 443' -o hour.pcap",
     'capfleet get --begin yesterday --end today --addresses hosts.txt -o hosts.pcap',
+    'capfleet get --seen 203.0.113.9 --last 30d -o seen.pcap  # from the devices where it was seen',
     'capfleet get --last 1m -o - | tcpdump -nr -',
+    'capfleet get --alert eve.json --before 30s --after 5m -o alerts/  # the packets of alerts of Suricata or Zeek',
+  ],
+  seen: [
+    'capfleet seen 203.0.113.9 --last 30d',
+    'capfleet seen 203.0.113.0/24 2001:db8::7 --last 7d --verify',
+    'capfleet seen --file iocs.txt --last 30d -o csv > seen.csv',
   ],
   receipt: ['capfleet receipt 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f'],
   'export create': [

@@ -9,4 +9,5 @@ export const HELP_PAGES: Readonly<Record<View, string>> = {
   exports: 'docs/guides/exports.html',
   live: 'docs/reference/activity-and-events.html#events-of-the-fleet',
   access: 'docs/guides/tokens.html',
+  pivot: 'docs/guides/siem.html',
 }

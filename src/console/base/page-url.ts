@@ -5,7 +5,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import { typedInstant, type Zone } from './instants.ts'
 
-export const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access'] as const
+/** `pivot` is a link from an alert that could not be read; all others are in the navigation. */
+export const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access', 'pivot'] as const
 export type View = (typeof VIEWS)[number]
 
 export interface PageState {
@@ -53,10 +54,10 @@ export function isNanoseconds(text: string): boolean {
 }
 
 /** Rewrites each address that comes from outside, before any component reads it: a link, "back", or typed text. */
-export function settleAddresses(zone: () => Zone): void {
+export function settleAddresses(rewrite: (state: PageState) => PageState): void {
   const settle = (): void => {
     const state = currentState()
-    const settled = formatPageState(withInstants(state, zone()))
+    const settled = formatPageState(rewrite(state))
     if (settled !== formatPageState(state)) history.replaceState(null, '', settled)
   }
   settle()

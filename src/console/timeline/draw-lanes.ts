@@ -9,6 +9,7 @@ import { AXIS_PX, drawAxis, drawGrid, tickCount } from './draw-axis.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'
 import type { Look } from './lane-look.ts'
 import { gapParts, highestBytes, type Span, shownBuckets } from './lane-values.ts'
+import type { Sighting } from './sightings.ts'
 import { timeAxis } from './time-axis.ts'
 import { placeOf, type TimeView } from './time-view.ts'
 
@@ -17,6 +18,9 @@ const LANE_MAX_PX = 200
 const BAR_PX = 3
 const GAP_PX = 1
 const MARK_PX = 5
+const SIGHTING_PX = 4
+/** A shorter mark cannot be hit. */
+const SIGHTING_MIN_PX = 3
 const HATCH_PX = 10
 /** Opacity of the background colour over what is not selected. */
 const UNSELECTED = 0.5
@@ -25,6 +29,8 @@ export interface Lane {
   readonly device: string
   readonly captures: readonly (Span & { readonly isActive: boolean })[]
   readonly events: readonly { readonly atNs: bigint; readonly kind: string }[]
+  /** When the addresses that were searched for were seen. */
+  readonly sightings: readonly Sighting[]
 }
 
 /** Position of the pointer, or of the keyboard cursor. */
@@ -124,6 +130,11 @@ function drawLane(context: CanvasRenderingContext2D, scene: Scene, { lane, topPx
   context.fillStyle = look.bad
   for (const stretch of activity?.dropped ?? [])
     fillStretch(context, scene, { stretch: spanOf(stretch), topPx: topPx + 1, heightPx: MARK_PX - 1 })
+  context.fillStyle = look.text
+  for (const stretch of lane.sightings) {
+    const place = { stretch, topPx: bottomPx - BAR_PX - SIGHTING_PX - 3, heightPx: SIGHTING_PX }
+    fillStretch(context, scene, { ...place, leastPx: SIGHTING_MIN_PX })
+  }
   context.fillStyle = look.warning
   for (const { atNs } of lane.events) drawEvent(context, placeOf(view, atNs) * widthPx, topPx)
 }
@@ -184,14 +195,22 @@ function spanOf(stretch: Stretch): Span {
   return { fromNs: BigInt(stretch.fromNs), toNs: BigInt(stretch.toNs) }
 }
 
+interface StretchPlace {
+  readonly stretch: Span
+  readonly topPx: number
+  readonly heightPx: number
+  /** Width of a stretch that would be narrower. */
+  readonly leastPx?: number
+}
+
 function fillStretch(
   context: CanvasRenderingContext2D,
   { view, widthPx }: Scene,
-  { stretch, topPx, heightPx }: { readonly stretch: Span; readonly topPx: number; readonly heightPx: number },
+  { stretch, topPx, heightPx, leastPx = 1.5 }: StretchPlace,
 ): void {
   const left = Math.max(0, placeOf(view, stretch.fromNs) * widthPx)
   const right = Math.min(widthPx, placeOf(view, stretch.toNs) * widthPx)
-  if (right >= 0 && left <= widthPx) context.fillRect(left, topPx, Math.max(1.5, right - left), heightPx)
+  if (right >= 0 && left <= widthPx) context.fillRect(left, topPx, Math.max(leastPx, right - left), heightPx)
 }
 
 interface GapDrawing {

@@ -10,6 +10,8 @@ export interface Touched extends Omit<Scene, 'activity' | 'silent' | 'zone' | 'n
   readonly onDrag: (selection: TimeView | undefined) => void
   /** One step for the "back" button. */
   readonly onSelect: (selection: TimeView | undefined) => void
+  /** Called for a click that was no drag. */
+  readonly onPoint: (cursor: Cursor) => void
   readonly onCursor: (cursor: Cursor | undefined) => void
   readonly onAll: () => void
   readonly onFollow: () => void
@@ -49,8 +51,12 @@ interface Drag {
 export function dragHands(latest: Latest) {
   let drag: Drag | undefined
   const nsAt = (px: number): bigint => instantAt(latest.current.view, px / latest.current.widthPx)
-  const point = ({ xPx, yPx }: Place): void =>
-    latest.current.onCursor({ ns: nsAt(xPx), lane: laneAt(latest.current, yPx), isByKeys: false })
+  const cursorAt = ({ xPx, yPx }: Place): Cursor => ({
+    ns: nsAt(xPx),
+    lane: laneAt(latest.current, yPx),
+    isByKeys: false,
+  })
+  const point = (place: Place): void => latest.current.onCursor(cursorAt(place))
   const selectionOf = ({ anchorNs, startPx }: Drag, px: number): TimeView | undefined =>
     Math.abs(px - startPx) < DRAG_MIN_PX
       ? undefined
@@ -74,10 +80,13 @@ export function dragHands(latest: Latest) {
       else if (drag !== undefined) onDrag(selectionOf(drag, xPx))
     },
     onPointerUp: (event: PointerEvent): void => {
-      const selection = drag === undefined || drag.isMove ? undefined : selectionOf(drag, placeIn(event).xPx)
+      const place = placeIn(event)
+      const isSelecting = drag !== undefined && !drag.isMove
+      const selection = drag === undefined || drag.isMove ? undefined : selectionOf(drag, place.xPx)
       drag = undefined
       latest.current.onDrag(undefined)
       if (selection !== undefined) latest.current.onSelect(selection)
+      else if (isSelecting) latest.current.onPoint(cursorAt(place))
     },
     /** The browser claimed the touch for scrolling: what follows is not a drag. */
     onPointerCancel: (): void => {

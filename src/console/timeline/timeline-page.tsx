@@ -21,6 +21,8 @@ import { LaneField } from './lane-field.tsx'
 import { chosenDevices } from './lane-names.tsx'
 import { readSelection } from './selection.ts'
 import { useShownView } from './shown-view.ts'
+import { SearchField, SearchResult, useSightingSearch } from './sighting-search.tsx'
+import { type Sighting, sightingAt } from './sightings.ts'
 import { StatusLine } from './status-line.tsx'
 import { type TimeView, viewAround } from './time-view.ts'
 import { TimelineControls } from './timeline-controls.tsx'
@@ -60,6 +62,8 @@ interface LanesProps {
 
 function Lanes({ devices, oldestNs }: LanesProps) {
   const { values } = usePageState()
+  const { session } = useSurroundings()
+  const search = useSightingSearch()
   const shown = useShownView(askFirstView)
   const { view, isFollowing, setFollowing } = shown
   const filter = values['lane-filter'] ?? ''
@@ -72,13 +76,17 @@ function Lanes({ devices, oldestNs }: LanesProps) {
   const visible = shownNames.slice(...visibleLanes({ ...seen, lanePx: seen.rowPx }, shownNames.length))
   const asked = visible.slice(0, DEVICES_ASKED_MAX)
   const { activity, captures, cache } = useLaneAnswers(view, asked, widthPx)
-  const lanes = useLanes(shownNames, captures.value?.captures)
+  const lanes = useLanes(shownNames, search.found.sightings, captures.value?.captures)
   const silent = new Set([...(activity.value?.keys() ?? []), ...(captures.value?.failures.keys() ?? [])])
   const [dragged, setDragged] = useState<TimeView | undefined>()
   const selection = dragged ?? readSelection(values)
   const go = (next: TimeView): void => {
     setFollowing(false)
     shown.setView(next)
+  }
+  const goTo = (sighting: Sighting): void => {
+    selectSighting(sighting)
+    go(viewAround(sighting.fromNs, sighting.toNs))
   }
   const goAll = (): void => go(viewAround(oldestNs, nowNs()))
   const found = useMemo(
@@ -105,12 +113,18 @@ function Lanes({ devices, oldestNs }: LanesProps) {
           captures.again()
         }}
       />
+      {may(session, 'capture:download') ? <SearchField addresses={search.addresses} /> : null}
       <LaneField
         {...{ scroller, setPane, seen, view, lanes, silent, selection, widthPx }}
         activity={cache}
         onView={go}
         onDrag={setDragged}
         onSelect={select}
+        onPoint={({ ns, lane }) => {
+          const { sightings = [] } = lanes[lane ?? lanes.length] ?? {}
+          const sighting = sightingAt(sightings, ns, { view, widthPx })
+          if (sighting !== undefined) selectSighting(sighting)
+        }}
         onAll={goAll}
         onFollow={() => setFollowing(!isFollowing)}
       />
@@ -120,6 +134,7 @@ function Lanes({ devices, oldestNs }: LanesProps) {
         unasked={visible.length - asked.length}
         {...{ silent, selection }}
       />
+      <SearchResult search={search} onChoose={goTo} />
       {found}
       <p id="timeline-help" class="help">
         {TEXTS.timeline.help}
@@ -135,6 +150,13 @@ function select(next: TimeView | undefined, device?: string): void {
   showState(changed(currentState(), whole), { isStep: true })
 }
 
+/** Selects the packets of a sighting, at its device. */
+function selectSighting({ device, address, fromNs, toNs }: Sighting): void {
+  const packets = { FilterAddresses: address, FilterBPF: undefined, FilterBPFDecap: undefined }
+  const range = { Device: device, TSBegin: String(fromNs), TSEnd: String(toNs) }
+  showState(changed(currentState(), { ...range, ...packets }), { isStep: true })
+}
+
 /** The gateway's data for the visible lanes. */
 function useLaneAnswers(view: TimeView, devices: readonly string[], widthPx: number) {
   const { session } = useSurroundings()
@@ -146,13 +168,18 @@ function useLaneAnswers(view: TimeView, devices: readonly string[], widthPx: num
   return { activity, captures, cache: cache.current }
 }
 
-function useLanes(names: readonly string[], captures: readonly CaptureSpan[] = NO_CAPTURES) {
+function useLanes(
+  names: readonly string[],
+  sightings: readonly Sighting[],
+  captures: readonly CaptureSpan[] = NO_CAPTURES,
+) {
   const { events } = useSurroundings()
   const heard = useHeardEvents(events).events
   const eventsOf = useMemo(
     () => Map.groupBy(heard, ({ device, kind }) => (kind === GAP ? undefined : device)),
     [heard],
   )
+  const sightingsOf = useMemo(() => Map.groupBy(sightings, ({ device }) => device), [sightings])
   const capturesOf = useMemo(() => Map.groupBy(captures, ({ device }) => device), [captures])
   return useMemo(
     () =>
@@ -160,8 +187,9 @@ function useLanes(names: readonly string[], captures: readonly CaptureSpan[] = N
         device,
         captures: capturesOf.get(device) ?? [],
         events: eventsOf.get(device) ?? [],
+        sightings: sightingsOf.get(device) ?? [],
       })),
-    [names, capturesOf, eventsOf],
+    [names, capturesOf, eventsOf, sightingsOf],
   )
 }
 

@@ -14,6 +14,12 @@ export const AUDIT_EVENTS = {
   'download.end':
     'The download has ended: `outcome` as in its receipt, `packets`, `bytes`, `devices`, `sha256` if requested, `error`. ' +
     'Written before the client can see the end.',
+  'seen.begin':
+    'A search for addresses is about to start: `addresses`, at most the first 100, `addressCount`, and the SHA-256 of a longer list as `addressesHash`; ' +
+    '`verify`, `path`, and the members of `download.begin` for range, filters and devices.',
+  'seen.end':
+    'The search has ended: `outcome` complete, incomplete (devices are `unanswered` or `partial`), failed or client-gone; `devices`, `found`, the number of ' +
+    'addresses by device, `error`. Written before the client can see the end.',
   'control.begin':
     'A call that changes, or may change, devices: `method`, `path`, `capture`, `parameters`, `query`, `devices`; `selection`, the ' +
     'header Capfleet-Device.',

@@ -60,6 +60,8 @@ export interface StreamOptions {
   readonly readSize: ReadSizeLimits
   /** The device may pause for as long as it likes; only a dead one fails. */
   readonly mayPause: boolean
+  /** A device that sends nothing for this long has failed. Default: idleTimeoutMs. */
+  readonly silenceMs?: number
   /** Whether FilterBPF contains a filter that is imposed on the caller. */
   readonly isForced: boolean
   readonly signal: AbortSignal
@@ -162,7 +164,7 @@ export class DeviceClient {
    */
   async openStream(
     target: string,
-    { caller, readSize, mayPause, isForced, signal }: StreamOptions,
+    { caller, readSize, mayPause, silenceMs = this.#limits.idleTimeoutMs, isForced, signal }: StreamOptions,
   ): Promise<DeviceStream> {
     const headers = {
       'capfleet-caller': caller,
@@ -172,7 +174,7 @@ export class DeviceClient {
       connection: 'close, te',
     }
     const request = formatRequest(this.device, { target, headers })
-    const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : this.#limits.idleTimeoutMs
+    const idleTimeoutMs = mayPause ? NO_IDLE_TIMEOUT : silenceMs
     const answer = await this.#pool.askAlone(request, { signal, idleTimeoutMs, readSize })
     const download = { namesCapture: /[?&]StreamName=/.test(target) }
     return this.#accept(answer, { path: pathOf(target), download })

@@ -29,7 +29,7 @@ export function createGatewayApp(routes: readonly GatewayRoute[], parts: Gateway
       ctx.state.route = route.path
       await admitCaller(ctx, route, parts, refusals)
       refuseChangeWithoutForm(ctx, route)
-      if (route.takesForm === true && ctx.method === 'POST') await takeForm(ctx)
+      if (route.takesForm === true && ctx.method === 'POST') await takeForm(ctx, route.takesText?.name)
       refuseMisspelt(route, ctx)
       ctx.state.emptiesQueries = route.others === 'emptied' && !seesQueries(ctx)
       const answer = () => route.handler(ctx, visibleParts(parts, ctx.state.caller))

@@ -16,6 +16,7 @@ import {
   OTHER_DEVICE_PATH,
   passedToOne,
   readablePath,
+  searchBelowDevice,
 } from '../../shared/contract/gateway-api.ts'
 import { SESSION_API } from '../../shared/contract/session-api.ts'
 import { TOKEN_API } from '../../shared/contract/token-api.ts'
@@ -30,6 +31,7 @@ import { downloadCapture, downloadFromDevice, downloadTimeRange } from './downlo
 import { estimateFleet } from './downloads/estimate-handlers.ts'
 import { showQueue, showQueuePlace } from './downloads/queue-handlers.ts'
 import { listReceipts, showReceipt } from './downloads/receipt-handlers.ts'
+import { searchDevice, searchFleet } from './downloads/seen-handlers.ts'
 import { followExport } from './exports/export-events.ts'
 import { sendExportFile, showManifest } from './exports/export-files.ts'
 import { cancelExport, fillExport, listExports, orderExport, showExport } from './exports/export-handlers.ts'
@@ -177,6 +179,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
     handler: askDevice,
   })),
   { ...belowDevice(DEVICE_API.estimate), handler: askEstimate },
+  { ...searchBelowDevice(DEVICE_API.seen), handler: searchDevice },
   ...COUNTING_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askDevice })),
   ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
   ...bothWays('POST', belowDevice(DEVICE_API.startCapture), changeDevice),
@@ -196,6 +199,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   { ...GATEWAY_API.receipt, handler: showReceipt },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
   { ...GATEWAY_API.activity, handler: showFleetActivity },
+  { ...GATEWAY_API.seen, handler: searchFleet },
   { ...GATEWAY_API.users, handler: listUsers },
   { ...GATEWAY_API.audit, handler: listAudit() },
 

@@ -209,6 +209,12 @@ export const ERROR_KINDS = {
     retry: false,
     blame: 'ours',
   },
+  'seen-unsupported': {
+    status: 501,
+    title: 'A device cannot search for addresses',
+    retry: false,
+    blame: 'device',
+  },
   'device-timeout': { status: 504, title: 'A device did not answer in time', retry: true, blame: 'device' },
   'download-slots-exhausted': {
     status: 503,

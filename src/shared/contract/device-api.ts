@@ -369,6 +369,7 @@ export const DEVICE_API = {
     method: 'GET',
     path: '/api/v1/seen',
     takesForm: true,
+    takesText: SEEN_PARAMETERS.addresses,
     scope: 'capture:download',
     filtered: 'refused',
     others: 'nothing',

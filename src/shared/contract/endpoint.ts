@@ -28,6 +28,8 @@ export interface Endpoint {
   readonly parameters?: readonly ParameterRows[]
   /** Whether POST takes the parameters in its body too, as a form: for queries that are too long for an address. */
   readonly takesForm?: true
+  /** The parameter that a plain text in the body of a POST is, instead of a form. */
+  readonly takesText?: Parameter
   /** What the body of the request is, if not a form; the body is required. */
   readonly takesFile?: string
   /** Whether it creates something that lasts: an unknown parameter is then rejected, not ignored. */
@@ -49,6 +51,7 @@ export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 
 export const FILTERED_VIEWS = {
   passing: 'At a gateway, callers with a filter get only what passes it, and what was created with it.',
   uncounted: 'At a gateway, callers with a filter get it without packet counts.',
+  verified: 'At a gateway, callers with a filter need Verify=1, and only packets that pass it are counted.',
   refused:
     'At a gateway, callers with a filter are rejected, because it counts packets that their filter hides.',
   nothing: '',

@@ -33,6 +33,7 @@ import {
   GATEWAY_DOWNLOAD_TRAILERS,
   LAST_EVENT_ID,
 } from './headers.ts'
+import { SEEN_WAIT } from './seen-parameters.ts'
 
 /** Errors between the gateway and a device. */
 const DEVICE_ERRORS: readonly ErrorCode[] = [
@@ -114,6 +115,26 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
   }
 }
 
+/** Errors before a search for addresses begins. With Verify it takes streams, as a download does. */
+const SEARCH_ERRORS: readonly ErrorCode[] = [
+  'out-of-bounds',
+  'stream-quota',
+  'byte-quota',
+  'audit-unavailable',
+  'scheduler-unavailable',
+]
+
+/** A search for addresses at one device, whose answer differs from the device's own only in the host. */
+export function searchBelowDevice(endpoint: Endpoint): Endpoint {
+  const below = belowDevice(endpoint)
+  return {
+    ...below,
+    filtered: 'verified',
+    parameters: [...(below.parameters ?? []), SEEN_WAIT],
+    errors: [...below.errors, ...SEARCH_ERRORS, 'queue-timeout', 'seen-unsupported'],
+  }
+}
+
 /** A call at the root that goes to several devices, whose answers are returned side by side. */
 export function askedOfAll(endpoint: Endpoint): Endpoint {
   return {
@@ -153,7 +174,7 @@ function atRoot(endpoint: Endpoint): Endpoint {
   }
 }
 
-const { captures, sizeSplits, timeSplits } = DEVICE_API
+const { captures, sizeSplits, timeSplits, seen } = DEVICE_API
 
 const FLEET_SPLITS = json(
   FLEET_SPLIT_LIST,
@@ -226,6 +247,35 @@ export const GATEWAY_API = {
       },
     ],
     errors: ['bad-timezone', 'ambiguous-timezone', ...CHOICE_ERRORS, 'out-of-bounds'],
+  },
+
+  seen: {
+    ...seen,
+    path: '/v1/seen',
+    filtered: 'verified',
+    says:
+      'When and at which of the selected devices addresses and networks were seen. Without Verify no packet is read. With Verify each device is read as soon as ' +
+      'it has a free stream. Without a last line with "end" the answer is not whole; that line says whether it is complete, and which devices did not answer.',
+    parameters: [FLEET_PARAMETERS, ...(seen.parameters ?? []), SEEN_WAIT],
+    requestHeaders: [CAPFLEET_DEVICE],
+    answers: [
+      {
+        says:
+          'Lines of JSON, as devices send them: one for each address that was seen or may have been at a device, one for each device that failed, with Verify ' +
+          'also lines with the progress, and one with "end" at the end: `{"device":"fra1","address":"203.0.113.9","spans":[{"fromNs":"...","toNs":"..."}]}`.',
+        bodies: { 'application/x-ndjson': 'text' },
+      },
+    ],
+    errors: [
+      'bad-bpf',
+      'bad-timezone',
+      'ambiguous-timezone',
+      'compiler-busy',
+      'draining',
+      'no-device',
+      ...CHOICE_ERRORS,
+      ...SEARCH_ERRORS,
+    ],
   },
 
   // The gateway's information about its devices and itself.

@@ -6,7 +6,7 @@ import { STATUS_CODES } from 'node:http'
 import type { z } from 'zod'
 import { ERROR_KINDS, type ErrorCode } from '../base/error.ts'
 import { type Access, roleWith } from '../base/scopes.ts'
-import { FORM_TYPE } from '../http/form-body.ts'
+import { FORM_TYPE, TEXT_TYPE } from '../http/form-body.ts'
 import type { Parameter } from '../query/query-parameters.ts'
 import { type AnswerSchema, answerSchema } from './answer-schema.ts'
 import {
@@ -67,7 +67,7 @@ function fileBody(description: string): object {
   return { description, required: true, content: { 'application/octet-stream': { schema } } }
 }
 
-/** The parameters as fields of a form. */
+/** The parameters as fields of a form, and the one that may be a text of its own. */
 function formBody(rows: readonly Parameter[], endpoint: Endpoint): object {
   const fields = rows.map((row) => {
     const { name, schema, description } = queryParameter(row, endpoint)
@@ -79,7 +79,11 @@ function formBody(rows: readonly Parameter[], endpoint: Endpoint): object {
     properties: Object.fromEntries(fields),
     ...(required.length === 0 ? {} : { required }),
   }
-  return { content: { [FORM_TYPE]: { schema } } }
+  const { takesText } = endpoint
+  const text = takesText && {
+    [TEXT_TYPE]: { schema: { ...takesText.type.schema, description: takesText.says } },
+  }
+  return { content: { [FORM_TYPE]: { schema }, ...text } }
 }
 
 /** Identifiers in clients are made from it, so it must not change. */

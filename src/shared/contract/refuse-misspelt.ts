@@ -85,7 +85,8 @@ function refuseName(name: string, known: readonly string[], takesKnownOnly: bool
 /** Equal for names that differ only in case, or in singular and plural. */
 function folded(name: string): string {
   const lower = name.toLowerCase()
-  return lower.endsWith('s') ? lower.slice(0, -1) : lower
+  if (lower.endsWith('sses')) return lower.slice(0, -'es'.length)
+  return lower.endsWith('s') && !lower.endsWith('ss') ? lower.slice(0, -1) : lower
 }
 
 function filtersOf(name: string, known: readonly string[]): string {

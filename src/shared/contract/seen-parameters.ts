@@ -1,4 +1,4 @@
-/** The parameters and the answer of a search for addresses. */
+/** The parameters of a search for addresses, and its answer by a device and over a fleet. */
 import { z } from 'zod'
 import { addressQuestionsType } from '../query/address-list.ts'
 import { DOWNLOAD_PARAMETERS } from '../query/download-parameters.ts'
@@ -15,8 +15,8 @@ export const SEEN_PARAMETERS = {
     name: 'Address',
     says:
       'The addresses and networks to look for, at most 10,000, separated by commas, spaces or lines; # begins a comment. ' +
-      'Each is answered by itself. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
-      'Long lists go into the body of a POST request.',
+      'The parameter may be repeated. Each entry is answered by itself. Only the outermost addresses of a packet count, also after one or two VLAN tags, and in ARP and RARP. ' +
+      'Long lists go into the body of a POST request, as a form or as a plain text (text/plain).',
     type: addressQuestionsType(),
     required: true,
     example: '203.0.113.9',
@@ -36,6 +36,14 @@ export const SEEN_PARAMETERS = {
   filterBpf: {
     ...DOWNLOAD_PARAMETERS.filterBpf,
     says: 'With Verify=1, counts only packets that match this tcpdump expression.',
+  },
+} as const satisfies ParameterRows
+
+/** At a gateway. */
+export const SEEN_WAIT = {
+  waitS: {
+    ...DOWNLOAD_PARAMETERS.waitS,
+    says: 'With Verify=1: how long to wait for a free stream of a device. Each device is waited for separately.',
   },
 } as const satisfies ParameterRows
 
@@ -77,4 +85,33 @@ export const SEEN_LINES = {
       ),
   }),
   error: named('SeenError', { error: failure }),
+} as const
+
+const device = z.string().describe('The name of the device')
+const devices = z.array(z.string())
+
+/** Each line of the answer over several devices is one of these. */
+export const FLEET_SEEN_LINES = {
+  address: named('FleetSeenAddress', { device, ...SEEN_LINES.address.shape }),
+  progress: named('FleetSeenProgress', { device, ...SEEN_LINES.progress.shape }),
+  failure: named('FleetSeenFailure', { device, error: failure }),
+  end: named('FleetSeenEnd', {
+    end: z.literal(true),
+    addresses: integer.describe('Addresses and networks that were asked for'),
+    devices: integer.describe('Devices that were asked'),
+    complete: z.boolean().describe('Whether all devices answered, and each answer is complete'),
+    unanswered: devices.describe(
+      'Devices that did not answer, or not to the end; each has a line with its error. Addresses may have been seen there',
+    ),
+    partial: devices.describe(
+      'Devices whose answer is not complete: blocks are damaged, or VerifyBytesMax was reached',
+    ),
+    agedOut: z
+      .array(named('SeenAgedOut', { device, beforeNs: nanoseconds }))
+      .describe('Devices that have removed packets of the range, all before this time'),
+    otherLinkTypes: z
+      .array(named('SeenOtherLinkTypes', { device, linkTypes: z.array(integer) }))
+      .describe('As for a device'),
+  }),
+  error: SEEN_LINES.error,
 } as const

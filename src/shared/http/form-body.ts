@@ -10,6 +10,7 @@ import { askForBody, hasBody } from './request-body.ts'
 export const FORM_BYTES_MAX = 2_097_152
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
+export const TEXT_TYPE = 'text/plain'
 
 interface FormContext {
   readonly req: IncomingMessage
@@ -18,24 +19,29 @@ interface FormContext {
   querystring: string
 }
 
-/** The only parameter that the type of a form may have. */
+/** The only parameter that the type of a body may have. */
 const CHARSET = /^\s*(charset\s*=\s*"?utf-8"?\s*)?$/i
 
-/** Fails with bad-parameter, before reading a body that is too long, or with draining if the client leaves. */
-export async function takeForm(ctx: FormContext): Promise<void> {
+/**
+ * `textName`: the parameter that a plain text is; absent: only forms are accepted. Fails with bad-parameter, before
+ * reading a body that is too long, or with draining if the client leaves.
+ */
+export async function takeForm(ctx: FormContext, textName?: string): Promise<void> {
   const { headers } = ctx.req
   if (!hasBody(ctx)) return
   const { 'content-length': length = '0' } = headers
   const [type = '', charset = ''] = (headers['content-type'] ?? '').split(';', 2)
-  const isForm = type.trim().toLowerCase() === FORM_TYPE && CHARSET.test(charset)
-  if (!isForm || headers['content-encoding'] !== undefined)
+  const mediaType = CHARSET.test(charset) ? type.trim().toLowerCase() : ''
+  const isText = textName !== undefined && mediaType === TEXT_TYPE
+  if (!(isText || mediaType === FORM_TYPE) || headers['content-encoding'] !== undefined)
     throw new CapfleetError(
       'bad-parameter',
-      `a body must be an uncompressed form (${FORM_TYPE}, in UTF-8) with the parameters`,
+      `a body must be an uncompressed form (${FORM_TYPE}, in UTF-8) with the parameters${textName === undefined ? '' : `, or a text (${TEXT_TYPE}) with ${textName}`}`,
     )
   if (Number(length) > FORM_BYTES_MAX) throw tooLong()
   askForBody(ctx)
-  const form = addressText(await readAll(ctx.req))
+  const body = await readAll(ctx.req)
+  const form = isText ? `${textName}=${encodeURIComponent(body.toString('utf8'))}` : addressText(body)
   ctx.state.hasForm = true
   ctx.querystring = [ctx.querystring, form].filter((text) => text !== '').join('&')
   // What comes later must not expect a body.

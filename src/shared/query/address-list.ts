@@ -48,6 +48,19 @@ export function packQuestions(list: string): {
   return { texts: networks.map(formatNetwork), ranges: pack(networks) }
 }
 
+/** One address, in its canonical text. */
+export interface Address {
+  readonly text: string
+  readonly bits: 32 | 128
+}
+
+/** Fails with bad-parameter, also for a network. */
+export function readAddress(text: string, name: string): Address {
+  if (text.includes('/')) throw badParameter(name, `must be a single address, got ${quote(text)}`)
+  const { bits, first } = parseNetwork(text, name)
+  return { text: formatAddress(first, bits), bits }
+}
+
 /** The number of entries of a list, canonical or not. */
 export function addressCount(list: string): number {
   return entriesOf(list).length

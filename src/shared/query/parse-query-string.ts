@@ -8,10 +8,13 @@ const NAME_MAX = 128
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const CONTROL = /[\x00-\x1f\x7f]/
 
+/** Lists of which each value is a part, so that they may be given in several. */
+const LIST_NAMES: ReadonlySet<string> = new Set(['Address'])
+
 /**
  * The parameters of a raw query string (without "?"), decoded, in order. Empty pairs ("&&", a trailing "&") are
- * skipped and "+" is a space: existing scripts send both. Fails with bad-parameter for a malformed %XX and for a
- * repeated name.
+ * skipped and "+" is a space: existing scripts send both. The values of a repeated list are joined by lines. Fails with
+ * bad-parameter for a malformed %XX and for any other repeated name.
  */
 export function parseQueryString(raw: string): Map<string, string> {
   const parameters = new Map<string, string>()
@@ -31,7 +34,13 @@ export function parseQueryString(raw: string): Map<string, string> {
         { param: '' },
       )
     }
-    if (parameters.has(name)) {
+    const value = equals < 0 ? '' : decode(pair.slice(equals + 1), name)
+    const before = parameters.get(name)
+    if (before !== undefined && LIST_NAMES.has(name)) {
+      parameters.set(name, `${before}\n${value}`)
+      continue
+    }
+    if (before !== undefined) {
       throw new CapfleetError('bad-parameter', `${name} is given twice; give it only once`, { param: name })
     }
     if (parameters.size === MAX_PAIRS) {
@@ -43,7 +52,7 @@ export function parseQueryString(raw: string): Map<string, string> {
         },
       )
     }
-    parameters.set(name, equals < 0 ? '' : decode(pair.slice(equals + 1), name))
+    parameters.set(name, value)
   }
   return parameters
 }

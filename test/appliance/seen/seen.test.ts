@@ -210,6 +210,34 @@ describe('limits and filters', () => {
     assert.match(refused.body.toString(), /Verify must be 1/)
   })
 
+  test('a list may be the body itself, or be given in parts', async () => {
+    const [one = '', other = ''] = truth.keys()
+    const ask = async (query: string, body?: string): Promise<string> => {
+      const headers = { 'content-type': 'text/plain; charset=utf-8' }
+      const options = body === undefined ? {} : { method: 'POST', headers, body }
+      const range = new URLSearchParams({ ...ALL, Verify: '1' }).toString()
+      const answer = await appliance.get(`/api/v1/seen?${range}${query}`, options)
+      assert.equal(answer.status, 200, answer.body.toString())
+      return answer.body.toString()
+    }
+    const expected = (await seen({ Address: `${one},${other}`, Verify: '1' })).lines
+      .map((line) => `${JSON.stringify(line)}\n`)
+      .join('')
+    assert.equal(await ask('', `# indicators, from München\r\n${one}\r\n${other} # seen\n`), expected)
+    assert.equal(await ask(`&Address=${encodeURIComponent(one)}`, other), expected)
+    assert.equal(
+      await ask([one, other].map((address) => `&Address=${encodeURIComponent(address)}`).join('')),
+      expected,
+    )
+    const path = `/api/v1/pcap/timerange?${new URLSearchParams(ALL).toString()}`
+    const refused = await appliance.get(path, {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain' },
+      body: one,
+    })
+    assert.match(refused.body.toString(), /a body must be an uncompressed form/)
+  })
+
   test('a list without an address, or with something else, is refused', async () => {
     for (const [Address, expected] of [
       ['# nothing', /Address has no address/],

@@ -79,6 +79,8 @@ export class FakeDevice implements AsyncDisposable {
   readonly probes: SeenRequest[] = []
   /** Answers to other control calls, by path. */
   readonly answers = new Map<string, unknown>()
+  /** Further paths, which the test answers itself. */
+  readonly handlers = new Map<string, (res: ServerResponse, url: string) => void>()
   /** Offset of its clock from the machine's. */
   clockAheadNs = 0n
   /** Reported in stats_summary. */
@@ -156,6 +158,8 @@ export class FakeDevice implements AsyncDisposable {
     if (silent || (silentBelow !== undefined && url.startsWith(silentBelow))) return
     const path = url.split('?', 1)[0] ?? ''
     if (!this.behaviour.isForeign) res.setHeader('Capfleet-Request-Id', randomUUID())
+    const handler = this.handlers.get(path)
+    if (handler !== undefined) return handler(res, url)
     if (path === '/api/v1/pcap/estimate' && estimateProblem)
       return this.#problem(res, estimateProblem.status, estimateProblem.body)
     if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))

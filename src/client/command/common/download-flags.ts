@@ -3,6 +3,7 @@
 import { createReadStream } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { ADDRESS_LIST_CHARACTERS_MAX, addressListType } from '../../../shared/query/address-list.ts'
+import type { ParameterType } from '../../../shared/query/query-parameters.ts'
 import { isRelativeTime } from '../../../shared/query/query-time.ts'
 import { usageFailure } from '../../client-failure.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
@@ -18,7 +19,7 @@ export async function packetQuery(
   options: LastOption & GivenOptions,
 ): Promise<QueryPairs> {
   const pairs = withLast(flags.query(options), options).map(async ([name, value]) => {
-    return [name, name in FILE_FLAGS ? await listIn(value) : value] as const
+    return [name, name in FILE_FLAGS ? await addressesIn(value, '--addresses', ADDRESS_LIST) : value] as const
   })
   return await Promise.all(pairs)
 }
@@ -27,18 +28,18 @@ const STANDARD_INPUT = '-'
 /** Checked before the file is read as a list. */
 const FILE_BYTES_MAX = 4 * ADDRESS_LIST_CHARACTERS_MAX
 
-/** The canonical list of addresses in the file. */
-async function listIn(file: string): Promise<string> {
+/** The canonical list of the addresses in the file that the flag names. Fails with a ClientFailure. */
+export async function addressesIn(file: string, flag: string, type: ParameterType<string>): Promise<string> {
   const place = file === STANDARD_INPUT ? 'standard input' : file
-  const text = await readText(file)
+  const text = await readText(file, flag)
   try {
-    return ADDRESS_LIST.read(text, `--addresses: ${place}`, {}) ?? ''
+    return type.read(text, `${flag}: ${place}`, {}) ?? ''
   } catch (error) {
     throw usageFailure((error as Error).message)
   }
 }
 
-async function readText(file: string): Promise<string> {
+async function readText(file: string, flag: string): Promise<string> {
   const pieces: Buffer[] = []
   let bytes = 0
   try {
@@ -49,20 +50,25 @@ async function readText(file: string): Promise<string> {
       if (bytes > FILE_BYTES_MAX) break
     }
   } catch (error) {
-    throw usageFailure(unreadable(file, error as NodeJS.ErrnoException))
+    throw usageFailure(unreadable(file, flag, error as NodeJS.ErrnoException))
   }
-  if (bytes > FILE_BYTES_MAX)
-    throw usageFailure(`--addresses: ${file} is longer than ${FILE_BYTES_MAX} bytes`)
+  if (bytes > FILE_BYTES_MAX) throw usageFailure(`${flag}: ${file} is longer than ${FILE_BYTES_MAX} bytes`)
   return Buffer.concat(pieces).toString('utf8')
 }
 
-function unreadable(file: string, { code, message }: NodeJS.ErrnoException): string {
-  if (code === 'EISDIR') return `--addresses: ${file} is a folder; name a file in it`
-  if (code === 'EACCES') return `--addresses: you may not read ${file}`
-  if (code !== 'ENOENT') return `--addresses: ${message}`
+function unreadable(file: string, flag: string, { code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EISDIR') return `${flag}: ${file} is a folder; name a file in it`
+  if (code === 'EACCES') return `${flag}: you may not read ${file}`
+  if (code !== 'ENOENT') return `${flag}: ${message}`
   return isAddressList(file)
-    ? `--addresses takes a file, and ${file} does not exist; for single addresses write --bpf 'host ...', or pipe them: echo ${file} | capfleet ... --addresses -`
-    : `--addresses: the file ${file} does not exist`
+    ? `${flag} takes a file, and ${file} does not exist; for single addresses write ${SINGLE[flag] ?? ''}, or pipe them: echo ${file} | capfleet ... ${flag} -`
+    : `${flag}: the file ${file} does not exist`
+}
+
+/** What to write instead of a flag with an address. */
+const SINGLE: Readonly<Record<string, string>> = {
+  '--addresses': "--bpf 'host ...'",
+  '--file': 'capfleet seen <address>',
 }
 
 function isAddressList(text: string): boolean {
@@ -105,14 +111,15 @@ export function addDownloadFlags(command: Command, flags: QueryFlags): void {
   flags.addTo(command, groupOf)
 }
 
-function lastOption(): Option {
+export function lastOption(): Option {
   return new Option(
     '--last <time>',
     'the time until now, such as 90s, 15m, 2h, 1d or 1w: --begin -<time> --end now',
   )
 }
 
-function withLast(query: QueryPairs, { last }: LastOption): QueryPairs {
+/** The query with the range of --last. Fails with a ClientFailure. */
+export function withLast(query: QueryPairs, { last }: LastOption): QueryPairs {
   if (last === undefined) return query
   const other = query.find(([name]) => name === 'TSBegin' || name === 'TSEnd')
   if (other !== undefined) throw usageFailure('--last replaces --begin and --end; give one or the other')

@@ -1,9 +1,20 @@
+import type { LiveLimit } from '../../../shared/http/live-limit.ts'
+import type { SeenParts } from '../../fetch/seen-answer.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { ExportsParts } from '../exports/exports-parts.ts'
+import type { SeenOutcomes } from './seen-outcomes.ts'
 
 /**
- * The parts used by handlers of downloads, estimates, the queue and receipts. A download may be ordered as an export.
+ * The parts used by handlers of downloads, searches, estimates, the queue and receipts. A download may be ordered as an
+ * export.
  */
 export interface DownloadsParts extends ExportsParts {
   readonly downloads: DownloadParts
+  readonly seen: SeenHandling
+}
+
+export interface SeenHandling extends SeenParts {
+  /** Requests that search. */
+  readonly running: LiveLimit
+  readonly outcomes: SeenOutcomes
 }

@@ -5,7 +5,7 @@ import { isForeign } from '../../device/device-kind.ts'
 import { callerLabel } from '../../device/device-request.ts'
 import { checkFilters, needsCheck } from '../../fleet/check-filters.ts'
 import { type FleetMember, kindOfMember } from '../../fleet/fleet.ts'
-import type { DownloadPlan } from '../../fleet/plan.ts'
+import type { DownloadStep } from '../../fleet/plan.ts'
 import { requestSignal } from './request-caller.ts'
 import type { RequestParts } from './request-parts.ts'
 import type { RouteContext } from './route-context.ts'
@@ -13,7 +13,7 @@ import type { RouteContext } from './route-context.ts'
 /** Checks filters early, because a mistake need not wait for a stream. */
 export async function refuseBadFilters(
   ctx: RouteContext,
-  plan: DownloadPlan,
+  plan: { readonly query: DownloadQuery; readonly steps: readonly Pick<DownloadStep, 'device'>[] },
   parts: RequestParts,
 ): Promise<void> {
   if (!needsCheck(plan.query)) return

@@ -5,7 +5,7 @@ import type { Cursor } from '../../../../src/console/timeline/draw-lanes.ts'
 import { dragHands, pressKey, type Touched } from '../../../../src/console/timeline/lane-gestures.ts'
 import type { TimeView } from '../../../../src/console/timeline/time-view.ts'
 
-const LANE = { device: 'a', captures: [], events: [] }
+const LANE = { device: 'a', captures: [], events: [], sightings: [] }
 const ELEMENT = { getBoundingClientRect: () => ({ left: 0, top: 0 }), setPointerCapture: () => undefined }
 
 /** Lanes of 128 px for 1,024 ns, and the effects of gestures on them. */
@@ -24,6 +24,7 @@ function lanes() {
     onView: (view) => done.push(`view ${spanText(view)}`),
     onDrag: (selection) => done.push(`drag ${spanText(selection)}`),
     onSelect: (selection) => done.push(`select ${spanText(selection)}`),
+    onPoint: ({ ns, lane }) => done.push(`point ${ns} ${lane}`),
     onCursor: (cursor) => done.push(cursor ? `cursor ${cursor.ns} ${cursor.lane}` : 'cursor none'),
     onAll: () => done.push('all'),
     onFollow: () => done.push('follow'),
@@ -51,6 +52,16 @@ describe('a hand on the lanes', () => {
       done.filter((text) => !text.startsWith('cursor')),
       ['drag none', 'drag 10160-10320', 'drag 10160-10480', 'drag none', 'select 10160-10560'],
     )
+  })
+
+  test('that clicks points at a place in a lane, and selects nothing', () => {
+    const { done, hands } = lanes()
+    hands.onPointerDown(pointer(20))
+    hands.onPointerUp(pointer(22))
+    assert.deepEqual(done.slice(-2), ['drag none', 'point 10176 1'])
+    hands.onPointerDown(pointer(20, { button: 1 }))
+    hands.onPointerUp(pointer(20, { button: 1 }))
+    assert.equal(done.filter((text) => text.startsWith('point')).length, 1, 'a move is no click')
   })
 
   test('that drags backwards selects from the earlier end', () => {

@@ -26,6 +26,13 @@ test('keeps = in a value', () => {
   assert.deepEqual(entries('f=ip[0]==4'), [['f', 'ip[0]==4']])
 })
 
+test('a list of addresses may be given in parts', () => {
+  assert.deepEqual(entries('Address=10.1.2.3&a=1&Address=10.1.2.4%2C+10.1.2.5'), [
+    ['Address', '10.1.2.3\n10.1.2.4, 10.1.2.5'],
+    ['a', '1'],
+  ])
+})
+
 const broken: readonly [string, string, string][] = [
   ['a name given twice', 'a=1&b=2&a=1', 'a'],
   ['a name given twice in two spellings', 'ab=1&%61b=1', 'ab'],

@@ -1,0 +1,42 @@
+/** The devices that saw a conversation, so that its download takes no stream of the others. */
+import { ClientFailure } from '../../client-failure.ts'
+import { type FleetSeenEnd, seenLines } from '../../fleet-seen.ts'
+import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
+
+export interface SeenQuestion {
+  /** One or two addresses, of which a device must have seen all. */
+  readonly hosts: readonly string[]
+  /** The range, and the devices to choose from. */
+  readonly query: QueryPairs
+}
+
+/**
+ * The devices that may have packets with these addresses, and those whose answer leaves that open. undefined: it is not
+ * known, or no device has seen them; then all devices are to be asked, which say what they have.
+ */
+export async function devicesThatSaw(
+  client: GatewayClient,
+  { hosts, query }: SeenQuestion,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const seen = new Map<string, ReadonlySet<string>>()
+  const open = new Set<string>()
+  try {
+    for await (const { line } of seenLines(client, [['Address', hosts.join(',')], ...query], signal)) {
+      if ('end' in line) for (const device of openIn(line)) open.add(device)
+      else if ('address' in line)
+        seen.set(line.device, new Set([...(seen.get(line.device) ?? []), line.address]))
+    }
+  } catch (error) {
+    // A caller with a filter, a busy gateway, or an older one: the search only saves streams.
+    if (error instanceof ClientFailure) return undefined
+    throw error
+  }
+  const saw = [...seen].filter(([, addresses]) => hosts.every((host) => addresses.has(host)))
+  const devices = new Set([...saw.map(([device]) => device), ...open])
+  return devices.size === 0 ? undefined : [...devices].toSorted()
+}
+
+function openIn({ unanswered, partial, otherLinkTypes }: FleetSeenEnd): readonly string[] {
+  return [...unanswered, ...partial, ...otherLinkTypes.map(({ device }) => device)]
+}

@@ -1,0 +1,119 @@
+/** `capfleet get --seen`: the packets of addresses, from the devices where these were seen, and from no longer range. */
+import { SEEN_PARAMETERS, SEEN_RANGE } from '../../../shared/contract/seen-parameters.ts'
+import { addressListType } from '../../../shared/query/address-list.ts'
+import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
+import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { ClientFailure, usageFailure } from '../../client-failure.ts'
+import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
+import { incompleteText, type SeenAt, seenLines } from '../../fleet-seen.ts'
+import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
+
+export interface SeenDownload {
+  readonly target: DownloadTarget
+  /** Why packets may be missing, which the caller has accepted. */
+  readonly incomplete: string | undefined
+}
+
+const DEVICE = FLEET_PARAMETERS.devices.name
+const RANGE_NAMES: ReadonlySet<string> = new Set(Object.values(SEEN_RANGE).map(({ name }) => name))
+
+/**
+ * `query` has the range and devices to search, and what else the download takes. Fails with a ClientFailure, also if
+ * the addresses were not seen, or if a device did not answer and OnError=partial is not in the query.
+ */
+export async function seenDownload(
+  client: GatewayClient,
+  { addresses, query }: { readonly addresses: readonly string[]; readonly query: QueryPairs },
+  signal: AbortSignal,
+): Promise<SeenDownload> {
+  const list = addressList(addresses, query)
+  const asked = query.filter(([name]) => RANGE_NAMES.has(name) || name === DEVICE)
+  const search: QueryPairs = [[SEEN_PARAMETERS.addresses.name, list], ...asked]
+  const { found, incomplete } = await seenBy(client, search, signal)
+  const isPartial = query.some(([name, value]) => name === 'OnError' && value === 'partial')
+  if (incomplete !== undefined && !isPartial)
+    throw new ClientFailure(
+      'device',
+      `${incomplete}; --on-error partial downloads what was seen on the other devices`,
+      { code: 'incomplete' },
+    )
+  if (found.length === 0)
+    throw new ClientFailure(
+      'not-found',
+      `not seen in this range${incomplete === undefined ? '' : `; ${incomplete}`}`,
+      {
+        code: 'not-seen',
+      },
+    )
+  const rest = query.filter(([name]) => !RANGE_NAMES.has(name) && name !== DEVICE)
+  const target = downloadTarget(undefined, [
+    [DEVICE, [...new Set(found.map(({ device }) => device))].toSorted().join(',')],
+    ...rangeOf(found),
+    [DOWNLOAD_PARAMETERS.filterAddresses.name, list],
+    ...rest,
+  ])
+  return { target, incomplete }
+}
+
+function addressList(addresses: readonly string[], query: QueryPairs): string {
+  const has = (name: string) => query.some(([other]) => other === name)
+  if (has('Start') || has('Stop') || !has('TSBegin'))
+    throw usageFailure('--seen searches a time range of devices: --last 30d, or --begin and --end')
+  if (has(DOWNLOAD_PARAMETERS.filterAddresses.name))
+    throw usageFailure('--seen has the addresses; leave out --addresses, or leave out --seen')
+  try {
+    return addressListType().read(addresses.join('\n'), '--seen', {}) ?? ''
+  } catch (error) {
+    throw usageFailure((error as Error).message)
+  }
+}
+
+interface Seen {
+  readonly found: readonly SeenAt[]
+  readonly incomplete: string | undefined
+}
+
+async function seenBy(client: GatewayClient, query: QueryPairs, signal: AbortSignal): Promise<Seen> {
+  try {
+    return await searchAll(client, query, signal)
+  } catch (error) {
+    // Callers with a filter are told only what was counted.
+    const isFiltered =
+      error instanceof ClientFailure &&
+      error.code === 'bad-parameter' &&
+      error.facts.param === SEEN_PARAMETERS.verify.name
+    if (!isFiltered) throw error
+    return await searchAll(client, [...query, [SEEN_PARAMETERS.verify.name, '1']], signal)
+  }
+}
+
+async function searchAll(client: GatewayClient, query: QueryPairs, signal: AbortSignal): Promise<Seen> {
+  const found: SeenAt[] = []
+  let incomplete: string | undefined
+  for await (const { line } of seenLines(client, query, signal)) {
+    if ('end' in line) incomplete = incompleteText(line)
+    else if ('address' in line) found.push(line)
+  }
+  return { found, incomplete }
+}
+
+/** The shortest range that has all packets and all times in which there may be more. */
+function rangeOf(found: readonly SeenAt[]): QueryPairs {
+  const begins: bigint[] = []
+  const ends: bigint[] = []
+  for (const { firstNs, lastNs, spans } of found) {
+    if (firstNs !== undefined) begins.push(BigInt(firstNs))
+    if (lastNs !== undefined) ends.push(BigInt(lastNs) + 1n)
+    for (const { fromNs, toNs } of spans) {
+      begins.push(BigInt(fromNs))
+      ends.push(BigInt(toNs))
+    }
+  }
+  const beginNs = begins.reduce((least, one) => (one < least ? one : least))
+  const endNs = ends.reduce((most, one) => (one > most ? one : most))
+  return [
+    ['TSBegin', String(beginNs)],
+    ['TSEnd', String(endNs)],
+    ['TSUnit', 'nanos'],
+  ]
+}

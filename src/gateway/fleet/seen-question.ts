@@ -1,0 +1,139 @@
+/** A search for addresses as devices are asked for it, and their answers. A device is not trusted. */
+import type { z } from 'zod'
+import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
+import { SEEN_LINES, SEEN_PARAMETERS } from '../../shared/contract/seen-parameters.ts'
+import { packQuestions } from '../../shared/query/address-list.ts'
+import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
+import { badParameter } from '../../shared/query/query-parameters.ts'
+import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
+import { parseDeviceJson } from '../device/device-json.ts'
+import { deviceRefusal } from '../device/device-refusal.ts'
+import type { BoundedQuery } from './within-bounds.ts'
+
+export interface SeenOptions {
+  /** A canonical list of questions. */
+  readonly addresses: string
+  readonly verify: boolean
+  readonly verifyBytesMax: bigint
+}
+
+export interface SeenQuestion extends SeenOptions {
+  /** The range, and the filters of the caller. */
+  readonly query: BoundedQuery
+  /** The entries of the list. */
+  readonly texts: readonly string[]
+  /** Whether packets are hidden from the caller: then only counts may be shown. */
+  readonly isForced: boolean
+}
+
+/** Fails with bad-parameter if only packets could answer it. */
+export function seenQuestion(query: BoundedQuery, options: SeenOptions): SeenQuestion {
+  const isForced = query.forcedFilters.length > 0
+  if (!options.verify) {
+    if (query.filterBpf !== undefined)
+      throw badParameter('FilterBPF', 'needs Verify=1, because only packets can be compared with a filter')
+    if (isForced)
+      throw badParameter(
+        'Verify',
+        'must be 1 for callers with a filter: times alone would reveal what it hides',
+      )
+  }
+  return { ...options, query, isForced, texts: packQuestions(options.addresses).texts }
+}
+
+/** Path and query on a device. */
+export function seenTarget({ query, addresses, verify, verifyBytesMax }: SeenQuestion): string {
+  const rows = SEEN_PARAMETERS
+  const pairs = [
+    [rows.addresses.name, addresses],
+    ...(verify
+      ? [
+          [rows.verify.name, rows.verify.type.write(true)],
+          [rows.verifyBytesMax.name, rows.verifyBytesMax.type.write(verifyBytesMax)],
+        ]
+      : []),
+  ]
+  const own = pairs.map(([name, value = '']) => `${name}=${encodeURIComponent(value)}`)
+  return `/api/v1/seen?${[formatDownloadQuery(query), ...own].join('&')}`
+}
+
+export type SeenAddress = z.infer<typeof SEEN_LINES.address>
+export type SeenEnd = z.infer<typeof SEEN_LINES.end>
+export type SeenLine = SeenAddress | z.infer<typeof SEEN_LINES.progress> | SeenEnd
+
+const FORMS = [SEEN_LINES.address, SEEN_LINES.progress, SEEN_LINES.end, SEEN_LINES.error] as const
+const NS_PER_MINUTE = 60_000_000_000n
+
+/** Reads the answer of one device, line by line, and reduces it to what the caller may have of it. */
+export class SeenReader {
+  readonly #device: string
+  readonly #question: SeenQuestion
+  /** Entries of the list without a line so far. */
+  readonly #open: Set<string>
+  #hasEnded = false
+
+  constructor(device: string, question: SeenQuestion) {
+    this.#device = device
+    this.#question = question
+    this.#open = new Set(question.texts)
+  }
+
+  /** undefined: the line is not for the caller. Fails with device-protocol, or with the error of the device. */
+  read(text: string): SeenLine | undefined {
+    const value = parseDeviceJson(this.#device, text)
+    const line = FORMS.map((form) => form.safeParse(value).data).find((one) => one !== undefined)
+    if (line === undefined || this.#hasEnded)
+      throw this.#protocol('sent something other than the lines of a search')
+    if ('error' in line) throw failureIn(this.#device, line.error)
+    if ('address' in line) return this.#address(line)
+    if ('end' in line) return this.#end(line)
+    // How much is stored is hidden from callers with a filter.
+    return this.#question.isForced ? undefined : line
+  }
+
+  /** Fails like an answer that broke off if it has no last line. */
+  finish(): void {
+    if (!this.#hasEnded) throw deviceBrokeOff(this.#device)
+  }
+
+  #address(line: SeenAddress): SeenAddress {
+    if (!this.#open.delete(line.address))
+      throw this.#protocol('reported an address twice, or one that was not asked for')
+    const isCount = line.packets !== undefined && line.bytes !== undefined && line.spans.length === 0
+    if (this.#question.isForced && !isCount)
+      throw this.#protocol('reported times without counting packets, which you may not see')
+    return line
+  }
+
+  #end(line: SeenEnd): SeenEnd {
+    const asked = this.#question.texts.length
+    if (line.addresses !== asked)
+      throw this.#protocol(`searched for ${line.addresses} addresses instead of ${asked}`)
+    this.#hasEnded = true
+    const { agedOutBeforeNs } = line
+    if (!this.#question.isForced || agedOutBeforeNs === undefined) return line
+    // The exact time is that of a packet.
+    const minutes = (BigInt(agedOutBeforeNs) + NS_PER_MINUTE - 1n) / NS_PER_MINUTE
+    return { ...line, agedOutBeforeNs: String(minutes * NS_PER_MINUTE) }
+  }
+
+  #protocol(what: string): CapfleetError {
+    return deviceProtocol(this.#device, what)
+  }
+}
+
+/** The error of a line, as if the device had answered with its status. */
+function failureIn(device: string, { code, detail }: { readonly code: string; readonly detail: string }) {
+  const status =
+    code in ERROR_KINDS ? ERROR_KINDS[code as ErrorCode].status : ERROR_KINDS['internal-error'].status
+  return deviceRefusal(device, { status, body: JSON.stringify({ code, detail }) }).error
+}
+
+/** The error about a device that does not have the path. */
+export function seenUnsupported(device: string, cause?: unknown): CapfleetError {
+  return new CapfleetError(
+    'seen-unsupported',
+    `device ${device} cannot search for addresses: it is a third-party device, or an older version of capfleet; download with FilterAddresses or FilterBPF from it instead`,
+    { members: { devices: [device] }, ...(cause === undefined ? {} : { cause }) },
+  )
+}
