@@ -10,8 +10,8 @@ import { SeenAnswer, type SeenParts, type SeenRequest } from './seen-answer.ts'
 
 export type FleetSeenEnd = z.infer<typeof FLEET_SEEN_LINES.end>
 
-/** Lines of all devices that are kept while the client reads those before them. One of them may have 16 KiB. */
-const HELD_LINES = 256
+/** Parts of answers that are kept while the client reads those before them. Each has at most 64 KiB, or one line. */
+const HELD_PARTS = 64
 /** Progress is for people. */
 const PROGRESS_MS = 1_000
 
@@ -37,13 +37,14 @@ export class FleetSearch {
     this.#request = request
   }
 
-  /** Ends early if the signal of the request aborts. */
-  lines(): AsyncGenerator<readonly object[]> {
-    return interleaved(
+  /** Some lines at a time. Ends early if the signal of the request aborts. */
+  async *lines(): AsyncGenerator<readonly object[]> {
+    const parts = interleaved(
       this.#members.map((member, index) => this.#linesOf(member, index)),
       // A device that is still counting, and has a stream, must not wait for a client that reads slowly.
-      { heldMax: HELD_LINES, mayDrop: (line) => 'checkedBytes' in line },
+      { heldMax: HELD_PARTS, mayDrop: (lines) => lines.every((line) => 'checkedBytes' in line) },
     )
+    for await (const lines of parts) yield lines.flat()
   }
 
   /** REQUIRES: all lines were read. */
@@ -60,30 +61,28 @@ export class FleetSearch {
     }
   }
 
-  async *#linesOf(member: FleetMember, index: number): AsyncGenerator<object> {
+  async *#linesOf(member: FleetMember, index: number): AsyncGenerator<readonly object[]> {
     const device = member.device.name
     const request = { ...this.#request, leaseId: `${this.#request.leaseId}.${index}` }
-    let toldMs = Number.NEGATIVE_INFINITY
+    const isDue = everyMs(PROGRESS_MS)
     try {
       await using answer = await SeenAnswer.open(member, this.#question, this.#parts, request)
-      for await (const line of answer.lines()) {
-        if ('end' in line) {
-          this.#note(device, line)
-          continue
-        }
-        const nowMs = performance.now()
-        if ('checkedBytes' in line) {
-          if (nowMs - toldMs < PROGRESS_MS) continue
-          toldMs = nowMs
-        }
-        yield { device, ...line }
+      for await (const lines of answer.lines()) {
+        const shown = lines.flatMap((line) => {
+          if ('end' in line) {
+            this.#note(device, line)
+            return []
+          }
+          return !('checkedBytes' in line) || isDue() ? [{ device, ...line }] : []
+        })
+        if (shown.length > 0) yield shown
       }
     } catch (error) {
       if (this.#request.signal.aborted) return
       const failure = deviceFailure(device, error)
       if (this.#notesRemoval(device, failure)) return
       this.#unanswered.push(device)
-      yield { device, error: { code: failure.code, detail: failure.message } }
+      yield [{ device, error: { code: failure.code, detail: failure.message } }]
     }
   }
 
@@ -97,6 +96,17 @@ export class FleetSearch {
   #notesRemoval(device: string, { code }: CapfleetError): boolean {
     if (code !== 'aged-out') return false
     this.#agedOut.push({ device, beforeNs: String(this.#question.query.endNs) })
+    return true
+  }
+}
+
+/** Whether so much time has passed since it last said so. */
+function everyMs(intervalMs: number): () => boolean {
+  let lastMs = Number.NEGATIVE_INFINITY
+  return () => {
+    const nowMs = performance.now()
+    if (nowMs - lastMs < intervalMs) return false
+    lastMs = nowMs
     return true
   }
 }

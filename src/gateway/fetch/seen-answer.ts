@@ -2,8 +2,10 @@
  * A device's answer to a search for addresses. Without Verify it takes no stream: the device finds its answer in its
  * indexes. With Verify the device reads packets, and the gateway waits for one of its streams, as for a download.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
-import type { FairLimit } from '../../shared/base/fair-limit.ts'
+import { FairLimit } from '../../shared/base/fair-limit.ts'
+import type { Device } from '../device/device.ts'
 import { deviceFailure, deviceLate } from '../device/device-failure.ts'
 import { isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
@@ -47,6 +49,7 @@ const SILENCE_MS = 120_000
 export class SeenAnswer implements AsyncDisposable {
   readonly #device: string
   readonly #question: SeenQuestion
+  readonly #request: SeenRequest
   readonly #stream: DeviceStream
   readonly #lease: Lease | undefined
 
@@ -71,24 +74,48 @@ export class SeenAnswer implements AsyncDisposable {
     }
   }
 
-  constructor(device: string, question: SeenQuestion, stream: DeviceStream, lease?: Lease) {
-    this.#device = device
+  constructor(
+    { name }: Pick<Device, 'name'>,
+    { question, request }: { readonly question: SeenQuestion; readonly request: SeenRequest },
+    stream: DeviceStream,
+    lease?: Lease,
+  ) {
+    this.#device = name
     this.#question = question
+    this.#request = request
     this.#stream = stream
     this.#lease = lease
   }
 
-  /** Up to the last line, without which it fails. Fails like open(). */
-  async *lines(): AsyncGenerator<SeenLine> {
+  /** Part by part as they arrive, up to the last line, without which it fails. Fails like open(). */
+  async *lines(): AsyncGenerator<readonly SeenLine[]> {
     const reader = new SeenReader(this.#device, this.#question)
-    for await (const text of this.#texts()) {
-      const line = reader.read(text)
-      if (line === undefined) continue
+    for await (const texts of this.#texts()) {
+      const { lines, failure } = await this.#read(reader, texts)
       // The device has read what it had to: however slowly the rest is read, others may have its stream.
-      if (!('checkedBytes' in line)) await this.#lease?.[Symbol.asyncDispose]()
-      yield line
+      if (lines.some((line) => !('checkedBytes' in line))) await this.#lease?.[Symbol.asyncDispose]()
+      if (lines.length > 0) yield lines
+      if (failure !== undefined) throw failure
     }
     reader.finish()
+  }
+
+  /** Long lists of many devices arrive at the same time: other requests get their turns in between. */
+  async #read(reader: SeenReader, texts: readonly string[]): Promise<ReadLines> {
+    const { signal, user } = this.#request
+    using _turn = await READING.acquire(signal, user)
+    const lines: SeenLine[] = []
+    let failure: unknown
+    try {
+      for (const text of texts) {
+        const line = reader.read(text)
+        if (line !== undefined) lines.push(line)
+      }
+    } catch (error) {
+      failure = error
+    }
+    await nextTurn()
+    return { lines, failure }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -96,7 +123,8 @@ export class SeenAnswer implements AsyncDisposable {
     await this.#lease?.[Symbol.asyncDispose]()
   }
 
-  async *#texts(): AsyncGenerator<string> {
+  /** The lines of each part that arrives. */
+  async *#texts(): AsyncGenerator<readonly string[]> {
     const decoder = new TextDecoder()
     let rest = ''
     for (let read = await this.#stream.next(); read !== undefined; read = await this.#stream.next()) {
@@ -104,36 +132,47 @@ export class SeenAnswer implements AsyncDisposable {
       read.release()
       rest = lines.pop() ?? ''
       if (rest.length > LINE_MAX) lines.push(rest)
-      yield* lines
+      yield lines
     }
-    if (rest !== '') yield rest
+    if (rest !== '') yield [rest]
   }
+}
+
+interface ReadLines {
+  /** Those before the one that failed. */
+  readonly lines: readonly SeenLine[]
+  readonly failure: unknown
 }
 
 /** Of 256 spans a line has a quarter of it. What follows is no line of a search. */
 const LINE_MAX = 65_536
+
+/** Parts of answers whose lines are read in one turn of the event loop. */
+const READING = new FairLimit({ places: 1 })
 
 /** The places are those of the search itself: however slowly its result is read, others may search. */
 async function openSearch(
   member: FleetMember,
   question: SeenQuestion,
   { callLimits, turns }: SeenParts,
-  { user, signal }: SeenRequest,
+  request: SeenRequest,
 ): Promise<SeenAnswer> {
   const { name } = member.device
+  const { user, signal } = request
   using _turn = await turns.acquire(signal, user)
   const open = () => openStream(member, question, { user, signal })
   const stream = await callLimits.run({ device: name, user }, () => member.breaker.run(open))
-  return new SeenAnswer(name, question, stream)
+  return new SeenAnswer(member.device, { question, request }, stream)
 }
 
 async function openVerified(
   member: FleetMember,
   question: SeenQuestion,
   { leases }: SeenParts,
-  { user, leaseId, waitMs, signal }: SeenRequest,
+  request: SeenRequest,
 ): Promise<SeenAnswer> {
   const { name } = member.device
+  const { user, leaseId, waitMs, signal } = request
   member.breaker.check()
   const deadlineMs = performance.now() + waitMs
   const lease = await leases.acquire({ id: leaseId, devices: [name], class: 'bulk', user, waitMs, signal })
@@ -146,7 +185,7 @@ async function openVerified(
       try {
         const stream = await open()
         lease.opened()
-        return new SeenAnswer(name, question, stream, lease)
+        return new SeenAnswer(member.device, { question, request }, stream, lease)
       } catch (error) {
         const leftMs = Math.max(0, deadlineMs - performance.now())
         if (leftMs === 0 || !isBusy(error)) throw error

@@ -81,7 +81,7 @@ export class SeenReader {
   /** undefined: the line is not for the caller. Fails with device-protocol, or with the error of the device. */
   read(text: string): SeenLine | undefined {
     const value = parseDeviceJson(this.#device, text)
-    const line = FORMS.map((form) => form.safeParse(value).data).find((one) => one !== undefined)
+    const line = lineOf(value)
     if (line === undefined || this.#hasEnded)
       throw this.#protocol('sent something other than the lines of a search')
     if ('error' in line) throw failureIn(this.#device, line.error)
@@ -120,6 +120,14 @@ export class SeenReader {
   #protocol(what: string): CapfleetError {
     return deviceProtocol(this.#device, what)
   }
+}
+
+function lineOf(value: unknown): z.infer<(typeof FORMS)[number]> | undefined {
+  for (const form of FORMS) {
+    const { data } = form.safeParse(value)
+    if (data !== undefined) return data
+  }
+  return undefined
 }
 
 /** The error of a line, as if the device had answered with its status. */

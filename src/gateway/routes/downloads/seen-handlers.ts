@@ -60,9 +60,10 @@ export async function searchDevice(ctx: RouteContext, parts: DownloadsParts): Pr
       const answer = await SeenAnswer.open(member, question, parts.seen, request)
       let end: SeenEnd | undefined
       const lines = async function* () {
-        for await (const line of answer.lines()) {
-          if ('end' in line) end = line
-          else yield [line]
+        for await (const lines of answer.lines()) {
+          end = lines.find((line) => 'end' in line)
+          const others = lines.filter((line) => !('end' in line))
+          if (others.length > 0) yield others
         }
       }
       return {
