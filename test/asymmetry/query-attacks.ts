@@ -29,6 +29,9 @@ const SLASHES = encodeURIComponent(
   '/'.repeat(342) + String.fromCodePoint(...Array.from({ length: 340 }, (_, n) => 0x100 + n)),
 )
 
+/** Of addresses of the store's packets and others: most of them have to be looked for. */
+const LONG_LIST = `Address=${Array.from({ length: 4_000 }, (_, n) => `10.${n & 3}.${n >> 8}.${n & 255}`).join(',')}`
+
 const VENDOR_CLOCKS = [
   'vendorA7130',
   'vendorA7150_overwrite',
@@ -71,6 +74,14 @@ export const queryAttacks: Attacks = {
     ({ wholeRange }) => `/v1/estimate?Device=d0,d1&${wholeRange}`,
     FLEET_ONLY,
   ),
+  'many-searches': asking(32, (stand, n) => `${seen(stand)}&Address=10.0.${n & 255}.1`),
+  'searches-for-long-lists': asking(8, (stand) => `${seen(stand)}&${LONG_LIST}`),
+  'searches-that-count': asking(8, (stand) => `${seen(stand)}&Verify=1&Address=0.0.0.0/0`),
+  'many-searches-of-the-fleet': asking(
+    32,
+    ({ wholeRange }) => `/v1/seen?Device=d0,d1&${wholeRange}&Address=0.0.0.0/0`,
+    FLEET_ONLY,
+  ),
   'many-lists': asking(32, ({ devicePath }) => `${devicePath}/stream/list`),
   'many-lists-of-the-fleet': asking(32, () => '/stream/list', FLEET_ONLY),
   'many-splits': asking(
@@ -87,6 +98,10 @@ function asking(connections: number, path: (stand: Stand, n: number) => string, 
   const run = (scene: AttackScene): Promise<void> =>
     askOverAndOver(scene, connections, (n) => getAsUser(scene.stand, path(scene.stand, n)))
   return { targets, run }
+}
+
+function seen({ devicePath, wholeRange }: Stand): string {
+  return `${devicePath}/api/v1/seen?${wholeRange}`
 }
 
 function estimate({ devicePath, wholeRange }: Stand): string {
