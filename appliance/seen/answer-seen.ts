@@ -194,6 +194,7 @@ async function* linesOf(
   const spansOf = (question: number): readonly SeenSpan[] => search?.[question] ?? whole
   let counts: readonly AddressCount[] = []
   let [readBytes, isWhole] = [0n, true]
+  let toldMs = Number.NEGATIVE_INFINITY
   /** The time from which no packet was counted. */
   let uncountedNs = count === undefined ? query.beginNs : query.endNs
   if (count !== undefined) {
@@ -207,8 +208,11 @@ async function* linesOf(
       counts = sumOfCounts(counts, counted.counts)
       readBytes += counted.readBytes
       if (counted.corruptBlocks > 0n) isWhole = false
+      const nowMs = performance.now()
       // How much is stored is hidden from them too.
-      if (!query.isForced) yield progressLine(readBytes)
+      if (query.isForced || nowMs - toldMs < PROGRESS_MS) continue
+      toldMs = nowMs
+      yield progressLine(readBytes)
     }
   }
   release()
@@ -226,6 +230,8 @@ async function* linesOf(
   })
 }
 
+/** Progress is for people; there may be thousands of short parts. */
+const PROGRESS_MS = 1_000
 const NOTHING: AddressCount = { packets: 0n, bytes: 0n, firstNs: 0n, lastNs: 0n }
 
 /** The union of the spans, ascending and apart. */
