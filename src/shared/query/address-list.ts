@@ -146,6 +146,9 @@ function compare(a: bigint, b: bigint): number {
 }
 
 function parseNetwork(entry: string, name: string): Network {
+  const plain = parseIpv4(entry)
+  // Most of a long list is like this.
+  if (plain !== undefined) return { bits: 32, first: plain, last: plain, prefix: 32 }
   const [address = '', length, ...rest] = entry.split('/')
   const four = parseIpv4(address)
   const value = four ?? parseIpv6(address)
@@ -192,11 +195,28 @@ function adviceFor(address: string, length: string | undefined): string {
   return isMask ? `; write the mask as /${prefix}` : '; write a prefix length for the mask'
 }
 
+const LONGEST_IPV4 = '255.255.255.255'.length
+const [ZERO, NINE, DOT] = ['0', '9', '.'].map((character) => character.charCodeAt(0)) as [number, number, number]
+
+/** Character by character: lists are long, and nobody else is served meanwhile. */
 function parseIpv4(text: string): bigint | undefined {
-  if (!/^(0|[1-9]\d{0,2})(\.(0|[1-9]\d{0,2})){3}$/.test(text)) return undefined
-  const parts = text.split('.').map(Number)
-  if (parts.some((part) => part > 255)) return undefined
-  return BigInt(parts.reduce((sum, part) => sum * 256 + part, 0))
+  if (text.length > LONGEST_IPV4) return undefined
+  let [value, part, digits, dots] = [0, 0, 0, 0]
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === DOT) {
+      if (digits === 0 || ++dots > 3) return undefined
+      value = value * 256 + part
+      part = digits = 0
+    } else {
+      const isLeadingZero = digits === 1 && part === 0
+      if (code < ZERO || code > NINE || isLeadingZero) return undefined
+      part = part * 10 + code - ZERO
+      if (part > 255) return undefined
+      digits += 1
+    }
+  }
+  return dots === 3 && digits > 0 ? BigInt(value * 256 + part) : undefined
 }
 
 const IPV6_GROUPS = 8
@@ -234,7 +254,10 @@ function formatNetwork({ first, bits, prefix }: Network): string {
 }
 
 function formatAddress(value: bigint, bits: 32 | 128): string {
-  if (bits === 32) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.')
+  if (bits === 32) {
+    const number = Number(value)
+    return `${number >>> 24}.${(number >>> 16) & 255}.${(number >>> 8) & 255}.${number & 255}`
+  }
   const groups = Array.from({ length: IPV6_GROUPS }, (_, index) =>
     ((value >> BigInt(16 * (IPV6_GROUPS - 1 - index))) & 0xffffn).toString(16),
   )
