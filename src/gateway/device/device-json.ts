@@ -2,13 +2,13 @@
 import { deviceProtocol } from './device-failure.ts'
 import { MalformedAnswer } from './response-head.ts'
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
+export const QUOTE = 0x22
+export const BACKSLASH = 0x5c
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
-const COMMA = 0x2c
+export const COMMA = 0x2c
 
 /** The API's answers have three levels. Deeper nesting may be unsafe to serialize again. */
 const DEPTH_MAX = 16
@@ -33,19 +33,13 @@ type ExactReviver = (key: string, value: unknown, context: { readonly source?: s
 
 /**
  * Keeps numbers beyond 2^53, such as nanoseconds, as they are written, so that JSON.stringify writes them unchanged.
- * `changed` may replace the value of any member or element. Fails with a SyntaxError.
+ * Fails with a SyntaxError.
  */
-export function parseExactly(
-  json: string,
-  changed: (name: string, value: unknown) => unknown = (_name, value) => value,
-): unknown {
-  const exactly: ExactReviver = (name, value, { source }) =>
-    changed(
-      name,
-      typeof value === 'number' && source !== undefined && !Number.isSafeInteger(value)
-        ? rawJson(source)
-        : value,
-    )
+export function parseExactly(json: string): unknown {
+  const exactly: ExactReviver = (_name, value, { source }) =>
+    typeof value === 'number' && source !== undefined && !Number.isSafeInteger(value)
+      ? rawJson(source)
+      : value
   return JSON.parse(json, exactly as (key: string, value: unknown) => unknown)
 }
 
@@ -220,14 +214,14 @@ function parse(latin1: string): unknown {
   }
 }
 
-function isSpace(code: number): boolean {
+export function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 }
 
-function opens(code: number): boolean {
+export function opens(code: number): boolean {
   return code === OPEN_OBJECT || code === OPEN_LIST
 }
 
-function closes(code: number): boolean {
+export function closes(code: number): boolean {
   return code === CLOSE_OBJECT || code === CLOSE_LIST
 }

@@ -4,34 +4,95 @@
  */
 import { Transform, type TransformCallback } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
-import { nestsTooDeep, parseExactly } from './device-json.ts'
+import { BACKSLASH, COMMA, closes, isSpace, nestsTooDeep, opens, QUOTE } from './device-json.ts'
 
 /** Telemetry has lines of about 8 KiB. */
 const CHARACTERS_MAX = 1_048_576
 
 /** Members of a running download, except those that say whether there is one and of which kind. */
 const READER_MEMBER = /^cat_\d+_(?!Enable$|Mode$)/i
+const COLON = 0x3a
 /** Members that contain a query, or part of one, wherever they occur. */
 const QUERY_MEMBER = /cmdline|command|streamname|filter|query|url/i
 
-/** The same JSON with these members emptied: "", 0 or false. Text that is not JSON becomes "". */
+/**
+ * The same JSON with these members emptied: "", 0 or false. Text that is not JSON becomes "". It is changed in place,
+ * because a parser that calls back for each value takes much longer, and a report has hundreds.
+ */
 export function withoutQueries(json: string): string {
-  if (nestsTooDeep(json)) return '""'
+  if (nestsTooDeep(json) || !isJson(json)) return '""'
+  let shown = ''
+  let shownUntil = 0
+  for (let at = json.indexOf('"'); at >= 0; ) {
+    const end = endOfString(json, at)
+    const colon = afterSpace(json, end)
+    const isName = json.charCodeAt(colon) === COLON
+    if (isName && isHidden(json.slice(at, end))) {
+      const valueAt = afterSpace(json, colon + 1)
+      shown += json.slice(shownUntil, valueAt) + emptyLike(json[valueAt] ?? '')
+      shownUntil = endOfValue(json, valueAt)
+      at = json.indexOf('"', shownUntil)
+    } else at = json.indexOf('"', end)
+  }
+  return shown + json.slice(shownUntil)
+}
+
+function isJson(text: string): boolean {
   try {
-    return JSON.stringify(parseExactly(json, emptied))
+    JSON.parse(text)
+    return true
   } catch {
-    return '""'
+    return false
   }
 }
 
-function emptied(name: string, value: unknown): unknown {
-  if (!READER_MEMBER.test(name.trim()) && !QUERY_MEMBER.test(name)) return value
-  if (typeof value === 'boolean') return false
-  return typeof value === 'number' || (JSON as unknown as RawJson).isRawJSON(value) ? 0 : ''
+/**
+ * `quoted`: the name as it is written. It is parsed alone, because JSON.parse of Node.js 24 may take a name with an
+ * escape for that of an earlier object: {"\\":1} before {"\"":1}.
+ */
+function isHidden(quoted: string): boolean {
+  const name = quoted.includes('\\') ? (JSON.parse(quoted) as string) : quoted.slice(1, -1)
+  return READER_MEMBER.test(name.trim()) || QUERY_MEMBER.test(name)
 }
 
-interface RawJson {
-  isRawJSON(value: unknown): boolean
+/** By the first character of the value. */
+function emptyLike(first: string): string {
+  if (first === 't' || first === 'f') return 'false'
+  return /[-0-9]/.test(first) ? '0' : '""'
+}
+
+// The following require valid JSON.
+
+/** After the closing quote of the string at this place. */
+function endOfString(json: string, at: number): number {
+  for (let end = at + 1; ; end++) {
+    const code = json.charCodeAt(end)
+    if (code === QUOTE) return end + 1
+    if (code === BACKSLASH) end++
+  }
+}
+
+function afterSpace(json: string, from: number): number {
+  let at = from
+  while (isSpace(json.charCodeAt(at))) at++
+  return at
+}
+
+/** After the value at this place. */
+function endOfValue(json: string, from: number): number {
+  let depth = 0
+  for (let at = from; at < json.length; ) {
+    const code = json.charCodeAt(at)
+    if (depth === 0 && (code === COMMA || isSpace(code) || closes(code))) return at
+    if (code === QUOTE) at = endOfString(json, at)
+    else {
+      if (opens(code)) depth++
+      if (closes(code)) depth--
+      at++
+    }
+    if (depth === 0 && (code === QUOTE || closes(code))) return at
+  }
+  return json.length
 }
 
 /** The same for server-sent events: the JSON of `data` lines. Lines that do not belong to an event are dropped. */
@@ -41,7 +102,7 @@ export function eventsWithoutQueries(events: string): string {
 
 function eventLine(line: string): string {
   const text = line.trimEnd()
-  if (text.startsWith('data:')) return `data: ${withoutQueries(text.slice('data:'.length))}`
+  if (text.startsWith('data:')) return `data: ${withoutQueries(text.slice('data:'.length).trim())}`
   return /^(?:|:.*|(?:event|id|retry):.*)$/.test(text) ? text : ''
 }
 
