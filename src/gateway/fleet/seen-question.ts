@@ -2,7 +2,6 @@
 import type { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
 import { SEEN_LINES, SEEN_PARAMETERS } from '../../shared/contract/seen-parameters.ts'
-import { packQuestions } from '../../shared/query/address-list.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
@@ -38,7 +37,7 @@ export function seenQuestion(query: BoundedQuery, options: SeenOptions): SeenQue
         'must be 1 for callers with a filter: times alone would reveal what it hides',
       )
   }
-  return { ...options, query, isForced, texts: packQuestions(options.addresses).texts }
+  return { ...options, query, isForced, texts: options.addresses.split(',') }
 }
 
 /** Path and query on a device. */
@@ -87,6 +86,7 @@ export class SeenReader {
     if ('error' in line) throw failureIn(this.#device, line.error)
     if ('address' in line) return this.#address(line)
     if ('end' in line) return this.#end(line)
+    if (!this.#question.verify) throw this.#protocol('reported progress without reading packets')
     // How much is stored is hidden from callers with a filter.
     return this.#question.isForced ? undefined : line
   }
@@ -102,6 +102,7 @@ export class SeenReader {
     const isCount = line.packets !== undefined && line.bytes !== undefined && line.spans.length === 0
     if (this.#question.isForced && !isCount)
       throw this.#protocol('reported times without counting packets, which you may not see')
+    if (!isPossible(line, this.#question)) throw this.#protocol('reported impossible times or counts')
     return line
   }
 
@@ -120,6 +121,14 @@ export class SeenReader {
   #protocol(what: string): CapfleetError {
     return deviceProtocol(this.#device, what)
   }
+}
+
+/** Whether the line says something, and nothing that contradicts itself or the question. */
+function isPossible({ spans, packets, firstNs, lastNs }: SeenAddress, { verify }: SeenQuestion): boolean {
+  const isCounted = packets !== undefined && BigInt(packets) > 0n
+  if (isCounted !== (firstNs !== undefined && lastNs !== undefined)) return false
+  if (isCounted && (!verify || BigInt(firstNs ?? 0) > BigInt(lastNs ?? 0))) return false
+  return (isCounted || spans.length > 0) && spans.every(({ fromNs, toNs }) => BigInt(fromNs) < BigInt(toNs))
 }
 
 function lineOf(value: unknown): z.infer<(typeof FORMS)[number]> | undefined {

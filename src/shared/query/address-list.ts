@@ -230,7 +230,8 @@ function parseIpv6(text: string): bigint | undefined {
   const missing = IPV6_GROUPS - before.length - after.length
   if (right === undefined ? missing !== 0 : missing < 1) return undefined
   const zeros = Array.from({ length: missing }, () => 0)
-  return [...before, ...zeros, ...after].reduce((sum, group) => (sum << 16n) | BigInt(group), 0n)
+  const groups = [...before, ...zeros, ...after]
+  return BigInt(`0x${groups.map((group) => group.toString(16).padStart(4, '0')).join('')}`)
 }
 
 /** The last group may be an IPv4 address, which counts as two. */
@@ -258,10 +259,12 @@ function formatAddress(value: bigint, bits: 32 | 128): string {
     const number = Number(value)
     return `${number >>> 24}.${(number >>> 16) & 255}.${(number >>> 8) & 255}.${number & 255}`
   }
-  const groups = Array.from({ length: IPV6_GROUPS }, (_, index) =>
-    ((value >> BigInt(16 * (IPV6_GROUPS - 1 - index))) & 0xffffn).toString(16),
+  const digits = value.toString(16).padStart(4 * IPV6_GROUPS, '0')
+  return withoutZeros(
+    Array.from({ length: IPV6_GROUPS }, (_, index) =>
+      Number.parseInt(digits.slice(4 * index, 4 * index + 4), 16).toString(16),
+    ),
   )
-  return withoutZeros(groups)
 }
 
 /** The longest run of zeros, of at least two groups, as "::". */

@@ -92,5 +92,13 @@ export function badParameter(name: string, problem: string, position?: number): 
 
 /** A caller's text inside a message, limited in length. */
 export function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text)
+  return visible(JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text))
+}
+
+/** The text without characters that control a terminal, or the order of what it shows: they are written as escapes. */
+export function visible(text: string): string {
+  return text.replaceAll(
+    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
+    (one) => `\\u${(one.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`,
+  )
 }

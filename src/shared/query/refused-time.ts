@@ -1,13 +1,13 @@
 /** Why a text is no time: what it looks like, and what to write instead. */
+import { quote } from './query-parameters.ts'
 import { TIME_FORM_EXAMPLES } from './time-forms.ts'
 
 /** The problem and its remedy, to follow the name of the parameter. */
 export function refusedTime(text: string, unit: string | undefined): string {
-  const shown = JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}...` : text)
   const problem =
     HINTS.find(([pattern]) => pattern.test(text))?.[1] ??
     (unit === undefined ? 'is not in a form that is understood' : `is not a time in ${unit}`)
-  return `${shown} ${problem}. A time is written as one of: ${TIME_FORM_EXAMPLES}`
+  return `${quote(text)} ${problem}. A time is written as one of: ${TIME_FORM_EXAMPLES}`
 }
 
 /** The first that matches counts. */

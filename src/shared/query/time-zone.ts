@@ -1,5 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
 import { nearestNames } from './nearest-names.ts'
+import { quote } from './query-parameters.ts'
 import { ZONE_ALIASES } from './zone-aliases.ts'
 
 /**
@@ -84,7 +85,7 @@ function unknown(text: string, name: string, parameter: string): CapfleetError {
   const hint = near.length === 0 ? '' : `; did you mean ${near.join(', ')}?`
   return new CapfleetError(
     'bad-timezone',
-    `${parameter} "${text.slice(0, 80)}" is not an IANA time zone, such as Asia/Singapore or Singapore${hint}`,
+    `${parameter} ${quote(text)} is not an IANA time zone, such as Asia/Singapore or Singapore${hint}`,
     { param: parameter, members: { candidates: near } },
   )
 }

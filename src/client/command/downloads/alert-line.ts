@@ -155,6 +155,9 @@ function textOf(fields: Fields, name: string): string | undefined {
 function instantOf(fields: Fields, name: string, zone: string | undefined): bigint {
   const text = textOf(fields, name)
   if (text === undefined) throw bad(`${name} is missing`)
+  // Times such as "now" or "-15m" are for people.
+  if (!/^\d/.test(text))
+    throw bad(`${name} must be a date with a time, or seconds since 1970, got ${quote(text)}`)
   const time = parseQueryTime(text, {
     parameter: name,
     unit: undefined,

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { ipProtocolName } from '../../../shared/query/ip-protocols.ts'
 import { PIVOT_MARGINS, pivotParameters } from '../../../shared/query/pivot.ts'
+import { visible } from '../../../shared/query/query-parameters.ts'
 import { type Compression, ENCODING_FILES, encodingOf } from '../../../shared/query/query-values.ts'
 import { resolveTimeZone } from '../../../shared/query/time-zone.ts'
 import { ClientFailure, type FailureKind, usageFailure } from '../../client-failure.ts'
@@ -85,7 +86,8 @@ export async function getAlerts(options: GivenOptions, { capture, query, signal 
     zone: zoneOf(query),
   })
   const name = shownFile(options.alert)
-  for (const note of file.notes) if (options.quiet !== true) process.stderr.write(`${name}: ${note}\n`)
+  for (const note of file.notes)
+    if (options.quiet !== true) process.stderr.write(`${name}: ${visible(note)}\n`)
   if (file.alerts.length === 0) throw usageFailure(`${name} has no alert with an address and a time`)
   const common = query.filter(([parameter]) => parameter !== 'TSZone')
   await new AlertDownloads(client, { options, common, signal }).run(file.alerts)
@@ -193,7 +195,10 @@ class AlertDownloads {
     if (this.#options.options.quiet !== true) process.stderr.write(`${text}\n`)
   }
 
-  /** libpcap refuses vlan for cooked and raw captures; FilterBPFDecap finds the packets there, too. */
+  /**
+   * libpcap refuses vlan for cooked and raw captures; FilterBPFDecap finds the packets there, too, except those around
+   * other packets.
+   */
   async #targetOf(alert: MergedAlert): Promise<DownloadTarget> {
     const target = await this.#narrowed(alert, this.#queryOf(alert, { isDecapsulated: this.#isDecapsulated }))
     try {
@@ -201,6 +206,12 @@ class AlertDownloads {
       return target
     } catch (error) {
       if (!(error instanceof ClientFailure) || !error.message.includes(WITHOUT_TAGS)) throw error
+      if (mayBeTunnel(alert.flow))
+        throw new ClientFailure(
+          'incomplete',
+          `this conversation may be a tunnel, and some of the captures are cooked or raw: download it from these devices with --device and --bpf ${JSON.stringify(pivotParameters({ ...alert, isTunnelled: true }, marginsOf(this.#options.options)).FilterBPF)}, and from the others with --alert and --device`,
+          { code: 'bad-bpf' },
+        )
       this.#say(
         'cooked or raw captures have no VLAN tags to look for: the filter looks inside, so packets in tunnels are included',
       )
@@ -232,6 +243,21 @@ class AlertDownloads {
   }
 }
 
+/** The packets of these are looked into by FilterBPFDecap. */
+const TUNNEL_PROTOCOLS: ReadonlySet<number> = new Set([4, 41, 47])
+const TUNNEL_PORTS: ReadonlySet<number> = new Set([2152, 4789, 4790, 5247, 6081, 8472])
+const [UDP, UDP_LITE] = [17, 136]
+
+function mayBeTunnel({ protocol, source, destination }: MergedAlert['flow']): boolean {
+  if (protocol === undefined || TUNNEL_PROTOCOLS.has(protocol)) return true
+  if (protocol !== UDP && protocol !== UDP_LITE) return false
+  const ports = [source.port, destination.port]
+  return (
+    ports.every((port) => port === undefined) ||
+    ports.some((port) => port !== undefined && TUNNEL_PORTS.has(port))
+  )
+}
+
 const DEVICE = 'Device'
 /** What a search for addresses takes of the parameters of a download. */
 const SEARCHED: ReadonlySet<string> = new Set([DEVICE, 'TSBegin', 'TSEnd', 'TSUnit'])
@@ -260,6 +286,6 @@ function instantWord(ns: bigint): string {
 
 /** Quoted: the text of an alert may come from the network. */
 function aboutOf({ title, count }: MergedAlert): string {
-  const shown = JSON.stringify(title.length > 120 ? `${title.slice(0, 120)}...` : title)
+  const shown = visible(JSON.stringify(title.length > 120 ? `${title.slice(0, 120)}...` : title))
   return count === 1 ? shown : `${shown} and ${count - 1} more`
 }

@@ -74,7 +74,8 @@ async function getSeen(
   const { seen: addresses = [] } = options
   if (capture !== undefined) throw usageFailure('--seen finds the captures itself; leave out the name')
   const client = await connect(options)
-  const { target, incomplete } = await seenDownload(client, { addresses, query }, signal)
+  const { target, incomplete, removed } = await seenDownload(client, { addresses, query }, signal)
+  for (const text of removed) if (options.quiet !== true) process.stderr.write(`${text}\n`)
   await runDownload(client, target, { options, signal })
   if (incomplete !== undefined) throw new ClientFailure('incomplete', incomplete, { code: 'incomplete' })
 }

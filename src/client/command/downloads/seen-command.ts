@@ -4,6 +4,7 @@ import { bytesText } from '../../../shared/base/amounts.ts'
 import { SEEN_PARAMETERS, SEEN_RANGE, SEEN_WAIT } from '../../../shared/contract/seen-parameters.ts'
 import { addressQuestionsType } from '../../../shared/query/address-list.ts'
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { visible } from '../../../shared/query/query-parameters.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type FleetSeenEnd, incompleteText, type SeenAt, seenLines } from '../../fleet-seen.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
@@ -162,7 +163,7 @@ class Search {
 
   #say(text: string): void {
     this.#bar.clear()
-    process.stderr.write(`capfleet: ${text.replaceAll(/\p{Cc}/gu, '?')}\n`)
+    process.stderr.write(`capfleet: ${visible(text)}\n`)
   }
 }
 

@@ -5,13 +5,16 @@ import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.t
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
-import { incompleteText, type SeenAt, seenLines } from '../../fleet-seen.ts'
+import { type FleetSeenEnd, incompleteText, type SeenAt, seenLines } from '../../fleet-seen.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
+import { shownNs } from '../common/list-output.ts'
 
 export interface SeenDownload {
   readonly target: DownloadTarget
   /** Why packets may be missing, which the caller has accepted. */
   readonly incomplete: string | undefined
+  /** Which packets of the range no longer exist. */
+  readonly removed: readonly string[]
 }
 
 const DEVICE = FLEET_PARAMETERS.devices.name
@@ -29,7 +32,7 @@ export async function seenDownload(
   const list = addressList(addresses, query)
   const asked = query.filter(([name]) => RANGE_NAMES.has(name) || name === DEVICE)
   const search: QueryPairs = [[SEEN_PARAMETERS.addresses.name, list], ...asked]
-  const { found, incomplete } = await seenBy(client, search, signal)
+  const { found, incomplete, removed } = await seenBy(client, search, signal)
   const isPartial = query.some(([name, value]) => name === 'OnError' && value === 'partial')
   if (incomplete !== undefined && !isPartial)
     throw new ClientFailure(
@@ -40,7 +43,7 @@ export async function seenDownload(
   if (found.length === 0)
     throw new ClientFailure(
       'not-found',
-      `not seen in this range${incomplete === undefined ? '' : `; ${incomplete}`}`,
+      ['not seen in this range', ...(incomplete === undefined ? [] : [incomplete]), ...removed].join('; '),
       {
         code: 'not-seen',
       },
@@ -52,7 +55,7 @@ export async function seenDownload(
     [DOWNLOAD_PARAMETERS.filterAddresses.name, list],
     ...rest,
   ])
-  return { target, incomplete }
+  return { target, incomplete, removed }
 }
 
 function addressList(addresses: readonly string[], query: QueryPairs): string {
@@ -68,9 +71,8 @@ function addressList(addresses: readonly string[], query: QueryPairs): string {
   }
 }
 
-interface Seen {
+interface Seen extends Pick<SeenDownload, 'incomplete' | 'removed'> {
   readonly found: readonly SeenAt[]
-  readonly incomplete: string | undefined
 }
 
 async function seenBy(client: GatewayClient, query: QueryPairs, signal: AbortSignal): Promise<Seen> {
@@ -89,12 +91,30 @@ async function seenBy(client: GatewayClient, query: QueryPairs, signal: AbortSig
 
 async function searchAll(client: GatewayClient, query: QueryPairs, signal: AbortSignal): Promise<Seen> {
   const found: SeenAt[] = []
-  let incomplete: string | undefined
+  let [incomplete, removed]: [string | undefined, readonly string[]] = [undefined, []]
   for await (const { line } of seenLines(client, query, signal)) {
-    if ('end' in line) incomplete = incompleteText(line)
+    if ('end' in line) [incomplete, removed] = [missingText(line), removedTexts(line)]
     else if ('address' in line) found.push(line)
   }
-  return { found, incomplete }
+  return { found, incomplete, removed }
+}
+
+/** Also those that nobody can search: a download of them with this filter would be refused. */
+function missingText(end: FleetSeenEnd): string | undefined {
+  const reasons = [
+    incompleteText(end),
+    ...end.otherLinkTypes.map(
+      ({ device, linkTypes }) =>
+        `${device} has packets of link type ${linkTypes.join(', ')}, which have no addresses that are understood`,
+    ),
+  ].filter((reason) => reason !== undefined)
+  return reasons.length === 0 ? undefined : reasons.join('; ')
+}
+
+function removedTexts({ agedOut }: FleetSeenEnd): readonly string[] {
+  return agedOut.map(
+    ({ device, beforeNs }) => `${device}: packets before ${shownNs(beforeNs)} have been removed`,
+  )
 }
 
 /** The shortest range that has all packets and all times in which there may be more. */

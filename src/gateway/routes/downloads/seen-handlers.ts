@@ -2,7 +2,9 @@
  * Searches for addresses: /v1/seen over the chosen devices, whose lines are sent as they arrive; below
  * /devices/{device}/ the answer is that of the device.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { CapfleetError } from '../../../shared/base/error.ts'
+import { FairLimit } from '../../../shared/base/fair-limit.ts'
 import { JoinedSignal } from '../../../shared/base/joined-signal.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { SEEN_PARAMETERS, SEEN_RANGE, SEEN_WAIT } from '../../../shared/contract/seen-parameters.ts'
@@ -27,7 +29,8 @@ import type { SeenOutcome } from './seen-outcomes.ts'
 
 /** Fails before the first byte only for mistakes of the caller. Devices that fail have a line in the answer. */
 export async function searchFleet(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
-  const { question, waitS } = readQuestion(ctx, parts, 'fleet')
+  using _place = takePlace(ctx, parts)
+  const { question, waitS } = await inTurn(ctx, () => readQuestion(ctx, parts, 'fleet'))
   const members = sourceMembers(ctx, parts)
   await answerSearch(ctx, parts, {
     question,
@@ -51,7 +54,8 @@ export async function searchFleet(ctx: RouteContext, parts: DownloadsParts): Pro
 /** As if the device were asked directly, but within the bounds of the caller, and with Verify by the queue. */
 export async function searchDevice(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   const member = parts.fleet.choose(ctx.params.device ?? '')
-  const { question, waitS } = readQuestion(ctx, parts, 'gateway')
+  using _place = takePlace(ctx, parts)
+  const { question, waitS } = await inTurn(ctx, () => readQuestion(ctx, parts, 'gateway'))
   await answerSearch(ctx, parts, {
     question,
     waitS,
@@ -77,6 +81,23 @@ export async function searchDevice(ctx: RouteContext, parts: DownloadsParts): Pr
 
 function outcomeOf({ complete }: { readonly complete: boolean }): 'complete' | 'incomplete' {
   return complete ? 'complete' : 'incomplete'
+}
+
+/** Before the list is read, which takes longer than all that a refusal costs. */
+function takePlace(ctx: RouteContext, { seen }: DownloadsParts): Disposable {
+  const user = callerOf(ctx).name
+  return seen.running.take({ user, id: user })
+}
+
+/** Lists that are read in one turn of the event loop: other requests get theirs in between. */
+const READING = new FairLimit({ places: 1 })
+
+async function inTurn<Result>(ctx: RouteContext, read: () => Result): Promise<Result> {
+  using leaving = requestSignal(ctx)
+  using _turn = await READING.acquire(leaving.signal, callerOf(ctx).name)
+  const result = read()
+  await nextTurn()
+  return result
 }
 
 /** fleet, gateway: as for downloads. */
@@ -120,9 +141,7 @@ interface AskedSearch {
 
 async function answerSearch(ctx: RouteContext, parts: DownloadsParts, asked: AskedSearch): Promise<void> {
   const { question, members } = asked
-  const user = callerOf(ctx).name
   const devices = members.map(({ device }) => device.name)
-  using _place = parts.seen.running.take({ user, id: user })
   await parts.downloads.fleet.knowKinds(devices)
   await refuseBadFilters(ctx, { query: question.query, steps: devices.map((device) => ({ device })) }, parts)
   if (ctx.method === 'HEAD') {

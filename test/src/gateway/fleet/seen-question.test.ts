@@ -28,8 +28,10 @@ function refusal(code: string, words: RegExp) {
     error instanceof CapfleetError && error.code === code && words.test(error.message)
 }
 
+const COUNTED = { packets: '2', bytes: '120', firstNs: '5', lastNs: '7' }
 const address = (members: object = {}): string =>
-  JSON.stringify({ address: '10.0.0.1', packets: '2', bytes: '120', spans: [], ...members })
+  JSON.stringify({ address: '10.0.0.1', ...COUNTED, spans: [], ...members })
+const NOT_COUNTED = { packets: undefined, bytes: undefined, firstNs: undefined, lastNs: undefined }
 const end = (members: object = {}): string =>
   JSON.stringify({ end: true, addresses: 2, complete: true, otherLinkTypes: [], ...members })
 
@@ -72,8 +74,7 @@ describe('what a device answers', () => {
     const reader = new SeenReader('a', asked())
     assert.deepEqual(reader.read(address({ more: 1 })), {
       address: '10.0.0.1',
-      packets: '2',
-      bytes: '120',
+      ...COUNTED,
       spans: [],
     })
     assert.deepEqual(reader.read('{"checkedBytes":"7","more":1}'), { checkedBytes: '7' })
@@ -88,6 +89,10 @@ describe('what a device answers', () => {
     ['a time that is no number', [address({ spans: [{ fromNs: 'x', toNs: '2' }] })], /other than the lines/],
     ['an address that was not asked for', [address({ address: '10.0.0.2' })], /not asked for/],
     ['an address twice', [address(), address()], /twice/],
+    ['a time that ends before it begins', [address({ spans: [{ fromNs: '2', toNs: '2' }] })], /impossible/],
+    ['a last packet before the first', [address({ lastNs: '4' })], /impossible/],
+    ['packets without a time', [address({ firstNs: undefined })], /impossible/],
+    ['nothing about an address', [address({ ...NOT_COUNTED })], /impossible/],
     ['a search for fewer addresses', [end({ addresses: 1 })], /1 addresses instead of 2/],
     ['a line after the last', [end(), address()], /other than the lines/],
   ] as const)
@@ -95,6 +100,14 @@ describe('what a device answers', () => {
       const reader = new SeenReader('a', asked())
       assert.throws(() => lines.map((line) => reader.read(line)), refusal('device-protocol', words))
     })
+
+  test('without Verify there is neither progress nor a count', () => {
+    const reader = () => new SeenReader('a', asked({ verify: false }))
+    const spans = [{ fromNs: '1', toNs: '2' }]
+    assert.ok(reader().read(address({ ...NOT_COUNTED, spans })))
+    assert.throws(() => reader().read(address({ spans })), refusal('device-protocol', /impossible/))
+    assert.throws(() => reader().read('{"checkedBytes":"7"}'), refusal('device-protocol', /progress/))
+  })
 
   test('a failure in a line is that of the device, in its words only if they are about the request', () => {
     const line = (code: string) => JSON.stringify({ error: { code, detail: 'at /store/x' } })

@@ -155,6 +155,8 @@ test('other lines are refused, without repeating bytes that could control a term
     ['{"ts":1793610001,"src":"10.0.0.1","duration":-1}', /^duration must be a number of seconds, got "-1"/],
     ['{"ts":202611020901,"src":"10.0.0.1"}', /^ts "202611020901" has 12 digits/],
     ['{"event_type":"alert","src_ip":"10.0.0.1"}', /^timestamp is missing$/],
+    ['{"ts":"now","src":"10.0.0.1"}', /^ts must be a date with a time, or seconds since 1970, got "now"/],
+    ['{"ts":"1\\u009b2J\\u202e","src":"10.0.0.1"}', /^ts "1\\u009b2J\\u202e" /],
   ] as const)
     assert.throws(() => readAlertLine(line, undefined), { code: 'bad-parameter', message: said }, line)
 })
