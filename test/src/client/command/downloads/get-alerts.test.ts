@@ -218,6 +218,15 @@ describe('capfleet get --alert', () => {
     )
   })
 
+  test('refuses a conversation that may be a tunnel there, instead of finding nothing', async () => {
+    const output = join(client.folder, 'tunnel.pcap')
+    const vxlan = { proto: 'UDP', src_port: 4000, dest_port: 4789 }
+    const tomorrow = alert({ ...vxlan, timestamp: '2026-11-03T09:00:00.500000+0000' })
+    const { status, stderr } = await run(['--alert', '-', '-o', output], tomorrow)
+    assert.equal(status, 7, stderr)
+    assert.match(stderr, /may be a tunnel.*--device and --bpf "udp and .*dst port 4789/)
+  })
+
   test('30 s before and 5 min after, if not told otherwise', async () => {
     const output = join(client.folder, 'margins.pcap')
     const late = alert({ timestamp: '2026-11-02T09:00:35.000000+0000' })
