@@ -39,7 +39,7 @@ export async function reindexStore(
   for (const { name, folder, segment } of found) {
     const path = pathOf(folder, segment)
     const made = await whereReadable(() => addSieves(path, signal), { otherwise: 0n, damages })
-    // Logs of earlier versions have no checksum, without which nobody believes a table.
+    // Logs of earlier versions have no checksum, without which no reader uses a table of addresses.
     const checksum =
       segment.checksum ||
       (await whereReadable(async () => (await measureFinishedSegment(path)).checksum, {

@@ -1,6 +1,6 @@
 /**
  * What several sources yield, in the order in which it comes, in batches. At most about `heldMax` items wait for the
- * reader. Then the sources wait too, except that those which yield items that `mayDrop` go on without these. The sources
+ * reader. Then the sources wait too, except that those which yield items that `mayDrop` continue without these. The sources
  * must not fail. If the reader leaves early, each of them is ended.
  */
 export async function* interleaved<Item>(

@@ -198,7 +198,7 @@ function adviceFor(address: string, length: string | undefined): string {
 const LONGEST_IPV4 = '255.255.255.255'.length
 const [ZERO, NINE, DOT] = [0x30, 0x39, 0x2e]
 
-/** Character by character: lists are long, and nobody else is served meanwhile. */
+/** Character by character: lists are long, and no other request is served meanwhile. */
 function parseIpv4(text: string): bigint | undefined {
   if (text.length > LONGEST_IPV4) return undefined
   let [value, part, digits, dots] = [0, 0, 0, 0]

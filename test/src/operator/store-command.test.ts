@@ -76,7 +76,7 @@ test('segments whose addresses are in no table get into one', async () => {
   assert.deepEqual(await readFile(table), written)
 })
 
-test('a log of an earlier version gets the checksums without which nobody believes a table', async () => {
+test('a log of an earlier version gets the checksums without which no reader uses a table', async () => {
   await using folder = await tempFolder()
   const { store } = await makeStore(folder.path)
   const logged = (writer: StoreWriter) =>

@@ -15,7 +15,7 @@ export interface MergedAlert extends Alert {
 export interface AlertFileOptions extends PivotMargins {
   /** Maximum number of downloads. */
   readonly alertsMax: number
-  /** For times without a zone. */
+  /** IANA name: the zone of the times that name none. Without it these are refused. */
   readonly zone: string | undefined
 }
 

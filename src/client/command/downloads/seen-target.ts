@@ -99,7 +99,7 @@ async function searchAll(client: GatewayClient, query: QueryPairs, signal: Abort
   return { found, incomplete, removed }
 }
 
-/** Also those that nobody can search: a download of them with this filter would be refused. */
+/** Includes packets that cannot be searched: a download of them with this filter would be refused. */
 function missingText(end: FleetSeenEnd): string | undefined {
   const reasons = [
     incompleteText(end),
