@@ -218,7 +218,7 @@ async function openStream(
       ...asking,
       readSize: ANSWER_READ_SIZE,
       silenceMs: SILENCE_MS,
-      // Behind a forced filter everything is read, and nothing is said of it before the end.
+      // For callers with a forced filter everything is read, and nothing is said of it before the end.
       mayPause: isForced,
       isForced,
     })
