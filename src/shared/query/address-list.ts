@@ -196,7 +196,7 @@ function adviceFor(address: string, length: string | undefined): string {
 }
 
 const LONGEST_IPV4 = '255.255.255.255'.length
-const [ZERO, NINE, DOT] = [0x30, 0x39, 0x2e]
+const [ZERO, NINE, DOT, COLON, LETTER_A, LETTER_F] = [0x30, 0x39, 0x2e, 0x3a, 0x61, 0x66]
 
 /** Character by character: lists are long, and no other request is served meanwhile. */
 function parseIpv4(text: string): bigint | undefined {
@@ -221,28 +221,50 @@ function parseIpv4(text: string): bigint | undefined {
 
 const IPV6_GROUPS = 8
 
+/** Like parseIpv4(), character by character. */
 function parseIpv6(text: string): bigint | undefined {
-  const [left = '', right, ...rest] = text.split('::')
-  if (rest.length > 0) return undefined
-  const before = groupsOf(left)
-  const after = right === undefined ? [] : groupsOf(right)
-  if (before === undefined || after === undefined) return undefined
-  const missing = IPV6_GROUPS - before.length - after.length
-  if (right === undefined ? missing !== 0 : missing < 1) return undefined
-  const zeros = Array.from({ length: missing }, () => 0)
-  const groups = [...before, ...zeros, ...after]
-  return BigInt(`0x${groups.map((group) => group.toString(16).padStart(4, '0')).join('')}`)
+  const groups: number[] = []
+  /** The number of groups before "::". */
+  let gapAt: number | undefined
+  let [group, digits] = [0, 0]
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === DOT) {
+      // The last group may be an IPv4 address, which counts as two.
+      const four = parseIpv4(text.slice(at - digits))
+      if (four === undefined || digits === 0) return undefined
+      groups.push(Number(four >> 16n))
+      group = Number(four & 0xffffn)
+      break
+    }
+    if (code !== COLON) {
+      const digit = hexDigit(code)
+      if (digit === undefined || ++digits > 4) return undefined
+      group = group * 16 + digit
+      continue
+    }
+    const isGap = text.charCodeAt(at + 1) === COLON
+    if (digits > 0) groups.push(group)
+    else if (!isGap || at > 0) return undefined
+    if (isGap && gapAt !== undefined) return undefined
+    if (isGap) {
+      gapAt = groups.length
+      at++
+    }
+    group = digits = 0
+  }
+  if (digits > 0) groups.push(group)
+  else if (gapAt !== groups.length) return undefined
+  const missing = IPV6_GROUPS - groups.length
+  if (gapAt === undefined ? missing !== 0 : missing < 1) return undefined
+  if (gapAt !== undefined) groups.splice(gapAt, 0, ...Array.from({ length: missing }, () => 0))
+  return BigInt(`0x${groups.map((one) => (0x1_0000 + one).toString(16).slice(1)).join('')}`)
 }
 
-/** The last group may be an IPv4 address, which counts as two. */
-function groupsOf(text: string): number[] | undefined {
-  if (text === '') return []
-  const groups = text.split(':')
-  const four = parseIpv4(groups.at(-1) ?? '')
-  const hexadecimal = four === undefined ? groups : groups.slice(0, -1)
-  if (hexadecimal.some((group) => !/^[0-9a-fA-F]{1,4}$/.test(group))) return undefined
-  const values = hexadecimal.map((group) => Number.parseInt(group, 16))
-  return four === undefined ? values : [...values, Number(four >> 16n), Number(four & 0xffffn)]
+function hexDigit(code: number): number | undefined {
+  if (code >= ZERO && code <= NINE) return code - ZERO
+  const lower = code | 0x20
+  return lower >= LETTER_A && lower <= LETTER_F ? lower - LETTER_A + 10 : undefined
 }
 
 function formatNetworks(networks: readonly Network[]): string {
@@ -260,11 +282,14 @@ function formatAddress(value: bigint, bits: 32 | 128): string {
     return `${number >>> 24}.${(number >>> 16) & 255}.${(number >>> 8) & 255}.${number & 255}`
   }
   const digits = value.toString(16).padStart(4 * IPV6_GROUPS, '0')
-  return withoutZeros(
-    Array.from({ length: IPV6_GROUPS }, (_, index) =>
-      Number.parseInt(digits.slice(4 * index, 4 * index + 4), 16).toString(16),
-    ),
-  )
+  return withoutZeros(Array.from({ length: IPV6_GROUPS }, (_, index) => groupOf(digits, 4 * index)))
+}
+
+/** Four digits without zeros before them. */
+function groupOf(digits: string, from: number): string {
+  let at = from
+  while (at < from + 3 && digits.charCodeAt(at) === ZERO) at++
+  return digits.slice(at, from + 4)
 }
 
 /** The longest run of zeros, of at least two groups, as "::". */

@@ -79,6 +79,11 @@ const BROKEN: readonly [string, RegExp][] = [
   ['fe80::1%eth0', /is no IPv4/],
   ['1::2::3', /is no IPv4/],
   ['1:2:3:4:5:6:7', /is no IPv4/],
+  ['1::2:10.0.0.1:3', /is no IPv4/],
+  ['1:10.0.0.1::2', /is no IPv4/],
+  ['1::2:', /is no IPv4/],
+  [':1::2', /is no IPv4/],
+  [':::', /is no IPv4/],
   ['1:2:3:4:5:6:7:8:9', /is no IPv4/],
   ['12345::', /is no IPv4/],
   [
