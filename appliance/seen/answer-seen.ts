@@ -226,7 +226,8 @@ async function* linesOf(
     addresses: query.texts.length,
     complete: isWhole,
     agedOutBeforeNs: found.agedOutBeforeNs,
-    otherLinkTypes: found.searched.otherLinkTypes,
+    // That there are such packets is hidden from callers with a filter.
+    otherLinkTypes: query.isForced ? [] : found.searched.otherLinkTypes,
   })
 }
 

@@ -111,11 +111,13 @@ export class SeenReader {
     if (line.addresses !== asked)
       throw this.#protocol(`searched for ${line.addresses} addresses instead of ${asked}`)
     this.#hasEnded = true
-    const { agedOutBeforeNs } = line
-    if (!this.#question.isForced || agedOutBeforeNs === undefined) return line
+    if (!this.#question.isForced) return line
+    const { agedOutBeforeNs, ...rest } = line
+    const shown = { ...rest, otherLinkTypes: [] }
+    if (agedOutBeforeNs === undefined) return shown
     // The exact time is that of a packet.
     const minutes = (BigInt(agedOutBeforeNs) + NS_PER_MINUTE - 1n) / NS_PER_MINUTE
-    return { ...line, agedOutBeforeNs: String(minutes * NS_PER_MINUTE) }
+    return { ...shown, agedOutBeforeNs: String(minutes * NS_PER_MINUTE) }
   }
 
   #protocol(what: string): CapfleetError {

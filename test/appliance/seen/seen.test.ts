@@ -199,11 +199,12 @@ describe('limits and filters', () => {
   })
 
   test('behind a forced filter there are only counts', async () => {
-    const { lines } = await seen(
+    const { lines, end } = await seen(
       { Address: everyAddress(), Verify: '1', FilterBPF: 'less 1' },
       { 'capfleet-forced-filter': 'true' },
     )
     assert.equal(lines.length, 1, 'neither progress nor spans')
+    assert.deepEqual(end.otherLinkTypes, [], 'nor what else is stored')
     const body = new URLSearchParams({ ...ALL, Address: '10.1.2.3' }).toString()
     const headers = { ...FORM, 'capfleet-forced-filter': 'true' }
     const refused = await appliance.get('/api/v1/seen', { method: 'POST', headers, body })

@@ -129,7 +129,8 @@ describe('what a device answers', () => {
     assert.equal(forced().read('{"checkedBytes":"7"}'), undefined)
     for (const members of [{ packets: undefined }, { spans: [{ fromNs: '1', toNs: '2' }] }])
       assert.throws(() => forced().read(address(members)), refusal('device-protocol', /may not see/))
-    assert.deepEqual(forced().read(end({ agedOutBeforeNs: '1793610000000000001' })), {
+    assert.deepEqual(forced().read(end({ otherLinkTypes: [195] })), JSON.parse(end()))
+    assert.deepEqual(forced().read(end({ agedOutBeforeNs: '1793610000000000001', otherLinkTypes: [195] })), {
       end: true,
       addresses: 2,
       complete: true,
