@@ -8,25 +8,27 @@ import { pathOf } from '../store/stored-capture.ts'
  */
 export class AddressTables implements AsyncDisposable {
   readonly #end = new AbortController()
-  /** The folder that finish() was last called with, and the ports of its segments. */
+  /** The folder that recorded() was last called with. */
   #folder = ''
-  readonly #ports = new Set<number>()
   /** Settles when the work so far is done; never rejects. */
   #work = Promise.resolve()
 
-  /** Called with finished segments; returns at once. `folder` is that of their capture. */
+  /** Called with segments that have their addresses; returns at once. `folder` is that of their capture. */
   finish(folder: string, segments: readonly LogEntry[]): void {
-    if (folder !== this.#folder) {
-      this.#folder = folder
-      this.#ports.clear()
-    }
     for (const segment of segments) {
-      const path = pathOf(folder, segment)
-      // The first segment of a port may have been begun by an earlier recorder: its writer then has no addresses.
-      if (!this.#ports.has(segment.port)) this.#add(() => repairAddresses(path, this.#end.signal))
-      this.#ports.add(segment.port)
-      if (completesAddressTable(segment.number)) this.#add(() => transposeAddresses(path))
+      if (!completesAddressTable(segment.number)) continue
+      this.#add(() => transposeAddresses(pathOf(folder, segment)))
     }
+  }
+
+  /** Called with segments that were recorded. Those that come first may have been begun by an earlier recorder. */
+  recorded(folder: string, segments: readonly LogEntry[]): void {
+    if (folder !== this.#folder) {
+      for (const segment of segments)
+        this.#add(() => repairAddresses(pathOf(folder, segment), this.#end.signal))
+    }
+    this.#folder = folder
+    this.finish(folder, segments)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -86,6 +86,34 @@ export class HeldCapture {
   }
 
   #wants = { upgrade: false, mending: false }
+  readonly #end = new AbortController()
+  readonly #uses = new Set<Promise<unknown>>()
+
+  /**
+   * Runs work on the files of this capture, which cannot be deleted before it has settled: afterwards another capture
+   * may have its name and its paths. The signal aborts when it is to be deleted. Returns undefined if it is or was
+   * deleted.
+   */
+  async use<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result | undefined> {
+    const { signal } = this.#end
+    if (signal.aborted) return undefined
+    const running = work(signal)
+    this.#uses.add(running)
+    try {
+      return await running
+    } catch (error) {
+      if (signal.aborted) return undefined
+      throw error
+    } finally {
+      this.#uses.delete(running)
+    }
+  }
+
+  /** Ends all uses, and allows no further ones. */
+  async end(): Promise<void> {
+    this.#end.abort(new Error('the capture is deleted'))
+    await Promise.allSettled(this.#uses)
+  }
 
   get record(): CaptureRecord {
     return this.#record

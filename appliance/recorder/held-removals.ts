@@ -1,7 +1,7 @@
 import type { LogEntry } from '../../native/segment-entry.ts'
 import { portsOnDisk, segmentsOnDisk, sideBytesOf, sizeOfFile } from '../store/segments-on-disk.ts'
 import { segmentPath } from '../store/store-paths.ts'
-import { createdNs, type StoredCapture } from '../store/stored-capture.ts'
+import { createdNs } from '../store/stored-capture.ts'
 import type { HeldCapture } from './held-capture.ts'
 import { type RemovableCapture, RemovalQueue } from './removal-queue.ts'
 import type { UnnamedFiles } from './segment-remover.ts'
@@ -15,6 +15,8 @@ export class HeldRemovals implements Disposable {
   /** Captures that are being recorded, and those without remaining segments. */
   readonly #active = new Set<HeldCapture>()
   readonly #emptied = new Map<string, HeldCapture>()
+  /** The captures whose segments are in the queue. */
+  readonly #queued = new Map<string, HeldCapture>()
 
   constructor(writer: StoreWriter) {
     this.#writer = writer
@@ -28,8 +30,13 @@ export class HeldRemovals implements Disposable {
   }
 
   /** Closed captures without segments. */
-  get emptied(): readonly StoredCapture[] {
-    return Array.from(this.#emptied.values(), ({ stored }) => stored)
+  get emptied(): readonly HeldCapture[] {
+    return [...this.#emptied.values()]
+  }
+
+  /** The capture whose segments the queue has under this name. Ask when a segment is taken, not later. */
+  queuedOf(name: string): HeldCapture | undefined {
+    return this.#queued.get(name)
   }
 
   /** Bytes of segments that are being written. */
@@ -45,12 +52,13 @@ export class HeldRemovals implements Disposable {
 
   /** Files whose removal had been logged when an earlier recorder ended before removing them. */
   async *leftovers(): AsyncGenerator<UnnamedFiles> {
-    for (const { record, folder, table } of [...this.#writer.captures.values()]) {
+    for (const capture of [...this.#writer.captures.values()]) {
+      const { folder, table } = capture
       for (const port of table.removed === undefined ? [] : table.ports) {
         for (const place of await segmentsOnDisk(folder, port.port)) {
           if (place.number > port.lastNumber || port.find(place.number) !== undefined) continue
           const path = segmentPath(folder, port.port, place)
-          yield { name: record.name, path, bytes: await sizeOfAll(path) }
+          yield { capture, path, bytes: await sizeOfAll(path) }
         }
       }
     }
@@ -63,10 +71,12 @@ export class HeldRemovals implements Disposable {
   #update(name: string, capture: HeldCapture | undefined): void {
     for (const active of this.#active) if (active.record.name === name) this.#active.delete(active)
     this.#emptied.delete(name)
-    if (capture === undefined) {
+    if (this.#queued.get(name) !== capture) {
       this.queue.delete(name)
-      return
+      this.#queued.delete(name)
     }
+    if (capture === undefined) return
+    this.#queued.set(name, capture)
     if (capture.record.state === 'active') this.#active.add(capture)
     else if (capture.table.segments === 0) this.#emptied.set(name, capture)
     this.queue.update(removableOf(capture))

@@ -9,6 +9,8 @@ export class Leftovers implements AsyncDisposable {
   readonly #end = new AbortController()
   #paths: readonly string[]
   #removing: Promise<void> | undefined
+  /** The removal of a path that is under way. */
+  readonly #running = new Map<string, Promise<void>>()
 
   constructor(paths: readonly string[]) {
     this.#paths = paths
@@ -30,8 +32,19 @@ export class Leftovers implements AsyncDisposable {
   /** Removes this one now if it is a leftover, because its name is needed. */
   async removeFirst(path: string): Promise<void> {
     if (!this.#paths.includes(path)) return
-    await removeTree(path, this.signal)
-    this.#paths = this.#paths.filter((other) => other !== path)
+    // One at a time: another one may otherwise remove what has this name by then.
+    const running = this.#running.get(path) ?? this.#removePath(path)
+    this.#running.set(path, running)
+    await running
+  }
+
+  async #removePath(path: string): Promise<void> {
+    try {
+      await removeTree(path, this.signal)
+      this.#paths = this.#paths.filter((other) => other !== path)
+    } finally {
+      this.#running.delete(path)
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

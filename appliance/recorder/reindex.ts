@@ -1,8 +1,10 @@
+import type { LogEntry } from '../../native/segment-entry.ts'
 import { addSieves, measureFinishedSegment, repairAddresses } from '../../native/stored-segments.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { ImportWatch } from '../link/import-request.ts'
 import { sideBytesOf } from '../store/segments-on-disk.ts'
 import { entriesOf, pathOf } from '../store/stored-capture.ts'
+import type { HeldCapture } from './held-capture.ts'
 import type { StoreWriter } from './store-writer.ts'
 
 /** The result of a reindex. */
@@ -30,33 +32,53 @@ export async function reindexStore(
   { signal = NEVER, onProgress }: ImportWatch,
 ): Promise<Reindexed> {
   await writer.load()
-  const found = [...writer.captures.values()].flatMap(({ record: { name }, folder, table }) =>
-    table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ name, folder, segment }))),
+  const found = [...writer.captures.values()].flatMap((capture) =>
+    capture.table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ capture, segment }))),
   )
   const totalInputBytes = found.reduce((sum, { segment }) => sum + segment.bytes, 0n)
   let [inputBytes, packets, blocks, newInTables] = [0n, 0n, 0n, 0n]
   const damages: string[] = []
-  for (const { name, folder, segment } of found) {
-    const path = pathOf(folder, segment)
-    const made = await whereReadable(() => addSieves(path, signal), { otherwise: 0n, damages })
-    // Logs of earlier versions have no checksum, without which no reader uses a table of addresses.
-    const checksum =
-      segment.checksum ||
-      (await whereReadable(async () => (await measureFinishedSegment(path)).checksum, {
-        otherwise: 0,
-        damages: [],
-      }))
-    if (made > 0n || checksum !== segment.checksum) {
-      await writer.correctSegment(name, { ...segment, sideBytes: await sideBytesOf(path), checksum }, [])
-    }
-    blocks += made
-    const isNew = await whereReadable(() => repairAddresses(path, signal), { otherwise: false, damages: [] })
-    if (isNew) newInTables += 1n
+  for (const { capture, segment } of found) {
+    const made = await capture.use((isDeleted) =>
+      reindexSegment(writer, capture, segment, { signal: AbortSignal.any([signal, isDeleted]), damages }),
+    )
+    blocks += made?.blocks ?? 0n
+    if (made?.isNewInTable === true) newInTables += 1n
     inputBytes += segment.bytes
     packets += segment.packets
     onProgress?.({ inputBytes, totalInputBytes, packets })
   }
   return { segments: BigInt(found.length), blocks, newInTables, damages }
+}
+
+async function reindexSegment(
+  writer: StoreWriter,
+  capture: HeldCapture,
+  segment: LogEntry,
+  { signal, damages }: { readonly signal: AbortSignal; readonly damages: string[] },
+): Promise<{ readonly blocks: bigint; readonly isNewInTable: boolean }> {
+  const path = pathOf(capture.folder, segment)
+  const blocks = await whereReadable(() => addSieves(path, signal), { otherwise: 0n, damages })
+  // Logs of earlier versions have no checksum, without which no reader uses a table of addresses.
+  const measured =
+    segment.checksum !== 0
+      ? undefined
+      : await whereReadable(() => measureFinishedSegment(path), { otherwise: undefined, damages: [] })
+  if (blocks > 0n || measured !== undefined) {
+    const sideBytes = await sideBytesOf(path)
+    await writer.correctSegment(capture, segment, (now) => ({
+      ...now,
+      sideBytes,
+      checksum: now.checksum || (measured?.checksum ?? 0),
+    }))
+  }
+  const isNewInTable = await repairAddresses(path, signal).catch((error: unknown) => {
+    if (!(error instanceof CapfleetError) || error.code === 'store-full') throw error
+    // A table that cannot be written is no reason to leave out the others; 64 segments have the same.
+    if (error.code === 'store-unavailable' && !damages.includes(error.message)) damages.push(error.message)
+    return false
+  })
+  return { blocks, isNewInTable }
 }
 
 /** A problem of this segment alone does not affect the others. */

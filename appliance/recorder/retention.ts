@@ -8,6 +8,7 @@ import type { RetentionReport } from '../link/capture-report.ts'
 import type { ImportRoom } from '../link/import-request.ts'
 import type { StorePaths } from '../store/store-paths.ts'
 import { createdNs, type StoredCapture } from '../store/stored-capture.ts'
+import type { HeldCapture } from './held-capture.ts'
 import { HeldRemovals } from './held-removals.ts'
 import type { RecorderClock } from './recorder-clock.ts'
 import type { Removal } from './removal-queue.ts'
@@ -243,8 +244,9 @@ export class Retention implements AsyncDisposable {
     while (this.#remover.isAble) {
       const batch = this.#takeBatch(reason, left, due)
       const [first] = batch
-      if (first === undefined) return left
-      const freed = await this.#remover.remove(first.name, batch, reason)
+      const capture = first && this.#removals.queuedOf(first.name)
+      if (first === undefined || capture === undefined) return left
+      const freed = await this.#remover.remove(capture, batch, reason)
       if (freed === undefined) this.#removals.queue.forgetTaken(first.name)
       else left = minus(left, freed)
       if (freed === undefined || this.#remover.failing.has(first.name)) {
@@ -290,15 +292,15 @@ export class Retention implements AsyncDisposable {
   async #ageOutEmptied(): Promise<void> {
     await this.#removals.refresh()
     for (const capture of this.#removals.emptied) {
-      if (!this.#isOver(capture)) continue
-      if (this.#end.signal.aborted || this.#remover.hasFilesOf(capture.name)) continue
+      if (!this.#isOver(capture.stored)) continue
+      if (this.#end.signal.aborted || this.#remover.hasFilesOf(capture)) continue
       await this.#ageOut(capture)
     }
   }
 
   /** A failure is reported; the next check tries again. */
-  async #ageOut(capture: StoredCapture): Promise<void> {
-    const { name, startNs, endNs } = capture
+  async #ageOut(capture: HeldCapture): Promise<void> {
+    const { name, startNs, endNs } = capture.stored
     try {
       await this.#options.writer.ageOut(capture)
     } catch (error) {

@@ -2,6 +2,7 @@ import type { LogEntry } from '../../native/segment-entry.ts'
 import { removeSegment } from '../../native/stored-segments.ts'
 import type { EventSink } from '../events/event-log.ts'
 import { pathOf } from '../store/stored-capture.ts'
+import type { HeldCapture } from './held-capture.ts'
 import type { Removal } from './removal-queue.ts'
 import { type Lack, plus } from './store-room.ts'
 import type { StoreWriter } from './store-writer.ts'
@@ -10,8 +11,7 @@ export type RemovalReason = 'age' | 'space'
 
 /** Files of a segment that is in no log any more. */
 export interface UnnamedFiles {
-  /** Full name of the capture. */
-  readonly name: string
+  readonly capture: HeldCapture
   /** Path of the segment without ending. */
   readonly path: string
   readonly bytes: bigint
@@ -78,13 +78,15 @@ export class SegmentRemover {
   }
 
   /** Whether files of a removed segment of this capture still exist. */
-  hasFilesOf(capture: string): boolean {
-    return this.#waiting.some(({ name }) => name === capture)
+  hasFilesOf(capture: HeldCapture): boolean {
+    return this.#waiting.some((files) => files.capture === capture)
   }
 
   /** Captures whose files the disk does not remove. */
   get failing(): ReadonlySet<string> {
-    return new Set(this.#waiting.flatMap(({ name, failure }) => (failure === '' ? [] : [name])))
+    return new Set(
+      this.#waiting.flatMap(({ capture, failure }) => (failure === '' ? [] : [capture.record.name])),
+    )
   }
 
   /** Adds files that an earlier recorder did not get to remove. */
@@ -119,7 +121,7 @@ export class SegmentRemover {
    * log could not be changed, in which case nothing has been done.
    */
   async remove(
-    name: string,
+    capture: HeldCapture,
     removals: readonly Removal<LogEntry>[],
     reason: RemovalReason,
   ): Promise<Lack | undefined> {
@@ -128,7 +130,7 @@ export class SegmentRemover {
     this.#hasBegun = true
     try {
       await writer.dropSegments(
-        name,
+        capture,
         removals.map(({ segment }) => segment),
       )
     } catch (error) {
@@ -139,8 +141,8 @@ export class SegmentRemover {
     let freed: Lack = { stored: 0n, disk: 0n, files: 0n }
     for (const removal of removals) {
       this.#report(removal, reason)
-      const path = pathOf(writer.folderOf(name), removal.segment)
-      const files = { name, path, bytes: sizeOf(removal.segment), sinceMs: performance.now(), failure: '' }
+      const path = pathOf(capture.folder, removal.segment)
+      const files = { capture, path, bytes: sizeOf(removal.segment), sinceMs: performance.now(), failure: '' }
       if (signal.aborted) this.#waiting.push(files)
       else if (await this.#removeFiles(files)) {
         freed = plus(freed, freedBy(removal.segment))
@@ -152,7 +154,9 @@ export class SegmentRemover {
   async #removeFiles(files: WaitingFiles): Promise<boolean> {
     const evenIfRead = performance.now() - files.sinceMs >= this.#options.pinMs
     try {
-      if (await removeSegment(files.path, { evenIfRead })) return true
+      // undefined: all files of the capture are gone, and the path may be that of another one.
+      const isRemoved = await files.capture.use(() => removeSegment(files.path, { evenIfRead }))
+      if (isRemoved !== false) return true
       this.#waiting.push({ ...files, failure: '' })
     } catch (error) {
       this.#waiting.push({ ...files, failure: describe(error) })

@@ -246,10 +246,22 @@ export class StoreWriter implements AsyncDisposable {
   /** Removes a capture; a reader that has its files open may fail. Fails with unknown-capture. */
   async deleteCapture(name: string): Promise<{ readonly bytesFreed: bigint }> {
     if (!CAPTURE_NAME.test(name)) throw unknownCapture(name)
+    // One that cannot be read can be deleted.
+    const held = await this.#inTurn(() => this.#heldOrRead(name)).catch(() => undefined)
+    return await this.#delete(name, held)
+  }
+
+  async #delete(name: string, held: HeldCapture | undefined): Promise<{ readonly bytesFreed: bigint }> {
     const hidden = join(this.#paths.captures, `${DELETING_PREFIX}${randomUUID()}`)
+    // Not in the turn, which these uses may be waiting for.
+    await held?.end()
     await this.#inTurn(async () => {
-      await rename(join(this.#paths.captures, name), hidden).catch((error: unknown) => {
-        throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? unknownCapture(name) : error
+      if (held !== undefined && this.#held.get(name) !== held) throw unknownCapture(name)
+      await rename(join(this.#paths.captures, name), hidden).catch(async (error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknownCapture(name)
+        // It may be used again.
+        if (held !== undefined) await this.#readAgain(name)
+        throw error
       })
       this.#held.delete(name)
       await this.#tell(name)
@@ -281,19 +293,26 @@ export class StoreWriter implements AsyncDisposable {
    */
   async addSegments(name: string, segments: readonly LogEntry[], drops?: Drops): Promise<void> {
     await this.#change(name, (capture) => capture.addSegments(segments, drops))
-    this.#addressTables.finish(this.folderOf(name), segments)
+    this.#addressTables.recorded(this.folderOf(name), segments)
   }
 
   /**
-   * Replaces the log's statement about a finished segment; if it says that packets are lost, `reasons` are reported as
-   * damage. One that was removed meanwhile stays removed.
+   * Replaces the log's statement about a finished segment by what `change` makes of it; if it says that packets are
+   * lost, `reasons` are reported as damage. Does nothing if the segment or the capture was removed meanwhile, even if
+   * another one has its name.
    */
-  async correctSegment(name: string, segment: LogEntry, reasons: readonly string[]): Promise<void> {
+  async correctSegment(
+    capture: HeldCapture,
+    { port, number }: Pick<LogEntry, 'port' | 'number'>,
+    change: (now: LogEntry) => LogEntry,
+    reasons: readonly string[] = [],
+  ): Promise<void> {
     await this.#inTurn(async () => {
-      const held = this.#held.get(name)
-      const before = held?.table.portOf(segment.port)?.find(segment.number)
-      if (held === undefined || before === undefined) return
-      await this.reserve.use(() => held.addSegments([segment]))
+      const { name } = capture.record
+      const before = capture.table.portOf(port)?.find(number)
+      if (this.#held.get(name) !== capture || before === undefined) return
+      const segment = change(before)
+      await this.reserve.use(() => capture.addSegments([segment]))
       await this.#tell(name)
       const isMarked = (before.flags & SegmentFlag.damaged) !== 0
       const isLess = !isMarked || segment.packets < before.packets
@@ -319,16 +338,22 @@ export class StoreWriter implements AsyncDisposable {
 
   /**
    * Removes finished segments from a capture, durably; the caller then removes their files. Needs no new space on the
-   * disk. Fails with unknown-capture if the capture no longer exists, or with disk errors.
+   * disk. Fails with unknown-capture if the capture no longer exists, even if another one has its name, or with disk
+   * errors.
    */
-  async dropSegments(name: string, segments: readonly LogEntry[]): Promise<void> {
-    await this.#change(name, (capture) => capture.dropSegments(segments))
+  async dropSegments(capture: HeldCapture, segments: readonly LogEntry[]): Promise<void> {
+    const { name } = capture.record
+    await this.#change(name, async (held) => {
+      if (held !== capture) throw unknownCapture(name)
+      await held.dropSegments(segments)
+    })
   }
 
   /** Removes a capture of which nothing is left, and remembers its name. Fails like deleteCapture. */
-  async ageOut({ name, startNs, endNs }: Pick<StoredCapture, 'name' | 'startNs' | 'endNs'>): Promise<void> {
+  async ageOut(capture: HeldCapture): Promise<void> {
+    const { name, startNs, endNs } = capture.stored
     await this.reserve.use(() => addAgedOut(this.#paths, { name, startNs, endNs }))
-    await this.deleteCapture(name)
+    await this.#delete(name, capture)
   }
 
   /** Returns undefined if the capture does not exist. */

@@ -33,6 +33,8 @@ export async function checkSegment(
   return await verifyOne(writer, held, segment, { repair: true, signal, onChecked: () => undefined })
 }
 
+const NO_FINDINGS: readonly StoreFinding[] = []
+
 /**
  * Checks the records, the logs and every finished segment of the store, one after another and at the lowest priority,
  * while the recorder captures and appliances read. With `repair`, everything that can be rebuilt is rebuilt, and what
@@ -62,9 +64,12 @@ export async function verifyStore(
       }))
     // Problems found when the store was loaded, and since then.
     findings.push(...recordFindings(held.problems, true))
-    findings.push(...recordFindings(await writer.checkRecord(name, { repair }), repair))
-    if (held.table.mayLackDrops) findings.push(lostDrops(name))
-    findings.push(...(await findUnlisted(writer, held, { repair })))
+    const found = await held.use(async () => [
+      ...recordFindings(await writer.checkRecord(name, { repair }), repair),
+      ...(held.table.mayLackDrops ? [lostDrops(name)] : []),
+      ...(await findUnlisted(writer, held, { repair })),
+    ])
+    findings.push(...(found ?? NO_FINDINGS))
     for (const segment of held.table.ports.flatMap((port) => [...entriesOf(port)])) {
       const onChecked = (checked: bigint): void =>
         onProgress?.({ inputBytes: inputBytes + checked, totalInputBytes, packets })
@@ -129,12 +134,30 @@ interface VerifyOptions {
   readonly onChecked: (bytes: bigint) => void
 }
 
+/** Nothing of a capture that is or was deleted. */
 async function verifyOne(
   writer: StoreWriter,
-  { record: { name }, folder, table }: HeldCapture,
+  capture: HeldCapture,
+  segment: LogEntry,
+  { signal, ...options }: VerifyOptions,
+): Promise<readonly StoreFinding[]> {
+  const found = await capture.use((isDeleted) =>
+    verifyKept(writer, capture, segment, { ...options, signal: AbortSignal.any([signal, isDeleted]) }),
+  )
+  return found ?? NO_FINDINGS
+}
+
+async function verifyKept(
+  writer: StoreWriter,
+  capture: HeldCapture,
   segment: LogEntry,
   { repair, signal, onChecked }: VerifyOptions,
 ): Promise<readonly StoreFinding[]> {
+  const {
+    record: { name },
+    folder,
+    table,
+  } = capture
   const path = pathOf(folder, segment)
   try {
     const known = await knownOf(folder, segment)
@@ -147,8 +170,9 @@ async function verifyOne(
     })
     if (isRepaired)
       await writer.correctSegment(
-        name,
-        { ...known, ...now },
+        capture,
+        segment,
+        () => ({ ...known, ...now }),
         findings.map(({ file, message }) => `${file}: ${message}`),
       )
     return findings.map((finding) => ({ ...finding, capture: name, isRepaired }))
@@ -160,7 +184,8 @@ async function verifyOne(
       const lost = { ...segment, flags: segment.flags | SegmentFlag.damaged, packets: 0n, bytes: 0n }
       const message = 'and was not removed by capfleet; a repair marks its packets as lost'
       // The files beside it stay: they match the packets, in case these come back.
-      if (repair) await writer.correctSegment(name, lost, [`${path}.pcap is missing, ${message}`])
+      if (repair)
+        await writer.correctSegment(capture, segment, () => lost, [`${path}.pcap is missing, ${message}`])
       const { packets, bytes } = segment
       return [{ ...lostSegment(name, path, message), packets, bytes, isMarked: false, isRepaired: repair }]
     }

@@ -163,6 +163,7 @@ class Verification {
 
   /// A table that has nothing about the segment only costs time.
   void checkAddresses() {
+    if (!hasSieves(index_.header)) return;
     const auto [folder, number] = placeOfSegment(segment_);
     const auto content = AddressTable::open(folder, number).contentOf(number);
     if (!content) return;
@@ -226,8 +227,9 @@ class Verification {
       verified_.isRepaired = true;
     }
     if (has(SegmentFindingKind::kAddressesWrong)) {
-      if (const auto added = repairAddresses(segment_, goesOn); !added) return added.error();
-      verified_.isRepaired = true;
+      const auto added = repairAddresses(segment_, goesOn);
+      if (!added) return added.error();
+      verified_.isRepaired |= *added;
     }
     return measureSideFiles();
   }

@@ -158,7 +158,9 @@ test('a segment removed by the store does not reappear', async () => {
   await stage.pass(1_000)
   const [first] = segmentsOf(await stage.record(name))
   assert.ok(first)
-  await stage.writer.dropSegments(name, [first])
+  const held = stage.writer.captures.get(name)
+  assert.ok(held)
+  await stage.writer.dropSegments(held, [first])
   stage.engine.streams = [scriptedStream(0, 1, [5n, 6n, 7n])]
   const stopped = await stage.control.stop(false, never)
   assert.equal(stopped.packets, 18n, 'all that was captured')

@@ -107,9 +107,12 @@ test('a finished segment that has grown counts with its new size', async () => {
   await importCapture(keeper, 'first', 0, 45)
   await keeper.collect()
   assert.deepEqual(keeper.kinds(), [])
-  const segment = keeper.writer.captures.get('first')?.table.portOf(0)?.find(5)
-  assert.ok(segment)
-  await keeper.writer.correctSegment('first', { ...segment, sideBytes: 2 * SEGMENT_BYTES }, [])
+  const capture = keeper.writer.captures.get('first')
+  assert.ok(capture)
+  await keeper.writer.correctSegment(capture, { port: 0, number: 5 }, (now) => ({
+    ...now,
+    sideBytes: 2 * SEGMENT_BYTES,
+  }))
   await keeper.collect()
   assert.deepEqual(new Set(keeper.kinds()), new Set(['segment-removed']))
 })
@@ -322,10 +325,11 @@ test('the end of a recorder does not wait until room is made', async () => {
 test('files that a killed recorder left are removed by the next one', async () => {
   await using keeper = await open({})
   await importCapture(keeper, 'crashed', 0, 27)
-  const segment = keeper.writer.captures.get('crashed')?.table.portOf(0)?.oldest
+  const capture = keeper.writer.captures.get('crashed')
+  const segment = capture?.table.portOf(0)?.oldest
   assert.ok(segment)
   // The log is written, and the recorder dies before the files are removed.
-  await keeper.writer.dropSegments('crashed', [segment])
+  await keeper.writer.dropSegments(capture, [segment])
   await keeper[Symbol.asyncDispose]()
   assert.deepEqual(numbersOf((await timerange(9, 100)).body), range(9, 27))
   await using next = await open({})

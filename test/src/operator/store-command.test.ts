@@ -80,13 +80,15 @@ test('a log of an earlier version gets the checksums without which no reader use
   await using folder = await tempFolder()
   const { store } = await makeStore(folder.path)
   const logged = (writer: StoreWriter) =>
-    [...writer.captures.values()].flatMap(({ record: { name }, table }) =>
-      table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ name, segment }))),
+    [...writer.captures.values()].flatMap((capture) =>
+      capture.table.ports.flatMap((port) => Array.from(entriesOf(port), (segment) => ({ capture, segment }))),
     )
   await using writer = await StoreWriter.open(store)
   await writer.load()
   const before = logged(writer)
-  for (const { name, segment } of before) await writer.correctSegment(name, { ...segment, checksum: 0 }, [])
+  for (const { capture, segment } of before) {
+    await writer.correctSegment(capture, segment, (now) => ({ ...now, checksum: 0 }))
+  }
   await reindexStore(writer, {})
   assert.deepEqual(logged(writer), before)
   assert.ok(before.every(({ segment }) => segment.checksum !== 0))
