@@ -16,6 +16,7 @@ import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import type { Reader } from '../downloads/stream-limit.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { hasForcedFilter } from '../request/forced-filter.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { agedOutBeforeNs } from '../store/removed-spans.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
@@ -76,7 +77,7 @@ function readQuery(ctx: ApplianceContext, { config }: ApplianceParts): SeenQuery
   const { texts, ranges } = packQuestions(values.addresses)
   if (values.filterBpf !== undefined && !values.verify)
     throw badParameter('FilterBPF', 'needs Verify=1, because only packets can be compared with a filter')
-  const isForced = ctx.get('Capfleet-Forced-Filter') === 'true'
+  const isForced = hasForcedFilter(ctx)
   if (isForced && !values.verify)
     throw badParameter('Verify', 'must be 1 for callers with a filter: times alone would tell what it hides')
   return {
@@ -116,7 +117,7 @@ class SeenStore {
     return {
       captures,
       searched: streamsToSearch(captures, range, (capture) => catalogue.folderOf(capture)),
-      agedOutBeforeNs: agedOutBeforeNs(range, { captures, agedOut }),
+      agedOutBeforeNs: agedOutBeforeNs(range, { captures, agedOut }, this.query),
     }
   }
 
