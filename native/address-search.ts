@@ -1,4 +1,4 @@
-/** When addresses were seen in stored segments: without reading packets, and counted in a download's packets. */
+/** When addresses were seen in stored segments, without reading packets. */
 import type { StreamFiles } from './download-options.ts'
 import { loadAddon } from './load-addon.ts'
 import { untilAborted } from './until-aborted.ts'
@@ -20,15 +20,6 @@ export interface AddressSpans {
   readonly wholeSegments: bigint
 }
 
-export interface AddressCount {
-  readonly packets: bigint
-  /** Original lengths. */
-  readonly bytes: bigint
-  /** Meaningless without packets. */
-  readonly firstNs: bigint
-  readonly lastNs: bigint
-}
-
 interface NativeSpans extends Omit<AddressSpans, 'spans'> {
   readonly counts: Uint32Array
   readonly times: BigInt64Array
@@ -41,9 +32,6 @@ const engine = loadAddon<{
     endNs: bigint,
     ranges: Uint8Array,
   ): { readonly finished: Promise<NativeSpans>; cancel(): void }
-  readonly AddressCounter: new (
-    ranges: Uint8Array,
-  ) => { add(bytes: Uint8Array): void; counts(): BigInt64Array }
 }>('capfleet')
 
 /**
@@ -69,28 +57,4 @@ export async function searchAddresses(options: {
     Array.from({ length: count }, () => ({ firstNs: next(), lastNs: next() })),
   )
   return { ...segments, spans }
-}
-
-/** Counts the packets of a PCAP by address. */
-export class AddressCounter {
-  readonly #native
-
-  /** `addresses` as for searchAddresses(). Each range is a network, or one address. */
-  constructor(addresses: Uint8Array) {
-    this.#native = new engine.AddressCounter(addresses)
-  }
-
-  /** The next bytes of one PCAP with nanoseconds, little-endian, as downloads return it. */
-  add(bytes: Uint8Array): void {
-    this.#native.add(bytes)
-  }
-
-  /** For each range; a packet with several addresses of a range counts once. */
-  counts(): readonly AddressCount[] {
-    const values = this.#native.counts()
-    return Array.from({ length: values.length / 4 }, (_, index) => {
-      const [packets = 0n, bytes = 0n, firstNs = 0n, lastNs = 0n] = values.subarray(index * 4)
-      return { packets, bytes, firstNs, lastNs }
-    })
-  }
 }

@@ -6,8 +6,8 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { CapfleetError, type ErrorCode } from '../src/shared/base/error.ts'
 
-/** capfleet: stored and live packets, for the appliance; capfleet-gateway: merge and compression. */
-type AddonName = 'capfleet' | 'capfleet-gateway'
+/** capfleet: stored and live packets, for the appliance; capfleet-gateway: merge, compression and counting. */
+export type AddonName = 'capfleet' | 'capfleet-gateway'
 
 interface Addon {
   initialize(makeError: (code: ErrorCode | 'cancelled', message: string) => Error): void

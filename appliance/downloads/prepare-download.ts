@@ -3,6 +3,7 @@
  * detected here, before a slot is taken.
  */
 
+import { NETWORK_LINK_TYPES, typeOfWord } from '../../src/shared/pcap/link-types.ts'
 import { packAddressList } from '../../src/shared/query/address-list.ts'
 import { downloadFileName } from '../../src/shared/query/download-file-name.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
@@ -11,7 +12,6 @@ import { badParameter } from '../../src/shared/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
 import { agedOutBeforeNs } from '../store/removed-spans.ts'
-import { NETWORK_LINK_TYPES, typeOfWord } from './link-types.ts'
 import { type StreamSelection, selectStreams } from './select-streams.ts'
 
 /** A query that passed all checks. */

@@ -2,11 +2,11 @@ import { lookBackNs } from '../../native/addon.ts'
 import type { StreamFiles } from '../../native/download-options.ts'
 import { countFlagged, SegmentFlag } from '../../native/segment-entry.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { typeOfWord } from '../../src/shared/pcap/link-types.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import type { FrameCondition } from '../../src/shared/query/frame-filter.ts'
 import { portFolder } from '../store/store-paths.ts'
 import { linkTypeOf, portsOf, type StoredCapture, selectSegments } from '../store/stored-capture.ts'
-import { typeOfWord } from './link-types.ts'
 
 export interface StreamSelection {
   /**

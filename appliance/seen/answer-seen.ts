@@ -3,7 +3,8 @@
  * the packets themselves, which takes a download slot. Callers with a forced filter only get counts of packets that pass
  * it, and all packets of the range are read for them: neither spans nor the time that an answer takes reveal others.
  */
-import { type AddressCount, type SeenSpan, searchAddresses } from '../../native/address-search.ts'
+import type { AddressCount } from '../../native/address-counter.ts'
+import { type SeenSpan, searchAddresses } from '../../native/address-search.ts'
 import { givenParameters, takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import { SEEN_PARAMETERS, SEEN_RANGE } from '../../src/shared/contract/seen-parameters.ts'
 import { sendTexts } from '../../src/shared/http/live-answer.ts'

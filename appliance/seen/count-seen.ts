@@ -1,6 +1,6 @@
 /** Exact counts for a search for addresses: reads the packets of the times that the search has found. */
 import { Download } from '../../native/addon.ts'
-import { type AddressCount, AddressCounter } from '../../native/address-search.ts'
+import { type AddressCount, AddressCounter } from '../../native/address-counter.ts'
 import type { StreamFiles } from '../../native/download-options.ts'
 import type { SearchedStreams, SearchRange } from './seen-streams.ts'
 
@@ -42,7 +42,7 @@ async function countStreams(
   { beginNs, endNs }: SearchRange,
   { questions, addresses, programs, readsAllBlocks, signal }: CountRequest,
 ): Promise<CountedPart> {
-  const counter = new AddressCounter(questions)
+  const counter = new AddressCounter(questions, 'capfleet')
   await using download = await Download.open(
     {
       streams,

@@ -1,5 +1,6 @@
 /** The answer of a search for addresses, line by line: SEEN_LINES. */
-import type { AddressCount, SeenSpan } from '../../native/address-search.ts'
+import type { AddressCount } from '../../native/address-counter.ts'
+import type { SeenSpan } from '../../native/address-search.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import type { SearchRange } from './seen-streams.ts'
 

@@ -1,7 +1,7 @@
 /** The segments in which a search for addresses looks. */
 import type { StreamFiles } from '../../native/download-options.ts'
 import { LOG_ENTRY_BYTES, readLogEntry } from '../../native/segment-entry.ts'
-import { NETWORK_LINK_TYPES, typeOfWord } from '../downloads/link-types.ts'
+import { NETWORK_LINK_TYPES, typeOfWord } from '../../src/shared/pcap/link-types.ts'
 import { portFolder } from '../store/store-paths.ts'
 import { linkTypeOf, portsOf, type StoredCapture, selectSegments } from '../store/stored-capture.ts'
 

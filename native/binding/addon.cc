@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include "addon_data.h"
+#include "address_counter_wrap.h"
 #include "clock.h"
 #include "count_job.h"
 #include "download_wrap.h"

@@ -3,6 +3,7 @@
 #include <napi.h>
 
 #include "addon_data.h"
+#include "address_counter_wrap.h"
 #include "compressor_wrap.h"
 #include "error_value.h"
 #include "large_allocations.h"
@@ -15,6 +16,7 @@ Napi::Object start(Napi::Env env, Napi::Object exports) {
   returnLargeAllocations();
   AddonData::create(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
+  exports.Set("AddressCounter", AddressCounterWrap::define(env));
   exports.Set("RecordInput", RecordInputWrap::define(env));
   exports.Set("RecordMerge", RecordMergeWrap::define(env));
   exports.Set("Compressor", CompressorWrap::define(env));

@@ -18,6 +18,7 @@ import { Quotas } from './auth/quotas.ts'
 import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges, RECORD_KEPT_MS } from './export/export-changes.ts'
 import { publishExports } from './export/export-metrics.ts'
+import type { FetchParts } from './fetch/fetch-download.ts'
 import { CallLimits } from './fleet/call-limits.ts'
 import { FleetEvents } from './fleet/events/fleet-events.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
@@ -117,7 +118,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     hstsMaxAgeS: config.listen.hstsMaxAgeS,
     limits: limitsOf(config),
     downloads,
-    seen: openSeen({ leases, callLimits, metrics }),
+    seen: openSeen({ leases, callLimits, fetch: downloads, metrics }),
     exports,
   }
   const owned = building.move()
@@ -220,7 +221,7 @@ const SEARCHES = { clientsMax: 128, callerClientsMax: 8 }
 const SEARCHED_AT_ONCE = 256
 const SEARCH_RETRY_S = 5
 
-function openSeen({ leases, callLimits, metrics }: SeenOpening): SeenHandling {
+function openSeen({ leases, callLimits, fetch, metrics }: SeenOpening): SeenHandling {
   const running = new LiveLimit(
     SEARCHES,
     (who) =>
@@ -235,6 +236,7 @@ function openSeen({ leases, callLimits, metrics }: SeenOpening): SeenHandling {
   return {
     leases,
     callLimits,
+    fetch,
     turns: new FairLimit({ places: SEARCHED_AT_ONCE }),
     running,
     outcomes: new SeenOutcomes(metrics, () => running.used),
@@ -244,6 +246,7 @@ function openSeen({ leases, callLimits, metrics }: SeenOpening): SeenHandling {
 interface SeenOpening {
   readonly leases: LeaseScheduler
   readonly callLimits: CallLimits
+  readonly fetch: FetchParts
   readonly metrics: Metrics
 }
 

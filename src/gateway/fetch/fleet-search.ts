@@ -5,8 +5,9 @@ import type { FLEET_SEEN_LINES } from '../../shared/contract/seen-parameters.ts'
 import { deviceFailure } from '../device/device-failure.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { SeenEnd, SeenQuestion } from '../fleet/seen-question.ts'
+import { openDeviceSearch, type SearchParts } from './device-search.ts'
 import { interleaved } from './interleaved.ts'
-import { SeenAnswer, type SeenParts, type SeenRequest } from './seen-answer.ts'
+import type { SeenRequest } from './seen-answer.ts'
 
 export type FleetSeenEnd = z.infer<typeof FLEET_SEEN_LINES.end>
 
@@ -18,7 +19,7 @@ const PROGRESS_MS = 1_000
 export class FleetSearch {
   readonly #members: readonly FleetMember[]
   readonly #question: SeenQuestion
-  readonly #parts: SeenParts
+  readonly #parts: SearchParts
   readonly #request: SeenRequest
   readonly #unanswered: string[] = []
   readonly #partial: string[] = []
@@ -28,7 +29,7 @@ export class FleetSearch {
   constructor(
     members: readonly FleetMember[],
     question: SeenQuestion,
-    parts: SeenParts,
+    parts: SearchParts,
     request: SeenRequest,
   ) {
     this.#members = members
@@ -66,8 +67,8 @@ export class FleetSearch {
     const request = { ...this.#request, leaseId: `${this.#request.leaseId}.${index}` }
     const isDue = everyMs(PROGRESS_MS)
     try {
-      await using answer = await SeenAnswer.open(member, this.#question, this.#parts, request)
-      for await (const lines of answer.lines()) {
+      await using search = await openDeviceSearch(member, this.#question, this.#parts, request)
+      for await (const lines of search.lines()) {
         const shown = lines.flatMap((line) => {
           if ('end' in line) {
             this.#note(device, line)

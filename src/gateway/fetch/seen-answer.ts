@@ -7,12 +7,11 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
 import type { Device } from '../device/device.ts'
 import { deviceFailure, deviceLate } from '../device/device-failure.ts'
-import { isForeign } from '../device/device-kind.ts'
 import { callerLabel } from '../device/device-request.ts'
 import type { DeviceStream } from '../device/device-stream.ts'
 import { ANSWER_READ_SIZE } from '../device/read-size.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
-import { type FleetMember, kindOfMember } from '../fleet/fleet.ts'
+import type { FleetMember } from '../fleet/fleet.ts'
 import {
   type SeenLine,
   type SeenQuestion,
@@ -42,6 +41,8 @@ export interface SeenRequest {
   readonly signal: AbortSignal
 }
 
+const WITHOUT_PATH = 'it does not have the path'
+
 /** A device searches all its tables and sieves before it begins to answer, and reads 256 MiB between two lines. */
 const SILENCE_MS = 120_000
 
@@ -54,7 +55,7 @@ export class SeenAnswer implements AsyncDisposable {
   readonly #lease: Lease | undefined
 
   /**
-   * Resolves when the device has begun to answer. Fails with seen-unsupported, with the errors of a device or of the
+   * Resolves when the device has begun to answer. Fails with seen-unsupported if it does not know how, with the errors of a device or of the
    * queue, or with the reason of the signal.
    */
   static async open(
@@ -64,13 +65,12 @@ export class SeenAnswer implements AsyncDisposable {
     request: SeenRequest,
   ): Promise<SeenAnswer> {
     const { name } = member.device
-    if (isForeign(kindOfMember(member))) throw seenUnsupported(name)
     try {
       return await (question.verify ? openVerified : openSearch)(member, question, parts, request)
     } catch (error) {
       request.signal.throwIfAborted()
       // Only the path can be missing.
-      throw lacksProof(error) ? seenUnsupported(name, error) : deviceFailure(name, error)
+      throw lacksProof(error) ? seenUnsupported(name, WITHOUT_PATH, error) : deviceFailure(name, error)
     }
   }
 

@@ -77,6 +77,11 @@ export function planDownload(
   const [only] = devices
   if (only !== undefined && devices.length === 1) return planRelay(query, only)
   if (query.follow) throw followedByMany(devices)
+  return planMerge(query, devices)
+}
+
+/** The same for packets that the gateway itself reads, also those of one device. */
+export function planMerge(query: BoundedQuery, devices: readonly string[]): DownloadPlan {
   return { kind: 'merge', query, steps: devices.map((device) => mergeStep({ device }, query)) }
 }
 

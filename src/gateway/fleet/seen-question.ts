@@ -148,11 +148,11 @@ function failureIn(device: string, { code, detail }: { readonly code: string; re
   return deviceRefusal(device, { status, body: JSON.stringify({ code, detail }) }).error
 }
 
-/** The error about a device that does not have the path. */
-export function seenUnsupported(device: string, cause?: unknown): CapfleetError {
+/** The error about a device that does not have the path, and why its packets are not counted either. */
+export function seenUnsupported(device: string, why: string, cause?: unknown): CapfleetError {
   return new CapfleetError(
     'seen-unsupported',
-    `device ${device} cannot search for addresses: it is a third-party device, or an older version of capfleet; download with FilterAddresses or FilterBPF from it instead`,
+    `device ${device} cannot search for addresses, because it is a third-party device, or an older version of capfleet: ${why}`,
     { members: { devices: [device] }, ...(cause === undefined ? {} : { cause }) },
   )
 }

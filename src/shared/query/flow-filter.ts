@@ -96,8 +96,13 @@ function readPort({ name, text = '' }: NamedText): number | undefined {
  */
 export function flowFilter(flow: Flow, { isInnermost }: { readonly isInnermost: boolean }): string {
   const plain = plainFilter(flow)
+  return isInnermost ? plain : behindTags(plain)
+}
+
+/** What a filter finds untagged, and after one or two VLAN tags. */
+export function behindTags(plain: string): string {
   // After vlan, everything that follows looks behind the tag.
-  return isInnermost ? plain : `(${plain}) or (vlan and ((${plain}) or (vlan and (${plain}))))`
+  return `(${plain}) or (vlan and ((${plain}) or (vlan and (${plain}))))`
 }
 
 function plainFilter({ bits, source, destination, protocol }: Flow): string {

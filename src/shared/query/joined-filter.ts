@@ -18,6 +18,11 @@ export function isEnclosed(filter: string): boolean {
 /** Words of pcap-filter(7) after which the rest of the expression looks deeper into the packet. */
 const SHIFTING = /\b(vlan|mpls|pppoes|geneve|vxlan)\b/i
 
+/** Whether what follows the filter in an expression looks deeper into the packet. */
+export function looksDeeper(filter: string): boolean {
+  return SHIFTING.test(filter)
+}
+
 /**
  * The filter that matches what matches all of `forced` and `asked`. The forced ones come first, and of these the one
  * that shifts the offsets which everything after it uses comes last, so that none changes what another forced one

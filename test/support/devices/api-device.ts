@@ -114,19 +114,19 @@ export class ApiDevice implements AsyncDisposable {
   readonly #server: Server
   readonly #changes = new NotedChanges()
 
-  private constructor(name: string, packets: number) {
+  private constructor(name: string, records: readonly PcapRecord[]) {
     this.name = name
-    this.records = Array.from({ length: packets }, (_, index) =>
-      makePacket(
-        API_BEGIN_NS + BigInt(index) * API_STEP_NS,
-        `${name} packet ${index}`.padEnd(CAPTURED_BYTES, '.'),
-      ),
-    )
+    this.records = records
     this.#server = createServer((req, res) => void this.#answer(req, res))
   }
 
-  static async start(name: string, packets: number, behaviour: ApiBehaviour = {}): Promise<ApiDevice> {
-    const device = new ApiDevice(name, packets)
+  /** With the packets, or so many of its own. */
+  static async start(
+    name: string,
+    packets: number | readonly PcapRecord[],
+    behaviour: ApiBehaviour = {},
+  ): Promise<ApiDevice> {
+    const device = new ApiDevice(name, typeof packets === 'number' ? ownPackets(name, packets) : packets)
     device.#behaviour = behaviour
     device.#server.listen(0, OWN_LOOPBACK)
     await once(device.#server, 'listening')
@@ -326,6 +326,15 @@ export class ApiDevice implements AsyncDisposable {
     this.breaksLeft -= 1
     return { afterBytes: Math.floor(body.length / 2), by: 'reset' }
   }
+}
+
+function ownPackets(name: string, count: number): readonly PcapRecord[] {
+  return Array.from({ length: count }, (_, index) =>
+    makePacket(
+      API_BEGIN_NS + BigInt(index) * API_STEP_NS,
+      `${name} packet ${index}`.padEnd(CAPTURED_BYTES, '.'),
+    ),
+  )
 }
 
 /** The capture port of the packet of this time. */

@@ -1,5 +1,5 @@
 import type { LiveLimit } from '../../../shared/http/live-limit.ts'
-import type { SeenParts } from '../../fetch/seen-answer.ts'
+import type { SearchParts } from '../../fetch/device-search.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { ExportsParts } from '../exports/exports-parts.ts'
 import type { SeenOutcomes } from './seen-outcomes.ts'
@@ -13,7 +13,7 @@ export interface DownloadsParts extends ExportsParts {
   readonly seen: SeenHandling
 }
 
-export interface SeenHandling extends SeenParts {
+export interface SeenHandling extends SearchParts {
   /** Requests that search. */
   readonly running: LiveLimit
   readonly outcomes: SeenOutcomes

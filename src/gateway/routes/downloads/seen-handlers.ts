@@ -12,8 +12,9 @@ import { sendTexts } from '../../../shared/http/live-answer.ts'
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
+import { openDeviceSearch } from '../../fetch/device-search.ts'
 import { FleetSearch } from '../../fetch/fleet-search.ts'
-import { SeenAnswer, type SeenRequest } from '../../fetch/seen-answer.ts'
+import type { SeenRequest } from '../../fetch/seen-answer.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import { type SeenEnd, type SeenQuestion, seenQuestion } from '../../fleet/seen-question.ts'
 import { actorOf } from '../request/audited.ts'
@@ -61,10 +62,10 @@ export async function searchDevice(ctx: RouteContext, parts: DownloadsParts): Pr
     waitS,
     members: [member],
     begin: async (request) => {
-      const answer = await SeenAnswer.open(member, question, parts.seen, request)
+      const search = await openDeviceSearch(member, question, parts.seen, request)
       let end: SeenEnd | undefined
       const lines = async function* () {
-        for await (const lines of answer.lines()) {
+        for await (const lines of search.lines()) {
           end = lines.find((line) => 'end' in line)
           const others = lines.filter((line) => !('end' in line))
           if (others.length > 0) yield others
@@ -73,7 +74,7 @@ export async function searchDevice(ctx: RouteContext, parts: DownloadsParts): Pr
       return {
         lines: lines(),
         end: () => ({ line: end ?? {}, facts: { outcome: outcomeOf({ complete: end?.complete === true }) } }),
-        [Symbol.asyncDispose]: () => answer[Symbol.asyncDispose](),
+        [Symbol.asyncDispose]: () => search[Symbol.asyncDispose](),
       }
     },
   })

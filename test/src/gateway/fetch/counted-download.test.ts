@@ -1,0 +1,188 @@
+// Searches for addresses at devices that cannot search: their packets are downloaded and counted.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { API_BEGIN_NS, ApiDevice } from '../../../support/devices/api-device.ts'
+import { eventually } from '../../../support/eventually.ts'
+import { httpGet } from '../../../support/http-get.ts'
+import { OWN_LOOPBACK } from '../../../support/network/own-loopback.ts'
+import { randomMixedPacket } from '../../../support/packets/mixed-packets.ts'
+import { makePcap } from '../../../support/packets/packet-maker.ts'
+import { startTempAppliance } from '../../../support/processes/temp-appliance.ts'
+import { startTempGateway, type TempGateway } from '../../../support/processes/temp-gateway.ts'
+import { TempRedis } from '../../../support/processes/temp-redis.ts'
+import { seededRandom } from '../../../support/seeded-random.ts'
+
+const PACKETS = 400
+const STEP_NS = 100_000_000n
+const END_NS = API_BEGIN_NS + BigInt(PACKETS) * STEP_NS
+const RANGE = { TSBegin: String(API_BEGIN_NS), TSEnd: String(END_NS), TSUnit: 'nanos' }
+const HOSTS = Array.from({ length: 12 }, (_, index) => `10.0.0.${index}`)
+const WHOLE_RANGE = [{ fromNs: RANGE.TSBegin, toNs: RANGE.TSEnd }]
+
+interface Line {
+  readonly device?: string
+  readonly address?: string
+  readonly packets?: string
+  readonly spans?: readonly object[]
+  readonly firstNs?: string
+  readonly error?: { readonly code: string; readonly detail: string }
+  readonly complete?: boolean
+  readonly unanswered?: readonly string[]
+  readonly partial?: readonly string[]
+}
+
+/** An appliance as it was before it had the path: everything else is passed on. */
+async function startOld(url: string, owned: AsyncDisposableStack): Promise<string> {
+  const server = createServer((req, res) => {
+    if (req.url?.startsWith('/api/v1/seen')) {
+      res.writeHead(404, { 'Content-Type': 'application/problem+json' }).end('{"code":"not-found"}')
+      return
+    }
+    const asked = request(new URL(req.url ?? '/', url), { method: req.method, headers: req.headers })
+    asked.on('response', (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.on('end', () => {
+        res.addTrailers(answer.trailers as Record<string, string>)
+      })
+      answer.pipe(res)
+    })
+    asked.on('error', () => res.destroy())
+    res.on('close', () => asked.destroy())
+    req.pipe(asked)
+  })
+  owned.defer(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  server.listen(0, OWN_LOOPBACK)
+  await once(server, 'listening')
+  return `http://${OWN_LOOPBACK}:${(server.address() as AddressInfo).port}`
+}
+
+const random = seededRandom()
+
+describe(`devices that cannot search (SEED=${random.seed})`, () => {
+  const owned = new AsyncDisposableStack()
+  let gateway: TempGateway
+  let foreign: ApiDevice
+
+  before(async () => {
+    const redis = owned.use(await TempRedis.create())
+    const packets = Array.from({ length: PACKETS }, (_, index) =>
+      randomMixedPacket(random, API_BEGIN_NS + BigInt(index) * STEP_NS),
+    )
+    const appliance = owned.use(await startTempAppliance({ config: { deviceName: 'new' } }))
+    const path = join(appliance.folder, 'x.pcap')
+    await writeFile(path, makePcap(packets))
+    await appliance.importFiles('x', path)
+    foreign = owned.use(await ApiDevice.start('foreign', packets))
+    process.env.SEEN_PASSWORD = (appliance.credentials('full') ?? '').split(':')[1] ?? ''
+    process.env.FAKE_DEVICE_PASSWORD = foreign.password
+    const own = { user: 'full', password: { env: 'SEEN_PASSWORD' } }
+    const devices = [
+      { name: 'new', url: appliance.url, ...own },
+      { name: 'old', url: await startOld(appliance.url, owned), ...own },
+      foreign.config,
+    ]
+    gateway = owned.use(
+      await startTempGateway([], redis.url, { devices }, [
+        { name: 'dns', role: 'user', filter: 'udp port 53' },
+      ]),
+    )
+    await eventually(
+      async () => {
+        const answer = await httpGet(`${gateway.url}/v1/devices/foreign`, { headers: gateway.as.user })
+        return answer.json().kind === 'api'
+      },
+      { message: 'the gateway knows that the device is a third-party device' },
+    )
+  })
+  after(() => owned.disposeAsync())
+
+  async function search(pairs: Readonly<Record<string, string>>, user = 'user'): Promise<readonly Line[]> {
+    const query = new URLSearchParams({ ...RANGE, Address: HOSTS.join(), ...pairs }).toString()
+    const answer = await httpGet(`${gateway.url}/v1/seen?${query}`, { headers: gateway.basic(user) })
+    assert.equal(answer.status, 200, answer.body.toString())
+    const lines = answer.body.toString().split('\n').slice(0, -1)
+    return lines.map((line) => JSON.parse(line) as Line)
+  }
+
+  const of = (lines: readonly Line[], device: string) =>
+    lines
+      .filter((line) => line.device === device && line.address !== undefined)
+      .map(({ device: _, ...line }) => line)
+  const failures = (lines: readonly Line[]) =>
+    lines.flatMap(({ device, error }) =>
+      error === undefined ? [] : [`${device} ${error.code}: ${error.detail}`],
+    )
+
+  test('with Verify they count like one that can', async () => {
+    const lines = await search({ Verify: '1' })
+    assert.deepEqual(failures(lines), [])
+    const expected = of(lines, 'new')
+    assert.ok(expected.length > 5)
+    assert.ok(expected.every(({ spans }) => spans?.length === 0))
+    assert.deepEqual(of(lines, 'old'), expected)
+    assert.deepEqual(of(lines, 'foreign'), expected)
+    assert.equal(lines.at(-1)?.complete, true)
+    await foreign.until(() => foreign.running === 0)
+    const udp = await search({ Verify: '1', FilterBPF: 'udp', Device: 'new,old' })
+    assert.deepEqual(of(udp, 'old'), of(udp, 'new'))
+    assert.notDeepEqual(of(udp, 'old'), expected)
+  })
+
+  test('also networks, files in microseconds, and streams that break off once', async () => {
+    const asked = { Verify: '1', Device: 'new,foreign', Address: '10.0.0.0/29,10.0.0.3,2001:db8::/32' }
+    foreign.behaviour = { isCoarse: true }
+    foreign.breaksLeft = 1
+    const lines = await search(asked)
+    foreign.behaviour = {}
+    assert.deepEqual(failures(lines), [])
+    assert.deepEqual(of(lines, 'foreign'), of(lines, 'new'))
+  })
+
+  test('what they did not get to is said', async () => {
+    const lines = await search({ Verify: '1', VerifyBytesMax: '10000', Device: 'old,foreign' })
+    const end = lines.at(-1)
+    assert.deepEqual([end?.complete, end?.partial, end?.unanswered], [false, ['foreign', 'old'], []])
+    for (const device of ['old', 'foreign']) {
+      const found = of(lines, device)
+      assert.equal(found.length, HOSTS.length, 'each address may be in the rest')
+      for (const { spans } of found) assert.deepEqual(spans, WHOLE_RANGE)
+    }
+    await foreign.until(() => foreign.running === 0)
+  })
+
+  test('what cannot be counted is refused, with what to do', async () => {
+    const many = Array.from({ length: 33 }, (_, index) => `10.0.1.${index}`).join()
+    for (const [pairs, why, user] of [
+      [{}, /with Verify=1/],
+      [{ Verify: '1', Address: many }, /at most 32 addresses/],
+      [{ Verify: '1', FilterBPF: 'vlan 3' }, /leave it out/],
+      [{ Verify: '1' }, /may only see packets that pass a filter/, 'dns'],
+    ] as const) {
+      const lines = await search({ Device: 'old,foreign', ...pairs }, user)
+      const refused = failures(lines)
+      assert.equal(refused.length, 2, JSON.stringify(lines))
+      for (const text of refused) assert.match(text, /^(old|foreign) (seen-unsupported|device-protocol): /)
+      assert.ok(
+        refused.some((text) => why.test(text)),
+        refused.join('\n'),
+      )
+      assert.deepEqual(lines.at(-1)?.unanswered, ['foreign', 'old'])
+    }
+  })
+
+  test('a device that stays away is named', async () => {
+    foreign.refusal = { status: 400, text: 'syntax error\n' }
+    const lines = await search({ Verify: '1', Device: 'foreign' })
+    foreign.refusal = undefined
+    assert.match(failures(lines).join(), /^foreign bad-parameter: device foreign rejected the download/)
+    assert.equal(lines.at(-1)?.complete, false)
+  })
+})
