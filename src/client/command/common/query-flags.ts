@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import type { Parameter, ParameterRows } from '../../../shared/query/query-parameters.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
-import { bytesIn, nanosecondsIn } from './flag-amounts.ts'
+import { bytesIn, nanosecondsIn } from '../../typed-amounts.ts'
 
 /** Flags that are shorter than the parameter's name. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {

@@ -9,7 +9,7 @@ import {
 } from '../../../shared/pcap/pcap-sizes.ts'
 import { RecordCursor } from '../../../shared/pcap/record-cursor.ts'
 import { usageFailure } from '../../client-failure.ts'
-import { bytesIn } from '../common/flag-amounts.ts'
+import { bytesIn } from '../../typed-amounts.ts'
 import { bytesOf, type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 
 /** Any packet fits. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bytesIn, nanosecondsIn } from '../../../../../src/client/command/common/flag-amounts.ts'
+import { bytesIn, nanosecondsIn } from '../../../src/client/typed-amounts.ts'
 
 test('sizes are decimal or binary, in upper or lower case', () => {
   assert.deepEqual(
