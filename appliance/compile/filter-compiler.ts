@@ -27,7 +27,11 @@ export class FilterCompiler {
    * CompileQueue.compile.
    */
   async compile(filter: FilterText, request: CompileRequest): Promise<Uint8Array> {
-    const outcome = await this.#queue.compile({ helper: HELPER, input: inputOf(filter) }, request)
+    const outcome = await this.#queue
+      .compile({ helper: HELPER, input: inputOf(filter) }, request)
+      .catch((error: unknown) => {
+        throw withBusyAdvice(error, filter)
+      })
     if ('problem' in outcome) throw badFilter(withAdvice(outcome.problem, filter))
     if (jumpsBackwards(outcome.output)) {
       throw badFilter('protochain is not supported because it loops; name the header instead')
@@ -41,6 +45,16 @@ function withAdvice(problem: string, { expression }: FilterText): string {
   if (problem.includes('too complex')) return `${problem}; FilterAddresses takes lists of addresses`
   const advice = filterAdvice(expression)
   return advice === undefined ? problem : `${problem}; ${advice}`
+}
+
+/** A list of this length takes libpcap seconds where others wait for a processor. */
+const LONG_EXPRESSION = 4_096
+
+function withBusyAdvice(error: unknown, { expression }: FilterText): unknown {
+  if (!(error instanceof CapfleetError) || error.code !== 'compiler-busy') return error
+  if (expression.length < LONG_EXPRESSION) return error
+  const message = `${error.message}; FilterAddresses takes lists of addresses without compiling them`
+  return new CapfleetError(error.code, message, error.details)
 }
 
 function badFilter(problem: string): CapfleetError {

@@ -21,8 +21,8 @@ import { withPivot } from './download/pivot-link.ts'
 import { PivotPage } from './download/pivot-page.tsx'
 import { FleetPage } from './fleet/fleet-page.tsx'
 import { InsidePage } from './inside/inside-page.tsx'
+import { EventsPage } from './jobs/events-page.tsx'
 import { ExportsPage } from './jobs/exports-page.tsx'
-import { LivePage } from './jobs/live-page.tsx'
 import { QueuePage } from './jobs/queue-page.tsx'
 import { SurroundingsContext } from './parts/context.ts'
 import { Failure, Waiting } from './parts/notice.tsx'
@@ -38,7 +38,7 @@ const SCOPES: Readonly<Record<View, Session['scopes'][number] | undefined>> = {
   inside: 'capture:download',
   queue: 'queue:read',
   exports: 'export:read',
-  live: 'device:read',
+  events: 'device:read',
   access: undefined,
   pivot: undefined,
 }
@@ -49,7 +49,7 @@ const PAGES: Readonly<Record<View, () => preact.JSX.Element>> = {
   inside: InsidePage,
   queue: QueuePage,
   exports: ExportsPage,
-  live: LivePage,
+  events: EventsPage,
   access: AccessPage,
   pivot: PivotPage,
 }

@@ -11,7 +11,7 @@ export const TEXTS = {
     inside: 'Look inside',
     queue: 'Queue',
     exports: 'Exports',
-    live: 'Events',
+    events: 'Events',
     access: 'Access',
     pivot: 'Link from an alert',
   },
@@ -166,7 +166,7 @@ export const TEXTS = {
         `Seen at ${devices} of ${all} devices. Click a time, here or in the lanes, to select its packets.`,
       nowhere: (devices: number) =>
         `Not seen in anything that the ${devices} devices that answered have stored.`,
-      times: 'Times in which it was seen',
+      times: 'Times at which it was seen',
       cut: (shown: number) => `Only ${shown} are listed. Search for fewer addresses.`,
       unanswered: (device: string, detail: string) => `${device} did not answer: ${detail}.`,
       partial: (devices: string) =>
@@ -222,11 +222,13 @@ export const TEXTS = {
     uncounted: 'No estimate: you may see only packets that pass your filter, and those are not counted.',
     atMost: 'at most',
     exactly: 'exactly',
+    ofAnswered: (answered: number, all: number) => `from ${answered} of ${all} devices`,
     packets: 'packets',
     beforeCompression: 'before compression',
     withoutFilters: 'counted without the filters, which leave fewer',
     byDevice: (count: number) => `${count} devices, each`,
-    started: 'Your browser is saving the file. Its outcome appears below, in My downloads.',
+    started:
+      'Your browser is saving the file, as soon as each device has a free stream. The outcome appears below, in My downloads.',
     selectFirst: 'Select a range to see how much a download would deliver.',
     notWithin: 'did not answer',
     button: 'Download',
@@ -258,6 +260,7 @@ export const TEXTS = {
     wrongField: 'Nothing can be downloaded until this is corrected:',
     receipts: 'My downloads',
     noReceipts: 'Your downloads of the last 24 hours appear here with their outcome.',
+    missing: (device: string, from: string, to: string) => `${device} is missing from ${from} to ${to}`,
     continue: 'Continue',
     continueHint:
       'Downloads the rest as a separate file, starting at the first packet that did not arrive completely.',
@@ -316,10 +319,10 @@ export const TEXTS = {
   },
   queue: {
     title: 'Queue',
-    columns: ['State', 'User', 'Devices', 'Class', 'Place', 'Since', 'Expected', 'Gateway'],
+    columns: ['State', 'User', 'Devices', 'Class', 'Place', 'Since', 'Expected wait', 'Gateway'],
     empty: 'No request is streaming or waiting.',
     explain:
-      'A download starts when all of its devices have a free stream. It ends when its client leaves; your exports are cancelled in Exports.',
+      'A download starts when all of its devices have a free stream. To cancel one of yours, stop it in the browser or program that downloads; exports are cancelled in Exports.',
     others: (count: number) => `and ${count} more`,
     busy: (device: string, used: number, usable: number) =>
       `${device} has ${used} of ${usable} streams in use`,
@@ -335,7 +338,7 @@ export const TEXTS = {
     noSchedules: 'No schedules yet. Order one in the Download panel of the timeline.',
     off: 'Exports are disabled on this gateway (exports.enabled).',
     noWorkers: 'No worker is running. Exports wait until one starts (capfleet worker).',
-    columns: ['State', 'Ordered', 'Range', 'User', 'Size', 'Progress', ''],
+    columns: ['State', 'Ordered', 'What', 'User', 'Size', 'Progress', ''],
     cancel: 'Cancel export',
     remove: 'Delete files',
     fill: 'Fetch missing parts',
@@ -345,10 +348,14 @@ export const TEXTS = {
     missing: 'Missing',
     expires: 'Files are deleted',
     waitsFor: (device: string) => `Waits for ${device}:`,
-    scheduleColumns: ['Cron', 'Zone', 'Query', 'Next', 'Last', 'User', ''],
-    sure: 'This cannot be undone.',
+    scheduleColumns: ['When', 'Time zone', 'What', 'Next run', 'Last run', 'User', ''],
+    change: 'Copy and change',
+    changeHint: 'Fills in the form of the timeline. Order the changed schedule there, then end this one.',
+    endSure: 'No more exports are ordered; those that it has ordered stay. This cannot be undone.',
+    cancelSure: 'The export stops, and nothing of it is kept. This cannot be undone.',
+    removeSure: 'The files of this export can no longer be downloaded. This cannot be undone.',
   },
-  live: {
+  events: {
     filtered:
       'Events are not shown: they count all packets, and you may see only those that pass your filter.',
     title: 'Events',
@@ -386,6 +393,7 @@ export const TEXTS = {
     told: 'Copy the token now: it is shown only once.',
     revoke: 'Revoke',
     revokeSure: 'Programs that use this token, and tokens created with it, stop working within 5 s.',
+    allDevices: 'all that the user may see',
     tokenColumns: ['Note', 'User', 'Scopes', 'Devices', 'Expires', ''],
     users: 'Users',
     usersExplain:
@@ -473,4 +481,16 @@ export const PARAMETER_LABELS: Readonly<Record<string, string>> = {
   Cron: 'When',
   CronZone: 'Time zone of When',
   Missed: 'After an outage',
+}
+
+/** What users call the other parameters of a query. */
+export const SELECTION_LABELS: Readonly<Record<string, string>> = {
+  Device: 'Devices',
+  StreamName: 'Capture',
+  TSBegin: 'Begin',
+  TSEnd: 'End',
+  TSZone: 'Time zone',
+  TSUnit: 'Unit of the times',
+  Start: 'Begin',
+  Stop: 'End',
 }

@@ -177,7 +177,7 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
 
   describe('the search for an address', () => {
     const field = () => page.getByRole('searchbox', { name: 'Where was it seen?' })
-    const list = () => page.getByRole('list', { name: 'Times in which it was seen' })
+    const list = () => page.getByRole('list', { name: 'Times at which it was seen' })
     const form = (name: string) => page.locator(`#parameter-${name}`)
 
     async function search(addresses: string): Promise<void> {
@@ -273,9 +273,9 @@ describe('the page of the demo', { skip: missingForConsole() }, () => {
     await own.page.getByLabel('Token').fill(limited)
     await own.page.getByRole('button', { name: 'Sign in' }).click()
     await own.page.locator('.sightings', { hasText: /^Seen at 1 of 3 devices/ }).waitFor()
-    const row = own.page.getByRole('list', { name: 'Times in which it was seen' }).getByRole('button')
+    const row = own.page.getByRole('list', { name: 'Times at which it was seen' }).getByRole('button')
     assert.equal(await row.count(), 1)
-    assert.match(await row.locator('.number').innerText(), /^\d+$/)
+    assert.match(await row.locator('.number').innerText(), /^\d+ packets$/)
   })
 
   describe('a link from an alert', () => {

@@ -133,7 +133,7 @@ describe('the page, when something is in the way', { skip: missingForConsole() }
 
   test('a hidden tab holds no connection, and catches up when it is shown', async () => {
     await using own = await signedIn()
-    await show(own.page, '#/live')
+    await show(own.page, '#/events')
     await own.page.getByText('Listening.').waitFor()
     const left = own.page.waitForEvent('requestfailed', isEvents)
     await look(own.page, true)

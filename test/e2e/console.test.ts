@@ -29,7 +29,7 @@ import { readPcap } from '../support/packets/pcap-records.ts'
 import { USER_PASSWORD } from '../support/suite-secrets.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
-const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access', 'pivot']
+const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'events', 'access', 'pivot']
 const MARKUP = '<img src=x onerror="document.title=`broken`">'
 const SECOND_NS = 1_000_000_000n
 const AROUND = `view-from=${EXPORT_BEGIN_NS - 6n * SECOND_NS}&view-to=${EXPORT_END_NS + 6n * SECOND_NS}`
@@ -175,12 +175,15 @@ describe('the page', { skip: missingForConsole() }, () => {
     await row.waitFor()
     const { bytes } = await saved(page, () => row.getByRole('link', { name: /^File/ }).click())
     assert.equal(sha256(bytes), sha256(await world.direct(`/api/v1/pcap/timerange?${WHOLE_RANGE}`)))
-    assert.ok((await row.innerText()).includes(MARKUP))
+    const text = await row.innerText()
+    assert.ok(text.includes(MARKUP))
+    assert.match(text, /Devices east, .*\n.*Begin \d{4}-/s)
+    assert.doesNotMatch(text, /TSBegin|TSUnit/)
     assert.notEqual(await page.title(), 'broken')
   })
 
   test('events appear as they come, and are marked in the timeline', async () => {
-    await show(page, '#/live')
+    await show(page, '#/events')
     await page.getByText('Listening.').waitFor()
     const east = world.device('east').appliance
     const rows = page.locator('main tr', { hasText: 'recorder-started' })

@@ -6,6 +6,8 @@ import { addExamples } from './command-examples.ts'
 import { withUsageHint } from './common/usage-hint.ts'
 
 const STATUS_USAGE = 2
+/** Beside --addresses, --filter-addresses <file>, a terminal of 80 columns has less than commander wraps by itself. */
+const HELP_WIDTH_MIN = 20
 
 /** Without commands. */
 export function createProgram(description: string): Command {
@@ -17,7 +19,7 @@ export function createProgram(description: string): Command {
       outputError: (text, write) => write(withUsageHint(text, program, process.argv.slice(2))),
     })
     .version(`capfleet ${productVersion()}`, '-V, --version', 'print the version')
-    .configureHelp({ sortSubcommands: false, showGlobalOptions: true })
+    .configureHelp({ sortSubcommands: false, showGlobalOptions: true, minWidthToWrap: HELP_WIDTH_MIN })
   return program
 }
 

@@ -8,7 +8,7 @@ import { print } from './common/list-output.ts'
 import { type GivenOptions, QueryFlags } from './common/query-flags.ts'
 import { runClient } from './common/run-client.ts'
 
-const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access'] as const
+const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'events', 'access'] as const
 type View = (typeof VIEWS)[number]
 
 export function defineOpen(command: Command): void {

@@ -1,5 +1,5 @@
 /** `capfleet upload`: sends a capture file to a device, where it becomes a capture. */
-import { createReadStream } from 'node:fs'
+import { createReadStream, type Stats } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -63,13 +63,23 @@ async function openInput(path: string): Promise<Input> {
       '"-" reads a capture file from a pipe, as in: xz -dc a.pcap.xz | capfleet upload - --device lon1 --name a',
     )
   }
-  const there = isPipe ? undefined : await stat(path)
+  const there = isPipe ? undefined : await statOf(path)
   if (there?.isDirectory()) throw usageFailure(`${path} is a folder; name a file`)
   const stream = isPipe ? process.stdin : createReadStream(path)
   return {
     stream,
     bytes: there?.isFile() ? there.size : undefined,
     [Symbol.asyncDispose]: async () => void stream.destroy(),
+  }
+}
+
+/** Fails with a ClientFailure if the file does not exist, otherwise with the system's error. */
+async function statOf(path: string): Promise<Stats> {
+  try {
+    return await stat(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    throw usageFailure(`the file ${path} does not exist`)
   }
 }
 

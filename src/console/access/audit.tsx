@@ -13,6 +13,7 @@ import { auditFacts, shownFact } from './audit-facts.ts'
 type Entry = Schemas['AuditPage']['entries'][number]
 
 const LINES = 50
+const EXAMPLES: Readonly<Record<string, string>> = { Event: 'download', From: '-1h' }
 const TYPED_MS = 300
 
 export function Audit() {
@@ -37,7 +38,7 @@ export function Audit() {
             <input
               class="mono"
               value={filter[name]}
-              placeholder={name === 'From' ? '-1h' : name === 'Event' ? 'download' : ''}
+              placeholder={name in EXAMPLES ? TEXTS.example(EXAMPLES[name] ?? '') : ''}
               onInput={(event) => {
                 setAfter(undefined)
                 setFilter((before) => ({ ...before, [name]: event.currentTarget.value }))

@@ -54,7 +54,7 @@ function TokenRow({ token, onGone }: { readonly token: Schemas['Token']; readonl
       </td>
       <td>{token.user}</td>
       <td class="mono wide">{token.scopes.join(' ')}</td>
-      <td class="mono">{token.bounds.devices.join(' ') || TEXTS.none}</td>
+      <td class="mono">{token.bounds.devices.join(' ') || <span class="quiet">{texts.allDevices}</span>}</td>
       <td class="mono">{instantText(instantOfIso(token.expiresAt), zone, 0)}</td>
       <td class="card-actions">
         <ConfirmButton label={texts.revoke} subject={token.note ?? token.id} isDangerous action={revoke}>

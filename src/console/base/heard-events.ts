@@ -73,7 +73,7 @@ export class FleetEvents {
     if (isFiltered)
       this.#heard = {
         ...this.#heard,
-        failure: new Problem({ code: 'out-of-bounds', status: 0, detail: TEXTS.live.filtered }),
+        failure: new Problem({ code: 'out-of-bounds', status: 0, detail: TEXTS.events.filtered }),
       }
   }
 

@@ -7,7 +7,7 @@ export const HELP_PAGES: Readonly<Record<View, string>> = {
   inside: 'docs/reference/downloads.html',
   queue: 'docs/concepts/queue.html',
   exports: 'docs/guides/exports.html',
-  live: 'docs/reference/activity-and-events.html#events-of-the-fleet',
+  events: 'docs/reference/activity-and-events.html#events-of-the-fleet',
   access: 'docs/guides/tokens.html',
   pivot: 'docs/guides/siem.html',
 }

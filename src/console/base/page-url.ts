@@ -6,8 +6,11 @@ import { useEffect, useState } from 'preact/hooks'
 import { typedInstant, type Zone } from './instants.ts'
 
 /** `pivot` is a link from an alert that could not be read; all others are in the navigation. */
-export const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access', 'pivot'] as const
+export const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'events', 'access', 'pivot'] as const
 export type View = (typeof VIEWS)[number]
+
+/** Earlier names of views, which links and bookmarks have. */
+const RENAMED: Readonly<Record<string, View>> = { live: 'events' }
 
 export interface PageState {
   readonly view: View
@@ -19,7 +22,7 @@ export type Changes = Readonly<Record<string, string | undefined>>
 
 export function parsePageState(hash: string): PageState {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?')
-  const view = VIEWS.find((name) => name === path) ?? 'fleet'
+  const view = VIEWS.find((name) => name === (RENAMED[path] ?? path)) ?? 'fleet'
   return { view, values: Object.fromEntries(new URLSearchParams(query)) }
 }
 

@@ -103,10 +103,13 @@ function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
     const isUntold = devices.every((device) => 'error' in device)
     return <span class="quiet">{isUntold ? texts.untold : texts.uncounted}</span>
   }
+  const answered = devices.filter((device) => !('error' in device)).length
+  const isWhole = answered === devices.length
   return (
     <>
       <span class="quiet">
-        {texts.estimate} {exact ? texts.exactly : texts.atMost}
+        {texts.estimate}{' '}
+        {isWhole ? (exact ? texts.exactly : texts.atMost) : texts.ofAnswered(answered, devices.length)}
       </span>
       <strong data-packets={packets}>
         {countText(packets)} {texts.packets}

@@ -4,8 +4,8 @@ import { useState } from 'preact/hooks'
 import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
-import { instantOfIso, instantText } from '../base/instants.ts'
-import { type Changes, changed, currentState, formatPageState } from '../base/page-url.ts'
+import { instantOfIso, instantText, type Zone } from '../base/instants.ts'
+import { type Changes, changed, currentState, formatPageState, isNanoseconds } from '../base/page-url.ts'
 import { isLook } from '../inside/look-parameters.ts'
 import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
@@ -59,9 +59,37 @@ function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly 
         {bytesText(bytes)}
       </span>
       <span class="quiet mono">{instantText(instantOfIso(receipt.startedAt), zone, 0)}</span>
+      <Selection receipt={receipt} />
+      <Missing receipt={receipt} />
       {error === null ? null : <span class="bad">{error.detail}</span>}
       <Continuing receipt={receipt} onStart={onStart} />
     </li>
+  )
+}
+
+/** What was asked for: devices, and the range or the capture. */
+function Selection({ receipt: { query, devices } }: { readonly receipt: Receipt }) {
+  const { zone } = useSurroundings()
+  const asked = new URLSearchParams(query)
+  const names = asked.get('Device') ?? devices.map(({ device }) => device).join(', ')
+  const ends = [asked.get('TSBegin'), asked.get('TSEnd')].map((end) => endText(end, zone))
+  const range = asked.get('StreamName') ?? ends.filter((end) => end !== '').join(` ${TEXTS.timeline.to} `)
+  return <span class="quiet">{[names, range].filter((text) => text !== '').join(' · ')}</span>
+}
+
+function endText(end: string | null, zone: Zone): string {
+  return end !== null && isNanoseconds(end) ? instantText(BigInt(end), zone, 0) : (end ?? '')
+}
+
+/** The devices and times that are not in the file. */
+function Missing({ receipt }: { readonly receipt: Receipt }) {
+  const { zone } = useSurroundings()
+  return receipt.devices.map(({ device, missing }) =>
+    missing === null ? null : (
+      <span key={device} class="bad">
+        {TEXTS.download.missing(device, endText(missing.fromNs, zone), endText(missing.toNs, zone))}
+      </span>
+    ),
   )
 }
 

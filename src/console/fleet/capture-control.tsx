@@ -1,5 +1,6 @@
 /** Starts and stops captures, after a confirmation that names the devices; then shows the result for each. */
 import { useEffect, useState } from 'preact/hooks'
+import { BASE_NAME_RULE } from '../../shared/query/capture-name-rule.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { Dialog } from '../parts/dialog.tsx'
@@ -64,6 +65,8 @@ export function CaptureControl({ request, onClose }: CaptureControlProps) {
             placeholder={texts.ownName}
             autocomplete="off"
             pattern="[A-Za-z0-9][A-Za-z0-9._\-]*"
+            maxlength={64}
+            title={BASE_NAME_RULE}
             onInput={(event) => setName(event.currentTarget.value)}
           />
         </label>

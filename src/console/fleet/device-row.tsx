@@ -45,7 +45,7 @@ export function DeviceRow({ device, rowIndex, isOpened, choice, dropsPerS, hasSi
       </th>
       <td>
         <Health device={device} />{' '}
-        {kind === null ? null : (
+        {kind === null || (kind === 'capfleet' && lacks.length === 0) ? null : (
           <span class={lacks.length === 0 ? 'quiet' : 'warning'} title={lacksText(device)}>
             {kind}
           </span>

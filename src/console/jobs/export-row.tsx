@@ -8,7 +8,7 @@ import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { Failure } from '../parts/notice.tsx'
-import { TEXTS } from '../texts.ts'
+import { PARAMETER_LABELS, SELECTION_LABELS, TEXTS } from '../texts.ts'
 import { useEventSource } from './event-source.ts'
 
 type Export = Schemas['Export']
@@ -51,7 +51,7 @@ export function ExportRow({ order, isMarked, isFollowed, onChange, onGone }: Exp
         )}
       </td>
       <td>
-        <QueryText query={order.query} />
+        <QueryText query={order.query} devices={order.devices.map(({ device }) => device)} />
         {order.reason === null ? null : <p class="quiet">{order.reason}</p>}
       </td>
       <td>{order.user}</td>
@@ -147,7 +147,7 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
           isDangerous
           action={remove}
         >
-          <p>{texts.sure}</p>
+          <p>{ENDED.has(order.state) ? texts.removeSure : texts.cancelSure}</p>
         </ConfirmButton>
       ) : null}
       <Failure failure={failure} />
@@ -155,15 +155,28 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
   )
 }
 
-/** The range in words, everything else as requested. */
-export function QueryText({ query }: { readonly query: string }) {
+interface QueryTextProps {
+  readonly query: string
+  /** Shown if the query does not select devices. */
+  readonly devices: readonly string[]
+}
+
+/** The query in the words of the page. */
+export function QueryText({ query, devices }: QueryTextProps) {
   const { zone } = useSurroundings()
-  const pairs = [...new URLSearchParams(query)]
+  const pairs = [...new URLSearchParams(query)].filter(
+    ([name, value]) => name !== 'TSUnit' || value !== 'nanos',
+  )
+  const isSelected = pairs.some(([name]) => name === 'Device')
+  const shown =
+    isSelected || devices.length === 0 ? pairs : [['Device', devicesText(devices)] as const, ...pairs]
   return (
     <ul class="query">
-      {pairs.map(([name, value]) => (
+      {shown.map(([name, value]) => (
         <li key={name}>
-          <span class="quiet">{name}</span>{' '}
+          <span class="quiet" title={name}>
+            {SELECTION_LABELS[name] ?? PARAMETER_LABELS[name] ?? name}
+          </span>{' '}
           <Value
             text={value}
             shown={
@@ -176,4 +189,11 @@ export function QueryText({ query }: { readonly query: string }) {
       ))}
     </ul>
   )
+}
+
+const NAMED_MAX = 4
+
+function devicesText(names: readonly string[]): string {
+  const more = names.length - NAMED_MAX
+  return `${names.slice(0, NAMED_MAX).join(', ')}${more > 0 ? ` ${TEXTS.queue.others(more)}` : ''}`
 }

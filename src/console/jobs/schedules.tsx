@@ -1,7 +1,9 @@
 /** Exports that are ordered repeatedly. */
+import { isDayWord, isRelativeTime } from '../../shared/query/query-time.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'
+import { formatPageState } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
 import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
@@ -57,7 +59,7 @@ function ScheduleRow({
       <td class="mono">{schedule.cron}</td>
       <td>{schedule.cronZone}</td>
       <td>
-        <QueryText query={schedule.query} />
+        <QueryText query={schedule.query} devices={[TEXTS.download.allDevices]} />
       </td>
       <td class="mono">{time(schedule.nextAt)}</td>
       <td class="mono">
@@ -67,11 +69,31 @@ function ScheduleRow({
       <td>{schedule.user}</td>
       <td class="card-actions">
         {may(session, 'export:create') ? (
-          <ConfirmButton label={texts.end} subject={schedule.cron} isDangerous action={end}>
-            <p>{texts.sure}</p>
-          </ConfirmButton>
+          <div class="actions">
+            {isForForm(schedule) ? (
+              <a class="button" href={formLink(schedule)} title={texts.changeHint}>
+                {texts.change}
+              </a>
+            ) : null}
+            <ConfirmButton label={texts.end} subject={schedule.cron} isDangerous action={end}>
+              <p>{texts.endSure}</p>
+            </ConfirmButton>
+          </div>
         ) : null}
       </td>
     </tr>
   )
+}
+
+/** Whether the form can have its range: it turns "yesterday" into a fixed time. */
+function isForForm({ query }: Schemas['ExportSchedule']): boolean {
+  const asked = new URLSearchParams(query)
+  const ends = ['TSBegin', 'TSEnd'].map((name) => asked.get(name) ?? '')
+  return ends.every((end) => isRelativeTime(end) && !isDayWord(end))
+}
+
+/** The timeline with the form filled in as for this schedule. */
+function formLink({ query, cron, cronZone }: Schemas['ExportSchedule']): string {
+  const values = { ...Object.fromEntries(new URLSearchParams(query)), Cron: cron, CronZone: cronZone }
+  return formatPageState({ view: 'timeline', values })
 }

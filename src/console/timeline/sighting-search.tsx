@@ -149,9 +149,11 @@ function SightingList({
               <span>{sighting.device}</span>
               <span class="mono">{instantText(sighting.fromNs, zone, 0)}</span>
               <span class="mono">{durationText(sighting.toNs - sighting.fromNs)}</span>
-              <span class="mono number">
-                {sighting.packets === undefined ? TEXTS.none : countText(sighting.packets)}
-              </span>
+              {sighting.packets === undefined ? null : (
+                <span class="mono number">
+                  {countText(sighting.packets)} {TEXTS.timeline.packets}
+                </span>
+              )}
             </button>
           </li>
         ))}

@@ -92,6 +92,7 @@ function folded(name: string): string {
 function filtersOf(name: string, known: readonly string[]): string {
   const filters = known.filter((other) => other.startsWith('Filter'))
   if (filters.length === 0) return 'it has no filters'
-  const [near] = nearestNames(name, filters)
+  // "filter" is a part of all of them, of which the first is the usual one.
+  const [near] = folded(name) === 'filter' ? filters : nearestNames(name, filters)
   return `${near === undefined ? '' : `did you mean ${near}? `}its filters are ${filters.join(', ')}`
 }

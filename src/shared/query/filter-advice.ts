@@ -48,6 +48,10 @@ const DIFFERS: ReadonlySet<string> = new Set(['!=', 'ne'])
 const TAKES_VALUE: ReadonlySet<string> = new Set(['host', 'net', 'port', 'portrange', 'src', 'dst'])
 const DISPLAY_FIELD = /^[a-z][a-z0-9_]*(\.[a-z_][a-z0-9_]*)+$/i
 const VALUE = /^[\w.:/-]+$/
+/** As other programs print the end of a connection. */
+const ADDRESS_AND_PORT = /^(\d{1,3}(?:\.\d{1,3}){3}):(\d{1,5})$/
+/** The direction in the words that an address may follow. */
+const SIDE = /^(?:src|dst|)(?=(?: ?host)?$)/
 const ETHERNET_ADDRESS = /^[\da-f]{2}([:-][\da-f]{2}){5}$/i
 /** Operators that tcpdump has no words for. */
 const WITHOUT_WORDS: ReadonlySet<string> = new Set(['contains', 'matches', '~'])
@@ -96,6 +100,16 @@ function translated(tokens: readonly string[]): readonly string[] | undefined {
     }
     if (isUnlikeHost(token, at, tokens) || EQUALS.has(token) || DIFFERS.has(token)) return undefined
     if (WITHOUT_WORDS.has(token)) return undefined
+    if (ADDRESS_AND_PORT.test(token)) {
+      words.push(...anyOf('host', [token]))
+      at += 1
+      continue
+    }
+    if (token === ',' && isWord(tokens[at + 1])) {
+      words.push('or')
+      at += 1
+      continue
+    }
     words.push(OPERATORS[token] ?? (TAKES_VALUE.has(previous) ? token : (PROTOCOLS[token] ?? token)))
     at += 1
   }
@@ -120,15 +134,21 @@ function termAt(tokens: readonly string[], at: number, word: string): Term | und
   const isNot = DIFFERS.has(operator)
   let next = at + (isNot || EQUALS.has(operator) ? 2 : 1)
   // "src host": the values follow the last of such words.
-  if (TAKES_VALUE.has(tokens[next] ?? '')) return { words: [word], next }
+  const following = tokens[next] ?? ''
+  if (TAKES_VALUE.has(following)) return termAt(tokens, next, `${word} ${following}`)
   const values = [tokens[next] ?? '']
   next += 1
-  while (tokens[next] === ',') {
+  while (tokens[next] === ',' && !isWord(tokens[next + 1])) {
     values.push(tokens[next + 1] ?? '')
     next += 2
   }
   if (!areValuesOf(word, values)) return undefined
   return { words: [...(isNot ? ['not'] : []), ...anyOf(word, values)], next }
+}
+
+/** Whether a term begins with it: "host 10.0.0.1, host 10.0.0.2". */
+function isWord(token = ''): boolean {
+  return TAKES_VALUE.has(token) || token.toLowerCase() in FIELDS
 }
 
 function areValuesOf(word: string, values: readonly string[]): boolean {
@@ -138,6 +158,12 @@ function areValuesOf(word: string, values: readonly string[]): boolean {
 
 function anyOf(word: string, values: readonly string[]): readonly string[] {
   const terms = values.map((value) => {
+    const [, address, port] = ADDRESS_AND_PORT.exec(value) ?? []
+    const [side] = SIDE.exec(word) ?? []
+    if (port !== undefined && side !== undefined) {
+      const direction = side === '' ? '' : `${side} `
+      return `(${direction}host ${address} and ${direction}port ${port})`
+    }
     const isNetwork = value.includes('/') && word.endsWith('host') && word !== 'ether host'
     return `${isNetwork ? word.replace(/host$/, 'net') : word} ${value}`
   })

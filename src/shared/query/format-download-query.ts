@@ -3,7 +3,7 @@ import type { DownloadQuery } from './download-query.ts'
 import { GATEWAY_PARAMETERS, type GatewayOptions } from './gateway-options.ts'
 import { joinFilters } from './joined-filter.ts'
 import type { ParameterRows } from './query-parameters.ts'
-import { exactNs } from './query-time.ts'
+import { exactNs, rfc3339Of } from './query-time.ts'
 
 /**
  * The canonical query string (without "?") that requests the same packets from an appliance: times in nanoseconds,
@@ -55,6 +55,7 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
   }
   if (localTimes !== undefined) {
     return [
+      // Not a number, whose unit would be that of the local time.
       ['TSBegin', localTimes.begin ?? rfc3339Of(beginNs)],
       ['TSEnd', localTimes.end ?? rfc3339Of(endNs)],
       ...(localTimes.begin === undefined || localTimes.end === undefined
@@ -70,9 +71,3 @@ function formatRange({ kind, beginNs, endNs, localTimes }: DownloadQuery): Pair[
 }
 
 const LOCAL_TIME_UNIT = 'YYYYMMDD_HHMMSS'
-
-/** A time in RFC 3339, for use with a local time, whose unit is not that of a number. */
-function rfc3339Of(ns: bigint): string {
-  const seconds = new Date(Number(ns / 1_000_000n)).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length)
-  return `${seconds}.${String(ns % 1_000_000_000n).padStart(9, '0')}Z`
-}

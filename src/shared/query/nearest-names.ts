@@ -1,13 +1,13 @@
 /**
- * Up to `limit` of `candidates` that are most similar to `wanted`, best first, for "did you mean". Ignores case. A
- * candidate that contains the wanted text counts as near.
+ * Up to `limit` of `candidates` that are most similar to `wanted`, best first and each once, for "did you mean". Ignores
+ * case. A candidate that contains the wanted text counts as near.
  */
 export function nearestNames(wanted: string, candidates: Iterable<string>, limit = 3): string[] {
   const text = wanted.toLowerCase().slice(0, LONGEST_NAME)
   // Every short name is near a single letter, and near an empty text.
   const farthest = text.length < 2 ? 0 : Math.max(2, Math.floor(text.length / 3))
   const scored: { name: string; distance: number }[] = []
-  for (const name of candidates) {
+  for (const name of new Set(candidates)) {
     const other = name.toLowerCase()
     const distance = isPartOf(text, other) ? 1 : editDistance(text, other, farthest)
     if (distance <= farthest) scored.push({ name, distance })

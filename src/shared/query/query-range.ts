@@ -9,7 +9,14 @@ import {
   type ParameterValues,
   quote,
 } from './query-parameters.ts'
-import { parseQueryTime, TIME_LIMIT_NS, TIME_UNIT_WORDS, type TimeUnit, timeUnitOf } from './query-time.ts'
+import {
+  parseQueryTime,
+  rfc3339Of,
+  TIME_LIMIT_NS,
+  TIME_UNIT_WORDS,
+  type TimeUnit,
+  timeUnitOf,
+} from './query-time.ts'
 import { type GivenParameters, readParameters, requireParameter } from './read-parameters.ts'
 import { TIME_FORM_EXAMPLES } from './time-forms.ts'
 import { resolveTimeZone } from './time-zone.ts'
@@ -111,7 +118,7 @@ export function readActivityRange(
 ): Pick<QueryRange, 'beginNs' | 'endNs' | 'timeZone'> {
   const { beginNs, endNs, timeZone } = readQueryRange('timerange', given, context)
   if (beginNs < endNs) return { beginNs, endNs, ...(timeZone === undefined ? {} : { timeZone }) }
-  throw badParameter('TSEnd', `(${endNs} ns) must be later than TSBegin`)
+  throw badParameter('TSEnd', `(${rfc3339Of(endNs)}) must be later than TSBegin`)
 }
 
 /** The range that the parameters specify. Fails with bad-parameter, bad-timezone, ambiguous-timezone. */
@@ -135,7 +142,7 @@ export function readQueryRange(
   if (begin.ns > end.ns) {
     throw badParameter(
       beginEnd.parameter,
-      `(${begin.ns} ns) is later than ${endEnd.parameter} (${end.ns} ns); swap them`,
+      `(${rfc3339Of(begin.ns)}) is later than ${endEnd.parameter} (${rfc3339Of(end.ns)}); swap them`,
     )
   }
   const units = [...new Set([begin.unit, end.unit])].filter((used) => used !== undefined)
@@ -176,23 +183,23 @@ function splitEnd(parameter: string, text: string): RangeEnd {
 function rangeEnds(values: RangeValues, given: GivenParameters): readonly [RangeEnd, RangeEnd] {
   const unit = unitOf(values, given)
   return [
-    rangeEnd({ name: 'TSBegin', shortName: 'from', shortText: values.beginMs }, unit, given),
-    rangeEnd({ name: 'TSEnd', shortName: 'to', shortText: values.endMs }, unit, given),
+    rangeEnd({ row: RANGE_PARAMETERS.begin, shortName: 'from', shortText: values.beginMs }, unit, given),
+    rangeEnd({ row: RANGE_PARAMETERS.end, shortName: 'to', shortText: values.endMs }, unit, given),
   ]
 }
 
 interface EndNames {
-  readonly name: string
+  readonly row: { readonly name: string; readonly example: string }
   readonly shortName: string
   readonly shortText: string | undefined
 }
 
 function rangeEnd(
-  { name, shortName, shortText }: EndNames,
+  { row: { name, example }, shortName, shortText }: EndNames,
   unit: TimeUnit | undefined,
   given: GivenParameters,
 ): RangeEnd {
-  if (shortText === undefined) return { parameter: name, text: requireParameter(given, name), unit }
+  if (shortText === undefined) return { parameter: name, text: requireParameter(given, name, example), unit }
   if (given.has(name)) throw badParameter(shortName, `is ${name} in epoch milliseconds; use only one of them`)
   return {
     parameter: shortName,

@@ -116,6 +116,12 @@ export function exactNs(ns: bigint): string {
   return unit !== 'nanos' && isProbable(ns * NANOS_PER_UNIT[unit]) ? `${ns}ULL` : String(ns)
 }
 
+/** A time in RFC 3339 with all nanoseconds. */
+export function rfc3339Of(ns: bigint): string {
+  const seconds = new Date(Number(ns / 1_000_000n)).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length)
+  return `${seconds}.${String(ns % 1_000_000_000n).padStart(9, '0')}Z`
+}
+
 function isProbable(ns: bigint): boolean {
   return ns >= DETECTED_MIN_NS && ns <= TIME_LIMIT_NS
 }

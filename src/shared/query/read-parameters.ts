@@ -48,11 +48,12 @@ export function isHere({ kinds, deviceOnly }: Parameter, { kind, at = 'device' }
   return kinds === undefined || kind === undefined || kinds.includes(kind)
 }
 
-/** The text of a required parameter. Fails with bad-parameter. */
-export function requireParameter(given: GivenParameters, name: string): string {
+/** The text of a required parameter; the message shows the example. Fails with bad-parameter. */
+export function requireParameter(given: GivenParameters, name: string, example?: string): string {
   const text = given.get(name)
   if (text !== undefined && text !== '') return text
-  throw badParameter(name, `is missing; add ${name}=...`)
+  const shown = example === undefined ? `${name}=...` : `${name}, such as ${name}=${example}`
+  throw badParameter(name, `is missing; add ${shown}`)
 }
 
 /**
@@ -95,7 +96,7 @@ function readOne(row: Parameter, given: GivenParameters, context: ReadContext): 
   const { maxLength = TEXT_LENGTH_MAX } = type.schema
   if ((given.get(name)?.length ?? 0) > maxLength)
     throw badParameter(name, `is longer than ${maxLength} characters; shorten it`)
-  if (row.required === true) return type.read(requireParameter(given, name), name, context)
+  if (row.required === true) return type.read(requireParameter(given, name, row.example), name, context)
   const text = given.get(name)
   if (text === undefined || (text === '' && type.readsEmpty !== true)) return row.default
   return type.read(text, name, context) ?? row.default

@@ -186,6 +186,19 @@ test('says how a display filter of Wireshark is written', async () => {
   )
 })
 
+test('a long filter for which the device is too busy is told of lists of addresses', async () => {
+  const busy = new CapfleetError('compiler-busy', 'too busy', { retryAfterS: 5 })
+  const queue = { compile: () => Promise.reject(busy) } as unknown as CompileQueue
+  const compile = (expression: string) =>
+    new FilterCompiler(queue).compile({ expression, linkType: ETHERNET }, request)
+  await assert.rejects(compile('tcp'), busy)
+  await assert.rejects(compile(BOMB), {
+    code: 'compiler-busy',
+    message: 'too busy; FilterAddresses takes lists of addresses without compiling them',
+    details: { retryAfterS: 5 },
+  })
+})
+
 test('a filter that explodes is given up after two seconds of processor time, and the answer is remembered', async (t) => {
   const queue = new CompileQueue(PATIENT)
   const compiler = new FilterCompiler(queue)

@@ -50,6 +50,17 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     assert.equal(sha256(bytes), sha256(whole.subarray(PCAP_HEADER_BYTES)))
   })
 
+  test('a download that left out a device names it, and its estimate says whose packets it counts', async () => {
+    const { page, world } = stand()
+    const { line } = world.device('west')
+    line.isDown = true
+    await show(page, `#/timeline?${WHOLE_RANGE}&OnError=partial`)
+    await page.locator('.estimate', { hasText: 'from 2 of 3 devices' }).waitFor()
+    await saved(page, () => page.getByRole('button', { name: 'Download', exact: true }).click())
+    line.isDown = false
+    await page.locator('li[data-status=partial]', { hasText: /west is missing from \d.* to \d/ }).waitFor()
+  })
+
   test('an export fetches what was missing when its device is back', async () => {
     const { page, world } = stand()
     const { line } = world.device('west')
@@ -91,6 +102,11 @@ export function testDownloadsAndExports(stand: () => ConsoleStand): void {
     await page.getByRole('button', { name: 'Order schedule' }).click()
     await page.getByRole('link', { name: 'Schedule created' }).click()
     const row = page.locator('tr', { hasText: '0 3 * * *' })
+    await row.getByRole('link', { name: 'Copy and change' }).click()
+    await page.locator('#parameter-Cron').waitFor()
+    assert.equal(await page.locator('#parameter-Cron').inputValue(), '0 3 * * *')
+    assert.equal(await page.locator('#parameter-TSBegin').inputValue(), '-1h')
+    await page.goBack()
     await row.getByRole('button', { name: 'End schedule' }).click()
     assert.equal((await schedulesOf(world)).length, 1)
     await page.getByRole('dialog').getByRole('button', { name: 'End schedule' }).click()

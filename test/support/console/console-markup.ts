@@ -8,7 +8,7 @@ import { type OpenPage, settled, show, signIn } from './console-browser.ts'
 import type { ConsoleStand } from './console-stand.ts'
 import { MARKUP, plantFailures, plantMarkup } from './planted-answers.ts'
 
-const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'live', 'access']
+const VIEWS = ['fleet', 'timeline', 'inside', 'queue', 'exports', 'events', 'access']
 /** Its answer contains no foreign text while nothing is streaming. */
 const WITHOUT_TEXT = new Set(['queue'])
 

@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import type { Parameter, ParameterRows } from '../../../shared/query/query-parameters.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
+import { bytesIn, nanosecondsIn } from '../../typed-amounts.ts'
 
 /** Flags that are shorter than the parameter's name. */
 const SHORT_FLAGS: Readonly<Record<string, string>> = {
@@ -64,12 +65,12 @@ export class QueryFlags {
     return command
   }
 
-  /** The given parameters, as text for the gateway, which alone validates them. */
+  /** The given parameters, as text for the gateway, which alone validates them; "10MiB" and "10ms" are converted. */
   query(options: GivenOptions): QueryPairs {
     return this.#flags.flatMap(({ parameter, option }) => {
       const given = options[option.attributeName()]
       if (given === true) return [[parameter.name, parameter.type.write(true)] as const]
-      return typeof given === 'string' ? [[parameter.name, given] as const] : []
+      return typeof given === 'string' ? [[parameter.name, plainAmount(given, parameter)] as const] : []
     })
   }
 
@@ -78,6 +79,19 @@ export class QueryFlags {
     const found = this.#flags.find(({ parameter }) => parameter.name === name)
     return found === undefined ? undefined : flagName(name)
   }
+}
+
+/** How the help shows amounts that may have a unit. */
+const AMOUNTS: Readonly<Record<string, { readonly placeholder: string; readonly example: string }>> = {
+  bytes: { placeholder: 'size', example: '10KiB' },
+  nanoseconds: { placeholder: 'time', example: '10ms' },
+}
+
+/** The number that the API takes; any other text is for the gateway to reject. */
+function plainAmount(text: string, { type: { unit } }: Parameter): string {
+  if (unit === 'bytes') return String(bytesIn(text) ?? text)
+  if (unit === 'nanoseconds') return String(nanosecondsIn(text) ?? text)
+  return text
 }
 
 /** TSBegin is --ts-begin, FilterBPFDecap --filter-bpf-decap. */
@@ -109,7 +123,7 @@ function isSwitch({ default: normal, type: { schema } }: Parameter): boolean {
 
 function placeholderOf({ name, type: { schema, unit } }: Parameter): string {
   if (name in FILE_FLAGS) return 'file'
-  if (unit !== undefined) return unit.replaceAll(' ', '-')
+  if (unit !== undefined) return AMOUNTS[unit]?.placeholder ?? unit.replaceAll(' ', '-')
   if (schema.enum !== undefined) return 'word'
   return schema.type === 'integer' ? 'number' : 'text'
 }
@@ -123,9 +137,11 @@ function helpOf(parameter: Parameter): string {
   const ofFile = FILE_FLAGS[name]
   if (ofFile !== undefined) return ofFile
   const words = isSwitch(parameter) ? undefined : type.schema.enum
+  const amount = AMOUNTS[type.unit ?? '']
   const notes = [
     ...(words === undefined ? [] : [words.join(', ')]),
     ...(example === undefined ? [] : [`such as ${example}`]),
+    ...(amount === undefined ? [] : [`${type.unit}, or such as ${amount.example}`]),
     ...(defaultSays === undefined ? [] : [`without it: ${defaultSays}`]),
   ]
   const sentences = says.split(/(?<=\.) /).filter((sentence) => !sentence.includes(' header Capfleet-'))

@@ -1,5 +1,6 @@
 /** Commander's messages about mistakes in a command line, with the flag that was probably meant. */
 import type { Command } from 'commander'
+import { nearestNames } from '../../../shared/query/nearest-names.ts'
 
 /** Flags of tcpdump, curl and others, and words that people expect, with the flag that does the same. */
 const MEANT: Readonly<Record<string, string>> = {
@@ -33,16 +34,22 @@ const MEANT: Readonly<Record<string, string>> = {
 export function withUsageHint(text: string, program: Command, words: readonly string[]): string {
   const command = commandAt(program, words)
   const [, unknown] = /^error: unknown option '([^'=]+)/.exec(text) ?? []
-  const meant = unknown === undefined ? undefined : MEANT[unknown]
-  if (meant !== undefined && command.options.some(({ long, short }) => isFlag(meant, [long, short])))
-    return `error: unknown option '${unknown}'\n(Did you mean ${meant}?)\n`
+  const meant = unknown === undefined ? undefined : meantFlag(unknown, flagsOf(command))
+  if (meant !== undefined) return `error: unknown option '${unknown}'\n(Did you mean ${meant}?)\n`
   if (text.startsWith('error: too many arguments') && command.options.some(({ short }) => short === '--bpf'))
     return `${text.trimEnd()}\n(a value with spaces needs quotation marks: --bpf 'tcp port 443')\n`
   return text
 }
 
-function isFlag(meant: string, names: readonly (string | undefined)[]): boolean {
-  return names.includes(meant.split(' ')[0])
+/** Commander compares with the second name of an option alone, and of --begin, --ts-begin that is the rare one. */
+function meantFlag(unknown: string, flags: readonly string[]): string | undefined {
+  const known = MEANT[unknown]
+  if (known !== undefined && flags.includes(known.split(' ')[0] ?? '')) return known
+  return unknown.startsWith('--') ? nearestNames(unknown, flags, 1)[0] : undefined
+}
+
+function flagsOf({ options }: Command): readonly string[] {
+  return options.flatMap(({ short, long }) => [short, long]).filter((flag) => flag !== undefined)
 }
 
 /** The command that the words lead to. REQUIRES: the commands that they name are defined. */

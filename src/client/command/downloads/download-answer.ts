@@ -21,8 +21,13 @@ export function notesOf({ headers }: Received): readonly string[] {
       ? []
       : [`packets before ${shownNs(goneBeforeNs)} were overwritten; the download is complete from then on`]),
     ...(damaged === null ? [] : [`packets of ${damaged} segments are lost: their blocks are damaged`]),
-    ...(missing === null ? [] : [`devices left out: ${missing}`]),
+    ...(missing === null ? [] : [`devices left out: ${missingText(missing)}`]),
   ]
+}
+
+/** "lon1;from=1793610060000000000;to=1793610070000000000, ..." with readable times. */
+function missingText(header: string): string {
+  return header.replaceAll(/;(from|to)=(\d+)/g, (_text, end: string, ns: string) => ` ${end} ${shownNs(ns)}`)
 }
 
 /** Fails with a ClientFailure if it is not a capture file. */

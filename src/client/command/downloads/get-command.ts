@@ -56,12 +56,26 @@ export function defineGet(command: Command): void {
             return await getAlerts({ ...options, alert: options.alert }, { capture, query, signal })
           refuseAlertFlags(options)
           if (options.seen !== undefined) return await getSeen(capture, query, { options, signal })
-          await runDownload(await connect(options), downloadTarget(capture, query), { options, signal })
+          const client = await connect(options)
+          await runDownload(client, downloadTarget(capture, query), { options, signal }).catch((error) => {
+            throw capture === undefined ? withPartialAdvice(error, query) : error
+          })
         },
         (name) => (name === 'Wait' ? '--wait' : flags.flagOf(name)),
       ),
     )
 }
+
+/** One device that is down fails the merge of all. */
+function withPartialAdvice(error: unknown, query: QueryPairs): unknown {
+  const { Device = '*', OnError } = Object.fromEntries(query)
+  if (!(error instanceof ClientFailure) || !DOWN_CODES.has(error.code)) return error
+  if (OnError !== undefined || !/[,*?=]/.test(Device)) return error
+  const advice = '--on-error partial downloads what the others have'
+  return new ClientFailure(error.kind, `${error.message}; ${advice}`, error.facts)
+}
+
+const DOWN_CODES: ReadonlySet<string> = new Set(['device-unreachable', 'device-timeout'])
 
 const RESUMES =
   '\nA download that breaks off resumes automatically; after Ctrl-C the same command resumes it.'

@@ -90,6 +90,7 @@ async function addressList(addresses: readonly string[], { file }: SeenOptions):
       'name an address: capfleet seen 203.0.113.9 --last 30d, or a file with addresses: --file',
     )
   try {
+    for (const one of addresses) type.read(one, 'the address', {})
     return type.read(list.join('\n'), 'the list', {}) ?? ''
   } catch (error) {
     throw usageFailure((error as Error).message)

@@ -9,29 +9,17 @@ import {
 } from '../../../shared/pcap/pcap-sizes.ts'
 import { RecordCursor } from '../../../shared/pcap/record-cursor.ts'
 import { usageFailure } from '../../client-failure.ts'
+import { bytesIn } from '../../typed-amounts.ts'
 import { bytesOf, type DownloadOutput, exists, OutputFile, PART_ENDING } from './output-file.ts'
 
 /** Any packet fits. */
 const SPLIT_BYTES_MIN = PCAP_HEADER_BYTES + RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
 const NUMBER_DIGITS = 4
 
-const UNITS: Readonly<Record<string, number>> = {
-  '': 1,
-  k: 1e3,
-  m: 1e6,
-  g: 1e9,
-  t: 1e12,
-  ki: 2 ** 10,
-  mi: 2 ** 20,
-  gi: 2 ** 30,
-  ti: 2 ** 40,
-}
-
 /** "500MiB", "1GB" (decimal) or bytes. */
 export function splitBytes(text: string): number {
-  const [, count = '', unit = ''] = /^(\d+)((?:[kmgt]i?)?)b?$/i.exec(text) ?? []
-  const bytes = count === '' ? Number.NaN : Number(count) * (UNITS[unit.toLowerCase()] ?? Number.NaN)
-  if (Number.isSafeInteger(bytes) && bytes >= SPLIT_BYTES_MIN) return bytes
+  const bytes = bytesIn(text)
+  if (bytes !== undefined && bytes >= SPLIT_BYTES_MIN) return bytes
   throw usageFailure(
     `--split must be a size such as 500MiB or 1GB, at least ${SPLIT_BYTES_MIN} bytes, got ${JSON.stringify(text)}`,
   )

@@ -12,6 +12,7 @@ import { sendTexts } from '../../../shared/http/live-answer.ts'
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
+import { rfc3339Of } from '../../../shared/query/query-time.ts'
 import { openDeviceSearch } from '../../fetch/device-search.ts'
 import { FleetSearch } from '../../fetch/fleet-search.ts'
 import type { SeenRequest } from '../../fetch/seen-answer.ts'
@@ -113,7 +114,7 @@ function readQuestion(
   const query = parseRequestQuery(ctx, parts, { kind: 'timerange', parse: parseSeenRange, at })
   const { beginNs, endNs, localTimes, timeZone } = query
   if (beginNs === endNs && localTimes === undefined)
-    throw badParameter('TSEnd', `(${endNs} ns) must be later than TSBegin`)
+    throw badParameter('TSEnd', `(${rfc3339Of(endNs)}) must be later than TSBegin`)
   if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
   return { question: seenQuestion(query, options), waitS }
 }

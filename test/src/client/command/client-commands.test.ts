@@ -151,7 +151,7 @@ describe('the command line', () => {
 
   test('errors about times name the flags of the user, not parameters of the API', async () => {
     for (const [args, message] of [
-      [['--begin', '-1h'], /^capfleet: --end is missing; add --end \.\.\. \[bad-parameter\]$/m],
+      [['--begin', '-1h'], /^capfleet: --end is missing; add --end, such as --end now \[bad-parameter\]$/m],
       [
         ['--begin', '2/11/2026', '--end', 'now'],
         /^capfleet: --begin "2\/11\/2026" has a date whose day and month/m,
@@ -160,7 +160,7 @@ describe('the command line', () => {
         ['--begin', '202611020901', '--end', 'now'],
         /^capfleet: --begin .* outside of 1990 to 2106; give --unit, or/m,
       ],
-      [['--begin', 'now', '--end', '-1h'], /^capfleet: --begin \(\d+ ns\) is later than --end/m],
+      [['--begin', 'now', '--end', '-1h'], /^capfleet: --begin \([\d-]+T[\d:.]+Z\) is later than --end/m],
     ] as const) {
       const { status, stderr } = await run(['estimate', ...args])
       assert.equal(status, 2)

@@ -42,6 +42,16 @@ test('every command that asks a gateway has an example, which it accepts', async
   }
 })
 
+test('the help of the longest flags is wrapped, and does not fill a terminal of 80 columns line by line', async () => {
+  const { stdout } = await promisify(execFile)(join(REPOSITORY_ROOT, 'src/capfleet'), ['get', '--help'])
+  const flags = stdout.split('\n').filter((line) => /^ {2}-/.test(line))
+  assert.ok(flags.length > 20)
+  assert.deepEqual(
+    flags.filter((line) => line.length > 80),
+    [],
+  )
+})
+
 test('the help of every other command has an example, with flags that it lists', async () => {
   const texts = new Map<string, string>()
   const help = async (words: readonly string[]): Promise<string> => {

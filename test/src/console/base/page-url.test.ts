@@ -27,6 +27,13 @@ test('an unknown view is the fleet, and an empty value counts as missing', () =>
   )
 })
 
+test('a link with the earlier name of a view shows the view', () => {
+  assert.deepEqual(parsePageState('#/live?live-device=lon1'), {
+    view: 'events',
+    values: { 'live-device': 'lon1' },
+  })
+})
+
 test('the range of a link is in nanoseconds: local times are those of the zone, and integers are unchanged', () => {
   const ends = (hash: string) => {
     const { TSBegin, TSEnd } = withInstants(parsePageState(hash), 'Europe/Berlin').values

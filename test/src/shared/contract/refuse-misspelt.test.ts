@@ -23,6 +23,7 @@ for (const [query, param, says] of [
   ['resume=x&offset=0', 'resume', /; Resume is$/],
   ['tsbegin=1', 'tsbegin', /; TSBegin is$/],
   ['FilterIPHost=192.0.2.1', 'FilterIPHost', /its filters are .*FilterBPF/],
+  ['filter=udp', 'filter', /did you mean FilterBPF\?/],
   ['FilterUDP=true', 'FilterUDP', /its filters are .*FilterBPF/],
   ['FilterBPF=ip&&port+53', 'port 53', /%26%26/],
   ['FilterBPF=ip&&tcp[13]&1', 'tcp[13]', /%26%26/],

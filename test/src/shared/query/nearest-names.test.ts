@@ -14,6 +14,13 @@ test('ignores case and finds a part of a name', () => {
   ])
 })
 
+test('gives each name once', () => {
+  assert.deepEqual(nearestNames('demo_0901', ['demo_0900', 'demo_0900', 'demo_0902']), [
+    'demo_0900',
+    'demo_0902',
+  ])
+})
+
 test('gives nothing when nothing is near', () => {
   assert.deepEqual(nearestNames('zzzzzz', ['alpha', 'beta']), [])
   assert.deepEqual(nearestNames('', ['alpha']), [])

@@ -35,6 +35,23 @@ test('values go to the gateway as they are, also ones that look like flags', () 
   ])
 })
 
+test('sizes and lengths of time may have units, which the API does not take', () => {
+  assert.deepEqual(parsed('--max-bytes', '10MiB', '--slice', '1kB', '--ts-max', '2h', '--dedup', '50ms'), [
+    ['TSMax', '7200000000000'],
+    ['MaxBytes', '10485760'],
+    ['Slice', '1000'],
+    ['Dedup', '50000000'],
+  ])
+  assert.deepEqual(parsed('--max-bytes', '24', '--ts-max', '5'), [
+    ['TSMax', '5'],
+    ['MaxBytes', '24'],
+  ])
+  assert.deepEqual(parsed('--max-bytes', 'big', '--ts-max', '2d'), [
+    ['TSMax', '2d'],
+    ['MaxBytes', 'big'],
+  ])
+})
+
 test('a switch says the word that the parameter takes', () => {
   assert.deepEqual(parsed('--align', '--filter-bpf-decap'), [
     ['FilterBPFDecap', 'true'],

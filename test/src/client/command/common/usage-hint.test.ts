@@ -63,7 +63,7 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
   'the begin after the end': {
     typed: ['get', '--begin', 'now', '--end', '-1h'],
     status: 2,
-    says: /^capfleet: --begin \(\d+ ns\) is later than --end \(\d+ ns\); swap them/m,
+    says: /^capfleet: --begin \([\d-]+T[\d:.]+Z\) is later than --end \([\d-]+T[\d:.]+Z\); swap them/m,
   },
   'the part of no capture': {
     typed: ['get', '--start', '-1h', '--stop', 'now'],
@@ -94,6 +94,36 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     typed: get('--devices', 'east'),
     status: 2,
     says: /^error: unknown option '--devices'\n\(Did you mean --device\?\)$/m,
+  },
+  'an option of which a letter is missing': {
+    typed: ['get', '--begn', 'now'],
+    status: 2,
+    says: /^error: unknown option '--begn'\n\(Did you mean --begin\?\)$/m,
+  },
+  'no end': {
+    typed: ['get', '--begin', '-1h'],
+    status: 2,
+    says: /^capfleet: --end is missing; add --end, such as --end now \[bad-parameter\]$/m,
+  },
+  'two hosts separated by a comma': {
+    typed: get('--bpf', 'host 10.0.0.1, host 10.0.0.2'),
+    status: 2,
+    says: /did you mean: host 10\.0\.0\.1 or host 10\.0\.0\.2 \[bad-bpf\]$/m,
+  },
+  'an address with a port': {
+    typed: get('--bpf', 'src 10.0.0.1:80'),
+    status: 2,
+    says: /did you mean: \(src host 10\.0\.0\.1 and src port 80\) \[bad-bpf\]$/m,
+  },
+  'a host that is no address': {
+    typed: ['seen', '10.0.0.256', '--last', '1h'],
+    status: 2,
+    says: /^capfleet: the address "10\.0\.0\.256" is no IPv4 or IPv6 address or network, such as /m,
+  },
+  'a file that does not exist': {
+    typed: ['upload', 'missing.pcap', '-d', 'east'],
+    status: 2,
+    says: /^capfleet: the file missing\.pcap does not exist$/m,
   },
   'an unknown capture': {
     typed: ['get', 'nothing'],

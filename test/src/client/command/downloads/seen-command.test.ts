@@ -191,6 +191,14 @@ describe('capfleet seen', () => {
     const refused = await run(['get', '--seen', EASTERN, ...RANGE, '-o', file])
     assert.equal(refused.status, 6)
     assert.match(refused.stderr, /not answered by west; --on-error partial downloads/)
+    const all = await run(['get', ...RANGE, '-o', file])
+    assert.equal(all.status, 6)
+    assert.match(
+      all.stderr,
+      /west .*; --on-error partial downloads what the others have \[device-unreachable\]$/m,
+    )
+    const one = await run(['get', ...RANGE, '-d', 'west', '-o', file])
+    assert.doesNotMatch(one.stderr, /--on-error/)
     const part = await run(['get', '--seen', EASTERN, ...RANGE, '-o', file, '--on-error', 'partial'])
     assert.equal(part.status, 7, part.stderr)
     assert.equal(readPcap(await readFile(file)).records.length, 3)

@@ -18,8 +18,8 @@ const NAMED_MAX = 6
 /** Minimum interval between announcements to screen readers. */
 const SAID_EVERY_MS = 10_000
 
-export function LivePage() {
-  const { live: texts } = TEXTS
+export function EventsPage() {
+  const { events: texts } = TEXTS
   const { values } = usePageState()
   const { events } = useSurroundings()
   const devices = useDevices(DEVICES_EVERY_MS).value ?? []
@@ -63,7 +63,7 @@ interface FiltersProps {
 }
 
 function Filters({ devices, values }: FiltersProps) {
-  const { live: texts } = TEXTS
+  const { events: texts } = TEXTS
   const sites = [...new Set(devices.flatMap(({ site }) => site ?? []))].toSorted()
   const keep = (name: string, value: string): void =>
     showState(changed(currentState(), { [name]: value === '' ? undefined : value }))
@@ -102,7 +102,7 @@ function Filters({ devices, values }: FiltersProps) {
 }
 
 function Connection({ heard: { isConnected, failure, fleet } }: { readonly heard: HeardEvents }) {
-  const { live: texts } = TEXTS
+  const { events: texts } = TEXTS
   if (!isConnected)
     return (
       <p class={failure === undefined ? 'quiet' : 'bad'} role="status">
@@ -133,7 +133,8 @@ function Connection({ heard: { isConnected, failure, fleet } }: { readonly heard
 function Latest({ event, count }: { readonly event: FleetEvent | undefined; readonly count: number }) {
   const [said, setSaid] = useState('')
   const latest = useRef('')
-  latest.current = event === undefined ? '' : TEXTS.live.latest(count, `${event.device ?? ''} ${event.kind}`)
+  latest.current =
+    event === undefined ? '' : TEXTS.events.latest(count, `${event.device ?? ''} ${event.kind}`)
   useEffect(() => {
     const timer = setInterval(() => setSaid(latest.current), SAID_EVERY_MS)
     return () => clearInterval(timer)
@@ -152,7 +153,7 @@ function EventTable({
   readonly found: readonly FleetEvent[]
   readonly heard: HeardEvents
 }) {
-  const { live: texts } = TEXTS
+  const { events: texts } = TEXTS
   const { zone } = useSurroundings()
   if (heard.events.length === 0) return heard.isConnected ? <Waiting text={texts.waiting} /> : null
   if (found.length === 0) return <Empty>{texts.noneFound}</Empty>

@@ -1,0 +1,13 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { notesOf } from '../../../../../src/client/command/downloads/download-answer.ts'
+import type { Received } from '../../../../../src/client/transport.ts'
+
+test('devices that were left out are named with the times that are missing', () => {
+  const missing =
+    'lon1;from=1793610060000000000;to=1793610070000000000, sgp1;from=1793610060000000000;to=1793610061000000000'
+  const answer = { headers: new Headers({ 'capfleet-missing': missing }) } as Received
+  assert.deepEqual(notesOf(answer), [
+    'devices left out: lon1 from 2026-11-02 09:01:00Z to 2026-11-02 09:01:10Z, sgp1 from 2026-11-02 09:01:00Z to 2026-11-02 09:01:01Z',
+  ])
+})
