@@ -255,7 +255,7 @@ export class CaptureControl implements AsyncDisposable {
   /** Ends the recording; the capture stays active in the store. */
   async #saveRecording(): Promise<void> {
     const ended = await this.#recording?.end()
-    await ended?.capture.add(ended.streams, ended.drops)
+    await ended?.capture.save(ended.streams, ended.drops)
   }
 
   #makeCapture({ baseName, scheduleName }: CaptureStart): Promise<RecordedCapture> {

@@ -114,16 +114,23 @@ export class RecordedCapture {
   async add(streams: readonly StreamSummary[], drops: Drops): Promise<boolean> {
     this.note(streams)
     if (this.#unlogged.length === 0) return false
+    await this.save(streams, drops)
+    return true
+  }
+
+  /**
+   * Likewise, and the drops even if there are no new segments: on a full disk everything may have been dropped since the
+   * last one. May be retried after a failure.
+   */
+  async save(streams: readonly StreamSummary[], drops: Drops): Promise<void> {
+    this.note(streams)
     await this.#writer.addSegments(this.name, this.#unlogged, drops)
     this.#unlogged = []
-    return true
   }
 
   /** Ends it with its last segments. May be retried after a failure. */
   async close(streams: readonly StreamSummary[], drops: Drops, nowNs: bigint): Promise<StoppedCapture> {
-    this.note(streams)
-    await this.#writer.addSegments(this.name, this.#unlogged, drops)
-    this.#unlogged = []
+    await this.save(streams, drops)
     const stopNs = larger(larger(nowNs, this.startNs + 1n), this.#endNs)
     await this.#writer.changeRecord(this.name, (record) => ({
       ...record,

@@ -239,6 +239,17 @@ test('a capture continues after a restart, with its name, start and counts', asy
   assert.deepEqual(stage.events.slice(0, 2), [`capture-started ${name}`, `capture-resumed ${name}`])
 })
 
+test('drops since the last segment are known after a restart, also without a new segment', async () => {
+  await using stage = await stageAt()
+  const { name } = await stage.control.start({ baseName: 'a' }, never)
+  stage.engine.count(0, { ringDrops: 4n, diskDrops: 3n })
+  stage.engine.streams = []
+  await stage.restart('stopped', () => stage.engine.count(0, { ringDrops: 0n, diskDrops: 0n }))
+  const { counts } = stage.control.report()
+  assert.deepEqual([counts.drops, counts.ringDrops], [7n, 4n])
+  assert.deepEqual((await stage.record(name)).drops, { ring: 4n, disk: 3n })
+})
+
 test('of two active captures, left by a kill in the middle of a roll, the newer one continues', async () => {
   await using stage = await stageAt()
   const { name: first } = await stage.control.start({ baseName: 'a' }, never)
