@@ -14,6 +14,7 @@ import { onHeld } from '../downloads/on-held.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
 import { damagedSegments } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { hasForcedFilter } from '../request/forced-filter.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 
 /** Fails as the download would, except for the lack of a slot. */
@@ -22,7 +23,7 @@ export async function estimateDownload(ctx: ApplianceContext, parts: AppliancePa
     const given = givenParameters(ctx)
     const kind = estimatedKind(given)
     const query = parseDownloadQuery(kind, given, parseContextOf(parts))
-    const request = { caller: callerOf(ctx), signal }
+    const request = { caller: callerOf(ctx), isForced: hasForcedFilter(ctx), signal }
     const boundariesNs = [query.beginNs, query.endNs]
     const { selection, counted } = await onHeld(
       () => prepareDownload(parts, query, request),

@@ -43,6 +43,11 @@ export function parseContextOf({ config }: ApplianceParts): ParseContext {
   return { zone: config.timeZone, nowNs: nowNs(), timeSourceAliases: config.tsModeAliases, at: 'device' }
 }
 
+export interface PrepareRequest extends CompileRequest {
+  /** Whether the caller must not learn anything about packets that the filter hides. */
+  readonly isForced: boolean
+}
+
 /**
  * Fails with unknown-capture, aged-out, mixed-link-type, bad-bpf, bad-regex, bad-parameter (more captures than a
  * legacy path may cover), compiler-busy, store-unavailable, or the signal's reason.
@@ -50,13 +55,13 @@ export function parseContextOf({ config }: ApplianceParts): ParseContext {
 export async function prepareDownload(
   parts: ApplianceParts,
   query: DownloadQuery,
-  request: CompileRequest,
+  request: PrepareRequest,
 ): Promise<PreparedDownload> {
   const { catalogue } = parts
   const { captureName } = query
   const captures = captureName === undefined ? await catalogue.list() : [await catalogue.find(captureName)]
   const agedOut = captureName === undefined ? await catalogue.listAgedOut() : []
-  const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut })
+  const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut }, request)
   const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
   checkCaptureCount(query, selection.captures)
   refuseUnknownLinkType(query, selection.linkType)

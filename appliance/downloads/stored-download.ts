@@ -13,14 +13,19 @@ import { type ParseContext, parseDownloadQuery } from '../../src/shared/query/pa
 import { encodingOf, PARTIAL_ELEMENTS } from '../../src/shared/query/query-values.ts'
 import type { GivenParameters } from '../../src/shared/query/read-parameters.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from '../appliance-parts.ts'
-import type { CompileRequest } from '../compile/compile-queue.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { hasForcedFilter } from '../request/forced-filter.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
 import { withoutLost } from './lost-segments.ts'
 import { onHeld } from './on-held.ts'
-import { type PreparedDownload, parseContextOf, prepareDownload } from './prepare-download.ts'
+import {
+  type PreparedDownload,
+  type PrepareRequest,
+  parseContextOf,
+  prepareDownload,
+} from './prepare-download.ts'
 import {
   COMPLETION_TRAILER_NAMES,
   type PacketSource,
@@ -49,8 +54,7 @@ function answerWith(
     parts.draining.throwIfAborted()
     refuseLaterRange(ctx.req, WAY_ON)
     await withClientSignal(ctx, async (signal) => {
-      const readsAllBlocks = ctx.get('Capfleet-Forced-Filter') === 'true'
-      const request = { caller: callerOf(ctx), readsAllBlocks, signal }
+      const request = { caller: callerOf(ctx), isForced: hasForcedFilter(ctx), signal }
       const prepared = await prepareDownload(
         parts,
         parse(givenParameters(ctx), parseContextOf(parts)),
@@ -66,15 +70,10 @@ function answerWith(
   }
 }
 
-interface DownloadRequest extends CompileRequest {
-  /** As in DownloadOptions. */
-  readonly readsAllBlocks: boolean
-}
-
 async function download(
   parts: ApplianceParts,
   ctx: ApplianceContext,
-  prepared: PreparedDownload & DownloadRequest,
+  prepared: PreparedDownload & PrepareRequest,
 ): Promise<void> {
   const { query, signal } = prepared
   const revoked = ctx.state.caller?.revoked
@@ -137,7 +136,7 @@ interface OpenedSource<Source extends PacketSource> {
 async function openSource(
   parts: ApplianceParts,
   prepared: PreparedDownload,
-  request: DownloadRequest,
+  request: PrepareRequest,
 ): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
   if (!query.follow) return await openHeld(parts, prepared, request)
@@ -162,7 +161,7 @@ async function openSource(
 async function openHeld(
   parts: ApplianceParts,
   prepared: PreparedDownload,
-  request: DownloadRequest,
+  request: PrepareRequest,
 ): Promise<OpenedSource<Download>> {
   let next: PreparedDownload | undefined = prepared
   const find = async (): Promise<PreparedDownload> => {
@@ -182,7 +181,7 @@ async function openHeld(
 
 async function openEngine(
   { query, selection, program, addresses, regex, mac48LimitNs }: PreparedDownload,
-  { readsAllBlocks, signal }: DownloadRequest,
+  { isForced, signal }: PrepareRequest,
 ): Promise<Download> {
   const options: DownloadOptions = {
     streams: selection.streams,
@@ -192,7 +191,7 @@ async function openEngine(
     filter: program,
     filterDecap: query.filterDecap,
     addresses,
-    readsAllBlocks,
+    readsAllBlocks: isForced,
     regex,
     timeSource: query.timeSource,
     mac48LimitNs,

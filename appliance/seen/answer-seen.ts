@@ -16,8 +16,10 @@ import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import type { Reader } from '../downloads/stream-limit.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { hasForcedFilter } from '../request/forced-filter.ts'
 import { callerOf } from '../request/labelled-caller.ts'
 import { agedOutBeforeNs } from '../store/removed-spans.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
 import { type CountedPart, type CountRequest, countPart, sumOfCounts } from './count-seen.ts'
 import { addressLine, endLine, failureLine, progressLine, spansWithin } from './seen-lines.ts'
 import {
@@ -52,7 +54,7 @@ export async function answerSeen(ctx: ApplianceContext, parts: ApplianceParts): 
     using held = new DisposableStack()
     if (query.verify && ctx.method !== 'HEAD') held.use(await takeSlot(ctx, parts, query, signal))
     else held.use(await parts.searches.acquire(signal, request.caller.id))
-    const search = query.isForced ? undefined : await store.search(signal)
+    const search = query.isForced ? undefined : await store.search(found, signal)
     ctx.respond = false
     ctx.res.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Cache-Control': 'no-store' })
     if (ctx.method !== 'HEAD') {
@@ -75,7 +77,7 @@ function readQuery(ctx: ApplianceContext, { config }: ApplianceParts): SeenQuery
   const { texts, ranges } = packQuestions(values.addresses)
   if (values.filterBpf !== undefined && !values.verify)
     throw badParameter('FilterBPF', 'needs Verify=1, because only packets can be compared with a filter')
-  const isForced = ctx.get('Capfleet-Forced-Filter') === 'true'
+  const isForced = hasForcedFilter(ctx)
   if (isForced && !values.verify)
     throw badParameter('Verify', 'must be 1 for callers with a filter: times alone would tell what it hides')
   return {
@@ -88,8 +90,13 @@ function readQuery(ctx: ApplianceContext, { config }: ApplianceParts): SeenQuery
   }
 }
 
-interface FoundInStore {
+interface SearchedCaptures {
+  readonly captures: readonly StoredCapture[]
+  /** Their segments in the range. Of many segments a copy takes milliseconds. */
   readonly searched: SearchedStreams
+}
+
+interface FoundInStore extends SearchedCaptures {
   readonly agedOutBeforeNs: bigint | undefined
 }
 
@@ -108,17 +115,18 @@ class SeenStore {
     const { catalogue } = this.#parts
     const [captures, agedOut] = [await catalogue.list(), await catalogue.listAgedOut()]
     return {
+      captures,
       searched: streamsToSearch(captures, range, (capture) => catalogue.folderOf(capture)),
-      agedOutBeforeNs: agedOutBeforeNs(range, { captures, agedOut }),
+      agedOutBeforeNs: agedOutBeforeNs(range, { captures, agedOut }, this.query),
     }
   }
 
-  /** The spans of each question. */
-  async search(signal: AbortSignal): Promise<readonly (readonly SeenSpan[])[]> {
+  /** The spans of each question in what was found, or in what is there now if a part of it was removed. */
+  async search(found: FoundInStore, signal: AbortSignal): Promise<readonly (readonly SeenSpan[])[]> {
     const { beginNs, endNs, questions } = this.query
-    const { spans } = await this.#onHeld(this.query, (streams) =>
-      searchAddresses({ streams: allStreams(streams), beginNs, endNs, addresses: questions, signal }),
-    )
+    const search = (streams: SearchedStreams) =>
+      searchAddresses({ streams: allStreams(streams), beginNs, endNs, addresses: questions, signal })
+    const { spans } = await this.#onHeld(this.query, search, found)
     return spans
   }
 
@@ -126,16 +134,27 @@ class SeenStore {
     return this.#onHeld(part, (streams) => countPart(streams, part, request))
   }
 
+  /** `known` is used once. */
   async #onHeld<Result>(
     range: SearchRange,
     work: (streams: SearchedStreams) => Promise<Result>,
+    known?: SearchedCaptures,
   ): Promise<Result> {
     const { catalogue } = this.#parts
     const folderOf = catalogue.folderOf.bind(catalogue)
+    const inCaptures = (captures: readonly StoredCapture[]): SearchedCaptures => ({
+      captures,
+      searched: streamsToSearch(captures, range, folderOf),
+    })
     return await onHeld(
-      () => catalogue.list(),
-      (captures) => work(streamsToSearch(captures, range, folderOf)),
-      (captures) => Promise.all(captures.map((capture) => withLostMarked(capture, folderOf(capture)))),
+      async () => {
+        const found = known ?? inCaptures(await catalogue.list())
+        known = undefined
+        return found
+      },
+      ({ searched }) => work(searched),
+      async ({ captures }) =>
+        inCaptures(await Promise.all(captures.map((capture) => withLostMarked(capture, folderOf(capture))))),
     )
   }
 }

@@ -16,11 +16,34 @@ export interface HeldCaptures {
   readonly agedOut: readonly AgedOutCapture[]
 }
 
+const NS_PER_MINUTE = 60_000_000_000n
+
 /**
  * The time since which nothing of the range has been removed, or undefined if all of it is there. Fails with aged-out
- * if the range is before everything that is held, or nothing of it is left.
+ * if the range is before everything that is held, or nothing of it is left. What was removed ends with a packet:
+ * callers with a forced filter (`isForced`) get the same answer for all ranges in the same minutes, and whole minutes,
+ * so that no series of questions reveals the times of packets that the filter hides.
  */
-export function agedOutBeforeNs(range: TimeSpan, held: HeldCaptures): bigint | undefined {
+export function agedOutBeforeNs(
+  range: TimeSpan,
+  held: HeldCaptures,
+  { isForced }: { readonly isForced: boolean },
+): bigint | undefined {
+  if (!isForced) return lostBeforeNs(range, held, (ns) => ns)
+  const beginNs = range.beginNs - (range.beginNs % NS_PER_MINUTE)
+  return lostBeforeNs({ beginNs, endNs: minuteAfter(range.endNs) }, held, minuteAfter)
+}
+
+/** The first whole minute that is not before the time. */
+function minuteAfter(ns: bigint): bigint {
+  return ((ns + NS_PER_MINUTE - 1n) / NS_PER_MINUTE) * NS_PER_MINUTE
+}
+
+function lostBeforeNs(
+  range: TimeSpan,
+  held: HeldCaptures,
+  shown: (ns: bigint) => bigint,
+): bigint | undefined {
   const removed = removedSpans(held)
   if (removed.length === 0) return undefined
   const oldestNs = held.captures.reduce<bigint | undefined>(
@@ -30,10 +53,11 @@ export function agedOutBeforeNs(range: TimeSpan, held: HeldCaptures): bigint | u
   const lost = removed.filter((span) => span.beginNs < range.endNs && span.endNs > range.beginNs)
   const isBeforeAll = oldestNs !== undefined && range.endNs <= oldestNs
   const isGone = lost.length > 0 && !held.captures.some((capture) => holdsSome(capture, range))
-  if (isBeforeAll || isGone) throw agedOut(oldestNs)
-  return lost.reduce<bigint | undefined>((latest, { endNs }) => {
+  if (isBeforeAll || isGone) throw agedOut(oldestNs === undefined ? undefined : shown(oldestNs))
+  const latestNs = lost.reduce<bigint | undefined>((latest, { endNs }) => {
     return latest === undefined || endNs > latest ? endNs : latest
   }, undefined)
+  return latestNs === undefined ? undefined : shown(latestNs)
 }
 
 function removedSpans({ captures, agedOut: gone }: HeldCaptures): readonly TimeSpan[] {

@@ -1,9 +1,9 @@
 #include "download_wrap.h"
 
-#include <atomic>
 #include <cassert>
 
 #include "addon_data.h"
+#include "cancellation.h"
 #include "download/download_opening.h"
 #include "error_value.h"
 #include "os/worker_pool.h"
@@ -104,13 +104,13 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   return options;
 }
 
-/// Shared by the steps, the answer and the JavaScript handle.
+/// Shared by the steps and the answer.
 struct OpenJob {
   DownloadOpening opening;
   WorkerPool::Queue queue;
   std::shared_ptr<MainThread> mainThread;
   Napi::Promise::Deferred deferred;
-  std::atomic<bool> isCancelled = false;
+  Cancellation cancellation;
 };
 
 using OpenResult = Result<std::shared_ptr<Download>>;
@@ -133,7 +133,7 @@ void finishOpening(const std::shared_ptr<OpenJob>& job, OpenResult result) {
 
 /// One step, on a worker thread; the next one is queued.
 void runOpening(const std::shared_ptr<OpenJob>& job) {
-  if (job->isCancelled) {
+  if (job->cancellation.isCancelled()) {
     finishOpening(job, Error{Code::kCancelled, "the download was cancelled"});
     return;
   }
@@ -171,10 +171,11 @@ Napi::Value DownloadWrap::open(const Napi::CallbackInfo& info) {
   const auto deferred = Napi::Promise::Deferred::New(env);
   Napi::Object handle = Napi::Object::New(env);
   handle.Set("opened", deferred.Promise());
+  const Cancellation cancellation;
   Result<DownloadOptions> options = readOptions(info[0].As<Napi::Object>());
   if (!options) {
     deferred.Reject(toErrorValue(env, options.error()));
-    handle.Set("cancel", Napi::Function::New(env, [](const Napi::CallbackInfo&) {}));
+    handle.Set("cancel", cancellation.toFunction(env));
     return handle;
   }
   AddonData& data = *AddonData::of(env);
@@ -182,11 +183,10 @@ Napi::Value DownloadWrap::open(const Napi::CallbackInfo& info) {
   WorkerPool& workers = WorkerPool::shared();
   const std::shared_ptr<OpenJob> job(
       new OpenJob{DownloadOpening(std::move(*options), workers, data.slabs()), workers.makeQueue(),
-                  data.mainThread(), deferred});
+                  data.mainThread(), deferred, cancellation});
   data.mainThread()->beginOperation();
   job->queue.post([job] { runOpening(job); });
-  handle.Set("cancel", Napi::Function::New(
-                           env, [job](const Napi::CallbackInfo&) { job->isCancelled = true; }));
+  handle.Set("cancel", cancellation.toFunction(env));
   return handle;
 }
 

@@ -1,10 +1,10 @@
 #include "import_job.h"
 
-#include <atomic>
 #include <memory>
 #include <thread>
 
 #include "addon_data.h"
+#include "cancellation.h"
 #include "error_value.h"
 #include "import/importer.h"
 #include "os/blocked_signals.h"
@@ -16,7 +16,7 @@ namespace {
 /// Shared by the import's thread and the JavaScript thread.
 struct ImportJob {
   ImportOptions options;
-  std::atomic<bool> isCancelled = false;
+  Cancellation cancellation;
   std::shared_ptr<MainThread> mainThread;
   Napi::FunctionReference onProgress;  ///< JavaScript thread only
 };
@@ -82,7 +82,7 @@ void settle(Napi::Env env, ImportJob& job, Napi::Promise::Deferred deferred,
 void runImport(const std::shared_ptr<ImportJob>& job, Napi::Promise::Deferred deferred) {
   const auto onProgress = [&job](const ImportProgress& progress) {
     job->mainThread->run([job, progress](Napi::Env env) { reportProgress(env, *job, progress); });
-    return !job->isCancelled;
+    return !job->cancellation.isCancelled();
   };
   auto result =
       std::make_shared<Result<ImportResult>>(importCaptureFiles(job->options, onProgress));
@@ -119,8 +119,7 @@ Napi::Value startImport(const Napi::CallbackInfo& info) {
   std::thread([job, deferred] { runImport(job, deferred); }).detach();
   Napi::Object handle = Napi::Object::New(env);
   handle.Set("finished", deferred.Promise());
-  handle.Set("cancel", Napi::Function::New(
-                           env, [job](const Napi::CallbackInfo&) { job->isCancelled = true; }));
+  handle.Set("cancel", job->cancellation.toFunction(env));
   return handle;
 }
 

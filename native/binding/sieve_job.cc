@@ -1,10 +1,10 @@
 #include "sieve_job.h"
 
-#include <atomic>
 #include <memory>
 #include <string>
 
 #include "background_thread.h"
+#include "cancellation.h"
 #include "promise_job.h"
 #include "store/address_repair.h"
 #include "store/address_table.h"
@@ -22,16 +22,16 @@ Napi::Value toFlag(Napi::Env env, bool flag) { return Napi::Boolean::New(env, fl
 template <typename Work, typename ToValue>
 Napi::Value jobOf(const Napi::CallbackInfo& info, Work work, ToValue toValue) {
   const Napi::Env env = info.Env();
-  const auto isCancelled = std::make_shared<std::atomic<bool>>(false);
+  const Cancellation cancellation;
   Napi::Object handle = Napi::Object::New(env);
-  handle.Set("finished", promiseOf(
-                             env,
-                             [segment = info[0].As<Napi::String>().Utf8Value(), isCancelled, work] {
-                               return work(segment, [&] { return !*isCancelled; });
-                             },
-                             toValue, runInBackground));
-  handle.Set("cancel", Napi::Function::New(
-                           env, [isCancelled](const Napi::CallbackInfo&) { *isCancelled = true; }));
+  handle.Set("finished",
+             promiseOf(
+                 env,
+                 [segment = info[0].As<Napi::String>().Utf8Value(), cancellation, work] {
+                   return work(segment, [&] { return !cancellation.isCancelled(); });
+                 },
+                 toValue, runInBackground));
+  handle.Set("cancel", cancellation.toFunction(env));
   return handle;
 }
 

@@ -3,11 +3,11 @@
 
 #include <napi.h>
 
-#include <atomic>
 #include <memory>
 #include <utility>
 
 #include "addon_data.h"
+#include "cancellation.h"
 #include "error_value.h"
 #include "os/result.h"
 #include "os/worker_pool.h"
@@ -31,10 +31,7 @@ class StepJob : public std::enable_shared_from_this<StepJob<Work, ToValue>> {
     post();
     Napi::Object handle = Napi::Object::New(env);
     handle.Set("finished", deferred_.Promise());
-    handle.Set("cancel", Napi::Function::New(
-                             env, [job = this->shared_from_this()](const Napi::CallbackInfo&) {
-                               job->isCancelled_ = true;
-                             }));
+    handle.Set("cancel", cancellation_.toFunction(env));
     return handle;
   }
 
@@ -45,7 +42,7 @@ class StepJob : public std::enable_shared_from_this<StepJob<Work, ToValue>> {
 
   /// One step, on a worker thread.
   void run() {
-    if (isCancelled_) {
+    if (cancellation_.isCancelled()) {
       finish(Error{Code::kCancelled, "the work was cancelled"});
       return;
     }
@@ -75,7 +72,7 @@ class StepJob : public std::enable_shared_from_this<StepJob<Work, ToValue>> {
   WorkerPool::Queue queue_;
   const std::shared_ptr<MainThread> mainThread_;
   const Napi::Promise::Deferred deferred_;
-  std::atomic<bool> isCancelled_ = false;
+  const Cancellation cancellation_;
 };
 
 template <typename Work, typename ToValue>

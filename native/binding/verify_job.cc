@@ -5,6 +5,7 @@
 #include <string>
 
 #include "background_thread.h"
+#include "cancellation.h"
 #include "promise_job.h"
 #include "store/segment_verify.h"
 
@@ -41,38 +42,32 @@ Napi::Value toVerified(Napi::Env env, const VerifiedSegment& from) {
   return verified;
 }
 
-/// Shared by the work and the JavaScript handle.
-struct Progress {
-  std::atomic<bool> isCancelled = false;
-  std::atomic<uint64_t> checkedBytes = 0;
-};
-
 }  // namespace
 
 Napi::Value verifySegmentOf(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const auto progress = std::make_shared<Progress>();
+  const Cancellation cancellation;
+  /// Shared by the work and the JavaScript handle.
+  const auto progress = std::make_shared<std::atomic<uint64_t>>(0);
   const auto packed = info[1].As<Napi::Uint8Array>();
   const SegmentEntry entry = parseSegmentEntries({packed.Data(), packed.ByteLength()}).at(0);
   const auto work = [segment = info[0].As<Napi::String>().Utf8Value(), entry,
-                     repairs = info[2].As<Napi::Boolean>().Value(), progress] {
+                     repairs = info[2].As<Napi::Boolean>().Value(), cancellation, progress] {
     SegmentVerifyOptions options;
     options.repairs = repairs;
-    options.goesOn = [progress](uint64_t checkedBytes) {
-      progress->checkedBytes = checkedBytes;
-      return !progress->isCancelled;
+    options.goesOn = [cancellation, progress](uint64_t checkedBytes) {
+      *progress = checkedBytes;
+      return !cancellation.isCancelled();
     };
     return verifySegment(segment, entry, options);
   };
   Napi::Object handle = Napi::Object::New(env);
   handle.Set("finished", promiseOf(env, work, toVerified, runInBackground));
   const auto bytesOf = [progress](const Napi::CallbackInfo& call) -> Napi::Value {
-    return Napi::BigInt::New(call.Env(), progress->checkedBytes.load());
+    return Napi::BigInt::New(call.Env(), progress->load());
   };
   handle.Set("checkedBytes", Napi::Function::New(env, bytesOf));
-  handle.Set("cancel", Napi::Function::New(env, [progress](const Napi::CallbackInfo&) {
-               progress->isCancelled = true;
-             }));
+  handle.Set("cancel", cancellation.toFunction(env));
   return handle;
 }
 

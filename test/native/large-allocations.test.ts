@@ -1,5 +1,5 @@
-// Memory that downloads no longer use goes back to the system. A file of its own, because what earlier downloads left
-// to the allocator would hide it.
+// Memory that downloads and searches no longer use goes back to the system. A file of its own, because what earlier
+// downloads left to the allocator would hide it.
 import assert from 'node:assert/strict'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,6 +7,8 @@ import { test } from 'node:test'
 import { Download } from '../../native/addon.ts'
 import type { StreamFiles, TimeSource } from '../../native/download-options.ts'
 import { importCaptureFiles } from '../../native/import-capture-files.ts'
+import { loadAddon } from '../../native/load-addon.ts'
+import { packAddressList } from '../../src/shared/query/address-list.ts'
 import { streamsIn } from '../support/packets/import-streams.ts'
 import { makePcap } from '../support/packets/packet-maker.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -15,6 +17,9 @@ import { tempFolder } from '../support/temp-folder.ts'
 const WINDOW_MIB = 16
 const ROUNDS = 4
 const AT_ONCE = 3
+/** One with this many addresses takes about 2 MiB. */
+const SEARCHES = 64
+const ADDRESSES = 10_000
 
 async function download(streams: readonly StreamFiles[], timeSource: TimeSource): Promise<void> {
   await using opened = await Download.open({
@@ -35,18 +40,23 @@ async function dataMib(): Promise<number> {
   return (bytes - process.memoryUsage().heapTotal) / 1_048_576
 }
 
-test('after downloads in a vendor time, the memory of their windows is returned to the system', async () => {
-  await using folder = await tempFolder()
-  const file = join(folder.path, 'a.pcap')
+/** A capture in a folder. */
+async function importPackets(folder: string): Promise<readonly StreamFiles[]> {
+  const file = join(folder, 'a.pcap')
   const records = Array.from({ length: 100 }, (_, n) => ({
     ns: BigInt(n) * 1_000n,
     originalLength: 60,
     captured: Buffer.alloc(60),
   }))
   await writeFile(file, makePcap(records))
-  const directory = join(folder.path, 'capture')
+  const directory = join(folder, 'capture')
   await mkdir(directory)
-  const streams = streamsIn(directory, (await importCaptureFiles({ files: [file], directory })).streams)
+  return streamsIn(directory, (await importCaptureFiles({ files: [file], directory })).streams)
+}
+
+test('after downloads in a vendor time, the memory of their windows is returned to the system', async () => {
+  await using folder = await tempFolder()
+  const streams = await importPackets(folder.path)
   const downloads = async (timeSource: TimeSource) => {
     for (let round = 0; round < ROUNDS; round += 1)
       await Promise.all(Array.from({ length: AT_ONCE }, () => download(streams, timeSource)))
@@ -58,4 +68,32 @@ test('after downloads in a vendor time, the memory of their windows is returned 
   await downloads('vendorA7130')
   const grown = (await dataMib()) - before
   assert.ok(grown < WINDOW_MIB, `${grown.toFixed(0)} MiB more than before`)
+})
+
+test('a finished search keeps no memory, even while its handle lives', async () => {
+  await using folder = await tempFolder()
+  const streams = await importPackets(folder.path)
+  const engine = loadAddon<{
+    searchAddresses(
+      streams: readonly StreamFiles[],
+      beginNs: bigint,
+      endNs: bigint,
+      ranges: Uint8Array,
+    ): { readonly finished: Promise<unknown>; cancel(): void }
+  }>('capfleet')
+  const list = Array.from({ length: ADDRESSES }, (_, n) => `10.0.${n >> 8}.${n & 255}`).join(',')
+  const addresses = packAddressList(list)
+  const search = async () => {
+    const { finished, cancel } = engine.searchAddresses(streams, 0n, 2n ** 63n - 1n, addresses)
+    await finished
+    return cancel
+  }
+
+  await search()
+  const before = await dataMib()
+  const handles: (() => void)[] = []
+  while (handles.length < SEARCHES) handles.push(await search())
+  const grown = (await dataMib()) - before
+  assert.equal(handles.length, SEARCHES)
+  assert.ok(grown < SEARCHES / 2, `${grown.toFixed(0)} MiB more than before`)
 })

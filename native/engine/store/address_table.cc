@@ -28,6 +28,12 @@ static_assert(kChecksumOffset == kLineBits * sizeof(uint64_t));
 constexpr size_t kFactsOffset = 16;
 constexpr size_t kFactsBytes = 40;
 static_assert(kFactsOffset + kSegmentsPerAddressTable * kFactsBytes <= kChecksumOffset);
+/// Stands for a page that is damaged: everything may be in every segment.
+constexpr auto kFullPage = [] {
+  std::array<uint8_t, kPageBytes> page{};
+  page.fill(0xFF);
+  return page;
+}();
 /// Tables of up to this size are read at once.
 constexpr size_t kFirstReadBytes = 4 * kPageBytes;
 
@@ -73,16 +79,6 @@ std::optional<size_t> columnBytes(std::span<const uint8_t> header) {
   return kColumnHeaderBytes + lines * kLineBytes;
 }
 
-/// Nothing if the column, which is all of the bytes, is damaged.
-std::optional<AddressColumn> parseColumn(std::span<const uint8_t> bytes) {
-  if (loadLe64(bytes.data()) != xxh3(bytes.subspan(8))) return std::nullopt;
-  const std::span<const uint8_t> lines = bytes.subspan(kColumnHeaderBytes);
-  AddressColumn column{loadFacts(&bytes[16], loadLe32(&bytes[8])),
-                       std::vector<uint64_t>(lines.size() / sizeof(uint64_t))};
-  if (!lines.empty()) std::memcpy(column.lines.data(), lines.data(), lines.size());
-  return column;
-}
-
 /// Each row of a page is a bit of the segments' lines with its number.
 std::vector<uint8_t> transposed(const std::vector<AddressColumn>& columns) {
   size_t words = kLineWords;
@@ -122,11 +118,11 @@ std::vector<uint8_t> transposed(const std::vector<AddressColumn>& columns) {
 }
 
 /// Whether a segment with these lines may hold the key.
-bool linesMayHold(const std::vector<uint64_t>& lines, uint64_t key) {
+bool linesMayHold(std::span<const uint8_t> lines, uint64_t key) {
   if (lines.empty()) return true;
-  const uint64_t* const line = &lines[lineOf(key) * kLineWords % lines.size()];
+  const uint8_t* const line = &lines[lineOf(key) * kLineBytes % lines.size()];
   bool holds = true;
-  forEachBitOf(key, [&](uint32_t bit) { holds &= (line[bit / 64] >> bit % 64 & 1) != 0; });
+  forEachBitOf(key, [&](uint32_t bit) { holds &= (line[bit / 8] >> bit % 8 & 1) != 0; });
   return holds;
 }
 
@@ -162,14 +158,15 @@ AddressTable AddressTable::open(const std::string& portFolder, uint32_t number) 
 
 AddressTable AddressTable::read(File file) {
   AddressTable table;
-  std::vector<uint8_t> bytes(kFirstReadBytes);
+  std::vector<uint8_t>& bytes = table.bytes_;
+  bytes.resize(kFirstReadBytes);
   const auto count = file.readAt(0, bytes);
   if (!count) return table;
   bytes.resize(*count);
   table.readBytes_ = *count;
   table.file_ = std::move(file);
   if (bytes.size() >= kPageBytes && std::memcmp(bytes.data(), kTableMagic, kMagicBytes) == 0) {
-    table.readHeader(bytes);
+    table.readHeader();
   } else if (bytes.size() >= kMagicBytes &&
              std::memcmp(bytes.data(), kColumnsMagic, kMagicBytes) == 0) {
     if (bytes.size() == kFirstReadBytes) {
@@ -178,92 +175,89 @@ AddressTable AddressTable::read(File file) {
       bytes = std::move(*all);
       table.readBytes_ += bytes.size();
     }
-    table.readColumns(bytes);
+    table.readColumns();
   }
   return table;
 }
 
-void AddressTable::readColumns(std::span<const uint8_t> bytes) {
-  bytes = bytes.subspan(kMagicBytes);
-  while (!bytes.empty()) {
+/// A column that is damaged is left out.
+void AddressTable::readColumns() {
+  for (auto bytes = std::span<const uint8_t>(bytes_).subspan(kMagicBytes); !bytes.empty();) {
     const auto size = columnBytes(bytes);
     if (!size || *size > bytes.size()) return;
-    auto column = parseColumn(bytes.first(*size));
+    const std::span<const uint8_t> column = bytes.first(*size);
     bytes = bytes.subspan(*size);
-    if (!column) continue;
-    const uint32_t bit = column->segment.number % kSegmentsPerAddressTable;
-    segments_[bit] = {true, std::move(*column)};
+    if (loadLe64(column.data()) != xxh3(column.subspan(8))) continue;
+    const uint32_t number = loadLe32(&column[8]);
+    const uint32_t bit = number % kSegmentsPerAddressTable;
+    segments_[bit] = {loadFacts(&column[16], number), column.subspan(kColumnHeaderBytes)};
     known_ |= uint64_t{1} << bit;
   }
 }
 
-void AddressTable::readHeader(const std::vector<uint8_t>& bytes) {
+void AddressTable::readHeader() {
   isTransposed_ = true;
-  checksum_ = loadLe64(&bytes[kChecksumOffset]);
-  lines_ = loadLe32(&bytes[8]);
-  isDamaged_ = checksum_ != xxh3({bytes.data(), kChecksumOffset}) || !isLineCount(lines_);
+  checksum_ = loadLe64(&bytes_[kChecksumOffset]);
+  lines_ = loadLe32(&bytes_[8]);
+  isDamaged_ = checksum_ != xxh3({bytes_.data(), kChecksumOffset}) || !isLineCount(lines_);
   if (isDamaged_) return;
-  const uint32_t first = loadLe32(&bytes[12]) * kSegmentsPerAddressTable;
+  const uint32_t first = loadLe32(&bytes_[12]) * kSegmentsPerAddressTable;
   for (uint32_t bit = 0; bit < kSegmentsPerAddressTable; bit++) {
-    const SegmentContent segment = loadFacts(&bytes[kFactsOffset + bit * kFactsBytes], first + bit);
+    const SegmentContent segment =
+        loadFacts(&bytes_[kFactsOffset + bit * kFactsBytes], first + bit);
     if (segment.blocks == 0) continue;
-    segments_[bit] = {true, {segment, {}}};
+    segments_[bit].segment = segment;
     known_ |= uint64_t{1} << bit;
-  }
-  for (uint32_t line = 0; line < lines_; line++) {
-    const size_t at = kPageBytes * (1 + size_t{line});
-    if (at + kPageBytes > bytes.size()) return;
-    Page page(kPageBytes / sizeof(uint64_t));
-    std::memcpy(page.data(), &bytes[at], kPageBytes);
-    pages_.emplace(line, std::move(page));
   }
 }
 
 std::optional<SegmentContent> AddressTable::contentOf(uint32_t number) const {
-  const auto& [isKnown, column] = segments_[number % kSegmentsPerAddressTable];
-  if (!isKnown || column.segment.number != number) return std::nullopt;
-  return column.segment;
+  const uint32_t bit = number % kSegmentsPerAddressTable;
+  if (!isKnown(bit) || segments_[bit].segment.number != number) return std::nullopt;
+  return segments_[bit].segment;
 }
 
 uint64_t AddressTable::mayHold(uint64_t key) {
   if (known_ == 0) return ~uint64_t{0};
   if (isTransposed_) {
-    const Page& page = pageOf(lineOf(key) % lines_);
+    const std::span<const uint8_t> page = pageOf(lineOf(key) % lines_);
     uint64_t held = ~uint64_t{0};
-    forEachBitOf(key, [&](uint32_t bit) { held &= page[bit]; });
+    forEachBitOf(key, [&](uint32_t bit) { held &= loadLe64(&page[bit * sizeof(uint64_t)]); });
     return held | ~known_;
   }
   uint64_t held = ~known_;
   for (uint32_t i = 0; i < kSegmentsPerAddressTable; i++) {
-    if (!segments_[i].isKnown) continue;
-    if (linesMayHold(segments_[i].column.lines, key)) held |= uint64_t{1} << i;
+    if (isKnown(i) && linesMayHold(segments_[i].lines, key)) held |= uint64_t{1} << i;
   }
   return held;
 }
 
-/// A page that is damaged or cannot be read says that everything may be in every segment.
-const AddressTable::Page& AddressTable::pageOf(uint32_t line) {
-  auto found = pages_.find(line);
-  const bool isRead = found != pages_.end();
-  if (!isRead) {
-    found = pages_.emplace(line, Page(kPageBytes / sizeof(uint64_t))).first;
-    const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(found->second.data()), kPageBytes);
-    const auto count = file_->readAt(kPageBytes * (1 + uint64_t{line}), bytes);
-    if (!count || *count < kPageBytes) found->second.clear();
-    readBytes_ += kPageBytes;
-  }
-  Page& page = found->second;
-  // One element less: it was verified.
-  if (page.size() == kLineBits) return page;
+/// Its checksum, and before that a row for each bit of the line: the segments that have it.
+std::span<const uint8_t> AddressTable::pageOf(uint32_t line) {
+  const auto found = pages_.find(line);
+  if (found != pages_.end()) return found->second;
+  std::span<const uint8_t> page = readPage(line);
   const bool isSound =
-      !page.empty() &&
-      page.back() ==
-          xxh3({reinterpret_cast<const uint8_t*>(page.data()), kChecksumOffset}, checksum_ + line);
+      page.size() == kPageBytes &&
+      loadLe64(&page[kChecksumOffset]) == xxh3(page.first(kChecksumOffset), checksum_ + line);
   if (!isSound) {
     isDamaged_ = true;
-    page.assign(kLineBits, ~uint64_t{0});
+    page = kFullPage;
   }
-  page.resize(kLineBits);
+  return pages_.emplace(line, page).first->second;
+}
+
+/// Shorter than a page if it cannot be read.
+std::span<const uint8_t> AddressTable::readPage(uint32_t line) {
+  const uint64_t at = kPageBytes * (1 + uint64_t{line});
+  if (at + kPageBytes <= bytes_.size()) {
+    return std::span<const uint8_t>(bytes_).subspan(at, kPageBytes);
+  }
+  std::vector<uint8_t>& page = laterPages_[line];
+  page.resize(kPageBytes);
+  const auto count = file_->readAt(at, page);
+  page.resize(count ? *count : 0);
+  readBytes_ += page.size();
   return page;
 }
 
@@ -277,14 +271,17 @@ std::optional<std::vector<AddressColumn>> AddressTable::columns() {
   if (isTransposed_ && !isSound()) return std::nullopt;
   std::vector<AddressColumn> columns;
   for (uint32_t bit = 0; bit < kSegmentsPerAddressTable; bit++) {
-    if (!segments_[bit].isKnown) continue;
-    AddressColumn column = segments_[bit].column;
+    if (!isKnown(bit)) continue;
+    const auto& [segment, lines] = segments_[bit];
+    AddressColumn column{segment, std::vector<uint64_t>(lines.size() / sizeof(uint64_t))};
+    if (!lines.empty()) std::memcpy(column.lines.data(), lines.data(), lines.size());
     if (isTransposed_) {
       column.lines.resize(size_t{lines_} * kLineWords);
       for (uint32_t line = 0; line < lines_; line++) {
-        const Page& page = pageOf(line);
+        const std::span<const uint8_t> page = pageOf(line);
         for (uint32_t row = 0; row < kLineBits; row++) {
-          column.lines[line * kLineWords + row / 64] |= (page[row] >> bit & 1) << row % 64;
+          const uint64_t segments = loadLe64(&page[row * sizeof(uint64_t)]);
+          column.lines[line * kLineWords + row / 64] |= (segments >> bit & 1) << row % 64;
         }
       }
     }

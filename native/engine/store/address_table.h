@@ -84,18 +84,20 @@ class AddressTable {
   friend Status transposeAddresses(const std::string& portFolder, uint32_t number);
 
   struct Known {
-    bool isKnown = false;
-    AddressColumn column;  ///< its lines only before the table is transposed
+    SegmentContent segment;
+    std::span<const uint8_t> lines;  ///< in `bytes_`, little-endian; none of a transposed table
   };
-  using Page = std::vector<uint64_t>;
 
   static AddressTable read(File file);
-  void readColumns(std::span<const uint8_t> bytes);
-  void readHeader(const std::vector<uint8_t>& bytes);
-  const Page& pageOf(uint32_t line);
+  void readColumns();
+  void readHeader();
+  bool isKnown(uint32_t bit) const { return (known_ >> bit & 1) != 0; }
+  std::span<const uint8_t> pageOf(uint32_t line);
+  std::span<const uint8_t> readPage(uint32_t line);
   std::optional<std::vector<AddressColumn>> columns();
 
   std::optional<File> file_;
+  std::vector<uint8_t> bytes_;  ///< of a transposed table the first ones, of another one all
   bool isTransposed_ = false;
   bool isDamaged_ = false;  ///< a part of the transposed table
   uint64_t readBytes_ = 0;
@@ -103,7 +105,8 @@ class AddressTable {
   std::array<Known, kSegmentsPerAddressTable> segments_;
   uint32_t lines_ = 0;  ///< of the transposed table
   uint64_t checksum_ = 0;
-  std::unordered_map<uint32_t, Page> pages_;
+  std::unordered_map<uint32_t, std::span<const uint8_t>> pages_;   ///< verified, by line
+  std::unordered_map<uint32_t, std::vector<uint8_t>> laterPages_;  ///< not in `bytes_`
 };
 
 }  // namespace capfleet

@@ -15,7 +15,7 @@ export const CAPFLEET_FORCED_FILTER: HeaderRow = {
   name: 'Capfleet-Forced-Filter',
   says:
     '"true": a gateway has combined FilterBPF with a filter that its caller cannot leave out. The device reads all blocks of ' +
-    'the range, so that the duration does not reveal which addresses occur in packets that do not pass.',
+    'the range, so that the duration does not reveal which addresses occur in packets that do not pass, and says to the minute what was removed.',
 }
 
 export const LOCATION: HeaderRow = {
