@@ -8,8 +8,8 @@
 namespace capfleet::test {
 
 /// From `begin` to before `end`: all of them, or with fewer CAPFLEET_TURNS than 100 every seventh,
-/// beginning with a random one. Seven has no factor in common with the sizes of fields, so that each
-/// byte of a repeated field gets its turn.
+/// beginning with a random one. Seven has no factor in common with the sizes of fields, so that
+/// each byte of a repeated field gets its turn.
 inline std::vector<size_t> somePlaces(size_t begin, size_t end) {
   const size_t step = turns(100) < 100 ? 7 : 1;
   std::random_device random;
