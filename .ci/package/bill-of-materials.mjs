@@ -10,13 +10,7 @@ import { controlText, debianVersion } from './debian-facts.mjs'
  * components. Fails for an npm package that package-lock.json has only for development, or not at all.
  */
 export function billOfMaterials({ type, name, modules, more }) {
-  // With --omit=dev, or in production, it would also leave out packages that development needs too, such as koa.
-  const text = output('npm', ['sbom', '--package-lock-only', '--sbom-format=cyclonedx'], {
-    maxBuffer: 64 << 20,
-    env: { ...process.env, NODE_ENV: '' },
-  })
-  if (text === '') fail('npm sbom failed')
-  const document = JSON.parse(text)
+  const document = wholeDocument()
   const installed = new Set(installedPackages(modules))
   const ofNpm = document.components.filter((component) => installed.has(component['bom-ref']))
   const known = new Set(ofNpm.map((component) => component['bom-ref'])).intersection(runPackages())
@@ -32,6 +26,21 @@ export function billOfMaterials({ type, name, modules, more }) {
       .filter(({ ref }) => isThere(ref))
       .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter(isThere) })),
   }
+}
+
+let npmDocument
+
+/** What npm says of package-lock.json, which it takes a second for. */
+function wholeDocument() {
+  if (npmDocument !== undefined) return npmDocument
+  // With --omit=dev, or in production, it would also leave out packages that development needs too, such as koa.
+  const text = output('npm', ['sbom', '--package-lock-only', '--sbom-format=cyclonedx'], {
+    maxBuffer: 64 << 20,
+    env: { ...process.env, NODE_ENV: '' },
+  })
+  if (text === '') fail('npm sbom failed')
+  npmDocument = JSON.parse(text)
+  return npmDocument
 }
 
 /** Of one of our Debian packages: the same for the same commit. `tree` is its content, without control files. */

@@ -39,7 +39,8 @@ export async function buildClientExecutable({ work, out, version, architecture, 
   normalizeTree(tree, epochS)
   const owner = ['--owner=0', '--group=0', '--numeric-owner']
   const tar = ['--format=ustar', '--sort=name', ...owner, '-cf', `${file}.tar`, file]
-  const packed = run('tar', tar, { cwd: work }) && run('gzip', ['-9n', `${file}.tar`], { cwd: work })
+  // Level 9 takes three times as long as 6, and makes half a percent less.
+  const packed = run('tar', tar, { cwd: work }) && run('gzip', ['-6n', `${file}.tar`], { cwd: work })
   if (!packed || !run('mv', [join(work, `${file}.tar.gz`), out])) fail(`${file} was not made; see above`)
 }
 

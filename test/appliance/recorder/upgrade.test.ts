@@ -19,7 +19,7 @@ import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
-const KILLS = Number(process.env.UPGRADE_KILLS ?? 6)
+const KILLS = Number(process.env.UPGRADE_KILLS ?? 3)
 const BOOT_ID = 'this-boot'
 const NOTHING_LOST = { mayLose: new Set<string>(), unflushed: false }
 const SOUND = { lost: 0, corruptBlocks: 0, damagedCaptures: 0 }

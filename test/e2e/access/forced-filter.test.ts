@@ -16,7 +16,7 @@ import {
 import { startTempWorker, type TempWorker } from '../../support/processes/temp-worker.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
-const QUERIES = Number(process.env.FORCED_QUERIES ?? 300)
+const QUERIES = Number(process.env.FORCED_QUERIES ?? 80)
 /** So large that no time or status in an answer can have the same number by chance. */
 const PACKETS = 1_733
 const STEP_NS = 1_000_000n

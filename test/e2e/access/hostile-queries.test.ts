@@ -13,7 +13,7 @@ import {
 import { seededRandom } from '../../support/seeded-random.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
-const QUERIES = Number(process.env.AUDIT_QUERIES ?? 150)
+const QUERIES = Number(process.env.AUDIT_QUERIES ?? 60)
 const FORCED = 'less 1000'
 const DEVICES = ['east', 'west'] as const
 const FILTERS = ['udp', 'udp port 9', 'ip and not tcp', 'greater 20 or less 90'] as const

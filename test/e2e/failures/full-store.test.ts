@@ -11,7 +11,7 @@ import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
-const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 50 : 5
+const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 50 : 3
 const MEBIBYTE = 1 << 20
 const STORE_MIB = 12
 const FREE_MIB = 4

@@ -1,8 +1,8 @@
 /**
  * The recorder and the appliance are killed again and again while numbered packets arrive over a dedicated wire.
  *
- *   RECORDER_KILLS=<n>    kills of the recorder (5 in npm test, 200 in the long run)
- *   APPLIANCE_KILLS=<n>   kills of the appliance (5 in npm test, 100 in the long run)
+ *   RECORDER_KILLS=<n>    kills of the recorder (3 in npm test, 200 in the long run)
+ *   APPLIANCE_KILLS=<n>   kills of the appliance (3 in npm test, 100 in the long run)
  *   SEED=<n>              repeats the choice of moments
  */
 import assert from 'node:assert/strict'
@@ -28,8 +28,8 @@ import { APPLIANCE_PASSWORD } from '../../support/suite-secrets.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
-const RECORDER_KILLS = Number(process.env.RECORDER_KILLS ?? 5)
-const APPLIANCE_KILLS = Number(process.env.APPLIANCE_KILLS ?? 5)
+const RECORDER_KILLS = Number(process.env.RECORDER_KILLS ?? 3)
+const APPLIANCE_KILLS = Number(process.env.APPLIANCE_KILLS ?? 3)
 /** A shared machine may stop a process for long, so the recorder's restart time is judged only in the long run. */
 const IS_LONG_RUN = process.env.RECORDER_KILLS !== undefined
 const RESUME_LIMIT_MS = 1_000

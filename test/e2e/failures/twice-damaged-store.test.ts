@@ -20,7 +20,7 @@ import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
-const PAIRS = Number(process.env.STORE_PAIRS ?? 40)
+const PAIRS = Number(process.env.STORE_PAIRS ?? 12)
 const BOOT_IDS = ['this-boot', 'another-boot'] as const
 /** Where the first record of a segment and the first entry of its index begin. */
 const PCAP_HEADER_BYTES = 24

@@ -9,7 +9,7 @@ import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pc
 import { type DemoProcess, startDemo, temporaryHome } from '../../support/processes/demo-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
-const CASES = process.env.CAPFLEET_LONG === '1' ? 200 : 40
+const CASES = process.env.CAPFLEET_LONG === '1' ? 200 : 15
 const BEGIN_NS = 1_793_610_000_000_000_000n
 const LENGTH_MS = 300_000
 

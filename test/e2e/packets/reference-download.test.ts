@@ -18,7 +18,7 @@ import {
 } from '../../support/reference/reference-download.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
-const CASES = Number(process.env.CAPFLEET_REFERENCE_CASES ?? 300)
+const CASES = Number(process.env.CAPFLEET_REFERENCE_CASES ?? 120)
 const random = seededRandom()
 const START_NS = 1_790_000_000_000_000_000n
 const SNAPLEN = 262_144

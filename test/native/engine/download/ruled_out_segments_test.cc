@@ -202,7 +202,8 @@ TEST(RuledOutSegments, NeverHoldAPacketThatAFilterAccepts) {
       packets += without.totals.packets;
     }
   }
-  EXPECT_GT(ruledOut, 1000u);
+  // How many depends on the sizes of segments, which are random.
+  EXPECT_GT(ruledOut, 100u);
   EXPECT_GT(packets, 1000u);
 }
 

@@ -4,6 +4,7 @@
 
 #include "support/capture_bytes.h"
 #include "support/compressed_bytes.h"
+#include "support/places.h"
 #include "support/seed.h"
 #include "support/stored_packets.h"
 
@@ -219,7 +220,7 @@ TEST_F(Importer, KeepsAllWholePacketsOfAPcapCutAtEveryByte) {
   PcapBytes file;
   for (uint32_t i = 0; i < 4; ++i) file.packet(i, i, Bytes(i * 4, 1), 20);
   const Bytes whole = file.bytes();
-  for (size_t cut = 0; cut <= whole.size(); ++cut) {
+  for (const size_t cut : somePlaces(0, whole.size() + 1)) {
     const std::string path = directory_.file(
         "cut.pcap", Bytes(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(cut)));
     const auto result = import({path});

@@ -7,6 +7,7 @@
 #include "store/segment_path.h"
 #include "store/segment_writer.h"
 #include "support/made_blocks.h"
+#include "support/places.h"
 #include "support/seed.h"
 #include "support/temp_directory.h"
 
@@ -106,7 +107,7 @@ Bytes withoutEntries(Bytes index, size_t first, size_t count, uint8_t fill) {
 
 TEST(IndexRebuild, CorrectsAnyDamagedByte) {
   const FinishedSegment segment;
-  for (size_t at = 0; at < segment.file(".idx").size(); at++) {
+  for (const size_t at : somePlaces(0, segment.file(".idx").size())) {
     Bytes index = segment.file(".idx");
     index[at] ^= static_cast<uint8_t>(1 + at * 37 % 255);
     segment.write(".idx", index);
@@ -185,7 +186,7 @@ TEST(IndexRebuild, NeitherInventsNorLosesPacketsWhenABlockIsDamagedToo) {
     if (!hasSieves) segment.remove(".sieve");
     segment.write(".idx", withoutEntries(segment.file(".idx"), kDamaged, 1, 0));
     const BlockEntry block = segment.blocks()[kDamaged];
-    for (uint64_t at = block.offset; at < block.end(); at++) {
+    for (const size_t at : somePlaces(block.offset, block.end())) {
       Bytes data = segment.file(".pcap");
       data[at] ^= 0x41;
       segment.write(".pcap", data);
@@ -205,7 +206,7 @@ TEST(IndexRebuild, NeitherInventsNorLosesPacketsWhenABlockIsDamagedToo) {
 TEST(IndexRebuild, InventsNothingWhenABlockIsDamagedAmongSeveralLostEntries) {
   auto random = seededRandom();
   const FinishedSegment segment;
-  for (int round = 0; round < 200; round++) {
+  for (int round = 0; round < turns(200, 50); round++) {
     const size_t first = randomBelow(random, kBlocks - 1);
     const size_t count = 2 + randomBelow(random, kBlocks - first - 1);
     const size_t wrong = first + randomBelow(random, count);

@@ -96,7 +96,7 @@ void expectCounts(const std::vector<IntervalCount>& got, const std::vector<int64
 
 TEST(PacketCount, EqualsAFullScanForAnyBoundaries) {
   auto random = seededRandom();
-  for (int i = 0; i < 40; i++) {
+  for (int i = 0; i < turns(40, 12); i++) {
     StoredStreams store;
     store.packetsPerBlock = 1 + randomBelow(random, 80);
     store.segmentBytes = 2000 + randomBelow(random, 60'000);

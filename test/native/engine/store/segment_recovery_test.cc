@@ -11,6 +11,7 @@
 #include "store/segment_path.h"
 #include "support/file_faults.h"
 #include "support/made_blocks.h"
+#include "support/places.h"
 #include "support/temp_directory.h"
 
 namespace capfleet::test {
@@ -128,7 +129,7 @@ TEST(SegmentRecovery, KeepsEveryWholeRecordWhenTheProcessDiedAtAnyByteOfTheData)
   const size_t size = stream.file(".pcap").size();
   size_t committedBytes = 0;
   while (stream.wholeWithin(committedBytes) < 10) committedBytes += 1;
-  for (size_t bytes = committedBytes; bytes <= size; ++bytes) {
+  for (const size_t bytes : somePlaces(committedBytes, size + 1)) {
     stream.restore(".pcap", bytes);
     const size_t whole = stream.wholeWithin(bytes);
     stream.expectRecovered(true, whole, whole - 10);
@@ -192,7 +193,7 @@ TEST(SegmentRecovery, TakesTheWholeEntriesOfAnIndexThatEndsAtAnyByte) {
   InterruptedStream stream(40, 30);
   const size_t size = stream.file(".idx").size();
   ASSERT_EQ(size, kIndexHeaderBytes + 3 * kIndexEntryBytes);
-  for (size_t bytes = kIndexHeaderBytes; bytes <= size; ++bytes) {
+  for (const size_t bytes : somePlaces(kIndexHeaderBytes, size + 1)) {
     const size_t indexed = (bytes - kIndexHeaderBytes) / kIndexEntryBytes * 10;
     // Tallies and sieves prove the blocks whose entries are gone.
     stream.restore(".idx", bytes);
@@ -206,7 +207,7 @@ TEST(SegmentRecovery, TakesTheWholeEntriesOfAnIndexThatEndsAtAnyByte) {
 TEST(SegmentRecovery, LosesNothingBeforeAWholeEntryWhateverByteOfTheIndexIsDamaged) {
   InterruptedStream stream(40, 30);
   const Bytes index = stream.file(".idx");
-  for (size_t at = 0; at < index.size(); ++at) {
+  for (const size_t at : somePlaces(0, index.size())) {
     const bool isSameBoot = at % 2 == 0;
     stream.file(".idx") = index;
     stream.file(".idx")[at] ^= 0x24;
@@ -330,7 +331,7 @@ class FinishedStream : public InterruptedStream {
 TEST(SegmentRecovery, GivesAFinishedSegmentItsIndexBackWhateverByteIsDamaged) {
   FinishedStream stream;
   const Bytes index = stream.file(".idx");
-  for (size_t at = 0; at < index.size(); ++at) {
+  for (const size_t at : somePlaces(0, index.size())) {
     stream.file(".idx") = index;
     stream.file(".idx")[at] ^= 0x24;
     stream.restoreBoth();

@@ -141,7 +141,7 @@ TEST(SegmentWriter, ShowsEverythingThatWasFlushedWhileItGoesOn) {
   auto writer = SegmentWriter::open(optionsFor(directory));
   ASSERT_TRUE(writer);
   std::vector<StoredPacket> all;
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < turns(12, 5); ++round) {
     const auto packets = randomPackets(random, randomBelow(random, 400), 1500);
     ASSERT_TRUE(appendAll(*writer, packets));
     all.insert(all.end(), packets.begin(), packets.end());

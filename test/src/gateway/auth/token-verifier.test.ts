@@ -12,7 +12,7 @@ import { callerNamed } from '../../../support/access/test-caller.ts'
 import { ownProcessorMs } from '../../../support/processes/processor-time.ts'
 import { type SeededRandom, seededRandom } from '../../../support/seeded-random.ts'
 
-const MUTATIONS = Number(process.env.MUTATED_TOKENS ?? 20_000)
+const MUTATIONS = Number(process.env.MUTATED_TOKENS ?? 5_000)
 const SLOWEST_MS = 50
 
 interface KeyKind {

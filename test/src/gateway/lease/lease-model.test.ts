@@ -10,7 +10,7 @@ import { LeaseWalk } from '../../../support/lease/lease-walk.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 
-const STEPS = Number(process.env.LEASE_WALK_STEPS ?? 20_000)
+const STEPS = Number(process.env.LEASE_WALK_STEPS ?? 6_000)
 /** A mistake shows after some hundreds of steps, a rare one after some thousands; then the walk ends. */
 const MISTAKE_STEPS = 300_000
 

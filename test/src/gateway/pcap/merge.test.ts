@@ -27,8 +27,8 @@ import { type SeededRandom, seededRandom } from '../../../support/seeded-random.
 const run = promisify(execFile)
 const START_NS = 1_700_000_000_000_000_000n
 const IS_LONG = process.env.CAPFLEET_LONG === '1'
-const SORT_CASES = IS_LONG ? 5_000 : 1_000
-const MERGECAP_CASES = IS_LONG ? 200 : 50
+const SORT_CASES = IS_LONG ? 5_000 : 300
+const MERGECAP_CASES = IS_LONG ? 200 : 20
 
 test(`merges as a sort by (running maximum, input, arrival) does: ${SORT_CASES} random cases`, async (t) => {
   const random = seededRandom()

@@ -12,7 +12,7 @@ import { parseQueryString } from '../../../../src/shared/query/parse-query-strin
 import { type AuditEntry, tempAudit } from '../../../support/access/temp-audit.ts'
 import { type SeededRandom, seededRandom } from '../../../support/seeded-random.ts'
 
-const QUERIES = Number(process.env.HIDDEN_DOWNLOADS ?? 500)
+const QUERIES = Number(process.env.HIDDEN_DOWNLOADS ?? 150)
 const AT_ONCE = 50
 const FORCED = 'host 192.0.2.1 and (udp or token=secret or ://a@b)'
 
