@@ -18,7 +18,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { availableParallelism, tmpdir, totalmem } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importsOf } from './setup/imports.mjs'
@@ -27,10 +27,8 @@ import { importsOf } from './setup/imports.mjs'
 // their suite. It only ends what would never finish: a test must not fail because the machine is busy. TEST_LIMIT_MS
 // in the tests is the same.
 const LIMITS = '--test-timeout=1200000'
-/** With what it starts, a file takes less than this. */
-const MOST_FILE_BYTES = 2 ** 30
-/** More files than processors: most of them wait for something for two thirds of their time. */
-const AT_ONCE = Math.max(1, Math.min(3 * availableParallelism(), Math.floor(totalmem() / MOST_FILE_BYTES)))
+/** More files than processors: most of them wait for something for half of their time. */
+const AT_ONCE = availableParallelism() + 2
 /** If more files fail, it is not by chance. */
 const MOST_SECOND_RUNS = 5
 const path = (name) => fileURLToPath(new URL(name, import.meta.url))

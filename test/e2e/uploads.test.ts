@@ -129,7 +129,7 @@ describe('uploads through the gateway', () => {
     const cases = [
       [['upload', file], 2, /--device/],
       [['upload', '-', '-d', 'east'], 2, /standard input has no name; give the capture one with --name/],
-      [['upload', 'no-such.pcap', '-d', 'east'], 1, /no-such\.pcap/],
+      [['upload', 'no-such.pcap', '-d', 'east'], 2, /the file no-such\.pcap does not exist/],
       [['upload', client.folder, '-d', 'east'], 2, /is a folder/],
       [['upload', file, '-d', 'east', '--name', 'a b'], 2, /--name must be 1 to 128 letters.*"a b"/],
       [['upload', file, '-d', 'east,foreign', '--name', 'x'], 2, /--device must name one device/],
