@@ -14,8 +14,7 @@ import { onHeld } from '../downloads/on-held.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
 import { damagedSegments } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
-import { hasForcedFilter } from '../request/forced-filter.ts'
-import { callerOf } from '../request/labelled-caller.ts'
+import { callerOf, hasForcedFilter } from '../request/labelled-caller.ts'
 
 /** Fails as the download would, except for the lack of a slot. */
 export async function estimateDownload(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {

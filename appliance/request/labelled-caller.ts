@@ -13,6 +13,11 @@ export interface LabelledCaller {
   readonly id: string
 }
 
+/** Whether a gateway says that its caller must not learn anything about packets that the filter hides. */
+export function hasForcedFilter({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['capfleet-forced-filter'] === 'true'
+}
+
 /** Visible ASCII: a gateway sends a hash, so that no device learns the names of its users. */
 const LABEL = /^[!-~]{1,64}$/
 

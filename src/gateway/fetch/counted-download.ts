@@ -4,6 +4,7 @@
  */
 import { AddressCounter } from '../../../native/address-counter.ts'
 import { NETWORK_LINK_TYPES, typeOfWord } from '../../shared/pcap/link-types.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { packQuestions } from '../../shared/query/address-list.ts'
 import { behindTags } from '../../shared/query/flow-filter.ts'
 import { looksDeeper } from '../../shared/query/joined-filter.ts'
@@ -24,6 +25,7 @@ import type { SeenRequest } from './seen-answer.ts'
 const ADDRESSES_MAX = 32
 /** Progress is for people. */
 const PROGRESS_MS = 1_000
+/** In the header of a PCAP. */
 const LINK_TYPE_OFFSET = 20
 
 /** Dispose it when it is not needed any more: that ends the download, and frees the stream. */
@@ -73,7 +75,8 @@ export class CountedDownload implements AsyncDisposable {
     let toldMs = performance.now()
     for await (const chunk of body.chunks) {
       counter.add(chunk)
-      if (header.length <= LINK_TYPE_OFFSET + 4) header = Buffer.concat([header, chunk.subarray(0, 24)])
+      if (header.length < PCAP_HEADER_BYTES)
+        header = Buffer.concat([header, chunk.subarray(0, PCAP_HEADER_BYTES)])
       readBytes += BigInt(chunk.length)
       if (readBytes >= verifyBytesMax) {
         isRead = false

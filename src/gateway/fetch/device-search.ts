@@ -7,7 +7,7 @@ import { CountedDownload } from './counted-download.ts'
 import type { FetchParts } from './fetch-download.ts'
 import { SeenAnswer, type SeenParts, type SeenRequest } from './seen-answer.ts'
 
-/** A search for addresses at one device, whoever searches. */
+/** A search for addresses in the packets of one device, by the device or by the gateway. */
 export interface DeviceSearch extends AsyncDisposable {
   /** Part by part as they arrive, up to the last line. */
   lines(): AsyncGenerator<readonly SeenLine[]>
