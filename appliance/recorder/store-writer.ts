@@ -256,7 +256,8 @@ export class StoreWriter implements AsyncDisposable {
     // Not in the turn, which these uses may be waiting for.
     await held?.end()
     await this.#inTurn(async () => {
-      if (held !== undefined && this.#held.get(name) !== held) throw unknownCapture(name)
+      // One that has the name only since then is another one, whose uses have not ended.
+      if (this.#held.get(name) !== held) throw unknownCapture(name)
       await rename(join(this.#paths.captures, name), hidden).catch(async (error: unknown) => {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw unknownCapture(name)
         // It may be used again.

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { HeldCapture } from '../../../appliance/recorder/held-capture.ts'
 import { reindexStore } from '../../../appliance/recorder/reindex.ts'
 import { SegmentRemover } from '../../../appliance/recorder/segment-remover.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
@@ -17,6 +18,8 @@ import { tempFolder } from '../../support/temp-folder.ts'
 const PACKETS = 90
 /** Three packets fit. */
 const SEGMENT_BYTES = 3_500
+/** Imports of a name that is deleted at the same time. */
+const ROUNDS = 10
 const BEGIN_NS = 1_700_000_000_000_000_000n
 
 interface Stage extends AsyncDisposable {
@@ -142,3 +145,31 @@ test('the removal of segments of the old one fails', async () => {
   await assert.rejects(store.writer.ageOut(capture), { code: 'unknown-capture' })
   assert.deepEqual(store.entries('z'), before)
 })
+
+test('a capture that appears while its name is being deleted is deleted whole, or stays', async () => {
+  await using store = await stage()
+  const { writer } = store
+  const made = new Set<HeldCapture>()
+  writer.watch((_name, capture) => {
+    if (capture !== undefined) made.add(capture)
+  })
+  for (let round = 0; round < ROUNDS; round++) {
+    let isImported = false
+    const imported = store.import('c', 'c').finally(() => {
+      isImported = true
+    })
+    do
+      await writer
+        .deleteCapture('c')
+        .catch((error: unknown) => assert.equal(codeOf(error), 'unknown-capture'))
+    while (!isImported)
+    await imported
+  }
+  await writer.deleteCapture('c').catch((error: unknown) => assert.equal(codeOf(error), 'unknown-capture'))
+  assert.equal(made.size, ROUNDS)
+  for (const capture of made) assert.equal(await capture.use(() => Promise.resolve('goes on')), undefined)
+})
+
+function codeOf(error: unknown): unknown {
+  return (error as { readonly code?: unknown }).code
+}
