@@ -90,24 +90,13 @@ describe('a writer that no one saw stop', () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
     const direct = sha256(await world.directRange(WHOLE_RANGE))
-    // The file stays open for some 20 s, however late a busy machine notices it.
-    for (const { line } of world.devices) line.bytesPerSecond = SLOW / 4
     const id = await world.ordered(WHOLE_RANGE)
     const redis = new Redis(world.redis.url)
     try {
       const key = `{capfleet}:export:job:${id}`
-      const options = { gateway: world.gateway, folder: folder.path, name: 'w' }
-      await using worker = await ExportWorkerProcess.start(options)
-      let file = ''
-      await eventually(
-        async () => {
-          const { openFile } = JSON.parse((await redis.hget(key, 'progress')) ?? '{}')
-          file = openFile?.path ?? ''
-          return file !== ''
-        },
-        { message: 'a file is begun' },
-      )
-      await worker.signal('SIGKILL')
+      await using worker = await startDying(world, folder.path, 1)
+      await eventually(() => !worker.isRunning, { message: 'it has died with an open file' })
+      const file = JSON.parse((await redis.hget(key, 'progress')) ?? '{}').openFile.path
       await redis.hset(key, 'writer', 'stopped for a while')
       await rm(join(world.spool, id), { recursive: true })
       for (const { line } of world.devices) line.isDown = true
@@ -123,10 +112,7 @@ describe('a writer that no one saw stop', () => {
       const [writer, progress] = await redis.hmget(key, 'writer', 'progress')
       const isReplaced = JSON.parse(progress ?? '{}').openFile.path !== file
       assert.ok(writer !== '' || isReplaced, 'the file of the one that may come back is handed over')
-      for (const { line } of world.devices) {
-        line.isDown = false
-        line.bytesPerSecond = undefined
-      }
+      for (const { line } of world.devices) line.isDown = false
       const shown = await world.ended(id)
       assert.deepEqual(
         [shown.state, shown.files[0]?.sha256],
@@ -144,40 +130,20 @@ describe('Redis that was set back', () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using folder = await tempFolder()
     const direct = sha256(await world.directRange(WHOLE_RANGE))
-    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
     const id = await world.ordered(WHOLE_RANGE)
     const redis = new Redis(world.redis.url)
     try {
       const key = `{capfleet}:export:job:${id}`
-      const checkpointOf = async () => JSON.parse((await redis.hget(key, 'progress')) ?? '{}')
-      await using worker = await ExportWorkerProcess.start({
-        gateway: world.gateway,
-        folder: folder.path,
-        name: 'w',
-      })
-      const hasFile = async (not = '') => {
-        const { openFile } = await checkpointOf()
-        return openFile !== undefined && openFile !== null && openFile.path !== not
-      }
-      await eventually(hasFile, { message: 'a file is begun' })
-      await worker.signal('SIGKILL')
+      await using worker = await startDying(world, folder.path, 2)
+      await eventually(() => !worker.isRunning, { message: 'it has died with an open file' })
       const old = await redis.hget(key, 'progress')
+      const { path } = JSON.parse(old ?? '').openFile
       // No writer has passed its file on: the next one copies it.
       await redis.hset(key, 'writer', 'dead')
       await worker.start()
-      const { path } = JSON.parse(old ?? '').openFile
-      await eventually(() => hasFile(path), { message: 'the file is replaced' })
-      await eventually(
-        async () =>
-          readFile(path).then(
-            () => false,
-            () => true,
-          ),
-        { message: 'the old one has gone' },
-      )
-      await worker.signal('SIGKILL')
+      await eventually(() => !worker.isRunning, { message: 'it has died with another file' })
+      await assert.rejects(readFile(path), { code: 'ENOENT' })
       await redis.hset(key, 'progress', old ?? '')
-      for (const { line } of world.devices) line.bytesPerSecond = undefined
       await worker.start()
       const shown = await world.ended(id)
       assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
@@ -191,6 +157,17 @@ describe('Redis that was set back', () => {
     }
   })
 })
+
+/** A worker that is killed as often when it has begun a file. */
+async function startDying(
+  world: ExportWorld,
+  folder: string,
+  deathsMax: number,
+): Promise<ExportWorkerProcess> {
+  const fault = { kind: 'open-file', begunPath: join(folder, 'begun'), deathsMax } as const
+  await writeFile(fault.begunPath, '')
+  return await ExportWorkerProcess.start({ gateway: world.gateway, folder, name: 'w', fault })
+}
 
 /** Two workers, which are restarted whenever they have died. */
 async function keptWorkers(world: ExportWorld, folder: string, fault: WorkerFault): Promise<AsyncDisposable> {

@@ -16,11 +16,13 @@ const FAULT = fileURLToPath(new URL('planted-fault.ts', import.meta.url))
 
 /**
  * end-of-file: it continues where a file ends instead of at the checkpoint. poison: it crashes on an export whose id
- * is in a file.
+ * is in a file. open-file: it is killed in the middle of its turn, `deathsMax` times: after the first checkpoint with
+ * a file that it has begun, when what the file replaces has been removed.
  */
 export type WorkerFault =
   | { readonly kind: 'end-of-file' }
   | { readonly kind: 'poison'; readonly idPath: string; readonly deathsPath: string }
+  | { readonly kind: 'open-file'; readonly begunPath: string; readonly deathsMax: number }
 
 export interface WorkerSettings {
   readonly config: GatewayConfig

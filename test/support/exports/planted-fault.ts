@@ -1,5 +1,6 @@
 /** A worker fault planted by its parent; also affects a job that the worker runs in a separate process. */
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { ExportStore } from '../../../src/gateway/export/export-store.ts'
 import { FileWriter } from '../../../src/gateway/export/files/file-writer.ts'
 import type { WorkerFault } from './export-worker-process.ts'
 
@@ -16,5 +17,23 @@ if (fault?.kind === 'poison') {
     appendFileSync(fault.deathsPath, 'x')
     process.kill(process.pid, 'SIGKILL')
     return new Promise(() => undefined)
+  }
+}
+if (fault?.kind === 'open-file') {
+  const { change } = ExportStore.prototype
+  const before = readFileSync(fault.begunPath, 'utf8').split('\n').slice(0, -1)
+  let writerOfNew: string | undefined
+  ExportStore.prototype.change = function (order, changed, options) {
+    // The next window is ordered; a writer's other changes may come earlier.
+    if (changed.stage !== undefined && writerOfNew !== undefined && options?.writer === writerOfNew) {
+      process.kill(process.pid, 'SIGKILL')
+      return new Promise(() => undefined)
+    }
+    const path = changed.checkpoint?.openFile?.path
+    if (path !== undefined && !before.includes(path) && before.length < fault.deathsMax) {
+      appendFileSync(fault.begunPath, `${path}\n`)
+      writerOfNew = options?.writer
+    }
+    return change.call(this, order, changed, options)
   }
 }
