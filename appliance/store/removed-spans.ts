@@ -1,5 +1,6 @@
 /** Which times the store once held and no longer holds. Pure. */
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { minuteAfter, minuteBefore } from '../../src/shared/base/whole-minutes.ts'
 import type { AgedOutCapture } from './aged-out-list.ts'
 import { oldestHeldNs, portsOf, type StoredCapture, selectSegments } from './stored-capture.ts'
 
@@ -16,8 +17,6 @@ export interface HeldCaptures {
   readonly agedOut: readonly AgedOutCapture[]
 }
 
-const NS_PER_MINUTE = 60_000_000_000n
-
 /**
  * The time since which nothing of the range has been removed, or undefined if all of it is there. Fails with aged-out
  * if the range is before everything that is held, or nothing of it is left. What was removed ends with a packet:
@@ -30,13 +29,8 @@ export function agedOutBeforeNs(
   { isForced }: { readonly isForced: boolean },
 ): bigint | undefined {
   if (!isForced) return lostBeforeNs(range, held, (ns) => ns)
-  const beginNs = range.beginNs - (range.beginNs % NS_PER_MINUTE)
+  const beginNs = minuteBefore(range.beginNs)
   return lostBeforeNs({ beginNs, endNs: minuteAfter(range.endNs) }, held, minuteAfter)
-}
-
-/** The first whole minute that is not before the time. */
-function minuteAfter(ns: bigint): bigint {
-  return ((ns + NS_PER_MINUTE - 1n) / NS_PER_MINUTE) * NS_PER_MINUTE
 }
 
 function lostBeforeNs(

@@ -1,6 +1,7 @@
 /** A search for addresses as devices are asked for it, and their answers. A device is not trusted. */
 import type { z } from 'zod'
 import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
+import { minuteAfter } from '../../shared/base/whole-minutes.ts'
 import { SEEN_LINES, SEEN_PARAMETERS } from '../../shared/contract/seen-parameters.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
@@ -61,7 +62,6 @@ export type SeenEnd = z.infer<typeof SEEN_LINES.end>
 export type SeenLine = SeenAddress | z.infer<typeof SEEN_LINES.progress> | SeenEnd
 
 const FORMS = [SEEN_LINES.address, SEEN_LINES.progress, SEEN_LINES.end, SEEN_LINES.error] as const
-const NS_PER_MINUTE = 60_000_000_000n
 
 /** Reads the answer of one device, line by line, and reduces it to what the caller may have of it. */
 export class SeenReader {
@@ -115,9 +115,7 @@ export class SeenReader {
     const { agedOutBeforeNs, ...rest } = line
     const shown = { ...rest, otherLinkTypes: [] }
     if (agedOutBeforeNs === undefined) return shown
-    // The exact time is that of a packet.
-    const minutes = (BigInt(agedOutBeforeNs) + NS_PER_MINUTE - 1n) / NS_PER_MINUTE
-    return { ...shown, agedOutBeforeNs: String(minutes * NS_PER_MINUTE) }
+    return { ...shown, agedOutBeforeNs: String(minuteAfter(BigInt(agedOutBeforeNs))) }
   }
 
   #protocol(what: string): CapfleetError {

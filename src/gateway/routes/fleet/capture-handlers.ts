@@ -1,4 +1,5 @@
 /** /stream/list over the fleet: the entries of all selected devices, newest first, each with its `Device`. */
+import { minuteAfter, minuteBefore } from '../../../shared/base/whole-minutes.ts'
 import { LIST_PARAMETERS } from '../../../shared/contract/device-parameters.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../../shared/query/capture-csv.ts'
@@ -192,8 +193,6 @@ function isWord(value: unknown): boolean {
   return /^[A-Za-z_-]{1,32}$/.test(String(value))
 }
 
-const NS_PER_MINUTE = 60_000_000_000n
-
 /**
  * Its times are those of the first and last packet, filtered out or not, so they are rounded outward to whole minutes.
  */
@@ -204,7 +203,7 @@ function uncounted(found: DeviceCapture): Entry {
   const told = Object.entries(entry).filter(([name, value]) => UNCOUNTED_MEMBERS[name]?.(value) === true)
   return {
     ...Object.fromEntries(told),
-    StartTS: String(startNs - (startNs % NS_PER_MINUTE)),
+    StartTS: String(minuteBefore(startNs)),
     ...(endNs === undefined ? {} : { EndTS: String(minuteAfter(BigInt(endNs))) }),
   }
 }
@@ -214,13 +213,9 @@ function inWholeMinutes<Asked extends Pick<ListChoice, 'fromNs' | 'toNs'>>(asked
   const { fromNs, toNs } = asked
   return {
     ...asked,
-    fromNs: fromNs === undefined ? undefined : fromNs - (fromNs % NS_PER_MINUTE),
-    toNs: toNs === undefined || toNs % NS_PER_MINUTE === 0n ? toNs : minuteAfter(toNs),
+    fromNs: fromNs === undefined ? undefined : minuteBefore(fromNs),
+    toNs: toNs === undefined ? undefined : minuteAfter(toNs),
   }
-}
-
-function minuteAfter(ns: bigint): bigint {
-  return ns - (ns % NS_PER_MINUTE) + NS_PER_MINUTE
 }
 
 const LINK_MEMBERS = ['PCAP', 'Del', 'Link'] as const
