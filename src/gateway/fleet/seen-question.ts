@@ -1,12 +1,13 @@
 /** A search for addresses as devices are asked for it, and their answers. A device is not trusted. */
 import type { z } from 'zod'
-import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
 import { SEEN_LINES, SEEN_PARAMETERS } from '../../shared/contract/seen-parameters.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
-import { deviceRefusal } from '../device/device-refusal.ts'
+import { failureInLine } from './failure-in-line.ts'
+import { wholeMinuteAfter } from './whole-minute.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
 export interface SeenOptions {
@@ -61,7 +62,6 @@ export type SeenEnd = z.infer<typeof SEEN_LINES.end>
 export type SeenLine = SeenAddress | z.infer<typeof SEEN_LINES.progress> | SeenEnd
 
 const FORMS = [SEEN_LINES.address, SEEN_LINES.progress, SEEN_LINES.end, SEEN_LINES.error] as const
-const NS_PER_MINUTE = 60_000_000_000n
 
 /** Reads the answer of one device, line by line, and reduces it to what the caller may have of it. */
 export class SeenReader {
@@ -83,7 +83,7 @@ export class SeenReader {
     const line = lineOf(value)
     if (line === undefined || this.#hasEnded)
       throw this.#protocol('sent something other than the lines of a search')
-    if ('error' in line) throw failureIn(this.#device, line.error)
+    if ('error' in line) throw failureInLine(this.#device, line.error)
     if ('address' in line) return this.#address(line)
     if ('end' in line) return this.#end(line)
     if (!this.#question.verify) throw this.#protocol('reported progress without reading packets')
@@ -115,9 +115,7 @@ export class SeenReader {
     const { agedOutBeforeNs, ...rest } = line
     const shown = { ...rest, otherLinkTypes: [] }
     if (agedOutBeforeNs === undefined) return shown
-    // The exact time is that of a packet.
-    const minutes = (BigInt(agedOutBeforeNs) + NS_PER_MINUTE - 1n) / NS_PER_MINUTE
-    return { ...shown, agedOutBeforeNs: String(minutes * NS_PER_MINUTE) }
+    return { ...shown, agedOutBeforeNs: wholeMinuteAfter(agedOutBeforeNs) }
   }
 
   #protocol(what: string): CapfleetError {
@@ -139,13 +137,6 @@ function lineOf(value: unknown): z.infer<(typeof FORMS)[number]> | undefined {
     if (data !== undefined) return data
   }
   return undefined
-}
-
-/** The error of a line, as if the device had answered with its status. */
-function failureIn(device: string, { code, detail }: { readonly code: string; readonly detail: string }) {
-  const status =
-    code in ERROR_KINDS ? ERROR_KINDS[code as ErrorCode].status : ERROR_KINDS['internal-error'].status
-  return deviceRefusal(device, { status, body: JSON.stringify({ code, detail }) }).error
 }
 
 /** The error about a device that does not have the path, and why its packets are not counted either. */
