@@ -19,6 +19,7 @@ import { answerSysmasterStatus } from './answers/sysmaster-status.ts'
 import { answerIoStatistics, answerTime, answerVersion } from './answers/system-information.ts'
 import { uploadCapture } from './answers/upload-capture.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from './appliance-parts.ts'
+import { countDownload } from './downloads/count-download.ts'
 import { legacyDownload, storedDownload } from './downloads/stored-download.ts'
 import { answerEvents } from './events/system-events.ts'
 import { answerTelemetry } from './events/system-telemetry.ts'
@@ -49,6 +50,7 @@ const DEVICE_HANDLERS: Readonly<Record<keyof typeof DEVICE_API, ApplianceHandler
   timeRange: storedDownload('timerange'),
   splitTime: storedDownload('splittime'),
   estimate: estimateDownload,
+  count: countDownload,
   activity: answerActivity,
   seen: answerSeen,
   captures: listCaptures,

@@ -8,9 +8,15 @@ export interface EndedDownload {
   readonly totals: DownloadTotals
 }
 
+export interface EndedCount {
+  readonly outcome: 'complete' | 'incomplete' | 'client-gone' | 'cut' | 'failed'
+  readonly totals: DownloadTotals
+}
+
 /** Counts downloads; gauges show the slots at the time of the scrape. */
 export class DownloadMetrics {
   readonly #downloads
+  readonly #counts
   readonly #bytes
   readonly #packets
   readonly #passedBlocks
@@ -21,6 +27,9 @@ export class DownloadMetrics {
 
   constructor(metrics: Metrics, slots: StreamLimit) {
     this.#downloads = metrics.counter('store_downloads_total', 'Ended downloads', ['kind', 'outcome'])
+    this.#counts = metrics.counter('store_counts_total', 'Ended counts of what a download would deliver', [
+      'outcome',
+    ])
     this.#bytes = metrics.counter('store_download_bytes_total', 'Bytes of download bodies')
     this.#packets = metrics.counter('store_download_packets_total', 'Packets delivered')
     this.#passedBlocks = metrics.counter(
@@ -57,10 +66,19 @@ export class DownloadMetrics {
     this.#downloads.inc({ kind, outcome })
     this.#bytes.inc(Number(totals.outputBytes))
     this.#packets.inc(Number(totals.packets - totals.skippedPackets))
+    this.#haveRead(totals)
+    if (outcome === 'failed') this.#failureCount += 1
+  }
+  /** Its packets were not sent. */
+  counted({ outcome, totals }: EndedCount): void {
+    this.#counts.inc({ outcome })
+    this.#haveRead(totals)
+  }
+
+  #haveRead(totals: DownloadTotals): void {
     this.#passedBlocks.inc(Number(totals.passedBlocks))
     this.#ruledOutSegments.inc(Number(totals.ruledOutSegments))
     this.#corruptBlocks.inc(Number(totals.corruptBlocks))
     this.#corruptBlockCount += totals.corruptBlocks
-    if (outcome === 'failed') this.#failureCount += 1
   }
 }

@@ -3,8 +3,7 @@
  * the engine has begun before the status is sent.
  */
 import { addAbortListener } from 'node:events'
-import { type Chunk, Download } from '../../native/addon.ts'
-import type { DownloadOptions } from '../../native/download-options.ts'
+import type { Chunk } from '../../native/addon.ts'
 import { givenParameters } from '../../src/shared/contract/request-parameters.ts'
 import { refuseLaterRange } from '../../src/shared/http/later-range.ts'
 import type { DownloadKind, DownloadQuery } from '../../src/shared/query/download-query.ts'
@@ -17,8 +16,7 @@ import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf, hasForcedFilter } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
-import { withoutLost } from './lost-segments.ts'
-import { onHeld } from './on-held.ts'
+import { onPrepared, openEngine, readerOf } from './open-download.ts'
 import {
   type PreparedDownload,
   type PrepareRequest,
@@ -31,7 +29,6 @@ import {
   type SendOutcome,
   sendDownload,
 } from './send-download.ts'
-import type { Reader } from './stream-limit.ts'
 
 const WAY_ON =
   'ask without Range, or use After=<bytes of the file> to get the rest if the packets have not changed; a gateway checks that, with Resume and Offset'
@@ -76,7 +73,7 @@ async function download(
 ): Promise<void> {
   const { query, signal } = prepared
   const revoked = ctx.state.caller?.revoked
-  const reader = readerOf(prepared, ctx)
+  const reader = readerOf(prepared, ctx, query.kind)
   using held = new DisposableStack()
   held.defer(() => void parts.damage.send())
   const waiting = AbortSignal.any([signal, parts.draining, ...(revoked === undefined ? [] : [revoked])])
@@ -110,22 +107,6 @@ async function download(
   report(parts, ctx, { query, engine, outcome })
 }
 
-function readerOf({ query, selection }: PreparedDownload, ctx: ApplianceContext): Reader {
-  return {
-    mode: query.kind,
-    commandLine: `${ctx.method} ${ctx.originalUrl}`,
-    what: query.captureName ?? `${query.beginNs}-${query.endNs} of ${selection.captures.length} captures`,
-    captures: selection.captures,
-    filter: query.filterBpf,
-    sliceBytes: query.sliceBytes,
-    user: ctx.state.caller?.name ?? '',
-    follows: query.follow,
-    startedAt: new Date().toISOString(),
-    bytes: 0n,
-    totals: undefined,
-  }
-}
-
 interface OpenedSource<Source extends PacketSource> {
   readonly engine: Source
   /** The time from which the selection is complete. */
@@ -138,7 +119,11 @@ async function openSource(
   request: PrepareRequest,
 ): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
-  if (!query.follow) return await openHeld(parts, prepared, request)
+  if (!query.follow)
+    return await onPrepared(parts, prepared, request, async (found) => ({
+      engine: await openEngine(found, request),
+      agedOutBeforeNs: found.agedOutBeforeNs,
+    }))
   // A base name would mean a different capture after a roll.
   const { captureName } = prepared
   const engine = await FollowedDownload.open(
@@ -154,59 +139,6 @@ async function openSource(
     },
   )
   return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }
-}
-
-/** Prepares again if a segment was removed since, for instance during a long wait for a slot. */
-async function openHeld(
-  parts: ApplianceParts,
-  prepared: PreparedDownload,
-  request: PrepareRequest,
-): Promise<OpenedSource<Download>> {
-  let next: PreparedDownload | undefined = prepared
-  const find = async (): Promise<PreparedDownload> => {
-    const found = next ?? (await prepareDownload(parts, prepared.query, request))
-    next = undefined
-    return found
-  }
-  return await onHeld(
-    find,
-    async (found) => ({
-      engine: await openEngine(found, request),
-      agedOutBeforeNs: found.agedOutBeforeNs,
-    }),
-    withoutLost,
-  )
-}
-
-async function openEngine(
-  { query, selection, program, addresses, regex, mac48LimitNs }: PreparedDownload,
-  { isForced, signal }: PrepareRequest,
-): Promise<Download> {
-  const options: DownloadOptions = {
-    streams: selection.streams,
-    beginNs: query.beginNs,
-    endNs: query.endNs,
-    frameFilter: query.frameFilter,
-    filter: program,
-    filterDecap: query.filterDecap,
-    addresses,
-    readsAllBlocks: isForced,
-    regex,
-    timeSource: query.timeSource,
-    mac48LimitNs,
-    strip: query.strip,
-    dedupNs: query.dedupNs,
-    dedupBy: query.dedupBy,
-    sliceBytes: query.sliceBytes,
-    tsMaxNs: query.tsMaxNs,
-    maxBytes: query.maxBytes,
-    maxPackets: query.maxPackets,
-    afterBytes: query.afterBytes,
-    timeResolution: query.timeResolution,
-    compression: query.compression,
-    emptyLinkType: selection.linkType,
-  }
-  return await Download.open(options, signal)
 }
 
 async function firstOf(engine: PacketSource, signal: AbortSignal): Promise<Chunk | undefined> {

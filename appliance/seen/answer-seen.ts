@@ -17,11 +17,12 @@ import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import type { Reader } from '../downloads/stream-limit.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import { untilFailed } from '../request/json-lines.ts'
 import { callerOf, hasForcedFilter } from '../request/labelled-caller.ts'
 import { agedOutBeforeNs } from '../store/removed-spans.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
 import { type CountedPart, type CountRequest, countPart, sumOfCounts } from './count-seen.ts'
-import { addressLine, endLine, failureLine, progressLine, spansWithin } from './seen-lines.ts'
+import { addressLine, endLine, progressLine, spansWithin } from './seen-lines.ts'
 import {
   allStreams,
   partsOf,
@@ -62,7 +63,7 @@ export async function answerSeen(ctx: ApplianceContext, parts: ApplianceParts): 
       const release = () => held.dispose()
       const lines = linesOf(store, { found, search, count: query.verify ? count : undefined, release })
       const revoked = ctx.state.caller?.revoked
-      await sendTexts(ctx.res, () => untilFailed(lines, parts), [
+      await sendTexts(ctx.res, () => untilFailed(lines, { log: parts.log, event: 'seen.failed' }), [
         parts.draining,
         ...(revoked === undefined ? [] : [revoked]),
       ])
@@ -263,14 +264,4 @@ function rangesOf(spans: readonly SeenSpan[]): readonly SearchRange[] {
     else if (lastNs >= before.endNs) before.endNs = lastNs + 1n
   }
   return ranges
-}
-
-/** The lines, and one for a failure that prevents the rest. */
-async function* untilFailed(lines: AsyncIterable<string>, { log }: ApplianceParts): AsyncGenerator<string> {
-  try {
-    yield* lines
-  } catch (error) {
-    log.warn('seen.failed', { err: error })
-    yield failureLine(error)
-  }
 }

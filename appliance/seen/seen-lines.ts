@@ -1,11 +1,11 @@
 /** The answer of a search for addresses, line by line: SEEN_LINES. */
 import type { AddressCount } from '../../native/address-counter.ts'
 import type { SeenSpan } from '../../native/address-search.ts'
-import { CapfleetError } from '../../src/shared/base/error.ts'
+import { jsonLine } from '../request/json-lines.ts'
 import type { SearchRange } from './seen-streams.ts'
 
 export function addressLine(address: string, spans: readonly SeenSpan[], count?: AddressCount): string {
-  return line({
+  return jsonLine({
     address,
     ...(count === undefined ? {} : shownCount(count)),
     spans: spans.map(({ firstNs, lastNs }) => ({ fromNs: String(firstNs), toNs: String(lastNs + 1n) })),
@@ -18,7 +18,7 @@ function shownCount({ packets, bytes, firstNs, lastNs }: AddressCount): object {
 }
 
 export function progressLine(checkedBytes: bigint): string {
-  return line({ checkedBytes: String(checkedBytes) })
+  return jsonLine({ checkedBytes: String(checkedBytes) })
 }
 
 export interface SeenEnd {
@@ -29,20 +29,11 @@ export interface SeenEnd {
 }
 
 export function endLine({ agedOutBeforeNs, ...end }: SeenEnd): string {
-  return line({
+  return jsonLine({
     end: true,
     ...end,
     ...(agedOutBeforeNs === undefined ? {} : { agedOutBeforeNs: String(agedOutBeforeNs) }),
   })
-}
-
-/** The last line of an answer that cannot be finished. */
-export function failureLine(error: unknown): string {
-  const [code, detail] =
-    error instanceof CapfleetError
-      ? [error.code, error.message]
-      : ['internal-error', 'the request hit an internal error; the log has the details']
-  return line({ error: { code, detail } })
 }
 
 /** The parts of the spans that lie in the range. */
@@ -56,8 +47,4 @@ export function spansWithin(
       firstNs: firstNs < beginNs ? beginNs : firstNs,
       lastNs: lastNs >= endNs ? endNs - 1n : lastNs,
     }))
-}
-
-function line(value: object): string {
-  return `${JSON.stringify(value)}\n`
 }

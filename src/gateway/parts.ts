@@ -37,7 +37,8 @@ import { openTokens } from './open-tokens.ts'
 import type { RedisTarget } from './redis/redis-connection.ts'
 import { isPrivate } from './redis/redis-settings.ts'
 import { SharedClock } from './redis/shared-clock.ts'
-import type { SeenHandling } from './routes/downloads/downloads-parts.ts'
+import { CountOutcomes } from './routes/downloads/count-outcomes.ts'
+import type { CountHandling, SeenHandling } from './routes/downloads/downloads-parts.ts'
 import { SeenOutcomes } from './routes/downloads/seen-outcomes.ts'
 import type { ExportHandling } from './routes/exports/exports-parts.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
@@ -118,7 +119,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     hstsMaxAgeS: config.listen.hstsMaxAgeS,
     limits: limitsOf(config),
     downloads,
-    seen: openSeen({ leases, callLimits, fetch: downloads, metrics }),
+    ...openLines({ leases, callLimits, fetch: downloads, metrics }),
     exports,
   }
   const owned = building.move()
@@ -215,35 +216,39 @@ function openLive({ events }: GatewayConfig, metrics: Metrics): LiveLimit {
   return live
 }
 
-/** Each costs a connection to each device, and memory for the lines that its client has not read. */
+/** Each costs a connection to each device, and memory for the lines that its client has not read. The same for counts. */
 const SEARCHES = { clientsMax: 128, callerClientsMax: 8 }
 /** Searches of devices that run at the same time, for all requests: many devices, or several users. */
 const SEARCHED_AT_ONCE = 256
 const SEARCH_RETRY_S = 5
 
-function openSeen({ leases, callLimits, fetch, metrics }: SeenOpening): SeenHandling {
-  const running = new LiveLimit(
-    SEARCHES,
-    (who) =>
-      new CapfleetError(
-        'too-many-requests',
-        `${who} search for addresses already; put several addresses into one search, or try again later`,
-        {
-          retryAfterS: SEARCH_RETRY_S,
-        },
-      ),
+function openLines({ leases, callLimits, fetch, metrics }: LinesOpening): {
+  readonly seen: SeenHandling
+  readonly counts: CountHandling
+} {
+  const asking = { leases, callLimits, turns: new FairLimit({ places: SEARCHED_AT_ONCE }) }
+  const searching = new LiveLimit(SEARCHES, (who) =>
+    tooMany(`${who} search for addresses already; put several addresses into one search, or try again later`),
+  )
+  const counting = new LiveLimit(SEARCHES, (who) =>
+    tooMany(`${who} count packets already; end one of these counts, or try again later`),
   )
   return {
-    leases,
-    callLimits,
-    fetch,
-    turns: new FairLimit({ places: SEARCHED_AT_ONCE }),
-    running,
-    outcomes: new SeenOutcomes(metrics, () => running.used),
+    seen: {
+      ...asking,
+      fetch,
+      running: searching,
+      outcomes: new SeenOutcomes(metrics, () => searching.used),
+    },
+    counts: { ...asking, running: counting, outcomes: new CountOutcomes(metrics, () => counting.used) },
   }
 }
 
-interface SeenOpening {
+function tooMany(message: string): CapfleetError {
+  return new CapfleetError('too-many-requests', message, { retryAfterS: SEARCH_RETRY_S })
+}
+
+interface LinesOpening {
   readonly leases: LeaseScheduler
   readonly callLimits: CallLimits
   readonly fetch: FetchParts

@@ -22,7 +22,7 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
   ],
   [/pcap\/single$/, 'StreamName=east-first'],
   [/pcap\/splittime$/, `StreamName=east-first&Start=0&Stop=${SMALL_FLEET_START_NS + 5_000_000n}`],
-  [/\/estimate$/, 'StreamName=east-first'],
+  [/\/(estimate|count)$/, 'StreamName=east-first'],
   [/\/stream\/s(size|time)$/, 'StreamName=east-first'],
   [/\/system\/telemetry$/, 'Count=1'],
   [/\/pcap\/del$/, 'StreamName=east-second'],

@@ -195,9 +195,12 @@ describe('against the demo', () => {
     const lines = (await commands('Filter, slice and compress')).trim().split('\n')
     const packets = lines.slice(0, 3)
     for (const line of packets) assert.match(line, /\.53: |\.53 >/)
-    const estimate = JSON.parse(lines.slice(3).join('\n'))
+    const estimate = JSON.parse(lines[3] ?? '')
     assert.ok(Number(estimate.packets) > 10_000, estimate.packets)
     assert.equal(estimate.devices.length, 3)
+    const count = JSON.parse(lines.at(-1) ?? '')
+    assert.deepEqual([count.exact, count.devices], [true, 3])
+    assert.ok(Number(count.packets) > 0 && Number(count.packets) < Number(estimate.packets), count.packets)
   })
 
   test('where an address was seen', async () => {

@@ -20,6 +20,11 @@ export const AUDIT_EVENTS = {
   'seen.end':
     'The search has ended: `outcome` complete, incomplete (devices are `unanswered` or `partial`), failed or client-gone; `devices`, `found`, the number of ' +
     'addresses by device, `error`. Written before the client can see the end.',
+  'count.begin':
+    'A count of what a download would deliver is about to start: `path`, `countBytesMax`, and the members of `download.begin` for range, filters and devices.',
+  'count.end':
+    'The count has ended: `outcome` complete, incomplete (devices are `unanswered` or `partial`), failed or client-gone; `devices`, `error`. ' +
+    'Written before the client can see the end.',
   'control.begin':
     'A call that changes, or may change, devices: `method`, `path`, `capture`, `parameters`, `query`, `devices`; `selection`, the ' +
     'header Capfleet-Device.',

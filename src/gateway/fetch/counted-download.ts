@@ -19,7 +19,7 @@ import {
 } from '../fleet/seen-question.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { FetchedDownload, type FetchParts } from './fetch-download.ts'
-import type { SeenRequest } from './seen-answer.ts'
+import type { LineRequest, LineSource } from './line-answer.ts'
 
 /** Some devices reject a longer filter, which has each address three times. */
 const ADDRESSES_MAX = 32
@@ -29,7 +29,7 @@ const PROGRESS_MS = 1_000
 const LINK_TYPE_OFFSET = 20
 
 /** Dispose it when it is not needed any more: that ends the download, and frees the stream. */
-export class CountedDownload implements AsyncDisposable {
+export class CountedDownload implements LineSource<SeenLine> {
   readonly #question: SeenQuestion
   readonly #download: FetchedDownload
 
@@ -41,7 +41,7 @@ export class CountedDownload implements AsyncDisposable {
     { device: { name } }: FleetMember,
     question: SeenQuestion,
     fetch: FetchParts,
-    { cause, ...request }: SeenRequest & { readonly cause?: unknown },
+    { cause, ...request }: LineRequest & { readonly cause?: unknown },
   ): Promise<CountedDownload> {
     const plan = planMerge(downloadedQuery(name, question, cause), [name])
     const lost = new AbortController()
@@ -64,7 +64,7 @@ export class CountedDownload implements AsyncDisposable {
     this.#download = download
   }
 
-  /** As SeenAnswer.lines(). Fails like the body of a download. */
+  /** As LineAnswer.lines(). Fails like the body of a download. */
   async *lines(): AsyncGenerator<readonly SeenLine[]> {
     const { addresses, verifyBytesMax } = this.#question
     const { body } = this.#download

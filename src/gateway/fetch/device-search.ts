@@ -2,18 +2,24 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { deviceFailure } from '../device/device-failure.ts'
 import { isForeign } from '../device/device-kind.ts'
 import { type FleetMember, kindOfMember } from '../fleet/fleet.ts'
-import type { SeenLine, SeenQuestion } from '../fleet/seen-question.ts'
+import {
+  type SeenLine,
+  type SeenQuestion,
+  SeenReader,
+  seenTarget,
+  seenUnsupported,
+} from '../fleet/seen-question.ts'
 import { CountedDownload } from './counted-download.ts'
 import type { FetchParts } from './fetch-download.ts'
-import { SeenAnswer, type SeenParts, type SeenRequest } from './seen-answer.ts'
+import {
+  LineAnswer,
+  type LineParts,
+  type LineQuestion,
+  type LineRequest,
+  type LineSource,
+} from './line-answer.ts'
 
-/** A search for addresses in the packets of one device, by the device or by the gateway. */
-export interface DeviceSearch extends AsyncDisposable {
-  /** Part by part as they arrive, up to the last line. */
-  lines(): AsyncGenerator<readonly SeenLine[]>
-}
-
-export interface SearchParts extends SeenParts {
+export interface SearchParts extends LineParts {
   readonly fetch: FetchParts
 }
 
@@ -25,12 +31,12 @@ export async function openDeviceSearch(
   member: FleetMember,
   question: SeenQuestion,
   parts: SearchParts,
-  request: SeenRequest,
-): Promise<DeviceSearch> {
+  request: LineRequest,
+): Promise<LineSource<SeenLine>> {
   let cause: unknown
   if (!isForeign(kindOfMember(member))) {
     try {
-      return await SeenAnswer.open(member, question, parts, request)
+      return await LineAnswer.open(member, searchLines(question), parts, request)
     } catch (error) {
       if (!(error instanceof CapfleetError) || error.code !== 'seen-unsupported') throw error
       cause = error.cause
@@ -41,5 +47,16 @@ export async function openDeviceSearch(
   } catch (error) {
     request.signal.throwIfAborted()
     throw deviceFailure(member.device.name, error)
+  }
+}
+
+function searchLines(question: SeenQuestion): LineQuestion<SeenLine> {
+  return {
+    target: seenTarget(question),
+    readsPackets: question.verify,
+    isForced: question.isForced,
+    reader: (device) => new SeenReader(device, question),
+    isProgress: (line) => 'checkedBytes' in line,
+    unsupported: (device, cause) => seenUnsupported(device, 'it does not have the path', cause),
   }
 }

@@ -133,11 +133,23 @@ function profileOf(device: string, profiles: DeviceProfiles): ForeignProfile | u
 }
 
 /**
- * What a device of a merge is asked for. A device that ended at MaxBytes would leave a gap, because others continue
+ * The packets that one device of a merge contributes. A device that ended at MaxBytes would leave a gap, because others continue
  * with later packets. One that ended at MaxPackets might have sent too few, because some of its packets may be dropped
  * as duplicates. One that truncated its timestamps would lose their exact order. All three, and Dedup, are applied to
  * the merged records.
  */
+export function partOfMerge(query: BoundedQuery): BoundedQuery {
+  return {
+    ...query,
+    maxBytes: undefined,
+    maxPackets: undefined,
+    dedupNs: undefined,
+    dedupBy: 'payload',
+    timeResolution: 'nsec',
+  }
+}
+
+/** What a device of a merge is asked for. */
 export function mergeStep(
   {
     device,
@@ -149,15 +161,7 @@ export function mergeStep(
   query: BoundedQuery,
 ): DownloadStep {
   const compression = fetchCompression === 'zstd' ? 'zstd_fast' : fetchCompression
-  const asked: BoundedQuery = {
-    ...query,
-    compression,
-    maxBytes: undefined,
-    maxPackets: undefined,
-    dedupNs: undefined,
-    dedupBy: 'payload',
-    timeResolution: 'nsec',
-  }
+  const asked: BoundedQuery = { ...partOfMerge(query), compression }
   const step = { device, deviceKind, ignores, isBulk, fetchCompression, isForced: isForced(query) }
   if (!isForeign(deviceKind)) return { ...step, target: targetOf(asked) }
   const known = withinProfile({ kind: deviceKind, ignores }, asked)

@@ -1,13 +1,13 @@
 /** A search for addresses as devices are asked for it, and their answers. A device is not trusted. */
 import type { z } from 'zod'
-import { CapfleetError, ERROR_KINDS, type ErrorCode } from '../../shared/base/error.ts'
+import { CapfleetError } from '../../shared/base/error.ts'
 import { minuteAfter } from '../../shared/base/whole-minutes.ts'
 import { SEEN_LINES, SEEN_PARAMETERS } from '../../shared/contract/seen-parameters.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
-import { deviceRefusal } from '../device/device-refusal.ts'
+import { failureInLine } from './failure-in-line.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
 export interface SeenOptions {
@@ -83,7 +83,7 @@ export class SeenReader {
     const line = lineOf(value)
     if (line === undefined || this.#hasEnded)
       throw this.#protocol('sent something other than the lines of a search')
-    if ('error' in line) throw failureIn(this.#device, line.error)
+    if ('error' in line) throw failureInLine(this.#device, line.error)
     if ('address' in line) return this.#address(line)
     if ('end' in line) return this.#end(line)
     if (!this.#question.verify) throw this.#protocol('reported progress without reading packets')
@@ -137,13 +137,6 @@ function lineOf(value: unknown): z.infer<(typeof FORMS)[number]> | undefined {
     if (data !== undefined) return data
   }
   return undefined
-}
-
-/** The error of a line, as if the device had answered with its status. */
-function failureIn(device: string, { code, detail }: { readonly code: string; readonly detail: string }) {
-  const status =
-    code in ERROR_KINDS ? ERROR_KINDS[code as ErrorCode].status : ERROR_KINDS['internal-error'].status
-  return deviceRefusal(device, { status, body: JSON.stringify({ code, detail }) }).error
 }
 
 /** The error about a device that does not have the path, and why its packets are not counted either. */

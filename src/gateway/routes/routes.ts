@@ -10,6 +10,7 @@ import { EXPORT_API } from '../../shared/contract/export-api.ts'
 import {
   askedOfAll,
   belowDevice,
+  countBelowDevice,
   downloadBelowDevice,
   downloadOfFleet,
   GATEWAY_API,
@@ -27,6 +28,7 @@ import { beginSession, endSession, showSession } from './access/session-handlers
 import { issueTicket } from './access/ticket-handlers.ts'
 import { issueToken, listTokens, revokeToken } from './access/token-handlers.ts'
 import { listUsers } from './access/user-handlers.ts'
+import { countFleet, countOnDevice } from './downloads/count-handlers.ts'
 import { downloadCapture, downloadFromDevice, downloadTimeRange } from './downloads/download-handlers.ts'
 import { estimateFleet } from './downloads/estimate-handlers.ts'
 import { showQueue, showQueuePlace } from './downloads/queue-handlers.ts'
@@ -179,6 +181,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
     handler: askDevice,
   })),
   { ...belowDevice(DEVICE_API.estimate), handler: askEstimate },
+  { ...countBelowDevice(DEVICE_API.count), handler: countOnDevice },
   { ...searchBelowDevice(DEVICE_API.seen), handler: searchDevice },
   ...COUNTING_READS.map((endpoint) => ({ ...belowDevice(endpoint), handler: askDevice })),
   ...bothWays('DELETE', belowDevice(DEVICE_API.deleteCapture), changeDevice),
@@ -198,6 +201,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   { ...GATEWAY_API.receipts, handler: listReceipts },
   { ...GATEWAY_API.receipt, handler: showReceipt },
   { ...GATEWAY_API.estimate, handler: estimateFleet },
+  { ...GATEWAY_API.count, handler: countFleet },
   { ...GATEWAY_API.activity, handler: showFleetActivity },
   { ...GATEWAY_API.seen, handler: searchFleet },
   { ...GATEWAY_API.users, handler: listUsers },

@@ -215,6 +215,12 @@ export const ERROR_KINDS = {
     retry: false,
     blame: 'device',
   },
+  'count-unsupported': {
+    status: 501,
+    title: 'A device cannot count the packets of a download',
+    retry: false,
+    blame: 'device',
+  },
   'device-timeout': { status: 504, title: 'A device did not answer in time', retry: true, blame: 'device' },
   'download-slots-exhausted': {
     status: 503,

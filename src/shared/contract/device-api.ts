@@ -3,6 +3,7 @@
  * /devices/{device} and, in part, at its root. Each route table adds its own handlers.
  */
 import type { ErrorCode } from '../base/error.ts'
+import { COUNT_PARAMETERS } from '../query/count-query.ts'
 import type { DownloadKind } from '../query/download-query.ts'
 import { LINK_PARAMETERS } from '../query/gateway-options.ts'
 import { legacyTables } from '../query/legacy-query.ts'
@@ -348,6 +349,30 @@ export const DEVICE_API = {
     requestHeaders: [CAPFLEET_CALLER],
     answers: [json(ESTIMATE, 'Packets and bytes.')],
     errors: QUERY_ERRORS,
+  },
+
+  count: {
+    method: 'GET',
+    path: '/api/v1/pcap/count',
+    takesForm: true,
+    scope: 'capture:download',
+    filtered: 'passing',
+    others: 'nothing',
+    group: 'Downloads',
+    says:
+      'What a download with this query would deliver, counted by reading its packets, which are not sent: exact, also with filters. Takes a stream, like a download. ' +
+      'StreamName, Start and Stop are as in an estimate. Compression does not matter. An answer without a last line with "end" is not whole.',
+    parameters: [...DOWNLOAD_TABLES.device, COUNT_PARAMETERS],
+    requestHeaders: [CAPFLEET_CALLER, CAPFLEET_FORCED_FILTER],
+    answers: [
+      {
+        says:
+          'Lines of JSON: while it counts, about one a second with the progress, and one with "end" at the end: ' +
+          '`{"end":true,"packets":"1204","bytes":"140356","complete":true,"checkedBytes":"...","rangeBytes":"..."}`.',
+        bodies: { 'application/x-ndjson': 'text' },
+      },
+    ],
+    errors: [...QUERY_ERRORS, 'download-slots-exhausted', 'draining'],
   },
 
   activity: {

@@ -4,6 +4,7 @@
  */
 import type { ErrorCode } from '../base/error.ts'
 import { AUDIT_PARAMETERS } from '../query/audit-parameters.ts'
+import { COUNT_PARAMETERS } from '../query/count-query.ts'
 import { EVENTS_PARAMETERS, FLEET_PARAMETERS, RECEIPT_PARAMETERS } from '../query/gateway-options.ts'
 import { DOWNLOAD_TABLES } from '../query/parse-download-query.ts'
 import { FLEET_ACTIVITY } from './activity-answers.ts'
@@ -115,8 +116,8 @@ export function downloadOfFleet(endpoint: DownloadEndpoint, says: string): Endpo
   }
 }
 
-/** Errors before a search for addresses begins. With Verify it takes streams, as a download does. */
-const SEARCH_ERRORS: readonly ErrorCode[] = [
+/** Errors before devices begin to answer in lines. What reads packets takes streams, as a download does. */
+const LINES_ERRORS: readonly ErrorCode[] = [
   'out-of-bounds',
   'stream-quota',
   'byte-quota',
@@ -131,7 +132,18 @@ export function searchBelowDevice(endpoint: Endpoint): Endpoint {
     ...below,
     filtered: 'verified',
     parameters: [...(below.parameters ?? []), SEEN_WAIT],
-    errors: [...below.errors, ...SEARCH_ERRORS, 'queue-timeout', 'seen-unsupported'],
+    errors: [...below.errors, ...LINES_ERRORS, 'queue-timeout', 'seen-unsupported'],
+  }
+}
+
+/** A count of what one device would deliver, whose answer differs from the device's own only in the host. */
+export function countBelowDevice(endpoint: Endpoint): Endpoint {
+  const below = belowDevice(endpoint)
+  return {
+    ...below,
+    parameters: [...DOWNLOAD_TABLES.gateway, COUNT_PARAMETERS],
+    context: { at: 'gateway' },
+    errors: [...below.errors, ...LINES_ERRORS, 'queue-timeout', 'count-unsupported'],
   }
 }
 
@@ -230,6 +242,33 @@ export const GATEWAY_API = {
     ],
   },
 
+  count: {
+    ...DEVICE_API.count,
+    path: '/v1/count',
+    says:
+      'What a download with this query would deliver, from the selected devices or from the device that holds StreamName, counted by reading its packets, which are not sent. ' +
+      'Each device is read as soon as it has a free stream. An answer without a last line with "end" is not whole.',
+    parameters: [...DOWNLOAD_TABLES.fleet, COUNT_PARAMETERS],
+    context: { at: 'fleet' },
+    requestHeaders: [CAPFLEET_DEVICE],
+    answers: [
+      {
+        says:
+          'Lines of JSON: about one a second of each device with its progress, one when it has counted, or one with its error, and one with "end" at the end: ' +
+          '`{"end":true,"packets":"1204","bytes":"140356","exact":true,"complete":true,"devices":2,"unanswered":[],"partial":[]}`.',
+        bodies: { 'application/x-ndjson': 'text' },
+      },
+    ],
+    errors: [
+      ...DEVICE_API.count.errors,
+      'no-device',
+      'ambiguous-capture',
+      ...CHOICE_ERRORS,
+      ...DEVICE_ERRORS,
+      ...LINES_ERRORS,
+    ],
+  },
+
   activity: {
     method: 'GET',
     path: '/v1/activity',
@@ -274,7 +313,7 @@ export const GATEWAY_API = {
       'draining',
       'no-device',
       ...CHOICE_ERRORS,
-      ...SEARCH_ERRORS,
+      ...LINES_ERRORS,
     ],
   },
 

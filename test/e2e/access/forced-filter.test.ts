@@ -48,6 +48,8 @@ const FILTERS = [
 const QUESTIONS: Readonly<Record<string, string>> = {
   '/v1/estimate': `?${RANGE}`,
   '/api/v1/pcap/estimate': `?${RANGE}`,
+  '/v1/count': `?${RANGE}`,
+  '/api/v1/pcap/count': `?${RANGE}`,
   '/v1/seen': `?${RANGE}&Address=10.0.0.0/8&Verify=1`,
   '/api/v1/seen': `?${RANGE}&Address=10.0.0.0/8&Verify=1`,
   '/v1/activity': `?${RANGE}`,

@@ -1,11 +1,6 @@
 import type { Metrics } from '../../../shared/base/metrics.ts'
+import { LINES_OUTCOMES, type LinesOutcome } from './lines-outcomes.ts'
 
-/**
- * How a search for addresses ended: complete; incomplete, because a device did not answer or not completely; cut, for
- * example because the caller lost access; left by the client; or answered with an error.
- */
-const OUTCOMES = ['complete', 'incomplete', 'cut', 'client-gone', 'refused'] as const
-export type SeenOutcome = (typeof OUTCOMES)[number]
 const VERIFIED = ['true', 'false'] as const
 
 export class SeenOutcomes {
@@ -18,7 +13,7 @@ export class SeenOutcomes {
       'seen_total',
       'Searches for addresses by outcome, and whether they read packets (Verify)',
       ['outcome', 'verified'],
-      OUTCOMES.flatMap((outcome) => VERIFIED.map((verified) => ({ outcome, verified }))),
+      LINES_OUTCOMES.flatMap((outcome) => VERIFIED.map((verified) => ({ outcome, verified }))),
     )
     this.#addresses = metrics.counter(
       'seen_addresses_total',
@@ -30,7 +25,7 @@ export class SeenOutcomes {
   }
 
   ended(
-    outcome: SeenOutcome,
+    outcome: LinesOutcome,
     { verify, addresses }: { readonly verify: boolean; readonly addresses: number },
   ): void {
     this.#outcomes.inc({ outcome, verified: verify ? 'true' : 'false' })

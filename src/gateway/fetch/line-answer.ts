@@ -1,6 +1,6 @@
 /**
- * A device's answer to a search for addresses. Without Verify it takes no stream: the device finds its answer in its
- * indexes. With Verify the device reads packets, and the gateway waits for one of its streams, as for a download.
+ * A device's answer in lines, which arrive while it works: a search for addresses, a count of packets. If the device only
+ * reads its indexes, it takes no stream. If it reads packets, the gateway waits for one of its streams, as for a download.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
@@ -12,26 +12,49 @@ import type { DeviceStream } from '../device/device-stream.ts'
 import { ANSWER_READ_SIZE } from '../device/read-size.ts'
 import type { CallLimits } from '../fleet/call-limits.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
-import {
-  type SeenLine,
-  type SeenQuestion,
-  SeenReader,
-  seenTarget,
-  seenUnsupported,
-} from '../fleet/seen-question.ts'
 import type { Lease } from '../lease/lease.ts'
 import type { LeaseScheduler } from '../lease/lease-scheduler.ts'
 import { retryAfterMs } from './leased-streams.ts'
 import { lacksProof, proveFilters } from './proved-filters.ts'
 
-export interface SeenParts {
+/** Reads and checks the lines of one device. */
+export interface LineReader<Line> {
+  /** undefined: the line is not for the caller. Fails with device-protocol, or with the error of the device. */
+  read(text: string): Line | undefined
+  /** Fails like an answer that broke off if it has no last line. */
+  finish(): void
+}
+
+export interface LineQuestion<Line> {
+  /** Path and query on a device. */
+  readonly target: string
+  /** Whether the device reads packets, and so needs a stream. */
+  readonly readsPackets: boolean
+  /** Whether packets are hidden from the caller: then the device must prove that it filters. */
+  readonly isForced: boolean
+  /** Fails if the head of the answer shows that the device answers another question. */
+  checkHead?(device: string, stream: DeviceStream): void
+  reader(device: string): LineReader<Line>
+  /** Whether more is to be read by the device after this line. */
+  isProgress(line: Line): boolean
+  /** The error about a device that does not have the path. */
+  unsupported(device: string, cause: unknown): CapfleetError
+}
+
+/** The answer of a device, or one that the gateway makes of its packets. */
+export interface LineSource<Line> extends AsyncDisposable {
+  /** Part by part as they arrive, up to the last line. */
+  lines(): AsyncGenerator<readonly Line[]>
+}
+
+export interface LineParts {
   readonly leases: LeaseScheduler
   readonly callLimits: CallLimits
-  /** Searches without Verify that devices are working on, of all requests of this gateway. */
+  /** Questions without a stream that devices are working on, of all requests of this gateway. */
   readonly turns: FairLimit
 }
 
-export interface SeenRequest {
+export interface LineRequest {
   readonly user: string
   /** The queue shows a lease under this id. */
   readonly leaseId: string
@@ -41,42 +64,40 @@ export interface SeenRequest {
   readonly signal: AbortSignal
 }
 
-const WITHOUT_PATH = 'it does not have the path'
-
-/** A device searches all its tables and sieves before it begins to answer, and reads 256 MiB between two lines. */
+/** A device may search all its tables and sieves before it begins to answer, and read 256 MiB between two lines. */
 const SILENCE_MS = 120_000
 
 /** Dispose it when it is not needed any more: that closes the connection, and frees the stream. */
-export class SeenAnswer implements AsyncDisposable {
+export class LineAnswer<Line> implements LineSource<Line> {
   readonly #device: string
-  readonly #question: SeenQuestion
-  readonly #request: SeenRequest
+  readonly #question: LineQuestion<Line>
+  readonly #request: LineRequest
   readonly #stream: DeviceStream
   readonly #lease: Lease | undefined
 
   /**
-   * Resolves when the device has begun to answer. Fails with seen-unsupported if it does not know how, with the errors of a device or of the
-   * queue, or with the reason of the signal.
+   * Resolves when the device has begun to answer. Fails with the question's error if the device does not have the path,
+   * with the errors of a device or of the queue, or with the reason of the signal.
    */
-  static async open(
+  static async open<Line>(
     member: FleetMember,
-    question: SeenQuestion,
-    parts: SeenParts,
-    request: SeenRequest,
-  ): Promise<SeenAnswer> {
+    question: LineQuestion<Line>,
+    parts: LineParts,
+    request: LineRequest,
+  ): Promise<LineAnswer<Line>> {
     const { name } = member.device
     try {
-      return await (question.verify ? openVerified : openSearch)(member, question, parts, request)
+      return await (question.readsPackets ? openLeased : openInTurn)(member, question, parts, request)
     } catch (error) {
       request.signal.throwIfAborted()
       // Only the path can be missing.
-      throw lacksProof(error) ? seenUnsupported(name, WITHOUT_PATH, error) : deviceFailure(name, error)
+      throw lacksProof(error) ? question.unsupported(name, error) : deviceFailure(name, error)
     }
   }
 
   constructor(
     { name }: Pick<Device, 'name'>,
-    { question, request }: { readonly question: SeenQuestion; readonly request: SeenRequest },
+    { question, request }: { readonly question: LineQuestion<Line>; readonly request: LineRequest },
     stream: DeviceStream,
     lease?: Lease,
   ) {
@@ -88,12 +109,12 @@ export class SeenAnswer implements AsyncDisposable {
   }
 
   /** Part by part as they arrive, up to the last line, without which it fails. Fails like open(). */
-  async *lines(): AsyncGenerator<readonly SeenLine[]> {
-    const reader = new SeenReader(this.#device, this.#question)
+  async *lines(): AsyncGenerator<readonly Line[]> {
+    const reader = this.#question.reader(this.#device)
     for await (const texts of this.#texts()) {
       const { lines, failure } = await this.#read(reader, texts)
       // The device has read what it had to: however slowly the rest is read, others may have its stream.
-      if (lines.some((line) => !('checkedBytes' in line))) await this.#lease?.[Symbol.asyncDispose]()
+      if (lines.some((line) => !this.#question.isProgress(line))) await this.#lease?.[Symbol.asyncDispose]()
       if (lines.length > 0) yield lines
       if (failure !== undefined) throw failure
     }
@@ -101,10 +122,10 @@ export class SeenAnswer implements AsyncDisposable {
   }
 
   /** Long lists of many devices arrive at the same time: other requests get their turns in between. */
-  async #read(reader: SeenReader, texts: readonly string[]): Promise<ReadLines> {
+  async #read(reader: LineReader<Line>, texts: readonly string[]): Promise<ReadLines<Line>> {
     const { signal, user } = this.#request
     using _turn = await READING.acquire(signal, user)
-    const lines: SeenLine[] = []
+    const lines: Line[] = []
     let failure: unknown
     try {
       for (const text of texts) {
@@ -138,39 +159,39 @@ export class SeenAnswer implements AsyncDisposable {
   }
 }
 
-interface ReadLines {
+interface ReadLines<Line> {
   /** Those before the one that failed. */
-  readonly lines: readonly SeenLine[]
+  readonly lines: readonly Line[]
   readonly failure: unknown
 }
 
-/** Of 256 spans a line has a quarter of it. What follows is no line of a search. */
+/** Of 256 spans a line has a quarter of it. What follows is no line of an answer. */
 const LINE_MAX = 65_536
 
 /** Parts of answers whose lines are read in one turn of the event loop. */
 const READING = new FairLimit({ places: 1 })
 
-/** The places are those of the search itself: however slowly its result is read, others may search. */
-async function openSearch(
+/** The places are those of the work itself: however slowly its result is read, others may ask. */
+async function openInTurn<Line>(
   member: FleetMember,
-  question: SeenQuestion,
-  { callLimits, turns }: SeenParts,
-  request: SeenRequest,
-): Promise<SeenAnswer> {
+  question: LineQuestion<Line>,
+  { callLimits, turns }: LineParts,
+  request: LineRequest,
+): Promise<LineAnswer<Line>> {
   const { name } = member.device
   const { user, signal } = request
   using _turn = await turns.acquire(signal, user)
   const open = () => openStream(member, question, { user, signal })
   const stream = await callLimits.run({ device: name, user }, () => member.breaker.run(open))
-  return new SeenAnswer(member.device, { question, request }, stream)
+  return new LineAnswer(member.device, { question, request }, stream)
 }
 
-async function openVerified(
+async function openLeased<Line>(
   member: FleetMember,
-  question: SeenQuestion,
-  { leases }: SeenParts,
-  request: SeenRequest,
-): Promise<SeenAnswer> {
+  question: LineQuestion<Line>,
+  { leases }: LineParts,
+  request: LineRequest,
+): Promise<LineAnswer<Line>> {
   const { name } = member.device
   const { user, leaseId, waitMs, signal } = request
   member.breaker.check()
@@ -185,7 +206,7 @@ async function openVerified(
       try {
         const stream = await open()
         lease.opened()
-        return new SeenAnswer(member.device, { question, request }, stream, lease)
+        return new LineAnswer(member.device, { question, request }, stream, lease)
       } catch (error) {
         const leftMs = Math.max(0, deadlineMs - performance.now())
         if (leftMs === 0 || !isBusy(error)) throw error
@@ -204,17 +225,17 @@ function isBusy(error: unknown): boolean {
 
 async function openStream(
   { device, client }: FleetMember,
-  question: SeenQuestion,
-  { user, signal }: Pick<SeenRequest, 'user' | 'signal'>,
+  question: Pick<LineQuestion<unknown>, 'target' | 'isForced' | 'checkHead'>,
+  { user, signal }: Pick<LineRequest, 'user' | 'signal'>,
 ): Promise<DeviceStream> {
-  const { isForced } = question
+  const { target, isForced } = question
   const late = new AbortController()
   const onLate = () => late.abort(deviceLate(device.name, 'begin to answer', SILENCE_MS))
   const timer = setTimeout(onLate, SILENCE_MS)
   const asking = { caller: callerLabel(user), signal: AbortSignal.any([signal, late.signal]) }
   try {
     if (isForced) await proveFilters(client, { device: device.name }, asking)
-    return await client.openStream(seenTarget(question), {
+    const stream = await client.openStream(target, {
       ...asking,
       readSize: ANSWER_READ_SIZE,
       silenceMs: SILENCE_MS,
@@ -222,6 +243,11 @@ async function openStream(
       mayPause: isForced,
       isForced,
     })
+    using opened = new DisposableStack()
+    opened.use(stream)
+    question.checkHead?.(device.name, stream)
+    opened.move()
+    return stream
   } finally {
     clearTimeout(timer)
   }
