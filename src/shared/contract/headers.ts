@@ -73,8 +73,9 @@ export const DOWNLOAD_HEADERS: readonly HeaderRow[] = [
   {
     name: 'Content-Disposition',
     says:
-      'The file name: the capture or the place, and the times in nanoseconds. `filename*` has it if the name of a ' +
-      'third-party device or capture has characters that `filename` cannot carry.',
+      'The file name: the capture or the place, and the times in UTC, exact to the nanosecond: ' +
+      '`lon1_20261102T090100Z-20261102T090200.500Z.pcap`. `filename*` has it if the name of a third-party device or ' +
+      'capture has characters that `filename` cannot carry.',
   },
   { name: 'Capfleet-TS-Unit', says: 'The unit in which TSBegin and TSEnd were interpreted.' },
   {

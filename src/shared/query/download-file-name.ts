@@ -1,11 +1,12 @@
 /** File names of downloads, and their form in the header Content-Disposition (RFC 6266). */
 import { CAPTURE_NAME } from './capture-name-rule.ts'
 import type { DownloadQuery } from './download-query.ts'
+import { rfc3339Of } from './query-time.ts'
 import { ENCODING_FILES, encodingOf } from './query-values.ts'
 
 /**
  * The file name of a download, from a device or the gateway: the capture, or the place whose time range it is; plus
- * the times in nanoseconds, except for a whole capture. `captureName` is the full name if known. The result is a valid
+ * the times, except for a whole capture. `captureName` is the full name if known. The result is a valid
  * file name on any system.
  */
 export function downloadFileName(
@@ -13,8 +14,18 @@ export function downloadFileName(
   { captureName = '', place }: { readonly captureName: string | undefined; readonly place: string },
 ): string {
   const { ending } = ENCODING_FILES[encodingOf(compression)]
-  const range = kind === 'single' ? '' : `_${beginNs}-${endNs}`
+  const range = kind === 'single' ? '' : `_${fileTime(beginNs)}-${fileTime(endNs)}`
   return `${kind === 'timerange' ? place : fileNameOf(captureName)}${range}${ending}`
+}
+
+/**
+ * "20261102T090100Z": UTC without colons, which some systems refuse in names. Exact: a fraction of a second has three,
+ * six or nine digits. TSBegin and TSEnd take the result.
+ */
+export function fileTime(ns: bigint): string {
+  const [seconds = '', digits = ''] = rfc3339Of(ns).replaceAll(/[-:Z]/g, '').split('.')
+  const fraction = digits.replace(/(?:000){1,3}$/, '')
+  return `${seconds}${fraction === '' ? '' : `.${fraction}`}Z`
 }
 
 /**

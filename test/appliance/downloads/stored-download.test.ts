@@ -238,7 +238,7 @@ describe('one small capture', () => {
       (await appliance.get(`/api/v1/pcap/${path}`)).headers['content-disposition']
     assert.equal(
       await fileOf('splittime?StreamName=small&Start=5&Stop=7&Compression=zstd'),
-      'attachment; filename="small_20261120_0930_5-7.pcap.zst"',
+      'attachment; filename="small_20261120_0930_19700101T000000.000000005Z-19700101T000000.000000007Z.pcap.zst"',
     )
     assert.match((await fileOf('timerange?TSBegin=5&TSEnd=7&TSUnit=nanos')) ?? '', /"\S+_5-7\.pcap"$/)
   })

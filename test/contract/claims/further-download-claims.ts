@@ -171,7 +171,7 @@ export const FURTHER_DOWNLOAD_CLAIMS: readonly Claim[] = [
   }),
   row('D4-9', 'One that the clock shows twice is the first for a begin and the last for an end.', {
     get: `${RANGE_PATH}?TSBegin=20261101_013000&TSEnd=20261101_013000&TSZone=New_York`,
-    head: { 'Content-Disposition': /_1793511000000000000-1793514600000000000\.pcap"$/ },
+    head: { 'Content-Disposition': /_20261101T053000Z-20261101T063000Z\.pcap"$/ },
   }),
   row(
     'D4-10',

@@ -20,6 +20,8 @@ import {
 import type { Place, Seen } from '../place.ts'
 import { holdDownloads } from '../slots.ts'
 
+/** From BEGIN_NS to END_NS. */
+const FILE_TIMES = '20260921T141321Z-20260921T141323Z'
 const MIDDLE_NS = BEGIN_NS + SECOND_NS
 const EMPTY_RANGE = `${RANGE_PATH}?TSBegin=1&TSEnd=2&TSUnit=sec`
 const DOWNLOADS = [SINGLE, RANGE, SPLIT]
@@ -192,16 +194,16 @@ export const RULE_CLAIMS: readonly Claim[] = [
     },
     {
       get: `${SPLIT}&Compression=zstd`,
-      head: { 'Content-Disposition': `attachment; filename="${ALPHA}_${BEGIN_NS}-${END_NS}.pcap.zst"` },
+      head: { 'Content-Disposition': `attachment; filename="${ALPHA}_${FILE_TIMES}.pcap.zst"` },
     },
   ),
   row(
     'D1-13',
     'The file of a time range is called by the device, or "fleet", and the times.',
-    { get: RANGE, head: { 'Content-Disposition': `attachment; filename="east_${BEGIN_NS}-${END_NS}.pcap"` } },
+    { get: RANGE, head: { 'Content-Disposition': `attachment; filename="east_${FILE_TIMES}.pcap"` } },
     {
       get: `${RANGE_PATH}?${NANOS}&Device=*`,
-      head: { 'Content-Disposition': `attachment; filename="fleet_${BEGIN_NS}-${END_NS}.pcap"` },
+      head: { 'Content-Disposition': `attachment; filename="fleet_${FILE_TIMES}.pcap"` },
       out: FLEET_ONLY,
     },
   ),

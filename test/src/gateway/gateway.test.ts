@@ -71,7 +71,7 @@ describe('the gateway', () => {
       assert.equal(answer.headers.get('content-type'), 'application/vnd.tcpdump.pcap')
       assert.match(
         answer.headers.get('content-disposition') ?? '',
-        /^attachment; filename="fleet_\d+-\d+\.pcap"$/,
+        /^attachment; filename="fleet_[\dTZ.]+-[\dTZ.]+\.pcap"$/,
       )
       assert.equal(answer.headers.get('cache-control'), 'no-store')
       assert.equal(answer.headers.get('x-accel-buffering'), 'no')

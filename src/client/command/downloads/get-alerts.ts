@@ -2,6 +2,7 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
+import { fileTime } from '../../../shared/query/download-file-name.ts'
 import { ipProtocolName } from '../../../shared/query/ip-protocols.ts'
 import { PIVOT_MARGINS, pivotParameters } from '../../../shared/query/pivot.ts'
 import { visible } from '../../../shared/query/query-parameters.ts'
@@ -265,23 +266,16 @@ const DECAP = 'FilterBPFDecap'
 /** From libpcap, whose error the device passes on. */
 const WITHOUT_TAGS = 'no VLAN support'
 
-/** "20261102T090001.123456Z_tcp_192.0.2.1_51234_203.0.113.9_443.pcap": without colons, which some systems refuse. */
+/** "20261102T090001.123456Z_tcp_192.0.2.1_51234_203.0.113.9_443.pcap". */
 function fileNameOf({ firstNs, flow }: MergedAlert, query: QueryPairs): string {
   const [, compression = 'none'] = query.find(([name]) => name === 'Compression') ?? []
   const words = [
-    instantWord(firstNs),
+    fileTime(firstNs),
     flow.protocol === undefined ? 'ip' : ipProtocolName(flow.protocol),
     ...[flow.source, flow.destination].flatMap(({ host, port }) => [host, port]),
   ]
   const name = words.filter((word) => word !== undefined).join('_')
   return `${name.replaceAll(':', '-')}${ENCODING_FILES[encodingOf(compression as Compression)].ending}`
-}
-
-function instantWord(ns: bigint): string {
-  const seconds = new Date(Number(ns / 1_000_000_000n) * 1_000).toISOString().slice(0, 19)
-  const digits = String(ns % 1_000_000_000n).padStart(9, '0')
-  // Alerts have microseconds.
-  return `${seconds.replaceAll(/[-:]/g, '')}.${digits.endsWith('000') ? digits.slice(0, 6) : digits}Z`
 }
 
 /** Quoted: the text of an alert may come from the network. */

@@ -82,9 +82,9 @@ describe('the time of an export', () => {
       },
     )
     assert.equal(pieceCount(order), 2)
-    assert.equal(resultName(order, 1, 2), 'fleet_1000000003600000000-1000000007200000000.pcap.zst')
+    assert.equal(resultName(order, 1, 2), 'fleet_20010909T014643.600Z-20010909T014647.200Z.pcap.zst')
     const cut = { ...order, partTimeNs: null, partBytes: '1048576' }
-    assert.equal(resultName(cut, 0, 12), 'fleet_1000000000000000000-1000000007200000000_part0012.pcap.zst')
+    assert.equal(resultName(cut, 0, 12), 'fleet_20010909T014640Z-20010909T014647.200Z_part0012.pcap.zst')
     const one = orderOf('StreamName=lan_20261102_0900', {}, 'single')
     assert.equal(resultName(one, 0, 1), 'lan_20261102_0900.pcap')
   })

@@ -4,10 +4,12 @@ import {
   attachedName,
   attachment,
   downloadFileName,
+  fileTime,
   plainFileName,
 } from '../../../../src/shared/query/download-file-name.ts'
 import { parseDownloadQuery } from '../../../../src/shared/query/parse-download-query.ts'
 import { parseQueryString } from '../../../../src/shared/query/parse-query-string.ts'
+import { parseQueryTime, TIME_LIMIT_NS } from '../../../../src/shared/query/query-time.ts'
 
 const nameOf = (captureName: string, parameters = '', kind: 'single' | 'splittime' = 'single') => {
   const given = parseQueryString(`StreamName=a${parameters}`)
@@ -17,16 +19,33 @@ const nameOf = (captureName: string, parameters = '', kind: 'single' | 'splittim
 
 test('a file is called as its capture where all systems can have that name', () => {
   assert.equal(nameOf('lab_20261102_0900'), 'lab_20261102_0900.pcap')
-  assert.equal(nameOf('lab', '&Start=1&Stop=2&Compression=zstd', 'splittime'), 'lab_1-2.pcap.zst')
+  assert.equal(
+    nameOf('lab', '&Start=1793610060000000000&Stop=1793610060500000001&Compression=zstd', 'splittime'),
+    'lab_20261102T090100Z-20261102T090100.500000001Z.pcap.zst',
+  )
   assert.equal(nameOf('a\u202e/b\ufeff\u2028c'), 'a__b__c.pcap')
   assert.equal(nameOf('.hidden'), '_hidden.pcap')
 })
 
+test('the times in a name are exact and can be pasted as TSBegin', () => {
+  const times = [0n, 1n, 1_000n, 1_000_000n, 500_000_000n, 999_999_999n].flatMap((fractionNs) => [
+    fractionNs,
+    1_793_610_060_000_000_000n + fractionNs,
+    TIME_LIMIT_NS - 1_000_000_000n + fractionNs,
+  ])
+  for (const ns of [...times, TIME_LIMIT_NS]) {
+    const text = fileTime(ns)
+    assert.match(text, /^[\dT.]+Z$/)
+    const context = { parameter: 'TSBegin', unit: undefined, zone: 'Asia/Tokyo', nowNs: 0n, isEnd: false }
+    assert.equal(parseQueryTime(text, context).ns, ns, text)
+  }
+})
+
 test('a long name ends with a whole letter, and leaves room for the rest within 255 bytes', () => {
   for (const letter of ['x', 'ö', '測', '𝄞']) {
-    const name = nameOf(letter.repeat(300), `&Start=1&Stop=${10n ** 19n}&Compression=zstd`, 'splittime')
+    const name = nameOf(letter.repeat(300), `&Start=1&Stop=1793610060000000001&Compression=zstd`, 'splittime')
     assert.ok(Buffer.byteLength(name) < 200, name)
-    assert.match(name, new RegExp(`^(${letter})+_1-`, 'u'))
+    assert.match(name, new RegExp(`^(${letter})+_19700101T`, 'u'))
     assert.ok(plainFileName(name).length < 200)
   }
 })

@@ -191,7 +191,7 @@ describe('capfleet get --alert', () => {
     })
     assert.equal(status, 0, stderr)
     const [name = ''] = await readdir(cwd)
-    assert.match(name, /^east_\d+-\d+\.pcap$/)
+    assert.equal(name, 'east_20261102T090014Z-20261102T090017Z.pcap')
     assert.deepEqual(await given(join(cwd, name)), await expected(CONVERSATION, 14, 17))
   })
 
@@ -339,9 +339,9 @@ describe('capfleet get --alert', () => {
     assert.match(first.stderr, /5 alerts in 7 lines: 3 downloads/)
     assert.match(first.stderr, /: "ET TEST one" and 2 more$/m)
     const names = [
-      '20261102T090005.000000Z_icmp_10.0.1.2_10.0.0.1.pcap',
-      '20261102T090005.000000Z_tcp_10.0.1.2_443_10.0.0.1_51234.pcap',
-      '20261102T090017.000000Z_tcp_10.0.1.2_443_10.0.0.1_51234.pcap',
+      '20261102T090005Z_icmp_10.0.1.2_10.0.0.1.pcap',
+      '20261102T090005Z_tcp_10.0.1.2_443_10.0.0.1_51234.pcap',
+      '20261102T090017Z_tcp_10.0.1.2_443_10.0.0.1_51234.pcap',
     ]
     assert.deepEqual((await readdir(folder)).sort(), names)
     const [icmp = '', early = '', late = ''] = names.map((name) => join(folder, name))
