@@ -106,6 +106,7 @@ const HOUSES: Readonly<Record<string, House>> = {
       'src/shared/query',
       'src/shared/contract',
       'src/shared/base/amounts.ts',
+      'src/shared/base/list-text.ts',
       'src/shared/pcap/pcap-sizes.ts',
       'src/shared/pcap/record-cursor.ts',
     ],

@@ -1,5 +1,7 @@
 /** Where in the fleet addresses were seen: the answer of a gateway, line by line. */
+
 import type { z } from 'zod'
+import { listText } from '../shared/base/list-text.ts'
 import type { FLEET_SEEN_LINES } from '../shared/contract/seen-parameters.ts'
 import { ClientFailure, problemFailure } from './client-failure.ts'
 import type { GatewayClient, QueryPairs } from './gateway-client.ts'
@@ -50,10 +52,10 @@ const STATUS_OF_LINE = 500
 export function incompleteText({ complete, unanswered, partial }: FleetSeenEnd): string | undefined {
   if (complete) return undefined
   const reasons = [
-    ...(unanswered.length > 0 ? [`not answered by ${unanswered.join(', ')}`] : []),
+    ...(unanswered.length > 0 ? [`not answered by ${listText(unanswered)}`] : []),
     ...(partial.length > 0
       ? [
-          `not everything was read on ${partial.join(', ')}: blocks are damaged, or --verify-bytes-max was reached`,
+          `not everything was read on ${listText(partial)}: blocks are damaged, or --verify-bytes-max was reached`,
         ]
       : []),
   ]

@@ -1,7 +1,9 @@
 /** What the devices are capturing: status, start, stop. */
+
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { bytesText } from '../../shared/base/amounts.ts'
+import { failuresText } from '../../shared/base/list-text.ts'
 import { STOP_PARAMETERS } from '../../shared/contract/device-parameters.ts'
 import type { FLEET_REPLIES } from '../../shared/contract/gateway-answers.ts'
 import { FLEET_PARAMETERS } from '../../shared/query/gateway-options.ts'
@@ -104,7 +106,7 @@ function refuseFailures({ Devices }: Replies): void {
   if (first === undefined) return
   throw new ClientFailure(
     failureKindOf(first.Status, first.error.code),
-    `${failed.map(({ Device }) => Device).join(', ')}: ${first.error.detail}`,
+    failuresText(failed.map(({ Device: device, error }) => ({ device, message: error.detail }))),
     { code: first.error.code },
   )
 }

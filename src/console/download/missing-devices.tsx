@@ -1,4 +1,5 @@
 /** Devices that do not answer make a download from all devices fail: offers one from the others. */
+import { listText } from '../../shared/base/list-text.ts'
 import type { Schemas } from '../base/ask-gateway.ts'
 import { type Changes, changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { TEXTS } from '../texts.ts'
@@ -17,7 +18,7 @@ export function MissingDevices({ missing, devices }: MissingDevicesProps) {
   const { values } = usePageState()
   const others = devices.map(({ device }) => device).filter((name) => !missing.includes(name))
   if (missing.length === 0 || (devices.length > 0 && others.length === 0)) return null
-  const names = missing.join(', ')
+  const names = listText(missing)
   const isPartial = values.OnError === 'partial'
   const show = (changes: Changes) => (): void => showState(changed(currentState(), changes), { isStep: true })
   return (

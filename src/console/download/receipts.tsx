@@ -2,6 +2,7 @@
 
 import { useState } from 'preact/hooks'
 import { bytesText, countText } from '../../shared/base/amounts.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText, type Zone } from '../base/instants.ts'
@@ -71,7 +72,7 @@ function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly 
 function Selection({ receipt: { query, devices } }: { readonly receipt: Receipt }) {
   const { zone } = useSurroundings()
   const asked = new URLSearchParams(query)
-  const names = asked.get('Device') ?? devices.map(({ device }) => device).join(', ')
+  const names = listText(asked.get('Device')?.split(',') ?? devices.map(({ device }) => device))
   const ends = [asked.get('TSBegin'), asked.get('TSEnd')].map((end) => endText(end, zone))
   const range = asked.get('StreamName') ?? ends.filter((end) => end !== '').join(` ${TEXTS.timeline.to} `)
   return <span class="quiet">{[names, range].filter((text) => text !== '').join(' · ')}</span>

@@ -1,5 +1,7 @@
 /** An export: its live progress, its files, and the possible actions. */
+
 import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
 import { durationText, instantOfIso, instantText } from '../base/instants.ts'
@@ -91,7 +93,7 @@ function Progress({ order: { progress, state, devices } }: { readonly order: Exp
       )}
       {missing.length === 0 ? null : (
         <span class="bad">
-          {TEXTS.exports.missing}: {missing.join(', ')}
+          {TEXTS.exports.missing}: {listText(missing)}
         </span>
       )}
     </>
@@ -169,7 +171,7 @@ export function QueryText({ query, devices }: QueryTextProps) {
   )
   const isSelected = pairs.some(([name]) => name === 'Device')
   const shown =
-    isSelected || devices.length === 0 ? pairs : [['Device', devicesText(devices)] as const, ...pairs]
+    isSelected || devices.length === 0 ? pairs : [['Device', listText(devices)] as const, ...pairs]
   return (
     <ul class="query">
       {shown.map(([name, value]) => (
@@ -189,11 +191,4 @@ export function QueryText({ query, devices }: QueryTextProps) {
       ))}
     </ul>
   )
-}
-
-const NAMED_MAX = 4
-
-function devicesText(names: readonly string[]): string {
-  const more = names.length - NAMED_MAX
-  return `${names.slice(0, NAMED_MAX).join(', ')}${more > 0 ? ` ${TEXTS.queue.others(more)}` : ''}`
 }

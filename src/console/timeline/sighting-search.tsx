@@ -1,6 +1,8 @@
 /** The search for addresses in the whole fleet: its field, what came of it, and a list of the times. */
+
 import { useEffect, useState } from 'preact/hooks'
 import { countText } from '../../shared/base/amounts.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
@@ -121,8 +123,8 @@ function gapTexts({ failures, end }: FoundSightings): readonly string[] {
   const others = end.otherLinkTypes.map(({ device }) => device)
   return [
     ...failed,
-    ...(end.partial.length === 0 ? [] : [texts.partial(end.partial.join(', '))]),
-    ...(others.length === 0 ? [] : [texts.otherLinkTypes(others.join(', '))]),
+    ...(end.partial.length === 0 ? [] : [texts.partial(listText(end.partial))]),
+    ...(others.length === 0 ? [] : [texts.otherLinkTypes(listText(others))]),
   ]
 }
 

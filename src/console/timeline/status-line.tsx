@@ -1,5 +1,6 @@
 /** Below the lanes: the selection, what is not shown and why, and a legend of the marks. */
 
+import { listText } from '../../shared/base/list-text.ts'
 import { messageOf } from '../base/ask-gateway.ts'
 import { useLasting } from '../base/asked.ts'
 import { durationText, instantText, isoText } from '../base/instants.ts'
@@ -33,7 +34,7 @@ export function StatusLine({ isAsking, failure, silent, selection, unasked }: St
         {silent.size === 0 ? null : (
           <span class="bad">
             {' '}
-            {[...silent].join(', ')}: {texts.silent}
+            {listText([...silent])}: {texts.silent}
           </span>
         )}
         {unasked === 0 ? null : <span class="warning"> {texts.unasked(unasked)}</span>}

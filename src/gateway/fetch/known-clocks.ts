@@ -1,3 +1,4 @@
+import { listText } from '../../shared/base/list-text.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import type { DeviceClock } from './body.ts'
 
@@ -10,6 +11,6 @@ export function requireKnownClocks(
   if (unknown.length === 0) return
   throw badParameter(
     'Align',
-    `cannot correct the timestamps of ${unknown.join(', ')}: the gateway could not read the clock of ${unknown.length === 1 ? 'this device' : 'these devices'} (/api/v1/system/time_current); leave out Align, or ${unknown.length === 1 ? 'the device' : 'the devices'}`,
+    `cannot correct the timestamps of ${listText(unknown)}: the gateway could not read the clock of ${unknown.length === 1 ? 'this device' : 'these devices'} (/api/v1/system/time_current); leave out Align, or ${unknown.length === 1 ? 'the device' : 'the devices'}`,
   )
 }

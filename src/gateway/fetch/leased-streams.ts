@@ -2,8 +2,10 @@
  * A lease and the streams under it. One lease for all devices of a download, then all streams are opened concurrently:
  * either every stream has begun, or everything has been released and the error says which devices failed.
  */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError, type ErrorCode } from '../../shared/base/error.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import { Span } from '../../shared/base/spans.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { FREED_LATE_MS, isForeign } from '../device/device-kind.ts'
@@ -338,7 +340,7 @@ export function joinFailures(failures: readonly unknown[]): unknown {
   const ours = failures.filter((failure) => failure instanceof CapfleetError)
   // Identical messages are shown once.
   const messages = new Set(ours.map((failure) => failure.message))
-  return new CapfleetError(first.code, [...messages].join('; '), {
+  return new CapfleetError(first.code, listText([...messages], '; '), {
     ...first.details,
     members: { ...first.details.members, devices: [...new Set(ours.flatMap(devicesOf))] },
   })

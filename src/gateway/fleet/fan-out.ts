@@ -1,4 +1,5 @@
 import { CapfleetError } from '../../shared/base/error.ts'
+import { failuresText } from '../../shared/base/list-text.ts'
 import { parseIgnoredNames } from '../../shared/query/ignored-names.ts'
 import { ANSWER_BYTES_MAX, type TimeLimit } from '../device/device-client.ts'
 import { deviceFailure, deviceProtocol } from '../device/device-failure.ts'
@@ -16,6 +17,11 @@ export type DeviceReply =
   | { readonly device: string; readonly error: CapfleetError }
 
 export interface FanOutOptions extends TimeLimit {
+  /**
+   * Time limit of a call that only reads, for a device that did not answer its last probe: it may be back, but callers
+   * should not wait for it.
+   */
+  readonly downTimeoutMs: number
   readonly callLimits: CallLimits
   /** The user who makes the calls. */
   readonly user: string
@@ -39,12 +45,14 @@ export async function fanOut(
 }
 
 async function askOne(
-  { device: { name }, client, breaker }: FleetMember,
+  { device: { name }, client, breaker, health }: FleetMember,
   target: string,
   options: FanOutOptions,
 ): Promise<DeviceReply> {
   try {
-    const { callLimits, user, emptiesQueries, ...limit } = options
+    const { callLimits, user, emptiesQueries, downTimeoutMs, ...asked } = options
+    const isDown = health.report.reachable === false && !asked.isChange
+    const limit = { ...asked, timeoutMs: isDown ? Math.min(downTimeoutMs, asked.timeoutMs) : asked.timeoutMs }
     let ignored: readonly string[] = []
     const onHeaders = (headers: Readonly<Record<string, string>>) => {
       ignored = parseIgnoredNames(headers['capfleet-ignored'])
@@ -86,8 +94,10 @@ export function statusOf(replies: readonly DeviceReply[]): 200 | 207 {
   if (first === undefined) return 200
   if (errors.length < replies.length || errors.some(({ kind }) => kind.status !== first.kind.status))
     return 207
-  const messages = new Set(errors.map((error) => error.message))
-  throw new CapfleetError(first.code, [...messages].join('; '), {
+  const failed = replies.flatMap((reply) =>
+    'error' in reply ? [{ device: reply.device, message: reply.error.message }] : [],
+  )
+  throw new CapfleetError(first.code, failuresText(failed), {
     ...first.details,
     members: { ...first.details.members, devices: replies.map(({ device }) => device) },
   })

@@ -1,4 +1,5 @@
 import { CapfleetError } from '../../shared/base/error.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import { isAskedName } from '../../shared/query/capture-name-rule.ts'
 import { nearestNames } from '../../shared/query/nearest-names.ts'
 import type { UnreachableDevice } from './ask-members.ts'
@@ -22,13 +23,10 @@ export function holderOf(name: string, holdings: readonly DeviceHolding[]): stri
   if (holders.length <= 1) return holders[0]
   throw new CapfleetError(
     'ambiguous-capture',
-    `the capture ${name} is on several devices (${holders.join(', ')}); choose one with Device=`,
+    `the capture ${name} is on several devices (${listText(holders)}); choose one with Device=`,
     { param: 'StreamName', members: { candidates: holders } },
   )
 }
-
-/** Maximum number of devices named in a message. */
-const NAMED_MAX = 8
 
 /**
  * Reports that the capture is on none of the devices that answered, and which did not answer. REQUIRES: at least one
@@ -38,12 +36,10 @@ export function holderUnknown(name: string, unreachable: readonly UnreachableDev
   const [first] = unreachable
   if (first === undefined) throw new Error('all devices have answered')
   const devices = unreachable.map(({ device }) => device)
-  const more = devices.length > NAMED_MAX ? ` and ${devices.length - NAMED_MAX} more` : ''
-  const named = `${devices.slice(0, NAMED_MAX).join(', ')}${more}`
   const { code, message, details } = first.error
   return new CapfleetError(
     code,
-    `no device that answered has a capture ${name}; it is unknown whether ${named} ${devices.length === 1 ? 'has' : 'have'} it: ${message}`,
+    `no device that answered has a capture ${name}; it is unknown whether ${listText(devices)} ${devices.length === 1 ? 'has' : 'have'} it: ${message}`,
     { param: 'StreamName', retryAfterS: details.retryAfterS, members: { devices }, cause: first.error },
   )
 }

@@ -1,5 +1,7 @@
 /** The errors of requests for leases. */
+
 import { CapfleetError, secondsText } from '../../shared/base/error.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import type { LeaseRequest } from './lease.ts'
 
 /** Used if no better estimate is known. */
@@ -17,7 +19,7 @@ interface EndPlace {
  */
 export function queueTimeout(request: LeaseRequest, place: EndPlace = {}): CapfleetError {
   const etaS = place.etaMs === undefined ? RETRY_S : Math.ceil(place.etaMs / 1_000)
-  return new CapfleetError('queue-timeout', inVain(request.devices.join(', '), request.waitMs), {
+  return new CapfleetError('queue-timeout', inVain(listText(request.devices), request.waitMs), {
     retryAfterS: Math.min(Math.max(1, etaS), RETRY_MOST_S),
     members: { position: place.position ?? 1, devices: request.devices },
   })
@@ -41,6 +43,11 @@ export function schedulerUnavailable(cause: unknown): CapfleetError {
 /** For `catch`: whatever Redis said, the caller gets scheduler-unavailable. */
 export function asUnavailable(cause: unknown): never {
   throw schedulerUnavailable(cause)
+}
+
+/** The error of a request that `by` has cancelled. */
+export function cancelledBy(by: string): CapfleetError {
+  return new CapfleetError('download-cancelled', `${by} cancelled the download in the queue`)
 }
 
 /** By then another replica, or this one restarted, accepts requests. */

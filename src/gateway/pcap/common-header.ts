@@ -1,4 +1,5 @@
 import { CapfleetError } from '../../shared/base/error.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import type { PcapHeader } from '../../shared/pcap/pcap-header.ts'
 import type { PcapInput } from './pcap-input.ts'
 
@@ -38,7 +39,12 @@ export async function agreedHeader(inputs: readonly PcapInput[]): Promise<PcapHe
 }
 
 function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {
-  const list = inputs.map(({ name, header }) => `${name} ${describeLinkType(header.linkType)}`).join(', ')
+  const list = listText(
+    [...Map.groupBy(inputs, ({ header }) => describeLinkType(header.linkType))].map(
+      ([linkType, some]) => `${linkType} of ${listText(some.map(({ name }) => name))}`,
+    ),
+    '; ',
+  )
   return new CapfleetError(
     'mixed-link-type',
     `One PCAP cannot contain several link types (${list}); choose devices of one link type with Device=`,

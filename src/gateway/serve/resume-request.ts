@@ -1,5 +1,7 @@
 /** Plans a download that has a receipt again, and determines where it continues: Resume and Offset. */
+
 import { hash } from 'node:crypto'
+import { listText } from '../../shared/base/list-text.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { DOWNLOAD_PARAMETERS } from '../../shared/query/download-parameters.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
@@ -81,7 +83,7 @@ function refuseWithHoles({ id, status, error, resume, devices }: StoredReceipt):
   const what =
     lacking.length === 0
       ? 'may have continued without a device'
-      : `continued without packets of ${lacking.join(', ')}`
+      : `continued without packets of ${listText(lacking)}`
   throw badParameter('Resume', `cannot resume request ${id}: it ${what} (OnError=partial); request it again`)
 }
 

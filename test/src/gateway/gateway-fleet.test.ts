@@ -299,6 +299,27 @@ describe('a device that is down', () => {
   })
 })
 
+describe('a device that did not answer its last probe', () => {
+  const world = gatewayWorld(PACKETS, {
+    // Longer than the test may take: nobody waits for that.
+    control: { timeoutMs: 600_000, probeTimeoutMs: 500 },
+    health: { intervalS: 0.5 },
+  })
+
+  test('is asked what it is capturing, but not waited for longer than by a probe', async () => {
+    const [d0] = world.fleet as [FakeDevice]
+    d0.behaviour = { silent: true }
+    const ask = (path: string) => httpGet(world.gateway.url + path, { headers: world.gateway.as.user })
+    await eventually(async () => (await ask('/v1/devices/d0')).json().reachable === false, {
+      message: 'a probe has failed',
+    })
+    const answer = await ask('/sysmaster/capture_status?Device=d0')
+    assert.deepEqual([answer.status, answer.json().code], [504, 'device-timeout'])
+    assert.match(String(answer.json().detail), /^device d0 .* within 0\.5 s$/)
+    assert.equal((await ask('/v1/devices/d0')).json().breaker, 'closed')
+  })
+})
+
 describe('a caller', () => {
   const world = gatewayWorld(PACKETS, {
     health: { failuresMax: 2, intervalS: 3_600 },

@@ -1,6 +1,7 @@
 /** The audit: who did what. */
 import type { Command } from 'commander'
 import type { z } from 'zod'
+import { listText } from '../../../shared/base/list-text.ts'
 import type { AUDIT_PAGE } from '../../../shared/contract/audit-answers.ts'
 import { AUDIT_PARAMETERS } from '../../../shared/query/audit-parameters.ts'
 import {
@@ -21,7 +22,11 @@ const COLUMNS: readonly Column<Line>[] = [
   { title: 'event', value: ({ event }) => event },
   { title: 'user', value: ({ user }) => user },
   { title: 'address', value: ({ address }) => address },
-  { title: 'devices', value: ({ devices }) => (Array.isArray(devices) ? devices.join(' ') : undefined) },
+  {
+    title: 'devices',
+    value: ({ devices }) => (Array.isArray(devices) ? devices.join(' ') : undefined),
+    shown: ({ devices }) => (Array.isArray(devices) ? listText(devices.map(String), ' ') : '-'),
+  },
   { title: 'capture', value: ({ capture }) => capture },
   { title: 'path', value: ({ path }) => path },
   { title: 'status', value: ({ status }) => status },

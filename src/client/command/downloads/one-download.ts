@@ -1,7 +1,9 @@
 /** One download of `capfleet get`, from its first check to its verified end. */
+
 import { resolve } from 'node:path'
 import type { z } from 'zod'
 import { bytesText } from '../../../shared/base/amounts.ts'
+import { listText } from '../../../shared/base/list-text.ts'
 import type { FLEET_ESTIMATE } from '../../../shared/contract/gateway-answers.ts'
 import { attachedName } from '../../../shared/query/download-file-name.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
@@ -125,7 +127,7 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
     const names = devices.filter((device) => device.status === 'unverified').map(({ device }) => device)
     throw new ClientFailure(
       'incomplete',
-      `packets may be missing: ${names.join(', ')} ended the response by closing the connection, which looks the same as a cut-off response`,
+      `packets may be missing: ${listText(names)} ended the response by closing the connection, which looks the same as a cut-off response`,
       { code: status },
     )
   }
@@ -133,7 +135,7 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
     ...(hole === null ? [] : [`${device} from ${shownNs(hole.fromNs)} to ${shownNs(hole.toNs)}`]),
     ...(Number(corruptBlocks) > 0 ? [`${corruptBlocks} damaged blocks of ${device}`] : []),
   ])
-  throw new ClientFailure('incomplete', `packets are missing: ${missing.join('; ')}`, { code: status })
+  throw new ClientFailure('incomplete', `packets are missing: ${listText(missing, '; ')}`, { code: status })
 }
 
 function count(flag: string, text: string | undefined): number | undefined {

@@ -1,6 +1,8 @@
 /** Reports the position of a request in the queue while it waits for the head of its answer. */
+
 import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
+import { listText } from '../../../shared/base/list-text.ts'
 import type { QUEUE } from '../../../shared/contract/gateway-answers.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
 import { shownDuration } from '../common/list-output.ts'
@@ -64,5 +66,5 @@ function subjectOf(token: string | undefined): string | undefined {
 
 function placeText({ position, etaMs, devices }: Queued): string {
   const when = etaMs === null ? '' : `, about ${shownDuration(etaMs)}`
-  return `waiting for ${devices.join(', ')} at position ${position ?? '?'} in the queue${when}`
+  return `waiting for ${listText(devices)} at position ${position ?? '?'} in the queue${when}`
 }

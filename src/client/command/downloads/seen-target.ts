@@ -1,4 +1,5 @@
 /** `capfleet get --seen`: the packets of addresses, from the devices where these were seen, and from no longer range. */
+import { listText } from '../../../shared/base/list-text.ts'
 import { SEEN_PARAMETERS, SEEN_RANGE } from '../../../shared/contract/seen-parameters.ts'
 import { addressListType } from '../../../shared/query/address-list.ts'
 import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
@@ -43,7 +44,10 @@ export async function seenDownload(
   if (found.length === 0)
     throw new ClientFailure(
       'not-found',
-      ['not seen in this range', ...(incomplete === undefined ? [] : [incomplete]), ...removed].join('; '),
+      listText(
+        ['not seen in this range', ...(incomplete === undefined ? [] : [incomplete]), ...removed],
+        '; ',
+      ),
       {
         code: 'not-seen',
       },
@@ -108,7 +112,7 @@ function missingText(end: FleetSeenEnd): string | undefined {
         `${device} has packets of link type ${linkTypes.join(', ')}, which have no addresses that are understood`,
     ),
   ].filter((reason) => reason !== undefined)
-  return reasons.length === 0 ? undefined : reasons.join('; ')
+  return reasons.length === 0 ? undefined : listText(reasons, '; ')
 }
 
 function removedTexts({ agedOut }: FleetSeenEnd): readonly string[] {

@@ -1,5 +1,7 @@
 /** Shows the progress of an export on stderr until it has ended. */
+
 import { bytesText } from '../../../shared/base/amounts.ts'
+import { listText } from '../../../shared/base/list-text.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import { type Export, hasEnded, watchExport } from '../../followed-export.ts'
 import type { GatewayClient } from '../../gateway-client.ts'
@@ -57,7 +59,7 @@ function endFailure({ id, state, error, devices }: Export): ClientFailure {
   )
   return new ClientFailure(
     'incomplete',
-    `packets are missing: ${holes.join('; ')}; capfleet export fill ${id} fetches what becomes available again`,
+    `packets are missing: ${listText(holes, '; ')}; capfleet export fill ${id} fetches what becomes available again`,
     { code: state },
   )
 }

@@ -22,7 +22,7 @@ const PARTS_MAX = 600_000
  */
 export async function showFleetActivity(ctx: RouteContext, parts: FleetParts): Promise<void> {
   const { buckets } = takeParameters(ctx, { ...FLEET_PARAMETERS, ...ACTIVITY_RANGE, ...ACTIVITY_PARAMETERS })
-  const { timeZone, controlTimeoutMs } = parts.limits
+  const { timeZone, controlTimeoutMs, probeTimeoutMs } = parts.limits
   const nowNs = BigInt(Date.now()) * 1_000_000n
   const range = readActivityRange(givenParameters(ctx), { zone: timeZone, nowNs })
   const members = selectedMembers(ctx, parts)
@@ -37,6 +37,7 @@ export async function showFleetActivity(ctx: RouteContext, parts: FleetParts): P
     isAnonymous: false,
     emptiesQueries: false,
     timeoutMs: controlTimeoutMs,
+    downTimeoutMs: probeTimeoutMs,
     signal: leaving.signal,
   })
   const failed = replies.filter((reply) => 'error' in reply)

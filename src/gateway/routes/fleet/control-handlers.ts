@@ -57,7 +57,7 @@ async function answerFromAll(
   refuseBody(ctx)
   const query = withoutDevice(ctx.querystring)
   const target = query === '' ? ctx.path : `${ctx.path}?${query}`
-  const timeoutMs = parts.limits.controlTimeoutMs
+  const { controlTimeoutMs: timeoutMs, probeTimeoutMs: downTimeoutMs } = parts.limits
   const user = ctx.state.caller?.name
   // The device itself decides what it returns without credentials.
   const calls = {
@@ -66,7 +66,7 @@ async function answerFromAll(
     isAnonymous: user === undefined,
     emptiesQueries: ctx.state.emptiesQueries === true,
   }
-  const replies = await fanOut(members, target, { timeoutMs, ...options, ...calls })
+  const replies = await fanOut(members, target, { timeoutMs, downTimeoutMs, ...options, ...calls })
   const ignored = ignoredOf(replies)
   if (ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(ignored))
   ctx.status = statusOf(replies)

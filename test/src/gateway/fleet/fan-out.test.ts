@@ -7,7 +7,7 @@ const says = (device: string, text: string): DeviceReply => ({ device, json: asJ
 const well = (device: string) => says(device, '{"Status":true}')
 const ill = (device: string, code: 'capture-running' | 'device-timeout'): DeviceReply => ({
   device,
-  error: new CapfleetError(code, `${code} on ${device}`, { members: { devices: [device] } }),
+  error: new CapfleetError(code, `${code} of its own`, { members: { devices: [device] } }),
 })
 
 test("keeps every digit of a device's answer, and text that is no JSON as text", () => {
@@ -27,7 +27,7 @@ test("keeps every digit of a device's answer, and text that is no JSON as text",
   assert.deepEqual(Devices[4], {
     Device: 'e',
     Status: 409,
-    error: { code: 'capture-running', detail: 'capture-running on e' },
+    error: { code: 'capture-running', detail: 'capture-running of its own' },
   })
 })
 
@@ -39,7 +39,7 @@ test('is 200 when all went well, 207 when the devices differ, and the failure wh
     () => statusOf([ill('a', 'capture-running'), ill('b', 'capture-running')]),
     (error: CapfleetError) => {
       assert.deepEqual([error.code, error.details.members?.devices], ['capture-running', ['a', 'b']])
-      assert.equal(error.message, 'capture-running on a; capture-running on b')
+      assert.equal(error.message, 'a, b: capture-running of its own')
       return true
     },
   )
