@@ -3,8 +3,9 @@ import { LIST_PARAMETERS } from '../../src/shared/contract/device-parameters.ts'
 import { CAPFLEET_LIST_PARAMETERS } from '../../src/shared/contract/headers.ts'
 import { takeParameters } from '../../src/shared/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../src/shared/query/capture-csv.ts'
+import { type ListTimes, readListTimes } from '../../src/shared/query/list-times.ts'
 import type { ParameterValues } from '../../src/shared/query/query-parameters.ts'
-import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
+import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import { baseNameOf, type ListPart } from '../store/capture-catalogue.ts'
 import { isDamaged, type StoredCapture, validPercent } from '../store/stored-capture.ts'
 import { toExactJson } from '../system-status/exact-json.ts'
@@ -16,16 +17,21 @@ const KNOWN_PARAMETERS = Object.values(LIST_PARAMETERS)
 
 /**
  * `Limit` and `After` (the name of the last capture of the previous page) page through the list; `StreamName`, `From`
- * and `To` (epoch ns, half-open) select captures of that name, and those that overlap that range; `Format=csv` returns
+ * and `To` (half-open) select captures of that name, and those that overlap that range; `Format=csv` returns
  * a table.
  */
 export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
-  const { after, format, ...choice } = takeParameters(ctx, LIST_PARAMETERS)
+  const { after, format, from, to, ...choice } = takeParameters(ctx, LIST_PARAMETERS)
+  const { fromNs, toNs, timeZone } = readListTimes(
+    { from, to },
+    { zone: parts.config.timeZone, nowNs: nowNs() },
+  )
   const part =
     after === undefined
       ? { before: 0, captures: await parts.catalogue.list() }
       : await parts.catalogue.listAfter(after)
-  const items = chosenItems(part, choice)
+  const items = chosenItems(part, { ...choice, fromNs, toNs })
+  if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
   ctx.set('Cache-Control', 'no-store')
   ctx.set(CAPFLEET_LIST_PARAMETERS.name, KNOWN_PARAMETERS)
   if (format === 'csv') {
@@ -37,7 +43,8 @@ export async function listCaptures(ctx: ApplianceContext, parts: ApplianceParts)
   ctx.body = toExactJson({ Path: '/capture/', StreamList: true, List: items })
 }
 
-type Choice = Omit<ParameterValues<typeof LIST_PARAMETERS>, 'after' | 'format'>
+type Choice = Pick<ParameterValues<typeof LIST_PARAMETERS>, 'captureName' | 'limit'> &
+  Pick<ListTimes, 'fromNs' | 'toNs'>
 
 /** The id of an item is its index among all captures, whichever of them are selected. */
 function chosenItems(

@@ -1,4 +1,5 @@
 /** A request for a part of one device's list, and the captures that answer it. */
+import { listTimeText } from '../../shared/query/list-times.ts'
 import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
 import { type CaptureEntry, isStartOf, newestFirst } from './capture-entry.ts'
 
@@ -39,9 +40,9 @@ export const QUESTION_PARAMETERS = ['StreamName', 'Limit', 'From', 'To'] as cons
 export function targetOf({ name, fromNs, toNs }: ListQuestion, limit: number): string {
   const query = [`Limit=${limit}`]
   if (name !== undefined) query.push(`StreamName=${encodeURIComponent(name)}`)
-  if (fromNs !== undefined) query.push(`From=${fromNs}`)
+  if (fromNs !== undefined) query.push(`From=${listTimeText(fromNs)}`)
   // Devices reject later times; no capture begins there.
-  if (toNs !== undefined && toNs <= TIME_LIMIT_NS) query.push(`To=${toNs}`)
+  if (toNs !== undefined && toNs <= TIME_LIMIT_NS) query.push(`To=${listTimeText(toNs)}`)
   return `/stream/list?${query.join('&')}`
 }
 

@@ -1,5 +1,6 @@
 /** The parameter rows of a device's lists, controls and reports; those of downloads are in src/shared/query. */
 import { BASE_NAME, BASE_NAME_RULE, CAPTURE_NAME, CAPTURE_NAME_RULE } from '../query/capture-name-rule.ts'
+import { listTimeRows } from '../query/list-times.ts'
 import {
   CAPTURE_NAME_TYPE,
   choiceType,
@@ -36,16 +37,10 @@ export const LIST_PARAMETERS = {
       'it is `Next` of the answer.',
     type: TEXT,
   },
-  fromNs: {
-    name: 'From',
-    says: 'Lists only captures that have packets at or after this time.',
-    type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
-  },
-  toNs: {
-    name: 'To',
-    says: 'Lists only captures that begin before this time.',
-    type: integerType(0n, TIME_LIMIT_NS, 'epoch nanoseconds'),
-  },
+  ...listTimeRows({
+    from: 'Lists only captures that have packets at or after this time.',
+    to: 'Lists only captures that begin before this time.',
+  }),
   format: {
     name: 'Format',
     says: 'The format of the list.',

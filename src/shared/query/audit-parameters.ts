@@ -1,4 +1,5 @@
 /** Selects the audit lines to list. */
+import { listTimeRows } from './list-times.ts'
 import { numberType, patternType, TEXT } from './parameter-types.ts'
 import type { ParameterRows } from './query-parameters.ts'
 
@@ -33,17 +34,8 @@ export const AUDIT_PARAMETERS = {
     type: TEXT,
     defaultSays: 'all',
   },
-  from: {
-    name: 'From',
-    says: 'Lists only lines at or after this time, in the form of TSBegin: -1h, RFC 3339.',
-    type: TEXT,
-    defaultSays: 'no limit',
-    example: '-1h',
-  },
-  to: {
-    name: 'To',
-    says: 'Lists only lines before this time, in the form of TSEnd.',
-    type: TEXT,
-    defaultSays: 'no limit',
-  },
+  ...listTimeRows({
+    from: 'Lists only lines at or after this time.',
+    to: 'Lists only lines before this time.',
+  }),
 } as const satisfies ParameterRows

@@ -40,6 +40,8 @@ export interface TimeContext {
   readonly unit: TimeUnit | undefined
   /** If the parameter has that unit by definition: what to write if a number that looks like another unit is meant. */
   readonly unitIsMeant?: string
+  /** Whether the request cannot have TSUnit. */
+  readonly hasNoUnit?: true
   /** IANA name for local times; undefined if only the device knows its zone. */
   readonly zone: string | undefined
   /** "now" of relative times. */
@@ -86,7 +88,7 @@ function parseForm(text: string, context: TimeContext): QueryTime {
 const EPOCH = /^(@?)(\d{1,20})(?:(ULL)|[.,](\d{1,9}))?$/
 
 function parseEpoch(text: string, context: TimeContext): QueryTime | undefined {
-  const { parameter, unit: given } = context
+  const { parameter, unit: given, hasNoUnit } = context
   const [, at, digits, suffix, fraction = ''] = EPOCH.exec(text) ?? []
   if (digits === undefined) return undefined
   if (at !== '@' && given === 'YYYYMMDD_HHMMSS') return undefined
@@ -97,7 +99,7 @@ function parseEpoch(text: string, context: TimeContext): QueryTime | undefined {
   const fractionNs = (BigInt(fraction) * unitNs) / parts
   if (fractionNs * parts !== BigInt(fraction) * unitNs) return undefined
   const ns = BigInt(digits) * unitNs + fractionNs
-  if (at !== '@' && given === undefined) refuseImprobable({ parameter, text, unit, digits, ns })
+  if (at !== '@' && given === undefined) refuseImprobable({ parameter, text, unit, digits, ns, hasNoUnit })
   if (at !== '@' && suffix === undefined) refuseOtherUnit(text, digits, context)
   return { ns, unit, isLocal: false }
 }
@@ -152,21 +154,23 @@ interface DetectedTime {
   readonly unit: EpochUnit
   readonly digits: string
   readonly ns: bigint
+  readonly hasNoUnit: true | undefined
 }
 
 /** A number without a unit that is more likely something else, such as a date without separators. */
-function refuseImprobable({ parameter, text, unit, digits, ns }: DetectedTime): void {
+function refuseImprobable({ parameter, text, unit, digits, ns, hasNoUnit }: DetectedTime): void {
+  const meansNumber = hasNoUnit === true ? 'append ULL if nanoseconds are meant' : 'give TSUnit'
   if (DATE_OF_DIGITS.test(digits))
     throw bad(
       { parameter },
-      `"${text}" is a number of nanoseconds, which would be in 1970; write the date as ${digits.replace(DATE_OF_DIGITS, '$1-$2-$3')}, or give TSUnit`,
+      `"${text}" is a number of nanoseconds, which would be in 1970; write the date as ${digits.replace(DATE_OF_DIGITS, '$1-$2-$3')}, or ${meansNumber}`,
     )
   const isLimit = unit === 'nanos' && BigInt(digits).toString().length !== LATE_DIGITS
   if (isLimit || isProbable(ns)) return
   throw bad(
     { parameter },
     `"${text}" has ${BigInt(digits).toString().length} digits, so it would be in ${unit}, and outside of 1990 to 2106; ` +
-      'give TSUnit, or write a date and time as 20261102_090100 or 2026-11-02T09:01:00Z',
+      `${meansNumber}, or write a date and time as 20261102_090100 or 2026-11-02T09:01:00Z`,
   )
 }
 

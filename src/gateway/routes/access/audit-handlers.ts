@@ -2,7 +2,7 @@
 import { FairLimit } from '../../../shared/base/fair-limit.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { AUDIT_PARAMETERS, AUDIT_PLACE } from '../../../shared/query/audit-parameters.ts'
-import { parseQueryTime } from '../../../shared/query/query-time.ts'
+import { readListTimes } from '../../../shared/query/list-times.ts'
 import { type AuditPlace, type ChainEntry, readAuditPage } from '../../audit/read-audit.ts'
 import { seesAll, seesQueries } from '../request/caller-bounds.ts'
 import { requestSignal } from '../request/request-caller.ts'
@@ -17,8 +17,9 @@ export function listAudit(): RouteHandler<AccessParts> {
   const turns = new FairLimit({ places: PAGES_AT_ONCE })
   return async (ctx, parts) => {
     const { limit, after, user, event, device, from, to } = takeParameters(ctx, AUDIT_PARAMETERS)
-    const fromMs = timeOf('From', from, parts)
-    const toMs = timeOf('To', to, parts)
+    const nowNs = BigInt(Date.now()) * 1_000_000n
+    const { fromNs, toNs, timeZone } = readListTimes({ from, to }, { zone: parts.limits.timeZone, nowNs })
+    if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
     using leaving = requestSignal(ctx)
     const { signal } = leaving
     using _turn = await turns.acquire(signal, ctx.state.caller?.name)
@@ -28,8 +29,8 @@ export function listAudit(): RouteHandler<AccessParts> {
       user,
       event,
       device,
-      fromMs,
-      toMs,
+      fromMs: millisecondsOf(fromNs),
+      toMs: millisecondsOf(toNs),
       isVisible: (line) => maySeeLine(ctx, parts, line),
       signal,
     })
@@ -53,15 +54,8 @@ function maySeeLine(ctx: RouteContext, parts: AccessParts, { entry }: ChainEntry
   return entry.user === caller.name && seesAll(parts, named)
 }
 
-function timeOf(
-  parameter: 'From' | 'To',
-  text: string | undefined,
-  { limits }: AccessParts,
-): number | undefined {
-  if (text === undefined) return undefined
-  const nowNs = BigInt(Date.now()) * 1_000_000n
-  const context = { parameter, unit: undefined, zone: limits.timeZone, nowNs, isEnd: parameter === 'To' }
-  return Number(parseQueryTime(text, context).ns / 1_000_000n)
+function millisecondsOf(ns: bigint | undefined): number | undefined {
+  return ns === undefined ? undefined : Number(ns / 1_000_000n)
 }
 
 /** REQUIRES: the text matches AUDIT_PLACE. */

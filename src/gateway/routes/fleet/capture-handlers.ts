@@ -4,6 +4,7 @@ import { LIST_PARAMETERS } from '../../../shared/contract/device-parameters.ts'
 import { takeParameters } from '../../../shared/contract/request-parameters.ts'
 import { CAPTURE_COLUMNS, csvLine } from '../../../shared/query/capture-csv.ts'
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
+import { readListTimes } from '../../../shared/query/list-times.ts'
 import { badParameter, quote } from '../../../shared/query/query-parameters.ts'
 import { parseExactly } from '../../device/device-json.ts'
 import type { UnreachableDevice } from '../../fleet/ask-members.ts'
@@ -25,7 +26,7 @@ const HELD_MAX = 10_000
  * Those that stop answering after the answer has begun are only in `Unreachable`; a table is cut off then.
  */
 export async function listFleetCaptures(ctx: RouteContext, parts: FleetParts): Promise<void> {
-  const { format, limit, after, ...asked } = takeChoice(ctx)
+  const { format, limit, after, ...asked } = takeChoice(ctx, parts)
   const members = selectedMembers(ctx, parts)
   using leaving = requestSignal(ctx)
   const { signal } = leaving
@@ -67,9 +68,12 @@ interface Choice extends Omit<ListChoice, 'most' | 'after'> {
   readonly format: 'json' | 'csv'
 }
 
-function takeChoice(ctx: RouteContext): Choice {
+function takeChoice(ctx: RouteContext, { limits: { timeZone: zone } }: FleetParts): Choice {
   const parameters = takeParameters(ctx, { ...FLEET_PARAMETERS, ...LIST_PARAMETERS })
-  const { captureName: name, limit = Infinity, after, fromNs, toNs, format } = parameters
+  const { captureName: name, limit = Infinity, after, format } = parameters
+  const nowNs = BigInt(Date.now()) * 1_000_000n
+  const { fromNs, toNs, timeZone } = readListTimes(parameters, { zone, nowNs })
+  if (timeZone !== undefined) ctx.set('Capfleet-Time-Zone', timeZone)
   return { name, limit, after, fromNs, toNs, format }
 }
 
