@@ -1,5 +1,5 @@
 /** Instants as epoch nanoseconds, and how they are written for people, in UTC or the browser's zone. */
-import { isDayWord, isRelativeTime, parseQueryTime } from '../../shared/query/query-time.ts'
+import { isRelativeTime, parseQueryTime } from '../../shared/query/query-time.ts'
 
 export const NS_PER_MS = 1_000_000n
 export const NS_PER_S = 1_000_000_000n
@@ -56,11 +56,12 @@ export function zoneOffsetNs(zone: Zone, ns: bigint): bigint {
 
 /**
  * Converts typed text to epoch nanoseconds: anything that the API accepts, where a time without zone is in the given
- * zone. A relative time is kept, because its meaning changes; so is an invalid one, which the gateway will reject.
+ * zone. A relative time is kept, because its meaning changes; so is an invalid one, which the gateway will reject. Of
+ * "today" and "yesterday" the zone must be kept, too.
  */
 export function typedInstant(text: string, zone: Zone): string {
   const typed = text.trim()
-  if (isRelativeTime(typed) && !isDayWord(typed)) return typed
+  if (isRelativeTime(typed)) return typed
   try {
     return String(instantOfTyped('', typed, zone))
   } catch {

@@ -3,6 +3,8 @@
  * filter with addresses in the fragment reaches no server log.
  */
 import { useEffect, useState } from 'preact/hooks'
+import { isDayWord } from '../../shared/query/query-time.ts'
+import { resolveTimeZone } from '../../shared/query/time-zone.ts'
 import { typedInstant, type Zone } from './instants.ts'
 
 /** `pivot` is a link from an alert that could not be read; all others are in the navigation. */
@@ -37,16 +39,42 @@ export function changed({ view, values }: PageState, changes: Changes): PageStat
   return { view, values: Object.fromEntries(kept) }
 }
 
+type EndName = 'TSBegin' | 'TSEnd'
+
 /**
  * The ends of the range in the form that all views use: integers are nanoseconds, a local time in a link is converted
- * using the given zone, a relative time stays.
+ * using TSZone or the given zone, a relative time stays.
  */
 export function withInstants(state: PageState, zone: Zone): PageState {
+  const own = zoneOf(state.values) ?? zone
   const ends = (['TSBegin', 'TSEnd'] as const).flatMap((name) => {
     const text = state.values[name]
-    return text === undefined || isNanoseconds(text) ? [] : [[name, typedInstant(text, zone)] as const]
+    return text === undefined || isNanoseconds(text) ? [] : [[name, typedInstant(text, own)] as const]
   })
-  return changed(state, Object.fromEntries(ends))
+  const next = changed(state, Object.fromEntries(ends))
+  return changed(next, { TSZone: hasDayWord(next.values) ? own : undefined })
+}
+
+/** The changes that typing an end of the range makes, in the zone of the page. */
+export function typedEnd(values: PageState['values'], name: EndName, text: string, zone: Zone): Changes {
+  const end = typedInstant(text, zone)
+  const ends = { TSBegin: values.TSBegin ?? '', TSEnd: values.TSEnd ?? '', [name]: end }
+  // Both ends have the same zone, also if the page has shown another one since the first was typed.
+  const own = hasDayWord(values) ? (zoneOf(values) ?? zone) : zone
+  return { [name]: end === '' ? undefined : end, TSZone: hasDayWord(ends) ? own : undefined }
+}
+
+/** Whether the range needs TSZone: "today" and "yesterday" begin at different times in different zones. */
+export function hasDayWord({ TSBegin = '', TSEnd = '' }: PageState['values']): boolean {
+  return isDayWord(TSBegin) || isDayWord(TSEnd)
+}
+
+function zoneOf({ TSZone }: PageState['values']): Zone | undefined {
+  try {
+    return TSZone === undefined ? undefined : resolveTimeZone(TSZone, 'TSZone')
+  } catch {
+    return undefined
+  }
 }
 
 /**

@@ -2,15 +2,17 @@
 import { Fragment } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
+import { isDayWord } from '../../shared/query/query-time.ts'
 import { answered, gateway, Problem, type Schemas } from '../base/ask-gateway.ts'
 import { type Asked, useAction, useAsked } from '../base/asked.ts'
-import { instantOfTyped, instantText, typedInstant } from '../base/instants.ts'
+import { instantOfTyped, instantText } from '../base/instants.ts'
 import {
   changed,
   currentState,
   formatPageState,
   isNanoseconds,
   showState,
+  typedEnd,
   usePageState,
 } from '../base/page-url.ts'
 import { may } from '../base/session.ts'
@@ -209,11 +211,14 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
           const mistaken = mistakenNumber(name, given, zone)
           setMistake(mistaken)
           if (mistaken !== undefined) return
-          const text = typedInstant(given, zone)
-          const next = changed(currentState(), { [name]: text === '' ? undefined : text })
+          const state = currentState()
+          const next = changed(state, typedEnd(state.values, name, given, zone))
           showState(changed(next, viewOfSelection(next.values)), { isStep: true })
         }}
       />
+      {isDayWord(value) && values.TSZone !== undefined ? (
+        <p class="quiet">{TEXTS.download.dayIn(values.TSZone)}</p>
+      ) : null}
       {name === 'TSBegin' ? <Hint about={TEXTS.download.times} text={TEXTS.download.timeHint} /> : null}
       <FieldProblem id={`parameter-${name}-problem`} value={value} problem={own} />
     </div>

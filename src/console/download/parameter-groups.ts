@@ -7,7 +7,7 @@ import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
 import type { Parameter, ParameterRows } from '../../shared/query/query-parameters.ts'
 import { isRelativeTime } from '../../shared/query/query-time.ts'
 import type { operations } from '../api-types.ts'
-import { isNanoseconds } from '../base/page-url.ts'
+import { hasDayWord, isNanoseconds } from '../base/page-url.ts'
 
 export type GroupName = 'filters' | 'limits' | 'times' | 'merge' | 'file' | 'export' | 'schedule' | 'more'
 
@@ -95,7 +95,11 @@ function pairsOf(values: Values, names: readonly string[]): Pairs {
     const value = values[name]
     return value === undefined || value === '' ? [] : [[name, value] as const]
   })
-  return isInNanoseconds(values) ? [...pairs, ['TSUnit', 'nanos'] as const] : pairs
+  return [
+    ...pairs,
+    ...(isInNanoseconds(values) ? [['TSUnit', 'nanos'] as const] : []),
+    ...(values.TSZone !== undefined && hasDayWord(values) ? [['TSZone', values.TSZone] as const] : []),
+  ]
 }
 
 /** Whether a unit must be given, and would not distort the error message for an invalid time. */

@@ -1,5 +1,5 @@
 /** Exports that are ordered repeatedly. */
-import { isDayWord, isRelativeTime } from '../../shared/query/query-time.ts'
+import { isRelativeTime } from '../../shared/query/query-time.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAsked } from '../base/asked.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'
@@ -71,7 +71,7 @@ function ScheduleRow({
         {may(session, 'export:create') ? (
           <div class="actions">
             {isForForm(schedule) ? (
-              <a class="button" href={formLink(schedule)} title={texts.changeHint}>
+              <a class="button" href={formLink(schedule, session.timeZone)} title={texts.changeHint}>
                 {texts.change}
               </a>
             ) : null}
@@ -85,15 +85,16 @@ function ScheduleRow({
   )
 }
 
-/** Whether the form can have its range: it turns "yesterday" into a fixed time. */
+/** Whether the form can have its range. */
 function isForForm({ query }: Schemas['ExportSchedule']): boolean {
   const asked = new URLSearchParams(query)
   const ends = ['TSBegin', 'TSEnd'].map((name) => asked.get(name) ?? '')
-  return ends.every((end) => isRelativeTime(end) && !isDayWord(end))
+  return ends.every((end) => isRelativeTime(end))
 }
 
-/** The timeline with the form filled in as for this schedule. */
-function formLink({ query, cron, cronZone }: Schemas['ExportSchedule']): string {
-  const values = { ...Object.fromEntries(new URLSearchParams(query)), Cron: cron, CronZone: cronZone }
+/** The timeline with the form filled in as for this schedule; without TSZone its times are in the gateway's zone. */
+function formLink({ query, cron, cronZone }: Schemas['ExportSchedule'], timeZone: string): string {
+  const asked = Object.fromEntries(new URLSearchParams(query))
+  const values = { TSZone: timeZone, ...asked, Cron: cron, CronZone: cronZone }
   return formatPageState({ view: 'timeline', values })
 }

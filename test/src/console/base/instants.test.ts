@@ -40,7 +40,16 @@ describe('an instant', () => {
   })
 
   test('that is relative, or none, stays as it was typed', () => {
-    for (const text of ['-15m', 'now', 'nonsense', '20260230_000000', '20261102_250000', ''])
+    for (const text of [
+      '-15m',
+      'now',
+      'today',
+      'yesterday',
+      'nonsense',
+      '20260230_000000',
+      '20261102_250000',
+      '',
+    ])
       assert.equal(typedInstant(` ${text} `, 'Europe/Berlin'), text)
   })
 

@@ -5,6 +5,7 @@ import {
   changed,
   formatPageState,
   parsePageState,
+  typedEnd,
   VIEWS,
   withInstants,
 } from '../../../../src/console/base/page-url.ts'
@@ -45,4 +46,30 @@ test('the range of a link is in nanoseconds: local times are those of the zone, 
   ])
   assert.deepEqual(ends('#/timeline?TSBegin=1793606460&TSEnd=now'), ['1793606460', 'now'])
   assert.deepEqual(ends('#/timeline?TSBegin=x'), ['x', undefined])
+})
+
+test('days of a link keep their names, and the zone in which they begin', () => {
+  const rangeOf = (hash: string, zone = 'Europe/Berlin') => {
+    const { TSBegin, TSEnd, TSZone } = withInstants(parsePageState(hash), zone).values
+    return [TSBegin, TSEnd, TSZone]
+  }
+  const days = '#/timeline?TSBegin=yesterday&TSEnd=today'
+  assert.deepEqual(rangeOf(days), ['yesterday', 'today', 'Europe/Berlin'])
+  assert.deepEqual(rangeOf(`${days}&TSZone=Asia/Tokyo`), ['yesterday', 'today', 'Asia/Tokyo'])
+  assert.deepEqual(rangeOf(`${days}&TSZone=Tokyo`), ['yesterday', 'today', 'Asia/Tokyo'])
+  assert.deepEqual(rangeOf(`${days}&TSZone=Atlantis`, 'UTC'), ['yesterday', 'today', 'UTC'])
+  assert.deepEqual(rangeOf('#/timeline?TSBegin=20261102_090100&TSEnd=now&TSZone=Tokyo'), [
+    '1793577660000000000',
+    'now',
+    undefined,
+  ])
+})
+
+test('a day that is typed is one of the zone of the page, also when that changes before the other end is typed', () => {
+  const begun = typedEnd({}, 'TSBegin', ' yesterday ', 'Europe/Berlin')
+  assert.deepEqual(begun, { TSBegin: 'yesterday', TSZone: 'Europe/Berlin' })
+  const values = { TSBegin: 'yesterday', TSZone: 'Europe/Berlin' }
+  assert.deepEqual(typedEnd(values, 'TSEnd', 'today', 'UTC'), { TSEnd: 'today', TSZone: 'Europe/Berlin' })
+  assert.deepEqual(typedEnd(values, 'TSBegin', '-1h', 'UTC'), { TSBegin: '-1h', TSZone: undefined })
+  assert.deepEqual(typedEnd(values, 'TSBegin', '', 'UTC'), { TSBegin: undefined, TSZone: undefined })
 })

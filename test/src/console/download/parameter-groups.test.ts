@@ -10,6 +10,16 @@ test('a range in nanoseconds says so, whatever its length: 17 digits would mean 
   assert.equal(new Map(exportPairs({ TSBegin: '1', TSEnd: '2' }, false)).get('TSUnit'), 'nanos')
 })
 
+test('a range of days has their zone, for a download, an export and a schedule; any other range has none', () => {
+  const days = { TSBegin: 'yesterday', TSEnd: 'today', TSZone: 'Asia/Tokyo', Cron: '0 3 * * *' }
+  for (const pairs of [downloadPairs(days), exportPairs(days, false), exportPairs(days, true)]) {
+    const { TSBegin, TSEnd, TSZone, TSUnit } = Object.fromEntries(pairs)
+    assert.deepEqual([TSBegin, TSEnd, TSZone, TSUnit], ['yesterday', 'today', 'Asia/Tokyo', undefined])
+  }
+  const relative = new Map(downloadPairs({ TSBegin: '-1h', TSEnd: 'now', TSZone: 'Asia/Tokyo' }))
+  assert.equal(relative.get('TSZone'), undefined)
+})
+
 test('a relative range needs no unit, and what is no time keeps the message that names all forms', () => {
   assert.equal(unit('-15m', 'now'), undefined)
   assert.equal(unit('1', 'nonsense'), undefined)
