@@ -2,6 +2,7 @@ import { bpfCompilerPath } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
 import { filterAdvice } from '../../src/shared/query/filter-advice.ts'
+import { quote } from '../../src/shared/query/query-parameters.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
 /** libpcap takes seconds for some texts (800 ORed hosts). The helper limits itself to this. */
@@ -32,9 +33,9 @@ export class FilterCompiler {
       .catch((error: unknown) => {
         throw withBusyAdvice(error, filter)
       })
-    if ('problem' in outcome) throw badFilter(withAdvice(outcome.problem, filter))
+    if ('problem' in outcome) throw badFilter(filter, withAdvice(outcome.problem, filter))
     if (jumpsBackwards(outcome.output)) {
-      throw badFilter('protochain is not supported because it loops; name the header instead')
+      throw badFilter(filter, 'protochain is not supported because it loops; name the header instead')
     }
     return outcome.output
   }
@@ -57,8 +58,9 @@ function withBusyAdvice(error: unknown, { expression }: FilterText): unknown {
   return new CapfleetError(error.code, message, error.details)
 }
 
-function badFilter(problem: string): CapfleetError {
-  return new CapfleetError('bad-bpf', `FilterBPF does not compile: ${problem}`, { param: 'FilterBPF' })
+function badFilter({ expression }: FilterText, problem: string): CapfleetError {
+  const message = `FilterBPF ${quote(expression)} does not compile: ${problem}`
+  return new CapfleetError('bad-bpf', message, { param: 'FilterBPF' })
 }
 
 const INSTRUCTION_BYTES = 8

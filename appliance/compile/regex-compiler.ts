@@ -1,5 +1,6 @@
 import { regexCompilerPath } from '../../native/addon.ts'
 import { CapfleetError } from '../../src/shared/base/error.ts'
+import { quote } from '../../src/shared/query/query-parameters.ts'
 import type { CompileQueue, CompileRequest } from './compile-queue.ts'
 
 /** The helper limits itself to this. */
@@ -25,7 +26,7 @@ export class RegexCompiler {
     const index = positionIn(pattern, outcome.problem)
     const position = index === undefined ? undefined : Math.max(0, begin + index)
     const problem = outcome.problem.replace(BYTE_INDEX, ` at character ${position}`)
-    throw new CapfleetError('bad-regex', `FilterRE does not compile: ${problem}`, {
+    throw new CapfleetError('bad-regex', `FilterRE ${quote(filter)} does not compile: ${problem}`, {
       param: 'FilterRE',
       position,
     })

@@ -10,8 +10,12 @@ export function placeOfMistake(
   { position, message }: Pick<Problem, 'position' | 'message'>,
 ): number | undefined {
   if (position !== undefined) return position
-  const word = /'([^']+)'/.exec(message)?.[1]
+  const reason = message.slice(message.lastIndexOf(BEFORE_REASON) + 1)
+  const word = /'([^']+)'/.exec(reason)?.[1]
   if (word === undefined) return undefined
   const first = typed.indexOf(word)
   return first >= 0 && first === typed.lastIndexOf(word) ? first : undefined
 }
+
+/** What precedes it repeats the filter. */
+const BEFORE_REASON = ' does not compile: '

@@ -172,17 +172,31 @@ test('says what libpcap says', async () => {
     (error) => {
       assert.ok(error instanceof CapfleetError)
       assert.equal(error.code, 'bad-bpf')
-      assert.match(error.message, /syntax error$/)
+      assert.match(error.message, /^FilterBPF "tcp prot 80" does not compile: .*syntax error$/)
       return true
     },
   )
+})
+
+test('repeats the beginning of a long filter, and no character that controls a terminal', async () => {
+  const compiler = new FilterCompiler(new CompileQueue())
+  const expression = `tcp prot \u001b]0;x\u0007\n\u202e${'9'.repeat(5_000)}`
+  await assert.rejects(compiler.compile({ expression, linkType: ETHERNET }, request), (error) => {
+    assert.ok(error instanceof CapfleetError)
+    assert.match(
+      error.message,
+      /^FilterBPF "tcp prot \\u001b\]0;x\\u0007\\n\\u202e9+\.\.\." does not compile: /,
+    )
+    assert.ok(error.message.length < 300, error.message)
+    return true
+  })
 })
 
 test('says how a display filter of Wireshark is written', async () => {
   const compiler = new FilterCompiler(new CompileQueue())
   await assert.rejects(
     compiler.compile({ expression: 'tcp.port == 443', linkType: ETHERNET }, request),
-    /FilterBPF does not compile: .*; it is a display filter of Wireshark; in the syntax of tcpdump: tcp port 443$/,
+    /FilterBPF "tcp\.port == 443" does not compile: .*; it is a display filter of Wireshark; in the syntax of tcpdump: tcp port 443$/,
   )
 })
 

@@ -19,7 +19,7 @@ test("says what Hyperscan says, and where, counted in the caller's characters", 
   await assert.rejects(new RegexCompiler(new CompileQueue()).compile('größe[', request), (error) => {
     assert.ok(error instanceof CapfleetError)
     assert.equal(error.code, 'bad-regex')
-    assert.match(error.message, /^FilterRE does not compile: Unterminated character class/)
+    assert.match(error.message, /^FilterRE "größe\[" does not compile: Unterminated character class/)
     assert.equal(error.details.param, 'FilterRE')
     assert.equal(error.details.position, 5)
     return true

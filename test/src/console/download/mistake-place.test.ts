@@ -11,6 +11,10 @@ test('the position given by the device is used', () => {
 
 test('a word quoted in the message is found where it occurs', () => {
   assert.equal(place('tcp port foo', "FilterBPF does not compile: unknown port 'foo'"), 9)
+  assert.equal(
+    place("port 'a' or port foo", `FilterBPF "port 'a' or port foo" does not compile: unknown port 'foo'`),
+    17,
+  )
   assert.equal(place('host 1.2.3.400 or foo', "invalid IPv4 address '1.2.3.400'"), 5)
 })
 

@@ -33,7 +33,7 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
   'a display filter of Wireshark': {
     typed: get('--bpf', 'ip.addr==1.2.3.4'),
     status: 2,
-    says: /--bpf does not compile: .*; it is a display filter of Wireshark; in the syntax of tcpdump: host 1\.2\.3\.4 \[bad-bpf\]$/m,
+    says: /--bpf "ip\.addr==1\.2\.3\.4" does not compile: .*; it is a display filter of Wireshark; in the syntax of tcpdump: host 1\.2\.3\.4 \[bad-bpf\]$/m,
   },
   'words of a display filter': {
     typed: get('--bpf', 'tcp.port eq 443'),
