@@ -55,6 +55,7 @@ const BUSY_CODES: ReadonlySet<string> = new Set([
 /** The kind of an error with this status. */
 export function failureKindOf(status: number, code: string): FailureKind {
   if (status === 401 || status === 403 || ACCESS_CODES.has(code)) return 'access'
+  if (code === 'download-cancelled') return 'incomplete'
   if (status === 404 || status === 410) return 'not-found'
   if (status === 429 || BUSY_CODES.has(code)) return 'busy'
   return status >= 500 ? 'device' : 'usage'

@@ -200,6 +200,7 @@ export const TEXTS = {
       'The list of addresses is too long for a download by the browser: save it to a file, and use capfleet get --addresses <file>.',
     times: 'time formats',
     timeHint: `A time as other programs write it: ${TIME_FORM_EXAMPLES}. Times without a zone are in the zone shown above; +10m counts from the begin.`,
+    dayIn: (zone: string) => `From midnight in ${zone}; a schedule counts the days from each run.`,
     devices: 'Devices',
     allDevices: 'All devices that you may read',
     groups: {
@@ -319,10 +320,27 @@ export const TEXTS = {
   },
   queue: {
     title: 'Queue',
-    columns: ['State', 'User', 'Devices', 'Class', 'Place', 'Since', 'Expected wait', 'Gateway'],
+    columns: [
+      'State',
+      'User',
+      'Devices',
+      'What',
+      'Sent',
+      'Class',
+      'Place',
+      'Since',
+      'Expected wait',
+      'Gateway',
+      '',
+    ],
+    cancel: 'Cancel download',
+    cancelWaiting: 'It leaves the queue, and its program gets an error.',
+    cancelStreaming:
+      'The transfer is cut, and its program reports an error. What has arrived stays; capfleet get resumes it if it is started again.',
+    exportOf: (id: string) => `Export ${id}`,
     empty: 'No request is streaming or waiting.',
     explain:
-      'A download starts when all of its devices have a free stream. To cancel one of yours, stop it in the browser or program that downloads; exports are cancelled in Exports.',
+      'A download starts when all of its devices have a free stream. Exports are cancelled in Exports.',
     others: (count: number) => `and ${count} more`,
     busy: (device: string, used: number, usable: number) =>
       `${device} has ${used} of ${usable} streams in use`,

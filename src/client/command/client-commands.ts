@@ -29,7 +29,7 @@ export const CLIENT_COMMANDS = {
     define: async () => (await import('./upload-command.ts')).defineUpload,
   },
   queue: {
-    says: 'list running downloads, and waiting ones with their place in the queue',
+    says: 'list running downloads, and waiting ones with their place in the queue; cancel one',
     define: async () => (await import('./list-commands.ts')).defineQueue,
   },
   status: {

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { bytesText } from '../../shared/base/amounts.ts'
+import { listText } from '../../shared/base/list-text.ts'
 import type { FLEET_CAPTURE_LIST } from '../../shared/contract/capture-answers.ts'
 import { LIST_PARAMETERS } from '../../shared/contract/device-parameters.ts'
 import type { DEVICE_REPORTS, QUEUE } from '../../shared/contract/gateway-answers.ts'
@@ -74,12 +75,25 @@ const QUEUE_COLUMNS: readonly Column<Queued>[] = [
     shown: ({ etaMs }) => (etaMs === null ? '-' : shownDuration(etaMs)),
   },
   { title: 'user', value: ({ user }) => user },
-  { title: 'devices', value: ({ devices }) => devices.join(' ') },
+  {
+    title: 'devices',
+    value: ({ devices }) => devices.join(' '),
+    shown: ({ devices }) => listText(devices, ' '),
+  },
   {
     title: 'since',
     value: ({ enqueuedAt }) => enqueuedAt,
     shown: ({ enqueuedAt }) => shownInstant(enqueuedAt),
   },
+  { title: 'capture', value: ({ capture }) => capture },
+  { title: 'begin', value: ({ fromNs }) => fromNs, shown: ({ fromNs }) => shownNs(fromNs) },
+  { title: 'end', value: ({ toNs }) => toNs, shown: ({ toNs }) => shownNs(toNs) },
+  {
+    title: 'sent',
+    value: ({ bytes }) => bytes,
+    shown: ({ bytes }) => (bytes === null ? '-' : bytesText(bytes)),
+  },
+  { title: 'export', value: ({ export: id }) => id },
 ]
 
 export function defineDevices(command: Command): void {
@@ -119,6 +133,8 @@ export function defineCaptures(command: Command): void {
 
 export function defineQueue(command: Command): void {
   command
+    // Otherwise the list would take the options that are written after "cancel".
+    .enablePositionalOptions()
     .addOption(formatOption())
     .addOption(contextOption())
     .action((options: ListOptions) =>
@@ -126,6 +142,21 @@ export function defineQueue(command: Command): void {
         const client = await connect(options)
         const { text, value } = await client.json<z.infer<typeof QUEUE>>('/v1/queue', { signal })
         await printListing({ text, entries: value.requests, columns: QUEUE_COLUMNS }, options)
+      }),
+    )
+  defineCancel(command.command('cancel').description('cancel a download, whether it waits or streams'))
+}
+
+function defineCancel(command: Command): void {
+  command
+    .argument('<request>', 'its id in the queue')
+    .addOption(contextOption())
+    .action((id: string, options: ConnectOptions) =>
+      runClient(async (signal) => {
+        const client = await connect(options)
+        const path = `/v1/queue/${encodeURIComponent(id)}`
+        const { value } = await client.json<Queued>(path, { method: 'DELETE', signal })
+        process.stderr.write(`request ${value.id} of ${value.user}: was ${value.state}\n`)
       }),
     )
 }

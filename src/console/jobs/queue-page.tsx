@@ -1,8 +1,13 @@
 /** Streams and waiting requests, across all gateways. */
 
+import { bytesText, countText } from '../../shared/base/amounts.ts'
+import { answered, gateway } from '../base/ask-gateway.ts'
 import { useDevices } from '../base/devices.ts'
 import { instantOfIso, instantText } from '../base/instants.ts'
+import { formatPageState } from '../base/page-url.ts'
 import { type QueuePlace, useQueue } from '../base/queue.ts'
+import { may } from '../base/session.ts'
+import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { DataTable } from '../parts/data-table.tsx'
@@ -28,7 +33,7 @@ export function QueuePage() {
       {queue.value === undefined && queue.failure === undefined ? <Waiting /> : null}
       {queue.value?.length === 0 ? <Empty>{texts.empty}</Empty> : null}
       {queue.value !== undefined && queue.value.length > 0 ? (
-        <DataTable label={texts.title} columns={texts.columns} numbers={[4, 5, 6]}>
+        <DataTable label={texts.title} columns={texts.columns} numbers={[4, 6, 7, 8]}>
           {queue.value.map((request) => (
             <tr key={request.id}>
               <td>
@@ -39,6 +44,12 @@ export function QueuePage() {
                 <DeviceNames names={request.devices} />
                 <Reason text={reasonOf(request, queue.value ?? [], devices)} />
               </td>
+              <td>
+                <What request={request} />
+              </td>
+              <td class="number" title={request.bytes === null ? undefined : `${countText(request.bytes)} B`}>
+                {request.bytes === null ? TEXTS.none : bytesText(request.bytes)}
+              </td>
               <td>{request.class}</td>
               <td class="number">{request.position ?? TEXTS.none}</td>
               <td class="number">{time(request.grantedAt ?? request.enqueuedAt)}</td>
@@ -48,11 +59,65 @@ export function QueuePage() {
               <td>
                 <Value text={request.replica} />
               </td>
+              <td class="card-actions">
+                <CancelButton request={request} onCancelled={queue.again} />
+              </td>
             </tr>
           ))}
         </DataTable>
       ) : null}
     </section>
+  )
+}
+
+/** Unknown for requests of other users, unless one may see their downloads. */
+function What({ request: { capture, fromNs, toNs, export: order } }: { readonly request: QueuePlace }) {
+  const { zone } = useSurroundings()
+  if (capture === null && fromNs === null && order === null) return <>{TEXTS.none}</>
+  return (
+    <>
+      {capture === null ? null : <Value text={capture} />}
+      {fromNs === null || toNs === null ? null : (
+        <p class="mono">
+          <Value text={fromNs} shown={instantText(BigInt(fromNs), zone, 3)} /> –{' '}
+          <Value text={toNs} shown={instantText(BigInt(toNs), zone, 3)} />
+        </p>
+      )}
+      {order === null ? null : (
+        <a href={formatPageState({ view: 'exports', values: { export: order } })}>
+          {TEXTS.queue.exportOf(order.slice(0, 8))}
+        </a>
+      )}
+    </>
+  )
+}
+
+/** For one's own downloads, and for administrators; exports are cancelled as a whole, in their own view. */
+function CancelButton({
+  request,
+  onCancelled,
+}: {
+  readonly request: QueuePlace
+  readonly onCancelled: () => void
+}) {
+  const { queue: texts } = TEXTS
+  const { session } = useSurroundings()
+  const isOwn = request.user === session.user
+  const mayCancel = may(session, 'capture:download') && (isOwn || may(session, 'admin'))
+  if (!mayCancel || request.export !== null || request.state === 'suspect') return null
+  const cancel = async (): Promise<void> => {
+    await answered(gateway.DELETE('/v1/queue/{id}', { params: { path: { id: request.id } } }))
+    onCancelled()
+  }
+  return (
+    <ConfirmButton
+      label={texts.cancel}
+      subject={`${request.user}, ${request.id.slice(0, 8)}`}
+      isDangerous
+      action={cancel}
+    >
+      <p>{request.state === 'waiting' ? texts.cancelWaiting : texts.cancelStreaming}</p>
+    </ConfirmButton>
   )
 }
 

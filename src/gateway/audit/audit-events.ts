@@ -42,6 +42,10 @@ export const AUDIT_EVENTS = {
     'A file of an export is about to be sent: `export`, `file`, `first` and `last` byte, and the members of `download.begin`.',
   'export.file.end':
     'Sending has ended: `outcome` complete, failed or client-gone, `bytes`. Written before the client can see the end.',
+  'queue.change.begin':
+    'A request is about to be cancelled in the queue: `method`, `path`, `parameters`, `query`.',
+  'queue.change.end':
+    'The change has ended: `status`, `devices`, `owner`, the user of the request, `error`. The download records its own end.',
   'schedule.change.begin':
     'An export schedule is about to be created or removed: `method`, `path`, `parameters`, `query`.',
   'schedule.change.end': 'The change has ended: `status`, `devices`, `error`; `location` of a new schedule.',

@@ -62,7 +62,8 @@ export class FetchedDownload implements AsyncDisposable {
     }
     const streams = await LeasedStreams.acquire(asked, parts, request)
     try {
-      const opened = await streams.open(request.options.onError, request.signal)
+      const signal = AbortSignal.any([request.signal, streams.lost])
+      const opened = await streams.open(request.options.onError, signal)
       const body = await openBody({ plan, asked, streams, opened, continuation }, parts, request)
       return new FetchedDownload({ plan: asked, parts, request, streams, body })
     } catch (error) {

@@ -7,29 +7,29 @@ const BATCH = 256
 const RETRY_MS = 200
 
 /**
- * Reads the replica's list of granted ids until `signal` aborts, and calls `onGrant` for each. The list is durable:
- * grants made while the connection is down are read afterwards. Uses a connection of its own, and ends it.
+ * Reads the replica's list of messages until `signal` aborts, and calls `onMessage` for each. The list is durable:
+ * messages sent while the connection is down are read afterwards. Uses a connection of its own, and ends it.
  */
 export async function readLeaseInbox(
   redis: Redis,
   key: string,
-  onGrant: (id: string) => void,
+  onMessage: (message: string) => void,
   log: Log,
   signal: AbortSignal,
 ): Promise<void> {
   const end = new Promise<void>((resolve) => addAbortListener(signal, () => resolve()))
   // Away from Redis, a command waits for ever, also after disconnect().
-  await Promise.race([readOn(redis, key, onGrant, log, signal), end])
+  await Promise.race([readOn(redis, key, onMessage, log, signal), end])
   redis.disconnect()
 }
 
 async function readOn(
-  ...[redis, key, onGrant, log, signal]: Parameters<typeof readLeaseInbox>
+  ...[redis, key, onMessage, log, signal]: Parameters<typeof readLeaseInbox>
 ): Promise<void> {
   while (!signal.aborted) {
     try {
       const batch = await redis.blmpop(WAIT_S, 1, key, 'LEFT', 'COUNT', BATCH)
-      for (const id of batch?.[1] ?? []) onGrant(id)
+      for (const message of batch?.[1] ?? []) onMessage(message)
     } catch (error) {
       if (signal.aborted) return
       log.debug('lease.inbox-error', { message: (error as Error).message })

@@ -23,6 +23,16 @@ export function publishLeases(leases: LeaseScheduler, metrics: Metrics): void {
     [],
     (set) => set(leases.lost),
   )
+  metrics.totals(
+    'leases_cancelled_total',
+    'Requests that were cancelled in the queue, by what they did then: waiting, streaming',
+    ['state'],
+    (set) => {
+      const { waiting, streaming } = leases.cancelled
+      set(waiting, { state: 'waiting' })
+      set(streaming, { state: 'streaming' })
+    },
+  )
   metrics.figures('scheduler_reachable', 'Whether Redis acknowledges heartbeats', [], (set) =>
     set(Number(leases.reachable)),
   )

@@ -30,7 +30,8 @@ Keys:
                         that increases with everything its owner requests, which distinguishes late
                         and duplicate messages from current ones
   :own:<replica> ZSET   ids of the replica -> sequence number
-  :in:<replica>  LIST   grants ("attempt id") of requests that waited; wakes the replica through BLMPOP
+  :in:<replica>  LIST   grants ("attempt id") of requests that waited, and requests to cancel ("cancel id user");
+                        wakes the replica through BLMPOP
   :out:<replica> SET    grants not yet acknowledged; read again at each heartbeat, so that a
                         wake-up lost with a connection is merely late
   :hb            ZSET   replica -> end of its lease, ms

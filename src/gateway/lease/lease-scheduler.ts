@@ -12,7 +12,13 @@ import { connectRedis, type RedisTarget } from '../redis/redis-connection.ts'
 import { HeldLease, type LeaseActions } from './held-lease.ts'
 import type { DeviceUse, Lease, LeaseRequest, QueueRow, RequeueOptions } from './lease.ts'
 import { LeaseEntry } from './lease-entry.ts'
-import { asUnavailable, queueTimeout, schedulerUnavailable, shuttingDown } from './lease-failure.ts'
+import {
+  asUnavailable,
+  cancelledBy,
+  queueTimeout,
+  schedulerUnavailable,
+  shuttingDown,
+} from './lease-failure.ts'
 import { fenceEntries } from './lease-fence.ts'
 import { LeaseHeartbeat } from './lease-heartbeat.ts'
 import { LeaseHousekeeper, type ReadersOf } from './lease-housekeeper.ts'
@@ -42,6 +48,9 @@ export interface LeaseSchedulerOptions {
 
 /** The name by which a restarted gateway with a private Redis finds its leases. */
 export const SOLE_REPLICA = 'gateway'
+
+/** "cancel id user": what cancel.lua sends. */
+const CANCELLATION = /^cancel (\S+) (.*)$/s
 
 export class LeaseScheduler {
   readonly #log: Log
@@ -76,6 +85,7 @@ export class LeaseScheduler {
   /** The number of the last attempt. */
   #attempt = 0
   #lost = 0
+  readonly #cancelled = { waiting: 0, streaming: 0 }
 
   private constructor(options: LeaseSchedulerOptions) {
     const { log, keyPrefix, sole = false } = options
@@ -102,8 +112,8 @@ export class LeaseScheduler {
       release: (id) => scripts.release(id, this.#attempt),
     })
     const inbox = connectRedis(options.redis, 'blocking', log)
-    const onGrant = (message: string) => this.#heartbeat.receive(message)
-    this.#inbox = readLeaseInbox(inbox, `{${keyPrefix}}:in:${replica}`, onGrant, log, this.#closing.signal)
+    const onMessage = (message: string) => this.#receive(message)
+    this.#inbox = readLeaseInbox(inbox, `{${keyPrefix}}:in:${replica}`, onMessage, log, this.#closing.signal)
   }
 
   /** Joins the scheduler. Fails with scheduler-unavailable if Redis does not answer. */
@@ -162,6 +172,20 @@ export class LeaseScheduler {
   /** One request of any replica, or undefined if no request with this id holds or waits. */
   place(id: string): Promise<QueueRow | undefined> {
     return this.#queue.place(id)
+  }
+
+  /**
+   * Asks the replica that has the request to end it, because the user `by` wants that: a wait is rejected, and a lease
+   * is lost, with download-cancelled. Returns the state that the request has; for a suspect, nothing can be done. Fails
+   * with scheduler-unavailable.
+   */
+  cancel(id: string, by: string): Promise<QueueRow['state'] | undefined> {
+    return this.#scripts.cancel(id, by).catch(asUnavailable)
+  }
+
+  /** Number of requests of this replica that were cancelled, since the start. */
+  get cancelled(): { readonly waiting: number; readonly streaming: number } {
+    return this.#cancelled
   }
 
   /** Whether Redis acknowledged a heartbeat recently. */
@@ -299,6 +323,23 @@ export class LeaseScheduler {
       this.#housekeeper.reconcileNext()
       this.#log.warn('lease.release-delayed', { id, message: (error as Error).message })
     }
+  }
+
+  #receive(message: string): void {
+    const [, id, by] = CANCELLATION.exec(message) ?? []
+    if (id === undefined || by === undefined) this.#heartbeat.receive(message)
+    else this.#cancelOwn(id, by)
+  }
+
+  /** A request that has ended meanwhile, or is ending, is left alone. */
+  #cancelOwn(id: string, by: string): void {
+    const entry = this.#entries.get(id)
+    if (entry === undefined || entry.state === 'leaving' || entry.lost.signal.aborted) return
+    const state = entry.state === 'waiting' ? 'waiting' : 'streaming'
+    this.#log.info('lease.cancelled', { id, user: entry.request.user, by, state })
+    this.#cancelled[state] += 1
+    if (state === 'waiting') entry.wake(cancelledBy(by))
+    else entry.lost.abort(cancelledBy(by))
   }
 
   #tick(): void {

@@ -17,6 +17,7 @@ const SCRIPTS = {
   clear: CHANGES,
   reassert: CHANGES,
   leave: CHANGES,
+  cancel: ASKS,
   places: ASKS,
   counts: ['lease-rules'],
 } as const
@@ -166,6 +167,12 @@ export class LeaseScripts {
   /** Releases some requests and returns how many are left; call it until that is 0. */
   async leave(): Promise<number> {
     return (await this.#call('leave')) as number
+  }
+
+  /** The state of the request; of a suspect, and of a request that does not exist, nobody is told. */
+  async cancel(id: string, by: string): Promise<QueueRow['state'] | undefined> {
+    const state = (await this.#call('cancel', id, by)) as keyof typeof STATES | ''
+    return state === '' ? undefined : STATES[state]
   }
 
   async places(ids: readonly string[]): Promise<readonly QueueRow[]> {

@@ -31,7 +31,7 @@ import { listUsers } from './access/user-handlers.ts'
 import { countFleet, countOnDevice } from './downloads/count-handlers.ts'
 import { downloadCapture, downloadFromDevice, downloadTimeRange } from './downloads/download-handlers.ts'
 import { estimateFleet } from './downloads/estimate-handlers.ts'
-import { showQueue, showQueuePlace } from './downloads/queue-handlers.ts'
+import { cancelQueuePlace, showQueue, showQueuePlace } from './downloads/queue-handlers.ts'
 import { listReceipts, showReceipt } from './downloads/receipt-handlers.ts'
 import { searchDevice, searchFleet } from './downloads/seen-handlers.ts'
 import { followExport } from './exports/export-events.ts'
@@ -198,6 +198,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   { ...GATEWAY_API.events, handler: followFleet },
   { ...GATEWAY_API.queue, handler: showQueue },
   { ...GATEWAY_API.queuePlace, handler: showQueuePlace },
+  { ...GATEWAY_API.cancel, handler: cancelQueuePlace },
   { ...GATEWAY_API.receipts, handler: listReceipts },
   { ...GATEWAY_API.receipt, handler: showReceipt },
   { ...GATEWAY_API.estimate, handler: estimateFleet },

@@ -32,6 +32,8 @@ const LOST_AFTER_TURNS = 3.5
 /** Maximum size of what waits for Redis, in UTF-16 units of JSON: thousands of receipts with short filters. */
 const PENDING_CHARS_MAX = 16 * 1_048_576
 const WRITTEN_AT_ONCE = 100
+/** Some receipts have a filter of many kilobytes, and parsing must not block other requests. */
+const READ_AT_ONCE = 50
 const RETRY_MS = 1_000
 /** Time limit of close(), at the end of the process. */
 const CLOSE_LIMIT_MS = 3_000
@@ -106,6 +108,30 @@ export class ReceiptStore implements AsyncDisposable {
       const ageMs = KEPT_S * 1_000 - leftS
       const lost = receipt.status === 'streaming' && ageMs > LOST_AFTER_TURNS * this.#refreshMs
       return lost ? { ...receipt, ...REPLICA_LOST } : receipt
+    } catch (cause) {
+      throw unreachable(cause)
+    }
+  }
+
+  /**
+   * The receipts of these ids, as far as they exist; of a running download as of its last update. Fails with
+   * scheduler-unavailable if Redis does not answer.
+   */
+  async findAll(ids: readonly string[]): Promise<ReadonlyMap<string, StoredReceipt>> {
+    const found = new Map<string, StoredReceipt>()
+    for (let from = 0; from < ids.length; from += READ_AT_ONCE)
+      for (const receipt of await this.#findSome(ids.slice(from, from + READ_AT_ONCE)))
+        found.set(receipt.id, receipt)
+    return found
+  }
+
+  async #findSome(ids: readonly string[]): Promise<readonly StoredReceipt[]> {
+    const here = ids.flatMap((id) => this.#running.get(id)?.() ?? [])
+    const others = ids.filter((id) => !this.#running.has(id)).map((id) => this.#key(id))
+    if (others.length === 0) return here
+    try {
+      const texts = await this.#redis.mget(others)
+      return [...here, ...texts.flatMap((text) => (text === null ? [] : (JSON.parse(text) as StoredReceipt)))]
     } catch (cause) {
       throw unreachable(cause)
     }

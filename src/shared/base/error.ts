@@ -125,6 +125,18 @@ export const ERROR_KINDS = {
     retry: true,
     blame: 'caller',
   },
+  'download-cancelled': {
+    status: 409,
+    title: 'The download was cancelled in the queue',
+    retry: false,
+    blame: 'caller',
+  },
+  'part-of-export': {
+    status: 409,
+    title: 'The request belongs to an export',
+    retry: false,
+    blame: 'caller',
+  },
   'idempotency-conflict': {
     status: 409,
     title: 'The Idempotency-Key was used for a different order',

@@ -42,7 +42,7 @@ export interface Endpoint {
   readonly errors: readonly ErrorCode[]
 }
 
-export type Changed = 'devices' | 'export' | 'schedule' | 'session' | 'token' | 'ticket'
+export type Changed = 'devices' | 'export' | 'queue' | 'schedule' | 'session' | 'token' | 'ticket'
 
 /**
  * What an endpoint of a gateway returns to callers who may only have packets that pass a filter (`filter` of their
@@ -68,7 +68,9 @@ export const OTHERS_VIEWS = {
   own: "Callers get their own entries; with the scope audit:read they also get other users' entries, within the caller's bounds.",
   emptied:
     'For running downloads, callers without the scope audit:read get only their number and kind; at a gateway, so do callers with bounds.',
-  named: 'It names users and the streams that they hold, but never their queries.',
+  named:
+    "It names users and the streams that they hold, but never their filters. Captures, ranges and bytes are shown of the caller's own requests; " +
+    "with the scope audit:read also of other users' requests, within the caller's bounds.",
   said: '',
   nothing: '',
 } as const

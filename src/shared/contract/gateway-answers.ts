@@ -88,6 +88,13 @@ export const QUEUE_PLACE = named('QueuePlace', {
   grantedAt: instant.nullable(),
   position: integer.nullable(),
   etaMs: integer.nullable().describe('Milliseconds until a stream is expected to be free; null: unknown'),
+  export: text.nullable().describe('The export that the request belongs to'),
+  capture: text.nullable().describe('The capture of the download or the export'),
+  fromNs: nanoseconds.nullable().describe('The range of the download or the export; null: none, or unknown'),
+  toNs: nanoseconds.nullable(),
+  bytes: decimal
+    .nullable()
+    .describe('Bytes sent to the client so far; up to 10 s old if another gateway sends them'),
 })
 
 export const QUEUE = named('Queue', { requests: z.array(QUEUE_PLACE) })

@@ -54,6 +54,7 @@ const LEASE_ERRORS: readonly ErrorCode[] = [
   'unknown-request',
   'not-implemented',
   'queue-timeout',
+  'download-cancelled',
   'scheduler-unavailable',
   'exports-off',
   'user-quota',
@@ -132,7 +133,7 @@ export function searchBelowDevice(endpoint: Endpoint): Endpoint {
     ...below,
     filtered: 'verified',
     parameters: [...(below.parameters ?? []), SEEN_WAIT],
-    errors: [...below.errors, ...LINES_ERRORS, 'queue-timeout', 'seen-unsupported'],
+    errors: [...below.errors, ...LINES_ERRORS, 'queue-timeout', 'download-cancelled', 'seen-unsupported'],
   }
 }
 
@@ -143,7 +144,7 @@ export function countBelowDevice(endpoint: Endpoint): Endpoint {
     ...below,
     parameters: [...DOWNLOAD_TABLES.gateway, COUNT_PARAMETERS],
     context: { at: 'gateway' },
-    errors: [...below.errors, ...LINES_ERRORS, 'queue-timeout', 'count-unsupported'],
+    errors: [...below.errors, ...LINES_ERRORS, 'queue-timeout', 'download-cancelled', 'count-unsupported'],
   }
 }
 
@@ -370,7 +371,7 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/queue',
     scope: 'queue:read',
-    filtered: 'nothing',
+    filtered: 'passing',
     others: 'named',
     group: 'Gateway',
     says: 'The requests that hold or wait for streams, across all gateways, oldest first.',
@@ -382,13 +383,40 @@ export const GATEWAY_API = {
     method: 'GET',
     path: '/v1/queue/:id',
     scope: 'queue:read',
-    filtered: 'nothing',
+    filtered: 'passing',
     others: 'named',
     group: 'Gateway',
     says: 'One request, while it waits or streams.',
     parameters: [{}],
     answers: [json(QUEUE_PLACE, 'The request.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
+  },
+  cancel: {
+    method: 'DELETE',
+    path: '/v1/queue/:id',
+    scope: 'capture:download',
+    filtered: 'passing',
+    others: 'nothing',
+    changes: 'queue',
+    group: 'Gateway',
+    says:
+      'Cancels a download or a search, whether it waits or streams: for its user, and for callers with the scopes admin and audit:read. ' +
+      'Its client gets 409 download-cancelled, or, after the first byte, a body that is cut; the receipt says who cancelled it.',
+    parameters: [{}],
+    answers: [
+      {
+        ...json(QUEUE_PLACE, 'The request as it was. The gateway that serves it ends it at once.'),
+        status: 202,
+      },
+    ],
+    errors: [
+      'unknown-request',
+      'part-of-export',
+      'replica-lost',
+      'scheduler-unavailable',
+      'audit-unavailable',
+      'cross-site',
+    ],
   },
   receipt: {
     method: 'GET',

@@ -51,6 +51,8 @@ export interface RequestState {
   /** What the request is about, as far as it was parsed; included in its audit lines. */
   facts?: {
     readonly devices?: readonly string[]
+    /** The user whose request is cancelled. */
+    readonly owner?: string
     /** Of an upload, as far as it has come. */
     readonly bytes?: number
     readonly packets?: string | undefined

@@ -5,6 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { SpanOf, WritingJob } from '../../gateway/export/export-jobs.ts'
+import { exportLeaseId } from '../../gateway/export/export-lease.ts'
 import { type ExportOrder, orderedQuery } from '../../gateway/export/export-order.ts'
 import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
 import {
@@ -209,7 +210,7 @@ class Turn implements AsyncDisposable {
       record: this.#record,
       checkpoint: this.#checkpoint,
       windowsAhead: WINDOWS_AHEAD,
-      id: this.#options.attempt,
+      id: exportLeaseId(this.#order.id, this.#options.attempt),
       signal: this.#watch.signal,
     })
     if (found === undefined) return false

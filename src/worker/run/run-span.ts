@@ -1,5 +1,7 @@
 /** The job that fetches a span, and what its end means for the export. */
+
 import type { SpanJob } from '../../gateway/export/export-jobs.ts'
+import { exportLeaseId } from '../../gateway/export/export-lease.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { type ExportParts, Later } from '../../gateway/export/export-parts.ts'
 import {
@@ -49,7 +51,7 @@ export async function runSpan(parts: ExportParts, job: SpanJob, running: Running
       window,
       device,
       files,
-      leaseId: running.attempt,
+      leaseId: exportLeaseId(exportId, running.attempt),
       waitMs: parts.limits.leaseWaitMs,
       checkpointBytes: parts.limits.checkpointBytes,
       signal: watch.signal,

@@ -49,9 +49,10 @@ function downloadFlags(): readonly {
   }))
 }
 
-/** Commands without subcommands. */
+/** Commands that do something: those without subcommands, and those with options of their own. */
 function leavesOf(command: Command): readonly Command[] {
-  return command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf)
+  const own = command.commands.length === 0 || command.options.length > 0 ? [command] : []
+  return [...own, ...command.commands.flatMap(leavesOf)]
 }
 
 /** "capfleet export get <export>" */

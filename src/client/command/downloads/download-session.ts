@@ -12,7 +12,7 @@ import type { Retries } from '../common/retries.ts'
 import type { DownloadOutput } from '../output/output-file.ts'
 import { brokenOff, encodingOf, notesOf } from './download-answer.ts'
 import type { AskedDownload, DownloadJournal } from './download-journal.ts'
-import { type Receipt, type ReceivedBody, verifiedReceipt } from './verified-receipt.ts'
+import { cancellation, type Receipt, type ReceivedBody, verifiedReceipt } from './verified-receipt.ts'
 import { WholeRecords } from './whole-records.ts'
 
 /** Receives the progress of the session. */
@@ -190,7 +190,11 @@ export class DownloadSession {
     const syncedBytes = journal.entry?.syncedBytes ?? 0
     await journal.save({ requestId, isCompressed: encoding !== 'none', syncedBytes })
     if (encoding === 'none') this.#requestId = requestId
-    const received = await this.#receive(answer, resumes && output.bytes > 0)
+    const received = await this.#receive(answer, resumes && output.bytes > 0).catch(
+      async (error: unknown) => {
+        throw (await cancellation(client, requestId, signal)) ?? error
+      },
+    )
     const receipt = await verifiedReceipt(client, { requestId, received, signal })
     await output.finish()
     await journal.remove()

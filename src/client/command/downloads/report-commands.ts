@@ -1,11 +1,14 @@
 /** Estimates of downloads, and their receipts. */
+
 import type { Command } from 'commander'
 import type { z } from 'zod'
 import { bytesText } from '../../../shared/base/amounts.ts'
-import type { FLEET_ESTIMATE, RECEIPT } from '../../../shared/contract/gateway-answers.ts'
+import { listText } from '../../../shared/base/list-text.ts'
+import type { FLEET_ESTIMATE, RECEIPT, RECEIPTS } from '../../../shared/contract/gateway-answers.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
-import { ClientFailure } from '../../client-failure.ts'
+import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { downloadQuery } from '../../download-target.ts'
+import type { GatewayClient } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
 import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import {
@@ -83,13 +86,14 @@ export function defineEstimate(command: Command): void {
 
 export function defineReceipt(command: Command): void {
   command
-    .argument('<request>', 'the Capfleet-Request-Id of a download')
+    .argument('<request>', 'the Capfleet-Request-Id of a download, or of one of your own its beginning')
     .addOption(formatOption())
     .addOption(contextOption())
     .action((id: string, options: ReportOptions) =>
       runClient(async (signal) => {
         const client = await connect(options)
-        const { text, value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(id)}`, {
+        const whole = await wholeId(client, id, signal)
+        const { text, value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(whole)}`, {
           signal,
         })
         await printEntry({ text, entries: [value], columns: RECEIPT_COLUMNS }, options)
@@ -97,12 +101,36 @@ export function defineReceipt(command: Command): void {
     )
 }
 
+/** As many as the gateway lists at once. */
+const RECEIPTS_MAX = 1_000
+const BEGINNING = /^[0-9a-f-]{4,35}$/
+
+/** The id that begins like this; any text that cannot be a beginning is left to the gateway. Fails with a ClientFailure. */
+async function wholeId(client: GatewayClient, id: string, signal: AbortSignal): Promise<string> {
+  if (!BEGINNING.test(id)) return id
+  const query = [['Limit', String(RECEIPTS_MAX)]] as const
+  const { value } = await client.json<z.infer<typeof RECEIPTS>>('/v1/requests', { query, signal })
+  const ids = value.requests.map((receipt) => receipt.id).filter((one) => one.startsWith(id))
+  const [only, ...others] = ids
+  if (only === undefined)
+    throw new ClientFailure(
+      'not-found',
+      `no download of yours in the last 24 hours has an id that begins with ${id}; give the whole id of another user's`,
+      { code: 'unknown-request' },
+    )
+  if (others.length > 0)
+    throw usageFailure(
+      `${ids.length} of your downloads begin with ${id}: ${listText(ids)}; give more of the id`,
+    )
+  return only
+}
+
 /** An unknown size must not look like zero. */
 function refuseUntold({ devices }: Estimate): void {
   const untold = devices.flatMap((one) => ('error' in one ? [one] : []))
   const [first] = untold
   if (first === undefined || untold.length < devices.length) return
-  const names = untold.map(({ device }) => device).join(', ')
+  const names = listText(untold.map(({ device }) => device))
   throw new ClientFailure('device', `no device reported the size: ${names}`, { code: first.error.code })
 }
 
@@ -110,6 +138,6 @@ function sumText({ packets, bytes, exact, devices }: Estimate): string {
   const untold = devices.filter((one) => 'error' in one).map(({ device }) => device)
   if (untold.length > 0 && untold.length === devices.length) return 'the size is not known'
   if (packets === null || bytes === null) return 'the size is not shown to users with a filter'
-  const whose = untold.length === 0 ? 'in total' : `in total, without ${untold.join(', ')}`
+  const whose = untold.length === 0 ? 'in total' : `in total, without ${listText(untold)}`
   return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${bytesText(bytes)} before compression`
 }

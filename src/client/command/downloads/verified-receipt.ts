@@ -41,6 +41,21 @@ export async function verifiedReceipt(
   )
 }
 
+/** The failure of a request that broke off because someone cancelled it, and that nobody wants to be resumed at once. */
+export async function cancellation(
+  client: GatewayClient,
+  requestId: string,
+  signal: AbortSignal,
+): Promise<ClientFailure | undefined> {
+  const path = `/v1/requests/${encodeURIComponent(requestId)}`
+  const answer = await client.json<Receipt>(path, { signal }).catch(() => undefined)
+  const error = answer?.value.error
+  if (error?.code !== CANCELLED) return undefined
+  return new ClientFailure('incomplete', error.detail, { code: CANCELLED })
+}
+
+const CANCELLED = 'download-cancelled'
+
 /** Another gateway may learn of the end a moment later. */
 async function endedReceipt(client: GatewayClient, requestId: string, signal: AbortSignal): Promise<Receipt> {
   for (let asked = 1; ; asked += 1) {

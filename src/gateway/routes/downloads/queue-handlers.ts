@@ -1,35 +1,170 @@
 /** Holders of streams and waiters, across all replicas. */
+import { isOf } from '../../../shared/base/caller.ts'
+import { CapfleetError } from '../../../shared/base/error.ts'
 import { takeNoParameters } from '../../../shared/contract/request-parameters.ts'
+import { exportOfLease } from '../../export/export-lease.ts'
+import { type KeptPlan, rangeAgain } from '../../fleet/kept-plan.ts'
 import type { QueueRow } from '../../lease/lease.ts'
-import { seesAll } from '../request/caller-bounds.ts'
+import type { StoredReceipt } from '../../serve/receipt.ts'
+import {
+  type Made,
+  madeOf,
+  maySee,
+  refuseChangeOfOthers,
+  seesAll,
+  seesOthers,
+} from '../request/caller-bounds.ts'
+import { refuseUnsafeChange } from '../request/refuse-request.ts'
+import { callerOf } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
 import type { DownloadsParts } from './downloads-parts.ts'
-import { unknownRequest } from './receipt-handlers.ts'
 
 /** Oldest requests first; at most as many as the scheduler lists at once. */
 export async function showQueue(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
   const rows = (await parts.downloads.leases.queue()).filter(({ devices }) => seesAll(parts, devices))
+  const orders = await ordersOf(ctx, parts, rows)
   ctx.set('Cache-Control', 'no-store')
-  ctx.body = { requests: rows.map(shownRow) }
+  ctx.body = { requests: rows.map((row) => shownRow(row, orders.get(row.id))) }
 }
 
 /** One request while it waits or streams. Fails with unknown-request. */
 export async function showQueuePlace(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
-  const id = ctx.params.id ?? ''
-  const row = await parts.downloads.leases.place(id)
-  if (row === undefined || !seesAll(parts, row.devices)) throw unknownRequest(id)
+  const row = await placeOf(ctx, parts)
+  const orders = await ordersOf(ctx, parts, [row])
   ctx.set('Cache-Control', 'no-store')
-  ctx.body = shownRow(row)
+  ctx.body = shownRow(row, orders.get(row.id))
 }
 
-function shownRow({ enqueuedMs, grantedMs, position, etaMs, ...row }: QueueRow): Record<string, unknown> {
+/**
+ * Ends a request that waits or streams: its client gets an error, or a body that is cut. Fails with unknown-request,
+ * also for requests that the caller may only see by name, with insufficient-scope, or with part-of-export.
+ */
+export async function cancelQueuePlace(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
+  refuseUnsafeChange(ctx)
+  takeNoParameters(ctx)
+  const row = await placeOf(ctx, parts)
+  const order = (await ordersOf(ctx, parts, [row])).get(row.id)
+  const made = order?.made ?? madeFrom(row)
+  if (!maySee(ctx, parts, made)) throw notInQueue(row.id)
+  refuseChangeOfOthers(ctx, made)
+  ctx.state.facts = { devices: row.devices, owner: row.user }
+  const exportId = exportOfLease(row.id)
+  if (exportId !== undefined) throw partOfExport(exportId)
+  const state = await parts.downloads.leases.cancel(row.id, callerOf(ctx).name)
+  if (state === undefined) throw notInQueue(row.id)
+  if (state === 'suspect') throw replicaSilent(row)
+  ctx.set('Cache-Control', 'no-store')
+  ctx.status = 202
+  ctx.body = shownRow(row, order)
+}
+
+async function placeOf(ctx: RouteContext, parts: DownloadsParts): Promise<QueueRow> {
+  const id = ctx.params.id ?? ''
+  const row = await parts.downloads.leases.place(id)
+  if (row === undefined || !seesAll(parts, row.devices)) throw notInQueue(id)
+  return row
+}
+
+/** What a row of the queue is for. */
+interface Order {
+  readonly made: Made
+  readonly plan: KeptPlan
+  /** Bytes that were sent to the client; null if the row belongs to an export, which keeps them itself. */
+  readonly bytes: string | null
+}
+
+/** What the rows are for, by id, as far as the caller may know; a search for addresses has neither receipt nor order. */
+async function ordersOf(
+  ctx: RouteContext,
+  parts: DownloadsParts,
+  rows: readonly QueueRow[],
+): Promise<ReadonlyMap<string, Order>> {
+  const { caller } = ctx.state
+  const known = rows.filter((row) => seesOthers(ctx) || (caller !== undefined && isOf(caller, madeFrom(row))))
+  const receipts = await parts.downloads.receipts.findAll(
+    known.filter(({ id }) => exportOfLease(id) === undefined).map(({ id }) => id),
+  )
+  const exports = await exportsOf(parts, known)
+  const orders = known.flatMap((row): readonly (readonly [string, Order])[] => {
+    const receipt = receipts.get(row.id)
+    const order = receipt === undefined ? exports.get(exportOfLease(row.id) ?? '') : downloadOrder(receipt)
+    return order === undefined || !maySee(ctx, parts, order.made) ? [] : [[row.id, order]]
+  })
+  return new Map(orders)
+}
+
+function downloadOrder({ user, startedAt, bytes, resume: plan }: StoredReceipt): Order {
+  return { made: madeOf({ user, madeMs: Date.parse(startedAt) }, plan), plan, bytes }
+}
+
+/** One export has many rows, one for each device that it reads. */
+async function exportsOf(
+  { exports: { store } }: DownloadsParts,
+  rows: readonly QueueRow[],
+): Promise<ReadonlyMap<string, Order>> {
+  const ids = new Set(rows.flatMap(({ id }) => exportOfLease(id) ?? []))
+  const found = new Map<string, Order>()
+  for (const id of ids) {
+    const record = await store.find(id)
+    if (record === undefined) continue
+    const { user, createdMs: madeMs, plan } = record.order
+    found.set(id, { made: madeOf({ user, madeMs }, plan), plan, bytes: null })
+  }
+  return found
+}
+
+/** All that the queue itself knows: filters that were forced, and the length of a range, are unknown. */
+function madeFrom({ user, enqueuedMs: madeMs, devices }: QueueRow): Made {
+  return { user, madeMs, devices, forcedFilters: [] }
+}
+
+function shownRow(
+  { enqueuedMs, grantedMs, position, etaMs, ...row }: QueueRow,
+  order: Order | undefined,
+): Record<string, unknown> {
   return {
     ...row,
     enqueuedAt: new Date(enqueuedMs).toISOString(),
     grantedAt: grantedMs === undefined ? null : new Date(grantedMs).toISOString(),
     position: position ?? null,
     etaMs: etaMs === undefined ? null : Math.round(etaMs),
+    ...shownOrder(row.id, order),
   }
+}
+
+function shownOrder(id: string, order: Order | undefined): Record<string, string | null> {
+  if (order === undefined) return { export: null, capture: null, fromNs: null, toNs: null, bytes: null }
+  const { kind, captureName, beginNs, endNs, localTimes } = rangeAgain(order.plan)
+  const hasRange = kind !== 'single' && localTimes === undefined
+  return {
+    export: exportOfLease(id) ?? null,
+    capture: captureName ?? null,
+    fromNs: hasRange ? String(beginNs) : null,
+    toNs: hasRange ? String(endNs) : null,
+    bytes: order.bytes,
+  }
+}
+
+/** The same for a missing id and for another user's. */
+function notInQueue(id: string): CapfleetError {
+  return new CapfleetError(
+    'unknown-request',
+    `no request of yours waits or streams under the id ${JSON.stringify(id.slice(0, 64))}; GET /v1/queue lists them`,
+  )
+}
+
+function partOfExport(exportId: string): CapfleetError {
+  return new CapfleetError(
+    'part-of-export',
+    `the request belongs to export ${exportId}, which would repeat it; cancel the export: DELETE /v1/exports/${exportId}, or capfleet export cancel`,
+  )
+}
+
+function replicaSilent({ id, replica }: QueueRow): CapfleetError {
+  return new CapfleetError(
+    'replica-lost',
+    `the gateway ${replica} that serves request ${id} does not respond; its streams are released when the devices report that they ended`,
+  )
 }

@@ -57,7 +57,7 @@ function ownerOf({ user, startedAt }: StoredReceipt) {
 }
 
 /** The same for a missing id and for another user's. */
-export function unknownRequest(id: string): CapfleetError {
+function unknownRequest(id: string): CapfleetError {
   return new CapfleetError(
     'unknown-request',
     `no download of yours in the last 24 hours has the id ${JSON.stringify(id.slice(0, 64))}; it is the Capfleet-Request-Id of an answer`,

@@ -1,7 +1,6 @@
 /** Exports: ordered, listed, shown, cancelled. */
 
 import { refuseWithout } from '../../../shared/auth/authenticate.ts'
-import { isOf } from '../../../shared/base/caller.ts'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import {
   givenParameters,
@@ -21,7 +20,7 @@ import { asBefore, fillingOf, isFillable } from '../../export/fill-export.ts'
 import type { Idempotency } from '../../export/known-orders.ts'
 import { type DownloadPlan, planDownload, withinProfiles } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
-import { madeOf, maySee, seesOthers } from '../request/caller-bounds.ts'
+import { madeOf, maySee, refuseChangeOfOthers, seesOthers } from '../request/caller-bounds.ts'
 import { captureHolder } from '../request/capture-holder.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { selectedSources } from '../request/fleet-selection.ts'
@@ -225,16 +224,9 @@ export async function ownExport(ctx: RouteContext, parts: ExportsParts, id: stri
 /** The export, if the caller is its owner or an administrator. Fails with unknown-export or insufficient-scope. */
 async function exportToChange(ctx: RouteContext, parts: ExportsParts): Promise<ExportRecord> {
   const record = await ownExport(ctx, parts, ctx.params.id ?? '')
-  refuseChangeOfOthers(ctx, record.order)
+  const { user, createdMs: madeMs } = record.order
+  refuseChangeOfOthers(ctx, { user, madeMs })
   return record
-}
-
-/** Being allowed to see another user's export does not allow changing it. Fails with insufficient-scope. */
-export function refuseChangeOfOthers(
-  { state: { caller } }: RouteContext,
-  { user, createdMs: madeMs }: Pick<ExportOrder, 'user' | 'createdMs'>,
-): void {
-  if (caller !== undefined && !isOf(caller, { user, madeMs })) refuseWithout('admin', caller)
 }
 
 /** The files of an expired export may have been removed already. */

@@ -16,11 +16,11 @@ import { type GivenParameters, readParameters } from '../../../shared/query/read
 import { orderOf, targetName } from '../../export/export-order.ts'
 import type { Schedule, ScheduleRecord } from '../../export/schedule-store.ts'
 import { withoutLongList } from '../../fleet/kept-plan.ts'
-import { seesOthers } from '../request/caller-bounds.ts'
+import { refuseChangeOfOthers, seesOthers } from '../request/caller-bounds.ts'
 import { refuseBadFilters } from '../request/check-download.ts'
 import { refuseUnsafeChange } from '../request/refuse-request.ts'
 import type { RouteContext } from '../request/route-context.ts'
-import { idempotencyOf, planExport, refuseChangeOfOthers } from './export-handlers.ts'
+import { idempotencyOf, planExport } from './export-handlers.ts'
 import type { ExportsParts } from './exports-parts.ts'
 
 /** Stores a schedule, provided that its exports could be ordered now. */
@@ -67,7 +67,8 @@ export async function removeSchedule(ctx: RouteContext, parts: ExportsParts): Pr
   takeNoParameters(ctx)
   const { schedules, jobs } = parts.exports
   const record = await ownSchedule(ctx, parts, ctx.params.id ?? '')
-  refuseChangeOfOthers(ctx, record.schedule)
+  const { user, createdMs: madeMs } = record.schedule
+  refuseChangeOfOthers(ctx, { user, madeMs })
   await schedules.remove(record.schedule)
   await jobs.dropSchedule(record.schedule.id)
   show(ctx, record)

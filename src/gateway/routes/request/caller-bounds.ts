@@ -1,4 +1,5 @@
 /** What callers see within their bounds: of the fleet, and of what was created for them and for others. */
+import { refuseWithout } from '../../../shared/auth/authenticate.ts'
 import { type Caller, isOf, UNBOUNDED } from '../../../shared/base/caller.ts'
 import type { Endpoint } from '../../../shared/contract/endpoint.ts'
 import { type KeptPlan, rangeAgain } from '../../fleet/kept-plan.ts'
@@ -44,6 +45,14 @@ export function maySee(ctx: RouteContext, parts: RequestParts, made: Made): bool
   const isShort =
     spanMaxS === undefined || (made.spanNs !== undefined && !isLongerThan(made.spanNs, spanMaxS))
   return hasFilters && isShort && seesAll(parts, made.devices)
+}
+
+/** Being allowed to see what another user created does not allow changing it. Fails with insufficient-scope. */
+export function refuseChangeOfOthers(
+  { state: { caller } }: RouteContext,
+  made: Pick<Made, 'user' | 'madeMs'>,
+): void {
+  if (caller !== undefined && !isOf(caller, made)) refuseWithout('admin', caller)
 }
 
 /** Whether the caller may see other users' downloads. */

@@ -142,6 +142,20 @@ describe('the command line', () => {
       assert.match(stderr, /^capfleet: standard output: ENOSPC: [^\n]*\ncodes: 8\n$/)
     })
 
+    test('of captures take times in any form, and reject others with the name of the flag', async () => {
+      const listed = async (...args: readonly string[]) => await well(['captures', '-o', 'csv', ...args])
+      assert.match(
+        await listed('--from', '2026-09-21', '--to', '2026-09-22T00:00:00+02:00'),
+        /^east,east-first/m,
+      )
+      assert.match(await listed('--from', '1790000000'), /^east,east-first/m)
+      assert.doesNotMatch(await listed('--from', '2026-09-22', '--to', 'now'), /east-first/)
+      assert.doesNotMatch(await listed('--to', '2026-09-21'), /east-first/)
+      const refused = await run(['captures', '--from', 'soon'])
+      assert.equal(refused.status, 2)
+      assert.match(refused.stderr, /^capfleet: --from "soon" is not in a form that is understood/m)
+    })
+
     test('a page says how to continue', async () => {
       const { stderr } = await run(['captures', '--limit', '1'])
       const [, after = ''] = /there are more; --after (\S+)/.exec(stderr) ?? []
@@ -194,7 +208,17 @@ describe('the command line', () => {
     assert.equal(again.status, 2)
     assert.match(again.stdout.toString(), /^east .* is running; stop it first\nwest +incident_\S+ +running/m)
     assert.match(again.stderr, /^capfleet: east: .*\[capture-running\]$/m)
+    const alone = await run(['start', 'incident', '-d', 'east'])
+    assert.equal(alone.status, 2)
+    assert.match(
+      alone.stderr,
+      /^capfleet: east: incident_\S+ is running; stop it first \[capture-running\]$/m,
+    )
     assert.match(await well(['stop', '-d', '*']), /^east .* idle .*\nwest .* idle /ms)
+    const stopped = await run(['stop', '-d', 'west'])
+    assert.match(stopped.stderr, /^capfleet: west: .* \[capture-not-running\]$/m)
+    const neither = await run(['stop', '-d', '*'])
+    assert.match(neither.stderr, /^capfleet: east, west: .* \[capture-not-running\]$/m)
     assert.match(await well(['status', '-o', 'csv']), /^east,idle,.*\nwest,idle,/m)
   })
 
@@ -206,6 +230,34 @@ describe('the command line', () => {
     const refused = await run(['estimate', ...RANGE, '--bpf', 'tcp prot 443'])
     assert.equal(refused.status, 2)
     assert.match(refused.stderr, /--bpf .*\[bad-bpf\]/)
+  })
+
+  test('a receipt is found by the beginning of its id, if only one of the own begins so', async () => {
+    const path = '/api/v1/pcap/single?StreamName=east-first'
+    const answer = await fetch(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
+    await answer.arrayBuffer()
+    const id = String(answer.headers.get('capfleet-request-id'))
+    assert.equal(await well(['receipt', id.slice(0, 13)]), await well(['receipt', id]))
+    const others = await run(['receipt', id.slice(0, 13)], 'user')
+    assert.equal(others.status, 4)
+    assert.match(others.stderr, /no download of yours .* begins with .* \[unknown-request\]$/m)
+    const ids = ['6f1c1d1e-0000', '6f1c1d1e-1111', '7a000000-0000'].map(
+      (start) => `${start}-4000-8000-000000000000`,
+    )
+    const gateway = createServer((_req, res) =>
+      res.end(JSON.stringify({ requests: ids.map((one) => ({ id: one })) })),
+    )
+    gateway.listen(0, '127.0.0.1')
+    await once(gateway, 'listening')
+    const url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+    const environment = gatewayEnvironment(url, 'user', USER_PASSWORD)
+    const ambiguous = await client.run(['receipt', '6f1c1d1e'], { environment })
+    gateway.close()
+    assert.equal(ambiguous.status, 2)
+    assert.match(
+      ambiguous.stderr,
+      new RegExp(`2 of your downloads begin with 6f1c1d1e: ${ids[0]}, ${ids[1]}; give more of the id`),
+    )
   })
 
   describe('the exit status', () => {

@@ -11,6 +11,11 @@ const PLACE = {
   grantedAt: null,
   position: null,
   etaMs: null,
+  export: null,
+  capture: null,
+  fromNs: null,
+  toNs: null,
+  bytes: null,
 } as const
 const REQUESTS = [
   { ...PLACE, state: 'waiting', devices: ['a', 'b'] },

@@ -85,7 +85,7 @@ describe('capfleet get', () => {
     assert.ok((await readFile(join(cwd, 'part.pcap'))).equals(await bodyOf(asked)))
     const small = await run([...RANGE, '--compression', 'zstd', '--slice', '64', '--device', 'west'], cwd)
     assert.equal(small.status, 0, small.stderr)
-    assert.ok((await readdir(cwd)).some((name) => /^west_\d+-\d+\.pcap\.zst$/.test(name)))
+    assert.ok((await readdir(cwd)).some((name) => /^west_[\dTZ.]+-[\dTZ.]+\.pcap\.zst$/.test(name)))
   })
 
   test('replaces no existing file unless asked to', async () => {
@@ -197,6 +197,52 @@ describe('capfleet get', () => {
     await held.disposeAsync()
     const ended = await run2.ended
     assert.equal(ended.status, 0, ended.stderr)
+  })
+
+  test('7: cancelled in the queue, it is not tried again', async () => {
+    await using held = new AsyncDisposableStack()
+    for (let stream = 0; stream < 4; stream += 1) {
+      const path = '/devices/east/api/v1/pcap/single?StreamName=big'
+      const open = await httpOpen(fleet.gateway.url + path, { headers: fleet.gateway.as.full })
+      held.defer(() => open[Symbol.dispose]())
+    }
+    const waiting = client.start(['get', 'east-first', '-o', 'cancelled.pcap', '--wait', '60'], {
+      environment: environment(),
+    })
+    await eventually(() => waiting.said().includes('at position 1'), { message: 'its place' })
+    const admin = { environment: gatewayEnvironment(fleet.gateway.url, 'admin', USER_PASSWORD) }
+    const { stdout } = await client.run(['queue', '-o', 'csv'], admin)
+    const row = stdout
+      .toString()
+      .split('\n')
+      .find((line) => line.includes(',waiting,'))
+    const cancelled = await client.run(['queue', 'cancel', row?.split(',')[0] ?? ''], admin)
+    assert.equal(cancelled.status, 0, cancelled.stderr)
+    assert.match(cancelled.stderr, /^request \S+ of user: was waiting$/m)
+    const ended = await waiting.ended
+    assert.equal(ended.status, 7, ended.stderr)
+    assert.match(ended.stderr, /admin cancelled the download in the queue \[download-cancelled\]$/m)
+  })
+
+  test('7: cancelled while it streams, it keeps what has arrived and does not resume by itself', async () => {
+    const cwd = await folder('cut')
+    const range = ['--begin', String(SMALL_FLEET_START_NS), '--end', 'now+1h', '--follow', '-d', 'east']
+    const running = client.start(['get', ...range, '-o', 'cut.pcap'], { environment: environment(), cwd })
+    const part = join(cwd, 'cut.pcap.part')
+    await eventually(async () => ((await stat(part).catch(() => undefined))?.size ?? 0) > 0, {
+      message: 'packets have arrived',
+    })
+    const answer = await fetch(`${fleet.gateway.url}/v1/queue`, { headers: fleet.gateway.as.user })
+    const { requests } = (await answer.json()) as { requests: { id: string; user: string }[] }
+    const { id = '' } = requests.find(({ user }) => user === 'user') ?? {}
+    const cancelled = await client.run(['queue', 'cancel', id], { environment: environment() })
+    assert.equal(cancelled.status, 0, cancelled.stderr)
+    const ended = await running.ended
+    assert.equal(ended.status, 7, ended.stderr)
+    assert.match(ended.stderr, /user cancelled the download in the queue \[download-cancelled\]$/m)
+    assert.match(ended.stderr, /cut\.pcap\.part has .*; run the same command to resume$/m)
+    assert.doesNotMatch(ended.stderr, /retrying/)
+    assert.ok((await stat(part)).size > 0)
   })
 
   test('with a token that is good for downloads alone gives the same, verified', async () => {
