@@ -3,50 +3,23 @@
 import type { z } from 'zod'
 import { listText } from '../shared/base/list-text.ts'
 import type { FLEET_SEEN_LINES } from '../shared/contract/seen-parameters.ts'
-import { ClientFailure, problemFailure } from './client-failure.ts'
 import type { GatewayClient, QueryPairs } from './gateway-client.ts'
+import { gatewayLines } from './gateway-lines.ts'
 
 export type SeenAt = z.infer<typeof FLEET_SEEN_LINES.address>
 export type SeenFailure = z.infer<typeof FLEET_SEEN_LINES.failure>
 export type FleetSeenEnd = z.infer<typeof FLEET_SEEN_LINES.end>
 export type SeenLine = SeenAt | SeenFailure | z.infer<typeof FLEET_SEEN_LINES.progress> | FleetSeenEnd
 
-/**
- * The last line is the one with `end`. Fails with a ClientFailure if there is none; `text` of each line is as the gateway
- * sent it.
- */
-export async function* seenLines(
+/** As gatewayLines(). */
+export function seenLines(
   client: GatewayClient,
   query: QueryPairs,
   signal: AbortSignal,
 ): AsyncGenerator<{ readonly line: SeenLine; readonly text: string }> {
-  using answer = await client.open('/v1/seen', { query, signal })
-  const decoder = new TextDecoder()
-  let rest = ''
-  let hasEnded = false
-  for await (const piece of answer.body) {
-    const texts = (rest + decoder.decode(piece, { stream: true })).split('\n')
-    rest = texts.pop() ?? ''
-    for (const text of texts) {
-      const line = JSON.parse(text) as SeenLine | { readonly error: SeenFailure['error'] }
-      if ('error' in line && !('device' in line))
-        throw problemFailure(STATUS_OF_LINE, new Headers(), JSON.stringify(line.error))
-      hasEnded ||= 'end' in line
-      yield { line, text }
-    }
-  }
-  if (!hasEnded)
-    throw new ClientFailure(
-      'incomplete',
-      'the answer broke off: addresses may have been seen elsewhere too',
-      {
-        code: 'broken-off',
-      },
-    )
+  const brokenOff = 'the answer broke off: addresses may have been seen elsewhere too'
+  return gatewayLines<SeenLine>(client, { path: '/v1/seen', query, signal, brokenOff })
 }
-
-/** A failure after the first byte has no status of its own. */
-const STATUS_OF_LINE = 500
 
 /** Why the answer is not complete, or undefined if it is. */
 export function incompleteText({ complete, unanswered, partial }: FleetSeenEnd): string | undefined {

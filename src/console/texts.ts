@@ -227,6 +227,21 @@ export const TEXTS = {
     packets: 'packets',
     beforeCompression: 'before compression',
     withoutFilters: 'counted without the filters, which leave fewer',
+    count: {
+      button: 'Count exactly',
+      hint: 'The devices read the packets and count those that the download would deliver. It takes a stream of each.',
+      stop: 'Stop',
+      soFar: (packets: string, share: string | undefined) =>
+        share === undefined ? 'Counting…' : `Counted so far: ${packets} packets in ${share} of the range`,
+      counted: 'Counted:',
+      atLeast: 'at least',
+      partial: (share: string | undefined) =>
+        share === undefined
+          ? 'Damaged blocks are not counted.'
+          : `Only ${share} of the range was counted: it is too large, or blocks are damaged.`,
+      uncounted: (device: string, detail: string) => `Without ${device}: ${detail}.`,
+      brokenOff: 'The count broke off. Count again.',
+    },
     byDevice: (count: number) => `${count} devices, each`,
     started:
       'Your browser is saving the file, as soon as each device has a free stream. The outcome appears below, in My downloads.',

@@ -26,7 +26,11 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   status: ['capfleet status', 'capfleet status -d site=london'],
   start: ['capfleet start -d lon1', "capfleet start incident -d 'lon*,nyc1'"],
   stop: ['capfleet stop -d lon1', 'capfleet stop -d lon1 --until next'],
-  estimate: ['capfleet estimate --last 15m', "capfleet estimate --begin yesterday --end today -d 'lon*'"],
+  estimate: [
+    'capfleet estimate --last 15m',
+    "capfleet estimate --begin yesterday --end today -d 'lon*'",
+    "capfleet estimate --last 1h --bpf 'udp port 53' --exact  # reads the packets",
+  ],
   get: [
     'capfleet get demo  # a capture, under the name that the gateway gives',
     "capfleet get --last 15m -d 'lon*' -o now.pcap  # the last 15 minutes of some devices, merged",

@@ -71,7 +71,12 @@ export function DownloadBuilder() {
     <aside class="builder" aria-label={TEXTS.download.title}>
       <h2>{TEXTS.download.title}</h2>
       <RangeFields values={values} problem={problem} />
-      <EstimateView estimate={estimate} hasRange={hasRange} isFiltered={hasFilter(values)} />
+      <EstimateView
+        estimate={estimate}
+        hasRange={hasRange}
+        isFiltered={hasFilter(values)}
+        query={queryText(pairs)}
+      />
       <Buttons
         values={values}
         isReady={hasRange && estimate.value !== undefined && estimate.failure === undefined}

@@ -4,6 +4,7 @@ import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
 import { PARAMETER_LABELS, TEXTS } from '../texts.ts'
+import { ExactCount } from './exact-count.tsx'
 import { MissingDevices } from './missing-devices.tsx'
 
 interface EstimateViewProps {
@@ -11,6 +12,8 @@ interface EstimateViewProps {
   readonly hasRange: boolean
   /** Whether the download has filters, which an estimate that is not exact does not apply. */
   readonly isFiltered: boolean
+  /** The query of the estimate. */
+  readonly query: string
 }
 
 /** More devices are folded, so that the buttons below stay visible. */
@@ -59,7 +62,7 @@ function DeviceAmounts({ devices }: { readonly devices: readonly Estimated[] }) 
   )
 }
 
-export function EstimateView({ estimate, hasRange, isFiltered }: EstimateViewProps) {
+export function EstimateView({ estimate, hasRange, isFiltered, query }: EstimateViewProps) {
   const { download: texts } = TEXTS
   const { value, failure, isAsking, again } = estimate
   if (!hasRange) return <p class="estimate quiet">{texts.selectFirst}</p>
@@ -88,6 +91,9 @@ export function EstimateView({ estimate, hasRange, isFiltered }: EstimateViewPro
           <span class="warning">{texts.withoutFilters}</span>
         ) : null}
       </p>
+      {value.exact || value.devices.every((device) => 'error' in device) ? null : (
+        <ExactCount key={query} query={query} />
+      )}
       <DeviceList devices={value.devices} />
       <MissingDevices
         missing={value.devices.flatMap((device) => ('error' in device ? [device.device] : []))}

@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import type { FLEET_SEEN_LINES } from '../../shared/contract/seen-parameters.ts'
 import { openAnswer, Problem } from '../base/ask-gateway.ts'
+import { linesOf } from '../base/body-lines.ts'
 import { TEXTS } from '../texts.ts'
 import { placeOf, type TimeView } from './time-view.ts'
 
@@ -102,19 +103,6 @@ function sightingsOf({
     toNs: BigInt(span.toNs),
   }))
   return [...counted, ...possible]
-}
-
-async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
-  let rest = ''
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return
-    const texts = (rest + decoder.decode(value, { stream: true })).split('\n')
-    rest = texts.pop() ?? ''
-    yield* texts
-  }
 }
 
 function brokenOff(): Problem {

@@ -6,7 +6,8 @@ import type { Page } from 'playwright-core'
 import { EXPORT_BEGIN_NS } from '../exports/export-captures.ts'
 import { WHOLE_RANGE } from '../exports/export-world.ts'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
-import { show } from './console-browser.ts'
+import { readPcap } from '../packets/pcap-records.ts'
+import { hindrances, show } from './console-browser.ts'
 import type { ConsoleStand } from './console-stand.ts'
 
 const EXPORT_MS = Number(EXPORT_BEGIN_NS / 1_000_000n)
@@ -48,6 +49,63 @@ export function testSelection(stand: () => ConsoleStand): void {
     await page.getByText('All 2 devices were read: none has a packet that passes the filters').waitFor()
     await page.unroute('**/devices/device*/**')
     await page.unroute('**/v1/estimate?*')
+  })
+
+  test('where a filter makes the estimate a limit, the packets are counted exactly, as often as it changes', async () => {
+    const { page, world } = stand()
+    const filtered = `${WHOLE_RANGE}&FilterBPF=greater+700`
+    await show(page, `#/timeline?${WHOLE_RANGE}`)
+    await page.locator('.estimate', { hasText: 'exactly' }).waitFor()
+    const button = page.getByRole('button', { name: 'Count exactly' })
+    assert.equal(await button.count(), 0, 'what is exact needs no count')
+    await show(page, `#/timeline?${filtered}`)
+    await button.click()
+    const counted = page.locator('.estimate strong[data-counted]')
+    await counted.waitFor()
+    const { records } = readPcap(await world.directRange(filtered))
+    assert.equal(await counted.getAttribute('data-counted'), String(records.length))
+    await page.locator('.estimate', { hasText: 'Counted: exactly' }).waitFor()
+    assert.deepEqual(await hindrances(page), [])
+    await page.locator('#parameter-FilterBPF').fill('greater 1000')
+    await counted.waitFor({ state: 'detached' })
+    await button.waitFor()
+  })
+
+  test('a count grows, is stopped, and ends when the query changes', async () => {
+    const { page } = stand()
+    await show(page, `#/timeline?${WHOLE_RANGE}&FilterBPF=greater+700`)
+    await page.evaluate(() => {
+      const original = window.fetch
+      const lines = ['east', 'west'].map((device) =>
+        JSON.stringify({ device, packets: '1204', bytes: '90000', checkedBytes: '12', rangeBytes: '100' }),
+      )
+      document.body.dataset.leftCounts = ''
+      window.fetch = async (asked, init) => {
+        if (!(asked instanceof Request) || !asked.url.includes('/v1/count?'))
+          return await original(asked, init)
+        asked.signal.addEventListener('abort', () => {
+          document.body.dataset.leftCounts += 'x'
+        })
+        const start = (out: ReadableStreamDefaultController): void =>
+          out.enqueue(new TextEncoder().encode(`${lines.join('\n')}\n`))
+        return new Response(new ReadableStream({ start }))
+      }
+    })
+    const leftCounts = (count: number) =>
+      page.waitForFunction((left) => document.body.dataset.leftCounts?.length === left, count)
+    const button = page.getByRole('button', { name: 'Count exactly' })
+    const growing = page.getByText('Counted so far: 2,408 packets in 12 % of the range')
+    await button.click()
+    await growing.waitFor()
+    assert.deepEqual(await hindrances(page), [])
+    await page.locator('.estimate').getByRole('button', { name: 'Stop' }).click()
+    await leftCounts(1)
+    await button.click()
+    await growing.waitFor()
+    await page.locator('#parameter-FilterBPF').fill('greater 1000')
+    await leftCounts(2)
+    await growing.waitFor({ state: 'detached' })
+    await page.reload()
   })
 
   test('a typed time moves the lanes to it, and the example in the field looks like one', async () => {

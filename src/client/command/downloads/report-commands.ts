@@ -5,10 +5,12 @@ import type { z } from 'zod'
 import { bytesText } from '../../../shared/base/amounts.ts'
 import { listText } from '../../../shared/base/list-text.ts'
 import type { FLEET_ESTIMATE, RECEIPT, RECEIPTS } from '../../../shared/contract/gateway-answers.ts'
+import { COUNT_PARAMETERS } from '../../../shared/query/count-query.ts'
+import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { downloadQuery } from '../../download-target.ts'
-import type { GatewayClient } from '../../gateway-client.ts'
+import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
 import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import {
@@ -22,8 +24,10 @@ import {
 } from '../common/list-output.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
+import { ExactEstimate } from './exact-estimate.ts'
 
 type ReportOptions = ConnectOptions & FormatOptions & LastOption & GivenOptions
+type EstimateOptions = ReportOptions & { readonly exact?: true }
 type Estimate = z.infer<typeof FLEET_ESTIMATE>
 type DeviceEstimate = Estimate['devices'][number]
 type Receipt = z.infer<typeof RECEIPT>
@@ -65,23 +69,43 @@ const RECEIPT_COLUMNS: readonly Column<Receipt>[] = [
 ]
 
 export function defineEstimate(command: Command): void {
-  const flags = new QueryFlags(DOWNLOAD_TABLES.fleet, ['Wait'])
+  const flags = new QueryFlags([...DOWNLOAD_TABLES.fleet, COUNT_PARAMETERS])
   command
+    .option('--exact', 'counts by reading the packets, also with filters; takes streams, like a download')
     .addOption(formatOption())
     .addOption(contextOption())
-    .action((capture: string | undefined, options: ReportOptions) =>
+    .action((capture: string | undefined, options: EstimateOptions) =>
       runClient(async (signal) => {
         const query = downloadQuery(capture, await packetQuery(flags, options))
+        if (options.exact !== true) refuseCountFlags(query, flags)
         const client = await connect(options)
-        const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
-        await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
-        if (options.output === 'table') await print(`${sumText(value)}\n`)
-        if (value.ignored.length > 0)
-          process.stderr.write(`capfleet: the gateway ignores ${value.ignored.join(', ')}\n`)
-        refuseUntold(value)
+        if (options.exact === true) await new ExactEstimate(client, options).run(query, signal)
+        else await estimate(client, query, { options, signal })
       }, flags.flagOf),
     )
   addDownloadFlags(command, flags)
+}
+
+/** Parameters that only matter to what reads packets. */
+const COUNT_NAMES: readonly string[] = [COUNT_PARAMETERS.countBytesMax.name, DOWNLOAD_PARAMETERS.waitS.name]
+
+function refuseCountFlags(query: QueryPairs, flags: QueryFlags): void {
+  const [name] = query.find(([other]) => COUNT_NAMES.includes(other)) ?? []
+  if (name !== undefined)
+    throw usageFailure(`${flags.flagOf(name)} needs --exact: an estimate reads no packets, and does not wait`)
+}
+
+async function estimate(
+  client: GatewayClient,
+  query: QueryPairs,
+  { options, signal }: { readonly options: EstimateOptions; readonly signal: AbortSignal },
+): Promise<void> {
+  const { text, value } = await client.json<Estimate>('/v1/estimate', { query, signal })
+  await printListing({ text, entries: value.devices, columns: ESTIMATE_COLUMNS }, options)
+  if (options.output === 'table') await print(`${sumText(value)}\n`)
+  if (value.ignored.length > 0)
+    process.stderr.write(`capfleet: the gateway ignores ${value.ignored.join(', ')}\n`)
+  refuseUntold(value)
 }
 
 export function defineReceipt(command: Command): void {

@@ -6,6 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { readPcap } from '../../../support/packets/pcap-records.ts'
 import {
   type ClientEnd,
   gatewayEnvironment,
@@ -258,6 +259,66 @@ describe('the command line', () => {
       ambiguous.stderr,
       new RegExp(`2 of your downloads begin with 6f1c1d1e: ${ids[0]}, ${ids[1]}; give more of the id`),
     )
+  })
+
+  test('an exact estimate is what the download delivers, and says what it has not counted', async () => {
+    const filter = ['--bpf', 'udp', '--slice', '40']
+    const whole = await run(['get', ...RANGE, ...filter, '-o', '-'])
+    assert.equal(whole.status, 0, whole.stderr)
+    const { records } = readPcap(whole.stdout)
+    const lines = (await well(['estimate', ...RANGE, ...filter, '--exact', '-o', 'json'])).trim().split('\n')
+    const { devices, ...end } = JSON.parse(lines.at(-1) ?? '')
+    assert.deepEqual(
+      [end.packets, end.bytes, end.exact, devices],
+      [String(records.length), String(whole.stdout.length), true, 2],
+    )
+    const table = await well(['estimate', ...RANGE, ...filter, '--exact'])
+    assert.match(table, /^DEVICE +PACKETS +BYTES +COMPLETE +COUNTED-TO +ERROR$/m)
+    assert.match(table, /^east +\d+ +[\d.]+ \w+ +true +- +-$/m)
+    assert.match(table, new RegExp(`^in total: ${records.length} packets, `, 'm'))
+    const bound = await well(['estimate', ...RANGE, '--exact', '--dedup', '1ms'])
+    assert.match(bound, /^in total, at most: \d+ packets, /m)
+    const part = await run(['estimate', ...RANGE, '--exact', '--count-bytes-max', '100'])
+    assert.equal(part.status, 7)
+    assert.match(part.stdout.toString(), /^counted so far: \d+ packets, /m)
+    assert.match(
+      part.stderr,
+      /not everything was counted on east, west: .*--count-bytes-max was reached \[incomplete\]/,
+    )
+    for (const flag of [
+      ['--count-bytes-max', '10MiB'],
+      ['--wait', '5'],
+    ] as const) {
+      const refused = await run(['estimate', ...RANGE, ...flag])
+      assert.equal(refused.status, 2)
+      assert.match(refused.stderr, new RegExp(`${flag[0]} needs --exact`))
+    }
+  })
+
+  test('an exact estimate that is interrupted ends at the gateway too; one that breaks off is no answer', async () => {
+    const asked = Promise.withResolvers<void>()
+    const left = Promise.withResolvers<void>()
+    let breaksOff = false
+    await using gateway = createServer((_req, res) => {
+      res.once('close', () => left.resolve())
+      const line = { device: 'd0', packets: '1', bytes: '100', checkedBytes: '10', rangeBytes: '20' }
+      res.write(`${JSON.stringify(line)}\n`)
+      asked.resolve()
+      if (breaksOff) res.end()
+    }).listen(0, '127.0.0.1')
+    await once(gateway, 'listening')
+    const url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+    const environment = gatewayEnvironment(url, 'user', USER_PASSWORD)
+    const running = client.start(['estimate', ...RANGE, '--exact'], { environment })
+    await asked.promise
+    running.child.kill('SIGINT')
+    await left.promise
+    const { status, stdout } = await running.ended
+    assert.deepEqual([status, stdout.length], [130, 0])
+    breaksOff = true
+    const broken = await client.run(['estimate', ...RANGE, '--exact'], { environment })
+    assert.equal(broken.status, 7)
+    assert.match(broken.stderr, /not all packets were counted \[broken-off\]/)
   })
 
   describe('the exit status', () => {
