@@ -1,9 +1,10 @@
 // The software of an image as a CycloneDX document, on stdout: the npm packages in the image, as `npm sbom` describes
 // them, and Debian's packages.
 //   node .ci/sbom.mjs IMAGE FOLDER        the name of an image, and the mount point of its root
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { billOfMaterials } from './package/bill-of-materials.mjs'
-import { fail, output } from './setup/console.mjs'
+import { fail, output, ROOT } from './setup/console.mjs'
 
 const [image = '', folder = ''] = process.argv.slice(2)
 
@@ -25,10 +26,24 @@ function debianPackages() {
     })
 }
 
+/** What the page's dissector was built from, if the image has it. */
+function dissectorPackages() {
+  const built = join(folder, 'opt/capfleet/dist-dissector')
+  if (!existsSync(built) || readdirSync(built).length === 0) return []
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'src/dissector/package-lock.json'), 'utf8'))
+  return Object.entries(packages).flatMap(([path, { version }]) => {
+    if (path === '') return []
+    const name = path.slice('node_modules/'.length)
+    const purl = `pkg:npm/${encodeURIComponent(name).replace('%2F', '/')}@${version}`
+    const licenses = [{ license: { id: 'GPL-2.0-or-later' } }]
+    return { type: 'library', 'bom-ref': purl, name, version, purl, licenses }
+  })
+}
+
 const made = billOfMaterials({
   type: 'container',
   name: image,
   modules: join(folder, 'opt/capfleet/node_modules'),
-  more: debianPackages(),
+  more: [...debianPackages(), ...dissectorPackages()],
 })
 process.stdout.write(`${JSON.stringify(made, null, 2)}\n`)

@@ -9,6 +9,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildConsole } from './setup/build-console.mjs'
+import { buildDissector } from './setup/build-dissector.mjs'
 import { buildDocs } from './setup/build-docs.mjs'
 import { fail, inSteps, output, ROOT, run, say } from './setup/console.mjs'
 import {
@@ -120,6 +121,7 @@ function allSteps() {
     [forBench, () => installWhereAllowed(PROFILE_PACKAGES, '`npm run bench -- profile`')],
     [true, installModules],
     [true, buildConsole],
+    [true, buildDissector],
     [true, buildDocs],
     [true, buildEngine],
     [forBench, buildBenchmark],

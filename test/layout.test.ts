@@ -109,8 +109,11 @@ const HOUSES: Readonly<Record<string, House>> = {
       'src/shared/base/list-text.ts',
       'src/shared/pcap/pcap-sizes.ts',
       'src/shared/pcap/record-cursor.ts',
+      'src/dissector/messages.ts',
     ],
   },
+  // Runs in a frame of the page, which has nothing else: its licence is another one.
+  'src/dissector': { imports: [] },
   native: { imports: ['src/shared/base/error.ts', 'src/shared/pcap/pcap-sizes.ts'] },
   'src/shared': {
     imports: [],

@@ -60,7 +60,7 @@ function ownerOf(path) {
   if (/^appliance\//.test(path)) return 'capfleet-appliance'
   if (/^src\/gateway\/audit\//.test(path)) return 'capfleet-client'
   if (/^src\/(gateway|worker)\//.test(path)) return 'capfleet-gateway'
-  if (/^(src\/console|docs\/\.vitepress)\//.test(path)) return undefined
+  if (/^(src\/(console|dissector)|docs\/\.vitepress)\//.test(path)) return undefined
   if (/^(src\/|native\/[^/]+\.ts$)/.test(path)) return 'capfleet-client'
   const isForAll = ['package.json', 'LICENSE', 'CHANGELOG.md', 'config/compile-ahead.sh'].includes(path)
   return isForAll || isNamedByUnits(path) ? 'capfleet-client' : undefined

@@ -27,6 +27,7 @@ export const SECTIONS: readonly Section[] = [
       ['An identity provider', 'guides/identity-provider'],
       ['Schedules and exports', 'guides/exports'],
       ['From an alert to packets', 'guides/siem'],
+      ['Packets in the browser', 'guides/look-inside'],
       ['Python, PowerShell and Go', 'guides/clients'],
       ['Behind nginx, haproxy or Caddy', 'guides/proxies'],
       ['Debian packages', 'guides/packages'],

@@ -173,6 +173,7 @@ export const gatewayConfigSchema = z
     timeZone: timeZoneSchema,
     tsModeAliases: z.record(z.string().min(1).max(64), z.enum(TIME_SOURCES)).default({}),
     demoTour: z.boolean().default(false),
+    console: z.strictObject({ dissector: z.boolean().default(true) }).prefault({}),
     tracing: tracingSchema.optional(),
     logLevel: logLevelSchema,
     drainS: wholeNumber(0, 86_400).default(30),

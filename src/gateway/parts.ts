@@ -12,6 +12,7 @@ import { productVersion } from '../shared/base/product-version.ts'
 import { isInsecure } from '../shared/base/setting-schemas.ts'
 import { SpanExporter } from '../shared/base/span-exporter.ts'
 import { LiveLimit } from '../shared/http/live-limit.ts'
+import { PackedFiles } from '../shared/http/packed-files.ts'
 import { PageFiles } from '../shared/http/page-files.ts'
 import { RunningUploads } from '../shared/http/running-uploads.ts'
 import { Quotas } from './auth/quotas.ts'
@@ -110,6 +111,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     tickets: tokens.tickets,
     page: await PageFiles.read(PAGE_FOLDER),
     docs: await PageFiles.read(DOCS_FOLDER),
+    dissector: config.console.dissector ? await PackedFiles.read(DISSECTOR_FOLDER) : undefined,
     metrics,
     spans: await openTracing(config, configPath, { metrics, log }, building),
     log,
@@ -149,9 +151,10 @@ async function openTracing(
   return owner.use(new SpanExporter({ endpoint, token, ratio, version: productVersion(), log, metrics }))
 }
 
-/** Where the build puts the page, and the documentation. */
+/** Where the build puts the page, the documentation and the dissector. */
 const PAGE_FOLDER = fileURLToPath(new URL('../../dist-console', import.meta.url))
 const DOCS_FOLDER = fileURLToPath(new URL('../../dist-docs', import.meta.url))
+const DISSECTOR_FOLDER = fileURLToPath(new URL('../../dist-dissector', import.meta.url))
 
 /** All other settings are only read at the start. */
 const LIVE_KEYS: ReadonlySet<string> = new Set(['devices', 'deviceDiscovery'])

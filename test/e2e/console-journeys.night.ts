@@ -93,7 +93,15 @@ for (const count of [3, 48, 500]) {
       // All of them are probed by the process that also is the three appliances.
       const health = { intervalS: 30, failuresMax: 1_000_000 }
       const redis = { url: world.redis.url, keyPrefix: 'journeys' }
-      gateway = parts.use(await startTempGateway([], world.redis.url, { devices, exports, redis, health }))
+      gateway = parts.use(
+        await startTempGateway([], world.redis.url, {
+          devices,
+          exports,
+          redis,
+          health,
+          console: { dissector: false },
+        }),
+      )
       parts.use(await startTempWorker(gateway))
       const browser = parts.use(await ConsoleBrowser.launch())
       const size = { viewport: { width: 1_440, height: 900 } }

@@ -31,7 +31,7 @@ const QUERIES: readonly (readonly [path: RegExp, query: string])[] = [
 const EXPORTED = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 5_000_000n}`
 const SCHEDULED = 'Cron=5+*+*+*+*&TSBegin=-1h&TSEnd=now'
 
-const ELSEWHERE = new Set(['/v1/queue/:id', '/', '/assets/:name'])
+const ELSEWHERE = new Set(['/v1/queue/:id', '/', '/assets/:name', '/dissector/:build/:name'])
 
 /** Answers that continue until the client leaves. */
 const ENDLESS = /\/(system|v1)\/events$/

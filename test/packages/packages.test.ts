@@ -125,7 +125,7 @@ describe('the Debian packages', () => {
   test('hold every file that a program loads, and no test, native source, page source or header', async () => {
     const all = new Set((await Promise.all(PACKAGE_NAMES.map(paths))).flat())
     const loaded = repositoryFiles().filter((path) =>
-      /^(appliance|src\/(?!console\/)|native\/[^/]+\.ts$)/.test(path),
+      /^(appliance|src\/(?!(console|dissector)\/)|native\/[^/]+\.ts$)/.test(path),
     )
     assert.ok(loaded.length > 400)
     assert.deepEqual(
@@ -133,7 +133,7 @@ describe('the Debian packages', () => {
       [],
     )
     const unwanted =
-      /\/opt\/capfleet\/(test|\.|helm|src\/console)|\.(cc|h|cmake)$|\/node_modules\/(typescript|vite)\//
+      /\/opt\/capfleet\/(test|\.|helm|src\/console|src\/dissector|dist-dissector)|\.(cc|h|cmake)$|\/node_modules\/(typescript|vite)\//
     assert.deepEqual(
       [...all].filter((path) => unwanted.test(path) && !path.includes('/node_modules/.bin')),
       [],

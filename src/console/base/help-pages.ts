@@ -4,7 +4,7 @@ import type { View } from './page-url.ts'
 export const HELP_PAGES: Readonly<Record<View, string>> = {
   fleet: 'docs/guides/add-a-device.html',
   timeline: 'docs/guides/common-tasks.html',
-  inside: 'docs/reference/downloads.html',
+  inside: 'docs/guides/look-inside.html',
   queue: 'docs/concepts/queue.html',
   exports: 'docs/guides/exports.html',
   events: 'docs/reference/activity-and-events.html#events-of-the-fleet',

@@ -3,7 +3,7 @@ import { answered, gateway, openAnswer, Problem } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
 import { TEXTS } from '../texts.ts'
-import { LOOK_PAIRS, PACKETS_MAX } from './look-parameters.ts'
+import { type LookSize, lookPairs } from './look-parameters.ts'
 import { firstOfAll, type Packet, readPackets } from './pcap-packets.ts'
 import { decodeZstd } from './zstd-decoder.ts'
 
@@ -52,7 +52,7 @@ export async function askHolders(pairs: Pairs, signal: AbortSignal): Promise<Est
 
 export interface FirstPackets {
   readonly packets: readonly Packet[]
-  /** How many packets passed the filters, of each device that was read: at most PACKETS_MAX. */
+  /** How many packets passed the filters, of each device that was read: at most LookSize.packetsMax. */
   readonly counts: ReadonlyMap<string, number>
   /** Devices that broke off; none of their packets are included. */
   readonly failures: DeviceFailures
@@ -62,6 +62,7 @@ export interface FirstPackets {
 const DEVICES_AT_A_TIME = 6
 
 export interface ReadOptions {
+  readonly size: LookSize
   /** Whether to read all devices. Otherwise only as many as are needed to find a packet. */
   readonly isWhole: boolean
   readonly signal: AbortSignal
@@ -75,9 +76,9 @@ export interface ReadOptions {
 export async function askPackets(
   pairs: Pairs,
   devices: readonly string[],
-  { isWhole, signal, onRead }: ReadOptions,
+  { size, isWhole, signal, onRead }: ReadOptions,
 ): Promise<FirstPackets> {
-  const query = queryText([...pairs.filter(([name]) => !OWN.has(name)), ...LOOK_PAIRS])
+  const query = queryText([...pairs.filter(([name]) => !OWN.has(name)), ...lookPairs(size)])
   const counts = new Map<string, number>()
   const failures = new Map<string, { code: string; detail: string }>()
   let packets: readonly Packet[] = []
@@ -100,7 +101,7 @@ export async function askPackets(
       failures.set(device, failureOf(result.reason))
       return []
     })
-    packets = firstOfAll([packets, ...lists], PACKETS_MAX)
+    packets = firstOfAll([packets, ...lists], size.packetsMax)
     onRead({ packets, counts: new Map(counts), failures: new Map(failures) })
   }
   if (firstFailure !== undefined && counts.size === 0) throw firstFailure

@@ -13,13 +13,16 @@ import { DataTable } from '../parts/data-table.tsx'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { askHolders, askPackets, type Estimated, type FirstPackets, type Holder } from './first-packets.ts'
-import { PACKETS_MAX } from './look-parameters.ts'
+import { DISSECTED_SIZE, type LookSize, TABLE_SIZE } from './look-parameters.ts'
 import { summaryOf } from './packet-summary.ts'
 import { hexLines, type Packet } from './pcap-packets.ts'
+import { PivotLinks } from './pivot-links.tsx'
 
 export function InsidePage() {
   const { inside: texts } = TEXTS
   const { values } = usePageState()
+  const { dissector } = useSurroundings().session
+  const size = dissector === null ? TABLE_SIZE : DISSECTED_SIZE
   const pairs = downloadPairs(values)
   const hasRange = values.TSBegin !== undefined && values.TSEnd !== undefined
   const key = hasRange ? queryText(pairs) : undefined
@@ -30,9 +33,12 @@ export function InsidePage() {
   const [soFar, setSoFar] = useState<FirstPackets | undefined>()
   const readKey = asked.value === undefined ? undefined : `${key} ${isWhole} ${devices.join(',')}`
   useEffect(() => setSoFar(undefined), [readKey])
-  const found = useAsked((signal) => askPackets(pairs, devices, { isWhole, signal, onRead: setSoFar }), {
-    key: readKey,
-  })
+  const found = useAsked(
+    (signal) => askPackets(pairs, devices, { size, isWhole, signal, onRead: setSoFar }),
+    {
+      key: readKey,
+    },
+  )
   // What was read before stays until the first answer.
   const read = (found.isAsking ? soFar : undefined) ?? found.value
   const failure = asked.failure ?? found.failure
@@ -52,9 +58,11 @@ export function InsidePage() {
       <Failure failure={failure} again={asked.failure === undefined ? found.again : asked.again} />
       <Silent text={texts.silent} failures={failures} />
       <Silent text={texts.brokeOff} failures={read?.failures} again={found.again} />
-      <HolderChoice holders={holders} devices={devices} counts={read?.counts ?? NO_COUNTS} />
+      <HolderChoice holders={holders} devices={devices} counts={read?.counts ?? NO_COUNTS} size={size} />
       {read === undefined ? null : <Progress read={read} devices={devices} isAsking={found.isAsking} />}
-      {read === undefined ? null : <Found packets={read.packets} />}
+      {read === undefined || read.packets.length === 0 ? null : (
+        <Found packets={read.packets} isComplete={!found.isAsking} size={size} />
+      )}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
   )
@@ -128,10 +136,11 @@ interface HolderChoiceProps {
   readonly devices: readonly string[]
   /** Packets of each device that was read. */
   readonly counts: ReadonlyMap<string, number>
+  readonly size: LookSize
 }
 
 /** Selects the devices to read. */
-function HolderChoice({ holders, devices, counts }: HolderChoiceProps) {
+function HolderChoice({ holders, devices, counts, size }: HolderChoiceProps) {
   const { inside: texts } = TEXTS
   if (holders.length < 2) return null
   const toggle = (name: string): void => {
@@ -155,7 +164,8 @@ function HolderChoice({ holders, devices, counts }: HolderChoiceProps) {
               aria-pressed={devices.includes(holder.device)}
               onClick={() => toggle(holder.device)}
             >
-              {holder.device} <span class="quiet mono">{passedText(holder, counts.get(holder.device))}</span>
+              {holder.device}{' '}
+              <span class="quiet mono">{passedText(holder, counts.get(holder.device), size)}</span>
             </button>
           </li>
         ))}
@@ -165,18 +175,69 @@ function HolderChoice({ holders, devices, counts }: HolderChoiceProps) {
 }
 
 /** Packets that pass the filters: a count of packets before them would promise too much. */
-function passedText({ packets, exact }: Holder, count: number | undefined): string {
+function passedText({ packets, exact }: Holder, count: number | undefined, { packetsMax }: LookSize): string {
   if (exact && packets !== null) return countText(packets)
   if (count === undefined) return ''
-  return count < PACKETS_MAX ? countText(count) : TEXTS.inside.orMore(count)
+  return count < packetsMax ? countText(count) : TEXTS.inside.orMore(count)
 }
 
-function Found({ packets }: { readonly packets: readonly Packet[] }) {
+interface FoundProps {
+  readonly packets: readonly Packet[]
+  readonly isComplete: boolean
+  readonly size: LookSize
+}
+
+/** By Wireshark if the gateway has it; the table needs nothing more than the page. */
+function Found({ packets, isComplete, size }: FoundProps) {
+  const { inside: texts } = TEXTS
+  const { dissector } = useSurroundings().session
+  const dissected = usePart(dissector === null ? undefined : loadDissected)
+  const table = <PacketTable packets={packets.slice(0, TABLE_SIZE.packetsMax)} />
+  const last = packets.at(-1)
+  return (
+    <>
+      {packets.length < size.packetsMax || last === undefined ? null : (
+        <p class="controls">
+          <span class="quiet">{texts.firstOf(countText(packets.length))}</span>
+          <button
+            type="button"
+            onClick={() => showState(changed(currentState(), { TSBegin: String(last.ns) }), { isStep: true })}
+          >
+            {texts.loadNext}
+          </button>
+        </p>
+      )}
+      <Failure failure={dissected.failure} />
+      {dissector === null || dissected.Part === undefined ? (
+        table
+      ) : (
+        <dissected.Part build={dissector} packets={isComplete ? packets : undefined}>
+          {table}
+        </dissected.Part>
+      )}
+    </>
+  )
+}
+
+const loadDissected = async () => (await import('../dissection/dissected-packets.tsx')).DissectedPackets
+
+/** A component that few views need, and that the page loads when it is first shown. */
+function usePart<Part>(load: (() => Promise<Part>) | undefined) {
+  const [part, setPart] = useState<{ readonly Part?: Part; readonly failure?: unknown }>({})
+  useEffect(() => {
+    load?.().then(
+      (Part) => setPart({ Part }),
+      (failure: unknown) => setPart({ failure }),
+    )
+  }, [])
+  return part
+}
+
+function PacketTable({ packets }: { readonly packets: readonly Packet[] }) {
   const { inside: texts } = TEXTS
   const { zone } = useSurroundings()
   const [chosen, setChosen] = useState(0)
   const packet = packets[chosen]
-  if (packets.length === 0) return null
   return (
     <>
       <DataTable
@@ -232,6 +293,7 @@ function PacketBytes({ packet }: { readonly packet: Packet }) {
       <h2>
         {texts.bytes} <Value text={String(packet.ns)} />
       </h2>
+      <PivotLinks packet={packet} />
       {packet.bytes.length === packet.length ? null : (
         <p class="quiet">
           {countText(packet.bytes.length)} {texts.cut} {countText(packet.length)}.

@@ -3,15 +3,32 @@
  * user's downloads.
  */
 
-export const PACKETS_MAX = 200
+export interface LookSize {
+  /** At most, of each device and in all. */
+  readonly packetsMax: number
+  readonly sliceBytes: number
+}
 
-export const LOOK_PAIRS = [
-  ['MaxPackets', String(PACKETS_MAX)],
-  ['Slice', '256'],
-  ['Compression', 'zstd'],
-] as const
+/** The rows of the table, which shows addresses and the first bytes. */
+export const TABLE_SIZE: LookSize = { packetsMax: 200, sliceBytes: 256 }
+
+/** What Wireshark reads in a browser within seconds. Packets are whole, except jumbo frames. */
+export const DISSECTED_SIZE: LookSize = { packetsMax: 10_000, sliceBytes: 2_048 }
+
+export function lookPairs({ packetsMax, sliceBytes }: LookSize): readonly (readonly [string, string])[] {
+  return [
+    ['MaxPackets', String(packetsMax)],
+    ['Slice', String(sliceBytes)],
+    ['Compression', 'zstd'],
+  ]
+}
 
 export function isLook({ path, query }: { readonly path: string; readonly query: string }): boolean {
   const given = new URLSearchParams(query)
-  return path.startsWith('/devices/') && LOOK_PAIRS.every(([name, value]) => given.get(name) === value)
+  return (
+    path.startsWith('/devices/') &&
+    [TABLE_SIZE, DISSECTED_SIZE].some((size) =>
+      lookPairs(size).every(([name, value]) => given.get(name) === value),
+    )
+  )
 }

@@ -39,11 +39,35 @@ const PROTOCOLS: Readonly<Record<number, string>> = {
 const PORTED: ReadonlySet<number> = new Set([6, 17, 132])
 const HOP_BY_HOP = new Set([0, 43, 60])
 
-export function summaryOf({ bytes, linkType }: Packet): PacketSummary {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+/** The ends of a packet, according to its outermost IP header. */
+export interface PacketFlow {
+  readonly source: string
+  readonly destination: string
+  /** Number of the IP protocol. */
+  readonly protocol: number
+  /** Undefined without ports: another protocol, or a later fragment. */
+  readonly ports: { readonly source: number; readonly destination: number } | undefined
+}
+
+/** Undefined if the packet has no IP header that the page can read. */
+export function flowOf(packet: Packet): PacketFlow | undefined {
+  const view = viewOf(packet)
   try {
-    if (linkType === RAW_IP) return ipSummary(view, 0) ?? unknown('IP')
-    if (linkType !== ETHERNET) return unknown(`${TEXTS.inside.linkType} ${linkType}`)
+    if (packet.linkType === RAW_IP) return ipFlow(view, 0)
+    if (packet.linkType !== ETHERNET) return undefined
+    const { type, at } = etherType(view)
+    return isIp(type) ? ipFlow(view, at) : undefined
+  } catch (error) {
+    if (error instanceof RangeError) return undefined
+    throw error
+  }
+}
+
+export function summaryOf(packet: Packet): PacketSummary {
+  const view = viewOf(packet)
+  try {
+    if (packet.linkType === RAW_IP) return ipSummary(view, 0)
+    if (packet.linkType !== ETHERNET) return unknown(`${TEXTS.inside.linkType} ${packet.linkType}`)
     return ethernetSummary(view)
   } catch (error) {
     // Slice, or the wire, has cut the packet inside a header.
@@ -52,61 +76,78 @@ export function summaryOf({ bytes, linkType }: Packet): PacketSummary {
   }
 }
 
-function ethernetSummary(view: DataView): PacketSummary {
+function viewOf({ bytes }: Packet): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+/** Behind VLAN tags, with the offset of what it is the type of. */
+function etherType(view: DataView): { readonly type: number; readonly at: number } {
   let at = ETHERNET_BYTES
   let type = view.getUint16(at - 2)
   while (VLAN_TYPES.has(type)) {
     at += 4
     type = view.getUint16(at - 2)
   }
-  if (type === 0x0800 || type === 0x86dd) return ipSummary(view, at) ?? unknown('IP')
+  return { type, at }
+}
+
+function isIp(type: number): boolean {
+  return type === 0x0800 || type === 0x86dd
+}
+
+function ethernetSummary(view: DataView): PacketSummary {
+  const { type, at } = etherType(view)
+  if (isIp(type)) return ipSummary(view, at)
   const protocol = type < 0x600 ? 'LLC' : (ETHER_TYPES[type] ?? `0x${type.toString(16).padStart(4, '0')}`)
   return { source: mac(view, 6), destination: mac(view, 0), protocol }
 }
 
-function ipSummary(view: DataView, at: number): PacketSummary | undefined {
+function ipSummary(view: DataView, at: number): PacketSummary {
+  const flow = ipFlow(view, at)
+  if (flow === undefined) return unknown('IP')
+  const { source, destination, protocol: number, ports } = flow
+  const protocol = protocolName(number)
+  if (ports === undefined) return { source, destination, protocol }
+  const end = (address: string, port: number) => `${address.includes(':') ? `[${address}]` : address}:${port}`
+  return { source: end(source, ports.source), destination: end(destination, ports.destination), protocol }
+}
+
+export function protocolName(number: number): string {
+  return PROTOCOLS[number] ?? `IP ${number}`
+}
+
+function ipFlow(view: DataView, at: number): PacketFlow | undefined {
   const version = view.getUint8(at) >> 4
   if (version === 4) {
     const isFirst = (view.getUint16(at + 6) & 0x1fff) === 0
     const headerBytes = (view.getUint8(at) & 15) * 4
-    const ends = { source: ipv4(view, at + 12), destination: ipv4(view, at + 16) }
-    return withPorts(view, {
-      ...ends,
-      number: view.getUint8(at + 9),
-      at: isFirst ? at + headerBytes : undefined,
-      isV6: false,
-    })
+    const protocol = view.getUint8(at + 9)
+    return {
+      source: ipv4(view, at + 12),
+      destination: ipv4(view, at + 16),
+      protocol,
+      ports: isFirst ? portsOf(view, at + headerBytes, protocol) : undefined,
+    }
   }
   if (version !== 6) return undefined
-  let next = view.getUint8(at + 6)
-  let behind = at + 40
-  while (HOP_BY_HOP.has(next)) {
-    next = view.getUint8(behind)
-    behind += (view.getUint8(behind + 1) + 1) * 8
+  let protocol = view.getUint8(at + 6)
+  let next = at + 40
+  while (HOP_BY_HOP.has(protocol)) {
+    protocol = view.getUint8(next)
+    next += (view.getUint8(next + 1) + 1) * 8
   }
-  const ends = { source: ipv6(view, at + 8), destination: ipv6(view, at + 24) }
-  return withPorts(view, { ...ends, number: next, at: behind, isV6: true })
-}
-
-interface Ends {
-  readonly source: string
-  readonly destination: string
-  readonly number: number
-  /** Offset of the transport header; undefined in later fragments. */
-  readonly at: number | undefined
-  readonly isV6: boolean
-}
-
-function withPorts(view: DataView, { source, destination, number, at, isV6 }: Ends): PacketSummary {
-  const protocol = PROTOCOLS[number] ?? `IP ${number}`
-  if (!PORTED.has(number) || at === undefined || at + 4 > view.byteLength)
-    return { source, destination, protocol }
-  const named = (address: string) => (isV6 ? `[${address}]` : address)
   return {
-    source: `${named(source)}:${view.getUint16(at)}`,
-    destination: `${named(destination)}:${view.getUint16(at + 2)}`,
+    source: ipv6(view, at + 8),
+    destination: ipv6(view, at + 24),
     protocol,
+    ports: portsOf(view, next, protocol),
   }
+}
+
+/** Of the transport header at this offset. */
+function portsOf(view: DataView, at: number, protocol: number): PacketFlow['ports'] {
+  if (!PORTED.has(protocol) || at + 4 > view.byteLength) return undefined
+  return { source: view.getUint16(at), destination: view.getUint16(at + 2) }
 }
 
 function unknown(protocol: string): PacketSummary {

@@ -12,7 +12,7 @@ import { TEXTS } from '../texts.ts'
 import { askSightings, type FoundSightings, NO_SIGHTINGS, type Sighting } from './sightings.ts'
 
 /** Name of the search in the page's address. */
-const SEARCHED = 'seen'
+export const SEEN_SEARCH = 'seen'
 /** A request whose address is longer may be rejected on its way. Longer lists are for the command line. */
 const TYPED_MAX = 2_000
 const SHOWN_MAX = 200
@@ -29,7 +29,7 @@ export interface SightingSearch {
 export function useSightingSearch(): SightingSearch {
   const { values } = usePageState()
   const { session } = useSurroundings()
-  const addresses = (values[SEARCHED] ?? '').trim()
+  const addresses = (values[SEEN_SEARCH] ?? '').trim()
   const [found, setFound] = useState(NO_SIGHTINGS)
   const [failure, setFailure] = useState<unknown>()
   const [round, setRound] = useState(0)
@@ -58,13 +58,13 @@ export function SearchField({ addresses }: Pick<SightingSearch, 'addresses'>) {
         class="group"
         onSubmit={(event) => {
           event.preventDefault()
-          const typed = new FormData(event.currentTarget).get(SEARCHED)
-          showState(changed(currentState(), { [SEARCHED]: String(typed ?? '').trim() }), { isStep: true })
+          const typed = new FormData(event.currentTarget).get(SEEN_SEARCH)
+          showState(changed(currentState(), { [SEEN_SEARCH]: String(typed ?? '').trim() }), { isStep: true })
         }}
       >
         <input
           type="search"
-          name={SEARCHED}
+          name={SEEN_SEARCH}
           key={addresses}
           defaultValue={addresses}
           maxLength={TYPED_MAX}

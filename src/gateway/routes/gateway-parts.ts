@@ -1,6 +1,7 @@
 import type { SpanSink } from '../../shared/base/ended-span.ts'
 import type { Metrics } from '../../shared/base/metrics.ts'
 import type { Route } from '../../shared/contract/endpoint.ts'
+import type { PackedFiles } from '../../shared/http/packed-files.ts'
 import type { PageFiles } from '../../shared/http/page-files.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { DownloadParts } from '../serve/serve-download.ts'
@@ -17,6 +18,8 @@ export interface GatewayParts extends AccessParts, FleetParts, DownloadsParts {
   readonly exports: ExportHandling
   readonly page: PageFiles
   readonly docs: PageFiles
+  /** Undefined: the page has no dissector. */
+  readonly dissector: PackedFiles | undefined
   readonly metrics: Metrics
   /** Where spans of requests are sent; undefined: tracing is off. */
   readonly spans: SpanSink | undefined

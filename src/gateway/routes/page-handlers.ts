@@ -1,6 +1,7 @@
 /** The web page, the documentation, and their files. */
 import { CapfleetError } from '../../shared/base/error.ts'
 import { noSuchPath } from '../../shared/http/http-app.ts'
+import type { PackedFile } from '../../shared/http/packed-files.ts'
 import type { PageFile } from '../../shared/http/page-files.ts'
 import type { GatewayParts } from './gateway-parts.ts'
 import type { RouteContext } from './request/route-context.ts'
@@ -18,8 +19,11 @@ const POLICY = [
   "form-action 'self'",
 ].join('; ')
 
+/** For the frame of the dissector: it may not navigate to another host either. */
+const WITH_FRAME = "frame-src 'self'"
+
 /** For browsers; clients that do not explicitly accept HTML get not-found, as on any unknown path. */
-export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promise<void> {
+export async function showPage(ctx: RouteContext, { page, dissector }: GatewayParts): Promise<void> {
   ctx.vary('Accept')
   if (!/\btext\/html\b/i.test(ctx.get('Accept'))) throw noSuchPath(ctx.path)
   const index = await page.file('index.html')
@@ -28,7 +32,7 @@ export async function showPage(ctx: RouteContext, { page }: GatewayParts): Promi
   // Files of the page refer to each other by content hashes; the page itself has none.
   ctx.set({
     'Cache-Control': 'no-cache',
-    'Content-Security-Policy': POLICY,
+    'Content-Security-Policy': dissector === undefined ? POLICY : `${POLICY}; ${WITH_FRAME}`,
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Referrer-Policy': 'same-origin',
   })
@@ -46,6 +50,48 @@ export async function showAsset(ctx: RouteContext, { page }: GatewayParts): Prom
   // A web worker uses the policy of its own response.
   ctx.set({ 'Cache-Control': HASHED.test(name) ? FOR_EVER : 'no-cache', 'Content-Security-Policy': POLICY })
   send(ctx, file)
+}
+
+/**
+ * The frame's script builds functions from text and compiles WebAssembly, which the page may not. So that neither can
+ * do harm, the frame is sandboxed: its origin is its own, even if it is opened elsewhere, and it has no network.
+ */
+const FRAME_POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'",
+  "connect-src 'none'",
+  'sandbox allow-scripts',
+  "frame-ancestors 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ')
+
+/** A file of the dissector. All browsers that can execute it accept gzip. */
+export async function showDissector(ctx: RouteContext, { dissector }: GatewayParts): Promise<void> {
+  const { build, name } = ctx.params
+  const file = dissector?.file(String(build), String(name))
+  if (file === undefined) throw noSuchPath(ctx.path)
+  ctx.set({
+    'Cache-Control': FOR_EVER,
+    'Content-Security-Policy': FRAME_POLICY,
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+    // For the frame, the gateway is another origin.
+    'Cross-Origin-Resource-Policy': 'cross-origin',
+  })
+  sendPacked(ctx, file)
+}
+
+function sendPacked(ctx: RouteContext, { mediaType, bytes, open }: PackedFile): void {
+  ctx.status = 200
+  // The path names the content.
+  ctx.etag = ctx.path
+  if (ctx.fresh) {
+    ctx.status = 304
+    return
+  }
+  ctx.set({ 'Content-Encoding': 'gzip', 'Content-Type': mediaType, 'Content-Length': String(bytes) })
+  if (ctx.method !== 'HEAD') ctx.body = open()
 }
 
 const DOCS = '/docs/'

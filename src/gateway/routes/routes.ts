@@ -55,7 +55,7 @@ import { listFleetSplits } from './fleet/split-handlers.ts'
 import { uploadToChosenDevice, uploadToDevice } from './fleet/upload-handlers.ts'
 import type { GatewayRoute } from './gateway-parts.ts'
 import { live, ready, showMetrics } from './operation-handlers.ts'
-import { leadToDocs, showAsset, showDocs, showPage } from './page-handlers.ts'
+import { leadToDocs, showAsset, showDissector, showDocs, showPage } from './page-handlers.ts'
 
 /** What a device reports about itself. */
 const SYSTEM_READS: readonly Endpoint[] = [
@@ -231,6 +231,7 @@ export const ROUTES: readonly GatewayRoute[] = withForms<GatewayRoute>([
   // The page and the documentation.
   { ...SESSION_API.page, handler: showPage },
   { ...SESSION_API.asset, handler: showAsset },
+  { ...SESSION_API.dissector, handler: showDissector },
   { ...SESSION_API.docs, handler: leadToDocs },
   { ...SESSION_API.docsFile, handler: showDocs },
   { ...SESSION_API.begin, handler: beginSession },

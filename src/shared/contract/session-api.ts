@@ -35,6 +35,9 @@ const SESSION = named('Session', {
   timeZone: text.describe('The zone of local times without TSZone, an IANA name'),
   exports: z.boolean().describe('Whether exports are enabled on the gateway'),
   demoTour: z.boolean().describe('Whether the page offers the tour of the demo'),
+  dissector: text
+    .nullable()
+    .describe("The build in the path of the dissector's files; null: the page has no dissector"),
 })
 
 const SESSION_END = named('SessionEnd', { ended: z.boolean() })
@@ -133,6 +136,19 @@ export const SESSION_API = {
     others: 'nothing',
     group: 'Page',
     says: 'A file of the page. Its name contains a hash of its content, so browsers can cache it permanently.',
+    answers: file('The file.', '*/*'),
+    errors: ['not-found'],
+  },
+  dissector: {
+    method: 'GET',
+    path: '/dissector/:build/:name',
+    scope: 'anyone',
+    filtered: 'nothing',
+    others: 'nothing',
+    group: 'Page',
+    says:
+      "A file of the page's packet dissector, always compressed with gzip. The build is a hash of all its files, so " +
+      'browsers can cache them permanently. LICENSE.txt and NOTICE.txt have its licence and the origin of its source.',
     answers: file('The file.', '*/*'),
     errors: ['not-found'],
   },

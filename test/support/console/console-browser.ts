@@ -99,6 +99,14 @@ export async function signIn(page: Page, { user, password }: Viewer): Promise<vo
   await page.getByRole('navigation').waitFor()
 }
 
+/** As a gateway without the dissector answers, whose page shows a table of addresses. */
+export async function withoutDissector(page: Page): Promise<void> {
+  await page.route('**/v1/session', async (route) => {
+    const answer = await route.fetch()
+    await route.fulfill({ response: answer, json: { ...(await answer.json()), dissector: null } })
+  })
+}
+
 /** Opens a view by its address, like a link. */
 export async function show(page: Page, hash: string): Promise<void> {
   await page.evaluate((next) => {

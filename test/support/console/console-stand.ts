@@ -1,4 +1,4 @@
-/** Shared setup of the page's tests: one fleet, one browser, and a page used by a user with the role "full". */
+/** Shared setup of the page's tests, without the dissector: one fleet, one browser, and a page used by a user with the role "full". */
 import type { Page } from 'playwright-core'
 import { ExportWorld } from '../exports/export-world.ts'
 import { startTempWorker } from '../processes/temp-worker.ts'
@@ -30,6 +30,7 @@ export class ConsoleStand implements AsyncDisposable {
       await ExportWorld.create({
         captureBytes: CAPTURE_BYTES,
         exports: { deviceRetryS: DEVICE_RETRY_S },
+        settings: { console: { dissector: false } },
       }),
     )
     building.use(await startTempWorker(world.gateway))

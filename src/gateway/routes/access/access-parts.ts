@@ -14,6 +14,8 @@ export interface AccessParts extends RequestParts {
   readonly tokens: TokenHandling
   readonly tickets: Tickets
   readonly exports: { readonly isEnabled: boolean }
+  /** Undefined: the page has no dissector. */
+  readonly dissector: { readonly build: string } | undefined
 }
 
 /** The parts used by handlers of tokens. */

@@ -50,7 +50,10 @@ function isInSession(caller: Caller): caller is SessionCaller {
   return caller.credential.kind === 'session'
 }
 
-function shownSession({ name, scopes, bounds, credential }: Caller, { limits, exports }: AccessParts) {
+function shownSession(
+  { name, scopes, bounds, credential }: Caller,
+  { limits, exports, dissector }: AccessParts,
+) {
   const session = credential.kind === 'session' ? credential : undefined
   return {
     user: name,
@@ -65,5 +68,6 @@ function shownSession({ name, scopes, bounds, credential }: Caller, { limits, ex
     timeZone: limits.timeZone,
     exports: exports.isEnabled,
     demoTour: limits.demoTour,
+    dissector: dissector?.build ?? null,
   }
 }

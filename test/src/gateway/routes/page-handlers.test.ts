@@ -4,15 +4,22 @@ import { hash } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import type { GatewayParts } from '../../../../src/gateway/routes/gateway-parts.ts'
-import { leadToDocs, showAsset, showDocs, showPage } from '../../../../src/gateway/routes/page-handlers.ts'
+import {
+  leadToDocs,
+  showAsset,
+  showDissector,
+  showDocs,
+  showPage,
+} from '../../../../src/gateway/routes/page-handlers.ts'
 import type { RouteContext } from '../../../../src/gateway/routes/request/route-context.ts'
 import { RouteTable } from '../../../../src/gateway/routes/route-table.ts'
 import { Metrics } from '../../../../src/shared/base/metrics.ts'
 import { SESSION_API } from '../../../../src/shared/contract/session-api.ts'
 import { createHttpApp } from '../../../../src/shared/http/http-app.ts'
 import { listen } from '../../../../src/shared/http/http-server.ts'
+import { PackedFiles } from '../../../../src/shared/http/packed-files.ts'
 import { PageFiles } from '../../../../src/shared/http/page-files.ts'
 import { type HttpAnswer, httpGet } from '../../../support/http-get.ts'
 import { searchedLog } from '../../../support/suite-secrets.ts'
@@ -27,10 +34,12 @@ async function serve(folder: string, owner: AsyncDisposableStack): Promise<strin
   const [log, metrics] = [searchedLog(), new Metrics()]
   const app = createHttpApp({ log, metrics, takesTokens: true })
   const [page, docs] = [await PageFiles.read(folder), await PageFiles.read(join(folder, 'site'))]
-  const parts = { page, docs } as GatewayParts
+  const dissector = await PackedFiles.read(join(folder, 'packed'))
+  const parts = { page, docs, dissector } as GatewayParts
   const rows = [
     { ...SESSION_API.page, handler: showPage },
     { ...SESSION_API.asset, handler: showAsset },
+    { ...SESSION_API.dissector, handler: showDissector },
     { ...SESSION_API.docs, handler: leadToDocs },
     { ...SESSION_API.docsFile, handler: showDocs },
   ]
@@ -75,6 +84,39 @@ describe('the page', () => {
     assert.match(policy, /^default-src 'none'; script-src 'self'; style-src 'self';.*frame-ancestors 'none'/)
     assert.doesNotMatch(policy, /unsafe|\*|http/)
     assert.match(String(headers.vary), /Accept\b.*Accept-Encoding/)
+  })
+
+  test('has a dissector from the disk as the build has compressed it, for ever', async () => {
+    await using own = new AsyncDisposableStack()
+    const folder = own.use(await tempFolder()).path
+    await mkdir(join(folder, 'packed', 'b1a2'), { recursive: true })
+    const packed = gzipSync('<title>Frame</title>')
+    await writeFile(join(folder, 'packed', '.built'), 'not for the network')
+    await writeFile(join(folder, 'packed', 'b1a2', 'frame.html.gz'), packed)
+    await writeFile(join(folder, 'packed', 'b1a2', 'module.wasm.gz'), packed)
+    await writeFile(join(folder, 'packed', 'b1a2', 'notes'), 'not for the network')
+    const base = await serve(folder, own)
+    const { status, headers, body } = await httpGet(`${base}/dissector/b1a2/frame.html`)
+    assert.deepEqual([status, body], [200, packed])
+    assert.equal(headers['content-encoding'], 'gzip')
+    assert.equal(headers['content-length'], String(packed.length))
+    assert.equal(headers['content-type'], 'text/html; charset=utf-8')
+    assert.match(String(headers['cache-control']), /immutable/)
+    assert.match(
+      String(headers['content-security-policy']),
+      /^default-src 'none'; script-src 'self' 'wasm-unsafe-eval' 'unsafe-eval'; connect-src 'none'; sandbox allow-scripts;/,
+    )
+    const module = await httpGet(`${base}/dissector/b1a2/module.wasm`, { method: 'HEAD' })
+    assert.deepEqual([module.headers['content-type'], module.body.length], ['application/wasm', 0])
+    const known = { headers: { 'if-none-match': String(headers.etag) } }
+    assert.equal((await httpGet(`${base}/dissector/b1a2/frame.html`, known)).status, 304)
+    for (const path of ['b1a2/notes', 'b1a2/.built', 'b1a3/frame.html', 'b1a2/..%2f.built', '.built/notes'])
+      assert.equal((await httpGet(`${base}/dissector/${path}`)).status, 404, path)
+  })
+
+  test('without a dissector has no path for it, and a policy without frames', async () => {
+    assert.equal((await ask('/dissector/b1a2/frame.html')).status, 404)
+    assert.doesNotMatch(String((await ask('/', BROWSER)).headers['content-security-policy']), /frame-src/)
   })
 
   test('is not there for those who do not ask for HTML, as nothing was there before', async () => {
