@@ -53,7 +53,7 @@ export function incompleteText({ complete, unanswered, partial }: FleetSeenEnd):
     ...(unanswered.length > 0 ? [`not answered by ${unanswered.join(', ')}`] : []),
     ...(partial.length > 0
       ? [
-          `not everything was read on ${partial.join(', ')}: blocks are damaged, or --verify-bytes-max was reached`,
+          `not everything was read on ${partial.join(', ')}: blocks are damaged, --verify-bytes-max was reached, or a device that cannot search did not prove that it sent everything, or not within an hour`,
         ]
       : []),
   ]
