@@ -9,16 +9,22 @@ export type SeenFailure = z.infer<typeof FLEET_SEEN_LINES.failure>
 export type FleetSeenEnd = z.infer<typeof FLEET_SEEN_LINES.end>
 export type SeenLine = SeenAt | SeenFailure | z.infer<typeof FLEET_SEEN_LINES.progress> | FleetSeenEnd
 
-/**
- * The last line is the one with `end`. Fails with a ClientFailure if there is none; `text` of each line is as the gateway
- * sent it.
- */
+export interface ReceivedLine {
+  readonly line: SeenLine
+  /** As the gateway sent it. */
+  readonly text: string
+  /** The header Date of the answer, sent before the search began; null: there was none. */
+  readonly askedAt: string | null
+}
+
+/** The last line is the one with `end`. Fails with a ClientFailure if there is none. */
 export async function* seenLines(
   client: GatewayClient,
   query: QueryPairs,
   signal: AbortSignal,
-): AsyncGenerator<{ readonly line: SeenLine; readonly text: string }> {
+): AsyncGenerator<ReceivedLine> {
   using answer = await client.open('/v1/seen', { query, signal })
+  const askedAt = answer.headers.get('date')
   const decoder = new TextDecoder()
   let rest = ''
   let hasEnded = false
@@ -30,7 +36,7 @@ export async function* seenLines(
       if ('error' in line && !('device' in line))
         throw problemFailure(STATUS_OF_LINE, new Headers(), JSON.stringify(line.error))
       hasEnded ||= 'end' in line
-      yield { line, text }
+      yield { line, text, askedAt }
     }
   }
   if (!hasEnded)

@@ -5,6 +5,7 @@ import { ClientFailure, usageFailure } from '../../client-failure.ts'
 import { downloadTarget } from '../../download-target.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { type AlertOptions, addAlertFlags, refuseAlertFlags } from '../alerts/alert-flags.ts'
 import {
   addDownloadFlags,
   EVERYDAY,
@@ -14,7 +15,7 @@ import {
 } from '../common/download-flags.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
-import { type AlertOptions, addAlertFlags, getAlerts, refuseAlertFlags } from './get-alerts.ts'
+import { getAlerts } from './get-alerts.ts'
 import { type DownloadOptions, type DownloadRun, runDownload } from './one-download.ts'
 import { seenDownload } from './seen-target.ts'
 
@@ -36,7 +37,7 @@ export function defineGet(command: Command): void {
       'the packets of this address or network, from the devices where it was seen in the range; may be repeated',
       (address: string, others: readonly string[] = []) => [...others, address],
     )
-  addAlertFlags(command)
+  addAlertFlags(command, 'download')
   command
     .optionsGroup(FILES_AND_WAITING)
     .option('--split <size>', 'write files of at most this size, such as 500MiB: name-0001.pcap and so on')
