@@ -93,7 +93,7 @@ const HOUSES: Readonly<Record<string, House>> = {
     floors: [
       ['src/client/command'],
       ['src/client/command/downloads', 'src/client/command/exports'],
-      ['src/client/command/access'],
+      ['src/client/command/access', 'src/client/command/alerts'],
       ['src/client/command/common'],
       ['src/client/command/output'],
       // Without Node.js.
@@ -367,6 +367,7 @@ describe('a planted mistake is seen', () => {
     ['src/client/command/x.ts', 'src/operator/user-command.ts'],
     ['src/client/command/exports/x.ts', 'src/client/command/downloads/download-session.ts'],
     ['src/client/command/access/x.ts', 'src/client/command/downloads/download-session.ts'],
+    ['src/client/command/alerts/x.ts', 'src/client/command/downloads/get-alerts.ts'],
     ['src/client/command/common/x.ts', 'src/client/command/access/connect.ts'],
     ['src/client/command/output/x.ts', 'src/client/command/common/run-client.ts'],
     ['src/console/x.ts', 'src/shared/http/http-app.ts'],

@@ -14,6 +14,8 @@ interface FailureFacts {
   readonly canRetry?: boolean
   /** Whether no gateway has accepted the request and one may do so in a moment: a gateway is being replaced. */
   readonly isUntaken?: boolean
+  /** The export that an Idempotency-Key was used for. */
+  readonly exportId?: string | undefined
   /** The position in the queue when the wait ended. */
   readonly position?: number | undefined
   readonly cause?: unknown
@@ -72,6 +74,7 @@ export function problemFailure(status: number, headers: Headers, text: string): 
   return new ClientFailure(failureKindOf(status, code), detailOf(problem, status, headers), {
     code,
     param: textOf(problem.param),
+    exportId: textOf(problem.exportId),
     position: typeof problem.position === 'number' ? problem.position : undefined,
     canRetry: canRetry(status, code),
     isUntaken: UNTAKEN_CODES.has(code),

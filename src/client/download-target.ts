@@ -5,6 +5,15 @@ import type { QueryPairs } from './gateway-client.ts'
 export interface DownloadTarget {
   readonly path: string
   readonly query: QueryPairs
+  /** The search that chose devices and range; absent: they were given. */
+  readonly found?: FoundBy | undefined
+}
+
+export interface FoundBy {
+  /** As it was asked, with relative times. */
+  readonly search: QueryPairs
+  /** Why packets may be missing, which the caller has accepted. */
+  readonly incomplete?: string | undefined
 }
 
 const PATHS = {

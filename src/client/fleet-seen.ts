@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { listText } from '../shared/base/list-text.ts'
 import type { FLEET_SEEN_LINES } from '../shared/contract/seen-parameters.ts'
 import type { GatewayClient, QueryPairs } from './gateway-client.ts'
-import { gatewayLines } from './gateway-lines.ts'
+import { type GatewayLine, gatewayLines } from './gateway-lines.ts'
 
 export type SeenAt = z.infer<typeof FLEET_SEEN_LINES.address>
 export type SeenFailure = z.infer<typeof FLEET_SEEN_LINES.failure>
@@ -16,7 +16,7 @@ export function seenLines(
   client: GatewayClient,
   query: QueryPairs,
   signal: AbortSignal,
-): AsyncGenerator<{ readonly line: SeenLine; readonly text: string }> {
+): AsyncGenerator<GatewayLine<SeenLine>> {
   const brokenOff = 'the answer broke off: addresses may have been seen elsewhere too'
   return gatewayLines<SeenLine>(client, { path: '/v1/seen', query, signal, brokenOff })
 }
@@ -28,7 +28,7 @@ export function incompleteText({ complete, unanswered, partial }: FleetSeenEnd):
     ...(unanswered.length > 0 ? [`not answered by ${listText(unanswered)}`] : []),
     ...(partial.length > 0
       ? [
-          `not everything was read on ${listText(partial)}: blocks are damaged, or --verify-bytes-max was reached`,
+          `not everything was read on ${listText(partial)}: blocks are damaged, --verify-bytes-max was reached, or a device that cannot search did not prove that it sent everything, or not within an hour`,
         ]
       : []),
   ]

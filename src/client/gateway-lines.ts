@@ -15,12 +15,21 @@ interface LineError {
   readonly error: { readonly code: string; readonly detail: string }
 }
 
-/** Fails with a ClientFailure if there is no last line; `text` of each line is as the gateway sent it. */
+export interface GatewayLine<Line> {
+  readonly line: Line
+  /** As the gateway sent it. */
+  readonly text: string
+  /** The header Date of the answer, sent before the work began; null: there was none. */
+  readonly askedAt: string | null
+}
+
+/** Fails with a ClientFailure if there is no last line. */
 export async function* gatewayLines<Line extends object>(
   client: GatewayClient,
   { path, query, signal, brokenOff }: LinesRequest,
-): AsyncGenerator<{ readonly line: Line; readonly text: string }> {
+): AsyncGenerator<GatewayLine<Line>> {
   using answer = await client.open(path, { query, signal })
+  const askedAt = answer.headers.get('date')
   const decoder = new TextDecoder()
   let rest = ''
   let hasEnded = false
@@ -32,7 +41,7 @@ export async function* gatewayLines<Line extends object>(
       if ('error' in line && !('device' in line))
         throw problemFailure(STATUS_OF_LINE, new Headers(), JSON.stringify(line.error))
       hasEnded ||= 'end' in line
-      yield { line: line as Line, text }
+      yield { line: line as Line, text, askedAt }
     }
   }
   if (!hasEnded) throw new ClientFailure('incomplete', brokenOff, { code: 'broken-off' })

@@ -224,6 +224,8 @@ const SEARCHES = { clientsMax: 128, callerClientsMax: 8 }
 /** Searches of devices that run at the same time, for all requests: many devices, or several users. */
 const SEARCHED_AT_ONCE = 256
 const SEARCH_RETRY_S = 5
+/** A device that sends a byte now and then must not keep its stream, and the search, for ever. */
+const COUNT_MAX_MS = 3_600_000
 
 function openLines({ leases, callLimits, fetch, metrics }: LinesOpening): {
   readonly seen: SeenHandling
@@ -240,6 +242,7 @@ function openLines({ leases, callLimits, fetch, metrics }: LinesOpening): {
     seen: {
       ...asking,
       fetch,
+      countLimit: () => AbortSignal.timeout(COUNT_MAX_MS),
       running: searching,
       outcomes: new SeenOutcomes(metrics, () => searching.used),
     },

@@ -49,6 +49,7 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   'export create': [
     "capfleet export create --begin yesterday --end today --bpf 'host 10.1.2.3' --watch",
     'capfleet export create --last 1d --part-time 1h --compression zstd',
+    'capfleet export create --alert eve.json --before 30s --after 5m --watch  # an export for each alert of Suricata or Zeek',
   ],
   'export list': ['capfleet export list', 'capfleet export list --state running'],
   'export show': ['capfleet export show 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f'],

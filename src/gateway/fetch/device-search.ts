@@ -9,8 +9,7 @@ import {
   seenTarget,
   seenUnsupported,
 } from '../fleet/seen-question.ts'
-import { CountedDownload } from './counted-download.ts'
-import type { FetchParts } from './fetch-download.ts'
+import { CountedDownload, type CountParts } from './counted-download.ts'
 import {
   LineAnswer,
   type LineParts,
@@ -19,9 +18,7 @@ import {
   type LineSource,
 } from './line-answer.ts'
 
-export interface SearchParts extends LineParts {
-  readonly fetch: FetchParts
-}
+export type SearchParts = LineParts & CountParts
 
 /**
  * The device searches if it can: otherwise the packets of the addresses are downloaded and counted, with Verify=1.
@@ -43,7 +40,7 @@ export async function openDeviceSearch(
     }
   }
   try {
-    return await CountedDownload.open(member, question, parts.fetch, { ...request, cause })
+    return await CountedDownload.open(member, question, parts, { ...request, cause })
   } catch (error) {
     request.signal.throwIfAborted()
     throw deviceFailure(member.device.name, error)

@@ -289,7 +289,7 @@ async function withinLimit<Result>(
 }
 
 /** A device that rejects the filter has evaluated it. */
-function isOfFilter({ code, details }: CapfleetError): boolean {
+export function isOfFilter({ code, details }: CapfleetError): boolean {
   return OF_FILTERS.has(code) || details.members?.deviceStatus === 400
 }
 

@@ -73,7 +73,8 @@ export const SEEN_LINES = {
     complete: z
       .boolean()
       .describe(
-        'Whether every packet that is stored in the range was taken into account: false if blocks are damaged, or if VerifyBytesMax was reached',
+        'Whether every packet that is stored in the range was taken into account: false if blocks are damaged, if VerifyBytesMax was reached, ' +
+          'or if the packets were counted in a download that took longer than an hour or whose end was not proved',
       ),
     agedOutBeforeNs: nanoseconds
       .optional()
@@ -104,7 +105,8 @@ export const FLEET_SEEN_LINES = {
       'Devices that did not answer, or not to the end; each has a line with its error. Addresses may have been seen there',
     ),
     partial: devices.describe(
-      'Devices whose answer is not complete: blocks are damaged, or VerifyBytesMax was reached',
+      'Devices whose answer is not complete: blocks are damaged, VerifyBytesMax was reached, or a download of a device that cannot search ' +
+        'took longer than an hour or did not prove its end',
     ),
     agedOut: z
       .array(named('SeenAgedOut', { device, beforeNs: nanoseconds }))

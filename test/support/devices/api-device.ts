@@ -10,12 +10,14 @@ import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { type FrameCondition, parseFrameFilter } from '../../../src/shared/query/frame-filter.ts'
 import { OWN_LOOPBACK } from '../network/own-loopback.ts'
 import { NotedChanges } from '../noted-changes.ts'
-import { makePacket, makePcap } from '../packets/packet-maker.ts'
+import { makePacket, makePcap, makeRecord } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
+import { pause } from '../pause.ts'
 
 /** How it refuses a stream above its limit; "wait": it holds the request until one ends. */
 export type LimitStyle = '503' | '503 with Retry-After' | '429' | 'text' | 'nothing' | 'reset' | 'wait'
 
+const NOTHING = Buffer.alloc(0)
 const RECORD_HEADER_BYTES = 16
 const CAPTURED_BYTES = 64
 const NS_PER_S = 1_000_000_000n
@@ -78,6 +80,8 @@ export interface ApiBehaviour {
   readonly search?: (target: string) => Promise<unknown>
   /** Streams that have a place wait for what it gives before they begin, and keep their place when the client has left. */
   readonly scan?: (target: string) => Promise<unknown> | undefined
+  /** Answers with a filter for a host have no end: valid packets follow as fast as they are read, or bytes of one packet. */
+  readonly endless?: 'packets' | 'bytes'
   /** Streams wait for this before they end. */
   readonly held?: Promise<unknown>
   /** The refusal of a stream above the limit waits for this. */
@@ -108,6 +112,8 @@ export class ApiDevice implements AsyncDisposable {
   /** Targets of all downloads that it was asked for. */
   readonly asked: string[] = []
   refused = 0
+  /** Bytes that followed the ends of endless answers. */
+  endlessBytes = 0
   running = 0
   mostRunning = 0
   #behaviour: ApiBehaviour = {}
@@ -222,7 +228,31 @@ export class ApiDevice implements AsyncDisposable {
     const zeros = Buffer.alloc(this.behaviour.zeros ?? 0)
     const file = Buffer.concat([this.#chosen(target, query), zeros])
     const isPacked = this.behaviour.compresses === true && query.get('Compression') !== null
+    const { endless } = this.behaviour
+    if (endless !== undefined && query.get('FilterBPF')?.includes('host') === true)
+      return await this.#sendForEver(res, file, endless)
     await this.#send(res, isPacked ? gzipSync(file) : file)
+  }
+
+  async #sendForEver(res: ServerResponse, file: Buffer, what: 'packets' | 'bytes'): Promise<void> {
+    const last = makeRecord(this.records.at(-1) as PcapRecord)
+    const closed = once(res, 'close').then(() => false)
+    const write = (bytes: Buffer) =>
+      Promise.race([
+        closed,
+        new Promise<boolean>((resolve) =>
+          res.write(bytes, (error) => resolve(error === null || error === undefined)),
+        ),
+      ])
+    const isOfPackets = what === 'packets'
+    const begun = isOfPackets ? NOTHING : last.subarray(0, RECORD_HEADER_BYTES)
+    const rest = isOfPackets ? Buffer.concat(Array.from({ length: 100 }, () => last)) : Buffer.alloc(1)
+    await write(Buffer.concat([file, begun]))
+    while (await write(rest)) {
+      this.endlessBytes += rest.length
+      this.#changes.note()
+      if (!isOfPackets) await pause(10, 'it sends a byte now and then')
+    }
   }
 
   async #free(): Promise<void> {

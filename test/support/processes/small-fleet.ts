@@ -18,10 +18,14 @@ export const SMALL_FLEET_START_NS = 1_790_000_000_000_000_000n
 const DEVICES = ['east', 'west']
 const PACKETS = 20
 
-/** `captureOf`: the file of a capture, by its name, or undefined for none; default: packets that contain their origin. */
+/**
+ * `captureOf`: the file of a capture, by its name, or undefined for none; default: packets that contain their origin.
+ * `settings` are those of the gateway.
+ */
 export async function startSmallFleet(
   bounded: readonly BoundedUser[] = [],
   captureOf: (name: string) => Buffer | undefined = smallCapture,
+  settings: Parameters<typeof startTempGateway>[2] = {},
 ): Promise<SmallFleet> {
   await using starting = new AsyncDisposableStack()
   const redis = starting.use(await TempRedis.create())
@@ -39,7 +43,7 @@ export async function startSmallFleet(
     user: 'full',
     password: { env: 'SMALL_FLEET_PASSWORD' },
   }))
-  const gateway = starting.use(await startTempGateway([], redis.url, { devices }, bounded))
+  const gateway = starting.use(await startTempGateway([], redis.url, { ...settings, devices }, bounded))
   const owned = starting.move()
   return { gateway, appliances, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }

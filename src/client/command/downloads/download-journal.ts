@@ -4,6 +4,7 @@ import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { uptime } from 'node:os'
 import { usageFailure } from '../../client-failure.ts'
 import type { DownloadTarget } from '../../download-target.ts'
+import type { QueryPairs } from '../../gateway-client.ts'
 import { diskFailure, PART_ENDING } from '../output/output-file.ts'
 
 export interface AskedDownload extends DownloadTarget {
@@ -47,7 +48,7 @@ export async function openJournal(
   asked: AskedDownload,
   { isForced }: { readonly isForced: boolean },
 ): Promise<DownloadJournal> {
-  const file = `${path}${PART_ENDING}.json`
+  const file = journalOf(path)
   const own = JSON.parse(JSON.stringify(asked)) as AskedDownload
   const found = isForced ? undefined : await readJournal(file)
   if (found !== undefined && !isSame(found.asked, own)) {
@@ -69,6 +70,23 @@ export async function openJournal(
     },
     remove: () => rm(file, { force: true }),
   }
+}
+
+/**
+ * The download that a search found in an earlier run, of which there is a part: the same search may find another range
+ * now, with more packets.
+ */
+export async function foundBefore(
+  path: string,
+  { url, search }: { readonly url: string; readonly search: QueryPairs },
+): Promise<DownloadTarget | undefined> {
+  const { asked } = (await readJournal(journalOf(path))) ?? {}
+  const isOfSearch = asked?.url === url && JSON.stringify(asked.found?.search) === JSON.stringify(search)
+  return isOfSearch ? { path: asked.path, query: asked.query, found: asked.found } : undefined
+}
+
+function journalOf(path: string): string {
+  return `${path}${PART_ENDING}.json`
 }
 
 interface Journal extends JournalEntry {

@@ -1,10 +1,12 @@
 /** `capfleet get`: a download into a file, into several files, or into a pipe. */
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
-import { downloadTarget } from '../../download-target.ts'
-import type { QueryPairs } from '../../gateway-client.ts'
+import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
+import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { type AlertOptions, addAlertFlags, refuseAlertFlags } from '../alerts/alert-flags.ts'
 import {
   addDownloadFlags,
   EVERYDAY,
@@ -14,9 +16,10 @@ import {
 } from '../common/download-flags.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
-import { type AlertOptions, addAlertFlags, getAlerts, refuseAlertFlags } from './get-alerts.ts'
-import { type DownloadOptions, type DownloadRun, runDownload } from './one-download.ts'
-import { seenDownload } from './seen-target.ts'
+import { foundBefore } from './download-journal.ts'
+import { getAlerts } from './get-alerts.ts'
+import { type DownloadOptions, type DownloadRun, runDownload, STANDARD_OUTPUT } from './one-download.ts'
+import { seenDownload, seenSearch } from './seen-target.ts'
 
 interface GetOptions extends ConnectOptions, LastOption, DownloadOptions, AlertOptions {
   readonly seen?: readonly string[]
@@ -36,7 +39,7 @@ export function defineGet(command: Command): void {
       'the packets of this address or network, from the devices where it was seen in the range; may be repeated',
       (address: string, others: readonly string[] = []) => [...others, address],
     )
-  addAlertFlags(command)
+  addAlertFlags(command, 'download')
   command
     .optionsGroup(FILES_AND_WAITING)
     .option('--split <size>', 'write files of at most this size, such as 500MiB: name-0001.pcap and so on')
@@ -85,11 +88,28 @@ async function getSeen(
   query: QueryPairs,
   { options, signal }: DownloadRun & { readonly options: GetOptions },
 ): Promise<void> {
-  const { seen: addresses = [] } = options
+  const { seen: addresses = [], output, force, quiet } = options
   if (capture !== undefined) throw usageFailure('--seen finds the captures itself; leave out the name')
   const client = await connect(options)
-  const { target, incomplete, removed } = await seenDownload(client, { addresses, query }, signal)
-  for (const text of removed) if (options.quiet !== true) process.stderr.write(`${text}\n`)
-  await runDownload(client, target, { options, signal })
+  const order = { addresses, query }
+  const say = (text: string): void => {
+    if (quiet !== true) process.stderr.write(`${text}\n`)
+  }
+  const isNew = output === undefined || output === STANDARD_OUTPUT || force === true
+  const asked = { url: client.access.url, search: seenSearch(order) }
+  const before = isNew ? undefined : await foundBefore(resolve(output), asked)
+  if (before === undefined) {
+    const { target, removed } = await seenDownload(client, order, signal)
+    for (const text of removed) say(text)
+    await runFound(client, target, { options, signal })
+    return
+  }
+  say(`${output}: resumes what was found before; --force searches again`)
+  await runFound(client, before, { options, signal })
+}
+
+async function runFound(client: GatewayClient, target: DownloadTarget, run: DownloadRun): Promise<void> {
+  await runDownload(client, target, run)
+  const { incomplete } = target.found ?? {}
   if (incomplete !== undefined) throw new ClientFailure('incomplete', incomplete, { code: 'incomplete' })
 }

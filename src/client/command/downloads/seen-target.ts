@@ -5,15 +5,13 @@ import { addressListType } from '../../../shared/query/address-list.ts'
 import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
 import { FLEET_PARAMETERS } from '../../../shared/query/gateway-options.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
-import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
+import { type DownloadTarget, downloadTarget, type FoundBy } from '../../download-target.ts'
 import { type FleetSeenEnd, incompleteText, type SeenAt, seenLines } from '../../fleet-seen.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import { shownNs } from '../common/list-output.ts'
 
 export interface SeenDownload {
-  readonly target: DownloadTarget
-  /** Why packets may be missing, which the caller has accepted. */
-  readonly incomplete: string | undefined
+  readonly target: DownloadTarget & { readonly found: FoundBy }
   /** Which packets of the range no longer exist. */
   readonly removed: readonly string[]
 }
@@ -21,15 +19,26 @@ export interface SeenDownload {
 const DEVICE = FLEET_PARAMETERS.devices.name
 const RANGE_NAMES: ReadonlySet<string> = new Set(Object.values(SEEN_RANGE).map(({ name }) => name))
 
+export interface SeenOrder {
+  readonly addresses: readonly string[]
+  readonly query: QueryPairs
+}
+
+/** What tells one download of a search from another. */
+export function seenSearch({ addresses, query }: SeenOrder): QueryPairs {
+  return [[SEEN_PARAMETERS.addresses.name, addresses.join(',')], ...query]
+}
+
 /**
  * `query` has the range and devices to search, and what else the download takes. Fails with a ClientFailure, also if
  * the addresses were not seen, or if a device did not answer and OnError=partial is not in the query.
  */
 export async function seenDownload(
   client: GatewayClient,
-  { addresses, query }: { readonly addresses: readonly string[]; readonly query: QueryPairs },
+  order: SeenOrder,
   signal: AbortSignal,
 ): Promise<SeenDownload> {
+  const { addresses, query } = order
   const list = addressList(addresses, query)
   const asked = query.filter(([name]) => RANGE_NAMES.has(name) || name === DEVICE)
   const search: QueryPairs = [[SEEN_PARAMETERS.addresses.name, list], ...asked]
@@ -59,7 +68,7 @@ export async function seenDownload(
     [DOWNLOAD_PARAMETERS.filterAddresses.name, list],
     ...rest,
   ])
-  return { target, incomplete, removed }
+  return { target: { ...target, found: { search: seenSearch(order), incomplete } }, removed }
 }
 
 function addressList(addresses: readonly string[], query: QueryPairs): string {
@@ -75,7 +84,7 @@ function addressList(addresses: readonly string[], query: QueryPairs): string {
   }
 }
 
-interface Seen extends Pick<SeenDownload, 'incomplete' | 'removed'> {
+interface Seen extends Pick<SeenDownload, 'removed'>, Pick<FoundBy, 'incomplete'> {
   readonly found: readonly SeenAt[]
 }
 

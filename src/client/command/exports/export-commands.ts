@@ -5,9 +5,11 @@ import { bytesText } from '../../../shared/base/amounts.ts'
 import type { EXPORTS } from '../../../shared/contract/export-answers.ts'
 import { EXPORT_LIST_PARAMETERS } from '../../../shared/query/export-options.ts'
 import { DOWNLOAD_TABLES } from '../../../shared/query/parse-download-query.ts'
+import { usageFailure } from '../../client-failure.ts'
 import { downloadQuery } from '../../download-target.ts'
 import type { Export } from '../../followed-export.ts'
 import { type ConnectOptions, connect, contextOption } from '../access/connect.ts'
+import { addAlertFlags, refuseAlertFlags } from '../alerts/alert-flags.ts'
 import { addDownloadFlags, type LastOption, packetQuery } from '../common/download-flags.ts'
 import {
   type Column,
@@ -20,12 +22,14 @@ import {
 } from '../common/list-output.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
+import { type AlertExportOptions, exportAlerts } from './export-alerts.ts'
 import { defineExportGet } from './export-get-command.ts'
 import { watchToEnd } from './export-watch.ts'
 import { placeOrder } from './place-order.ts'
 import { defineSchedule } from './schedule-commands.ts'
 
 type ExportOptions = ConnectOptions & FormatOptions & LastOption & GivenOptions
+type CreateOptions = ExportOptions & AlertExportOptions
 
 const COLUMNS: readonly Column<Export>[] = [
   { title: 'export', value: ({ id }) => id },
@@ -96,9 +100,14 @@ function defineCreate(command: Command): void {
   command
     .option('--watch', 'follow it until it ends')
     .addOption(contextOption())
-    .action((capture: string | undefined, options: ExportOptions & { readonly watch?: boolean }) =>
+    .action((capture: string | undefined, options: CreateOptions) =>
       runClient(async (signal) => {
-        const query = downloadQuery(capture, await packetQuery(flags, options))
+        const asked = await packetQuery(flags, options)
+        if (options.alert !== undefined)
+          return await exportAlerts({ ...options, alert: options.alert }, { capture, query: asked, signal })
+        refuseAlertFlags(options)
+        if (options.force === true) throw usageFailure('--force belongs to --alert')
+        const query = downloadQuery(capture, asked)
         const client = await connect(options)
         const value = await placeOrder<Export>(client, '/v1/exports', { query, signal })
         await print(`${value.id}\n`)
@@ -106,6 +115,8 @@ function defineCreate(command: Command): void {
       }, flags.flagOf),
     )
   addDownloadFlags(command, flags)
+  addAlertFlags(command, 'export')
+  command.option('--force', 'order again what was ordered before')
 }
 
 function defineList(command: Command): void {

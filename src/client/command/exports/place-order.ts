@@ -5,13 +5,20 @@ import { Retries } from '../common/retries.ts'
 
 const RETRIES_MAX = 3
 
+interface Order {
+  readonly query: QueryPairs
+  /** Orders with the same key are one order. Default: this is another one. */
+  readonly key?: string
+  readonly signal: AbortSignal
+}
+
 /** Orders exactly once, even over broken connections: the gateway recognizes a retry by its key. */
 export async function placeOrder<Answer>(
   client: GatewayClient,
   path: string,
-  { query, signal }: { readonly query: QueryPairs; readonly signal: AbortSignal },
+  { query, key = randomUUID(), signal }: Order,
 ): Promise<Answer> {
-  const headers = { 'idempotency-key': randomUUID() }
+  const headers = { 'idempotency-key': key }
   const say = (text: string) => void process.stderr.write(`capfleet: ${text}\n`)
   const retries = new Retries({ max: RETRIES_MAX, signal, say })
   for (;;) {

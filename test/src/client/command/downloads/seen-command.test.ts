@@ -1,9 +1,10 @@
 // `capfleet seen`, and `capfleet get --seen`: what a user reads, gets, and what a script learns.
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { NODE_OPTIONS } from '../../../../../src/demo/child-program.ts'
+import { mountSmallDisk } from '../../../../support/disks/small-disk.ts'
 import { makePcap } from '../../../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../../../support/packets/pcap-records.ts'
 import {
@@ -26,17 +27,20 @@ const RANGE = ['--begin', String(START_NS), '--end', String(START_NS + 120n * MI
 const BOTH = '10.7.0.1'
 const EASTERN = '10.7.0.2'
 const EASTERN_MINUTE = 100
+/** Its packets fill a disk. */
+const LARGE = '10.7.0.3'
+const LARGE_BYTES = 1_200
 const NOWHERE = '198.18.0.1'
 
 /** UDP from 192.0.2.1. */
-function packetTo(address: string, ns: bigint): PcapRecord {
-  const captured = Buffer.alloc(60)
+function packetTo(address: string, ns: bigint, bytes = 60): PcapRecord {
+  const captured = Buffer.alloc(bytes)
   captured.writeUInt16BE(0x0800, 12)
   captured.set([0x45, 0, 0, 46], 14)
   captured.set([64, 17], 22)
   captured.set([192, 0, 2, 1], 26)
   captured.set(address.split('.').map(Number), 30)
-  return { ns, originalLength: 60, captured }
+  return { ns, originalLength: bytes, captured }
 }
 
 /** A packet each minute, in the first hour; those to EASTERN are in a capture of their own. */
@@ -178,6 +182,37 @@ describe('capfleet seen', () => {
     const nowhere = await run(['get', '--seen', NOWHERE, ...RANGE, '-o', file, '--force'])
     assert.equal(nowhere.status, 4, nowhere.stderr)
     assert.match(nowhere.stderr, /not seen in this range/)
+  })
+
+  test('get --seen resumes the range that it found before, when there are more packets now', async (t) => {
+    const [east] = fleet.appliances
+    const more = async (name: string, minute: number, packets: number) => {
+      const path = join(client.folder, `${name}.pcap`)
+      const beginNs = START_NS + BigInt(minute) * MINUTE_NS
+      const records = Array.from({ length: packets }, (_, index) =>
+        packetTo(LARGE, beginNs + BigInt(index), LARGE_BYTES),
+      )
+      await writeFile(path, makePcap(records))
+      await east?.importFiles(name, path)
+    }
+    await more('large-first', 10, 3_000)
+    const disk = await mountSmallDisk(9_000_000)
+    if (typeof disk === 'string') return t.skip(disk)
+    await using _mounted = disk
+    const [file, other] = ['large.pcap', 'other'].map((name) => join(disk.path, name)) as [string, string]
+    await writeFile(other, Buffer.alloc(6_500_000))
+    const get = (...flags: readonly string[]) => run(['get', '--seen', LARGE, ...RANGE, '-o', file, ...flags])
+    const full = await get()
+    assert.equal(full.status, 8, full.stderr)
+    await more('large-second', 20, 1)
+    await rm(other)
+    const resumed = await get()
+    assert.equal(resumed.status, 0, resumed.stderr)
+    assert.match(resumed.stderr, /large\.pcap: resumes what was found before; --force searches again/)
+    assert.match(resumed.stderr, /resuming after the \d+ bytes/)
+    assert.equal(readPcap(await readFile(file)).records.length, 3_000)
+    assert.equal((await get('--force')).status, 0)
+    assert.equal(readPcap(await readFile(file)).records.length, 3_001)
   })
 
   test('a device that does not answer is named, and the status says so', async () => {

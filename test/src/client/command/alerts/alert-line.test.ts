@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Alert, readAlertLine } from '../../../../../src/client/command/downloads/alert-line.ts'
+import { type Alert, readAlertLine } from '../../../../../src/client/command/alerts/alert-line.ts'
 
 const NINE_NS = 1_793_610_000_000_000_000n
 

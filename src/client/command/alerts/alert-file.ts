@@ -1,4 +1,4 @@
-/** A file of alerts as the downloads that it asks for: one for each conversation and time. */
+/** A file of alerts as the downloads or exports that it asks for: one for each conversation and time. */
 import { createReadStream } from 'node:fs'
 import { CapfleetError } from '../../../shared/base/error.ts'
 import { flowKey } from '../../../shared/query/flow-filter.ts'
@@ -7,13 +7,17 @@ import { usageFailure } from '../../client-failure.ts'
 import { STANDARD_INPUT } from '../common/capture-name-of.ts'
 import { type Alert, readAlertLine } from './alert-line.ts'
 
-/** One or more alerts whose downloads would overlap. */
+/** What the packets of an alert become. */
+export type AlertResult = 'download' | 'export'
+
+/** One or more alerts whose times would overlap. */
 export interface MergedAlert extends Alert {
   readonly count: number
 }
 
 export interface AlertFileOptions extends PivotMargins {
-  /** Maximum number of downloads. */
+  readonly result: AlertResult
+  /** Maximum number of downloads or exports. */
   readonly alertsMax: number
   /** IANA name: the zone of the times that name none. Without it these are refused. */
   readonly zone: string | undefined
@@ -46,7 +50,7 @@ export class AlertFile {
       found.#take(line)
       if (found.#needed > options.alertsMax)
         throw usageFailure(
-          `${shownFile(file)} needs more than ${options.alertsMax} downloads (from line ${found.#lines}); ` +
+          `${shownFile(file)} needs more than ${options.alertsMax} ${options.result}s (from line ${found.#lines}); ` +
             'select fewer alerts, such as with grep or jq, or allow more with --alerts-max',
         )
     }
@@ -74,7 +78,7 @@ export class AlertFile {
         : [
             `without an address: ${counted(this.#withoutAddress, 'line')}, the first is ${this.#firstWithoutAddress}`,
           ]),
-      `${counted(this.#used, 'alert')} in ${counted(this.#lines, 'line')}: ${counted(this.#needed, 'download')}`,
+      `${counted(this.#used, 'alert')} in ${counted(this.#lines, 'line')}: ${counted(this.#needed, this.#options.result)}`,
     ]
   }
 

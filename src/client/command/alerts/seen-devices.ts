@@ -8,7 +8,12 @@ export interface SeenQuestion {
   readonly hosts: readonly string[]
   /** The range, and the devices to choose from. */
   readonly query: QueryPairs
+  /** The end of the range if packets count that are captured only later; undefined: only those that there are now. */
+  readonly untilNs: bigint | undefined
 }
+
+/** Devices have written what they captured so long ago, and their clocks differ less. */
+const SETTLED_NS = 60_000_000_000n
 
 /**
  * The devices that may have packets with these addresses, and those whose answer leaves that open. undefined: it is not
@@ -16,13 +21,18 @@ export interface SeenQuestion {
  */
 export async function devicesThatSaw(
   client: GatewayClient,
-  { hosts, query }: SeenQuestion,
+  { hosts, query, untilNs }: SeenQuestion,
   signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
   const seen = new Map<string, ReadonlySet<string>>()
   const open = new Set<string>()
   try {
-    for await (const { line } of seenLines(client, [['Address', hosts.join(',')], ...query], signal)) {
+    for await (const { line, askedAt } of seenLines(
+      client,
+      [['Address', hosts.join(',')], ...query],
+      signal,
+    )) {
+      if (untilNs !== undefined && untilNs > settledNs(askedAt)) return undefined
       if ('end' in line) for (const device of openIn(line)) open.add(device)
       else if ('address' in line)
         seen.set(line.device, new Set([...(seen.get(line.device) ?? []), line.address]))
@@ -39,4 +49,10 @@ export async function devicesThatSaw(
 
 function openIn({ unanswered, partial, otherLinkTypes }: FleetSeenEnd): readonly string[] {
   return [...unanswered, ...partial, ...otherLinkTypes.map(({ device }) => device)]
+}
+
+/** Everything before this time was searched. `askedAt` is the gateway's time, as HTTP writes it. */
+function settledNs(askedAt: string | null): bigint {
+  const ms = Date.parse(askedAt ?? '')
+  return Number.isNaN(ms) ? 0n : BigInt(ms) * 1_000_000n - SETTLED_NS
 }
