@@ -17,8 +17,9 @@ import { startTempWorker } from '../../support/processes/temp-worker.ts'
 const SECOND_NS = 1_000_000_000n
 const CAPTURE_BYTES = 4_000_000
 const RETRY_S = 2
-const SLOW = 500_000
 const BROKEN_AFTER_BYTES = 300_000
+/** Of each device: less than a span. */
+const HELD_AFTER_BYTES = 500_000
 
 describe('an export that cannot become what was ordered', () => {
   test('fails when its devices have packets of other link types, and leaves nothing over', async () => {
@@ -195,13 +196,14 @@ describe('a device that cannot be read', { concurrency: 3 }, () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using _worker = await startTempWorker(world.gateway)
     const direct = await world.directRange(WHOLE_RANGE)
-    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    const { line } = world.device('east')
+    line.hold(HELD_AFTER_BYTES)
     const id = await world.ordered(WHOLE_RANGE)
-    await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
-    world.device('east').line.isDown = true
+    await line.untilHeld()
+    line.isDown = true
+    line.release()
     await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) > 1)
-    world.device('east').line.isDown = false
-    for (const { line } of world.devices) line.bytesPerSecond = undefined
+    line.isDown = false
     const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)
@@ -212,8 +214,8 @@ describe('a device that cannot be read', { concurrency: 3 }, () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using _worker = await startTempWorker(world.gateway)
     const { line } = world.device('west')
-    const id = await world.ordered(`${WHOLE_RANGE}&Device=west`)
     line.cutAfterBytes = BROKEN_AFTER_BYTES
+    const id = await world.ordered(`${WHOLE_RANGE}&Device=west`)
     await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) >= 3)
     const spooled = await readdir(join(world.spool, id), { recursive: true })
     assert.ok(spooled.filter((name) => name.endsWith('.pcap')).length <= 2, spooled.join(' '))
@@ -249,7 +251,7 @@ describe('an export that is cancelled', () => {
   test('while its spans are fetched leaves nothing over', async () => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using _worker = await startTempWorker(world.gateway)
-    for (const { line } of world.devices) line.bytesPerSecond = SLOW
+    world.hold(HELD_AFTER_BYTES)
     const id = await world.ordered(WHOLE_RANGE)
     await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
     await cancelled(world, id)

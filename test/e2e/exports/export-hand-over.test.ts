@@ -10,9 +10,10 @@ import { ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
 import { httpGet } from '../../support/http-get.ts'
 
 const CAPTURE_BYTES = 3_000_000
-const SLOW = 400_000
-/** So slow that no span ends while a worker hands over. */
-const CRAWL = 1_000
+/** Of each device: so little that no span ends while a worker hands over. */
+const FIRST_BYTES = 500_000
+/** What comes then: more than the other worker fetches again. */
+const MORE_BYTES = 1_500_000
 
 describe('a worker that is asked to end', () => {
   /** With production timings: a dead worker would be noticed much later than this test lasts. */
@@ -29,13 +30,12 @@ describe('a worker that is asked to end', () => {
   test('hands its exports over at once, and nothing is counted against them', async (t) => {
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     const direct = hashOf(await world.directRange(WHOLE_RANGE))
-    for (const { line } of world.devices) line.bytesPerSecond = SLOW
+    world.hold(FIRST_BYTES)
     await using first = await start(world)
     const id = await world.ordered(WHOLE_RANGE)
     const fetched = async () => Number((await world.shown(id)).progress.fetchedBytes)
     await eventually(async () => (await fetched()) > 0, { message: 'it is fetched' })
     await using _second = await start(world)
-    for (const { line } of world.devices) line.bytesPerSecond = CRAWL
     const told = performance.now()
     let isClosed = false
     const closed = first.close().then(() => {
@@ -46,15 +46,15 @@ describe('a worker that is asked to end', () => {
     await eventually(() => isClosed, { message: 'the first worker ends, and waits for none of its spans' })
     await closed
     const closedMs = performance.now() - told
-    for (const { line } of world.devices) line.bytesPerSecond = SLOW
     const before = await fetched()
+    world.hold(MORE_BYTES)
     await eventually(async () => (await fetched()) > before, { message: 'the other worker goes on' })
     t.diagnostic(`ended in ${Math.round(closedMs)} ms, gone on in ${Math.round(performance.now() - told)} ms`)
     for (const job of await fetchJobs(world)) {
       const { count = 0 } = (JSON.parse(job.data ?? '{}') as { deaths?: { count: number } }).deaths ?? {}
       assert.deepEqual([count, job.stc ?? '0'], [0, '0'])
     }
-    for (const { line } of world.devices) line.bytesPerSecond = undefined
+    world.release()
     const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)

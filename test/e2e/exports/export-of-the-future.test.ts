@@ -53,16 +53,14 @@ test('an export that waits for a device whose clock is late says so', async () =
   const as = { headers: gateway.as.user }
   const ordered = await httpGet(`${gateway.url}/v1/exports?TSBegin=-1m&TSEnd=now`, { ...as, method: 'POST' })
   const url = `${gateway.url}/v1/exports/${ordered.json().id}`
-  const said = async () => {
-    const { progress } = (await httpGet(url, as)).json() as unknown as ShownExport
-    return progress.waiting
+  let said: ShownExport['progress']['waiting'] = null
+  const isSaid = async () => {
+    said = ((await httpGet(url, as)).json() as unknown as ShownExport).progress.waiting
+    return said !== null
   }
-  await eventually(async () => (await said()) !== null, {
-    limitMs: 30_000,
-    message: 'the export says why it waits',
-  })
-  const { device, detail } = (await said()) ?? {}
+  await eventually(isSaid, { message: 'the export says why it waits' })
+  const { device, detail } = said ?? assert.fail()
   assert.equal(device, late.name)
-  assert.match(detail ?? '', /; its clock is 86\d{3}(\.\d)? s behind ours$/)
+  assert.match(detail, /; its clock is 86\d{3}(\.\d)? s behind ours$/)
   await httpGet(url, { ...as, method: 'DELETE' })
 })

@@ -15,7 +15,8 @@ import { startTempWorker } from '../../support/processes/temp-worker.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
 const CAPTURE_BYTES = 4_000_000
-const SLOW = 500_000
+/** Of each device: less than a span. */
+const HELD_AFTER_BYTES = 500_000
 
 describe('a full disk', () => {
   test('pauses an export, which continues when there is room', async (t) => {
@@ -42,15 +43,15 @@ describe('a full disk', () => {
     await using _disk = disk
     await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, folder: disk.path })
     await using _worker = await startTempWorker(world.gateway)
-    for (const { line } of world.devices) line.bytesPerSecond = 2 * SLOW
+    world.hold(HELD_AFTER_BYTES)
     const id = await world.ordered(WHOLE_RANGE)
     await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
     const used = spawnSync('df', ['--output=avail', '-B1', disk.path], { encoding: 'utf8' })
     const free = Number(used.stdout.trim().split('\n').at(-1))
     spawnSync('fallocate', ['-l', String(free), join(disk.path, 'ballast')])
+    world.release()
     await world.until(id, ({ state }) => state === 'paused')
     spawnSync('rm', [join(disk.path, 'ballast')])
-    for (const { line } of world.devices) line.bytesPerSecond = undefined
     const shown = await world.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
     const [file] = await world.files(shown)

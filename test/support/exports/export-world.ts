@@ -141,6 +141,15 @@ export class ExportWorld implements AsyncDisposable {
     return found
   }
 
+  /** After this many more bytes from each device nothing more comes, until the next `hold` or `release`. */
+  hold(afterBytes: number): void {
+    for (const { line } of this.devices) line.hold(afterBytes)
+  }
+
+  release(): void {
+    for (const { line } of this.devices) line.release()
+  }
+
   call(
     path: string,
     options: { method?: string; as?: Caller; headers?: Record<string, string> } = {},

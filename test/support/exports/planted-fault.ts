@@ -1,5 +1,6 @@
 /** A worker fault planted by its parent; also affects a job that the worker runs in a separate process. */
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
+import { Job } from 'bullmq'
 import { ExportStore } from '../../../src/gateway/export/export-store.ts'
 import { FileWriter } from '../../../src/gateway/export/files/file-writer.ts'
 import type { WorkerFault } from './export-worker-process.ts'
@@ -11,9 +12,18 @@ if (fault?.kind === 'end-of-file') {
   FileWriter.open = (path, bytes = 0) => open.call(FileWriter, path, bytes === 0 ? 0 : statSync(path).size)
 }
 if (fault?.kind === 'poison') {
+  const { updateData } = Job.prototype
+  const told: Promise<void>[] = []
+  Job.prototype.updateData = function (data) {
+    const telling = updateData.call(this, data)
+    told.push(telling)
+    return telling
+  }
   const { write } = FileWriter.prototype
-  FileWriter.prototype.write = function (chunk) {
-    if (!this.path.includes(readFileSync(fault.idPath, 'utf8'))) return write.call(this, chunk)
+  FileWriter.prototype.write = async function (chunk) {
+    if (!this.path.includes(readFileSync(fault.idPath, 'utf8'))) return await write.call(this, chunk)
+    // The death of a job that Redis does not know to be at work counts less.
+    await Promise.allSettled(told)
     appendFileSync(fault.deathsPath, 'x')
     process.kill(process.pid, 'SIGKILL')
     return new Promise(() => undefined)

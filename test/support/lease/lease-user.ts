@@ -1,4 +1,5 @@
 /** Shortcuts for using the scheduler in a test. */
+import { Redis } from 'ioredis'
 import type { Lease, LeaseRequest } from '../../../src/gateway/lease/lease.ts'
 import { LeaseScheduler, type LeaseSchedulerOptions } from '../../../src/gateway/lease/lease-scheduler.ts'
 import { LEASE_TIMINGS, type LeaseTimings } from '../../../src/gateway/lease/lease-timings.ts'
@@ -15,6 +16,8 @@ export const QUICK_TIMINGS: LeaseTimings = {
   unavailableMs: 50_000,
   busyMs: 300,
 }
+/** No replica is taken for dead, and no limit is lifted, before the test says so. */
+export const PATIENT_TIMINGS: LeaseTimings = { ...QUICK_TIMINGS, leaseTtlMs: 600_000, busyMs: 600_000 }
 
 const NEVER = new AbortController().signal
 let requests = 0
@@ -51,6 +54,26 @@ export function askLease(
 
 export async function giveBack(...leases: readonly Lease[]): Promise<void> {
   await Promise.all(leases.map((lease) => lease[Symbol.asyncDispose]()))
+}
+
+/** Makes Redis treat the replica as one that has been silent for too long. */
+export async function lapse(redis: TempRedis, replica: string): Promise<void> {
+  await setScore(redis, 'hb', replica)
+}
+
+/** Ends the time for which a device that was busy gets no more streams. */
+export async function liftLimit(redis: TempRedis, device: string): Promise<void> {
+  await setScore(redis, 'restore', device)
+}
+
+/** Sets a time that is known to Redis to one long ago. */
+async function setScore(redis: TempRedis, key: 'hb' | 'restore', member: string): Promise<void> {
+  const client = new Redis(redis.url)
+  try {
+    await client.zadd(`{${LEASE_PREFIX}}:${key}`, 'XX', 1, member)
+  } finally {
+    client.disconnect()
+  }
 }
 
 export interface ExpectedUse {

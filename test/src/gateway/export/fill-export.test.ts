@@ -48,7 +48,11 @@ describe('filling a partial export', () => {
     await world[Symbol.asyncDispose]()
   })
   beforeEach(() => {
-    for (const { line } of world.devices) line.isDown = false
+    for (const { line } of world.devices) {
+      line.isDown = false
+      line.release()
+      line.refuses = undefined
+    }
   })
 
   /** An export that was completed without one device. */
@@ -101,16 +105,12 @@ describe('filling a partial export', () => {
     const half = EXPORT_BEGIN_NS + BigInt(EXPORT_SECONDS / 2) * 1_000_000_000n
     const query = `${WHOLE_RANGE}&PartTime=${EXPORT_SECONDS / 2}s&OnMissing=partial`
     const { line } = world.device('west')
-    line.bytesPerSecond = 500_000
-    const id = await world.ordered(query)
-    // The first part has arrived, the second has not.
-    await world.until(id, ({ progress: { doneNs } }) => BigInt(doneNs ?? 0) >= half)
-    line.isDown = true
-    line.bytesPerSecond = undefined
-    const before = await world.ended(id)
+    // The first part arrives, the second does not.
+    line.refuses = (request) => BigInt(/[?&]TSBegin=(\d+)/.exec(request)?.[1] ?? 0) >= half
+    const before = await world.ended(await world.ordered(query))
     assert.deepEqual([before.state, before.files.length], ['partial', 2])
-    line.isDown = false
-    const shown = await filled(id)
+    line.refuses = undefined
+    const shown = await filled(before.id)
     assert.deepEqual([shown.state, shown.files.length], ['complete', 2], JSON.stringify(shown.error))
     assert.equal(shown.files[0]?.sha256, before.files[0]?.sha256)
     assert.notEqual(shown.files[1]?.name, before.files[1]?.name)
@@ -141,12 +141,13 @@ describe('filling a partial export', () => {
     const { line } = world.device('west')
     const before = await partial(`${WHOLE_RANGE}&Compression=zstd`, 'west')
     const quarter = EXPORT_BEGIN_NS + BigInt(EXPORT_SECONDS / 4) * 1_000_000_000n
-    line.bytesPerSecond = 500_000
+    // Two windows are fetched at a time, so the first one is whole.
+    line.hold(2_200_000)
     const answer = await world.call(`/v1/exports/${before.id}/fill`, { method: 'POST' })
     assert.equal(answer.status, 202, answer.body.toString())
     await world.until(before.id, ({ progress: { doneNs } }) => BigInt(doneNs ?? 0) > quarter)
     await worker[Symbol.asyncDispose]()
-    line.bytesPerSecond = undefined
+    line.release()
     worker = await startTempWorker(world.gateway)
     const shown = await world.ended(before.id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
@@ -164,7 +165,7 @@ describe('filling a partial export', () => {
       [failed.state, failed.files],
       ['partial', before.files.map((file, index) => failed.files[index] ?? file)],
     )
-    world.device('west').line.isDown = true
+    world.device('west').line.hold(0)
     assert.equal((await world.call(`/v1/exports/${before.id}/fill`, { method: 'POST' })).status, 202)
     // While the export is being filled, its file may be read.
     assert.equal((await world.call(`/v1/exports/${before.id}/file`)).status, 200)

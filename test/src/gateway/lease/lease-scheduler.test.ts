@@ -8,11 +8,11 @@ import { LEASE_TIMINGS, type LeaseTimings } from '../../../../src/gateway/lease/
 import { CapfleetError } from '../../../../src/shared/base/error.ts'
 import type { Log } from '../../../../src/shared/base/log.ts'
 import { eventually } from '../../../support/eventually.ts'
+import { LEASE_PREFIX, lapse, PATIENT_TIMINGS } from '../../../support/lease/lease-user.ts'
 import { pause } from '../../../support/pause.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 
-const PREFIX = 'test'
 const SILENT: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
 /** A dead replica is noticed soon; a live one must not be taken for dead because the machine is busy. */
 const QUICK: LeaseTimings = {
@@ -31,7 +31,7 @@ describe('the lease scheduler', () => {
     redis = await TempRedis.create()
   })
   after(() => redis?.[Symbol.asyncDispose]())
-  beforeEach(() => redis.settle(PREFIX))
+  beforeEach(() => redis.settle(LEASE_PREFIX))
   const running = new Set<LeaseScheduler>()
   const clients: Redis[] = []
   // Left over from a failed test.
@@ -45,7 +45,7 @@ describe('the lease scheduler', () => {
   async function start(timings = LEASE_TIMINGS, replica?: string): Promise<LeaseScheduler> {
     const scheduler = await LeaseScheduler.start({
       redis: { url: redis.url },
-      keyPrefix: PREFIX,
+      keyPrefix: LEASE_PREFIX,
       streamsPerDevice: 4,
       log: SILENT,
       timings,
@@ -64,7 +64,7 @@ describe('the lease scheduler', () => {
 
   /** Only a replica's scripts: it does what the test says and nothing else. */
   function scriptsOf(client: Redis, replica: string, timings = QUICK): LeaseScripts {
-    return new LeaseScripts({ redis: client, keyPrefix: PREFIX, replica, streamsPerDevice: 4, timings })
+    return new LeaseScripts({ redis: client, keyPrefix: LEASE_PREFIX, replica, streamsPerDevice: 4, timings })
   }
 
   const narrow = (id: string) =>
@@ -99,7 +99,7 @@ describe('the lease scheduler', () => {
       running.delete(scheduler)
       await scheduler.close()
     }
-    assert.deepEqual(await redis.leftovers(PREFIX), [])
+    assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
   }
 
   const isCode = (code: string) => (error: unknown) => error instanceof CapfleetError && error.code === code
@@ -240,7 +240,7 @@ describe('the lease scheduler', () => {
     const client = connect()
     // Neither its heartbeat nor the lowered limit expires during the test, even on a busy machine.
     const scripts = scriptsOf(client, 'r', { ...QUICK, leaseTtlMs: 120_000, busyMs: 2_000 })
-    const used = () => client.hget(`{${PREFIX}}:use`, 'a')
+    const used = () => client.hget(`{${LEASE_PREFIX}}:use`, 'a')
     await scripts.heartbeat()
     const request = {
       id: 'id1',
@@ -279,21 +279,23 @@ describe('the lease scheduler', () => {
     assert.equal(await scripts.release('id1', 1), '')
     assert.equal(await used(), null)
     for (const _ of [1, 2]) assert.equal(await scripts.leave(), 0)
-    assert.deepEqual(await redis.leftovers(PREFIX), [])
+    assert.deepEqual(await redis.leftovers(LEASE_PREFIX), [])
   })
 
   test('a lapsed replica: its waiters are dropped, its grants count until they are freed', async () => {
     const timings = { ...QUICK, suspectMs: 500 }
     const survivor = await start(timings)
-    const client = connect()
     // A replica that sends one heartbeat, takes everything, and then goes silent.
-    const dead = scriptsOf(client, 'dead', timings)
-    const startedMs = performance.now()
+    const dead = scriptsOf(connect(), 'dead', PATIENT_TIMINGS)
     await dead.heartbeat()
     for (const id of ['d1', 'd2', 'd3', 'd4', 'd5']) await dead.enqueue(narrow(id))
-    const lease = await ask(survivor, ['a'])
+    const waiting = ask(survivor, ['a'])
+    await untilWaiting(survivor, 'a', 2)
+    const startedMs = performance.now()
+    await lapse(redis, 'dead')
+    const lease = await waiting
     const waitedMs = performance.now() - startedMs
-    assert.ok(waitedMs > timings.leaseTtlMs + timings.suspectMs - 100, `granted after ${waitedMs} ms`)
+    assert.ok(waitedMs > timings.suspectMs - 100, `granted after ${waitedMs} ms`)
     assert.equal((await survivor.use(['a']))[0]?.waiting, 0)
     await give(lease)
     await close(survivor)
@@ -302,13 +304,14 @@ describe('the lease scheduler', () => {
   test('a replica that returns before its suspects are freed keeps its streams', async () => {
     const client = connect()
     const other = await start(QUICK)
-    const paused = scriptsOf(client, 'paused')
+    const paused = scriptsOf(client, 'paused', PATIENT_TIMINGS)
     await paused.heartbeat()
     const { state: _, ...ticket } = await paused.enqueue(narrow('p1'))
-    await redis.until(async () => (await client.zcard(`{${PREFIX}}:sus:a`)) > 0)
-    assert.equal((await scriptsOf(client, 'paused').heartbeat()).state, 'lapsed')
+    await lapse(redis, 'paused')
+    await redis.until(async () => (await client.zcard(`{${LEASE_PREFIX}}:sus:a`)) > 0)
+    assert.equal((await paused.heartbeat()).state, 'lapsed')
     await paused.reassert([{ ...narrow('p1'), ...ticket, kind: 'held', attempt: 0 }])
-    assert.equal(await client.zcard(`{${PREFIX}}:sus:a`), 0)
+    assert.equal(await client.zcard(`{${LEASE_PREFIX}}:sus:a`), 0)
     assert.equal((await other.use(['a']))[0]?.used, 1)
     assert.equal(await paused.leave(), 0)
     await close(other)
@@ -317,7 +320,7 @@ describe('the lease scheduler', () => {
   test('a grant whose wake-up got lost arrives with a heartbeat', async () => {
     // Another client is first in line for the inbox, takes the wake-up and keeps it.
     const thief = connect()
-    const stolen = thief.blmpop(60, 1, `{${PREFIX}}:in:mine`, 'LEFT')
+    const stolen = thief.blmpop(60, 1, `{${LEASE_PREFIX}}:in:mine`, 'LEFT')
     const other = connect()
     await other.ping()
     other.disconnect()
@@ -346,8 +349,8 @@ describe('the lease scheduler', () => {
     void second.then(() => (isGranted = true))
     await untilWaiting(scheduler, 'a', 1)
     const client = connect()
-    await client.rpush(`{${PREFIX}}:in:mine`, '5 again')
-    await redis.until(async () => (await client.llen(`{${PREFIX}}:in:mine`)) === 0)
+    await client.rpush(`{${LEASE_PREFIX}}:in:mine`, '5 again')
+    await redis.until(async () => (await client.llen(`{${LEASE_PREFIX}}:in:mine`)) === 0)
     assert.equal((await scheduler.use(['a']))[0]?.waiting, 1)
     assert.ok(!isGranted)
     for (const lease of four) await give(lease)

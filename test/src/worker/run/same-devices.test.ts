@@ -29,14 +29,15 @@ describe('an export whose device moves', () => {
   /** An export during which west changes to `url`. */
   async function exportOver(url: string): Promise<ShownExport> {
     const { line } = world.device('west')
-    line.bytesPerSecond = 500_000
+    line.hold(2_500_000)
     const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`)
-    await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 1_000_000)
+    // Spans of it have been written, and others have not.
+    await line.untilHeld()
     await leadTo(url)
     line.isDown = true
+    line.release()
     const shown = await world.ended(id)
     line.isDown = false
-    line.bytesPerSecond = undefined
     return shown
   }
 
