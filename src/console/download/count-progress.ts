@@ -54,7 +54,7 @@ export function withCountLine(progress: CountProgress, text: string): CountProgr
   return { ...progress, byDevice: new Map([...progress.byDevice, [line.device, line]]) }
 }
 
-/** The packets so far, and the share of the stored bytes that was read, if it is known. */
+/** The packets so far, and the share of the stored bytes that was read, if it is known. A running capture grows meanwhile. */
 export function countedSoFar({ byDevice }: CountProgress): {
   readonly packets: bigint
   readonly share: number | undefined
@@ -64,6 +64,6 @@ export function countedSoFar({ byDevice }: CountProgress): {
   const rangeBytes = sum('rangeBytes')
   return {
     packets: sum('packets'),
-    share: rangeBytes === 0n ? undefined : Number(sum('checkedBytes')) / Number(rangeBytes),
+    share: rangeBytes === 0n ? undefined : Math.min(1, Number(sum('checkedBytes')) / Number(rangeBytes)),
   }
 }

@@ -1,6 +1,6 @@
 /** `capfleet estimate --exact`: what a download would deliver, counted by the devices while they read its packets. */
 import type { z } from 'zod'
-import { bytesText, countText } from '../../../shared/base/amounts.ts'
+import { bytesText, countText, percentText } from '../../../shared/base/amounts.ts'
 import type { FLEET_COUNT_LINES } from '../../../shared/contract/count-lines.ts'
 import { visible } from '../../../shared/query/query-parameters.ts'
 import { ClientFailure } from '../../client-failure.ts'
@@ -93,7 +93,9 @@ export class ExactEstimate {
       counts.reduce((before, one) => before + BigInt(amountOf(one) ?? 0), 0n)
     const packets = countText(String(sum((one) => one.packets)))
     const rangeBytes = sum((one) => one.rangeBytes)
-    const share = rangeBytes === 0n ? '' : `, ${(sum((one) => one.checkedBytes) * 100n) / rangeBytes} %`
+    // A running capture grows meanwhile.
+    const ratio = Math.min(1, Number(sum((one) => one.checkedBytes)) / Number(rangeBytes))
+    const share = rangeBytes === 0n ? '' : `, ${percentText(ratio)}`
     this.#bar.tell(`${packets} packets so far${share} of ${counts.length} devices`)
   }
 }
