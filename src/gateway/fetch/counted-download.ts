@@ -51,13 +51,14 @@ export class CountedDownload implements LineSource<SeenLine> {
    * a download.
    */
   static async open(
-    { device: { name } }: FleetMember,
+    member: FleetMember,
     question: SeenQuestion,
     parts: CountParts,
     request: CountRequest,
   ): Promise<CountedDownload> {
-    refuseUncountable(name, question, request.cause)
-    const open = (words: string) => CountedDownload.#open(name, question, parts, { ...request, words })
+    refuseUncountable(member, question, request.cause)
+    const open = (words: string) =>
+      CountedDownload.#open(member.device.name, question, parts, { ...request, words })
     try {
       return await open(behindTags(addressWords(question)))
     } catch (error) {
@@ -69,7 +70,7 @@ export class CountedDownload implements LineSource<SeenLine> {
     } catch (error) {
       if (!isAboutFilter(error) || question.query.filterBpf !== undefined) throw error
       throw seenUnsupported(
-        name,
+        member,
         `and its packets of the addresses cannot be counted: ${error.message}`,
         error,
       )
@@ -192,21 +193,21 @@ function otherLinkTypesIn(header: Buffer): number[] {
 
 /** Fails with seen-unsupported if the question cannot be answered by a download. */
 function refuseUncountable(
-  device: string,
+  member: FleetMember,
   { query: { filterBpf }, verify, texts, isForced }: SeenQuestion,
   cause: unknown,
 ): void {
-  if (!verify) throw seenUnsupported(device, 'with Verify=1, its packets are downloaded and counted', cause)
-  if (isForced) throw seenUnsupported(device, 'and you may only see packets that pass a filter', cause)
+  if (!verify) throw seenUnsupported(member, 'with Verify=1, its packets are downloaded and counted', cause)
+  if (isForced) throw seenUnsupported(member, 'and you may only see packets that pass a filter', cause)
   if (texts.length > ADDRESSES_MAX)
     throw seenUnsupported(
-      device,
+      member,
       `ask for at most ${ADDRESSES_MAX} addresses, which are counted in a download`,
       cause,
     )
   if (filterBpf !== undefined && looksDeeper(filterBpf))
     throw seenUnsupported(
-      device,
+      member,
       'and FilterBPF has a word that changes what follows it; leave it out',
       cause,
     )

@@ -24,7 +24,7 @@ export async function openDeviceCount(
   parts: LineParts,
   request: LineRequest,
 ): Promise<LineSource<CountLine>> {
-  if (isForeign(kindOfMember(member))) throw countUnsupported(member.device.name)
+  if (isForeign(kindOfMember(member))) throw countUnsupported(member)
   return await LineAnswer.open(member, countLines(question), parts, request)
 }
 

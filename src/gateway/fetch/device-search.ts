@@ -54,6 +54,6 @@ function searchLines(question: SeenQuestion): LineQuestion<SeenLine> {
     isForced: question.isForced,
     reader: (device) => new SeenReader(device, question),
     isProgress: (line) => 'checkedBytes' in line,
-    unsupported: (device, cause) => seenUnsupported(device, 'it does not have the path', cause),
+    unsupported: (member, cause) => seenUnsupported(member, 'it does not have the path', cause),
   }
 }

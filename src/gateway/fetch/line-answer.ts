@@ -38,7 +38,7 @@ export interface LineQuestion<Line> {
   /** Whether more is to be read by the device after this line. */
   isProgress(line: Line): boolean
   /** The error about a device that does not have the path. */
-  unsupported(device: string, cause: unknown): CapfleetError
+  unsupported(member: FleetMember, cause: unknown): CapfleetError
 }
 
 /** The answer of a device, or one that the gateway makes of its packets. */
@@ -91,7 +91,7 @@ export class LineAnswer<Line> implements LineSource<Line> {
     } catch (error) {
       request.signal.throwIfAborted()
       // Only the path can be missing.
-      throw lacksProof(error) ? question.unsupported(name, error) : deviceFailure(name, error)
+      throw lacksProof(error) ? question.unsupported(member, error) : deviceFailure(name, error)
     }
   }
 

@@ -8,6 +8,8 @@ import { formatDownloadQuery } from '../../shared/query/format-download-query.ts
 import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
 import { failureInLine } from './failure-in-line.ts'
+import type { FleetMember } from './fleet.ts'
+import { kindInWords } from './kind-in-words.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
 export interface CountQuestion {
@@ -70,11 +72,12 @@ export class CountReader {
 }
 
 /** The error about a device that does not have the path. */
-export function countUnsupported(device: string, cause?: unknown): CapfleetError {
+export function countUnsupported(member: FleetMember, cause?: unknown): CapfleetError {
+  const { name } = member.device
   return new CapfleetError(
     'count-unsupported',
-    `device ${device} cannot count the packets of a download, because it is a third-party device, or an older version of capfleet; ` +
+    `device ${name} cannot count the packets of a download, because it is ${kindInWords(member)}; ` +
       'leave it out, or download the packets',
-    { members: { devices: [device] }, ...(cause === undefined ? {} : { cause }) },
+    { members: { devices: [name] }, ...(cause === undefined ? {} : { cause }) },
   )
 }

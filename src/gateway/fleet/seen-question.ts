@@ -8,6 +8,8 @@ import { badParameter } from '../../shared/query/query-parameters.ts'
 import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
 import { parseDeviceJson } from '../device/device-json.ts'
 import { failureInLine } from './failure-in-line.ts'
+import type { FleetMember } from './fleet.ts'
+import { kindInWords } from './kind-in-words.ts'
 import type { BoundedQuery } from './within-bounds.ts'
 
 export interface SeenOptions {
@@ -140,10 +142,11 @@ function lineOf(value: unknown): z.infer<(typeof FORMS)[number]> | undefined {
 }
 
 /** The error about a device that does not have the path, and why its packets are not counted either. */
-export function seenUnsupported(device: string, why: string, cause?: unknown): CapfleetError {
+export function seenUnsupported(member: FleetMember, why: string, cause?: unknown): CapfleetError {
+  const { name } = member.device
   return new CapfleetError(
     'seen-unsupported',
-    `device ${device} cannot search for addresses, because it is a third-party device, or an older version of capfleet: ${why}`,
-    { members: { devices: [device] }, ...(cause === undefined ? {} : { cause }) },
+    `device ${name} cannot search for addresses, because it is ${kindInWords(member)}: ${why}`,
+    { members: { devices: [name] }, ...(cause === undefined ? {} : { cause }) },
   )
 }

@@ -20,6 +20,8 @@ export interface AlertQueriesOptions {
 const DEVICE = 'Device'
 /** What a search for addresses takes of the parameters of a download. */
 const SEARCHED: ReadonlySet<string> = new Set([DEVICE, 'TSBegin', 'TSEnd', 'TSUnit'])
+/** What it takes to compile the filter. */
+const COMPILED: ReadonlySet<string> = new Set([...SEARCHED, 'FilterBPF'])
 const DECAP = 'FilterBPFDecap'
 /** From libpcap, whose error the device passes on. */
 const WITHOUT_TAGS = 'no VLAN support'
@@ -39,24 +41,35 @@ export class AlertQueries {
   }
 
   /**
-   * Passes the query to `ask`, which fails if a device rejects it, and returns what that returns. libpcap refuses vlan
-   * for cooked and raw captures: there, FilterBPFDecap finds the packets, too, except those around other packets.
+   * The query for the devices that saw the alert. libpcap refuses vlan for cooked and raw captures: if a device has some,
+   * FilterBPFDecap finds the packets, too, except those around other packets. Fails with a ClientFailure.
    */
-  async ask<Answer>(alert: MergedAlert, ask: (query: QueryPairs) => Promise<Answer>): Promise<Answer> {
-    try {
-      return await ask(await this.#narrowed(alert, this.of(alert)))
-    } catch (error) {
-      if (!(error instanceof ClientFailure) || !error.message.includes(WITHOUT_TAGS)) throw error
-      if (mayBeTunnel(alert.flow))
-        throw new ClientFailure(
-          'incomplete',
-          `this conversation may be a tunnel, and some of the captures are cooked or raw: download it from these devices with --device and --bpf ${JSON.stringify(pivotParameters({ ...alert, isTunnelled: true }, this.#options.margins).FilterBPF)}, and from the others with --alert and --device`,
-          { code: 'bad-bpf' },
-        )
-      this.#options.say(
-        'cooked or raw captures have no VLAN tags to look for: the filter looks inside, so packets in tunnels are included',
+  async find(alert: MergedAlert): Promise<QueryPairs> {
+    const query = await this.#narrowed(alert, this.of(alert))
+    if (!(await this.#isRefused(query))) return query
+    if (mayBeTunnel(alert.flow))
+      throw new ClientFailure(
+        'incomplete',
+        `this conversation may be a tunnel, and some of the captures are cooked or raw: download it from these devices with --device and --bpf ${JSON.stringify(pivotParameters({ ...alert, isTunnelled: true }, this.#options.margins).FilterBPF)}, and from the others with --alert and --device`,
+        { code: 'bad-bpf' },
       )
-      return await ask(this.#queryOf(alert, { isDecapsulated: true }))
+    this.#options.say(
+      'cooked or raw captures have no VLAN tags to look for: the filter looks inside, so packets in tunnels are included',
+    )
+    return this.#queryOf(alert, { isDecapsulated: true })
+  }
+
+  /** Whether one of the devices cannot look for VLAN tags: for an estimate, each of them compiles the filter. */
+  async #isRefused(query: QueryPairs): Promise<boolean> {
+    if (query.some(([name]) => name === DECAP)) return false
+    const { signal } = this.#options
+    try {
+      await this.#client.json('/v1/estimate', { query: query.filter(([name]) => COMPILED.has(name)), signal })
+      return false
+    } catch (error) {
+      // The download meets all other failures, too.
+      if (error instanceof ClientFailure) return error.message.includes(WITHOUT_TAGS)
+      throw error
     }
   }
 

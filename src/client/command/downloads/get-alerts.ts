@@ -12,7 +12,7 @@ import type { MergedAlert } from '../alerts/alert-file.ts'
 import { type AlertOptions, readAlerts } from '../alerts/alert-flags.ts'
 import { AlertQueries, aboutOf } from '../alerts/alert-queries.ts'
 import { exists } from '../output/output-file.ts'
-import { type DownloadOptions, nameOf, runDownload, STANDARD_OUTPUT } from './one-download.ts'
+import { type DownloadOptions, runDownload, STANDARD_OUTPUT } from './one-download.ts'
 
 type GivenOptions = ConnectOptions & DownloadOptions & AlertOptions & { readonly alert: string }
 
@@ -113,13 +113,8 @@ class AlertDownloads {
     }
   }
 
-  #targetOf(alert: MergedAlert): Promise<DownloadTarget> {
-    const { queries, signal } = this.#options
-    return queries.ask(alert, async (query) => {
-      const target = downloadTarget(undefined, query)
-      await nameOf(this.#client, target, signal)
-      return target
-    })
+  async #targetOf(alert: MergedAlert): Promise<DownloadTarget> {
+    return downloadTarget(undefined, await this.#options.queries.find(alert))
   }
 }
 

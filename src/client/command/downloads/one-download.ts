@@ -77,7 +77,7 @@ export async function runDownload(
 }
 
 /** The name that the gateway gives the file. Makes all checks of the download without taking a stream. */
-export async function nameOf(
+async function nameOf(
   client: GatewayClient,
   { path, query }: DownloadTarget,
   signal: AbortSignal,

@@ -95,17 +95,15 @@ class AlertOrders {
     return { ids, failures }
   }
 
-  #order(alert: MergedAlert): Promise<Export> {
+  async #order(alert: MergedAlert): Promise<Export> {
     const { queries, isForced, signal } = this.#options
+    const order = { query: withReason(await queries.find(alert), alert), signal }
+    if (isForced) return await placeOrder<Export>(this.#client, PATH, order)
     const key = keyOf(queries.of(alert))
-    return queries.ask(alert, async (query) => {
-      const order = { query: withReason(query, alert), signal }
-      if (isForced) return await placeOrder<Export>(this.#client, PATH, order)
-      for (let attempt = 1; ; attempt += 1) {
-        const known = await this.#orderOnce({ ...order, key: `${key}.${attempt}` })
-        if (known !== undefined && !LOST_STATES.has(known.state)) return known
-      }
-    })
+    for (let attempt = 1; ; attempt += 1) {
+      const known = await this.#orderOnce({ ...order, key: `${key}.${attempt}` })
+      if (known !== undefined && !LOST_STATES.has(known.state)) return known
+    }
   }
 
   /** The export of this key, also if devices saw something else when it was ordered. undefined: it was removed. */

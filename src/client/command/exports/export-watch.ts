@@ -43,8 +43,10 @@ function show(bar: ProgressBar, { state, progress }: Export): void {
 
 function end(bar: ProgressBar, exported: Export): void {
   const { state, files, progress } = exported
+  const isEmpty = files.length > 0 && files.every(({ packets }) => packets === '0')
   bar.finish(
-    `${state}, ${files.length === 1 ? '1 file' : `${files.length} files`}, ${bytesText(progress.writtenBytes)}`,
+    `${state}, ${files.length === 1 ? '1 file' : `${files.length} files`}, ${bytesText(progress.writtenBytes)}` +
+      (isEmpty ? ' (0 packets: nothing matched)' : ''),
   )
   if (state !== 'complete') throw endFailure(exported)
 }

@@ -29,6 +29,7 @@ import { startTempAppliance } from '../../../support/processes/temp-appliance.ts
 import { startTempGateway, type TempGateway } from '../../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
+import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
 const PACKETS = 400
 const STEP_NS = 100_000_000n
@@ -282,7 +283,8 @@ describe(`devices that cannot search (SEED=${random.seed})`, () => {
   test('what cannot be counted is refused, with what to do', async () => {
     const many = Array.from({ length: 33 }, (_, index) => `10.0.1.${index}`).join()
     for (const [pairs, why, user] of [
-      [{}, /with Verify=1/],
+      [{}, /old .* an older version of capfleet: with Verify=1/],
+      [{}, /foreign .* a third-party device: with Verify=1/],
       [{ Verify: '1', Address: many }, /at most 32 addresses/],
       [{ Verify: '1', FilterBPF: 'vlan 3' }, /leave it out/],
       [{ Verify: '1' }, /may only see packets that pass a filter/, 'dns'],
@@ -297,6 +299,33 @@ describe(`devices that cannot search (SEED=${random.seed})`, () => {
       )
       assert.deepEqual(lines.at(-1)?.unanswered, ['foreign', 'old'])
     }
+  })
+
+  test('a gateway that is a device is named as that, and its devices can be searched', async () => {
+    const own = { user: 'full', password: { env: 'INNER_PASSWORD' } }
+    process.env.INNER_PASSWORD = USER_PASSWORD
+    await using redis = await TempRedis.create()
+    const devices = [
+      { name: 'inner', url: gateway.url, ...own },
+      { name: 'inner-new', url: `${gateway.url}/devices/new`, ...own },
+    ]
+    await using outer = await startTempGateway([], redis.url, { devices })
+    const ask = (path: string) => httpGet(outer.url + path, { headers: outer.as.user })
+    await eventually(async () => (await ask('/v1/devices/inner')).json().kind === 'capfleet', {
+      message: 'the gateway knows what kind of device the other one is',
+    })
+    const [{ address = '' } = {}] = of(await search({ Device: 'new' }), 'new')
+    const query = new URLSearchParams({ ...RANGE, Address: address }).toString()
+    const answer = await ask(`/v1/seen?${query}`)
+    const lines = answer.body.toString().trim().split('\n')
+    const found = lines.map((line) => JSON.parse(line) as Line)
+    assert.match(
+      failures(found).join(),
+      /^inner seen-unsupported: .* because it is a gateway \(make its devices devices of this one/,
+    )
+    const expected = of(await search({ Address: address, Device: 'new' }), 'new')
+    assert.equal(expected.length, 1)
+    assert.deepEqual(of(found, 'inner-new'), expected)
   })
 
   test('a device that stays away is named', async () => {

@@ -172,6 +172,18 @@ describe('capfleet export create --alert', () => {
     assert.deepEqual(idsIn((await create(alert)).stdout), [id])
   })
 
+  test('nothing is no failure where one device would refuse a filter for VLAN tags', async () => {
+    // The newest capture of "west" is a cooked one.
+    const alert = alertTo(2, { timestamp: '2026-11-02T07:00:00.000000+0000' })
+    const ordered = await create(alert, '--watch')
+    assert.equal(ordered.status, 0, ordered.stderr)
+    assert.match(ordered.stderr, /: complete, 1 file, 24 B \(0 packets: nothing matched\)$/m)
+    const output = join(client.folder, 'nothing.pcap')
+    const got = await run(['get', '--alert', '-', '-o', output], alert)
+    assert.equal(got.status, 0, got.stderr)
+    assert.match(got.stderr, /0 packets: nothing matched/)
+  })
+
   test('a user with too many exports is told how to order the others', async () => {
     const alerts = [10, 11, 12, 13].map((host) => alertTo(host, { timestamp: isoOf(NOW_NS) })).join('')
     const { status, stdout, stderr } = await create(alerts, '--after', '1d')
