@@ -105,17 +105,26 @@ test('rates are of what was stored in the last 5 seconds, not of what a filter d
   await eventually(async () => (await json('/sysmaster/capture_status')).CapturePps === 0, {
     message: 'nothing comes in',
   })
-  engine.count(0, {
-    seenPackets: 9_000n,
-    seenBytes: 9_000_000n,
-    filteredPackets: 8_500n,
-    storedPackets: 500n,
-    storedBytes: 50_000n,
-  })
-  await eventually(async () => Number((await json('/sysmaster/capture_status')).CapturePps) > 0, {
-    message: 'the rate rises',
-  })
-  const { CapturePps, CaptureBps } = await json('/sysmaster/capture_status')
+  let shown: Body = {}
+  let [arrivals, arrivedMs] = [0n, Number.NEGATIVE_INFINITY]
+  const isRisen = async () => {
+    // The same comes again if a busy machine has missed the rate of its 5 seconds.
+    if (performance.now() - arrivedMs > 20_000) {
+      arrivals += 1n
+      arrivedMs = performance.now()
+      engine.count(0, {
+        seenPackets: arrivals * 9_000n,
+        seenBytes: arrivals * 9_000_000n,
+        filteredPackets: arrivals * 8_500n,
+        storedPackets: arrivals * 500n,
+        storedBytes: arrivals * 50_000n,
+      })
+    }
+    shown = await json('/sysmaster/capture_status')
+    return Number(shown.CapturePps) > 0
+  }
+  await eventually(isRisen, { message: 'the rate rises' })
+  const { CapturePps, CaptureBps } = shown
   assert.ok(Number(CapturePps) <= 100, String(CapturePps))
   assert.ok(Math.abs(Number(CaptureBps) / Number(CapturePps) - 800) < 1e-6)
   await eventually(async () => (await json('/sysmaster/capture_status')).CapturePps === 0, {
@@ -171,17 +180,21 @@ test('stopping a scheduled capture is 409 unless it is until its next run; the s
 })
 
 test('a row that waits for a capture started by command says so', async () => {
-  // After the appliance has started and answered twice, on a busy machine too.
-  const soon = new Date(Date.now() + 8_000)
-  const text = (at: Date): string => at.toISOString().slice(11, 19)
-  const row = { ...ROW, start: text(soon), stop: text(new Date(soon.getTime() + 3_600_000)), days: DAYS }
-  await using scheduled = await start({ capture: { schedule: [row] } })
-  const rowNow = async (): Promise<Body | undefined> =>
-    ((await scheduled.get('/api/v1/capture/schedule')).json().List as Body[])[0]
-  const { State, NextStartTS } = (await rowNow()) ?? {}
-  assert.deepEqual([State, NextStartTS], ['', `${Math.floor(soon.getTime() / 1_000)}000000000`])
-  await scheduled.get(START)
-  await eventually(async () => (await rowNow())?.State === 'waiting', { message: 'waiting' })
-  await scheduled.get(STOP)
-  await eventually(async () => (await rowNow())?.State === 'running', { message: 'running' })
+  // Before the row begins the appliance has started and answered twice; a busy machine is given more time.
+  for (let leadMs = 8_000; ; leadMs *= 2) {
+    const startS = Math.floor((Date.now() + leadMs) / 1_000)
+    const text = (atS: number): string => new Date(atS * 1_000).toISOString().slice(11, 19)
+    const row = { ...ROW, start: text(startS), stop: text(startS + 3_600), days: DAYS }
+    await using scheduled = await start({ capture: { schedule: [row] } })
+    const rowNow = async (): Promise<Body | undefined> =>
+      ((await scheduled.get('/api/v1/capture/schedule')).json().List as Body[])[0]
+    const { State, NextStartTS } = (await rowNow()) ?? {}
+    await scheduled.get(START)
+    if (Date.now() >= startS * 1_000) continue
+    assert.deepEqual([State, NextStartTS], ['', `${startS}000000000`])
+    await eventually(async () => (await rowNow())?.State === 'waiting', { message: 'waiting' })
+    await scheduled.get(STOP)
+    await eventually(async () => (await rowNow())?.State === 'running', { message: 'running' })
+    return
+  }
 })

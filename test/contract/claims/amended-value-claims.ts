@@ -15,11 +15,25 @@ async function ratesOfStored(at: Place): Promise<void> {
   await whileCapturing(at, 'rated', async () => {
     const rateOf = async () => Number((await at.ask(CAPTURE_STATUS)).json().CapturePps)
     await eventually(async () => (await rateOf()) === 0, { message: 'nothing comes in' })
-    at.stand
-      .engineOf('east')
-      .count(0, { seenPackets: 9_000n, filteredPackets: 8_500n, storedPackets: 500n, storedBytes: 50_000n })
-    await eventually(async () => (await rateOf()) > 0, { message: 'the rate rises' })
-    assert.ok((await rateOf()) <= 100)
+    let rate = 0
+    let [arrivals, arrivedMs] = [0n, Number.NEGATIVE_INFINITY]
+    const isRisen = async () => {
+      // The same comes again if a busy machine has missed the rate of its 5 seconds.
+      if (performance.now() - arrivedMs > 20_000) {
+        arrivals += 1n
+        arrivedMs = performance.now()
+        at.stand.engineOf('east').count(0, {
+          seenPackets: arrivals * 9_000n,
+          filteredPackets: arrivals * 8_500n,
+          storedPackets: arrivals * 500n,
+          storedBytes: arrivals * 50_000n,
+        })
+      }
+      rate = await rateOf()
+      return rate > 0
+    }
+    await eventually(isRisen, { message: 'the rate rises' })
+    assert.ok(rate <= 100, String(rate))
   })
 }
 

@@ -78,7 +78,8 @@ describe('a gateway that ends', () => {
     const { d0, redis } = stand
     const [gateway] = stand.gateways as [TempGateway]
     const headers = gateway.as.user
-    d0.behaviour = { chunkBytes: 10_000, pauseMs: 2 }
+    const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
+    d0.behaviour = { hangAfterBytes: 10_000, resumed }
     const running = await Promise.all([1, 2, 3, 4].map(() => httpOpen(gateway.url + PATH, { headers })))
     const waiting = httpGet(`${gateway.url}${PATH}&Wait=50`, { headers })
     await redis.until(
@@ -102,7 +103,7 @@ describe('a gateway that ends', () => {
     assertDraining(await httpGet(`${gateway.url}/v1/exports?${FLEET_RANGE}`, { headers, method: 'POST' }))
     const short = await httpGet(`${gateway.url}/v1/devices`, { headers })
     assert.deepEqual([short.status, short.headers.connection], [200, 'close'])
-    d0.behaviour = {}
+    resume()
     const bodies = await Promise.all(running.map(({ response }) => buffer(response)))
     for (const body of bodies) assert.ok(body.equals(fleetPcap(0, PACKETS)))
     assert.ok((await timed(closed)) < PROMPT_MS)
@@ -115,7 +116,7 @@ describe('a gateway that ends', () => {
     await using stand = await setUp(2)
     const { d0 } = stand
     const [one, two] = stand.gateways as [TempGateway, TempGateway]
-    d0.behaviour = { chunkBytes: 5_000, pauseMs: 5 }
+    d0.behaviour = { hangAfterBytes: 100_000 }
     const { response } = await httpOpen(one.url + PATH, { headers: one.as.user })
     const pieces: Buffer[] = []
     const broken = (async () => {

@@ -351,7 +351,7 @@ describe('a caller', () => {
     const merge = await ask(`${TIMERANGE}&Device=d0,d1&OnError=partial`)
     assert.deepEqual([merge.status, merge.json().code], [503, 'compiler-busy'])
     assert.equal(await breakerOf('d0'), 'closed')
-    d0.behaviour = { pauseMs: 50, chunkBytes: 10_000 }
+    d0.behaviour = { hangAfterBytes: 10_000, resumed: d0.until(() => d0.readers === 4) }
     const four = await Promise.all(Array.from({ length: 4 }, () => ask(`/devices/d0${TIMERANGE}&Wait=20`)))
     assert.deepEqual(
       four.map(({ status }) => status),

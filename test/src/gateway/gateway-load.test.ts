@@ -100,7 +100,8 @@ describe('under load', () => {
     await using setting = await setUp(1)
     const { fleet, gateways, redis } = setting
     const [gateway] = gateways as [TempGateway]
-    for (const device of fleet) device.behaviour = { chunkBytes: 20_000, pauseMs: 10 }
+    const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
+    for (const device of fleet) device.behaviour = { hangAfterBytes: 100_000, resumed }
     const answer = await fetch(gateway.url + TIMERANGE, { headers: gateway.as.user })
     await redis.stop('SIGKILL')
     const refused = await fetch(gateway.url + TIMERANGE, { headers: gateway.as.user })
@@ -108,6 +109,7 @@ describe('under load', () => {
     assert.equal(((await refused.json()) as { code: string }).code, 'scheduler-unavailable')
     assert.ok(Number(refused.headers.get('retry-after')) > 0)
     await redis.start()
+    resume()
     assert.equal(readPcap(Buffer.from(await answer.arrayBuffer())).records.length, 3 * PACKETS)
     await untilNothingIsLeft(setting)
   })
@@ -117,7 +119,7 @@ describe('under load', () => {
     const { fleet, gateways } = setting
     const [gateway] = gateways as [TempGateway]
     const [first] = fleet as [FakeDevice]
-    first.behaviour = { chunkBytes: 5_000, pauseMs: 5 }
+    first.behaviour = { hangAfterBytes: 10_000 }
     const answer = await fetch(gateway.url + TIMERANGE, { headers: gateway.as.user })
     const { port } = first
     await first.kill()
@@ -136,12 +138,14 @@ describe('under load', () => {
     await using setting = await setUp(1)
     const { fleet, gateways } = setting
     const [gateway] = gateways as [TempGateway]
-    for (const device of fleet) device.behaviour = { chunkBytes: 100_000, pauseMs: 20 }
+    const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
+    for (const device of fleet) device.behaviour = { hangAfterBytes: 100_000, resumed }
     const running = await fetch(gateway.url + TIMERANGE, { headers: gateway.as.user })
     const closed = gateway.close(30_000)
     const refused = await fetch(gateway.url + TIMERANGE, { headers: gateway.as.user })
     assert.deepEqual([refused.status, ((await refused.json()) as { code: string }).code], [503, 'draining'])
     assert.equal((await fetch(`${gateway.url}/readyz`)).status, 503)
+    resume()
     assert.equal(readPcap(Buffer.from(await running.arrayBuffer())).records.length, 3 * PACKETS)
     await closed
     await untilNothingIsLeft(setting)

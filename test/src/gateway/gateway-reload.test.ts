@@ -96,7 +96,8 @@ describe('a gateway whose configuration changes', () => {
     const [d0, d1, d2] = devices as [FakeDevice, FakeDevice, FakeDevice]
     await start({ devices: [entryOf(d0), entryOf(d1)] })
     assert.equal(await names(), 'd0,d1')
-    d0.behaviour = { chunkBytes: 40_000, pauseMs: 20 }
+    const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
+    d0.behaviour = { hangAfterBytes: 40_000, resumed }
     const running = await ask(`/devices/d0${TIMERANGE}`)
     assert.equal(running.status, 200)
     await write({ devices: [entryOf(d1), entryOf(d2)] })
@@ -105,6 +106,7 @@ describe('a gateway whose configuration changes', () => {
     assert.ok(Buffer.from(await onNew.arrayBuffer()).equals(fleetPcap(2, PACKETS)))
     assert.equal((await ask(`/devices/d0${TIMERANGE}`)).status, 404, 'd0 takes no new download')
     assert.equal(d0.readers, 1, 'the download still runs')
+    resume()
     assert.ok(Buffer.from(await running.arrayBuffer()).equals(fleetPcap(0, PACKETS)))
   })
 
@@ -172,8 +174,8 @@ describe('a gateway whose configuration changes', () => {
     const others = await readFile(users, 'utf8')
     await putUser(users, { name: 'ann', role: 'user' }, 'secret')
     await start({ devices: [entryOf(d0), entryOf(d1)] })
-    d0.behaviour = { chunkBytes: 40_000, pauseMs: 50 }
-    d1.behaviour = { chunkBytes: 40_000, pauseMs: 50 }
+    const { promise: resumed, resolve: resume } = Promise.withResolvers<void>()
+    for (const device of [d0, d1]) device.behaviour = { hangAfterBytes: 40_000, resumed }
     const asAnn = { headers: { authorization: `Basic ${btoa('ann:secret')}` } }
     const cut = await fetch(`${gateway?.address}/devices/d0${TIMERANGE}`, asAnn)
     const whole = await ask(`/devices/d1${TIMERANGE}`)
@@ -182,6 +184,7 @@ describe('a gateway whose configuration changes', () => {
     await writeFile(users, others)
     await assert.rejects(cut.arrayBuffer())
     await assert.rejects(merged.arrayBuffer())
+    resume()
     assert.ok(Buffer.from(await whole.arrayBuffer()).equals(fleetPcap(1, PACKETS)))
     const again = await fetch(`${gateway?.address}/v1/devices`, asAnn)
     assert.equal(again.status, 401)
@@ -199,7 +202,7 @@ describe('a gateway whose configuration changes', () => {
     const others = await readFile(users, 'utf8')
     await putUser(users, { name: 'ann', role: 'user' }, 'secret')
     await start({ devices: [entryOf(d0)] })
-    d0.behaviour = { chunkBytes: 40_000, pauseMs: 100 }
+    d0.behaviour = { hangAfterBytes: 40_000 }
     const headers = { authorization: `Basic ${btoa('ann:secret')}` }
     const cut = await fetch(`${gateway?.address}/devices/d0${TIMERANGE}`, { headers })
     const ended = gateway?.close(STOP_LIMIT_MS)

@@ -15,8 +15,10 @@ export interface FakeBehaviour {
   readonly silent?: boolean
   /** Breaks the connection after this many bytes of the body. */
   readonly dieAfterBytes?: number
-  /** Sends this many bytes of the body, then nothing more. */
+  /** Sends this many bytes of the body, then nothing more until `resumed`. */
   readonly hangAfterBytes?: number
+  /** Absent: never. */
+  readonly resumed?: Promise<unknown>
   /** Number of skipped blocks that it reports at the end of a whole body. */
   readonly duplicates?: number
   readonly corruptBlocks?: number
@@ -239,7 +241,14 @@ export class FakeDevice implements AsyncDisposable {
 
   async #send(res: ServerResponse, after: string | null): Promise<void> {
     const { chunkBytes = 65_536, pauseMs = 0, dieAfterBytes, hangAfterBytes, withLength } = this.behaviour
-    const { withoutCompletion, body = this.#pcap, headers, corruptBlocks = 0, duplicates } = this.behaviour
+    const {
+      withoutCompletion,
+      body = this.#pcap,
+      headers,
+      corruptBlocks = 0,
+      duplicates,
+      resumed,
+    } = this.behaviour
     const limit = Math.min(dieAfterBytes ?? body.length, hangAfterBytes ?? body.length, body.length)
     if (withLength) res.writeHead(200, { 'Content-Length': body.length })
     else
@@ -250,12 +259,19 @@ export class FakeDevice implements AsyncDisposable {
         ...headers,
       })
     const closed = once(res, 'close')
-    for (let at = Number(after); at < limit && !res.destroyed; at += chunkBytes) {
-      const piece = body.subarray(at, Math.min(limit, at + chunkBytes))
-      await Promise.race([new Promise<void>((resolve) => res.write(piece, () => resolve())), closed])
-      if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+    const send = async (from: number, to: number) => {
+      for (let at = from; at < to && !res.destroyed; at += chunkBytes) {
+        const piece = body.subarray(at, Math.min(to, at + chunkBytes))
+        await Promise.race([new Promise<void>((resolve) => res.write(piece, () => resolve())), closed])
+        if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs))
+      }
     }
-    if (hangAfterBytes !== undefined) return
+    await send(Number(after), limit)
+    if (hangAfterBytes !== undefined) {
+      if (resumed === undefined) return
+      await Promise.race([resumed, closed])
+      await send(Math.max(limit, Number(after)), body.length)
+    }
     if (dieAfterBytes !== undefined) {
       res.destroy()
       return

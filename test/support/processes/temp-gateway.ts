@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { type GatewayConfig, gatewayConfigSchema } from '../../../src/gateway/gateway-config.ts'
 import type { WrittenBounds } from '../../../src/shared/auth/bounds.ts'
-import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { ROLES, type Role } from '../../../src/shared/base/scopes.ts'
 import {
   type LoggedLine,
@@ -14,6 +13,7 @@ import {
   USER_PASSWORD,
 } from '../suite-secrets.ts'
 import { writeUsers } from '../suite-users.ts'
+import { onceRedisAnswers } from './once-redis-answers.ts'
 import { settleFresh } from './temp-redis.ts'
 
 export interface TempGateway extends AsyncDisposable {
@@ -70,7 +70,7 @@ export async function startTempGateway(
   if (redisUrl !== undefined) await settleFresh(redisUrl, config.redis.keyPrefix)
   const log = searchedLog()
   const configPath = join(folder, 'gateway.yaml')
-  const gateway = await startOnceRedisAnswers(config, { configPath, log })
+  const gateway = await onceRedisAnswers(() => startGateway(config, { configPath, log }))
   const basic = (user: string) => ({ authorization: `Basic ${btoa(`${user}:${USER_PASSWORD}`)}` })
   return {
     url: gateway.url,
@@ -88,17 +88,5 @@ export async function startTempGateway(
       await refuseSecretsBelow(folder)
       await rm(folder, { recursive: true, force: true })
     },
-  }
-}
-
-/** Starts it again if Redis did not answer within the gateway's limit, because the machine is busy. */
-async function startOnceRedisAnswers(...[config, options]: Parameters<typeof startGateway>) {
-  for (;;) {
-    try {
-      return await startGateway(config, options)
-    } catch (error) {
-      const isLate = error instanceof CapfleetError && error.code === 'scheduler-unavailable'
-      if (!isLate) throw error
-    }
   }
 }

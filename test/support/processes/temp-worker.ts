@@ -2,6 +2,7 @@
 import { type RunningWorker, startWorker } from '../../../src/worker/worker.ts'
 import type { WorkerTimings } from '../../../src/worker/worker-timings.ts'
 import { type LoggedLine, refuseSecretsInMetrics, searchedLog } from '../suite-secrets.ts'
+import { onceRedisAnswers } from './once-redis-answers.ts'
 import type { TempGateway } from './temp-gateway.ts'
 
 /**
@@ -35,9 +36,11 @@ export async function startTempWorker({
 }: Pick<TempGateway, 'config' | 'configPath'>): Promise<TempWorker> {
   const log = searchedLog()
   const worker = { ...config.exports.worker, listen: { ...config.exports.worker.listen, port: 0 } }
-  const running = await startWorker(
-    { ...config, exports: { ...config.exports, worker } },
-    { configPath, timings: PATIENT_TIMINGS, log },
+  const running = await onceRedisAnswers(() =>
+    startWorker(
+      { ...config, exports: { ...config.exports, worker } },
+      { configPath, timings: PATIENT_TIMINGS, log },
+    ),
   )
   const end = async () => {
     await refuseSecretsInMetrics(running.url)

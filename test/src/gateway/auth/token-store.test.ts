@@ -63,16 +63,14 @@ describe('issued tokens in Redis', () => {
 
   test('are a thousand of one user at most; those that have expired make room', async () => {
     await Promise.all(Array.from({ length: 999 }, () => store.keep(tokenOf('ann'))))
-    // It lives longer than the next request takes.
-    await store.keep(tokenOf('ann', 5_000))
+    const last = tokenOf('ann')
+    await store.keep(last)
     await assert.rejects(store.keep(tokenOf('ann')), { code: 'user-quota' })
     await store.keep(tokenOf('bob'))
-    const hasRoom = () =>
-      store.keep(tokenOf('ann')).then(
-        () => true,
-        () => false,
-      )
-    await eventually(hasRoom, { message: 'one has expired' })
+    // Its time has come, whatever the machine's clock says.
+    for (const key of await commands.keys('*'))
+      if ((await commands.type(key)) === 'zset') await commands.zadd(key, 'XX', 1, last.id)
+    await store.keep(tokenOf('ann'))
   })
 
   test('that are made by tokens leave room for those that are made by password', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { Device } from '../../../../src/gateway/device/device.ts'
@@ -38,15 +38,15 @@ test('using http-proxy prints no deprecation warning and leaves util as it was',
 
 for (const [name, open] of PASSING_WAYS) {
   test(`a device that keeps idle connections for a short time has all of the limit for its answer (${name})`, async () => {
-    let connections = 0
     const slowMs = 1_200
+    const lastOver = new Map<string | undefined, Socket>()
     const device = createServer((req, res) => {
+      lastOver.set(req.url, req.socket)
       if (req.url === '/slow') void pause(slowMs, 'a slow answer').then(() => res.end('slow'))
       else res.end('quick')
     })
     // Announced to clients as "Keep-Alive: timeout=2".
     device.keepAliveTimeout = 2_000
-    device.on('connection', () => connections++)
     await once(device.listen(0, '127.0.0.1'), 'listening')
     const url = `http://127.0.0.1:${(device.address() as AddressInfo).port}`
     const target = new Device({ name: 'd', url, user: 'u', password: new Secret('p') })
@@ -57,9 +57,11 @@ for (const [name, open] of PASSING_WAYS) {
     await once(front.listen(0, '127.0.0.1'), 'listening')
     try {
       const frontUrl = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
-      assert.equal(String((await httpGet(`${frontUrl}/quick`)).body), 'quick')
-      assert.equal(String((await httpGet(`${frontUrl}/slow`)).body), 'slow')
-      assert.equal(connections, 1)
+      do {
+        assert.equal(String((await httpGet(`${frontUrl}/quick`)).body), 'quick')
+        assert.equal(String((await httpGet(`${frontUrl}/slow`)).body), 'slow')
+        // If the machine was too busy for the second request to come in time, it had a new connection.
+      } while (lastOver.get('/slow') !== lastOver.get('/quick'))
     } finally {
       for (const server of [front, device]) {
         server.closeAllConnections()

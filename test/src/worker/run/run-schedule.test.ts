@@ -12,7 +12,6 @@ import {
   runSchedule,
   type SchedulingParts,
 } from '../../../../src/worker/run/run-schedule.ts'
-import { eventually } from '../../../support/eventually.ts'
 import { type ScheduleStand, scheduleStand } from '../../../support/exports/schedule-stand.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
@@ -125,13 +124,19 @@ describe('schedules', () => {
     assert.equal((await exports()).length, 3)
   })
 
-  test('killing Redis while runs are ordered duplicates none of them, and loses none', async () => {
+  test('killing Redis while runs are ordered duplicates none of them, and loses none', async (t) => {
     const id = await hourly()
     const nowMs = FIRST_MS + 199 * HOUR_MS
-    const look = runSchedule(worker, id, nowMs).catch(() => 'Redis went away')
-    await eventually(async () => (await exports()).length > 20, { message: 'runs are ordered' })
-    await stand.redis.stop('SIGKILL')
-    assert.equal(await look, 'Redis went away')
+    const { store } = worker
+    const createRun = store.createRun.bind(store)
+    const ordering = t.mock.method(store, 'createRun', async (...run: Parameters<typeof createRun>) => {
+      const created = createRun(...run)
+      // Whether or not it has been ordered by then.
+      if (ordering.mock.callCount() === 20) await stand.redis.stop('SIGKILL')
+      return await created
+    })
+    await assert.rejects(runSchedule(worker, id, nowMs), { code: 'scheduler-unavailable' })
+    ordering.mock.restore()
     await stand.redis.start()
     const after = stand.open()
     await runSchedule(after, id, nowMs)
