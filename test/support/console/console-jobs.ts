@@ -139,6 +139,30 @@ export function testTypedSchedules(stand: () => ConsoleStand): void {
     await page.waitForFunction(() => document.querySelector('.due')?.textContent?.includes(' 21:15:00 '))
     assert.ok(await order.isEnabled())
   })
+
+  test('a schedule of days is one of days at each run, in the zone that is shown', async () => {
+    const { page, world } = stand()
+    await show(page, `#/timeline?Cron=${encodeURIComponent('0 3 1 1 *')}`)
+    for (const [label, day] of [
+      ['Begin', 'yesterday'],
+      ['End', 'today'],
+    ] as const) {
+      await page.getByLabel(label, { exact: true }).fill(day)
+      await page.getByLabel(label, { exact: true }).press('Tab')
+      assert.equal(await page.getByLabel(label, { exact: true }).inputValue(), day)
+    }
+    await page.getByText('From midnight in UTC').first().waitFor()
+    await page.getByRole('button', { name: 'Order schedule' }).click()
+    await page.getByRole('link', { name: 'Schedule created' }).waitFor()
+    const queries = (await schedulesOf(world)).map((schedule) => (schedule as { query: string }).query)
+    const days = queries
+      .map((query) => new URLSearchParams(query))
+      .filter((one) => one.get('TSBegin') === 'yesterday')
+    assert.deepEqual(
+      days.map((one) => [one.get('TSEnd'), one.get('TSZone')]),
+      [['today', 'UTC']],
+    )
+  })
 }
 
 async function schedulesOf(world: ConsoleStand['world']): Promise<readonly unknown[]> {
