@@ -207,7 +207,14 @@ export function testOperators(stand: () => ConsoleStand): void {
 
   test('the queue says why a request waits, and folds long lists of devices', async () => {
     const { page } = stand()
-    const place = { user: 'ann', replica: 'g', enqueuedAt: '2026-11-28T15:00:00.000Z', grantedAt: null }
+    const unknown = { export: null, capture: null, fromNs: null, toNs: null, bytes: null }
+    const place = {
+      ...unknown,
+      user: 'ann',
+      replica: 'g',
+      enqueuedAt: '2026-11-28T15:00:00.000Z',
+      grantedAt: null,
+    }
     const streaming = { ...place, state: 'streaming', class: 'interactive', position: null, etaMs: null }
     const waiting = { ...streaming, state: 'waiting', position: 1, etaMs: 12_000 }
     const requests = [
@@ -221,6 +228,45 @@ export function testOperators(stand: () => ConsoleStand): void {
     await row.getByText('and 46 more').click()
     assert.ok(await row.getByText('device47').isVisible())
     await page.unroute('**/v1/queue')
+  })
+
+  test('the queue shows what one downloads, how much has been sent, and cancels it', async () => {
+    const { page } = stand()
+    const range = { fromNs: '1793610060000000000', toNs: '1793610120500000000' }
+    const what = { ...range, export: null, capture: null, bytes: '1572864' }
+    const mine = {
+      ...what,
+      ...{ id: 'mine-0001', user: 'full', state: 'streaming', class: 'interactive', devices: ['north'] },
+      ...{
+        replica: 'g',
+        enqueuedAt: '2026-11-28T15:00:00.000Z',
+        grantedAt: null,
+        position: null,
+        etaMs: null,
+      },
+    }
+    const other = { ...mine, id: 'other-001', user: 'ann', fromNs: null, toNs: null, bytes: null }
+    let requests = [mine, other]
+    await page.route('**/v1/queue', (route) => route.fulfill({ json: { requests } }))
+    const cancelled: string[] = []
+    await page.route('**/v1/queue/*', (route) => {
+      cancelled.push(`${route.request().method()} ${new URL(route.request().url()).pathname}`)
+      requests = [other]
+      return route.fulfill({ status: 202, json: mine })
+    })
+    await show(page, '#/queue')
+    const row = page.locator('tr', { hasText: 'full' })
+    await row.getByText('2026-11-02 09:01:00.000').waitFor()
+    await row.getByText('2026-11-02 09:02:00.500').waitFor()
+    await row.getByText('1.50 MiB').waitFor()
+    const others = page.locator('tr', { hasText: 'ann' })
+    assert.equal(await others.getByRole('button', { name: 'Cancel download' }).count(), 0)
+    await row.getByRole('button', { name: 'Cancel download' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Cancel download: full, mine-000' })
+    await dialog.getByRole('button', { name: 'Cancel download' }).click()
+    await row.waitFor({ state: 'detached' })
+    assert.deepEqual(cancelled, ['DELETE /v1/queue/mine-0001'])
+    for (const path of ['**/v1/queue', '**/v1/queue/*']) await page.unroute(path)
   })
 
   test('the audit names its facts, and gives the line as it is in the file', async () => {

@@ -1,4 +1,5 @@
 /** What the head of the answer to a download says. */
+import { listText } from '../../../shared/base/list-text.ts'
 import { ENCODING_FILES, type Encoding } from '../../../shared/query/query-values.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { Received } from '../../transport.ts'
@@ -20,14 +21,21 @@ export function notesOf({ headers }: Received): readonly string[] {
     ...(goneBeforeNs === null
       ? []
       : [`packets before ${shownNs(goneBeforeNs)} were overwritten; the download is complete from then on`]),
-    ...(damaged === null ? [] : [`packets of ${damaged} segments are lost: their blocks are damaged`]),
+    ...(damaged === null || damaged === '0'
+      ? []
+      : [`packets of ${damaged} segments are lost: their blocks are damaged`]),
     ...(missing === null ? [] : [`devices left out: ${missingText(missing)}`]),
   ]
 }
 
 /** "lon1;from=1793610060000000000;to=1793610070000000000, ..." with readable times. */
 function missingText(header: string): string {
-  return header.replaceAll(/;(from|to)=(\d+)/g, (_text, end: string, ns: string) => ` ${end} ${shownNs(ns)}`)
+  const parts = header
+    .split(', ')
+    .map((part) =>
+      part.replaceAll(/;(from|to)=(\d+)/g, (_text, end: string, ns: string) => ` ${end} ${shownNs(ns)}`),
+    )
+  return listText(parts)
 }
 
 /** Fails with a ClientFailure if it is not a capture file. */
