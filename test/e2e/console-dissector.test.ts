@@ -18,12 +18,23 @@ import {
 } from '../support/console/console-browser.ts'
 import { DISSECTED_RANGE, DissectorStand, missingForDissector } from '../support/console/dissector-stand.ts'
 import { eventually } from '../support/eventually.ts'
+import { capturesNamed } from '../support/packets/capture-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { WAIT_LIMIT_MS } from '../support/test-limits.ts'
 
 const EAST = `#/inside?${DISSECTED_RANGE}&inside-devices=east`
 /** Info of packets that later versions of Wireshark describe in other words, with the protocol in another version. */
 const REWORDED = /\[TCP segment of a reassembled PDU\]$|^Client Hello$|JavaScript Object Notation/
+/** The first one is ours; the others are compared if they are there. All are in the order of time. */
+const OTHER_CAPTURES = [
+  'vxlan.pcap',
+  'tcpdump_geneve.pcap',
+  'tcpdump_various_gre.pcap',
+  'zeek_linux_dlt_sll2.pcap',
+  'zeek_mpls-in-vlan.pcap',
+  'zeek_tunnels_gtp_gtp_ext_header.pcap',
+  'zeek_vlan-qinqinq.pcap',
+]
 /** Index of the column with the protocol. */
 const REWORDED_FROM = 5
 /** After which the page takes a dissector for hung, as in dissector.ts. */
@@ -48,23 +59,23 @@ describe('the dissector', { skip: missingForDissector() }, () => {
   after(() => owned.disposeAsync())
 
   test('shows the columns that tshark prints, and the device', async () => {
-    const fields = ['number', 'time_relative', 'len'].map((name) => `frame.${name}`)
-    const columns = ['Source', 'Destination', 'Protocol', 'Info'].map((name) => `_ws.col.${name}`)
-    const wanted = [...fields, ...columns].flatMap((name) => ['-e', name])
-    const printed = tshark(path, ['-2', '-T', 'fields', ...wanted])
-    const listed = await listedRows(page, printed.length)
-    assert.equal(listed.length, printed.length)
-    const compared = printed.map((line, index) => {
-      const [number, time, length, source, destination, protocol = '', info = ''] = line.split('\t')
-      const expected = [number, time, 'east', source, destination, protocol, length, info]
-      // Later versions of Wireshark than Debian's have other words for these.
-      const isReworded = REWORDED.test(info)
-      const count = isReworded ? REWORDED_FROM : expected.length
-      assert.deepEqual(listed[index]?.slice(0, count), expected.slice(0, count))
-      return isReworded
-    })
-    const equal = compared.filter((isReworded) => !isReworded).length
-    assert.ok(equal >= 1_000, `${equal} packets with all columns`)
+    const { packets, equal } = await comparedColumns(page, path)
+    assert.ok(equal >= 1_000, `${equal} of ${packets} packets with all columns`)
+  })
+
+  test('the columns of captures with tunnels, tags and other link types are those of tshark', async () => {
+    const [east] = stand.fleet.appliances
+    for (const [index, file] of capturesNamed(...OTHER_CAPTURES).entries()) {
+      const name = `other-${index}`
+      await east?.importFiles(name, file)
+      const times = tshark(file, ['-T', 'fields', '-e', 'frame.time_epoch']).map((text) =>
+        BigInt(text.replace('.', '')),
+      )
+      await show(page, `#/inside?TSBegin=${times[0]}&TSEnd=${(times.at(-1) ?? 0n) + 1n}&Device=east`)
+      await page.locator('.dissected [role=status]', { hasText: `${times.length} of ` }).waitFor()
+      await comparedColumns(page, file)
+    }
+    await showPackets(page, EAST)
   })
 
   test('names the device of each packet where several devices are read', async () => {
@@ -398,14 +409,48 @@ describe('the dissector', { skip: missingForDissector() }, () => {
     await withoutDissector(own.page)
     await own.page.reload()
     await show(own.page, EAST)
-    await own.page.locator('.packets tbody tr').first().waitFor()
-    assert.equal(await own.page.locator('.packets tbody tr').count(), 200)
+    const rows = own.page.locator('.packets tbody tr')
+    await rows.first().waitFor()
+    assert.equal(await rows.count(), 200)
+    const last = await rows.last().innerText()
+    await own.page.getByRole('button', { name: 'Load the next packets' }).click()
+    await own.page.waitForFunction(
+      (text) => document.querySelector<HTMLElement>('.packets tbody tr')?.innerText === text,
+      last,
+    )
     assert.deepEqual(
       asked.filter((url) => /dissect/.test(url)),
       [],
     )
   })
 })
+
+/** Fails if a column of the list is not what tshark prints. Returns how many packets were compared in all columns. */
+async function comparedColumns(
+  page: Page,
+  path: string,
+): Promise<{ readonly packets: number; readonly equal: number }> {
+  const fields = ['number', 'time_relative', 'len'].map((name) => `frame.${name}`)
+  const columns = ['Source', 'Destination', 'Protocol', 'Info'].map((name) => `_ws.col.${name}`)
+  const printed = tshark(path, [
+    '-2',
+    '-T',
+    'fields',
+    ...[...fields, ...columns].flatMap((name) => ['-e', name]),
+  ])
+  const listed = await listedRows(page, printed.length)
+  assert.equal(listed.length, printed.length)
+  const reworded = printed.filter((line, index) => {
+    const [number, time, length, source, destination, protocol = '', info = ''] = line.split('\t')
+    const expected = [number, time, 'east', source, destination, protocol, length, info]
+    // Later versions of Wireshark than Debian's have other words for these.
+    const isReworded = REWORDED.test(info)
+    const count = isReworded ? REWORDED_FROM : expected.length
+    assert.deepEqual(listed[index]?.slice(0, count), expected.slice(0, count), path)
+    return isReworded
+  })
+  return { packets: printed.length, equal: printed.length - reworded.length }
+}
 
 async function showPackets(page: Page, hash: string): Promise<void> {
   await show(page, hash)

@@ -1,4 +1,5 @@
 /** The requests of the packet view: which devices have packets of the selection, and the first of these packets. */
+import { RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { answered, gateway, openAnswer, Problem } from '../base/ask-gateway.ts'
 import type { DeviceFailures } from '../base/devices.ts'
 import { type Pairs, queryOf, queryText } from '../download/parameter-groups.ts'
@@ -11,6 +12,7 @@ import { decodeZstd } from './zstd-decoder.ts'
 const OWN: ReadonlySet<string> = new Set([
   'Device',
   'MaxPackets',
+  'MaxBytes',
   'Slice',
   'Compression',
   'TSResolution',
@@ -54,6 +56,8 @@ export interface FirstPackets {
   readonly packets: readonly Packet[]
   /** How many packets passed the filters, of each device that was read: at most LookSize.packetsMax. */
   readonly counts: ReadonlyMap<string, number>
+  /** Whether the devices that were read have further packets, after these. */
+  readonly isCut: boolean
   /** Devices that broke off; none of their packets are included. */
   readonly failures: DeviceFailures
 }
@@ -83,35 +87,57 @@ export async function askPackets(
   const failures = new Map<string, { code: string; detail: string }>()
   let packets: readonly Packet[] = []
   let firstFailure: unknown
+  let isCut = false
+  /** Later packets would be shown without those of a device whose download reached its limit before. */
+  let untilNs: bigint | undefined
   for (
     let first = 0;
     first < devices.length && (isWhole || packets.length === 0);
     first += DEVICES_AT_A_TIME
   ) {
     const asked = devices.slice(first, first + DEVICES_AT_A_TIME)
-    const results = await Promise.allSettled(asked.map((device) => askDevice(device, query, signal)))
+    const results = await Promise.allSettled(
+      asked.map((device) => askDevice(device, query, { size, signal })),
+    )
     signal.throwIfAborted()
     const lists = results.flatMap((result, index) => {
       const device = asked[index] ?? ''
       if (result.status === 'fulfilled') {
-        counts.set(device, result.value.length)
-        return [result.value]
+        const { packets: own, isCut: isOwnCut } = result.value
+        counts.set(device, own.length)
+        const last = own.at(-1)
+        if (isOwnCut && last !== undefined && (untilNs === undefined || last.ns < untilNs)) untilNs = last.ns
+        return [own]
       }
       firstFailure ??= result.reason
       failures.set(device, failureOf(result.reason))
       return []
     })
-    packets = firstOfAll([packets, ...lists], size.packetsMax)
-    onRead({ packets, counts: new Map(counts), failures: new Map(failures) })
+    const all = [packets, ...lists]
+    const known = all.map((list) => list.filter(({ ns }) => untilNs === undefined || ns <= untilNs))
+    packets = firstOfAll(known, size.packetsMax)
+    isCut ||= untilNs !== undefined || known.flat().length > packets.length
+    onRead({ packets, isCut, counts: new Map(counts), failures: new Map(failures) })
   }
   if (firstFailure !== undefined && counts.size === 0) throw firstFailure
-  return { packets, counts, failures }
+  return { packets, isCut, counts, failures }
 }
 
-async function askDevice(device: string, query: string, signal: AbortSignal): Promise<readonly Packet[]> {
+async function askDevice(
+  device: string,
+  query: string,
+  { size, signal }: Pick<ReadOptions, 'size' | 'signal'>,
+): Promise<{ readonly packets: readonly Packet[]; readonly isCut: boolean }> {
   const path = `devices/${encodeURIComponent(device)}/api/v1/pcap/timerange?${query}`
   const answer = await openAnswer(path, { signal })
-  return readPackets(await decodeZstd(new Uint8Array(await answer.arrayBuffer())), device)
+  const file = await decodeZstd(new Uint8Array(await answer.arrayBuffer()))
+  const packets = readPackets(file, device)
+  return { packets, isCut: packets.length >= size.packetsMax || isFull(file.length, size) }
+}
+
+/** Whether another packet may not have had room. */
+function isFull(bytes: number, { bytesMax, sliceBytes }: LookSize): boolean {
+  return bytesMax !== undefined && bytes + RECORD_HEADER_BYTES + sliceBytes > bytesMax
 }
 
 function failureOf(error: unknown): { code: string; detail: string } {

@@ -61,7 +61,7 @@ export function InsidePage() {
       <HolderChoice holders={holders} devices={devices} counts={read?.counts ?? NO_COUNTS} size={size} />
       {read === undefined ? null : <Progress read={read} devices={devices} isAsking={found.isAsking} />}
       {read === undefined || read.packets.length === 0 ? null : (
-        <Found packets={read.packets} isComplete={!found.isAsking} size={size} />
+        <Found read={read} isComplete={!found.isAsking} />
       )}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
@@ -182,13 +182,12 @@ function passedText({ packets, exact }: Holder, count: number | undefined, { pac
 }
 
 interface FoundProps {
-  readonly packets: readonly Packet[]
+  readonly read: FirstPackets
   readonly isComplete: boolean
-  readonly size: LookSize
 }
 
 /** By Wireshark if the gateway has it; the table needs nothing more than the page. */
-function Found({ packets, isComplete, size }: FoundProps) {
+function Found({ read: { packets, isCut }, isComplete }: FoundProps) {
   const { inside: texts } = TEXTS
   const { dissector } = useSurroundings().session
   const dissected = usePart(dissector === null ? undefined : loadDissected)
@@ -196,7 +195,7 @@ function Found({ packets, isComplete, size }: FoundProps) {
   const last = packets.at(-1)
   return (
     <>
-      {packets.length < size.packetsMax || last === undefined ? null : (
+      {!isCut || last === undefined ? null : (
         <p class="controls">
           <span class="quiet">{texts.firstOf(countText(packets.length))}</span>
           <button
