@@ -322,9 +322,10 @@ describe('the audit of a gateway', () => {
       if (shown === PAUSED) break
     }
     await eventually(async () => (await stateOf(ordered)) === 'complete', { message: 'the export' })
-    const ended = (await auditEntries(folder)).filter(({ event }) => event === 'export.ended')
+    const { id } = ordered.json()
+    const ended = (await auditEntries(folder)).filter((entry) => entry.export === id)
     assert.deepEqual(
-      ended.map(({ outcome }) => outcome),
+      ended.filter(({ event }) => event === 'export.ended').map(({ outcome }) => outcome),
       ['complete'],
     )
   })
