@@ -19,7 +19,7 @@ import { loadAddon } from './load-addon.ts'
 /** Live figures of a download; exact once next() has returned undefined. */
 export interface DownloadTotals {
   /**
-   * Packets returned, and their bytes as PCAP records before compression. Here and in all figures not about output or
+   * Packets returned, and their bytes as PCAP records, or in pcapng as blocks, before compression. Here and in all figures not about output or
    * reading, what `afterBytes` left out counts as returned.
    */
   readonly packets: bigint
@@ -54,6 +54,19 @@ export interface DownloadTotals {
   readonly truncated: boolean
   /** If truncated: timestamp, as its record would have it, of the first packet cut off. */
   readonly nextNs: bigint | undefined
+  /** Only of a pcapng file; complete once next() has returned undefined. */
+  readonly pcapng?: PcapngTotals | undefined
+}
+
+export interface PcapngTotals {
+  /** Packets of each interface, in the order of the interfaces. */
+  readonly interfacePackets: readonly bigint[]
+  /** How many of the interfaces have been described. */
+  readonly describedInterfaces: number
+  /** How many of the remarks a packet has. */
+  readonly remarkedPackets: number
+  /** How many bytes of `afterBytes` are beyond the last packet. */
+  readonly leftToSkip: bigint
 }
 
 export interface IntervalCount {
@@ -133,9 +146,9 @@ export function isClockSynced(): boolean {
   return engine.isClockSynced()
 }
 
-/** Stored packets as the bytes of one PCAP file, pulled by the caller. */
+/** Stored packets as the bytes of one PCAP or pcapng file, pulled by the caller. */
 export class Download implements AsyncDisposable {
-  /** Link type word of the PCAP header. */
+  /** Link type word of the PCAP header; of a pcapng file with several, that of its first packets. */
   readonly linkType: number
   readonly snaplen: number
   readonly #native: NativeDownload

@@ -88,7 +88,7 @@ export interface DownloadOptions {
   readonly sliceBytes?: number | undefined
   /** End before the first packet that is this much or more after the first returned one. */
   readonly tsMaxNs?: bigint | undefined
-  /** End after at most this many bytes of PCAP, between records; includes the file header, so >= 24. */
+  /** End after at most this many bytes of the file, between packets; includes everything else in it, so >= 24. */
   readonly maxBytes?: bigint | undefined
   /** End after this many packets; at least 1. */
   readonly maxPackets?: bigint | undefined
@@ -101,6 +101,39 @@ export interface DownloadOptions {
   readonly compression: Compression
   /** Link type word and snaplen of the file header when `streams` is empty. */
   readonly emptyLinkType?: number | undefined
+  /** The file is pcapng. Default: PCAP. */
+  readonly pcapng?: PcapngParts | undefined
+}
+
+/** The blocks of a pcapng file that are not packets. */
+export interface PcapngParts {
+  /** The file begins with these blocks; at most 1 MiB. */
+  readonly head: Uint8Array
+  /**
+   * Every port and link type of `streams`. The engine numbers them in this order, and writes a description before the
+   * first packet of its interface, or of one after it in the list.
+   */
+  readonly interfaces: readonly PcapngInterface[]
+  /** How many of them the head describes. */
+  readonly described: number
+  /** By time; descriptions and remarks together have at most 512 KiB. */
+  readonly remarks: readonly PcapngRemark[]
+  /** What the caller appends has at most this many bytes; counts for maxBytes. */
+  readonly closingBytes: number
+}
+
+export interface PcapngInterface {
+  readonly port: number
+  readonly linkType: number
+  /** Its Interface Description Block. */
+  readonly description: Uint8Array
+}
+
+/** Options for the first packet at or after a time. */
+export interface PcapngRemark {
+  readonly atNs: bigint
+  /** Each padded to four bytes, without the end of options. */
+  readonly options: Uint8Array
 }
 
 /** The same in the form for binding/. */
@@ -128,6 +161,7 @@ export interface NativeOptions {
   readonly codec: number
   readonly level: number
   readonly emptyLinkType: number
+  readonly pcapng: PcapngParts | undefined
 }
 
 interface NativeCondition {
@@ -178,6 +212,7 @@ export function toNativeOptions(options: DownloadOptions): NativeOptions {
     toMicroseconds: options.timeResolution === 'usec',
     ...COMPRESSION_LEVELS[options.compression],
     emptyLinkType: options.emptyLinkType ?? ETHERNET,
+    pcapng: options.pcapng,
   }
 }
 

@@ -6,11 +6,18 @@ import { type ApplianceContext, type ApplianceParts, nowNs } from '../appliance-
 import { withLostMarked } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
 import { withClientSignal } from '../request/client-signal.ts'
+import {
+  dropsIn,
+  gapsIn,
+  type RecordedTime,
+  spansIn,
+  type TimedEvent,
+  trimmedIn,
+} from '../store/recorded-time.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
 import { isCapturing } from '../system-status/capture-group.ts'
 import { ActivityBuckets } from './activity-buckets.ts'
 import { countActivity } from './count-activity.ts'
-import { dropsIn, gapsIn, type RecordedTime, spansIn, type TimedEvent, trimmedIn } from './recorded-time.ts'
 
 export async function answerActivity(ctx: ApplianceContext, parts: ApplianceParts): Promise<void> {
   const { catalogue, config, profiles } = parts

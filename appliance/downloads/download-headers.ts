@@ -1,6 +1,6 @@
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import { ignoredNames } from '../../src/shared/query/ignored-names.ts'
-import { ENCODING_FILES, encodingOf } from '../../src/shared/query/query-values.ts'
+import { bodyEncodingOf, ENCODING_FILES } from '../../src/shared/query/query-values.ts'
 import { damagedSegments, type StreamSelection } from './select-streams.ts'
 
 export interface DownloadHead {
@@ -17,7 +17,7 @@ export interface DownloadHead {
  */
 export function downloadHeaders(head: DownloadHead): Record<string, string> {
   const { query, fileName, agedOutBeforeNs, selection } = head
-  const { mediaType } = ENCODING_FILES[encodingOf(query.compression)]
+  const { mediaType } = ENCODING_FILES[bodyEncodingOf(query)]
   const headers: Record<string, string> = {
     'Content-Type': mediaType,
     'Content-Disposition': `attachment; filename="${fileName}"`,

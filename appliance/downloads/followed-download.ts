@@ -166,7 +166,7 @@ export class FollowedDownload {
     }
     if (selection.streams.length === 0) return
     // An empty beginning says nothing about what follows, but its header has been sent.
-    if (selection.linkType === this.#linkType) return
+    if (selection.linkType === this.#linkType || this.#query.format === 'pcapng') return
     throw new CapfleetError('mixed-link-type', 'the capture being followed changed to another link type')
   }
 

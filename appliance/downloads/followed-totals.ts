@@ -1,4 +1,4 @@
-import type { DownloadTotals } from '../../native/addon.ts'
+import type { DownloadTotals, PcapngTotals } from '../../native/addon.ts'
 
 export const NO_TOTALS: DownloadTotals = {
   packets: 0n,
@@ -40,5 +40,14 @@ export function addTotals(before: DownloadTotals, after: DownloadTotals): Downlo
     latePackets: before.latePackets + after.latePackets,
     truncated: after.truncated,
     nextNs: after.nextNs,
+    ...(after.pcapng === undefined ? {} : { pcapng: addPcapng(before.pcapng, after.pcapng) }),
   }
+}
+
+/** A later download numbers the interfaces in the same way, and may have more of them. */
+function addPcapng(before: PcapngTotals | undefined, after: PcapngTotals): PcapngTotals {
+  const sums = after.interfacePackets.map(
+    (packets, number) => packets + (before?.interfacePackets[number] ?? 0n),
+  )
+  return { ...after, interfacePackets: sums.length === 0 ? (before?.interfacePackets ?? []) : sums }
 }

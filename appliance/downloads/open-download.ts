@@ -4,6 +4,7 @@ import type { DownloadOptions } from '../../native/download-options.ts'
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { withoutLost } from './lost-segments.ts'
 import { onHeld } from './on-held.ts'
+import type { PcapngBody } from './pcapng-body.ts'
 import { type PreparedDownload, type PrepareRequest, prepareDownload } from './prepare-download.ts'
 import type { Reader } from './stream-limit.ts'
 
@@ -25,10 +26,13 @@ export async function onPrepared<Result>(
   return await onHeld(find, work, withoutLost)
 }
 
+/** `body`: the file in pcapng; default: a PCAP. */
 export async function openEngine(
-  { query, selection, program, addresses, regex, mac48LimitNs }: PreparedDownload,
+  prepared: PreparedDownload,
   { isForced, signal }: PrepareRequest,
+  body?: PcapngBody,
 ): Promise<Download> {
+  const { query, selection, program, addresses, regex, mac48LimitNs } = prepared
   const options: DownloadOptions = {
     streams: selection.streams,
     beginNs: query.beginNs,
@@ -52,8 +56,11 @@ export async function openEngine(
     timeResolution: query.timeResolution,
     compression: query.compression,
     emptyLinkType: selection.linkType,
+    pcapng: body?.partsFor(prepared),
   }
-  return await Download.open(options, signal)
+  const download = await Download.open(options, signal)
+  body?.opened(download)
+  return download
 }
 
 /** The user of the slot. `mode` is what the slot is used for. */

@@ -3,7 +3,7 @@
  * detected here, before a slot is taken.
  */
 
-import { NETWORK_LINK_TYPES, typeOfWord } from '../../src/shared/pcap/link-types.ts'
+import { NETWORK_LINK_TYPES } from '../../src/shared/pcap/link-types.ts'
 import { packAddressList } from '../../src/shared/query/address-list.ts'
 import { downloadFileName } from '../../src/shared/query/download-file-name.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
@@ -11,7 +11,8 @@ import type { ParseContext } from '../../src/shared/query/parse-download-query.t
 import { badParameter } from '../../src/shared/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
-import { agedOutBeforeNs } from '../store/removed-spans.ts'
+import { gapsIn } from '../store/recorded-time.ts'
+import { agedOutBeforeNs, type HeldCaptures, type TimeSpan } from '../store/removed-spans.ts'
 import { type StreamSelection, selectStreams } from './select-streams.ts'
 
 /** A query that passed all checks. */
@@ -34,6 +35,15 @@ export interface PreparedDownload {
    * address.
    */
   readonly mac48LimitNs: bigint
+  /** What a file in pcapng says about missing packets. */
+  readonly lost?: LostPackets | undefined
+}
+
+export interface LostPackets {
+  /** Times between two captures, in order. */
+  readonly gaps: readonly TimeSpan[]
+  /** The captures of the selection that could not store every packet. */
+  readonly drops: readonly { readonly captureName: string; readonly ring: bigint; readonly disk: bigint }[]
 }
 
 const NANOS_PER_MS = 1_000_000n
@@ -64,7 +74,7 @@ export async function prepareDownload(
   const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut }, request)
   const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
   checkCaptureCount(query, selection.captures)
-  refuseUnknownLinkType(query, selection.linkType)
+  for (const linkType of selection.linkTypes) refuseUnknownLinkType(query, linkType)
   const [capture] = captures
   return {
     query,
@@ -74,13 +84,30 @@ export async function prepareDownload(
     fileName: downloadFileName(query, { captureName: capture?.name, place: parts.config.deviceName }),
     addresses: query.filterAddresses === undefined ? undefined : packAddressList(query.filterAddresses),
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
+    // Nobody may learn from it what the filter hides.
+    lost:
+      query.format === 'pcapng' && !request.isForced
+        ? lostPackets(query, { captures, agedOut }, selection.captures)
+        : undefined,
     ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
   }
 }
 
+/** From the records of captures alone, so that the same request gives the same file as long as they are kept. */
+function lostPackets(query: DownloadQuery, held: HeldCaptures, selected: readonly string[]): LostPackets {
+  const gaps = gapsIn(query, 0n, { ...held, events: [], running: undefined, nowNs: query.endNs })
+  return {
+    gaps: query.kind === 'timerange' ? gaps.filter(({ endNs }) => endNs < query.endNs) : [],
+    drops: held.captures.flatMap(({ name, drops }) =>
+      drops === undefined || drops.ring + drops.disk === 0n || !selected.includes(name)
+        ? []
+        : { captureName: name, ring: drops.ring, disk: drops.disk },
+    ),
+  }
+}
+
 /** Fails with bad-parameter if the query needs to look into packets of a link type that the engine does not know. */
-function refuseUnknownLinkType(query: DownloadQuery, linkTypeWord: number): void {
-  const linkType = typeOfWord(linkTypeWord)
+function refuseUnknownLinkType(query: DownloadQuery, linkType: number): void {
   if (NETWORK_LINK_TYPES.has(linkType)) return
   const only = `packets of link type ${linkType}, only in Ethernet, raw IP and Linux cooked captures`
   if (query.filterAddresses !== undefined)

@@ -16,15 +16,18 @@ export interface StreamSelection {
   readonly streams: readonly StreamFiles[]
   /**
    * Their common link type word, or only the type if they differ in the length of the frame check sequence; for an
-   * empty selection that of its newest capture, or Ethernet.
+   * empty selection that of its newest capture, or Ethernet. Of several, which only pcapng can hold, the first.
    */
   readonly linkType: number
+  /** All link types of the selection; more than one only in pcapng. */
+  readonly linkTypes: readonly number[]
   /** Full names of the captures that are read. */
   readonly captures: readonly string[]
 }
 
 export interface SelectOptions {
-  readonly query: Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeSource' | 'frameFilter'>
+  readonly query: Pick<DownloadQuery, 'beginNs' | 'endNs' | 'timeSource' | 'frameFilter'> &
+    Partial<Pick<DownloadQuery, 'format' | 'filterBpf' | 'dedupNs'>>
   readonly folderOf: (capture: StoredCapture) => string
 }
 
@@ -38,19 +41,30 @@ interface Chosen {
 }
 
 /**
- * What a download of these captures (newest first) must read. Fails with mixed-link-type if one PCAP cannot hold it.
+ * What a download of these captures (newest first) must read. Fails with mixed-link-type if its file cannot hold it, or
+ * if a parameter is only for one link type.
  */
 export function selectStreams(captures: readonly StoredCapture[], options: SelectOptions): StreamSelection {
   const neededNs = neededFromNs(options.query)
   const chosen = captures.toReversed().flatMap((capture) => chooseStreams(capture, { ...options, neededNs }))
   const words = [...new Set(chosen.flatMap(({ linkType }) => linkType ?? []))]
   const types = [...new Set(words.map(typeOfWord))]
-  if (types.length > 1) throw mixedLinkType(chosen)
+  const oneType = types.length > 1 ? needsOneType(options.query) : undefined
+  if (oneType !== undefined) throw mixedLinkType(chosen, oneType)
+  const linkType = (words.length > 1 ? types : words)[0] ?? linkTypeOfEmpty(captures)
   return {
     streams: chosen.map(({ files }) => files),
-    linkType: (words.length > 1 ? types : words)[0] ?? linkTypeOfEmpty(captures),
+    linkType,
+    linkTypes: types.length === 0 ? [typeOfWord(linkType)] : types,
     captures: [...new Set(chosen.map(({ capture }) => capture.name))],
   }
+}
+
+/** Why the packets must be of one link type; undefined: they may be of several. */
+function needsOneType({ format, filterBpf, dedupNs }: SelectOptions['query']): string | undefined {
+  if (format !== 'pcapng') return 'a PCAP file can have only one: ask for Format=pcapng, or'
+  if (filterBpf !== undefined) return 'FilterBPF is for one:'
+  return dedupNs === undefined ? undefined : 'Dedup compares packets of one:'
 }
 
 /** A range may cover thousands of captures; this determines the time to the first byte. */
@@ -113,7 +127,7 @@ const LINK_TYPE_NAMES: Readonly<Record<number, string>> = {
   276: 'LINUX_SLL2',
 }
 
-function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
+function mixedLinkType(chosen: readonly Chosen[], oneType: string): CapfleetError {
   const ofTypes = Map.groupBy(
     chosen.filter(({ linkType }) => linkType !== undefined),
     ({ linkType }) => typeOfWord(linkType ?? LINK_TYPE_ETHERNET),
@@ -134,7 +148,7 @@ function mixedLinkType(chosen: readonly Chosen[]): CapfleetError {
     : 'choose a capture or range of one type, or a port of that type with FilterPort'
   return new CapfleetError(
     'mixed-link-type',
-    `${isOneCapture ? `the capture ${name}` : 'the selection'} contains several link types: ${list.join(', ')}; a PCAP file can have only one: ${advice}`,
+    `${isOneCapture ? `the capture ${name}` : 'the selection'} contains several link types: ${list.join(', ')}; ${oneType} ${advice}`,
     { members: { linkTypes: linkTypes.map(({ ports: _ports, ...type }) => type) } },
   )
 }

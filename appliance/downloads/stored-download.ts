@@ -9,7 +9,7 @@ import { refuseLaterRange } from '../../src/shared/http/later-range.ts'
 import type { DownloadKind, DownloadQuery } from '../../src/shared/query/download-query.ts'
 import { parseLegacyQuery } from '../../src/shared/query/legacy-query.ts'
 import { type ParseContext, parseDownloadQuery } from '../../src/shared/query/parse-download-query.ts'
-import { encodingOf, PARTIAL_ELEMENTS } from '../../src/shared/query/query-values.ts'
+import { bodyEncodingOf, PARTIAL_ELEMENTS } from '../../src/shared/query/query-values.ts'
 import type { GivenParameters } from '../../src/shared/query/read-parameters.ts'
 import type { ApplianceContext, ApplianceHandler, ApplianceParts } from '../appliance-parts.ts'
 import { withClientSignal } from '../request/client-signal.ts'
@@ -17,6 +17,7 @@ import { callerOf, hasForcedFilter } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
 import { onPrepared, openEngine, readerOf } from './open-download.ts'
+import { PcapngBody, PcapngSource } from './pcapng-body.ts'
 import {
   type PreparedDownload,
   type PrepareRequest,
@@ -99,7 +100,7 @@ async function download(
     slowAfterMs: parts.config.downloads.slowAfterMs,
     isWanted: () => parts.slots.isWantedByOthers(reader, parts.config.downloads.slowAfterMs),
     countsDuplicates: query.dedupNs !== undefined,
-    partialElement: PARTIAL_ELEMENTS[encodingOf(query.compression)],
+    partialElement: PARTIAL_ELEMENTS[bodyEncodingOf(query)],
     onDrained: () => held.dispose(),
     signal,
     revoked,
@@ -119,9 +120,31 @@ async function openSource(
   request: PrepareRequest,
 ): Promise<OpenedSource<PacketSource>> {
   const { query } = prepared
+  const { config, serial } = parts
+  const body =
+    query.format === 'pcapng'
+      ? new PcapngBody({ device: { ...config, serial }, query, isForced: request.isForced })
+      : undefined
+  const opened = await openPackets(parts, prepared, { request, body })
+  if (body === undefined) return opened
+  return { ...opened, engine: new PcapngSource(opened.engine, body, query.compression) }
+}
+
+interface FileRequest {
+  readonly request: PrepareRequest
+  /** The file in pcapng; undefined: PCAP. */
+  readonly body: PcapngBody | undefined
+}
+
+async function openPackets(
+  parts: ApplianceParts,
+  prepared: PreparedDownload,
+  { request, body }: FileRequest,
+): Promise<OpenedSource<PacketSource>> {
+  const { query } = prepared
   if (!query.follow)
     return await onPrepared(parts, prepared, request, async (found) => ({
-      engine: await openEngine(found, request),
+      engine: await openEngine(found, request, body),
       agedOutBeforeNs: found.agedOutBeforeNs,
     }))
   // A base name would mean a different capture after a roll.
@@ -135,7 +158,7 @@ async function openSource(
         const found = await prepareDownload(parts, { ...step, filterRegex: undefined }, request)
         return { ...found, query: step, regex: prepared.regex }
       },
-      open: (step) => openEngine(step, request),
+      open: (step) => openEngine(step, request, body),
     },
   )
   return { engine, agedOutBeforeNs: engine.agedOutBeforeNs }

@@ -74,6 +74,31 @@ Status readFilters(const Napi::Object& from, DownloadOptions& options) {
   return ok();
 }
 
+std::vector<uint8_t> copyOf(const Napi::Value& value) {
+  const std::span<const uint8_t> bytes = bytesOf(value);
+  return {bytes.begin(), bytes.end()};
+}
+
+PcapngOptions readPcapng(const Napi::Object& from) {
+  PcapngOptions options;
+  options.head = copyOf(from.Get("head"));
+  const auto interfaces = from.Get("interfaces").As<Napi::Array>();
+  for (uint32_t i = 0; i < interfaces.Length(); i++) {
+    const auto one = interfaces.Get(i).As<Napi::Object>();
+    options.interfaces.push_back({one.Get("port").As<Napi::Number>().Uint32Value(),
+                                  one.Get("linkType").As<Napi::Number>().Uint32Value(),
+                                  copyOf(one.Get("description"))});
+  }
+  options.described = from.Get("described").As<Napi::Number>().Uint32Value();
+  const auto remarks = from.Get("remarks").As<Napi::Array>();
+  for (uint32_t i = 0; i < remarks.Length(); i++) {
+    const auto one = remarks.Get(i).As<Napi::Object>();
+    options.remarks.push_back({toInt64(one.Get("atNs")), copyOf(one.Get("options"))});
+  }
+  options.closingBytes = from.Get("closingBytes").As<Napi::Number>().Uint32Value();
+  return options;
+}
+
 /// Only fails because of the compiled filters.
 Result<DownloadOptions> readOptions(const Napi::Object& from) {
   const auto number = [&](const char* name) { return from.Get(name).As<Napi::Number>(); };
@@ -91,6 +116,9 @@ Result<DownloadOptions> readOptions(const Napi::Object& from) {
   options.compression.codec = static_cast<Codec>(number("codec").Int32Value());
   options.compression.level = number("level").Int32Value();
   options.emptyLinkTypeWord = number("emptyLinkType").Uint32Value();
+  if (const Napi::Value pcapng = from.Get("pcapng"); !pcapng.IsUndefined()) {
+    options.pcapng = readPcapng(pcapng.As<Napi::Object>());
+  }
   if (const Napi::Value tsMaxNs = from.Get("tsMaxNs"); !tsMaxNs.IsUndefined()) {
     options.tsMaxNs = toInt64(tsMaxNs);
   }
@@ -143,6 +171,19 @@ void runOpening(const std::shared_ptr<OpenJob>& job) {
   } else {
     job->queue.post([job] { runOpening(job); });
   }
+}
+
+Napi::Object pcapngTotals(Napi::Env env, const DownloadTotals& totals) {
+  Napi::Object result = Napi::Object::New(env);
+  Napi::Array packets = Napi::Array::New(env, totals.interfacePackets.size());
+  for (uint32_t i = 0; i < totals.interfacePackets.size(); i++) {
+    packets.Set(i, toBigInt(env, totals.interfacePackets[i]));
+  }
+  result.Set("interfacePackets", packets);
+  result.Set("describedInterfaces", Napi::Number::New(env, totals.describedInterfaces));
+  result.Set("remarkedPackets", Napi::Number::New(env, totals.remarkedPackets));
+  result.Set("leftToSkip", toBigInt(env, totals.leftToSkip));
+  return result;
 }
 
 /// Reports memory that JavaScript's garbage collector cannot see. Not while an environment shuts
@@ -291,6 +332,7 @@ Napi::Value DownloadWrap::totals(const Napi::CallbackInfo& info) {
   result.Set("latePackets", toBigInt(env, totals.latePackets));
   result.Set("truncated", Napi::Boolean::New(env, totals.isTruncated));
   result.Set("nextNs", toBigInt(env, totals.nextNs));
+  if (totals.isPcapng) result.Set("pcapng", pcapngTotals(env, totals));
   return result;
 }
 

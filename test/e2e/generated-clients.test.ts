@@ -111,7 +111,12 @@ describe('a client made of /openapi.json', () => {
     const target = join(folder.path, 'attrs')
     await mkdir(target)
     const settings = join(folder.path, 'attrs.json')
-    const bytes = ['application/vnd.tcpdump.pcap', 'application/gzip', 'application/zstd']
+    const bytes = [
+      'application/vnd.tcpdump.pcap',
+      'application/x-pcapng',
+      'application/gzip',
+      'application/zstd',
+    ]
     await writeFile(
       settings,
       JSON.stringify({

@@ -25,6 +25,7 @@ const THREADED_SUITES = [
   'Download',
   'LiveCapture',
   'PassedBlocks',
+  'PcapngFraming',
   'RegexMatcher',
   'SlabCompressor',
   'StreamCompressorTest',

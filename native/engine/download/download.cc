@@ -13,16 +13,28 @@ constexpr size_t kNearlyFullBytes = kSlabBytes / 4;
 /// A waiting consumer gets what there is after this time, so that rare hits are seen early.
 constexpr auto kPatience = std::chrono::milliseconds(100);
 
-/// How many of the records in the slab end within its first `bytes` bytes.
-uint64_t recordsWithin(const Slab& slab, uint64_t bytes) {
-  uint64_t records = 0;
+/// How many of the packets in the slab end within its first `bytes` bytes.
+uint64_t packetsWithin(const Slab& slab, uint64_t bytes, OutputForm form) {
+  uint64_t packets = 0;
   size_t at = 0;
   while (at < slab.size) {
-    at += size_t{kRecordHeaderBytes} + loadLe32(slab.bytes.get() + at + 8);
+    const uint8_t* const p = slab.bytes.get() + at;
+    at += form.isPcapng ? blockBytes(p) : size_t{kRecordHeaderBytes} + loadLe32(p + 8);
     if (at > bytes) break;
-    records++;
+    if (!form.isPcapng || blockType(p) == kEnhancedPacketBlock) packets++;
   }
-  return records;
+  return packets;
+}
+
+uint64_t headerBytes(const DownloadOptions& options) {
+  return options.pcapng ? options.pcapng->head.size() : kPcapFileHeaderBytes;
+}
+
+/// At most as many bytes of the file are not packets.
+uint64_t otherBytes(const DownloadOptions& options) {
+  if (!options.pcapng) return kPcapFileHeaderBytes;
+  const PcapngOptions& pcapng = *options.pcapng;
+  return pcapng.head.size() + pcapng.insertedBytes() + pcapng.closingBytes;
 }
 
 /// Removes up to `bytes` bytes from the front of the slab. Returns how many.
@@ -39,15 +51,16 @@ size_t dropFront(Slab& slab, uint64_t bytes) {
 Download::Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
                    std::shared_ptr<BufferPool> pool, uint64_t corruptBlocks)
     : header_(header),
+      form_{options.pcapng.has_value(), options.toMicroseconds},
       compression_(options.compression),
       queue_(std::move(queue)),
       pool_(std::move(pool)),
-      limit_(options.limits, options.toMicroseconds),
-      bytesToSkip_(options.afterBytes -
-                   std::min<uint64_t>(options.afterBytes, kPcapFileHeaderBytes)) {
+      limit_(options.limits, form_, otherBytes(options)),
+      bytesToSkip_(options.afterBytes - std::min(options.afterBytes, headerBytes(options))) {
   totals_.corruptBlocks = corruptBlocks;
-  if (options.dedup)
-    duplicates_.emplace(*options.dedup, header.linkTypeWord, options.toMicroseconds);
+  if (options.dedup) duplicates_.emplace(*options.dedup, header.linkTypeWord, form_);
+  if (options.pcapng) framing_.emplace(*options.pcapng);
+  totals_.isPcapng = form_.isPcapng;
 }
 
 Download::~Download() {
@@ -88,8 +101,14 @@ void Download::start(std::unique_ptr<ScanContext> context, PlannedSlices planned
 Status Download::pushFileHeader(const DownloadOptions& options) {
   BodyPart part;
   part.slab = pool_->take();
-  storePcapFileHeader(part.slab->bytes.get(), header_, !options.toMicroseconds);
-  part.slab->size = kPcapFileHeaderBytes;
+  if (options.pcapng) {
+    const std::vector<uint8_t>& head = options.pcapng->head;
+    std::memcpy(part.slab->bytes.get(), head.data(), head.size());
+    part.slab->size = head.size();
+  } else {
+    storePcapFileHeader(part.slab->bytes.get(), header_, !options.toMicroseconds);
+    part.slab->size = kPcapFileHeaderBytes;
+  }
   dropFront(*part.slab, options.afterBytes);
   if (stage_) {
     const SlabPtr raw = part.slab;
@@ -158,11 +177,19 @@ void Download::collect() {
   takeBatches();
   const bool isFinished = isCut_ || scan_->isFinished();
   if (isFinished || shouldFlush()) closeGroup();
-  if (!isFinished) return;
+  if (isFinished) finish();
+}
+
+void Download::finish() {
   const std::lock_guard lock(mutex_);
   isCollected_ = true;
   totals_.isTruncated = isCut_;
   totals_.nextNs = limit_.nextNs();
+  totals_.leftToSkip = bytesToSkip_;
+  if (!framing_) return;
+  totals_.interfacePackets = framing_->packets();
+  totals_.describedInterfaces = framing_->described();
+  totals_.remarkedPackets = framing_->remarked();
 }
 
 /// For a close() while another thread is collecting: that thread calls this.
@@ -184,6 +211,7 @@ void Download::takeBatches() {
     if (duplicates_) duplicates_->drop(*batch);
     isCut_ = limit_.cut(*batch);
     if (duplicates_) countDuplicates(*batch);
+    if (framing_) framing_->frame(*batch);
     skipFront(*batch);
     if (batch->slab->size > 0) {
       append(std::move(*batch));
@@ -220,7 +248,7 @@ void Download::countDuplicates(PacketBatch& batch) {
 /// Drops the unwanted part of the batch. In the totals it counts as returned.
 void Download::skipFront(PacketBatch& batch) {
   if (bytesToSkip_ == 0) return;
-  const uint64_t skippedPackets = recordsWithin(*batch.slab, bytesToSkip_);
+  const uint64_t skippedPackets = packetsWithin(*batch.slab, bytesToSkip_, form_);
   const size_t bytes = dropFront(*batch.slab, bytesToSkip_);
   bytesToSkip_ -= bytes;
   // Packets count with the part that has their last byte.

@@ -1,4 +1,5 @@
-// A download: stored packets of some streams over a time range, as the bytes of one PCAP file.
+// A download: stored packets of some streams over a time range, as the bytes of one PCAP or pcapng
+// file.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include "download/duplicate_stage.h"
 #include "download/ordered_scan.h"
 #include "download/output_limit.h"
+#include "download/pcapng_framing.h"
 #include "download/skipped_slices.h"
 #include "download/window_planner.h"
 #include "filter/address_set.h"
@@ -54,6 +56,9 @@ struct DownloadOptions {
   bool toMicroseconds = false;
   Compression compression;
   uint32_t emptyLinkTypeWord = 1;  ///< for the file header if no segment is given
+  /// The file is pcapng; empty: PCAP. In pcapng link types may differ, unless packets are filtered
+  /// by `filter` or compared by `dedup`. With `afterBytes` everything before them is read.
+  std::optional<PcapngOptions> pcapng;
   /// Bytes of the store per scan of a thread, and per planning window; tests make them small.
   uint64_t scanBytes = kSliceBytes;
   uint64_t windowBytes = kWindowBytes;
@@ -61,7 +66,9 @@ struct DownloadOptions {
 
 struct DownloadTotals {
   uint64_t packets = 0;  ///< handed out, or left out by `afterBytes`
-  uint64_t bytes = 0;    ///< size of these packets as PCAP records before compression
+  /// Size of these packets as PCAP records, or pcapng blocks with what was inserted, before
+  /// compression.
+  uint64_t bytes = 0;
   uint64_t skippedPackets =
       0;  ///< those of `packets` wholly before `afterBytes`, thus not delivered
   uint64_t outputBytes = 0;
@@ -82,6 +89,12 @@ struct DownloadTotals {
   uint64_t latePackets = 0;          ///< came after one with a later time
   bool isTruncated = false;          ///< `limits` left packets out
   std::optional<int64_t> nextNs;     ///< when truncated: of the first packet left out
+  bool isPcapng = false;
+  /// In pcapng, once all packets have been collected.
+  std::vector<uint64_t> interfacePackets;  ///< packets by interface, with those skipped
+  uint32_t describedInterfaces = 0;
+  uint32_t remarkedPackets = 0;  ///< how many of the remarks a packet has
+  uint64_t leftToSkip = 0;       ///< bytes of `afterBytes` beyond the packets
 };
 
 /// Thread-safe. Created by a DownloadOpening, and owned by shared_ptr, because running tasks hold
@@ -104,7 +117,7 @@ class Download : public std::enable_shared_from_this<Download> {
   Download& operator=(const Download&) = delete;
 
   /// Calls `done` exactly once: before returning, or later on any thread. The first part is the
-  /// PCAP file header, or what `afterBytes` leaves of it: it may be empty. Fails with kAgedOut if a
+  /// file header, or what `afterBytes` leaves of it: it may be empty. Fails with kAgedOut if a
   /// segment was removed before it was read, with kStoreUnavailable and kStoreCorrupt, with
   /// kBadRegex if there is no memory to search with, and with kCancelled once closed; after a
   /// failure or the end it returns the same again. REQUIRES: no other call is waiting for its
@@ -140,6 +153,7 @@ class Download : public std::enable_shared_from_this<Download> {
   void skipFront(PacketBatch& batch);
   void takeExcluded();
   void append(PacketBatch batch);
+  void finish();
   void closeGroup();
   bool shouldFlush() const;
   void answerPending();
@@ -150,18 +164,20 @@ class Download : public std::enable_shared_from_this<Download> {
   bool isClosed() const;
 
   const PcapFileHeader header_;
+  const OutputForm form_;
   const Compression compression_;
   uint64_t heldBytes_ = 0;
   WorkerPool::Queue queue_;
   const std::shared_ptr<BufferPool> pool_;
   std::shared_ptr<OrderedScan> scan_;
   std::shared_ptr<CompressionStage> stage_;  ///< null without compression
-  /// These five belong to the thread that pumps.
+  /// These six belong to the thread that pumps.
   std::vector<PacketBatch> group_;  ///< being collected
   std::optional<DuplicateStage> duplicates_;
   OutputLimit limit_;
-  uint64_t bytesToSkip_;  ///< left to skip in the next records, before compression
-  bool isCut_ = false;    ///< cut by the limit; nothing more is taken from the scan
+  std::optional<PcapngFraming> framing_;  ///< empty: PCAP
+  uint64_t bytesToSkip_;                  ///< left to skip in the next records, before compression
+  bool isCut_ = false;                    ///< cut by the limit; nothing more is taken from the scan
 
   mutable std::mutex mutex_;
   bool isPumping_ = false;

@@ -34,12 +34,25 @@ Status mergeHeader(std::optional<PcapFileHeader>& header, const SegmentEntry& ot
   return ok();
 }
 
+bool describes(const PcapngOptions& pcapng, const SegmentEntry& entry) {
+  const auto isOf = [&](const PcapngInterface& one) {
+    return one.port == entry.port && one.linkType == linkTypeOf(entry.linkTypeWord);
+  };
+  return std::any_of(pcapng.interfaces.begin(), pcapng.interfaces.end(), isOf);
+}
+
 /// The file header for all segments.
 Result<PcapFileHeader> headerOf(const DownloadOptions& options) {
   std::optional<PcapFileHeader> header;
   for (const StreamSegments& stream : options.streams) {
     for (const SegmentEntry& entry : stream.segments) {
-      if (Status status = mergeHeader(header, entry); !status) return status.error();
+      if (options.pcapng && !describes(*options.pcapng, entry)) {
+        return Error{Code::kBadParameter, "a segment of port " + std::to_string(entry.port) +
+                                              " has no interface in the file"};
+      }
+      Status status = mergeHeader(header, entry);
+      // pcapng has a link type for each interface.
+      if (!status && !options.pcapng) return status.error();
     }
   }
   PcapFileHeader merged =
@@ -66,6 +79,14 @@ PacketTransform transformOf(const DownloadOptions& options) {
   transform.sliceBytes = options.sliceBytes;
   // Copies are found by nanoseconds.
   transform.toMicroseconds = options.toMicroseconds && !options.dedup;
+  if (options.pcapng) {
+    std::vector<PcapngInterfaces::Interface> interfaces;
+    for (const PcapngInterface& one : options.pcapng->interfaces) {
+      interfaces.push_back({one.port, one.linkType});
+    }
+    transform.pcapng =
+        std::make_shared<PcapngInterfaces>(std::move(interfaces), options.pcapng->insertedBytes());
+  }
   return transform;
 }
 
@@ -122,6 +143,10 @@ Result<std::shared_ptr<Download>> DownloadOpening::step() {
 }
 
 Status DownloadOpening::begin() {
+  if (options_.pcapng && (options_.pcapng->head.size() > kSlabBytes ||
+                          options_.pcapng->insertedBytes() > kMostInsertedBytes)) {
+    return Error{Code::kBadParameter, "the interfaces and remarks of the file are too long"};
+  }
   const Result<PcapFileHeader> header = headerOf(options_);
   if (!header) return header.error();
   header_ = *header;

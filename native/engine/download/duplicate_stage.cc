@@ -12,26 +12,33 @@ void DuplicateStage::drop(PacketBatch& batch) {
   size_t end = 0;
   for (size_t at = 0; at < slab.size;) {
     uint8_t* const record = slab.bytes.get() + at;
-    const RecordHeader header = loadRecordHeader(record);
-    const size_t bytes = size_t{kRecordHeaderBytes} + header.capturedLength;
+    const auto [bytes, timestampNs, captured] = loadOutputRecord(record, {form_.isPcapng, false});
     at += bytes;
-    latestNs_ = std::max(latestNs_, header.timestampNs);
-    const DuplicateWindow::Packet packet{{record, bytes}, latestNs_};
+    latestNs_ = std::max(latestNs_, timestampNs);
+    const DuplicateWindow::Packet packet{captured, latestNs_};
     if (window_.hasSeen(packet)) {
       keptBefore_.push_back(kept.packets);
       continue;
     }
     window_.add(packet);
-    if (toMicroseconds_) storeLe32(record + 4, loadLe32(record + 4) / 1000);
+    if (form_.isMicroseconds) toMicroseconds(record, timestampNs);
     uint8_t* const to = slab.bytes.get() + end;
     if (to != record) std::memmove(to, record, bytes);
     end += bytes;
-    kept.count(1, header.timestampNs, header.timestampNs);
+    kept.count(1, timestampNs, timestampNs);
   }
   slab.size = end;
   batch.packets = kept.packets;
   batch.firstNs = kept.firstNs;
   batch.lastNs = kept.lastNs;
+}
+
+void DuplicateStage::toMicroseconds(uint8_t* record, int64_t timestampNs) const {
+  if (form_.isPcapng) {
+    storeBlockTime(record, timestampNs - timestampNs % 1000);
+  } else {
+    storeLe32(record + 4, loadLe32(record + 4) / 1000);
+  }
 }
 
 uint64_t DuplicateStage::droppedBefore(uint64_t packets) const {

@@ -6,15 +6,16 @@
 
 #include "download/packet_batch.h"
 #include "merge/duplicate_window.h"
+#include "packet/output_record.h"
 
 namespace capfleet {
 
 /// Processes all batches of a download in order. Not thread-safe.
 class DuplicateStage {
  public:
-  /// Records arrive in nanoseconds; `toMicroseconds`: they leave in microseconds.
-  DuplicateStage(const DuplicateOptions& options, uint32_t linkTypeWord, bool toMicroseconds)
-      : window_(options, linkTypeWord), toMicroseconds_(toMicroseconds) {}
+  /// Packets arrive with nanoseconds, and leave in `form`.
+  DuplicateStage(const DuplicateOptions& options, uint32_t linkTypeWord, OutputForm form)
+      : window_(options, linkTypeWord), form_(form) {}
 
   /// Removes the copies from the batch, which may be empty then.
   void drop(PacketBatch& batch);
@@ -23,8 +24,10 @@ class DuplicateStage {
   uint64_t droppedBefore(uint64_t packets) const;
 
  private:
+  void toMicroseconds(uint8_t* record, int64_t timestampNs) const;
+
   DuplicateWindow window_;
-  const bool toMicroseconds_;
+  const OutputForm form_;
   int64_t latestNs_ = 0;
   /// For each copy in the last batch: how many packets before it were kept.
   std::vector<uint64_t> keptBefore_;

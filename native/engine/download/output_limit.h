@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "download/packet_batch.h"
+#include "packet/output_record.h"
 
 namespace capfleet {
 
@@ -12,13 +13,13 @@ namespace capfleet {
 class OutputLimit {
  public:
   struct Limits {
-    std::optional<uint64_t> bytes;  ///< PCAP bytes before compression, including the file header
+    std::optional<uint64_t> bytes;  ///< of the file, before compression
     std::optional<uint64_t> packets;
   };
 
-  /// `toMicroseconds`: the records' fractions are microseconds.
-  OutputLimit(Limits limits, bool toMicroseconds)
-      : limits_(limits), toMicroseconds_(toMicroseconds) {}
+  /// `otherBytes`: at most as many bytes of the file are not packets.
+  OutputLimit(Limits limits, OutputForm form, uint64_t otherBytes = kPcapFileHeaderBytes)
+      : limits_(limits), form_(form), bytes_(otherBytes) {}
 
   /// Removes the records of the batch that exceed a limit. True if there were any: nothing may
   /// follow then. At the limit itself it is still open whether the download is complete.
@@ -30,12 +31,11 @@ class OutputLimit {
 
  private:
   bool fits(uint64_t packets, uint64_t bytes) const;
-  int64_t timestampOf(const uint8_t* record) const;
 
   const Limits limits_;
-  const bool toMicroseconds_;
+  const OutputForm form_;
   uint64_t packets_ = 0;
-  uint64_t bytes_ = kPcapFileHeaderBytes;
+  uint64_t bytes_;
   std::optional<int64_t> nextNs_;
 };
 

@@ -1,6 +1,7 @@
 #include "download/packet_batch.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 namespace capfleet {
@@ -10,6 +11,11 @@ namespace {
 /// few match. Those that may match are searched a second time, so with many matches, and in short
 /// runs, one by one is faster.
 constexpr uint32_t kLooksThroughRun = 16;
+
+/// The time of a pcapng block, which counts nanoseconds in any case.
+int64_t shownTime(int64_t timestampNs, bool toMicroseconds) {
+  return toMicroseconds ? timestampNs - timestampNs % 1000 : timestampNs;
+}
 
 /// Copies neighbouring records at once, as many as fit. Returns the first that did not.
 uint32_t appendRun(const LoadedBlock& block, uint32_t first, uint32_t last, PacketBatch& batch) {
@@ -37,7 +43,7 @@ uint32_t appendStripped(const LoadedBlock& block, uint32_t first, uint32_t last,
   for (; record < last; record++) {
     const PacketView packet = block.packet(record);
     const OutputPacket output(packet, transform);
-    if (output.recordBytes() > batch.room()) break;
+    if (output.recordBytes() > batch.roomBeside(transform.reservedBytes())) break;
     output.store(slab.bytes.get() + slab.size, packet.nicNs);
     slab.size += output.recordBytes();
     batch.count(1, packet.nicNs, packet.nicNs);
@@ -68,10 +74,37 @@ uint32_t appendChanged(const LoadedBlock& block, uint32_t first, uint32_t last,
   return record;
 }
 
+/// The same, as pcapng blocks.
+uint32_t appendBlocks(const LoadedBlock& block, uint32_t first, uint32_t last,
+                      const PacketTransform& transform, PacketBatch& batch) {
+  Slab& slab = *batch.slab;
+  uint8_t* to = slab.bytes.get() + slab.size;
+  size_t room = batch.roomBeside(transform.reservedBytes());
+  const uint32_t interfaceNumber =
+      transform.pcapng->numberOf(block.origin.port, block.origin.linkTypeWord);
+  uint32_t record = first;
+  for (; record < last; record++) {
+    const uint8_t* const from = block.bytes.data() + block.offsets[record];
+    const uint32_t captured = std::min(loadLe32(from + 8), transform.sliceBytes);
+    const size_t bytes = packetBlockBytes(captured);
+    if (bytes > room) break;
+    const int64_t timestampNs = shownTime(block.timestampsNs[record], transform.toMicroseconds);
+    storePacketBlock(to, {interfaceNumber, timestampNs, captured, loadLe32(from + 12)});
+    std::memcpy(to + kPacketBlockHeaderBytes, from + kRecordHeaderBytes, captured);
+    to += bytes;
+    room -= bytes;
+  }
+  if (record == first) return first;
+  slab.size = static_cast<size_t>(to - slab.bytes.get());
+  batch.count(record - first, block.timestampsNs[first], block.timestampsNs[record - 1]);
+  return record;
+}
+
 /// Appends neighbouring records that have matched, as many as fit. Returns the first that did not.
 uint32_t appendPassed(const LoadedBlock& block, uint32_t first, uint32_t last,
                       const PacketTransform& transform, PacketBatch& batch) {
   if (transform.stripped != 0) return appendStripped(block, first, last, transform, batch);
+  if (transform.pcapng) return appendBlocks(block, first, last, transform, batch);
   if (transform.changesRecords()) return appendChanged(block, first, last, transform, batch);
   return appendRun(block, first, last, batch);
 }
@@ -100,9 +133,19 @@ OutputPacket::OutputPacket(const PacketView& packet, const PacketTransform& tran
     : stripped(withoutHeaders(packet, transform.stripped)),
       capturedLength(
           static_cast<uint32_t>(std::min<size_t>(stripped.size(), transform.sliceBytes))),
-      toMicroseconds(transform.toMicroseconds) {}
+      toMicroseconds(transform.toMicroseconds) {
+  if (transform.pcapng) {
+    interfaceNumber = transform.pcapng->numberOf(packet.port, packet.linkTypeWord);
+  }
+}
 
 void OutputPacket::store(uint8_t* to, int64_t timestampNs) const {
+  if (interfaceNumber) {
+    storePacketBlock(to, {*interfaceNumber, shownTime(timestampNs, toMicroseconds), capturedLength,
+                          stripped.originalLength});
+    stripped.store(to + kPacketBlockHeaderBytes, capturedLength);
+    return;
+  }
   storeRecordHeader(to, {timestampNs, capturedLength, stripped.originalLength});
   if (toMicroseconds) storeLe32(to + 4, loadLe32(to + 4) / 1000);
   stripped.store(to + kRecordHeaderBytes, capturedLength);

@@ -1,17 +1,19 @@
 // Packets to be returned: selected, sliced and rewritten from blocks into a slab of whole PCAP
-// records.
+// records, or pcapng blocks.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "filter/packet_filter.h"
 #include "os/buffer_pool.h"
+#include "packet/pcapng_block.h"
 #include "store/block_reader.h"
 
 namespace capfleet {
 
-/// Whole records in a slab, in timestamp order.
+/// Whole records, or pcapng blocks, in a slab, in timestamp order.
 struct PacketBatch {
   SlabPtr slab;
   uint64_t packets = 0;
@@ -22,6 +24,11 @@ struct PacketBatch {
   uint64_t excluded = 0;
 
   size_t room() const { return kSlabBytes - slab->size; }
+  /// The room without what is reserved, of which less may be left.
+  size_t roomBeside(size_t reservedBytes) const {
+    const size_t used = slab->size + reservedBytes;
+    return used < kSlabBytes ? kSlabBytes - used : 0;
+  }
   /// Counts packets whose bytes are in the slab now. They follow those counted before.
   void count(uint64_t newPackets, int64_t newFirstNs, int64_t newLastNs);
 };
@@ -36,13 +43,16 @@ uint32_t appendPackets(const LoadedBlock& block, uint32_t first, uint32_t last,
 struct OutputPacket {
   OutputPacket(const PacketView& packet, const PacketTransform& transform);
 
-  size_t recordBytes() const { return kRecordHeaderBytes + capturedLength; }
-  /// Writes the record with this time to `to`, which has room for it.
+  size_t recordBytes() const {
+    return interfaceNumber ? packetBlockBytes(capturedLength) : kRecordHeaderBytes + capturedLength;
+  }
+  /// Writes the record, or block, with this time to `to`, which has room for it.
   void store(uint8_t* to, int64_t timestampNs) const;
 
   StrippedPacket stripped;
   uint32_t capturedLength;
   bool toMicroseconds;
+  std::optional<uint32_t> interfaceNumber;  ///< of a pcapng block; empty: a PCAP record
 };
 
 }  // namespace capfleet

@@ -54,7 +54,8 @@ bool VendorTimeStage::appendNext(Output output) {
   const ReorderWindow::Record next = window_.next();
   const int64_t spanNs = next.timeNs - firstNs_.value_or(next.timeNs);
   hasEnded_ = hasEnded_ || (maxSpanNs_ && spanNs >= *maxSpanNs_);
-  if (hasEnded_ || next.bytes.size() > output.batch.room()) return false;
+  if (hasEnded_ || next.bytes.size() > output.batch.roomBeside(transform_.reservedBytes()))
+    return false;
   if (!firstNs_) firstNs_ = next.timeNs;
   Slab& slab = *output.batch.slab;
   std::copy(next.bytes.begin(), next.bytes.end(), slab.bytes.get() + slab.size);

@@ -9,6 +9,7 @@
 #include "filter/frame_filter.h"
 #include "filter/regex_matcher.h"
 #include "packet/pcap_format.h"
+#include "packet/pcapng_interfaces.h"
 #include "vendor_time/vendor_clock.h"
 
 namespace capfleet {
@@ -25,19 +26,25 @@ struct PacketTransform {
   HeaderKinds stripped = 0;                  ///< left out of returned packets, before sliceBytes
   uint32_t sliceBytes = kMaxCapturedLength;  ///< captured bytes kept of each packet
   bool toMicroseconds = false;
+  /// Packets become pcapng blocks of these interfaces; null: PCAP records.
+  std::shared_ptr<const PcapngInterfaces> pcapng;
 
   bool filters() const {
     return !frameFilter.isEmpty() || addresses != nullptr || bpf != nullptr || regex != nullptr;
   }
   /// Whether returned records differ from stored ones in more than their time.
-  bool changesRecords() const { return changesPackets() || toMicroseconds; }
+  bool changesRecords() const { return changesPackets() || toMicroseconds || pcapng != nullptr; }
   /// Whether returned packets have fewer bytes than stored ones.
   bool changesPackets() const { return sliceBytes < kMaxCapturedLength || stripped != 0; }
   /// Whether timestamps are rewritten, for which a scan must see every packet in order.
   bool hasVendorTime() const { return clock.source != TimeSource::kNic; }
-  /// Whether every packet is returned, by its stored time and with its stored length.
-  bool keepsSizes() const { return !filters() && !changesPackets() && !hasVendorTime(); }
+  /// Whether every packet is returned, by its stored time and with the length of its stored record.
+  bool keepsSizes() const {
+    return !filters() && !changesPackets() && !hasVendorTime() && pcapng == nullptr;
+  }
   bool keepsEverything() const { return !filters() && !changesRecords() && !hasVendorTime(); }
+  /// Room that every batch leaves free.
+  size_t reservedBytes() const { return pcapng == nullptr ? 0 : pcapng->reservedBytes(); }
 };
 
 }  // namespace capfleet

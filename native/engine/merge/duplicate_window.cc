@@ -26,7 +26,7 @@ DuplicateWindow::DuplicateWindow(const DuplicateOptions& options, uint32_t linkT
       newest_(kRemembered) {}
 
 bool DuplicateWindow::hasSeen(const Packet& packet) {
-  fingerprint_ = fingerprintOf(packet.record.subspan(kRecordHeaderBytes));
+  fingerprint_ = fingerprintOf(packet.captured);
   const uint64_t oldest = added_ < kRemembered ? 1 : added_ - kRemembered + 1;
   for (uint64_t number = newest_[fingerprint_.hash % kRemembered]; number >= oldest;) {
     const Seen& seen = seen_[number % kRemembered];

@@ -34,7 +34,7 @@ class DuplicateWindow {
   static constexpr uint64_t kRemembered = 65536;
 
   struct Packet {
-    std::span<const uint8_t> record;
+    std::span<const uint8_t> captured;
     int64_t key;  ///< time; not smaller than the previous packet's
   };
 

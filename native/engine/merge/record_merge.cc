@@ -154,7 +154,7 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
 
 /// For a record as it would be written: if one of two devices slices, they have the same packets.
 RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
-  const DuplicateWindow::Packet packet{record, tree_.winnerKey()};
+  const DuplicateWindow::Packet packet{record.subspan(kRecordHeaderBytes), tree_.winnerKey()};
   if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
   if (packetsLeft_ == 0 || record.size() > bytesLeft_) return Verdict::kStop;
   packetsLeft_--;

@@ -110,7 +110,7 @@ export function defineDevices(command: Command): void {
 }
 
 export function defineCaptures(command: Command): void {
-  const flags = new QueryFlags([FLEET_PARAMETERS, LIST_PARAMETERS])
+  const flags = new QueryFlags([FLEET_PARAMETERS, LIST_PARAMETERS], [LIST_PARAMETERS.format.name])
   flags
     .addTo(command)
     .addOption(formatOption())

@@ -29,6 +29,7 @@ const PLACES: Readonly<Record<string, GroupName>> = {
   Dedup: 'limits',
   DedupBy: 'limits',
   Align: 'merge',
+  Format: 'file',
   Compression: 'file',
   Wait: 'file',
   Digest: 'file',

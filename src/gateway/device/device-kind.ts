@@ -94,7 +94,15 @@ const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
 ])
 
 /** Parameters that only the device can apply. */
-const DEVICES_OWN = [...FILTERS, 'filterAddresses', 'filterDecap', 'filterRegex', 'follow', 'strip'] as const
+const DEVICES_OWN = [
+  ...FILTERS,
+  'filterAddresses',
+  'filterDecap',
+  'filterRegex',
+  'follow',
+  'strip',
+  'format',
+] as const
 
 /**
  * Fails with bad-parameter if a third-party device does not support what is asked for and the gateway cannot do it

@@ -187,6 +187,7 @@ const API_TYPES: ReadonlySet<string> = new Set([
   'application/problem+json',
   'application/x-ndjson',
   'application/vnd.tcpdump.pcap',
+  'application/x-pcapng',
   'application/gzip',
   'application/zstd',
   'application/octet-stream',

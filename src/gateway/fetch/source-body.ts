@@ -236,7 +236,7 @@ function unpadded(read: BodyRead, data: readonly Buffer[]): BodyRead {
 }
 
 /** Our appliance ends a complete stream with a trailer; a proxy in between may drop its announcement. */
-function announcesCompletion({ head }: BodyStream): boolean {
+export function announcesCompletion({ head }: Pick<BodyStream, 'head'>): boolean {
   const names = (head.headers.trailer ?? '').toLowerCase().split(',')
   return names.some((name) => name.trim() === 'capfleet-complete')
 }

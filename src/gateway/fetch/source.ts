@@ -4,7 +4,7 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import { COMPRESSIONS, type Encoding, encodingOf } from '../../shared/query/query-values.ts'
+import { bodyEncodingOf, COMPRESSIONS, type Encoding, FILE_FORMATS } from '../../shared/query/query-values.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
@@ -18,8 +18,8 @@ import { decode } from './decode.ts'
 import { noteEnded, openAfterAnother, orRefusal } from './possible-refusal.ts'
 import { proveFilters, refuseIgnored } from './proved-filters.ts'
 import { awaitShownFilters, type ShowingOptions, type StreamKeeper } from './shown-filters.ts'
-import { SourceBody } from './source-body.ts'
-import { compressionOf } from './stream-encoding.ts'
+import { announcesCompletion, SourceBody } from './source-body.ts'
+import { compressionOf, isPcapng } from './stream-encoding.ts'
 
 export interface Source extends Disposable {
   readonly device: string
@@ -143,7 +143,8 @@ async function startReading(
     refuseIgnored(step, stream)
     const { head, first } =
       after === undefined ? await orRefusal(() => readFirst(stream)) : restAsFile(device, stream, after)
-    const encoding = await orRefusal(() => checkHead(device, head))
+    const encoding = await orRefusal(() => checkHead(step, head))
+    if (encoding === 'pcapng') refuseUnprovedEnd(device, stream)
     if (isRelayed && after === undefined) refuseOtherEncoding(step, stream, encoding)
     if (isEmpty && encoding === 'none') await refusePackets(device, stream, first)
     const parts =
@@ -190,8 +191,12 @@ function refuseOtherEncoding(
 }
 
 function encodingAskedFor(target: string): Encoding {
-  const asked = new URL(target, 'http://device').searchParams.get('Compression')
-  return encodingOf(COMPRESSIONS.find((one) => one === asked) ?? 'none')
+  const { searchParams } = new URL(target, 'http://device')
+  const [compression, format] = [searchParams.get('Compression'), searchParams.get('Format')]
+  return bodyEncodingOf({
+    compression: COMPRESSIONS.find((one) => one === compression) ?? 'none',
+    format: FILE_FORMATS.find((one) => one === format) ?? 'pcap',
+  })
 }
 
 /**
@@ -301,11 +306,24 @@ function cannotSkip(device: string): CapfleetError {
   )
 }
 
+/** Fails with device-protocol if the device does not confirm that its answer is whole: its blocks are not followed. */
+function refuseUnprovedEnd(device: string, stream: DeviceStream): void {
+  if (announcesCompletion(stream)) return
+  throw deviceProtocol(
+    device,
+    'does not announce the trailer Capfleet-Complete, without which the end of pcapng is not proved; ask without Format',
+  )
+}
+
 const NO_BYTES = Buffer.alloc(0)
 
-function checkHead(device: string, head: Buffer): Encoding {
+function checkHead({ device, target }: DownloadStep, head: Buffer): Encoding {
   const compression = compressionOf(head)
   if (compression !== undefined) return compression
+  if (encodingAskedFor(target) === 'pcapng') {
+    if (isPcapng(head)) return 'pcapng'
+    throw deviceProtocol(device, 'did not answer with pcapng; ask without Format')
+  }
   try {
     parsePcapHeader(head, `device ${device}`)
     return 'none'

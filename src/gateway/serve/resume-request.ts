@@ -67,6 +67,12 @@ export function planAgain(receipt: StoredReceipt, devicesMax: number, given: Giv
       `cannot resume request ${id}: its body was compressed; request it again with Compression=none`,
     )
   }
+  if (asked.format !== 'pcap') {
+    throw badParameter(
+      'Resume',
+      `cannot resume request ${id}: its file was ${asked.format}; request it again`,
+    )
+  }
   return planDownload(asked, resume.devices, devicesMax)
 }
 

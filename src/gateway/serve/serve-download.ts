@@ -11,7 +11,7 @@ import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import { cutResponse } from '../../shared/http/cut-response.ts'
 import type { ServerTiming } from '../../shared/http/server-timing.ts'
 import type { GatewayOptions } from '../../shared/query/gateway-options.ts'
-import { encodingOf, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
+import { bodyEncodingOf, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
 import type { AuditActor } from '../audit/audit-events.ts'
 import type { Audit } from '../audit/audit-log.ts'
 import type { Body } from '../fetch/body.ts'
@@ -284,7 +284,7 @@ class Download {
     if (this.#isCut) return this.#count('cut')
     this.#end('cut', end)
     // The devices' streams are free at once; the client may take its time to read what was sent.
-    const encoding = encodingOf(this.#plan.query.compression)
+    const encoding = bodyEncodingOf(this.#plan.query)
     const mark = this.#fetched?.body.cutMark() ?? PARTIAL_ELEMENTS[encoding]
     await cutResponse(res, mark, { reason, onHanded: () => this.#handed() })
   }

@@ -59,8 +59,8 @@ import {
 /** The answer to a download; the gateway's has more headers and trailers. */
 export const DOWNLOAD_ANSWER: Answer = {
   says:
-    'The packets as a PCAP, compressed if Compression says so. An incomplete download never looks complete: a download ' +
-    'that fails is cut inside a packet, and the connection is reset. Without packets the body is only the file header. ' +
+    'The packets as a PCAP or, with Format=pcapng, as pcapng, compressed if Compression says so. An incomplete download never looks complete: a download ' +
+    'that fails is cut inside a packet, and the connection is reset. Without packets the body is a file without packets. ' +
     'A Range that begins after the first byte is rejected; any other Range is ignored.',
   bodies: Object.fromEntries(Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'])),
   headers: DOWNLOAD_HEADERS,

@@ -2,7 +2,7 @@
 import { CAPTURE_NAME } from './capture-name-rule.ts'
 import type { DownloadQuery } from './download-query.ts'
 import { rfc3339Of } from './query-time.ts'
-import { ENCODING_FILES, encodingOf } from './query-values.ts'
+import { fileEndingOf } from './query-values.ts'
 
 /**
  * The file name of a download, from a device or the gateway: the capture, or the place whose time range it is; plus
@@ -10,10 +10,10 @@ import { ENCODING_FILES, encodingOf } from './query-values.ts'
  * file name on any system.
  */
 export function downloadFileName(
-  { kind, beginNs, endNs, compression }: DownloadQuery,
+  { kind, beginNs, endNs, format, compression }: DownloadQuery,
   { captureName = '', place }: { readonly captureName: string | undefined; readonly place: string },
 ): string {
-  const { ending } = ENCODING_FILES[encodingOf(compression)]
+  const ending = fileEndingOf({ format, compression })
   const range = kind === 'single' ? '' : `_${fileTime(beginNs)}-${fileTime(endNs)}`
   return `${kind === 'timerange' ? place : fileNameOf(captureName)}${range}${ending}`
 }

@@ -22,7 +22,7 @@ import {
   type ReadContext,
 } from './query-parameters.ts'
 import { TIME_UNIT_WORDS, timeUnitOf } from './query-time.ts'
-import { COMPRESSIONS, DEDUP_KEYS, STRIP_KINDS, type StripKind } from './query-values.ts'
+import { COMPRESSIONS, DEDUP_KEYS, FILE_FORMATS, STRIP_KINDS, type StripKind } from './query-values.ts'
 import { TIME_SOURCES, type TimeSource, timeSourceOf } from './time-source.ts'
 
 /** Fits a jumbo frame including what switches append to it. */
@@ -120,10 +120,10 @@ export const DOWNLOAD_PARAMETERS = {
     type: integerType(1n, INTEGER_MAX, 'nanoseconds'),
     defaultSays: 'no limit',
   },
-  /** Largest body before compression, including the file header; it ends with a whole record. */
+  /** Largest body before compression, including what is not packets; it ends with a whole packet. */
   maxBytes: {
     name: 'MaxBytes',
-    says: 'Ends the download at the last whole packet that keeps the body within this size, before compression and including the file header.',
+    says: 'Ends the download at the last whole packet that keeps the body within this size, before compression and including everything else in the file.',
     type: integerType(BigInt(PCAP_HEADER_BYTES), INTEGER_MAX, 'bytes'),
     defaultSays: 'no limit',
   },
@@ -181,9 +181,17 @@ export const DOWNLOAD_PARAMETERS = {
   },
   timeResolution: {
     name: 'TSResolution',
-    says: 'Whether the timestamps of the PCAP are nanoseconds or microseconds.',
+    says: 'Whether the timestamps of the PCAP are nanoseconds or microseconds. In pcapng they count nanoseconds, and usec makes the last three digits zero.',
     type: choiceType(['nsec', 'usec']),
     default: 'nsec',
+  },
+  format: {
+    name: 'Format',
+    says:
+      'The format of the file: pcap; or pcapng, which says of each packet which device and capture port it is from, and may contain several link types. ' +
+      'Its last block has a comment that begins with "capfleet end:"; a file without it is cut. Only of one device.',
+    type: choiceType(FILE_FORMATS),
+    default: 'pcap',
   },
   compression: {
     name: 'Compression',

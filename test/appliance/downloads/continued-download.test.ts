@@ -28,6 +28,8 @@ const QUERIES = [
   `${SINGLE}&TSResolution=usec&MaxPackets=1000`,
   `${SINGLE}&MaxBytes=1000000`,
   `${SINGLE}&TSMode=vendorA7130`,
+  `${SINGLE}&Format=pcapng`,
+  `/api/v1/pcap/timerange?${RANGE}&TSUnit=nanos&Format=pcapng&Slice=50`,
 ]
 let appliance: TempAppliance
 

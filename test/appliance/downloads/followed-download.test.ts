@@ -7,6 +7,7 @@ import { eventually } from '../../support/eventually.ts'
 import { ScriptedDriver } from '../../support/live/scripted-driver.ts'
 import { makePacket } from '../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
+import { readPcapng } from '../../support/packets/pcapng-reader.ts'
 import { pause } from '../../support/pause.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
@@ -78,6 +79,39 @@ test('packets come as they are flushed, and the answer ends when its range is ov
   const later = await live.appliance.get(timerange(5, 50).replace('&Follow=1', ''))
   assert.ok(later.body.equals(body), 'byte for byte what a later download gives')
   await eventually(async () => (await live.appliance.slotsUsed()) === 0, limit)
+})
+
+test('pcapng describes a port when it appears, and is what a later download gives', async () => {
+  const live = await startLive([packets(60), packets(20, 30)])
+  await live.driver.flushUntil(at(7))
+  const { response } = await live.appliance.open(timerange(5, 50, '&Format=pcapng'))
+  const pieces: Buffer[] = []
+  response.on('data', (piece: Buffer) => pieces.push(piece))
+  const seen = (): number => pieces.reduce((sum, piece) => sum + piece.length, 0)
+  const limit = { message: 'what is flushed is sent' }
+  await eventually(() => seen() >= 2 * 60_000, limit)
+  await live.driver.flushUntil(at(31))
+  await eventually(() => seen() >= 26 * 60_000, limit)
+  const ended = new Promise((resolve) => response.once('end', resolve))
+  await live.driver.flushUntil(at(60))
+  await ended
+  const body = Buffer.concat(pieces)
+  const { interfaces, packets: got, delivered, lastComment } = readPcapng(body)
+  assert.deepEqual(
+    interfaces.map(({ name }) => name),
+    ['appliance:cap0', 'appliance:cap1'],
+  )
+  const both = [...range(5, 50), ...range(30, 50)].toSorted((a, b) => a - b)
+  assert.deepEqual(
+    got.map(({ ns }) => Number((ns - START_NS) / 1_000_000n)),
+    both,
+  )
+  // The scripted driver writes port 0 into the indexes of every port.
+  assert.deepEqual(delivered, [65n, 0n])
+  assert.equal(lastComment, `capfleet end: ${both.length} packets, complete`)
+  assert.equal(response.trailers['capfleet-bytes'], String(body.length))
+  const later = await live.appliance.get(timerange(5, 50, '&Format=pcapng').replace('&Follow=1', ''))
+  assert.ok(later.body.equals(body), 'byte for byte what a later download gives')
 })
 
 test('filters, limits and compression work over the whole answer', async () => {

@@ -33,7 +33,6 @@ const NOT_FLAGS: ReadonlySet<string> = new Set([
   'Offset',
   'Digest',
   'Queue',
-  'Format',
   'StreamName',
 ])
 

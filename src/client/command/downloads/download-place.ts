@@ -34,11 +34,7 @@ export async function openPlace(
   const bytesMax = split === undefined ? undefined : splitBytes(split)
   if (bytesMax === undefined) await refuseThere(path, isForced)
   else await refuseSplit(path, isForced)
-  if (bytesMax !== undefined && isCompressed(asked)) {
-    throw usageFailure(
-      '--split splits between packets, which is not possible in a compressed file; leave out --compression',
-    )
-  }
+  if (bytesMax !== undefined) refuseUnsplittable(asked)
   await using opening = new AsyncDisposableStack()
   opening.use(await lockPart(`${path}${PART_ENDING}`))
   const journal = await openJournal(path, { ...asked, split }, { isForced })
@@ -60,6 +56,10 @@ function pipeOutput(): OutputPipe {
   return new OutputPipe()
 }
 
-function isCompressed({ query }: AskedDownload): boolean {
-  return query.some(([name, value]) => name === 'Compression' && value !== 'none')
+function refuseUnsplittable({ query }: AskedDownload): void {
+  const isAsked = (name: string, other: string) => query.some((pair) => pair[0] === name && pair[1] !== other)
+  const split = '--split splits between packets, which is not possible in'
+  if (isAsked('Compression', 'none'))
+    throw usageFailure(`${split} a compressed file; leave out --compression`)
+  if (isAsked('Format', 'pcap')) throw usageFailure(`${split} pcapng; leave out --format`)
 }

@@ -3,7 +3,7 @@ import { mkdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileTime } from '../../../shared/query/download-file-name.ts'
 import { ipProtocolName } from '../../../shared/query/ip-protocols.ts'
-import { type Compression, ENCODING_FILES, encodingOf } from '../../../shared/query/query-values.ts'
+import { COMPRESSIONS, FILE_FORMATS, fileEndingOf } from '../../../shared/query/query-values.ts'
 import { ClientFailure, type FailureKind, usageFailure } from '../../client-failure.ts'
 import { type DownloadTarget, downloadTarget } from '../../download-target.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
@@ -120,12 +120,15 @@ class AlertDownloads {
 
 /** "20261102T090001.123456Z_tcp_192.0.2.1_51234_203.0.113.9_443.pcap". */
 function fileNameOf({ firstNs, flow }: MergedAlert, query: QueryPairs): string {
-  const [, compression = 'none'] = query.find(([name]) => name === 'Compression') ?? []
+  const givenOf = <Value extends string>(name: string, values: readonly Value[]) =>
+    values.find((value) => query.some((pair) => pair[0] === name && pair[1] === value))
+  const compression = givenOf('Compression', COMPRESSIONS) ?? 'none'
+  const format = givenOf('Format', FILE_FORMATS) ?? 'pcap'
   const words = [
     fileTime(firstNs),
     flow.protocol === undefined ? 'ip' : ipProtocolName(flow.protocol),
     ...[flow.source, flow.destination].flatMap(({ host, port }) => [host, port]),
   ]
   const name = words.filter((word) => word !== undefined).join('_')
-  return `${name.replaceAll(':', '-')}${ENCODING_FILES[encodingOf(compression as Compression)].ending}`
+  return `${name.replaceAll(':', '-')}${fileEndingOf({ format, compression })}`
 }

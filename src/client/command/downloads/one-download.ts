@@ -96,13 +96,13 @@ async function nameOf(
   return name
 }
 
-/** Expected length of an uncompressed body without a filter; else undefined. */
+/** Expected length of an uncompressed PCAP without a filter; else undefined. */
 async function estimatedBytes(
   client: GatewayClient,
   { query }: DownloadTarget,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  if (query.some(([name]) => name === 'Compression')) return undefined
+  if (query.some(([name]) => name === 'Compression' || name === 'Format')) return undefined
   const { value } = await client.json<z.infer<typeof FLEET_ESTIMATE>>('/v1/estimate', { query, signal })
   return value.exact ? Number(value.bytes) : undefined
 }

@@ -4,7 +4,7 @@ import { refuseLaterRange } from '../../../shared/http/later-range.ts'
 import { DOWNLOAD_PARAMETERS } from '../../../shared/query/download-parameters.ts'
 import { type GatewayOptions, parseGatewayOptions } from '../../../shared/query/gateway-options.ts'
 import { badParameter } from '../../../shared/query/query-parameters.ts'
-import { encodingOf } from '../../../shared/query/query-values.ts'
+import { bodyEncodingOf } from '../../../shared/query/query-values.ts'
 import { readParameters } from '../../../shared/query/read-parameters.ts'
 import { foreseeDownload } from '../../fetch/foresee-download.ts'
 import { type DownloadPlan, withinProfiles } from '../../fleet/plan.ts'
@@ -97,7 +97,7 @@ async function answerHead(
     { user: ctx.state.caller?.name ?? '', options, signal: leaving.signal },
   )
   ctx.respond = false
-  ctx.res.writeHead(200, downloadHead(plan, encodingOf(plan.query.compression), facts))
+  ctx.res.writeHead(200, downloadHead(plan, bodyEncodingOf(plan.query), facts))
   ctx.res.end()
 }
 
@@ -133,7 +133,9 @@ async function serve(
   }
 }
 
-function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): void {
+function refuseImpossible({ steps, query }: DownloadPlan, options: GatewayOptions): void {
+  if (options.queueJob && query.format !== 'pcap')
+    throw badParameter('Format', 'must be pcap for an export; leave out Format or Queue')
   if (options.queueJob && options.resumeId !== undefined)
     throw badParameter('Queue', 'creates an export, which cannot resume a download; leave out Resume')
   if (options.align && steps.length === 1) {

@@ -3,21 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "os/byte_order.h"
-#include "packet/pcap_format.h"
 #include "support/layered_packet.h"
 
 namespace capfleet::test {
 namespace {
 
 constexpr int kTcp = 6;
-
-Bytes recordOf(const Bytes& captured) {
-  Bytes record(kRecordHeaderBytes);
-  storeRecordHeader(record.data(), {0, static_cast<uint32_t>(captured.size()),
-                                    static_cast<uint32_t>(captured.size())});
-  append(record, captured);
-  return record;
-}
 
 void putBe16(uint8_t* to, size_t value) {
   to[0] = static_cast<uint8_t>(value >> 8);
@@ -26,10 +17,9 @@ void putBe16(uint8_t* to, size_t value) {
 
 bool isCopy(const Bytes& first, const Bytes& second, DuplicateKey key, uint32_t linkType = 1) {
   DuplicateWindow window({10, key}, linkType);
-  const Bytes records[] = {recordOf(first), recordOf(second)};
-  EXPECT_FALSE(window.hasSeen({records[0], 0}));
-  window.add({records[0], 0});
-  return window.hasSeen({records[1], 10});
+  EXPECT_FALSE(window.hasSeen({first, 0}));
+  window.add({first, 0});
+  return window.hasSeen({second, 10});
 }
 
 /// As it arrives at a network behind routers: other addresses of Ethernet, TTL and checksum.
@@ -132,7 +122,7 @@ TEST(DuplicateWindow, ComparesOtherPacketsByTheirPayload) {
 
 TEST(DuplicateWindow, RemembersOnlyWhatWasKept) {
   DuplicateWindow window({10, DuplicateKey::kPayload}, 1);
-  const Bytes record = recordOf(ipv4Frame());
+  const Bytes record = ipv4Frame();
   EXPECT_FALSE(window.hasSeen({record, 0}));
   window.add({record, 0});
   EXPECT_TRUE(window.hasSeen({record, 6}));

@@ -177,6 +177,7 @@ test('packets are bytes', () => {
   const { content } = paths['/api/v1/pcap/timerange']?.get?.responses[200] ?? {}
   assert.deepEqual(content, {
     'application/vnd.tcpdump.pcap': { schema: { type: 'string', format: 'binary' } },
+    'application/x-pcapng': { schema: { type: 'string', format: 'binary' } },
     'application/gzip': { schema: { type: 'string', format: 'binary' } },
     'application/zstd': { schema: { type: 'string', format: 'binary' } },
   })

@@ -8,7 +8,7 @@ import { formatDownloadQuery } from '../../../../src/shared/query/format-downloa
 import type { FrameCondition } from '../../../../src/shared/query/frame-filter.ts'
 import { parseDownloadQuery } from '../../../../src/shared/query/parse-download-query.ts'
 import { parseQueryString } from '../../../../src/shared/query/parse-query-string.ts'
-import { COMPRESSIONS, DEDUP_KEYS } from '../../../../src/shared/query/query-values.ts'
+import { COMPRESSIONS, DEDUP_KEYS, FILE_FORMATS } from '../../../../src/shared/query/query-values.ts'
 import { TIME_SOURCES } from '../../../../src/shared/query/time-source.ts'
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31))
@@ -40,6 +40,7 @@ test('a bare single is everything, uncompressed, in nanoseconds', () => {
     sliceBytes: undefined,
     dedupNs: undefined,
     dedupBy: 'payload',
+    format: 'pcap',
     timeResolution: 'nsec',
     compression: 'none',
     waitS: undefined,
@@ -83,6 +84,7 @@ test('a time range with every parameter', () => {
     dedupNs: 10_000n,
     dedupBy: 'ip',
     timeResolution: 'usec',
+    format: 'pcap',
     compression: 'zstd',
     waitS: 30,
     ignored: [],
@@ -478,6 +480,7 @@ const queries: fc.Arbitrary<DownloadQuery> = fc
       .map((kinds) => (kinds.length === 3 ? (['all'] as const) : kinds)),
     dedupNs: fc.option(fc.bigInt({ min: 1n, max: 10_000_000_000n }), { nil: undefined }),
     dedupBy: fc.constantFrom(...DEDUP_KEYS),
+    format: fc.constantFrom(...FILE_FORMATS),
     timeResolution: fc.constantFrom('nsec' as const, 'usec' as const),
     compression: fc.constantFrom(...COMPRESSIONS),
   })

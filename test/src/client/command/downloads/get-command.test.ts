@@ -13,6 +13,7 @@ import { mountSmallDisk } from '../../../../support/disks/small-disk.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { httpOpen } from '../../../../support/http-get.ts'
 import { writeBigCapture } from '../../../../support/packets/big-capture.ts'
+import { readPcapng } from '../../../../support/packets/pcapng-reader.ts'
 import {
   gatewayEnvironment,
   type TempClient,
@@ -89,6 +90,23 @@ describe('capfleet get', () => {
     const small = await run([...RANGE, '--compression', 'zstd', '--slice', '64', '--device', 'west'], cwd)
     assert.equal(small.status, 0, small.stderr)
     assert.ok((await readdir(cwd)).some((name) => /^west_[\dTZ.]+-[\dTZ.]+\.pcap\.zst$/.test(name)))
+  })
+
+  test('saves pcapng of one device, and refuses to split it', async () => {
+    const cwd = await folder('pcapng')
+    const saved = await run(['east-first', '--format', 'pcapng'], cwd)
+    assert.equal(saved.status, 0, saved.stderr)
+    const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first&Format=pcapng')
+    assert.ok((await readFile(join(cwd, 'east-first.pcapng'))).equals(body))
+    const { interfaces, packets } = readPcapng(body)
+    assert.deepEqual([interfaces.map(({ name }) => name), packets.length], [['east:cap0'], 20])
+    const split = await run(['east-first', '--format', 'pcapng', '--split', '1MiB', '-o', 'a.pcapng'], cwd)
+    assert.equal(split.status, 2)
+    assert.match(split.stderr, /leave out --format/)
+    const several = await run([...RANGE, '--format', 'pcapng'], cwd)
+    assert.notEqual(several.status, 0)
+    assert.match(several.stderr, /--?format.*is for one device|Format=pcapng is for one device/)
+    assert.deepEqual(await readdir(cwd), ['east-first.pcapng'])
   })
 
   test('replaces no existing file unless asked to', async () => {

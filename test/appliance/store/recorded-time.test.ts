@@ -6,7 +6,7 @@ import {
   type RecordedTime,
   type TimedEvent,
   trimmedIn,
-} from '../../../appliance/answers/recorded-time.ts'
+} from '../../../appliance/store/recorded-time.ts'
 import type { StoredCapture } from '../../../appliance/store/stored-capture.ts'
 import { type CaptureChanges, captureRecord } from '../../support/packets/capture-records.ts'
 

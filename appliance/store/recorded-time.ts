@@ -1,12 +1,16 @@
 /**
  * When a device was recording and when not, and what it lost: from its records of captures, and from its events. Pure.
  */
-import type { StoredEvent } from '../events/stored-event.ts'
-import type { HeldCaptures, TimeSpan } from '../store/removed-spans.ts'
-import { type StoredCapture, segmentsOf } from '../store/stored-capture.ts'
+import type { HeldCaptures, TimeSpan } from './removed-spans.ts'
+import { type StoredCapture, segmentsOf } from './stored-capture.ts'
 
-/** The recorder's events, as far as they are kept. */
-export type TimedEvent = StoredEvent['data']
+/** One of the recorder's events, as far as they are kept. */
+export interface TimedEvent {
+  /** Epoch nanoseconds. */
+  readonly TS: string
+  readonly Kind: string
+  readonly [member: string]: unknown
+}
 
 export interface RecordedTime extends HeldCaptures {
   readonly events: readonly TimedEvent[]

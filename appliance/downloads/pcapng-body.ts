@@ -1,0 +1,325 @@
+/**
+ * What a download in pcapng consists of beside its packets, which the engine writes: the section's header, the
+ * interfaces, and the statistics with the comment that ends the file.
+ */
+import { release, type } from 'node:os'
+import { basename, dirname } from 'node:path'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import type { Chunk, DownloadTotals } from '../../native/addon.ts'
+import type {
+  PcapngInterface,
+  PcapngParts,
+  PcapngRemark,
+  StreamFiles,
+} from '../../native/download-options.ts'
+import { LOG_ENTRY_BYTES, type LogEntry, readLogEntry } from '../../native/segment-entry.ts'
+import { productVersion } from '../../src/shared/base/product-version.ts'
+import { typeOfWord } from '../../src/shared/pcap/link-types.ts'
+import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
+import {
+  type BlockOption,
+  countOption,
+  filterOption,
+  IN_NANOSECONDS,
+  interfaceDescription,
+  interfaceStatistics,
+  optionBytes,
+  PcapngOption,
+  sectionHeader,
+  textOption,
+} from '../../src/shared/pcap/pcapng-blocks.ts'
+import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import { formatDownloadQuery } from '../../src/shared/query/format-download-query.ts'
+import { rfc3339Of } from '../../src/shared/query/query-time.ts'
+import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
+import type { TimeSpan } from '../store/removed-spans.ts'
+import type { LostPackets, PreparedDownload } from './prepare-download.ts'
+import type { PacketSource } from './send-download.ts'
+
+/** The device as the file names it. */
+export interface PcapngDevice {
+  readonly deviceName: string
+  readonly model: string
+  readonly serial: string
+}
+
+export interface PcapngBodyOptions {
+  readonly device: PcapngDevice
+  /** The query of the whole download. */
+  readonly query: DownloadQuery
+  /** Whether the filter is not the caller's own, who must not learn what it says. */
+  readonly isForced: boolean
+}
+
+/** A capture port with packets of one link type, which is an interface of the file. */
+interface PortOfFile {
+  readonly port: number
+  readonly linkType: number
+  /** The capture of its first packets. */
+  readonly captureName: string
+  /** The earliest time that its packets may have in the range. */
+  readonly fromNs: bigint
+}
+
+/** The most bytes of the statistics of an interface, and of its description for a file without packets. */
+const STATISTICS_BYTES_MAX = 300
+/** A filter that is longer is only in the section's comment: an interface each would repeat it. */
+const FILTER_BYTES_MAX = 1_024
+const COMMENT_LENGTH_MAX = 8_192
+/** Of more gaps the longest are named, and of more captures with drops the first. */
+const LOSSES_MAX = 100
+const LOSS_BYTES_MAX = 300
+
+/**
+ * A pcapng file while it is produced, by one engine download or, if it follows, by one after another. Its bytes depend
+ * only on the query and on what is stored, so that it can be continued.
+ */
+export class PcapngBody {
+  readonly #options: PcapngBodyOptions
+  /** In the order of their numbers. */
+  #interfaces: readonly PcapngInterface[] = []
+  #snaplen: number | undefined
+  /** Of a file without packets. */
+  #linkType = 0
+  #head: Buffer | undefined
+  #described = 0
+  #lost: LostPackets = { gaps: [], drops: [] }
+  /** The engine's download that was opened last. */
+  #last: Pick<PacketSource, 'totals'> | undefined
+
+  constructor(options: PcapngBodyOptions) {
+    this.#options = options
+  }
+
+  /** What the engine needs for the next part of the file. */
+  partsFor(prepared: Pick<PreparedDownload, 'selection' | 'agedOutBeforeNs' | 'lost'>): PcapngParts {
+    const { streams, linkType } = prepared.selection
+    const { query } = this.#options
+    this.#linkType = typeOfWord(linkType)
+    this.#snaplen ??= Math.min(snaplenOf(streams), query.sliceBytes ?? MAX_CAPTURED_LENGTH)
+    this.#number(portsOf(streams, query.beginNs))
+    this.#described = this.#last?.totals().pcapng?.describedInterfaces ?? this.#described
+    this.#head ??= this.#newHead(prepared)
+    const { gaps = [], drops = [] } = prepared.lost ?? {}
+    // A download that follows would have to find out about gaps while it waits.
+    this.#lost = { gaps: query.follow ? [] : longest(gaps), drops: drops.slice(0, LOSSES_MAX) }
+    const losses = this.#lost.gaps.length + this.#lost.drops.length
+    return {
+      head: this.#head,
+      interfaces: this.#interfaces,
+      described: this.#described,
+      remarks: this.#lost.gaps.map(remarkOf),
+      closingBytes: STATISTICS_BYTES_MAX * Math.max(1, this.#interfaces.length) + LOSS_BYTES_MAX * losses,
+    }
+  }
+
+  /** Remembers the download that was opened with the parts. */
+  opened(download: Pick<PacketSource, 'totals'>): void {
+    this.#last = download
+  }
+
+  /** The blocks after the last packet. `totals` are those of the whole file. */
+  closing(totals: DownloadTotals): Buffer {
+    const { interfacePackets = [], describedInterfaces = 0, remarkedPackets = 0 } = totals.pcapng ?? {}
+    const comments = [
+      endText(totals),
+      ...this.#lost.gaps.slice(remarkedPackets).map(gapText),
+      ...this.#lost.drops.map(dropText),
+    ].map((text) => textOption(PcapngOption.comment, text))
+    const missing = this.#interfaces.slice(describedInterfaces).map(({ description }) => description)
+    const blocks: Uint8Array[] = [...missing]
+    if (this.#interfaces.length === 0) blocks.push(this.#describeNone())
+    const last = Math.max(1, this.#interfaces.length) - 1
+    const atNs = totals.lastNs ?? this.#options.query.beginNs
+    for (let interfaceNumber = 0; interfaceNumber <= last; interfaceNumber++) {
+      const delivered = interfacePackets[interfaceNumber] ?? 0n
+      blocks.push(
+        interfaceStatistics({ interfaceNumber, atNs }, [
+          countOption(PcapngOption.statisticsDelivered, delivered),
+          ...(interfaceNumber === last ? comments : []),
+        ]),
+      )
+    }
+    return Buffer.concat(blocks)
+  }
+
+  /** Numbers those that have no number yet. */
+  #number(ports: readonly PortOfFile[]): void {
+    const isKnown = ({ port, linkType }: PortOfFile) =>
+      this.#interfaces.some((one) => one.port === port && one.linkType === linkType)
+    const added = ports.filter((one) => !isKnown(one))
+    this.#interfaces = [
+      ...this.#interfaces,
+      ...added.map((one) => ({
+        port: one.port,
+        linkType: one.linkType,
+        description: this.#describe(one),
+      })),
+    ]
+  }
+
+  /**
+   * The section's header, and the description of the first interface if it is known: some programs show nothing of a
+   * file before they have read one.
+   */
+  #newHead({ agedOutBeforeNs }: Pick<PreparedDownload, 'agedOutBeforeNs'>): Buffer {
+    const { device, query, isForced } = this.#options
+    const serial = device.serial === '' ? '' : `, serial ${device.serial}`
+    const agedOut =
+      agedOutBeforeNs === undefined ? [] : [`packets before ${agedOutBeforeNs} ns have aged out`]
+    const header = sectionHeader([
+      textOption(PcapngOption.comment, [queryText(query, isForced), ...agedOut].join('\n')),
+      textOption(PcapngOption.sectionHardware, `${device.deviceName} (${device.model}${serial})`),
+      textOption(PcapngOption.sectionOs, `${type()} ${release()}`),
+      textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`),
+    ])
+    const [first] = this.#interfaces
+    if (first === undefined) return header
+    this.#described = 1
+    return Buffer.concat([header, first.description])
+  }
+
+  #describe({ port, linkType, captureName }: PortOfFile): Buffer {
+    const { query, isForced } = this.#options
+    return interfaceDescription({ linkType, snaplen: this.#snaplen ?? MAX_CAPTURED_LENGTH }, [
+      textOption(PcapngOption.interfaceName, `${this.#options.device.deviceName}:cap${port}`),
+      textOption(PcapngOption.interfaceDescription, `capture ${captureName}`),
+      IN_NANOSECONDS,
+      ...filterOf(query, isForced),
+    ])
+  }
+
+  /** A file needs an interface, even one without packets. */
+  #describeNone(): Buffer {
+    const snaplen = this.#snaplen ?? MAX_CAPTURED_LENGTH
+    return interfaceDescription({ linkType: this.#linkType, snaplen }, [
+      textOption(PcapngOption.interfaceName, `${this.#options.device.deviceName}:capture`),
+      IN_NANOSECONDS,
+    ])
+  }
+}
+
+/**
+ * The ports of the streams, for each link type that they have, in the order of their first packets: of a range that is
+ * asked for again while it grows, the interfaces keep their numbers.
+ */
+function portsOf(streams: readonly StreamFiles[], beginNs: bigint): readonly PortOfFile[] {
+  const ports = new Map<string, PortOfFile>()
+  for (const { port, folder, segments } of streams) {
+    const captureName = basename(dirname(folder))
+    for (const { linkType: word, minNs } of logEntries(segments)) {
+      const linkType = typeOfWord(word)
+      const key = `${port} ${linkType}`
+      const fromNs = minNs > beginNs ? minNs : beginNs
+      const known = ports.get(key)
+      if (known === undefined || fromNs < known.fromNs)
+        ports.set(key, { port, linkType, captureName, fromNs })
+    }
+  }
+  const byTime = (a: PortOfFile, b: PortOfFile) => Number(a.fromNs > b.fromNs) - Number(a.fromNs < b.fromNs)
+  return [...ports.values()].sort((a, b) => byTime(a, b) || a.port - b.port || a.linkType - b.linkType)
+}
+
+/** The largest of all segments, because programs expect the same one of every interface. */
+function snaplenOf(streams: readonly StreamFiles[]): number {
+  let largest = 0
+  for (const { segments } of streams)
+    for (const { snaplen } of logEntries(segments))
+      largest = Math.max(largest, snaplen === 0 ? MAX_CAPTURED_LENGTH : snaplen)
+  return largest === 0 ? MAX_CAPTURED_LENGTH : largest
+}
+
+function* logEntries(segments: Uint8Array): Generator<LogEntry> {
+  const entries = Buffer.from(segments.buffer, segments.byteOffset, segments.byteLength)
+  for (let at = 0; at < entries.length; at += LOG_ENTRY_BYTES) yield readLogEntry(entries, at)
+}
+
+/** What was asked for, without what leaves the packets as they are. */
+function queryText(query: DownloadQuery, isForced: boolean): string {
+  const shown = {
+    ...query,
+    follow: false,
+    afterBytes: undefined,
+    compression: 'none',
+    format: 'pcap',
+  } as const
+  const text = decodeURIComponent(
+    formatDownloadQuery(isForced ? { ...shown, filterBpf: undefined } : shown).replaceAll('&', ' '),
+  )
+  const filter = isForced ? ", with the filter of the caller's account" : ''
+  const cut = text.length > COMMENT_LENGTH_MAX ? `${text.slice(0, COMMENT_LENGTH_MAX)}...` : text
+  return `capfleet ${query.kind}: ${cut}${filter}`
+}
+
+function filterOf({ filterBpf }: DownloadQuery, isForced: boolean): readonly BlockOption[] {
+  const isShort = filterBpf !== undefined && Buffer.byteLength(filterBpf) <= FILTER_BYTES_MAX
+  return isShort && !isForced ? [filterOption(filterBpf)] : []
+}
+
+function longest(gaps: readonly TimeSpan[]): readonly TimeSpan[] {
+  if (gaps.length <= LOSSES_MAX) return gaps
+  const ofLength = ({ beginNs, endNs }: TimeSpan) => endNs - beginNs
+  const kept = gaps.toSorted((a, b) => Number(ofLength(b) - ofLength(a))).slice(0, LOSSES_MAX)
+  return kept.sort((a, b) => Number(a.beginNs - b.beginNs))
+}
+
+/** A comment of the first packet after the gap. */
+function remarkOf(gap: TimeSpan): PcapngRemark {
+  return { atNs: gap.endNs, options: optionBytes([textOption(PcapngOption.comment, gapText(gap))]) }
+}
+
+function gapText({ beginNs, endNs }: TimeSpan): string {
+  return `capfleet gap: nothing was recorded from ${rfc3339Of(beginNs)} to ${rfc3339Of(endNs)}`
+}
+
+function dropText({ captureName, ring, disk }: LostPackets['drops'][number]): string {
+  const where = `${ring} in the kernel's ring, ${disk} because of the disk`
+  return `capfleet drops: capture ${captureName} could not store ${ring + disk} packets: ${where}`
+}
+
+/** The first comment of the last block, by which a reader can tell that the file is whole. */
+function endText({ packets, corruptBlocks, truncated, nextNs }: DownloadTotals): string {
+  if (truncated)
+    return `capfleet end: ${packets} packets, ended by MaxPackets or MaxBytes; the next packet is from ${nextNs} ns`
+  const isComplete = corruptBlocks === 0n
+  const damage = isComplete ? '' : `; ${corruptBlocks} damaged blocks are missing`
+  return `capfleet end: ${packets} packets, ${isComplete ? 'complete' : 'incomplete'}${damage}`
+}
+
+/** A download in pcapng: the packets of the engine, then the blocks that end the file. */
+export class PcapngSource implements PacketSource {
+  readonly #packets: PacketSource
+  readonly #body: PcapngBody
+  readonly #encoding: Encoding
+  #closing: Buffer | undefined
+
+  constructor(packets: PacketSource, body: PcapngBody, compression: DownloadQuery['compression']) {
+    this.#packets = packets
+    this.#body = body
+    this.#encoding = encodingOf(compression)
+  }
+
+  async next(): Promise<Chunk | undefined> {
+    const chunk = await this.#packets.next()
+    if (chunk !== undefined || this.#closing !== undefined) return chunk
+    const totals = this.#packets.totals()
+    const skipped = Number(totals.pcapng?.leftToSkip ?? 0n)
+    this.#closing = compressed(this.#body.closing(totals).subarray(skipped), this.#encoding)
+    return { bytes: this.#closing, release: () => undefined }
+  }
+
+  totals(): DownloadTotals {
+    const totals = this.#packets.totals()
+    return { ...totals, outputBytes: totals.outputBytes + BigInt(this.#closing?.length ?? 0) }
+  }
+
+  close(): void {
+    this.#packets.close()
+  }
+}
+
+/** A member or frame of its own. */
+function compressed(bytes: Buffer, encoding: Encoding): Buffer {
+  if (encoding === 'none' || bytes.length === 0) return bytes
+  return encoding === 'gzip' ? gzipSync(bytes) : zstdCompressSync(bytes)
+}
