@@ -59,9 +59,18 @@ function boundedBy(query: DownloadQuery, counted: Amount): { Packets: string; By
     query.sliceBytes === undefined
       ? undefined
       : packets * (BigInt(RECORD_HEADER_BYTES) + BigInt(query.sliceBytes))
-  const bytes = least(BigInt(PCAP_HEADER_BYTES) + least(counted.bytes, sliced), query.maxBytes)
+  const records = least(counted.bytes, sliced)
+  const whole =
+    query.format === 'pcap'
+      ? BigInt(PCAP_HEADER_BYTES) + records
+      : PCAPNG_FILE_BYTES + records + packets * PCAPNG_PACKET_BYTES
+  const bytes = least(whole, query.maxBytes)
   return { Packets: String(packets), Bytes: String(bytes) }
 }
+
+/** More than a file in pcapng has beside its packets, and what a packet has there at most beside its PCAP record. */
+const PCAPNG_FILE_BYTES = 65_536n
+const PCAPNG_PACKET_BYTES = 20n
 
 function least(value: bigint, limit: bigint | undefined): bigint {
   return limit !== undefined && limit < value ? limit : value
@@ -71,6 +80,7 @@ function least(value: bigint, limit: bigint | undefined): bigint {
 function isExact(query: DownloadQuery): boolean {
   return (
     !query.follow &&
+    query.format === 'pcap' &&
     query.filterBpf === undefined &&
     query.filterAddresses === undefined &&
     query.filterRegex === undefined &&

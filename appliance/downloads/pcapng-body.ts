@@ -51,6 +51,8 @@ export interface PcapngBodyOptions {
   readonly isForced: boolean
 }
 
+type PreparedFile = Pick<PreparedDownload, 'selection' | 'describedStreams' | 'agedOutBeforeNs' | 'lost'>
+
 /** A capture port with packets of one link type, which is an interface of the file. */
 interface PortOfFile {
   readonly port: number
@@ -92,12 +94,14 @@ export class PcapngBody {
   }
 
   /** What the engine needs for the next part of the file. */
-  partsFor(prepared: Pick<PreparedDownload, 'selection' | 'agedOutBeforeNs' | 'lost'>): PcapngParts {
-    const { streams, linkType } = prepared.selection
+  partsFor(prepared: PreparedFile): PcapngParts {
+    const { selection, describedStreams } = prepared
     const { query } = this.#options
-    this.#linkType = typeOfWord(linkType)
+    const streams = describedStreams ?? selection.streams
+    const beginNs = describedStreams === undefined ? query.beginNs : 0n
+    this.#linkType = typeOfWord(selection.linkType)
     this.#snaplen ??= Math.min(snaplenOf(streams), query.sliceBytes ?? MAX_CAPTURED_LENGTH)
-    this.#number(portsOf(streams, query.beginNs))
+    this.#number(portsOf(streams, beginNs))
     this.#described = this.#last?.totals().pcapng?.describedInterfaces ?? this.#described
     this.#head ??= this.#newHead(prepared)
     const { gaps = [], drops = [] } = prepared.lost ?? {}

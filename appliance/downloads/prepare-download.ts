@@ -3,6 +3,7 @@
  * detected here, before a slot is taken.
  */
 
+import type { StreamFiles } from '../../native/download-options.ts'
 import { NETWORK_LINK_TYPES } from '../../src/shared/pcap/link-types.ts'
 import { packAddressList } from '../../src/shared/query/address-list.ts'
 import { downloadFileName } from '../../src/shared/query/download-file-name.ts'
@@ -13,7 +14,8 @@ import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
 import { gapsIn } from '../store/recorded-time.ts'
 import { agedOutBeforeNs, type HeldCaptures, type TimeSpan } from '../store/removed-spans.ts'
-import { type StreamSelection, selectStreams } from './select-streams.ts'
+import type { StoredCapture } from '../store/stored-capture.ts'
+import { type StreamSelection, selectStreams, streamsOfAnyTime } from './select-streams.ts'
 
 /** A query that passed all checks. */
 export interface PreparedDownload {
@@ -35,6 +37,11 @@ export interface PreparedDownload {
    * address.
    */
   readonly mac48LimitNs: bigint
+  /**
+   * For callers who must not learn when a port had packets that the filter hides: a file in pcapng describes the ports
+   * of all these streams, whatever the range. undefined: those of the selection.
+   */
+  readonly describedStreams?: readonly StreamFiles[] | undefined
   /** What a file in pcapng says about missing packets. */
   readonly lost?: LostPackets | undefined
 }
@@ -72,7 +79,8 @@ export async function prepareDownload(
   const captures = captureName === undefined ? await catalogue.list() : [await catalogue.find(captureName)]
   const agedOut = captureName === undefined ? await catalogue.listAgedOut() : []
   const lostBeforeNs = agedOutBeforeNs(query, { captures, agedOut }, request)
-  const selection = selectStreams(captures, { query, folderOf: (capture) => catalogue.folderOf(capture) })
+  const options = { query, folderOf: (capture: StoredCapture) => catalogue.folderOf(capture) }
+  const selection = selectStreams(captures, options)
   checkCaptureCount(query, selection.captures)
   for (const linkType of selection.linkTypes) refuseUnknownLinkType(query, linkType)
   const [capture] = captures
@@ -84,6 +92,8 @@ export async function prepareDownload(
     fileName: downloadFileName(query, { captureName: capture?.name, place: parts.config.deviceName }),
     addresses: query.filterAddresses === undefined ? undefined : packAddressList(query.filterAddresses),
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
+    describedStreams:
+      query.format === 'pcapng' && request.isForced ? streamsOfAnyTime(captures, options) : undefined,
     // Nobody may learn from it what the filter hides.
     lost:
       query.format === 'pcapng' && !request.isForced

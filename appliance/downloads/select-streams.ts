@@ -60,6 +60,20 @@ export function selectStreams(captures: readonly StoredCapture[], options: Selec
   }
 }
 
+/** The streams of the captures at any time, apart from conditions on ports. */
+export function streamsOfAnyTime(
+  captures: readonly StoredCapture[],
+  { query: { frameFilter }, folderOf }: SelectOptions,
+): readonly StreamFiles[] {
+  const query = { beginNs: 0n, endNs: LAST_NS, timeSource: 'nic', frameFilter } as const
+  return captures
+    .toReversed()
+    .flatMap((capture) => chooseStreams(capture, { query, folderOf, neededNs: 0n }))
+    .map(({ files }) => files)
+}
+
+const LAST_NS = 2n ** 63n - 1n
+
 /** Why the packets must be of one link type; undefined: they may be of several. */
 function needsOneType({ format, filterBpf, dedupNs }: SelectOptions['query']): string | undefined {
   if (format !== 'pcapng') return 'a PCAP file can have only one: ask for Format=pcapng, or'

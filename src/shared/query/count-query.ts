@@ -24,7 +24,9 @@ export const parseCountedQuery: typeof parseDownloadQuery = (kind, given, contex
   return { ...query, compression: 'none' }
 }
 
-function refuseUncountable({ follow, afterBytes }: DownloadQuery): void {
+function refuseUncountable({ follow, afterBytes, format }: DownloadQuery): void {
+  if (format !== 'pcap')
+    throw badParameter('Format', 'must be pcap for a count, whose bytes are those of a PCAP; leave it out')
   if (follow) throw badParameter('Follow', 'has no end that could be counted; leave it out')
   if (afterBytes !== undefined)
     throw badParameter('After', 'does not apply to a count, which is of the whole download; leave it out')

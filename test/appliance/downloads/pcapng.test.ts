@@ -232,6 +232,35 @@ test('the head and the end say what is missing, but not which filter is forced',
   }
 })
 
+test('a forced filter hides when ports had packets, and when packets were lost', async () => {
+  const ask = async (endNs: bigint) => {
+    const range = `/api/v1/pcap/timerange?TSBegin=${START_NS - 1n}&TSEnd=${endNs}&TSUnit=nsec`
+    const answer = await appliance.get(`${range}&FilterRE=zzqqzz&Format=pcapng`, {
+      headers: { 'capfleet-forced-filter': 'true' },
+    })
+    assert.equal(answer.status, 200, answer.body.toString())
+    const { interfaces, packets } = readPcapng(answer.body)
+    assert.equal(packets.length, 0)
+    return interfaces
+  }
+  const early = await ask(START_NS)
+  assert.ok(early.length > PORTS)
+  assert.deepEqual(await ask(START_NS + 1_000_000n), early)
+  assert.deepEqual(await ask(START_NS + 5n * HOUR_NS), early)
+})
+
+test('an estimate is a bound of the file', async () => {
+  const query = `StreamName=three`
+  const { Bytes, Exact, Packets } = (
+    await appliance.get(`/api/v1/pcap/estimate?${query}&Format=pcapng`)
+  ).json()
+  const body = await pcapng(`${SINGLE}?${query}`)
+  assert.deepEqual([Exact, Packets], [false, '6000'])
+  assert.ok(Number(Bytes) >= body.length && Number(Bytes) < body.length + 200_000)
+  const counted = await appliance.get(`/api/v1/pcap/count?${query}&Format=pcapng`)
+  assert.equal(counted.status, 400)
+})
+
 test('a file without packets has an interface and an end', async () => {
   const body = await pcapng(`${SINGLE}?StreamName=three&FilterBPF=vlan%204000`)
   const { interfaces, packets, lastComment } = readPcapng(body)
