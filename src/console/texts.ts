@@ -234,7 +234,7 @@ export const TEXTS = {
       soFar: (packets: string, share: string | undefined) =>
         share === undefined ? 'Counting…' : `Counted so far: ${packets} packets in ${share} of the range`,
       counted: 'Counted:',
-      atLeast: 'at least',
+      countedSoFar: 'Counted so far:',
       partial: (share: string | undefined) =>
         share === undefined
           ? 'Damaged blocks are not counted.'

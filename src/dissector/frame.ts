@@ -15,6 +15,9 @@ import {
 
 declare const loadWiregasm: LoadWiregasm
 
+// No policy forbids WebRTC, which sends to any host: a dissector that hostile packets have taken over must not have it.
+for (const name of ['RTCPeerConnection', 'webkitRTCPeerConnection']) Reflect.deleteProperty(self, name)
+
 /** A display filter that Wireshark rejects, with its message. */
 class FilterMistake extends Error {}
 

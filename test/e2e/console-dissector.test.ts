@@ -322,6 +322,7 @@ describe('the dissector', { skip: missingForDissector() }, () => {
       fetchInside: 'refused',
       request: 'refused',
       socket: 'refused',
+      peer: 'refused',
       beacon: 'refused',
       image: 'refused',
       worker: 'refused',
@@ -539,6 +540,7 @@ async function escapes({ outside, inside }: { readonly outside: string; readonly
           socket.addEventListener('error', reject)
         }),
     ),
+    peer: await tried(() => new RTCPeerConnection()),
     beacon: await tried(async () => {
       const refused = new Promise((resolve) =>
         document.addEventListener('securitypolicyviolation', () => resolve('refused'), { once: true }),

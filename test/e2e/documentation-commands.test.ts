@@ -124,7 +124,10 @@ function runnableOf(page: string) {
   )
 }
 
-/** "capfleet export create --watch" -> its words and its flags, in blocks of commands and in code within text. */
+/**
+ * "capfleet export create --watch" -> its words and its flags, in blocks of commands and in code within text. A word
+ * with a colon, such as "capfleet end:", begins a comment of a file.
+ */
 function capfleetCommands(
   text: string,
 ): { readonly words: readonly string[]; readonly flags: readonly string[] }[] {
@@ -133,7 +136,7 @@ function capfleetCommands(
     .map((block) => block.text.replaceAll('\\\n', ' '))
   const inline = [...text.matchAll(/`([^`\n]+)`/g)].map(([, code = '']) => code)
   return [...blocks, ...inline].flatMap((code) =>
-    [...code.matchAll(/(?:^|[\s(/])capfleet ([a-z][^\n|&;)]*)/gm)].map(([, rest = '']) => {
+    [...code.matchAll(/(?:^|[\s(/])capfleet ([a-z](?![a-z]*:)[^\n|&;)]*)/gm)].map(([, rest = '']) => {
       const tokens = rest.replace(/ #.*/, '').split(/\s+/)
       const first = tokens.findIndex((token) => !/^[a-z][a-z-]*$/.test(token))
       const named = first < 0 ? tokens : tokens.slice(0, first)

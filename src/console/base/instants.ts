@@ -59,19 +59,19 @@ export function zoneOffsetNs(zone: Zone, ns: bigint): bigint {
  * zone. A relative time is kept, because its meaning changes; so is an invalid one, which the gateway will reject. Of
  * "today" and "yesterday" the zone must be kept, too.
  */
-export function typedInstant(text: string, zone: Zone): string {
+export function typedInstant(text: string, zone: Zone, isEnd = false): string {
   const typed = text.trim()
   if (isRelativeTime(typed)) return typed
   try {
-    return String(instantOfTyped('', typed, zone))
+    return String(instantOfTyped('', typed, zone, isEnd))
   } catch {
     return typed
   }
 }
 
 /** Fails with bad-parameter naming the parameter. */
-export function instantOfTyped(parameter: string, typed: string, zone: Zone): bigint {
-  return parseQueryTime(typed, { parameter, unit: undefined, zone, nowNs: nowNs(), isEnd: false }).ns
+export function instantOfTyped(parameter: string, typed: string, zone: Zone, isEnd = false): bigint {
+  return parseQueryTime(typed, { parameter, unit: undefined, zone, nowNs: nowNs(), isEnd }).ns
 }
 
 /** RFC 3339 to the millisecond, as the gateway writes it. */

@@ -49,15 +49,21 @@ export function withInstants(state: PageState, zone: Zone): PageState {
   const own = zoneOf(state.values) ?? zone
   const ends = (['TSBegin', 'TSEnd'] as const).flatMap((name) => {
     const text = state.values[name]
-    return text === undefined || isNanoseconds(text) ? [] : [[name, typedInstant(text, own)] as const]
+    return text === undefined || isNanoseconds(text)
+      ? []
+      : [[name, typedInstant(text, own, name === 'TSEnd')] as const]
   })
   const next = changed(state, Object.fromEntries(ends))
-  return changed(next, { TSZone: hasDayWord(next.values) ? own : undefined })
+  // The gateway refuses an unknown zone; another one would be another range.
+  const isUnknown = state.values.TSZone !== undefined && zoneOf(state.values) === undefined
+  return changed(next, {
+    TSZone: isUnknown ? state.values.TSZone : hasDayWord(next.values) ? own : undefined,
+  })
 }
 
 /** The changes that typing an end of the range makes, in the zone of the page. */
 export function typedEnd(values: PageState['values'], name: EndName, text: string, zone: Zone): Changes {
-  const end = typedInstant(text, zone)
+  const end = typedInstant(text, zone, name === 'TSEnd')
   const ends = { TSBegin: values.TSBegin ?? '', TSEnd: values.TSEnd ?? '', [name]: end }
   // Both ends have the same zone, also if the page has shown another one since the first was typed.
   const own = hasDayWord(values) ? (zoneOf(values) ?? zone) : zone

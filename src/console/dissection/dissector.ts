@@ -106,7 +106,7 @@ export class Dissector {
   }
 
   #hear({ source, data }: MessageEvent<Reply>): void {
-    if (source !== this.#frame.contentWindow) return
+    if (source !== this.#frame.contentWindow || typeof data !== 'object' || data === null) return
     const waiting = this.#waiting.get(data.id)
     if (waiting === undefined) return
     if ('failure' in data) {

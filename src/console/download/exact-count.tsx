@@ -76,7 +76,8 @@ function Ended({ progress }: { readonly progress: CountProgress }) {
   return (
     <span role="status">
       <span class="quiet">
-        {texts.count.counted} {exact ? texts.exactly : complete ? texts.atMost : texts.count.atLeast}
+        {complete ? texts.count.counted : texts.count.countedSoFar}{' '}
+        {exact ? texts.exactly : complete ? texts.atMost : ''}
       </span>{' '}
       <strong data-counted={packets}>
         {countText(packets)} {texts.packets}

@@ -76,6 +76,8 @@ export class FleetCount implements FleetQuestion<CountLine> {
   }
 
   failed(device: string, { code, message }: CapfleetError): readonly object[] {
+    // What it said before does not count.
+    this.#counted.delete(device)
     this.#unanswered.push(device)
     return [{ device, error: { code, detail: message } }]
   }

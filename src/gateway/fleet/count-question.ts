@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { minuteAfter } from '../../shared/base/whole-minutes.ts'
 import { COUNT_LINES } from '../../shared/contract/count-lines.ts'
+import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { COUNT_PARAMETERS } from '../../shared/query/count-query.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { deviceBrokeOff, deviceProtocol } from '../device/device-failure.ts'
@@ -28,6 +29,9 @@ export type CountProgress = z.infer<typeof COUNT_LINES.progress>
 export type CountEnd = z.infer<typeof COUNT_LINES.end>
 export type CountLine = CountProgress | CountEnd
 
+/** Of 2^64, which no count of a device exceeds. */
+const DIGITS_MAX = 20
+
 const FORMS = [COUNT_LINES.end, COUNT_LINES.progress, COUNT_LINES.error] as const
 
 /** Reads the answer of one device, line by line, and reduces it to what the caller may have of it. */
@@ -50,6 +54,8 @@ export class CountReader {
     if ('error' in line) throw failureInLine(this.#device, line.error)
     if (Object.values(line).some((member) => typeof member === 'string' && member.startsWith('-')))
       throw deviceProtocol(this.#device, 'reported a negative count')
+    if (Object.values(line).some((member) => typeof member === 'string' && member.length > DIGITS_MAX))
+      throw deviceProtocol(this.#device, 'reported an impossible count')
     if ('end' in line) return this.#end(line)
     return this.#isForced ? undefined : line
   }
@@ -61,6 +67,9 @@ export class CountReader {
 
   #end(line: CountEnd): CountEnd {
     this.#hasEnded = true
+    const isContradiction = line.complete && line.countedToNs !== undefined
+    if (isContradiction || BigInt(line.bytes) < BigInt(PCAP_HEADER_BYTES))
+      throw deviceProtocol(this.#device, 'reported a count that contradicts itself')
     if (!this.#isForced) return line
     // How much is stored is hidden from callers with a filter, and the time of a packet that their filter hides.
     const { checkedBytes: _read, rangeBytes: _stored, agedOutBeforeNs, countedToNs, ...rest } = line

@@ -6,7 +6,7 @@ import { BEGIN_NS, END_NS, IN_RANGE, NANOS } from '../contract-queries.ts'
 import type { Seen } from '../place.ts'
 
 const ACTIVITY = 'test/appliance/answers/activity-report.test.ts'
-const RECORDED = 'test/appliance/answers/recorded-time.test.ts'
+const RECORDED = 'test/appliance/store/recorded-time.test.ts'
 const EVENTS = 'test/src/gateway/routes/fleet/event-handlers.test.ts'
 const READER = 'test/src/gateway/fleet/events/event-reader.test.ts'
 

@@ -92,8 +92,8 @@ class AlertDownloads {
 
   /** Returns a failure that affects no other alert. */
   async #runInto(folder: string, alert: MergedAlert): Promise<ClientFailure | undefined> {
-    const { options, signal, common, say } = this.#options
-    const name = fileNameOf(alert, common)
+    const { options, signal, queries, say } = this.#options
+    const name = fileNameOf(alert, queries.of(alert))
     say(`${name}: ${aboutOf(alert, JSON.stringify)}`)
     const output = join(folder, name)
     if (options.force !== true && (await exists(output))) {
@@ -118,16 +118,21 @@ class AlertDownloads {
   }
 }
 
-/** "20261102T090001.123456Z_tcp_192.0.2.1_51234_203.0.113.9_443.pcap". */
-function fileNameOf({ firstNs, flow }: MergedAlert, query: QueryPairs): string {
+/**
+ * "20261102T085931.123456Z-20261102T090501.123456Z_tcp_192.0.2.1_51234_203.0.113.9_443.pcap": the range and the
+ * conversation, so that a file with other packets has another name.
+ */
+function fileNameOf({ flow, isTunnelled }: MergedAlert, query: QueryPairs): string {
+  const given = new Map(query)
   const givenOf = <Value extends string>(name: string, values: readonly Value[]) =>
-    values.find((value) => query.some((pair) => pair[0] === name && pair[1] === value))
+    values.find((value) => given.get(name) === value)
   const compression = givenOf('Compression', COMPRESSIONS) ?? 'none'
   const format = givenOf('Format', FILE_FORMATS) ?? 'pcap'
   const words = [
-    fileTime(firstNs),
+    ['TSBegin', 'TSEnd'].map((name) => fileTime(BigInt(given.get(name) ?? 0))).join('-'),
     flow.protocol === undefined ? 'ip' : ipProtocolName(flow.protocol),
     ...[flow.source, flow.destination].flatMap(({ host, port }) => [host, port]),
+    isTunnelled ? 'tunnel' : undefined,
   ]
   const name = words.filter((word) => word !== undefined).join('_')
   return `${name.replaceAll(':', '-')}${fileEndingOf({ format, compression })}`
