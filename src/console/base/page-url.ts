@@ -54,11 +54,7 @@ export function withInstants(state: PageState, zone: Zone): PageState {
       : [[name, typedInstant(text, own, name === 'TSEnd')] as const]
   })
   const next = changed(state, Object.fromEntries(ends))
-  // The gateway refuses an unknown zone; another one would be another range.
-  const isUnknown = state.values.TSZone !== undefined && zoneOf(state.values) === undefined
-  return changed(next, {
-    TSZone: isUnknown ? state.values.TSZone : hasDayWord(next.values) ? own : undefined,
-  })
+  return changed(next, { TSZone: hasDayWord(next.values) ? own : undefined })
 }
 
 /** The changes that typing an end of the range makes, in the zone of the page. */
