@@ -25,7 +25,7 @@ test('refuses different link types and names the devices', () => {
     (error) =>
       error instanceof CapfleetError &&
       error.code === 'mixed-link-type' &&
-      /rome 1, oslo 113/.test(error.message),
+      /\(1 of rome; 113 of oslo\)/.test(error.message),
   )
 })
 
@@ -77,6 +77,6 @@ test('without any packet the first input decides', async () => {
 test('packets of different link types are refused', async () => {
   await assert.rejects(
     agreedHeader([await input('a', 113, 1), await input('b', 1, 1)]),
-    /several link types \(a 113, b 1\)/,
+    /several link types \(113 of a; 1 of b\)/,
   )
 })

@@ -29,11 +29,13 @@ test('every row of the gateway is found at its path, with its parameters', async
       .replace(':device', 'nyc%2F1')
       .replace(':id', '7')
       .replace(':name', 'page.js')
+      .replace(':build', '1a2b')
       .replace('{*path}', 'stream/other')
     const found = (await httpGet(url + asked, { method })).json()
     const params = {
       ...(path.includes(':device') ? { device: 'nyc/1' } : {}),
       ...(path.includes(':id') ? { id: '7' } : {}),
+      ...(path.includes(':build') ? { build: '1a2b' } : {}),
       ...(path.includes(':name') ? { name: 'page.js' } : {}),
       ...(path.includes('{*path}') ? { path: 'stream/other' } : {}),
     }
@@ -66,7 +68,7 @@ test('what has no row is not found, and another method is refused', async (t) =>
   }
   for (const path of ['/assets', '/Livez', '/livez/', '/devices', '/devices/', '/devices/nyc1'])
     assert.equal(await status('GET', path), 404, path)
-  for (const path of ['/livez', '/v1/queue/7', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
+  for (const path of ['/livez', '/v1/queue', '/devices/nyc1/stream/list', '/devices/nyc1/other'])
     assert.deepEqual(await allow('POST', path), [405, 'HEAD, GET', 'application/problem+json'], path)
   assert.deepEqual(await allow('PUT', '/pcap/del'), [405, 'HEAD, GET, DELETE', 'application/problem+json'])
   assert.deepEqual(await allow('OPTIONS', '/livez'), [200, 'HEAD, GET', 'text/plain; charset=utf-8'])
