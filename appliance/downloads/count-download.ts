@@ -80,7 +80,7 @@ async function answerCount(
   reader.totals = () => engine.totals()
   held.defer(() => engine.close())
   ending.throwIfAborted()
-  // From now on the slot is released as soon as nobody waits for the count any more.
+  // From now on the slot is released as soon as no client waits for the count any more.
   const release = () => held.dispose()
   held.use(addAbortListener(ending, release))
   sendHead(ctx, prepared)

@@ -81,7 +81,7 @@ export class PcapngBody {
   /** In the order of their numbers. */
   #interfaces: readonly PcapngInterface[] = []
   #snaplen: number | undefined
-  /** Of a file without packets. */
+  /** Link type of the interface of a file without packets. */
   #linkType = 0
   #head: Buffer | undefined
   #described = 0

@@ -94,7 +94,7 @@ export async function prepareDownload(
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
     describedStreams:
       query.format === 'pcapng' && request.isForced ? streamsOfAnyTime(captures, options) : undefined,
-    // Nobody may learn from it what the filter hides.
+    // Callers must not learn from it what the filter hides.
     lost:
       query.format === 'pcapng' && !request.isForced
         ? lostPackets(query, { captures, agedOut }, selection.captures)

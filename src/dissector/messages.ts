@@ -99,7 +99,7 @@ export type Order<K extends OrderKind = OrderKind> = {
   readonly [Kind in K]: { readonly id: number; readonly kind: Kind } & Orders[Kind]['takes']
 }[K]
 
-/** From the frame to the page. */
+/** What the frame sends to the page for each order. */
 export type Reply =
   | { readonly id: number; readonly answer: Orders[OrderKind]['answer'] }
   /** Wireshark's message about a display filter. */

@@ -90,7 +90,7 @@ export class Dissector {
     })
   }
 
-  /** Also aborts what was asked. */
+  /** Removes the frame, and rejects what was asked and not answered. */
   close(): void {
     this.#end(new DissectorFailure(TEXTS.dissection.closed))
   }

@@ -12,13 +12,13 @@ export interface CountedPacket {
 export interface Count {
   readonly name: string
   readonly packets: number
-  /** On the wire. */
+  /** Their length on the wire, however much was captured. */
   readonly bytes: number
   /** Display filter that selects them; undefined for a protocol, whose name is none. */
   readonly filter: string | undefined
-  /** Of a conversation, with the time of its first packet. */
+  /** The conversation, with the time of its first packet; undefined for other rows. */
   readonly flow: PacketFlow | undefined
-  /** Of a talker. */
+  /** The address of a talker; undefined for other rows. */
   readonly address: string | undefined
   readonly firstNs: bigint
 }

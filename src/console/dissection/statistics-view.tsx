@@ -10,7 +10,7 @@ import { TEXTS } from '../texts.ts'
 import type { Dissector } from './dissector.ts'
 import { type Count, type PacketStatistics, packetStatistics } from './packet-statistics.ts'
 
-/** Of each table. */
+/** Rows of each table that are shown. */
 const SHOWN_ROWS = 10
 /** Wireshark's column with the protocol. */
 const PROTOCOL_COLUMN = 'Protocol'

@@ -213,7 +213,7 @@ function refuseUncountable(
     )
 }
 
-/** A VLAN tag of this type is counted behind, but not found by "vlan". */
+/** A VLAN tag of this type is not found by "vlan", although addresses after it are counted. */
 const OTHER_TAG = 'ether proto 0x9200'
 /** All packets with VLAN tags, also in captures that refuse "vlan": Linux cooked captures may have them, raw ones have none. */
 const TAGGED = ['0x8100', '0x88a8', '0x9100'].map((type) => `ether proto ${type}`).join(' or ')

@@ -41,7 +41,7 @@ export async function verifiedReceipt(
   )
 }
 
-/** The failure of a request that broke off because someone cancelled it, and that nobody wants to be resumed at once. */
+/** The failure of a request that broke off because someone cancelled it, so that it must not be resumed at once. */
 export async function cancellation(
   client: GatewayClient,
   requestId: string,

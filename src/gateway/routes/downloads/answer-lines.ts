@@ -25,7 +25,7 @@ export interface AnswerLines extends AsyncDisposable {
 export interface LinesEnd {
   readonly line: object
   readonly complete: boolean
-  /** For the audit. */
+  /** What the audit records of the end. */
   readonly facts: object
 }
 
