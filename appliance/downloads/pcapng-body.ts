@@ -30,6 +30,7 @@ import {
 } from '../../src/shared/pcap/pcapng-blocks.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import { formatDownloadQuery } from '../../src/shared/query/format-download-query.ts'
+import { visible } from '../../src/shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../src/shared/query/query-time.ts'
 import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
@@ -96,12 +97,14 @@ export class PcapngBody {
   /** What the engine needs for the next part of the file. */
   partsFor(prepared: PreparedFile): PcapngParts {
     const { selection, describedStreams } = prepared
-    const { query } = this.#options
+    const { query, isForced } = this.#options
     const streams = describedStreams ?? selection.streams
     const beginNs = describedStreams === undefined ? query.beginNs : 0n
     this.#linkType = typeOfWord(selection.linkType)
     this.#snaplen ??= Math.min(snaplenOf(streams), query.sliceBytes ?? MAX_CAPTURED_LENGTH)
-    this.#number(portsOf(streams, beginNs))
+    const ports = portsOf(streams, beginNs)
+    // The order of first packets is a fact about them.
+    this.#number(isForced ? ports.toSorted((a, b) => a.port - b.port || a.linkType - b.linkType) : ports)
     this.#described = this.#last?.totals().pcapng?.describedInterfaces ?? this.#described
     this.#head ??= this.#newHead(prepared)
     const { gaps = [], drops = [] } = prepared.lost ?? {}
@@ -187,7 +190,7 @@ export class PcapngBody {
     const { query, isForced } = this.#options
     return interfaceDescription({ linkType, snaplen: this.#snaplen ?? MAX_CAPTURED_LENGTH }, [
       textOption(PcapngOption.interfaceName, `${this.#options.device.deviceName}:cap${port}`),
-      textOption(PcapngOption.interfaceDescription, `capture ${captureName}`),
+      ...(isForced ? [] : [textOption(PcapngOption.interfaceDescription, `capture ${captureName}`)]),
       IN_NANOSECONDS,
       ...filterOf(query, isForced),
     ])
@@ -247,8 +250,10 @@ function queryText(query: DownloadQuery, isForced: boolean): string {
     compression: 'none',
     format: 'pcap',
   } as const
-  const text = decodeURIComponent(
-    formatDownloadQuery(isForced ? { ...shown, filterBpf: undefined } : shown).replaceAll('&', ' '),
+  const text = visible(
+    decodeURIComponent(
+      formatDownloadQuery(isForced ? { ...shown, filterBpf: undefined } : shown).replaceAll('&', ' '),
+    ),
   )
   const filter = isForced ? ", with the filter of the caller's account" : ''
   const cut = text.length > COMMENT_LENGTH_MAX ? `${text.slice(0, COMMENT_LENGTH_MAX)}...` : text
