@@ -4,6 +4,7 @@
  */
 import { DEDUP_KEYS, type DedupBy } from './dedup-keys.ts'
 import { loadAddon } from './load-addon.ts'
+import type { MergedInterfaces } from './pcapng-records.ts'
 
 export interface RecordInputOptions {
   /** Whether record timestamps count nanoseconds (else microseconds) within the second. */
@@ -18,6 +19,8 @@ export interface RecordInputOptions {
   readonly marksTail?: boolean | undefined
   /** Whether the tail includes all packets. */
   readonly marksAll?: boolean | undefined
+  /** Whether records begin with the tag of their interface (pcapng-records.ts). */
+  readonly isTagged?: boolean | undefined
   /** Set if packets may be late: they are held back and sorted. REQUIRES: records in nanoseconds. */
   readonly sortWindow?: SortWindow | undefined
 }
@@ -73,7 +76,7 @@ export interface RecordMergeOptions {
   /** End before the first packet that is this much or more after the first one. */
   readonly maxSpanNs?: bigint | undefined
   readonly maxPackets?: bigint | undefined
-  /** Size of the records with their headers, without the file header. */
+  /** Size of the records with their headers, without the file header; in pcapng, of all blocks from here on. */
   readonly maxBytes?: bigint | undefined
   /** Drop packets that are copies of one written at most this long before. */
   readonly dedupNs?: bigint | undefined
@@ -85,6 +88,16 @@ export interface RecordMergeOptions {
   readonly sliceBytes?: number | undefined
   /** Write timestamps in microseconds, truncated after the merge. Figures and limits stay in nanoseconds. */
   readonly toMicroseconds?: boolean
+  /** Write blocks of pcapng instead of records. */
+  readonly pcapng?: PcapngOutput | undefined
+}
+
+export interface PcapngOutput {
+  readonly interfaces: MergedInterfaces
+  /** The interface of each input; undefined for one whose records are tagged. */
+  readonly ofInputs: readonly (number | undefined)[]
+  /** What the caller writes at the end for each interface with packets; counts for maxBytes. */
+  readonly closingBytes: number
 }
 
 interface NativeRecordInput {
@@ -111,6 +124,10 @@ type NativeInputOptions = Required<Omit<RecordInputOptions, 'sortWindow'>> & {
   readonly sortWindow: NativeSortWindow | undefined
 }
 
+type NativePcapngOutput = Omit<PcapngOutput, 'interfaces'> & {
+  readonly interfaces: MergedInterfaces['native']
+}
+
 interface NativeRecordMerge {
   advance(output: Uint8Array, written: number): number
   state(): number
@@ -124,7 +141,10 @@ const engine = loadAddon<{
   readonly RecordInput: new (options: NativeInputOptions) => NativeRecordInput
   readonly RecordMerge: new (
     inputs: readonly NativeRecordInput[],
-    options: Omit<RecordMergeOptions, 'dedupBy'> & { readonly dedupKey: number },
+    options: Omit<RecordMergeOptions, 'dedupBy' | 'pcapng'> & {
+      readonly dedupKey: number
+      readonly pcapng: NativePcapngOutput | undefined
+    },
   ) => NativeRecordMerge
 }>('capfleet-gateway')
 
@@ -142,8 +162,8 @@ export class RecordInput {
     const { nanoseconds, widens = false, bigEndian = false, alignNs = 0n, sortWindow } = options
     if (sortWindow !== undefined && !nanoseconds && !widens)
       throw new TypeError('only records in nanoseconds can be sorted')
-    const { marksTail = false, marksAll = false } = options
-    const stream = { nanoseconds, widens, bigEndian, alignNs, marksTail, marksAll }
+    const { marksTail = false, marksAll = false, isTagged = false } = options
+    const stream = { nanoseconds, widens, bigEndian, alignNs, marksTail, marksAll, isTagged }
     this.native = new engine.RecordInput({ ...stream, sortWindow: sortWindow && nativeWindow(sortWindow) })
   }
 
@@ -231,6 +251,7 @@ export class RecordMerge {
       linkType: options.linkType,
       sliceBytes: options.sliceBytes,
       toMicroseconds: options.toMicroseconds ?? false,
+      pcapng: options.pcapng && { ...options.pcapng, interfaces: options.pcapng.interfaces.native },
     })
   }
 
@@ -267,7 +288,7 @@ export class RecordMerge {
     return this.#native.nextNs()
   }
 
-  /** What was dropped from an input, given by its number, as duplicates. */
+  /** What an input, given by its number, had and the output has not: duplicates, what was sliced off, and tags. */
   dropped(input: number): { readonly packets: number; readonly bytes: number } {
     return this.#native.dropped(input)
   }

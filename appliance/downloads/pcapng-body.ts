@@ -17,9 +17,7 @@ import { productVersion } from '../../src/shared/base/product-version.ts'
 import { typeOfWord } from '../../src/shared/pcap/link-types.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
 import {
-  type BlockOption,
   countOption,
-  filterOption,
   IN_NANOSECONDS,
   interfaceDescription,
   interfaceStatistics,
@@ -28,9 +26,8 @@ import {
   sectionHeader,
   textOption,
 } from '../../src/shared/pcap/pcapng-blocks.ts'
+import { filterOptions, queryComment } from '../../src/shared/pcap/pcapng-comments.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
-import { formatDownloadQuery } from '../../src/shared/query/format-download-query.ts'
-import { visible } from '../../src/shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../src/shared/query/query-time.ts'
 import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
@@ -66,9 +63,6 @@ interface PortOfFile {
 
 /** The most bytes of the statistics of an interface, and of its description for a file without packets. */
 const STATISTICS_BYTES_MAX = 300
-/** A filter that is longer is only in the section's comment: an interface each would repeat it. */
-const FILTER_BYTES_MAX = 1_024
-const COMMENT_LENGTH_MAX = 8_192
 /** Of more gaps the longest are named, and of more captures with drops the first. */
 const LOSSES_MAX = 100
 const LOSS_BYTES_MAX = 300
@@ -171,11 +165,12 @@ export class PcapngBody {
    */
   #newHead({ agedOutBeforeNs }: Pick<PreparedDownload, 'agedOutBeforeNs'>): Buffer {
     const { device, query, isForced } = this.#options
+    const shown = isForced ? { ...query, filterBpf: undefined } : query
     const serial = device.serial === '' ? '' : `, serial ${device.serial}`
     const agedOut =
       agedOutBeforeNs === undefined ? [] : [`packets before ${agedOutBeforeNs} ns have aged out`]
     const header = sectionHeader([
-      textOption(PcapngOption.comment, [queryText(query, isForced), ...agedOut].join('\n')),
+      textOption(PcapngOption.comment, [queryComment(shown, { isForced }), ...agedOut].join('\n')),
       textOption(PcapngOption.sectionHardware, `${device.deviceName} (${device.model}${serial})`),
       textOption(PcapngOption.sectionOs, `${type()} ${release()}`),
       textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`),
@@ -192,7 +187,7 @@ export class PcapngBody {
       textOption(PcapngOption.interfaceName, `${this.#options.device.deviceName}:cap${port}`),
       ...(isForced ? [] : [textOption(PcapngOption.interfaceDescription, `capture ${captureName}`)]),
       IN_NANOSECONDS,
-      ...filterOf(query, isForced),
+      ...(isForced ? [] : filterOptions(query.filterBpf)),
     ])
   }
 
@@ -239,30 +234,6 @@ function snaplenOf(streams: readonly StreamFiles[]): number {
 function* logEntries(segments: Uint8Array): Generator<LogEntry> {
   const entries = Buffer.from(segments.buffer, segments.byteOffset, segments.byteLength)
   for (let at = 0; at < entries.length; at += LOG_ENTRY_BYTES) yield readLogEntry(entries, at)
-}
-
-/** What was asked for, without what leaves the packets as they are. */
-function queryText(query: DownloadQuery, isForced: boolean): string {
-  const shown = {
-    ...query,
-    follow: false,
-    afterBytes: undefined,
-    compression: 'none',
-    format: 'pcap',
-  } as const
-  const text = visible(
-    decodeURIComponent(
-      formatDownloadQuery(isForced ? { ...shown, filterBpf: undefined } : shown).replaceAll('&', ' '),
-    ),
-  )
-  const filter = isForced ? ", with the filter of the caller's account" : ''
-  const cut = text.length > COMMENT_LENGTH_MAX ? `${text.slice(0, COMMENT_LENGTH_MAX)}...` : text
-  return `capfleet ${query.kind}: ${cut}${filter}`
-}
-
-function filterOf({ filterBpf }: DownloadQuery, isForced: boolean): readonly BlockOption[] {
-  const isShort = filterBpf !== undefined && Buffer.byteLength(filterBpf) <= FILTER_BYTES_MAX
-  return isShort && !isForced ? [filterOption(filterBpf)] : []
 }
 
 function longest(gaps: readonly TimeSpan[]): readonly TimeSpan[] {

@@ -75,10 +75,9 @@ export function streamsOfAnyTime(
 const LAST_NS = 2n ** 63n - 1n
 
 /** Why the packets must be of one link type; undefined: they may be of several. */
-function needsOneType({ format, filterBpf, dedupNs }: SelectOptions['query']): string | undefined {
+function needsOneType({ format, filterBpf }: SelectOptions['query']): string | undefined {
   if (format !== 'pcapng') return 'a PCAP file can have only one: ask for Format=pcapng, or'
-  if (filterBpf !== undefined) return 'FilterBPF is for one:'
-  return dedupNs === undefined ? undefined : 'Dedup compares packets of one:'
+  return filterBpf === undefined ? undefined : 'FilterBPF is for one:'
 }
 
 /** A range may cover thousands of captures; this determines the time to the first byte. */

@@ -7,6 +7,7 @@
 #include "compressor_wrap.h"
 #include "error_value.h"
 #include "large_allocations.h"
+#include "pcapng_records_wrap.h"
 #include "record_merge_wrap.h"
 
 namespace {
@@ -17,6 +18,8 @@ Napi::Object start(Napi::Env env, Napi::Object exports) {
   AddonData::create(env);
   exports.Set("initialize", Napi::Function::New<initialize>(env));
   exports.Set("AddressCounter", AddressCounterWrap::define(env));
+  exports.Set("PcapngRecords", PcapngRecordsWrap::define(env));
+  exports.Set("MergedInterfaces", MergedInterfacesWrap::define(env));
   exports.Set("RecordInput", RecordInputWrap::define(env));
   exports.Set("RecordMerge", RecordMergeWrap::define(env));
   exports.Set("Compressor", CompressorWrap::define(env));

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include "pcapng_records_wrap.h"
+
 namespace capfleet::binding {
 namespace {
 
@@ -38,7 +40,8 @@ RecordInputOptions readInputOptions(const Napi::Object& from) {
           .bigEndian = from.Get("bigEndian").As<Napi::Boolean>(),
           .alignNs = toInt64(from.Get("alignNs")),
           .marksTail = from.Get("marksTail").As<Napi::Boolean>(),
-          .marksAll = from.Get("marksAll").As<Napi::Boolean>()};
+          .marksAll = from.Get("marksAll").As<Napi::Boolean>(),
+          .isTagged = from.Get("isTagged").As<Napi::Boolean>()};
 }
 
 SortWindow::Limits readWindow(const Napi::Object& from) {
@@ -55,6 +58,26 @@ std::optional<DuplicateOptions> readDedup(const Napi::Object& from) {
   return DuplicateOptions{*spanNs, static_cast<DuplicateKey>(key)};
 }
 
+std::optional<PcapngOutput> readPcapng(const Napi::Object& from) {
+  const Napi::Value value = from.Get("pcapng");
+  if (value.IsUndefined()) return std::nullopt;
+  const auto pcapng = value.As<Napi::Object>();
+  const auto interfaces = pcapng.Get("interfaces").As<Napi::Object>();
+  PcapngOutput output{.interfaces = &MergedInterfacesWrap::Unwrap(interfaces)->interfaces(),
+                      .ofInputs = {},
+                      .closingBytes = pcapng.Get("closingBytes").As<Napi::Number>().Uint32Value()};
+  const auto ofInputs = pcapng.Get("ofInputs").As<Napi::Array>();
+  for (uint32_t i = 0; i < ofInputs.Length(); i++) {
+    const Napi::Value one = ofInputs.Get(i);
+    if (one.IsUndefined()) {
+      output.ofInputs.emplace_back();
+    } else {
+      output.ofInputs.emplace_back(one.As<Napi::Number>().Uint32Value());
+    }
+  }
+  return output;
+}
+
 RecordMergeOptions readMergeOptions(const Napi::Object& from) {
   return {.maxSpanNs = optionalInt64(from, "maxSpanNs"),
           .maxPackets = optionalUint64(from, "maxPackets"),
@@ -62,7 +85,8 @@ RecordMergeOptions readMergeOptions(const Napi::Object& from) {
           .dedup = readDedup(from),
           .linkTypeWord = from.Get("linkType").As<Napi::Number>(),
           .sliceBytes = optionalUint32(from, "sliceBytes"),
-          .toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>()};
+          .toMicroseconds = from.Get("toMicroseconds").As<Napi::Boolean>(),
+          .pcapng = readPcapng(from)};
 }
 
 Napi::Value toMark(Napi::Env env, const RecordMark& mark) {
@@ -197,6 +221,7 @@ Napi::Function RecordMergeWrap::define(Napi::Env env) {
 RecordMergeWrap::RecordMergeWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   const auto list = info[0].As<Napi::Array>();
   list_ = Napi::Persistent(info[0].As<Napi::Object>());
+  options_ = Napi::Persistent(info[1].As<Napi::Object>());
   std::vector<RecordInput*> inputs(list.Length());
   for (uint32_t i = 0; i < inputs.size(); i++) {
     inputs[i] = &RecordInputWrap::Unwrap(list.Get(i).As<Napi::Object>())->input();

@@ -15,8 +15,8 @@
 namespace capfleet::binding {
 
 /// new RecordInput({nanoseconds: boolean, widens: boolean, bigEndian: boolean, alignNs: bigint,
-/// marksTail: boolean, marksAll: boolean, sortWindow: {ns: bigint, bytes: number} | undefined}).
-/// Methods:
+/// marksTail: boolean, marksAll: boolean, isTagged: boolean, sortWindow: {ns: bigint, bytes:
+/// number} | undefined}). Methods:
 ///   show(bytes: Uint8Array): boolean   whether a record is at hand now
 ///   end(): boolean                     the same; the stream has ended
 ///   breakOff(): boolean                the same; drops what is not sorted here
@@ -58,7 +58,9 @@ class RecordInputWrap : public Napi::ObjectWrap<RecordInputWrap> {
 };
 
 /// new RecordMerge(inputs: RecordInput[], {maxSpanNs, maxPackets, maxBytes, dedupNs: bigint |
-/// undefined, linkType: number, sliceBytes: number | undefined, toMicroseconds: boolean}). Methods:
+/// undefined, linkType: number, sliceBytes: number | undefined, toMicroseconds: boolean,
+/// pcapng: {interfaces: MergedInterfaces, ofInputs: (number | undefined)[], closingBytes: number} |
+/// undefined}). Methods:
 ///   advance(output: Uint8Array, written: number): number   as it has grown
 ///   state(): number                                        RecordMerge::State after that
 ///   dryInput(): number
@@ -78,7 +80,8 @@ class RecordMergeWrap : public Napi::ObjectWrap<RecordMergeWrap> {
   Napi::Value nextNs(const Napi::CallbackInfo& info);
   Napi::Value dropped(const Napi::CallbackInfo& info);
 
-  Napi::ObjectReference list_;  ///< the inputs that merge_ reads
+  Napi::ObjectReference list_;     ///< the inputs that merge_ reads
+  Napi::ObjectReference options_;  ///< with the interfaces that it writes
   RecordMerge::State state_ = RecordMerge::State::kReady;
   std::unique_ptr<RecordMerge> merge_;
 };

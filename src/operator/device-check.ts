@@ -27,6 +27,7 @@ import { PcapInput, SORT_WINDOW } from '../gateway/pcap/pcap-input.ts'
 import { readClientTls } from '../shared/base/client-tls.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 import { Secret } from '../shared/base/secret.ts'
+import { isCompressed } from '../shared/query/query-values.ts'
 import { formatFindings } from './appliance-doctor.ts'
 
 /** Either the name of a configured device, or the address of one that is not configured. */
@@ -359,7 +360,7 @@ async function checkStream(check: Check, capture: CaptureEntry, kind: DeviceKind
 }
 
 function chunksOf({ device, encoding, body }: Source): SourceBody | AsyncIterator<Uint8Array> {
-  return encoding === 'none' ? body : decode({ device, encoding, chunks: body })
+  return isCompressed(encoding) ? decode({ device, encoding, chunks: body }) : body
 }
 
 /** Whether the device finds the packet with which the moment begins. */

@@ -46,6 +46,14 @@ size_t dropFront(Slab& slab, uint64_t bytes) {
   return dropped;
 }
 
+/// By number of the interface.
+std::vector<uint32_t> linkTypeWordsOf(PcapFileHeader header, const DownloadOptions& options) {
+  if (!options.pcapng) return {header.linkTypeWord};
+  std::vector<uint32_t> words;
+  for (const PcapngInterface& one : options.pcapng->interfaces) words.push_back(one.linkType);
+  return words;
+}
+
 }  // namespace
 
 Download::Download(PcapFileHeader header, const DownloadOptions& options, WorkerPool::Queue queue,
@@ -58,7 +66,7 @@ Download::Download(PcapFileHeader header, const DownloadOptions& options, Worker
       limit_(options.limits, form_, otherBytes(options)),
       bytesToSkip_(options.afterBytes - std::min(options.afterBytes, headerBytes(options))) {
   totals_.corruptBlocks = corruptBlocks;
-  if (options.dedup) duplicates_.emplace(*options.dedup, header.linkTypeWord, form_);
+  if (options.dedup) duplicates_.emplace(*options.dedup, linkTypeWordsOf(header, options), form_);
   if (options.pcapng) framing_.emplace(*options.pcapng);
   totals_.isPcapng = form_.isPcapng;
 }

@@ -57,7 +57,7 @@ struct DownloadOptions {
   Compression compression;
   uint32_t emptyLinkTypeWord = 1;  ///< for the file header if no segment is given
   /// The file is pcapng; empty: PCAP. In pcapng link types may differ, unless packets are filtered
-  /// by `filter` or compared by `dedup`. With `afterBytes` everything before them is read.
+  /// by `filter`. With `afterBytes` everything before them is read.
   std::optional<PcapngOptions> pcapng;
   /// Bytes of the store per scan of a thread, and per planning window; tests make them small.
   uint64_t scanBytes = kSliceBytes;

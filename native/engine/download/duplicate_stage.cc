@@ -15,7 +15,7 @@ void DuplicateStage::drop(PacketBatch& batch) {
     const auto [bytes, timestampNs, captured] = loadOutputRecord(record, {form_.isPcapng, false});
     at += bytes;
     latestNs_ = std::max(latestNs_, timestampNs);
-    const DuplicateWindow::Packet packet{captured, latestNs_};
+    const DuplicateWindow::Packet packet{captured, linkTypeWordOf(record), latestNs_};
     if (window_.hasSeen(packet)) {
       keptBefore_.push_back(kept.packets);
       continue;
@@ -31,6 +31,10 @@ void DuplicateStage::drop(PacketBatch& batch) {
   batch.packets = kept.packets;
   batch.firstNs = kept.firstNs;
   batch.lastNs = kept.lastNs;
+}
+
+uint32_t DuplicateStage::linkTypeWordOf(const uint8_t* record) const {
+  return linkTypeWords_[form_.isPcapng ? loadPacketBlock(record).interfaceNumber : 0];
 }
 
 void DuplicateStage::toMicroseconds(uint8_t* record, int64_t timestampNs) const {

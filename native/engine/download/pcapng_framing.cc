@@ -9,9 +9,6 @@
 namespace capfleet {
 namespace {
 
-/// The option that ends a list of options.
-constexpr uint32_t kEndOfOptionsBytes = 4;
-
 /// Makes room for `bytes` bytes at `at`.
 void openGap(Slab& slab, size_t at, size_t bytes) {
   assert(slab.size + bytes <= kSlabBytes);

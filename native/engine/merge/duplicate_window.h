@@ -6,8 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "packet/link_header.h"
-
 namespace capfleet {
 
 /// What equal packets have in common.
@@ -35,14 +33,14 @@ class DuplicateWindow {
 
   struct Packet {
     std::span<const uint8_t> captured;
+    uint32_t linkTypeWord;
     int64_t key;  ///< time; not smaller than the previous packet's
   };
 
   /// Memory of one, approximately.
   static constexpr uint64_t kHeldBytes = kRemembered * 40;
 
-  /// `linkTypeWord` is that of all packets.
-  DuplicateWindow(const DuplicateOptions& options, uint32_t linkTypeWord);
+  explicit DuplicateWindow(const DuplicateOptions& options);
 
   /// Hashes the packet; add() then refers to the same one.
   bool hasSeen(const Packet& packet);
@@ -61,13 +59,11 @@ class DuplicateWindow {
     uint64_t before;  ///< number of the previous packet in the same chain, or 0
   };
 
-  Fingerprint fingerprintOf(std::span<const uint8_t> captured) const;
-  std::optional<Fingerprint> fingerprintOfIp(std::span<const uint8_t> captured) const;
-  std::span<const uint8_t> payloadOf(std::span<const uint8_t> captured) const;
+  Fingerprint fingerprintOf(const Packet& packet) const;
+  static std::optional<Fingerprint> fingerprintOfIp(const Packet& packet);
+  static std::span<const uint8_t> payloadOf(const Packet& packet);
 
   const DuplicateOptions options_;
-  const uint32_t linkTypeWord_;
-  const std::optional<LinkHeader> link_;
   std::vector<Seen> seen_;        ///< a ring in the order in which they passed, chained by hash
   std::vector<uint64_t> newest_;  ///< number of each chain's newest packet, or 0
   uint64_t added_ = 0;            ///< packets are numbered from 1 on

@@ -50,6 +50,7 @@ uint64_t countRecords(const uint8_t* from, const uint8_t* to) {
 
 RecordInput::RecordInput(const RecordInputOptions& options)
     : unitsPerSecond_(options.nanoseconds || options.widens ? 1'000'000'000 : 1'000'000),
+      mostCaptured_(kMaxCapturedLength + (options.isTagged ? kInterfaceTagBytes : 0)),
       shownUnitNs_(options.nanoseconds ? 1 : 1000),
       unitNs_(options.nanoseconds || options.widens ? 1 : 1000),
       alignNs_(options.alignNs),
@@ -79,7 +80,7 @@ std::span<uint8_t> RecordInput::completePartial(std::span<uint8_t> bytes) {
   bytes = extendPartial(kRecordHeaderBytes, bytes);
   if (partial_.size() < kRecordHeaderBytes) return bytes;
   const uint32_t captured = shownLength(partial_.data());
-  if (captured > kMaxCapturedLength) {
+  if (captured > mostCaptured_) {
     impossibleLength_ = captured;
     return {};
   }
@@ -171,7 +172,7 @@ size_t RecordInput::rewriteRecords(std::span<uint8_t> segment) const {
     uint8_t* const record = segment.data() + at;
     const uint32_t captured = shownLength(record);
     const size_t bytes = size_t{kRecordHeaderBytes} + captured;
-    if (captured > kMaxCapturedLength || bytes > segment.size() - at) break;
+    if (captured > mostCaptured_ || bytes > segment.size() - at) break;
     if (bigEndian_) swapHeader(record);
     if (rewritesTimes_) rewriteTime(record);
     at += bytes;

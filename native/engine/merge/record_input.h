@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "merge/pcapng_records.h"
 #include "merge/record_copy.h"
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
@@ -20,6 +21,7 @@ struct RecordInputOptions {
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
   bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
   bool marksAll = false;    ///< the tail is all packets
+  bool isTagged = false;    ///< records begin with a tag: merge/pcapng_records.h
 };
 
 /// Packets at the end of those consumed: how many, and the hash of all of them in order.
@@ -85,6 +87,7 @@ class RecordInput {
   RecordFigures figures();
 
   int64_t unitNs() const { return unitNs_; }
+  bool isTagged() const { return mostCaptured_ > kMaxCapturedLength; }
 
  private:
   /// Finds the record at next_, and prefetches it: with many inputs it is read much later.
@@ -92,7 +95,7 @@ class RecordInput {
     const auto room = static_cast<size_t>(end_ - next_);
     if (room >= kRecordHeaderBytes) [[likely]] {
       const uint32_t captured = loadLe32(next_ + 8);
-      if (captured <= kMaxCapturedLength && kRecordHeaderBytes + captured <= room) [[likely]] {
+      if (captured <= mostCaptured_ && kRecordHeaderBytes + captured <= room) [[likely]] {
         recordBytes_ = kRecordHeaderBytes + captured;
         time_ = int64_t{loadLe32(next_)} * unitsPerSecond_ + loadLe32(next_ + 4);
         prefetchBytes(next_ + kCacheLine, next_ + recordBytes_ + kRecordHeaderBytes);
@@ -132,6 +135,7 @@ class RecordInput {
   uint64_t packets_ = 0;
   const uint8_t* tiesFrom_ =
       nullptr;  ///< here those in ties_ ended and later ones begin, if at all
+  const uint32_t mostCaptured_;
 
   uint64_t outOfOrder_ = 0;
   const uint8_t* segmentBegin_ = nullptr;  ///< taken bytes before it are in the figures already

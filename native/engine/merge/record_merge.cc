@@ -6,15 +6,19 @@
 #include <limits>
 #include <utility>
 
+#include "merge/pcapng_records.h"
 #include "merge/record_copy.h"
 #include "os/byte_order.h"
 #include "packet/pcap_format.h"
+#include "packet/pcapng_block.h"
 
 namespace capfleet {
 
 namespace {
 
 constexpr uint32_t kNanosPerMicro = 1000;
+/// More remarks wait for the next packet, so that an output has room for one block at least.
+constexpr size_t kMostRemarkBytes = 16384;
 
 int64_t keyOf(const RecordInput& input) {
   return input.hasRecord() ? input.key() : MergeTree::kEnded;
@@ -41,6 +45,52 @@ void truncateTimes(std::span<uint8_t> records) {
   }
 }
 
+/// A record as a block: whose, and what was captured.
+struct PacketForBlock {
+  uint32_t interfaceId;
+  uint32_t originalLength;
+  std::span<const uint8_t> captured;
+};
+
+PacketForBlock packetOf(std::span<const uint8_t> record, std::optional<uint32_t> interfaceId) {
+  const uint32_t originalLength = loadLe32(record.data() + 12);
+  const auto bytes = record.subspan(kRecordHeaderBytes);
+  if (interfaceId) return {*interfaceId, originalLength, bytes};
+  return {loadLe32(bytes.data()), originalLength, bytes.subspan(kInterfaceTagBytes)};
+}
+
+/// Bytes of the options with the remarks that are due; 0: there are none.
+size_t dueRemarkBytes(const MergedInterfaces::Interface& interface, int64_t ns) {
+  size_t bytes = 0;
+  for (const MergedInterfaces::Remark& remark : interface.remarks) {
+    if (remark.atNs > ns || bytes + remark.options.size() > kMostRemarkBytes) break;
+    bytes += remark.options.size();
+  }
+  return bytes == 0 ? 0 : bytes + kEndOfOptionsBytes;
+}
+
+/// Writes the block, and uses up the remarks that are due, whose options have `remarkBytes`.
+void writePacket(uint8_t* to, int64_t ns, const PacketForBlock& packet,
+                 std::span<const uint8_t> captured, MergedInterfaces::Interface& interface,
+                 size_t remarkBytes) {
+  const auto length = static_cast<uint32_t>(captured.size());
+  storePacketBlock(to, {interface.number.value_or(0), ns, length, packet.originalLength});
+  std::memcpy(to + kPacketBlockHeaderBytes, captured.data(), captured.size());
+  if (remarkBytes == 0) return;
+  uint8_t* at = to + kPacketBlockHeaderBytes + blockPadded(length);
+  uint8_t* const end = at + remarkBytes;
+  while (at < end - kEndOfOptionsBytes) {
+    const std::vector<uint8_t>& options = interface.remarks.front().options;
+    std::memcpy(at, options.data(), options.size());
+    at += options.size();
+    interface.remarks.pop_front();
+  }
+  storeLe32(at, 0);
+  const auto bytes = static_cast<uint32_t>(end + kBlockTrailerBytes - to);
+  storeLe32(to + 4, bytes);
+  storeLe32(end, bytes);
+}
+
 }  // namespace
 
 RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOptions& options)
@@ -51,13 +101,15 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
       sliceBytes_(options.sliceBytes.value_or(std::numeric_limits<uint32_t>::max())),
       packetsLeft_(options.maxPackets.value_or(std::numeric_limits<uint64_t>::max())),
       bytesLeft_(options.maxBytes.value_or(std::numeric_limits<uint64_t>::max())),
+      linkTypeWord_(options.linkTypeWord),
+      pcapng_(options.pcapng),
       dropped_(inputs_.size()) {
   assert(std::ranges::all_of(inputs_, [](const RecordInput* in) { return in->unitNs() == 1; }));
   if (options.maxSpanNs && !tree_.hasEnded()) {
     stop_ = saturatingSum(tree_.winnerKey(), *options.maxSpanNs);
   }
   if (options.dedup) {
-    duplicates_ = std::make_unique<DuplicateWindow>(*options.dedup, options.linkTypeWord);
+    duplicates_ = std::make_unique<DuplicateWindow>(*options.dedup);
   }
 }
 
@@ -78,6 +130,7 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
 }
 
 RecordMerge::State RecordMerge::advance(std::span<uint8_t> output, size_t& written) {
+  if (pcapng_) return advanceInBlocks(output, written);
   const size_t before = written;
   const State state = isGated_ ? advanceOneByOne(output, written) : advanceInRuns(output, written);
   if (toMicroseconds_) truncateTimes(output.subspan(before, written - before));
@@ -113,21 +166,59 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
     RecordInput& from = winner();
     const auto record = from.record();
     const size_t bytes = writtenBytes(record);
-    switch (judge(record.first(bytes))) {
+    const auto captured = record.subspan(kRecordHeaderBytes, bytes - kRecordHeaderBytes);
+    switch (judge({captured, linkTypeWord_, tree_.winnerKey()}, bytes)) {
       case Verdict::kStop:
         nextNs_ = from.time();
         return State::kEnd;
-      case Verdict::kDuplicate: {
-        Dropped& dropped = dropped_[tree_.winner()];
-        dropped.packets++;
-        dropped.bytes += record.size();
+      case Verdict::kDuplicate:
+        dropWinner();
         break;
-      }
       case Verdict::kPass:
         std::memcpy(output.data() + written, record.data(), bytes);
         storeLe32(output.data() + written + 8, static_cast<uint32_t>(bytes - kRecordHeaderBytes));
         written += bytes;
         dropped_[tree_.winner()].bytes += record.size() - bytes;
+    }
+    from.take();
+    rekey();
+  }
+}
+
+RecordMerge::State RecordMerge::advanceInBlocks(std::span<uint8_t> output, size_t& written) {
+  for (;;) {
+    if (tree_.winnerKey() >= stop_) return State::kEnd;
+    RecordInput& from = winner();
+    if (!from.hasRecord()) return State::kDry;
+    const PacketForBlock packet = packetOf(from.record(), pcapng_->ofInputs[tree_.winner()]);
+    MergedInterfaces::Interface& interface = pcapng_->interfaces->at(packet.interfaceId);
+    const auto captured =
+        packet.captured.first(std::min<size_t>(packet.captured.size(), sliceBytes_));
+    const int64_t ns = toMicroseconds_ ? from.time() - from.time() % kNanosPerMicro : from.time();
+    const size_t announced = interface.number ? 0 : interface.description.size();
+    const size_t remarks = dueRemarkBytes(interface, ns);
+    const size_t bytes =
+        announced + remarks + packetBlockBytes(static_cast<uint32_t>(captured.size()));
+    if (bytes > output.size() - written) return State::kReady;
+    const size_t closing = interface.number ? 0 : pcapng_->closingBytes;
+    switch (judge({captured, interface.linkTypeWord, tree_.winnerKey()}, bytes + closing)) {
+      case Verdict::kStop:
+        nextNs_ = from.time();
+        return State::kEnd;
+      case Verdict::kDuplicate:
+        interface.duplicates++;
+        dropWinner();
+        break;
+      case Verdict::kPass:
+        if (!interface.number) {
+          std::memcpy(output.data() + written, interface.description.data(), announced);
+          pcapng_->interfaces->number(interface);
+        }
+        writePacket(output.data() + written + announced, ns, packet, captured, interface, remarks);
+        interface.packets++;
+        written += bytes;
+        dropped_[tree_.winner()].bytes +=
+            from.record().size() - kRecordHeaderBytes - captured.size();
     }
     from.take();
     rekey();
@@ -152,15 +243,21 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
   return kRecordHeaderBytes + std::min<size_t>(record.size() - kRecordHeaderBytes, sliceBytes_);
 }
 
-/// For a record as it would be written: if one of two devices slices, they have the same packets.
-RecordMerge::Verdict RecordMerge::judge(std::span<const uint8_t> record) {
-  const DuplicateWindow::Packet packet{record.subspan(kRecordHeaderBytes), tree_.winnerKey()};
+/// For a packet as it would be written, with `bytes` in all: if one of two devices slices, they
+/// have the same packets.
+RecordMerge::Verdict RecordMerge::judge(const DuplicateWindow::Packet& packet, size_t bytes) {
   if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
-  if (packetsLeft_ == 0 || record.size() > bytesLeft_) return Verdict::kStop;
+  if (packetsLeft_ == 0 || bytes > bytesLeft_) return Verdict::kStop;
   packetsLeft_--;
-  bytesLeft_ -= record.size();
+  bytesLeft_ -= bytes;
   if (duplicates_) duplicates_->add(packet);
   return Verdict::kPass;
+}
+
+void RecordMerge::dropWinner() {
+  Dropped& dropped = dropped_[tree_.winner()];
+  dropped.packets++;
+  dropped.bytes += winner().record().size();
 }
 
 }  // namespace capfleet

@@ -14,6 +14,8 @@ inline constexpr uint32_t kEnhancedPacketBlock = 6;
 inline constexpr uint32_t kPacketBlockHeaderBytes = 28;
 /// The length again.
 inline constexpr uint32_t kBlockTrailerBytes = 4;
+/// The option that ends a list of options.
+inline constexpr uint32_t kEndOfOptionsBytes = 4;
 
 /// Blocks and options end on a multiple of four bytes.
 inline constexpr uint32_t blockPadded(uint32_t bytes) { return (bytes + 3) & ~uint32_t{3}; }

@@ -61,6 +61,7 @@ const GATEWAYS_OWN = [
   'dedupNs',
   'timeResolution',
   'compression',
+  'format',
 ] as const
 
 const FILTERS = ['filterBpf', 'frameFilter', 'timeSource'] as const
@@ -94,15 +95,7 @@ const SAFE_TO_IGNORE: ReadonlySet<string> = new Set([
 ])
 
 /** Parameters that only the device can apply. */
-const DEVICES_OWN = [
-  ...FILTERS,
-  'filterAddresses',
-  'filterDecap',
-  'filterRegex',
-  'follow',
-  'strip',
-  'format',
-] as const
+const DEVICES_OWN = [...FILTERS, 'filterAddresses', 'filterDecap', 'filterRegex', 'follow', 'strip'] as const
 
 /**
  * Fails with bad-parameter if a third-party device does not support what is asked for and the gateway cannot do it
@@ -158,6 +151,7 @@ export function withinProfile<Query extends DownloadQuery>(profile: ForeignProfi
     dedupNs: undefined,
     dedupBy: 'payload',
     timeResolution: 'nsec',
+    format: 'pcap',
     // Selects the path to request: below /pcap/ an appliance supports even less than the rest of the API.
     capturesMax: profile.kind === 'legacy' ? LEGACY_CAPTURES_MAX : undefined,
   }

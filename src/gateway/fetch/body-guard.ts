@@ -5,7 +5,7 @@
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { RecordBoundary } from '../../shared/pcap/record-boundary.ts'
-import type { Encoding } from '../../shared/query/query-values.ts'
+import type { CompressedEncoding } from '../../shared/query/query-values.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { decode } from './decode.ts'
 
@@ -74,7 +74,7 @@ export class CompressedGuard implements BodyGuard {
 
   constructor(
     device: string,
-    encoding: Exclude<Encoding, 'none'>,
+    encoding: CompressedEncoding,
     options: { readonly padding: 'end' | 'fault' | undefined },
   ) {
     this.#device = device
@@ -99,7 +99,7 @@ export class CompressedGuard implements BodyGuard {
     this.#input.end()
   }
 
-  async #judge(encoding: Encoding): Promise<void> {
+  async #judge(encoding: CompressedEncoding): Promise<void> {
     const decoded = decode({ device: this.#device, encoding, chunks: this.#input })
     let head: Buffer | undefined = Buffer.alloc(0)
     for await (const chunk of decoded) {

@@ -1,5 +1,5 @@
 import { constants, createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
-import type { Encoding } from '../../shared/query/query-values.ts'
+import type { CompressedEncoding } from '../../shared/query/query-values.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 
 /** Maximum decoder window: 128 MiB. */
@@ -12,7 +12,7 @@ const UNGUARDED_BYTES = 67_108_864
 export interface EncodedStream {
   /** Named in errors. */
   readonly device: string
-  readonly encoding: Encoding
+  readonly encoding: CompressedEncoding
   /** Each is valid until the next one is requested. */
   readonly chunks: AsyncIterator<Uint8Array>
   /** Whether it was compressed by our own software, so that any ratio is accepted. */
@@ -53,7 +53,10 @@ export async function* decode({
 }
 
 /** Decodes as much as one decoder accepts, which is at least one member or frame. */
-async function* decodeSome(encoding: Encoding, reader: EncodedReader): AsyncGenerator<Buffer, void> {
+async function* decodeSome(
+  encoding: CompressedEncoding,
+  reader: EncodedReader,
+): AsyncGenerator<Buffer, void> {
   const decoder = encoding === 'gzip' ? createGunzip(OPTIONS) : createZstdDecompress(ZSTD_OPTIONS)
   const fed = feed(decoder, reader)
   fed.catch((error) => decoder.destroy(error))

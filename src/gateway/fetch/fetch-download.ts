@@ -6,6 +6,7 @@ import type { Body } from './body.ts'
 import { type Continuation, continueFrom, type Delivered, restOfBody } from './continue-from.ts'
 import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
 import { type MergeOptions, mergedBody } from './merged-body.ts'
+import { refuseSmallFile } from './pcapng-file.ts'
 import { RelayedBody } from './relayed-body.ts'
 
 export interface FetchParts extends StreamParts {
@@ -54,6 +55,7 @@ export class FetchedDownload implements AsyncDisposable {
     await parts.fleet.knowKinds(devices)
     if (request.options.align) await parts.fleet.knowClocks(devices)
     const plan = withinProfiles(planned, parts.fleet, { isBulk: request.class === 'bulk' })
+    refuseSmallFile(plan)
     const continuation = request.from && continueFrom(plan, request.from)
     const asked = continuation?.plan ?? plan
     // Do not wait for a device that is known to be down.
@@ -148,6 +150,7 @@ async function openBody(
           options,
           reopen: streams.reopen,
           clockOf: (device) => fleet.clockOf(device),
+          siteOf: (device) => fleet.get(device).device.site,
           log,
           timings: { ...RETRIES, pauseMs: retryPauseMs },
           startBytes,

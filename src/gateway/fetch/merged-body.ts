@@ -2,9 +2,7 @@
 import { BufferPool } from '../../shared/base/buffer-pool.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
-import { formatPcapHeader, type PcapHeader } from '../../shared/pcap/pcap-header.ts'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import { type Encoding, encodingOf, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
+import { bodyEncodingOf, type Encoding, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
 import { isForeign } from '../device/device-kind.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import { agreedHeader } from '../pcap/common-header.ts'
@@ -16,7 +14,9 @@ import { claimsOfMerge, endOfMerge, readClaims, statusOfEnd } from './device-cla
 import { encode } from './encode.ts'
 import { requireKnownClocks } from './known-clocks.ts'
 import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
-import { MergedDevice, type RetryTimings } from './merged-device.ts'
+import { MergedDevice, type MergedDeviceOptions, type RetryTimings } from './merged-device.ts'
+import { type MergedFile, pcapFile } from './merged-file.ts'
+import { PcapngFile } from './pcapng-file.ts'
 import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
 
 export interface MergeOptions {
@@ -38,6 +38,8 @@ export interface MergeRequest extends OpenedStreams {
   readonly startBytes: number
   /** Ends the merge, even while it waits for a device. */
   readonly signal: AbortSignal
+  /** The site of a device, which a file in pcapng names. */
+  readonly siteOf: (device: string) => string | undefined
 }
 
 const KEPT_BYTES_MAX = 32 * 1024 * 1024
@@ -45,14 +47,18 @@ const KEPT_BYTES_MAX = 32 * 1024 * 1024
 export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
 
 /**
- * The packets of several devices in time order, compressed here. Fails with mixed-link-type if one PCAP cannot hold
- * them, with device-protocol if a stream is not a PCAP, with bad-parameter if a clock that Align needs is not known, and
+ * The packets of several devices in time order, compressed here. Fails with mixed-link-type if they are of several link
+ * types and one PCAP cannot hold them, with device-protocol if a stream is not a PCAP, with bad-parameter if a clock that Align needs is not known, and
  * with a device's own failure if none could be read.
  */
 export async function mergedBody(request: MergeRequest): Promise<Body> {
   const { steps } = request.plan
+  const pcapng = pcapngOf(request)
   const devices: readonly MergedDevice[] = steps.map((step) =>
-    createDevice(step, request, () => canGoOn(devices, request)),
+    createDevice(step, request, {
+      interfaces: pcapng?.interfaces,
+      goesOnWithout: () => canGoOn(devices, request),
+    }),
   )
   const outputs = OUTPUTS.take(PcapMerge.outputBytes)
   const opening = devices.map(async (device, index): Promise<[MergedDevice, PcapInput] | undefined> => {
@@ -69,8 +75,22 @@ export async function mergedBody(request: MergeRequest): Promise<Body> {
       opened.map(([{ name }]) => name),
       request.clockOf,
     )
-  const header = await agreedHeader(opened.map(([, input]) => input))
-  return new Merged(request, { devices, inputs: new Map(opened), header, outputs })
+  const file =
+    pcapng ??
+    (await pcapOf(
+      opened.map(([, input]) => input),
+      request.plan,
+    ))
+  return new Merged(request, { devices, inputs: new Map(opened), file, outputs })
+}
+
+function pcapngOf({ plan, failures, siteOf }: MergeRequest): PcapngFile | undefined {
+  if (plan.query.format !== 'pcapng') return undefined
+  return new PcapngFile({ plan, siteOf, missing: [...failures.keys()] })
+}
+
+async function pcapOf(inputs: readonly PcapInput[], plan: DownloadPlan): Promise<MergedFile> {
+  return pcapFile(await agreedHeader(inputs), plan.query, slicedHere(plan))
 }
 
 interface MergedParts {
@@ -78,7 +98,7 @@ interface MergedParts {
   readonly devices: readonly MergedDevice[]
   /** The inputs of the devices that could be opened, in the devices' order. */
   readonly inputs: ReadonlyMap<MergedDevice, PcapInput>
-  readonly header: PcapHeader
+  readonly file: MergedFile
   readonly outputs: Buffer
 }
 
@@ -91,29 +111,26 @@ class Merged implements Body {
   readonly #devices: readonly MergedDevice[]
   readonly #merged: readonly MergedDevice[]
   readonly #merge: PcapMerge
-  readonly #header: Buffer
+  readonly #file: MergedFile
   readonly #outputs: Buffer
-  /** Resolution of the timestamps that are written. */
-  readonly #resolution: 'nsec' | 'usec'
   /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
   #isEnded = false
   #isReleased = false
   #bytes = 0
+  /** Bytes of the merged packets before compression. */
+  #packetsBytes = 0
 
-  constructor(request: MergeRequest, { devices, inputs, header, outputs }: MergedParts) {
+  constructor(request: MergeRequest, { devices, inputs, file, outputs }: MergedParts) {
     const { plan, sources, startBytes } = request
     this.#request = request
     this.#devices = devices
     this.#outputs = outputs
     this.#merged = [...inputs.keys()]
-    const nanoseconds = header.nanoseconds && plan.query.timeResolution === 'nsec'
-    this.#resolution = nanoseconds ? 'nsec' : 'usec'
-    this.#merge = createMerge(request, [...inputs.values()], { outputs, toMicroseconds: !nanoseconds })
-    const snaplen = Math.min(header.snaplen, slicedHere(plan) ?? header.snaplen)
-    this.#header = formatPcapHeader({ ...header, snaplen, nanoseconds })
+    this.#file = file
+    this.#merge = createMerge(request, [...inputs.values()], { outputs, file })
     const { compression } = plan.query
-    this.encoding = encodingOf(compression)
+    this.encoding = bodyEncodingOf(plan.query)
     if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
     const claims = sources.flatMap((source) => (source === undefined ? [] : readClaims(source.headers)))
     const { beginNs: fromNs, endNs: toNs } = plan.query
@@ -124,7 +141,7 @@ class Merged implements Body {
       missing: leftOut.map(({ name: device }) => ({ device, fromNs, toNs })),
     }
     warnOfSkew(this.facts.clocks, request.log)
-    this.chunks = this.#counted(encode(this.#file(), compression, request.signal))
+    this.chunks = this.#counted(encode(this.#whole(), compression, request.signal))
   }
 
   /** Merged chunks are whole records; a compressed part ends after an element or inside one. */
@@ -151,7 +168,7 @@ class Merged implements Body {
   }
 
   places(): BodyPlaces | undefined {
-    return this.#log?.places(this.#header)
+    return this.#log?.places(this.#file.head)
   }
 
   park(): void {
@@ -203,10 +220,15 @@ class Merged implements Body {
     return { fromNs: fromNs < beginNs ? beginNs : fromNs, toNs }
   }
 
-  async *#file(): AsyncGenerator<Uint8Array> {
+  async *#whole(): AsyncGenerator<Uint8Array> {
     try {
-      yield this.#header
-      yield* this.#merge.chunks()
+      yield this.#file.head
+      for await (const chunk of this.#merge.chunks()) {
+        this.#packetsBytes += chunk.byteLength
+        yield chunk
+      }
+      const closing = this.#file.closing?.(this.result(), this.#packetsBytes)
+      if (closing !== undefined) yield closing
     } finally {
       await this.#merge.close()
     }
@@ -232,7 +254,7 @@ class Merged implements Body {
   #follow(chunk: Uint8Array): void {
     const log = this.#log
     if (log?.isDue && isOrderedByTime(this.#request)) {
-      const step = firstTimeStep(chunk, this.#resolution)
+      const step = firstTimeStep(chunk, this.#file.resolution)
       const { inputs } = this.#merge.totals
       if (step !== undefined && this.#perDevice(inputs).every(isInOrder))
         log.mark(chunk, step.offset, step.ns)
@@ -271,10 +293,14 @@ export function clocksOf({ plan, clockOf }: Pick<MergeRequest, 'plan' | 'clockOf
   )
 }
 
-function createDevice(step: DownloadStep, request: MergeRequest, goesOnWithout: () => boolean): MergedDevice {
+function createDevice(
+  step: DownloadStep,
+  request: MergeRequest,
+  merge: Pick<MergedDeviceOptions, 'interfaces' | 'goesOnWithout'>,
+): MergedDevice {
   const { plan, options, clockOf, reopen, signal, timings } = request
   const alignNs = options.align ? clockOf(step.device)?.offsetNs : undefined
-  return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, goesOnWithout, timings })
+  return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, timings, ...merge })
 }
 
 /** With OnError=partial the merge continues while there is a device left. */
@@ -299,17 +325,19 @@ function slicedHere({ steps, query }: DownloadPlan): number | undefined {
 function createMerge(
   { plan, signal }: MergeRequest,
   inputs: readonly PcapInput[],
-  written: { readonly outputs: Buffer; readonly toMicroseconds: boolean },
+  { outputs, file }: Pick<MergedParts, 'outputs' | 'file'>,
 ): PcapMerge {
-  const { tsMaxNs, maxPackets, maxBytes, dedupNs, dedupBy } = plan.query
+  const { tsMaxNs, maxPackets, dedupNs, dedupBy } = plan.query
   return new PcapMerge(inputs, {
     signal,
     tsMaxNs,
     sliceBytes: slicedHere(plan),
     maxPackets,
-    maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
+    maxBytes: file.packetsBytesMax,
     dedupNs,
     dedupBy,
-    ...written,
+    outputs,
+    toMicroseconds: file.resolution === 'usec',
+    interfaces: file.interfaces,
   })
 }

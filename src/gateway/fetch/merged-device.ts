@@ -8,10 +8,12 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { formatPcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { withoutPadding } from '../../shared/pcap/record-boundary.ts'
+import { type CompressedEncoding, isCompressed } from '../../shared/query/query-values.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
 import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
+import type { FileInterfaces, StreamOptions } from '../pcap/file-interfaces.ts'
 import {
   type ArrivedRecords,
   type ChunkStream,
@@ -19,6 +21,7 @@ import {
   SORT_WINDOW,
   type SortWindow,
 } from '../pcap/pcap-input.ts'
+import { taggedRecords } from '../pcap/tagged-records.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'
 import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
@@ -43,6 +46,8 @@ export interface MergedDeviceOptions {
   /** Called when the device is given up; returns whether the merge continues without it or fails. */
   readonly goesOnWithout: (device: MergedDevice) => boolean
   readonly timings: RetryTimings
+  /** Those of a merge in pcapng, which the device is asked for if it is one of ours. */
+  readonly interfaces?: FileInterfaces | undefined
 }
 
 export class MergedDevice {
@@ -76,14 +81,36 @@ export class MergedDevice {
     this.#source = source
     this.#isOrdered = isOrdered(query, readClaims(source.headers))
     this.#sortWindow = this.#windowOf(step)
-    this.#input = await PcapInput.open(this.name, chunksOf(source), {
+    this.#input = await PcapInput.open(this.name, this.#recordsOf(source, { isContinued: false }), {
       resume: (cause, arrived) => this.#resume(cause, arrived),
       marksTail: !this.#isOrdered,
-      marksAll: this.#isThirdParty,
+      marksAll: this.#startsOver,
       sortWindow: this.#sortWindow,
+      interface: this.#isTagged ? 'tagged' : undefined,
       ...(alignNs === undefined ? {} : { alignNs }),
     })
+    const { interfaces } = this.#options
+    if (interfaces !== undefined && !this.#isTagged)
+      this.#input.interface = interfaces.addDevice(this.name, this.#input.header)
     return this.#input
+  }
+
+  /** Whether it says of each packet which port it is from. */
+  get #isTagged(): boolean {
+    return this.#options.interfaces !== undefined && !this.#isThirdParty
+  }
+
+  /** Whether it can only be continued by asking for all of it again, where its packets have no time order. */
+  get #startsOver(): boolean {
+    return this.#isThirdParty || (this.#isTagged && !this.#isOrdered)
+  }
+
+  /** The source's packets as a PCAP. */
+  #recordsOf(source: Source, { isContinued }: Pick<StreamOptions, 'isContinued'>): ChunkStream {
+    const { interfaces, alignNs = 0n } = this.#options
+    const chunks = chunksOf(source)
+    if (interfaces === undefined || this.#isThirdParty) return chunks
+    return taggedRecords(chunks, { device: this.name, interfaces, alignNs, isContinued })
   }
 
   #windowOf({ kept }: DownloadStep): SortWindow | undefined {
@@ -191,7 +218,8 @@ export class MergedDevice {
     try {
       const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
       if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
-      const chunks = await afterDelivered(this.name, chunksOf(source), end)
+      const records = this.#recordsOf(source, { isContinued: true })
+      const chunks = await afterDelivered(this.name, records, end)
       signal.throwIfAborted()
       this.#source = source
       this.#wasContinuedByTime ||= end.ns !== undefined
@@ -210,20 +238,23 @@ export class MergedDevice {
   #restOf(header: StreamHeader, arrived: ArrivedRecords): { step: DownloadStep; end: DeliveredEnd } {
     const { step, query, alignNs = 0n } = this.#options
     const { lastNs, ties, tail } = arrived
+    const stream = { header, interface: this.#input?.interface }
     // A device without a packet so far has delivered nothing that could be repeated.
-    if (lastNs === undefined) return { step, end: { header, mark: tail, ns: undefined } }
-    // A device that does not know After= sends all of it again; the tail is all packets there.
-    if (this.#isThirdParty) return { step, end: { header, mark: tail, ns: undefined } }
+    if (lastNs === undefined) return { step, end: { ...stream, mark: tail, ns: undefined } }
+    // The tail is all packets there.
+    if (this.#startsOver) return { step, end: { ...stream, mark: tail, ns: undefined } }
+    // The place of a packet in the device's pcapng is not known.
+    if (this.#isTagged && arrived.outOfOrder > 0) throw outOfOrder(this.name)
     if (!this.#isOrdered || arrived.outOfOrder > 0) {
       const bytes = PCAP_HEADER_BYTES + arrived.bytes - tail.bytes
       // Uncompressed: a stream that begins in the middle has no first bytes that identify its format.
       const rest = mergeStepFromBytes(this.name, query, { bytes, header: formatPcapHeader(header) })
-      return { step: rest, end: { header, mark: tail, ns: undefined } }
+      return { step: rest, end: { ...stream, mark: tail, ns: undefined } }
     }
     const ns = lastNs + alignNs
     const endNs = this.#endOf(header, arrived)
     const later = mergeStep(step, { ...query, beginNs: ns, tsMaxNs: undefined, endNs })
-    return { step: later, end: { header, mark: ties, ns } }
+    return { step: later, end: { ...stream, mark: ties, ns } }
   }
 
   /** TSMax counts from the first packet, which is not sent again. */
@@ -261,12 +292,12 @@ function outOfOrder(device: string): CapfleetError {
 const PARKED = new Error('the download is parked')
 
 /**
- * The source's PCAP. The source is disposed at the end, or when the iterator is returned. Its last chunk is then
+ * The source's file, decompressed. The source is disposed at the end, or when the iterator is returned. Its last chunk is then
  * unused, except by a decoder on its thread: the memory of that one is left to the garbage collector.
  */
 function chunksOf(source: Source): ChunkStream {
   const { encoding, body } = source
-  const chunks: ChunkStream = encoding === 'none' ? body : decodedChunks(source)
+  const chunks: ChunkStream = isCompressed(encoding) ? decodedChunks(source, encoding) : body
   return {
     take: () => chunks.take?.(),
     next: async () => {
@@ -276,7 +307,7 @@ function chunksOf(source: Source): ChunkStream {
     },
     return: () => {
       source[Symbol.dispose]()
-      if (encoding === 'none') void giveBack(body)
+      if (!isCompressed(encoding)) void giveBack(body)
       return Promise.resolve({ done: true, value: undefined })
     },
   }
@@ -288,7 +319,10 @@ async function giveBack(chunks: ChunkStream): Promise<void> {
 }
 
 /** Decompressed, without the zeros that may follow the last record; SourceBody removes them from uncompressed bodies. */
-function decodedChunks({ device, encoding, body, headers }: Source): AsyncIterator<Uint8Array> {
+function decodedChunks(
+  { device, body, headers }: Source,
+  encoding: CompressedEncoding,
+): AsyncIterator<Uint8Array> {
   const decoded = decode({ device, encoding, chunks: body })
   return kindOfAnswer(headers) === 'api' ? withoutPadding(`device ${device}`, decoded) : decoded
 }

@@ -2,7 +2,7 @@
  * The body of one device's answer, checked while it is read. It is either pushed to a relay (pour) or pulled by a
  * merge piece by piece (take, next), not both.
  */
-import { type Encoding, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
+import { type Encoding, isCompressed, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
 import { framedAfter, NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { kindOfAnswer } from '../device/device-kind.ts'
@@ -214,7 +214,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     const padding = this.#paddingOf(isRelayed)
     if (this.#encoding === 'none' && (isRelayed || !this.#announcesCompletion))
       return new PcapGuard(this.#device, { padding })
-    if (this.#encoding === 'none' || this.#announcesCompletion) return UNCHECKED_BODY
+    if (!isCompressed(this.#encoding) || this.#announcesCompletion) return UNCHECKED_BODY
     return new CompressedGuard(this.#device, this.#encoding, { padding })
   }
 }

@@ -4,7 +4,14 @@ import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import { bodyEncodingOf, COMPRESSIONS, type Encoding, FILE_FORMATS } from '../../shared/query/query-values.ts'
+import {
+  bodyEncodingOf,
+  COMPRESSIONS,
+  type CompressedEncoding,
+  type Encoding,
+  FILE_FORMATS,
+  isCompressed,
+} from '../../shared/query/query-values.ts'
 import { NO_OPEN_CHUNK } from '../device/body-framing.ts'
 import type { DeviceClient } from '../device/device-client.ts'
 import { deviceLate, deviceProtocol } from '../device/device-failure.ts'
@@ -148,7 +155,9 @@ async function startReading(
     if (isRelayed && after === undefined) refuseOtherEncoding(step, stream, encoding)
     if (isEmpty && encoding === 'none') await refusePackets(device, stream, first)
     const parts =
-      isEmpty && encoding !== 'none' ? await wholeWithoutPackets({ device, encoding, stream, first }) : first
+      isEmpty && isCompressed(encoding)
+        ? await wholeWithoutPackets({ device, encoding, stream, first })
+        : first
     const body = new SourceBody(stream, { device, encoding, first: parts, isRelayed })
     return {
       device,
@@ -227,7 +236,7 @@ async function wholeWithoutPackets({
   first,
 }: {
   readonly device: string
-  readonly encoding: Exclude<Encoding, 'none'>
+  readonly encoding: CompressedEncoding
   readonly stream: DeviceStream
   readonly first: readonly BodyRead[]
 }): Promise<readonly BodyRead[]> {

@@ -1,5 +1,5 @@
 /** How a device's stream is encoded, by its first bytes. */
-import type { Encoding } from '../../shared/query/query-values.ts'
+import type { CompressedEncoding } from '../../shared/query/query-values.ts'
 
 const GZIP_MAGIC = Buffer.of(0x1f, 0x8b)
 const ZSTD_MAGIC = Buffer.of(0x28, 0xb5, 0x2f, 0xfd)
@@ -11,7 +11,7 @@ export function isPcapng(head: Buffer): boolean {
 }
 
 /** Undefined for a stream that is not compressed, or no stream at all. */
-export function compressionOf(head: Buffer): Exclude<Encoding, 'none' | 'pcapng'> | undefined {
+export function compressionOf(head: Buffer): CompressedEncoding | undefined {
   if (head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC)) return 'gzip'
   return head.subarray(0, ZSTD_MAGIC.length).equals(ZSTD_MAGIC) ? 'zstd' : undefined
 }

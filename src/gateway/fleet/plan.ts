@@ -77,7 +77,6 @@ export function planDownload(
   const [only] = devices
   if (only !== undefined && devices.length === 1) return planRelay(query, only)
   if (query.follow) throw followedByMany(devices)
-  if (query.format === 'pcapng') throw pcapngOfMany(devices)
   return planMerge(query, devices)
 }
 
@@ -241,14 +240,6 @@ function followedByMany(devices: readonly string[]): CapfleetError {
     'bad-parameter',
     `Follow is for one device, but Device selects ${devices.length}; follow each of them separately`,
     { param: 'Follow' },
-  )
-}
-
-function pcapngOfMany(devices: readonly string[]): CapfleetError {
-  return new CapfleetError(
-    'bad-parameter',
-    `Format=pcapng is for one device, but Device selects ${devices.length}; name one of them, or leave out Format`,
-    { param: 'Format' },
   )
 }
 

@@ -2,7 +2,7 @@
 import type { RecordMark } from '../../../native/record-merge.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { StreamHeader } from '../../shared/pcap/pcap-header.ts'
-import { PcapInput } from './pcap-input.ts'
+import { type InputOptions, PcapInput } from './pcap-input.ts'
 
 export interface DeliveredEnd {
   /** The file header of the earlier stream. */
@@ -11,6 +11,8 @@ export interface DeliveredEnd {
   readonly mark: RecordMark
   /** Their timestamp on the device, if all of them have the same. */
   readonly ns: bigint | undefined
+  /** See InputOptions. */
+  readonly interface?: InputOptions['interface']
 }
 
 /** Cause of errors for which retrying the device is useless: it now returns other packets, or cannot continue. */
@@ -26,7 +28,7 @@ export async function afterDelivered(
   chunks: AsyncIterator<Uint8Array>,
   end: DeliveredEnd,
 ): Promise<AsyncIterator<Uint8Array>> {
-  const input = await PcapInput.open(name, chunks, { keepsResolution: true })
+  const input = await PcapInput.open(name, chunks, { keepsResolution: true, interface: end.interface })
   const { header } = input
   const isSame =
     header.linkType === end.header.linkType &&

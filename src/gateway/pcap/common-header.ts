@@ -47,7 +47,7 @@ function mixedLinkTypes(inputs: readonly HeadedInput[]): CapfleetError {
   )
   return new CapfleetError(
     'mixed-link-type',
-    `One PCAP cannot contain several link types (${list}); choose devices of one link type with Device=`,
+    `One PCAP cannot contain several link types (${list}); ask for Format=pcapng, or choose devices of one link type with Device`,
     {
       param: 'Device',
       members: { linkTypes: Object.fromEntries(inputs.map((i) => [i.name, i.header.linkType])) },

@@ -1,17 +1,20 @@
 /**
- * Merges PCAP streams into one, ordered by time, while they arrive.
+ * Merges PCAP streams into one PCAP or pcapng, ordered by time, while they arrive.
  *
  * Order: (key, position in the list of inputs, arrival). The key is the running maximum of the timestamps of that
  * input, so a late record is neither dropped nor delayed; it is counted. If the inputs are in order, so is the output.
  */
 import { addAbortListener } from 'node:events'
-import { type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
+import { type PcapngOutput, type RecordFigures, RecordMerge } from '../../../native/record-merge.ts'
 import { MAX_CAPTURED_LENGTH, RECORD_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { DedupBy } from '../../shared/query/query-values.ts'
+import { type FileInterfaces, STATISTICS_BYTES } from './file-interfaces.ts'
 import type { PcapInput } from './pcap-input.ts'
 
-/** Size of a chunk of the merged stream, with room for the largest record. */
-const OUTPUT_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH
+/** More than a block of pcapng has beside its packet, with remarks, and the description of its interface. */
+const OTHER_BYTES_MAX = 32_768
+/** Size of a chunk of the merged stream, with room for the largest record or block. */
+const OUTPUT_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH + OTHER_BYTES_MAX
 const NONE_DROPPED = { packets: 0, bytes: 0 }
 
 /** The counts of a merge; live while it runs. */
@@ -35,7 +38,7 @@ export interface MergedInput extends RecordFigures {
 
 export interface MergeOptions {
   readonly maxPackets?: bigint | undefined
-  /** Maximum size of the records including their headers, without the file header. */
+  /** Maximum size of the records including their headers, without the file header; in pcapng, of all blocks. */
   readonly maxBytes?: bigint | undefined
   /** End before the first packet that is this much or more after the first one (TSMax). */
   readonly tsMaxNs?: bigint | undefined
@@ -51,10 +54,12 @@ export interface MergeOptions {
   readonly signal?: AbortSignal | undefined
   /** Memory for the chunks, PcapMerge.outputBytes. Default: its own. */
   readonly outputs?: Buffer | undefined
+  /** Write pcapng with these interfaces, which all inputs refer to. Default: PCAP records. */
+  readonly interfaces?: FileInterfaces | undefined
 }
 
 /**
- * The merge of inputs that share one link type, which commonHeader() checks.
+ * The merge of inputs that share one link type, which commonHeader() checks; in pcapng they need not.
  *
  * Memory: what PcapInput holds, and two output chunks. An input is read only when its available bytes are used up, so
  * a caller that stops taking chunks stops the inputs.
@@ -82,7 +87,7 @@ export class PcapMerge {
   }
 
   /**
-   * Yields the records of all inputs (no file header); each chunk consists of whole records, and is valid until the
+   * Yields the records of all inputs (no file header), or their blocks; each chunk consists of whole records, and is valid until the
    * second one after it is requested. Merged records are yielded before the merge waits for a slow input.
    *
    * Throws device-protocol, naming the input, if one ends inside a record or contains an impossible one; an input's
@@ -151,8 +156,21 @@ export class PcapMerge {
     const { linkType } = first.header
     const { sliceBytes, toMicroseconds = false } = this.#options
     const limits = { maxSpanNs, maxPackets, maxBytes, dedupNs, dedupBy }
-    this.#merge = new RecordMerge(records, { ...limits, linkType, sliceBytes, toMicroseconds })
+    const pcapng = this.#beginPcapng()
+    this.#merge = new RecordMerge(records, { ...limits, linkType, sliceBytes, toMicroseconds, pcapng })
     return this.#merge
+  }
+
+  /** All inputs have described their first interfaces. */
+  #beginPcapng(): PcapngOutput | undefined {
+    const { interfaces, sliceBytes = MAX_CAPTURED_LENGTH } = this.#options
+    if (interfaces === undefined) return undefined
+    interfaces.begin(Math.min(interfaces.snaplen, sliceBytes))
+    return {
+      interfaces: interfaces.merged,
+      ofInputs: this.#inputs.map((input) => (input.interface === 'tagged' ? undefined : input.interface)),
+      closingBytes: STATISTICS_BYTES,
+    }
   }
 
   async #refill(merge: RecordMerge): Promise<void> {

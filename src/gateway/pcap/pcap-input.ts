@@ -43,6 +43,8 @@ export interface InputOptions {
   readonly marksTail?: boolean
   /** See RecordInputOptions. */
   readonly marksAll?: boolean
+  /** The interface of all packets, for a merge in pcapng; 'tagged': each record begins with the tag of its own. */
+  readonly interface?: number | 'tagged' | undefined
   /** Whether timestamps stay in the resolution of the stream. Default: records have nanoseconds. */
   readonly keepsResolution?: boolean
   /**
@@ -63,6 +65,8 @@ export class PcapInput {
   readonly name: string
   readonly header: StreamHeader
   readonly records: RecordInput
+  /** See InputOptions; set it before the merge begins. */
+  interface: number | 'tagged' | undefined
   readonly #options: InputOptions
   #chunks: ChunkStream
   #pulling = false
@@ -96,13 +100,15 @@ export class PcapInput {
     options: InputOptions,
   ) {
     this.name = name
+    this.interface = options.interface
     this.header = parsePcapHeader(stream.header, name)
     this.#options = options
     this.#chunks = stream.chunks
     const { keepsResolution = false, alignNs, marksTail, marksAll, sortWindow } = options
     const { nanoseconds, isBigEndian: bigEndian } = this.header
     const widens = !nanoseconds && !keepsResolution
-    const shown = { nanoseconds, widens, bigEndian, alignNs }
+    const isTagged = options.interface === 'tagged'
+    const shown = { nanoseconds, widens, bigEndian, alignNs, isTagged }
     this.records = new RecordInput({ ...shown, marksTail, marksAll, sortWindow })
     this.records.show(stream.header.subarray(PCAP_HEADER_BYTES))
   }

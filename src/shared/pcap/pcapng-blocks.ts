@@ -25,7 +25,10 @@ const INTERFACE_DESCRIPTION = 1
 const INTERFACE_STATISTICS = 5
 const BYTE_ORDER_MAGIC = 0x1a2b3c4d
 /** Type and length before the body, and the length again after it. */
-const FRAME_BYTES = 12
+const BLOCK_HEAD_BYTES = 8
+const BLOCK_TAIL_BYTES = 4
+const FRAME_BYTES = BLOCK_HEAD_BYTES + BLOCK_TAIL_BYTES
+const END_OF_OPTIONS = 0
 const OPTION_BYTES_MAX = 65_535
 
 /** A text; one that is longer than an option may be is cut. */
@@ -108,6 +111,36 @@ export function optionBytes(options: readonly BlockOption[]): Buffer {
       return bytes
     }),
   )
+}
+
+/** A block of pcapng that is not a packet, as it was received. */
+export interface ReadBlock {
+  /** The bytes before the options. */
+  readonly fields: Buffer
+  readonly options: readonly BlockOption[]
+}
+
+/** Bytes of the fields that interfaceDescription() and interfaceStatistics() write. */
+export const INTERFACE_FIELDS_BYTES = 8
+export const STATISTICS_FIELDS_BYTES = 12
+
+/** REQUIRES: a whole little-endian block with at least these fields. Options that do not fit into it are left out. */
+export function readBlock(bytes: Buffer, fieldsBytes: number): ReadBlock {
+  const body = bytes.subarray(BLOCK_HEAD_BYTES, bytes.length - BLOCK_TAIL_BYTES)
+  return { fields: body.subarray(0, fieldsBytes), options: readOptions(body.subarray(fieldsBytes)) }
+}
+
+/** Options as they stand in a block, up to the end of options or to one that is not complete. */
+export function readOptions(bytes: Buffer): readonly BlockOption[] {
+  const options: BlockOption[] = []
+  for (let at = 0; at + 4 <= bytes.length; ) {
+    const [code, length] = [bytes.readUInt16LE(at), bytes.readUInt16LE(at + 2)]
+    const value = bytes.subarray(at + 4, at + 4 + length)
+    if (code === END_OF_OPTIONS || value.length < length) break
+    options.push({ code, value })
+    at += 4 + padded(length)
+  }
+  return options
 }
 
 function block(type: number, fields: Buffer, options: readonly BlockOption[]): Buffer {

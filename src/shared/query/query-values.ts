@@ -33,7 +33,12 @@ export const FILE_FORMATS = ['pcap', 'pcapng'] as const
 export type FileFormat = (typeof FILE_FORMATS)[number]
 
 /** What a body is: a plain PCAP, plain pcapng, or either of them compressed. */
-export type Encoding = 'none' | 'pcapng' | 'gzip' | 'zstd'
+export type Encoding = 'none' | 'pcapng' | CompressedEncoding
+export type CompressedEncoding = 'gzip' | 'zstd'
+
+export function isCompressed(encoding: Encoding): encoding is CompressedEncoding {
+  return encoding === 'gzip' || encoding === 'zstd'
+}
 
 export function encodingOf(compression: Compression): Exclude<Encoding, 'pcapng'> {
   if (compression === 'none') return 'none'

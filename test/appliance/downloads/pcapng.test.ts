@@ -178,11 +178,10 @@ test('link types may differ, unless a parameter is for one', async () => {
   const raw = readPcap(await get(`${SINGLE}?StreamName=raw`)).records
   const ofRaw = packets.filter(({ port }) => interfaces[port]?.linkType === 101)
   assert.deepEqual(recordLines(ofRaw), recordLines(raw.filter(({ ns }) => ns < START_NS + 1_000_000n)))
-  for (const parameter of ['FilterBPF=ip', 'Dedup=5']) {
-    const answer = await appliance.get(`${range}&Format=pcapng&${parameter}`)
-    assert.deepEqual([answer.status, answer.json().code], [409, 'mixed-link-type'])
-    assert.match(answer.json().detail as string, new RegExp(`; ${parameter.split('=')[0]} `))
-  }
+  const filtered = await appliance.get(`${range}&Format=pcapng&FilterBPF=ip`)
+  assert.deepEqual([filtered.status, filtered.json().code], [409, 'mixed-link-type'])
+  assert.match(filtered.json().detail as string, /; FilterBPF /)
+  assert.equal(readPcapng(await pcapng(`${range}&Dedup=5`)).packets.length, packets.length)
 })
 
 test('the first packet after a gap says so, and the end if there is none', async () => {

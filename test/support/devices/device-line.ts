@@ -78,6 +78,11 @@ export class DeviceLine implements AsyncDisposable {
     await this.#changes.until(() => this.#heldDownloads > 0)
   }
 
+  /** Resolves when this many answers have begun. */
+  async untilServed(answers: number): Promise<void> {
+    await this.#changes.until(() => this.served >= answers)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.release()
     const closed = once(this.#server, 'close')
@@ -113,7 +118,10 @@ export class DeviceLine implements AsyncDisposable {
       for await (const bytes of device as AsyncIterable<Buffer>) {
         const allowed = bytes.subarray(0, Math.max(0, this.cutAfterBytes - brought))
         brought += allowed.length
-        if (allowed.subarray(0, HEAD.length).equals(HEAD)) this.served += 1
+        if (allowed.subarray(0, HEAD.length).equals(HEAD)) {
+          this.served += 1
+          this.#changes.note()
+        }
         if (allowed.subarray(0, BUSY.length).equals(BUSY)) this.refused += 1
         this.receivedBytes += allowed.length
         for (const piece of this.#pieces(allowed)) {

@@ -1,6 +1,7 @@
 /** A gateway with a private Redis over two real appliances, each with two small captures. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { DeviceLine } from '../devices/device-line.ts'
 import { makePacket, makePcap } from '../packets/packet-maker.ts'
 import { startTempAppliance, type TempAppliance } from './temp-appliance.ts'
 import { type BoundedUser, startTempGateway, type TempGateway } from './temp-gateway.ts'
@@ -10,6 +11,8 @@ export interface SmallFleet extends AsyncDisposable {
   readonly gateway: TempGateway
   /** "east" and "west"; their captures are named "east-first" and so on. */
   readonly appliances: readonly TempAppliance[]
+  /** Those over which the gateway reaches the appliances. */
+  readonly lines: readonly DeviceLine[]
 }
 
 /** The first packet of each capture. */
@@ -37,7 +40,9 @@ export async function startSmallFleet(
   }
   const [, password = ''] = (appliances[0]?.credentials('full') ?? '').split(':')
   process.env.SMALL_FLEET_PASSWORD = password
-  const devices = appliances.map(({ url }, index) => ({
+  const lines: DeviceLine[] = []
+  for (const { url } of appliances) lines.push(starting.use(await DeviceLine.start(url)))
+  const devices = lines.map(({ url }, index) => ({
     name: DEVICES[index],
     url,
     user: 'full',
@@ -45,7 +50,7 @@ export async function startSmallFleet(
   }))
   const gateway = starting.use(await startTempGateway([], redis.url, { ...settings, devices }, bounded))
   const owned = starting.move()
-  return { gateway, appliances, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return { gateway, appliances, lines, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 function smallCapture(name: string): Buffer {

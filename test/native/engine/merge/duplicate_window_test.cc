@@ -16,10 +16,10 @@ void putBe16(uint8_t* to, size_t value) {
 }
 
 bool isCopy(const Bytes& first, const Bytes& second, DuplicateKey key, uint32_t linkType = 1) {
-  DuplicateWindow window({10, key}, linkType);
-  EXPECT_FALSE(window.hasSeen({first, 0}));
-  window.add({first, 0});
-  return window.hasSeen({second, 10});
+  DuplicateWindow window({10, key});
+  EXPECT_FALSE(window.hasSeen({first, linkType, 0}));
+  window.add({first, linkType, 0});
+  return window.hasSeen({second, linkType, 10});
 }
 
 /// As it arrives at a network behind routers: other addresses of Ethernet, TTL and checksum.
@@ -90,6 +90,18 @@ TEST(DuplicateWindow, LooksPastTagsLabelsAndLinkTypesForIp) {
   }
 }
 
+TEST(DuplicateWindow, FindsCopiesOfAnotherLinkType) {
+  const Bytes frame = ipv4Frame();
+  const Bytes packet(frame.begin() + 14, frame.end());
+  for (const DuplicateKey key : {DuplicateKey::kIp, DuplicateKey::kPayload}) {
+    DuplicateWindow window({10, key});
+    EXPECT_FALSE(window.hasSeen({frame, 1, 0}));
+    window.add({frame, 1, 0});
+    EXPECT_TRUE(window.hasSeen({packet, 101, 0}));
+    EXPECT_FALSE(window.hasSeen({packet, 1, 0}));
+  }
+}
+
 TEST(DuplicateWindow, IgnoresPaddingAfterAnIpPacket) {
   Bytes frame = ipv4Frame();
   putBe16(&frame[16], frame.size() - 14);
@@ -121,13 +133,13 @@ TEST(DuplicateWindow, ComparesOtherPacketsByTheirPayload) {
 }
 
 TEST(DuplicateWindow, RemembersOnlyWhatWasKept) {
-  DuplicateWindow window({10, DuplicateKey::kPayload}, 1);
+  DuplicateWindow window({10, DuplicateKey::kPayload});
   const Bytes record = ipv4Frame();
-  EXPECT_FALSE(window.hasSeen({record, 0}));
-  window.add({record, 0});
-  EXPECT_TRUE(window.hasSeen({record, 6}));
-  EXPECT_TRUE(window.hasSeen({record, 10}));
-  EXPECT_FALSE(window.hasSeen({record, 11})) << "6 and 10 were not kept";
+  EXPECT_FALSE(window.hasSeen({record, 1, 0}));
+  window.add({record, 1, 0});
+  EXPECT_TRUE(window.hasSeen({record, 1, 6}));
+  EXPECT_TRUE(window.hasSeen({record, 1, 10}));
+  EXPECT_FALSE(window.hasSeen({record, 1, 11})) << "6 and 10 were not kept";
 }
 
 }  // namespace

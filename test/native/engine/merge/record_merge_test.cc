@@ -5,6 +5,8 @@
 #include <deque>
 
 #include "os/byte_order.h"
+#include "packet/pcapng_block.h"
+#include "support/pcapng_bytes.h"
 #include "support/seed.h"
 #include "support/stream_pieces.h"
 
@@ -267,6 +269,137 @@ std::vector<int> marksOf(const Bytes& stream) {
   std::vector<int> marks;
   for (const Bytes& record : recordsOf(stream)) marks.push_back(record.back());
   return marks;
+}
+
+/// Merges tagged streams as pcapng, whose interfaces have the tags 0 to 2, and every second input has
+/// interface 3 without tags.
+struct InBlocks {
+  Bytes bytes;
+  std::vector<uint64_t> packets;
+  std::optional<int64_t> nextNs;
+};
+
+/// As interfaceOf() writes it.
+uint32_t portOf(const uint8_t* description) { return description[28] - uint32_t{'0'}; }
+
+constexpr uint32_t kTags = 3;
+constexpr uint64_t kClosingBytes = 40;
+
+bool isTagged(uint32_t input) { return input % 2 == 0; }
+
+InBlocks inBlocks(Case given, std::mt19937_64& random) {
+  MergedInterfaces interfaces;
+  for (uint32_t i = 0; i <= kTags; i++) {
+    interfaces.add(given.options.linkTypeWord, interfaceOf(i, kEthernet).description);
+  }
+  PcapngOutput output{&interfaces, {}, kClosingBytes};
+  std::deque<RecordInput> inputs;
+  std::vector<RecordInput*> pointers;
+  std::vector<StreamPieces> pieces;
+  for (uint32_t i = 0; i < given.streams.size(); i++) {
+    Bytes tagged;
+    for (const Bytes& record : recordsOf(given.streams[i])) {
+      Bytes captured;
+      put32(captured, record.back() % kTags);
+      captured.insert(captured.end(), record.begin() + 16, record.end());
+      appendRecord(tagged, loadLe32(&record[0]), loadLe32(&record[4]), captured);
+      storeLe32(&tagged[tagged.size() - captured.size() - 4], loadLe32(&record[12]));
+    }
+    output.ofInputs.push_back(isTagged(i) ? std::nullopt : std::optional(kTags));
+    RecordInput& input = inputs.emplace_back(RecordInputOptions{.isTagged = isTagged(i)});
+    pointers.push_back(&input);
+    pieces.emplace_back(input, isTagged(i) ? tagged : given.streams[i],
+                        [&] { return 1 + randomBelow(random, 200); })
+        .fill();
+  }
+  given.options.pcapng = output;
+  RecordMerge merge(pointers, given.options);
+  InBlocks made;
+  for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
+    Bytes bytes(longestRecord(given) + 200 + randomBelow(random, 500));
+    size_t written = 0;
+    while ((state = merge.advance(bytes, written)) == RecordMerge::State::kDry) {
+      pieces[merge.dryInput()].fill();
+      merge.refilled();
+    }
+    made.bytes.insert(made.bytes.end(), bytes.begin(),
+                      bytes.begin() + static_cast<ptrdiff_t>(written));
+  }
+  for (uint32_t i = 0; i <= kTags; i++) made.packets.push_back(interfaces.at(i).packets);
+  made.nextNs = merge.nextNs();
+  return made;
+}
+
+TEST(RecordMerge, WritesTheSamePacketsInBlocks) {
+  auto random = seededRandom();
+  for (int i = 0; i < turns(2000, 200); i++) {
+    Case given = randomCase(random);
+    const auto maxBytes = std::exchange(given.options.maxBytes, std::nullopt);
+    const Merged expected = mergedOf(
+        given, [] { return SIZE_MAX; }, [] { return size_t{1} << 12; });
+    given.options.maxBytes = maxBytes;
+    const InBlocks found = inBlocks(given, random);
+    const auto records = recordsOf(expected.bytes);
+    const int64_t unit = given.options.toMicroseconds ? 1000 : 1;
+    size_t packets = 0;
+    uint64_t described = 0;
+    std::vector<uint64_t> counts(kTags + 1);
+    std::vector<uint32_t> order;
+    for (size_t at = 0; at < found.bytes.size(); at += blockBytes(&found.bytes[at])) {
+      if (blockType(&found.bytes[at]) == kInterfaceBlock) {
+        order.push_back(portOf(&found.bytes[at]));
+        described++;
+        continue;
+      }
+      const PacketBlock block = loadPacketBlock(&found.bytes[at]);
+      ASSERT_LT(packets, records.size());
+      const Bytes& record = records[packets++];
+      ASSERT_EQ(block.timestampNs, timeOf(record, kNanos / unit) * unit);
+      ASSERT_EQ(block.originalLength, loadLe32(&record[12]));
+      ASSERT_TRUE(std::ranges::equal(
+          std::span(&found.bytes[at] + kPacketBlockHeaderBytes, block.capturedLength),
+          std::span(record).subspan(16)));
+      ASSERT_LT(block.interfaceNumber, order.size()) << "it was described before";
+      counts[order[block.interfaceNumber]]++;
+    }
+    EXPECT_EQ(counts, found.packets);
+    if (maxBytes) {
+      EXPECT_LE(found.bytes.size() + kClosingBytes * described, *maxBytes);
+      EXPECT_TRUE(packets == records.size() || found.nextNs);
+    } else {
+      EXPECT_EQ(packets, records.size());
+    }
+  }
+}
+
+TEST(RecordMerge, GivesRemarksToTheNextPacketThatIsWritten) {
+  MergedInterfaces interfaces;
+  for (uint32_t i = 0; i < 2; i++) interfaces.add(kEthernet, interfaceOf(i, kEthernet).description);
+  interfaces.remark(0, {2 * kNanos, commentOption("gap")});
+  interfaces.remark(1, {0, commentOption("first")});
+  interfaces.remark(1, {1, commentOption("second, as long as it is")});
+  const Bytes stream = streamOf({{1, 0}, {2, 0}, {3, 0}}, 1);
+  std::deque<RecordInput> inputs;
+  std::vector<StreamPieces> pieces;
+  for (int i = 0; i < 2; i++) {
+    pieces.emplace_back(inputs.emplace_back(RecordInputOptions{}), stream, [] { return SIZE_MAX; })
+        .fill();
+  }
+  RecordMergeOptions options{.dedup = DuplicateOptions{0}, .linkTypeWord = kEthernet};
+  options.pcapng = PcapngOutput{&interfaces, {0U, 1U}, 0};
+  RecordMerge merge({&inputs[0], &inputs[1]}, options);
+  Bytes output(4096);
+  size_t written = 0;
+  while (merge.advance(output, written) == RecordMerge::State::kDry) merge.refilled();
+  std::vector<size_t> sizes;
+  for (size_t at = 0; at < written; at += blockBytes(&output[at])) {
+    if (blockType(&output[at]) == kEnhancedPacketBlock) sizes.push_back(blockBytes(&output[at]));
+  }
+  const size_t plain = packetBlockBytes(20);
+  EXPECT_EQ(sizes, (std::vector<size_t>{plain, plain + commentOption("gap").size() + 4, plain}))
+      << "packets of the second input are copies";
+  EXPECT_EQ(interfaces.at(1).remarks.size(), 2U) << "for a packet that is not a copy";
+  EXPECT_EQ(interfaces.at(1).duplicates, 3U);
 }
 
 TEST(RecordMerge, KeepsTheOrderOfNanosecondsInsideAMicrosecond) {

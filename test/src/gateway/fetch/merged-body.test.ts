@@ -422,6 +422,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
     timings: QUICK,
     startBytes: 0,
     clockOf,
+    siteOf: () => undefined,
     log: log ?? { warn: () => undefined },
   }
 }

@@ -1,0 +1,113 @@
+/** What a merge in pcapng consists of beside its packets. */
+import { type as osType } from 'node:os'
+import { listText } from '../../shared/base/list-text.ts'
+import { productVersion } from '../../shared/base/product-version.ts'
+import { PcapngOption, sectionHeader, textOption } from '../../shared/pcap/pcapng-blocks.ts'
+import { queryComment } from '../../shared/pcap/pcapng-comments.ts'
+import { endComment } from '../../shared/pcap/pcapng-end.ts'
+import { badParameter } from '../../shared/query/query-parameters.ts'
+import { rfc3339Of } from '../../shared/query/query-time.ts'
+import type { DownloadPlan } from '../fleet/plan.ts'
+import { FileInterfaces, STATISTICS_BYTES } from '../pcap/file-interfaces.ts'
+import type { BodyResult } from './body.ts'
+import type { MergedFile } from './merged-file.ts'
+
+export interface PcapngFileOptions {
+  readonly plan: DownloadPlan
+  readonly siteOf: (device: string) => string | undefined
+  /** Devices whose packets are missing from the start. */
+  readonly missing: readonly string[]
+}
+
+/** The text of the longest end that says nothing of missing devices. */
+const LONGEST_END = endComment({
+  packets: 2n ** 64n - 1n,
+  corruptBlocks: 2n ** 64n - 1n,
+  nextNs: 2n ** 63n - 1n,
+  lacks: [],
+})
+const END_BYTES = LONGEST_END.length + 2 * Uint32Array.BYTES_PER_ELEMENT
+/** An interface that is described with the names of a device and a port, a site, and a filter of usual length. */
+const DESCRIPTION_BYTES = 512
+/** A file has one of these at least. */
+const PACKET_BYTES = 64
+
+export class PcapngFile implements MergedFile {
+  readonly interfaces: FileInterfaces
+  /** The file begins with it. */
+  readonly head: Buffer
+  readonly resolution: MergedFile['resolution']
+  readonly #beginNs: bigint
+  readonly #bytesMax: number | undefined
+
+  constructor({ plan, siteOf, missing }: PcapngFileOptions) {
+    const { filterBpf, maxBytes, timeResolution, beginNs } = plan.query
+    const devices = plan.steps.map(({ device }) => device)
+    this.interfaces = new FileInterfaces({ devices, siteOf, filterBpf })
+    this.head = headOf(plan, missing)
+    this.resolution = timeResolution
+    this.#beginNs = beginNs
+    this.#bytesMax = maxBytes === undefined ? undefined : Number(maxBytes) - this.head.length
+  }
+
+  /** With the descriptions of their interfaces. */
+  get packetsBytesMax(): bigint | undefined {
+    return this.#bytesMax === undefined ? undefined : BigInt(Math.max(0, this.#bytesMax - END_BYTES))
+  }
+
+  closing(result: BodyResult, packetsBytes: number): Buffer {
+    const { packets, corruptBlocks, perDevice } = result
+    const lacking = perDevice.flatMap(({ device, missing, error }) =>
+      missing === undefined ? [] : [{ device, missing, detail: error?.detail }],
+    )
+    const unverified = perDevice.flatMap(({ device, status }) => (status === 'unverified' ? [device] : []))
+    const comment = endComment({
+      packets: packets ?? 0n,
+      corruptBlocks: corruptBlocks ?? 0n,
+      nextNs: result.isTruncated === true ? result.nextNs : undefined,
+      lacks: [
+        ...(lacking.length === 0
+          ? []
+          : [`without packets of ${listText(lacking.map(({ device }) => device))}`]),
+        ...(unverified.length === 0 ? [] : [`not verified to the end: ${listText(unverified)}`]),
+      ],
+    })
+    const missing = lacking.map(({ device, missing: { fromNs, toNs }, detail = '' }) => {
+      const range = `from ${rfc3339Of(fromNs)} to ${rfc3339Of(toNs)}`
+      return `capfleet missing: packets of ${device} ${range}: ${detail}`
+    })
+    const times = perDevice.flatMap(({ lastNs }) => lastNs ?? [])
+    const [atNs = this.#beginNs] = times.toSorted((a, b) => (a > b ? -1 : 1))
+    const bytesMax = this.#bytesMax === undefined ? undefined : this.#bytesMax - packetsBytes
+    return this.interfaces.closing({ atNs, comments: [comment, ...missing], bytesMax })
+  }
+}
+
+/** Fails with bad-parameter if MaxBytes leaves no room for a packet. */
+export function refuseSmallFile(plan: DownloadPlan): void {
+  const { format, maxBytes } = plan.query
+  if (plan.kind !== 'merge' || format !== 'pcapng' || maxBytes === undefined) return
+  const least = headOf(plan, []).length + DESCRIPTION_BYTES + STATISTICS_BYTES + END_BYTES + PACKET_BYTES
+  if (maxBytes >= BigInt(least)) return
+  throw badParameter(
+    'MaxBytes',
+    `must be at least ${least} with Format=pcapng, whose file has the query and the devices too, but is ${maxBytes}`,
+  )
+}
+
+/** Depends only on the query and the devices, not on the machine, so that another gateway can continue the file. */
+function headOf({ query, steps }: DownloadPlan, missing: readonly string[]): Buffer {
+  const devices = steps.map(({ device }) => device)
+  const isForced = query.forcedFilters.length > 0
+  const lines = [
+    queryComment({ ...query, forcedFilters: [] }, { isForced }),
+    `devices: ${devices.join(', ')}`,
+    ...(missing.length === 0 ? [] : [`missing: ${missing.join(', ')}`]),
+  ]
+  return sectionHeader([
+    textOption(PcapngOption.comment, lines.join('\n')),
+    textOption(PcapngOption.sectionHardware, listText(devices)),
+    textOption(PcapngOption.sectionOs, osType()),
+    textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`),
+  ])
+}

@@ -1,0 +1,74 @@
+/** A device's pcapng as a PCAP whose packets begin with the tag of their interface, for a merge. */
+import { PcapngRecords } from '../../../native/pcapng-records.ts'
+import { formatPcapHeader } from '../../shared/pcap/pcap-header.ts'
+import { MAX_CAPTURED_LENGTH } from '../../shared/pcap/pcap-sizes.ts'
+import { deviceProtocol } from '../device/device-failure.ts'
+import type { FileInterfaces, StreamOptions } from './file-interfaces.ts'
+import type { ChunkStream } from './pcap-input.ts'
+
+export interface TaggedStreamOptions extends StreamOptions {
+  readonly device: string
+  readonly interfaces: FileInterfaces
+}
+
+/** Link types are those of the interfaces, so the header has none. */
+const HEADER = formatPcapHeader({ linkType: 0, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true })
+
+/**
+ * The stream as PcapInput reads it with `isTagged`. Fails with device-protocol for what is not pcapng as capfleet writes
+ * it, and when it ends inside a block.
+ */
+export function taggedRecords(chunks: ChunkStream, options: TaggedStreamOptions): ChunkStream {
+  return new TaggedRecords(chunks, options)
+}
+
+class TaggedRecords implements ChunkStream {
+  readonly #chunks: ChunkStream
+  readonly #device: string
+  readonly #records: PcapngRecords
+  #hasBegun = false
+
+  constructor(chunks: ChunkStream, { device, interfaces, alignNs, isContinued }: TaggedStreamOptions) {
+    this.#chunks = chunks
+    this.#device = device
+    this.#records = new PcapngRecords(interfaces.blocksOf(device, { alignNs, isContinued }))
+  }
+
+  take(): Uint8Array | undefined {
+    if (!this.#hasBegun) return undefined
+    for (let chunk = this.#chunks.take?.(); chunk !== undefined; chunk = this.#chunks.take?.()) {
+      const records = this.#convert(chunk)
+      if (records.length > 0) return records
+    }
+    return undefined
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (!this.#hasBegun) {
+      this.#hasBegun = true
+      return { done: false, value: Buffer.from(HEADER) }
+    }
+    for (;;) {
+      const next = await this.#chunks.next()
+      if (next.done === true) break
+      const records = this.#convert(next.value)
+      if (records.length > 0) return { done: false, value: records }
+    }
+    if (!this.#records.isBetweenBlocks) throw deviceProtocol(this.#device, 'ended inside a block of pcapng')
+    return { done: true, value: undefined }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    await this.#chunks.return?.()
+    return { done: true, value: undefined }
+  }
+
+  #convert(chunk: Uint8Array): Buffer {
+    try {
+      return this.#records.convert(chunk)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      throw deviceProtocol(this.#device, `sent pcapng that cannot be merged: ${why}`, error)
+    }
+  }
+}

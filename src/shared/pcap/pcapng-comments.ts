@@ -1,0 +1,30 @@
+/** What a pcapng file says about the query that it answers. */
+import type { DownloadQuery } from '../query/download-query.ts'
+import { formatDownloadQuery } from '../query/format-download-query.ts'
+import { visible } from '../query/query-parameters.ts'
+import { type BlockOption, filterOption } from './pcapng-blocks.ts'
+
+const COMMENT_LENGTH_MAX = 8_192
+/** A filter that is longer is only in the section's comment: an interface each would repeat it. */
+const FILTER_BYTES_MAX = 1_024
+
+/** What was asked for, without what leaves the packets as they are. The reader may know all of `query`. */
+export function queryComment(query: DownloadQuery, { isForced }: { readonly isForced: boolean }): string {
+  const shown = {
+    ...query,
+    follow: false,
+    afterBytes: undefined,
+    compression: 'none',
+    format: 'pcap',
+  } as const
+  const text = visible(decodeURIComponent(formatDownloadQuery(shown).replaceAll('&', ' ')))
+  const filter = isForced ? ", with the filter of the caller's account" : ''
+  const cut = text.length > COMMENT_LENGTH_MAX ? `${text.slice(0, COMMENT_LENGTH_MAX)}...` : text
+  return `capfleet ${query.kind}: ${cut}${filter}`
+}
+
+/** The filter as an option of an interface, if it is short. */
+export function filterOptions(filterBpf: string | undefined): readonly BlockOption[] {
+  const isShort = filterBpf !== undefined && Buffer.byteLength(filterBpf) <= FILTER_BYTES_MAX
+  return isShort ? [filterOption(filterBpf)] : []
+}
