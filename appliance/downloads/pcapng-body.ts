@@ -34,6 +34,7 @@ import { visible } from '../../src/shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../src/shared/query/query-time.ts'
 import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
+import { NO_TOTALS } from './followed-totals.ts'
 import type { LostPackets, PreparedDownload } from './prepare-download.ts'
 import type { PacketSource } from './send-download.ts'
 
@@ -64,14 +65,15 @@ interface PortOfFile {
   readonly fromNs: bigint
 }
 
-/** The most bytes of the statistics of an interface, and of its description for a file without packets. */
-const STATISTICS_BYTES_MAX = 300
 /** A filter that is longer is only in the section's comment: an interface each would repeat it. */
 const FILTER_BYTES_MAX = 1_024
 const COMMENT_LENGTH_MAX = 8_192
 /** Of more gaps the longest are named, and of more captures with drops the first. */
 const LOSSES_MAX = 100
-const LOSS_BYTES_MAX = 300
+/** Ends the options of a packet that has a remark. */
+const END_OF_OPTIONS_BYTES = 4
+const UINT64_MAX = 2n ** 64n - 1n
+const LATEST_NS = 2n ** 63n - 1n
 
 /**
  * A pcapng file while it is produced, by one engine download or, if it follows, by one after another. Its bytes depend
@@ -86,6 +88,8 @@ export class PcapngBody {
   #linkType = 0
   #head: Buffer | undefined
   #described = 0
+  /** How many of the interfaces the file describes even if they have no packets. */
+  #announced: number | undefined
   #lost: LostPackets = { gaps: [], drops: [] }
   /** The engine's download that was opened last. */
   #last: Pick<PacketSource, 'totals'> | undefined
@@ -110,14 +114,33 @@ export class PcapngBody {
     const { gaps = [], drops = [] } = prepared.lost ?? {}
     // A download that follows would have to find out about gaps while it waits.
     this.#lost = { gaps: query.follow ? [] : longest(gaps), drops: drops.slice(0, LOSSES_MAX) }
-    const losses = this.#lost.gaps.length + this.#lost.drops.length
+    // Of a limited file the others may have filled the room before a later port appears.
+    if (query.maxBytes === undefined) this.#announced = this.#interfaces.length
+    else this.#announced ??= this.#interfaces.length
+    const remarks = this.#lost.gaps.map(remarkOf)
     return {
       head: this.#head,
       interfaces: this.#interfaces,
       described: this.#described,
-      remarks: this.#lost.gaps.map(remarkOf),
-      closingBytes: STATISTICS_BYTES_MAX * Math.max(1, this.#interfaces.length) + LOSS_BYTES_MAX * losses,
+      remarks,
+      otherBytes:
+        this.#head.length +
+        sumOf(this.#interfaces.slice(this.#described), ({ description }) => description.length) +
+        sumOf(remarks, ({ options }) => options.length + END_OF_OPTIONS_BYTES) +
+        this.#longestClosing(),
     }
+  }
+
+  /** Bytes of the longest closing in which every interface has been described, and every gap is with a packet. */
+  #longestClosing(): number {
+    const pcapng = {
+      interfacePackets: [],
+      describedInterfaces: this.#interfaces.length,
+      remarkedPackets: this.#lost.gaps.length,
+      leftToSkip: 0n,
+    }
+    const counts = { packets: UINT64_MAX, corruptBlocks: UINT64_MAX, nextNs: LATEST_NS }
+    return this.closing({ ...NO_TOTALS, ...counts, truncated: true, pcapng }).length
   }
 
   /** Remembers the download that was opened with the parts. */
@@ -133,10 +156,11 @@ export class PcapngBody {
       ...this.#lost.gaps.slice(remarkedPackets).map(gapText),
       ...this.#lost.drops.map(dropText),
     ].map((text) => textOption(PcapngOption.comment, text))
-    const missing = this.#interfaces.slice(describedInterfaces).map(({ description }) => description)
+    const shown = Math.max(describedInterfaces, this.#announced ?? 0)
+    const missing = this.#interfaces.slice(describedInterfaces, shown).map(({ description }) => description)
     const blocks: Uint8Array[] = [...missing]
-    if (this.#interfaces.length === 0) blocks.push(this.#describeNone())
-    const last = Math.max(1, this.#interfaces.length) - 1
+    if (shown === 0) blocks.push(this.#describeNone())
+    const last = Math.max(1, shown) - 1
     const atNs = totals.lastNs ?? this.#options.query.beginNs
     for (let interfaceNumber = 0; interfaceNumber <= last; interfaceNumber++) {
       const delivered = interfacePackets[interfaceNumber] ?? 0n
@@ -265,6 +289,10 @@ function filterOf({ filterBpf }: DownloadQuery, isForced: boolean): readonly Blo
   return isShort && !isForced ? [filterOption(filterBpf)] : []
 }
 
+function sumOf<Item>(items: readonly Item[], bytesOf: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + bytesOf(item), 0)
+}
+
 function longest(gaps: readonly TimeSpan[]): readonly TimeSpan[] {
   if (gaps.length <= LOSSES_MAX) return gaps
   const ofLength = ({ beginNs, endNs }: TimeSpan) => endNs - beginNs
@@ -288,11 +316,11 @@ function dropText({ captureName, ring, disk }: LostPackets['drops'][number]): st
 
 /** The first comment of the last block, by which a reader can tell that the file is whole. */
 function endText({ packets, corruptBlocks, truncated, nextNs }: DownloadTotals): string {
-  if (truncated)
-    return `capfleet end: ${packets} packets, ended by MaxPackets or MaxBytes; the next packet is from ${nextNs} ns`
+  const limited = `ended by MaxPackets or MaxBytes; the next packet is from ${nextNs} ns`
   const isComplete = corruptBlocks === 0n
   const damage = isComplete ? '' : `; ${corruptBlocks} damaged blocks are missing`
-  return `capfleet end: ${packets} packets, ${isComplete ? 'complete' : 'incomplete'}${damage}`
+  const all = isComplete ? 'complete' : 'incomplete'
+  return `capfleet end: ${packets} packets, ${truncated ? limited : all}${damage}`
 }
 
 /** A download in pcapng: the packets of the engine, then the blocks that end the file. */
