@@ -2,7 +2,7 @@
  * What a download in pcapng consists of beside its packets, which the engine writes: the section's header, the
  * interfaces, and the statistics with the comment that ends the file.
  */
-import { release, type } from 'node:os'
+import { type } from 'node:os'
 import { basename, dirname } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import type { Chunk, DownloadTotals } from '../../native/addon.ts'
@@ -28,6 +28,7 @@ import {
   sectionHeader,
   textOption,
 } from '../../src/shared/pcap/pcapng-blocks.ts'
+import { PCAPNG_END } from '../../src/shared/pcap/pcapng-end.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import { formatDownloadQuery } from '../../src/shared/query/format-download-query.ts'
 import { visible } from '../../src/shared/query/query-parameters.ts'
@@ -72,6 +73,8 @@ const COMMENT_LENGTH_MAX = 8_192
 const LOSSES_MAX = 100
 /** Ends the options of a packet that has a remark. */
 const END_OF_OPTIONS_BYTES = 4
+/** Every version's, so that a download continued with After after an upgrade joins blocks at the same positions. */
+const PROGRAM_LENGTH = 32
 const UINT64_MAX = 2n ** 64n - 1n
 const LATEST_NS = 2n ** 63n - 1n
 
@@ -201,8 +204,9 @@ export class PcapngBody {
     const header = sectionHeader([
       textOption(PcapngOption.comment, [queryText(query, isForced), ...agedOut].join('\n')),
       textOption(PcapngOption.sectionHardware, `${device.deviceName} (${device.model}${serial})`),
-      textOption(PcapngOption.sectionOs, `${type()} ${release()}`),
-      textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`),
+      // Not its release: see PROGRAM_LENGTH.
+      textOption(PcapngOption.sectionOs, type()),
+      textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`.padEnd(PROGRAM_LENGTH)),
     ])
     const [first] = this.#interfaces
     if (first === undefined) return header
@@ -320,7 +324,7 @@ function endText({ packets, corruptBlocks, truncated, nextNs }: DownloadTotals):
   const isComplete = corruptBlocks === 0n
   const damage = isComplete ? '' : `; ${corruptBlocks} damaged blocks are missing`
   const all = isComplete ? 'complete' : 'incomplete'
-  return `capfleet end: ${packets} packets, ${truncated ? limited : all}${damage}`
+  return `${PCAPNG_END}${packets} packets, ${truncated ? limited : all}${damage}`
 }
 
 /** A download in pcapng: the packets of the engine, then the blocks that end the file. */
