@@ -36,7 +36,8 @@ import { rfc3339Of } from '../../src/shared/query/query-time.ts'
 import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
 import { NO_TOTALS } from './followed-totals.ts'
-import type { LostPackets, PreparedDownload } from './prepare-download.ts'
+import { type LostPackets, NOTHING_LOST } from './lost-packets.ts'
+import type { PreparedDownload } from './prepare-download.ts'
 import type { PacketSource } from './send-download.ts'
 
 /** The device as the file names it. */
@@ -54,7 +55,10 @@ export interface PcapngBodyOptions {
   readonly isForced: boolean
 }
 
-type PreparedFile = Pick<PreparedDownload, 'selection' | 'describedStreams' | 'agedOutBeforeNs' | 'lost'>
+type PreparedFile = Pick<
+  PreparedDownload,
+  'selection' | 'describedStreams' | 'describedPorts' | 'agedOutBeforeNs' | 'lost'
+>
 
 /** A capture port with packets of one link type, which is an interface of the file. */
 interface PortOfFile {
@@ -69,12 +73,13 @@ interface PortOfFile {
 /** A filter that is longer is only in the section's comment: an interface each would repeat it. */
 const FILTER_BYTES_MAX = 1_024
 const COMMENT_LENGTH_MAX = 8_192
-/** Of more gaps the longest are named, and of more captures with drops the first. */
+/** Of more gaps the longest are named, and of more captures with drops, and damaged segments, the first. */
 const LOSSES_MAX = 100
 /** Ends the options of a packet that has a remark. */
 const END_OF_OPTIONS_BYTES = 4
 /** Every version's, so that a download continued with After after an upgrade joins blocks at the same positions. */
 const PROGRAM_LENGTH = 32
+const ETHERNET = 1
 const UINT64_MAX = 2n ** 64n - 1n
 const LATEST_NS = 2n ** 63n - 1n
 
@@ -93,7 +98,7 @@ export class PcapngBody {
   #described = 0
   /** How many of the interfaces the file describes even if they have no packets. */
   #announced: number | undefined
-  #lost: LostPackets = { gaps: [], drops: [] }
+  #lost = NOTHING_LOST
   /** The engine's download that was opened last. */
   #last: Pick<PacketSource, 'totals'> | undefined
 
@@ -103,20 +108,30 @@ export class PcapngBody {
 
   /** What the engine needs for the next part of the file. */
   partsFor(prepared: PreparedFile): PcapngParts {
-    const { selection, describedStreams } = prepared
+    const { selection, describedStreams, describedPorts = [] } = prepared
     const { query, isForced } = this.#options
     const streams = describedStreams ?? selection.streams
     const beginNs = describedStreams === undefined ? query.beginNs : 0n
     this.#linkType = typeOfWord(selection.linkType)
-    this.#snaplen ??= Math.min(snaplenOf(streams), query.sliceBytes ?? MAX_CAPTURED_LENGTH)
+    const snaplen = isForced ? MAX_CAPTURED_LENGTH : snaplenOf(streams)
+    this.#snaplen ??= Math.min(snaplen, query.sliceBytes ?? MAX_CAPTURED_LENGTH)
     const ports = portsOf(streams, beginNs)
-    // The order of first packets is a fact about them.
-    this.#number(isForced ? ports.toSorted((a, b) => a.port - b.port || a.linkType - b.linkType) : ports)
+    this.#number(isForced ? inFixedOrder(ports, describedPorts) : ports)
     this.#described = this.#last?.totals().pcapng?.describedInterfaces ?? this.#described
     this.#head ??= this.#newHead(prepared)
-    const { gaps = [], drops = [] } = prepared.lost ?? {}
-    // A download that follows would have to find out about gaps while it waits.
-    this.#lost = { gaps: query.follow ? [] : longest(gaps), drops: drops.slice(0, LOSSES_MAX) }
+    const { gaps, interruptions, drops, damaged } = prepared.lost ?? NOTHING_LOST
+    this.#lost = {
+      ...NOTHING_LOST,
+      drops: drops.slice(0, LOSSES_MAX),
+      // A download that follows would have to find out about them while it waits.
+      ...(query.follow
+        ? {}
+        : {
+            gaps: longest(gaps),
+            interruptions: longest(interruptions),
+            damaged: damaged.slice(0, LOSSES_MAX),
+          }),
+    }
     // Of a limited file the others may have filled the room before a later port appears.
     if (query.maxBytes === undefined) this.#announced = this.#interfaces.length
     else this.#announced ??= this.#interfaces.length
@@ -157,6 +172,8 @@ export class PcapngBody {
     const comments = [
       endText(totals),
       ...this.#lost.gaps.slice(remarkedPackets).map(gapText),
+      ...this.#lost.interruptions.map(gapText),
+      ...this.#lost.damaged.map(damageText),
       ...this.#lost.drops.map(dropText),
     ].map((text) => textOption(PcapngOption.comment, text))
     const shown = Math.max(describedInterfaces, this.#announced ?? 0)
@@ -255,6 +272,17 @@ function portsOf(streams: readonly StreamFiles[], beginNs: bigint): readonly Por
   return [...ports.values()].sort((a, b) => byTime(a, b) || a.port - b.port || a.linkType - b.linkType)
 }
 
+/**
+ * The ports by number, with `more` of which none is known yet: neither the order of first packets nor the first packet
+ * of a port shows.
+ */
+function inFixedOrder(ports: readonly PortOfFile[], more: readonly number[]): readonly PortOfFile[] {
+  const added = more
+    .filter((port) => !ports.some((one) => one.port === port))
+    .map((port) => ({ port, linkType: ETHERNET, captureName: '', fromNs: 0n }))
+  return [...ports, ...added].sort((a, b) => a.port - b.port || a.linkType - b.linkType)
+}
+
 /** The largest of all segments, because programs expect the same one of every interface. */
 function snaplenOf(streams: readonly StreamFiles[]): number {
   let largest = 0
@@ -311,6 +339,11 @@ function remarkOf(gap: TimeSpan): PcapngRemark {
 
 function gapText({ beginNs, endNs }: TimeSpan): string {
   return `capfleet gap: nothing was recorded from ${rfc3339Of(beginNs)} to ${rfc3339Of(endNs)}`
+}
+
+function damageText({ port, beginNs, endNs }: LostPackets['damaged'][number]): string {
+  const span = `${rfc3339Of(beginNs)} and ${rfc3339Of(endNs)}`
+  return `capfleet damage: some packets of cap${port} between ${span} are lost, because blocks are damaged`
 }
 
 function dropText({ captureName, ring, disk }: LostPackets['drops'][number]): string {

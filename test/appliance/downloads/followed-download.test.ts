@@ -29,10 +29,10 @@ interface LiveAppliance {
 
 async function startLive(
   ports: readonly (readonly PcapRecord[])[],
-  { segmentBytes = 700_000, idleTimeoutMs = 600_000 } = {},
+  { segmentBytes = 700_000, idleTimeoutMs = 600_000, more = {} } = {},
 ): Promise<LiveAppliance> {
   const driver = cleanup.use(await ScriptedDriver.make(ports, segmentBytes))
-  const config = { downloads: { idleTimeoutMs } }
+  const config = { downloads: { idleTimeoutMs }, ...more }
   const appliance = cleanup.use(await startTempAppliance({ driver, config }))
   await appliance.recorder.startCapture('live')
   return { appliance, driver }
@@ -142,6 +142,32 @@ test('MaxBytes holds for pcapng, also with the interface of a port that appears 
     assert.deepEqual([got.length, interfaces.length], isFilled ? [10, 1] : [29, 2])
     assert.match(lastComment ?? '', /ended by MaxPackets or MaxBytes; the next packet is from/)
   }
+})
+
+test('under a forced filter a port is described before it has recorded anything', async () => {
+  const capture = { ports: [0, 1, 2].map((port) => ({ port, interface: `eth${port}`, snaplen: 100 })) }
+  const live = await startLive([packets(10), packets(10, 20)], { more: { capture } })
+  const stored = timerange(0, 50, '&Format=pcapng').replace('&Follow=1', '')
+  const namesFor = async (path: string) => {
+    const { body } = await live.appliance.get(path, { headers: { 'capfleet-forced-filter': 'true' } })
+    return readPcapng(body).interfaces
+  }
+  const early = await namesFor(stored)
+  const named = (...ports: number[]) => ports.map((port) => `appliance:cap${port}`)
+  assert.deepEqual(
+    early.map(({ name }) => name),
+    named(0, 1, 2),
+  )
+  await live.driver.flushUntil(at(5))
+  assert.deepEqual(await namesFor(stored), early)
+  await live.driver.flushUntil(at(60))
+  assert.deepEqual(await namesFor(stored), early)
+  const single = '/api/v1/pcap/single?StreamName=live&Format=pcapng'
+  assert.deepEqual(await namesFor(single), early)
+  const ofPort = (await namesFor(`${single}&FilterPort=1`)).map(({ name }) => name)
+  assert.deepEqual(ofPort, named(1))
+  const own = readPcapng((await live.appliance.get(stored)).body).interfaces.map(({ name }) => name)
+  assert.deepEqual(own, named(0, 1), 'others see the ports that have packets')
 })
 
 test('filters, limits and compression work over the whole answer', async () => {

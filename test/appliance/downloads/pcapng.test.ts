@@ -211,7 +211,12 @@ test('the head and the end say what is missing, but not which filter is forced',
   })
   const device = { deviceName: 'nyc1', model: 'capfleet', serial: '7' }
   const selection = { streams: [], linkType: 113, linkTypes: [113], captures: ['a'] }
-  const lost = { gaps: [], drops: [{ captureName: 'a', ring: 7n, disk: 5n }] }
+  const lost = {
+    gaps: [],
+    interruptions: [{ beginNs: START_NS, endNs: START_NS + HOUR_NS }],
+    drops: [{ captureName: 'a', ring: 7n, disk: 5n }],
+    damaged: [{ port: 3, beginNs: START_NS, endNs: START_NS + 1n }],
+  }
   for (const isForced of [false, true]) {
     const body = new PcapngBody({ device, query, isForced })
     const { head, otherBytes } = body.partsFor({ selection, agedOutBeforeNs: 17n, lost })
@@ -236,6 +241,8 @@ test('the head and the end say what is missing, but not which filter is forced',
     )
     assert.deepEqual(endComments, [
       'capfleet end: 2 packets, incomplete; 3 damaged blocks are missing',
+      'capfleet gap: nothing was recorded from 2026-09-21T14:13:20.000000000Z to 2026-09-21T15:13:20.000000000Z',
+      'capfleet damage: some packets of cap3 between 2026-09-21T14:13:20.000000000Z and 2026-09-21T14:13:20.000000001Z are lost, because blocks are damaged',
       "capfleet drops: capture a could not store 12 packets: 7 in the kernel's ring, 5 because of the disk",
     ])
   }
