@@ -118,8 +118,11 @@ export interface PcapngParts {
   readonly described: number
   /** By time; descriptions and remarks together have at most 512 KiB. */
   readonly remarks: readonly PcapngRemark[]
-  /** What the caller appends has at most this many bytes; counts for maxBytes. */
-  readonly closingBytes: number
+  /**
+   * The whole file has at most this many bytes beside its packets, also with what the caller appends; counts for
+   * maxBytes.
+   */
+  readonly otherBytes: number
 }
 
 export interface PcapngInterface {

@@ -11,6 +11,7 @@ import { estimatedKind, parseDownloadQuery } from '../../src/shared/query/parse-
 import type { ApplianceContext, ApplianceParts } from '../appliance-parts.ts'
 import { withoutLost } from '../downloads/lost-segments.ts'
 import { onHeld } from '../downloads/on-held.ts'
+import { pcapngOtherBytes } from '../downloads/pcapng-size.ts'
 import { parseContextOf, prepareDownload } from '../downloads/prepare-download.ts'
 import { damagedSegments } from '../downloads/select-streams.ts'
 import { withClientSignal } from '../request/client-signal.ts'
@@ -24,11 +25,15 @@ export async function estimateDownload(ctx: ApplianceContext, parts: AppliancePa
     const query = parseDownloadQuery(kind, given, parseContextOf(parts))
     const request = { caller: callerOf(ctx), isForced: hasForcedFilter(ctx), signal }
     const boundariesNs = [query.beginNs, query.endNs]
-    const { selection, counted } = await onHeld(
+    const { selection, counted, otherBytes } = await onHeld(
       () => prepareDownload(parts, query, request),
       async (found) => {
         const [count] = await countPackets({ streams: found.selection.streams, boundariesNs, signal })
-        return { selection: found.selection, counted: count }
+        return {
+          selection: found.selection,
+          counted: count,
+          otherBytes: pcapngOtherBytes(parts, found, request),
+        }
       },
       withoutLost,
     )
@@ -36,7 +41,7 @@ export async function estimateDownload(ctx: ApplianceContext, parts: AppliancePa
     ctx.set('Cache-Control', 'no-store')
     ctx.body = {
       Kind: kind,
-      ...boundedBy(query, counted ?? { packets: 0n, bytes: 0n }),
+      ...boundedBy(query, counted ?? { packets: 0n, bytes: 0n }, otherBytes),
       Exact: isExact(query) && damagedSegments(selection) === 0,
       BeginNs: String(query.beginNs),
       EndNs: String(query.endNs),
@@ -52,8 +57,15 @@ interface Amount {
   readonly bytes: bigint
 }
 
-/** Whole packets of the range; with limits in the query, at most what these allow. */
-function boundedBy(query: DownloadQuery, counted: Amount): { Packets: string; Bytes: string } {
+/**
+ * Whole packets of the range; with limits in the query, at most what these allow. `otherBytes`: what the file has beside
+ * packets in pcapng.
+ */
+function boundedBy(
+  query: DownloadQuery,
+  counted: Amount,
+  otherBytes: bigint | undefined,
+): { Packets: string; Bytes: string } {
   const packets = least(counted.packets, query.maxPackets)
   const sliced =
     query.sliceBytes === undefined
@@ -61,16 +73,15 @@ function boundedBy(query: DownloadQuery, counted: Amount): { Packets: string; By
       : packets * (BigInt(RECORD_HEADER_BYTES) + BigInt(query.sliceBytes))
   const records = least(counted.bytes, sliced)
   const whole =
-    query.format === 'pcap'
+    otherBytes === undefined
       ? BigInt(PCAP_HEADER_BYTES) + records
-      : PCAPNG_FILE_BYTES + records + packets * PCAPNG_PACKET_BYTES
+      : otherBytes + records + packets * PCAPNG_PACKET_BYTES
   const bytes = least(whole, query.maxBytes)
   return { Packets: String(packets), Bytes: String(bytes) }
 }
 
-/** More than a file in pcapng has beside its packets, and what a packet has there at most beside its PCAP record. */
-const PCAPNG_FILE_BYTES = 65_536n
-const PCAPNG_PACKET_BYTES = 20n
+/** What a packet has in pcapng at most beside its PCAP record: 32 instead of 16 bytes, and padding. */
+const PCAPNG_PACKET_BYTES = 19n
 
 function least(value: bigint, limit: bigint | undefined): bigint {
   return limit !== undefined && limit < value ? limit : value

@@ -2,7 +2,6 @@
  * What a download in pcapng consists of beside its packets, which the engine writes: the section's header, the
  * interfaces, and the statistics with the comment that ends the file.
  */
-import { release, type } from 'node:os'
 import { basename, dirname } from 'node:path'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import type { Chunk, DownloadTotals } from '../../native/addon.ts'
@@ -13,7 +12,6 @@ import type {
   StreamFiles,
 } from '../../native/download-options.ts'
 import { LOG_ENTRY_BYTES, type LogEntry, readLogEntry } from '../../native/segment-entry.ts'
-import { productVersion } from '../../src/shared/base/product-version.ts'
 import { typeOfWord } from '../../src/shared/pcap/link-types.ts'
 import { MAX_CAPTURED_LENGTH } from '../../src/shared/pcap/pcap-sizes.ts'
 import {
@@ -26,12 +24,15 @@ import {
   sectionHeader,
   textOption,
 } from '../../src/shared/pcap/pcapng-blocks.ts'
-import { filterOptions, queryComment } from '../../src/shared/pcap/pcapng-comments.ts'
+import { filterOptions, queryComment, softwareOptions } from '../../src/shared/pcap/pcapng-comments.ts'
+import { endComment } from '../../src/shared/pcap/pcapng-end.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
 import { rfc3339Of } from '../../src/shared/query/query-time.ts'
 import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'
-import type { LostPackets, PreparedDownload } from './prepare-download.ts'
+import { NO_TOTALS } from './followed-totals.ts'
+import { type LostPackets, NOTHING_LOST } from './lost-packets.ts'
+import type { PreparedDownload } from './prepare-download.ts'
 import type { PacketSource } from './send-download.ts'
 
 /** The device as the file names it. */
@@ -49,7 +50,10 @@ export interface PcapngBodyOptions {
   readonly isForced: boolean
 }
 
-type PreparedFile = Pick<PreparedDownload, 'selection' | 'describedStreams' | 'agedOutBeforeNs' | 'lost'>
+type PreparedFile = Pick<
+  PreparedDownload,
+  'selection' | 'describedStreams' | 'describedPorts' | 'agedOutBeforeNs' | 'lost'
+>
 
 /** A capture port with packets of one link type, which is an interface of the file. */
 interface PortOfFile {
@@ -61,11 +65,13 @@ interface PortOfFile {
   readonly fromNs: bigint
 }
 
-/** The most bytes of the statistics of an interface, and of its description for a file without packets. */
-const STATISTICS_BYTES_MAX = 300
-/** Of more gaps the longest are named, and of more captures with drops the first. */
+/** Of more gaps the longest are named, and of more captures with drops, and damaged segments, the first. */
 const LOSSES_MAX = 100
-const LOSS_BYTES_MAX = 300
+/** Ends the options of a packet that has a remark. */
+const END_OF_OPTIONS_BYTES = 4
+const ETHERNET = 1
+const UINT64_MAX = 2n ** 64n - 1n
+const LATEST_NS = 2n ** 63n - 1n
 
 /**
  * A pcapng file while it is produced, by one engine download or, if it follows, by one after another. Its bytes depend
@@ -80,7 +86,9 @@ export class PcapngBody {
   #linkType = 0
   #head: Buffer | undefined
   #described = 0
-  #lost: LostPackets = { gaps: [], drops: [] }
+  /** How many of the interfaces the file describes even if they have no packets. */
+  #announced: number | undefined
+  #lost = NOTHING_LOST
   /** The engine's download that was opened last. */
   #last: Pick<PacketSource, 'totals'> | undefined
 
@@ -90,28 +98,57 @@ export class PcapngBody {
 
   /** What the engine needs for the next part of the file. */
   partsFor(prepared: PreparedFile): PcapngParts {
-    const { selection, describedStreams } = prepared
+    const { selection, describedStreams, describedPorts = [] } = prepared
     const { query, isForced } = this.#options
     const streams = describedStreams ?? selection.streams
     const beginNs = describedStreams === undefined ? query.beginNs : 0n
     this.#linkType = typeOfWord(selection.linkType)
-    this.#snaplen ??= Math.min(snaplenOf(streams), query.sliceBytes ?? MAX_CAPTURED_LENGTH)
+    const snaplen = isForced ? MAX_CAPTURED_LENGTH : snaplenOf(streams)
+    this.#snaplen ??= Math.min(snaplen, query.sliceBytes ?? MAX_CAPTURED_LENGTH)
     const ports = portsOf(streams, beginNs)
-    // The order of first packets is a fact about them.
-    this.#number(isForced ? ports.toSorted((a, b) => a.port - b.port || a.linkType - b.linkType) : ports)
+    this.#number(isForced ? inFixedOrder(ports, describedPorts) : ports)
     this.#described = this.#last?.totals().pcapng?.describedInterfaces ?? this.#described
     this.#head ??= this.#newHead(prepared)
-    const { gaps = [], drops = [] } = prepared.lost ?? {}
-    // A download that follows would have to find out about gaps while it waits.
-    this.#lost = { gaps: query.follow ? [] : longest(gaps), drops: drops.slice(0, LOSSES_MAX) }
-    const losses = this.#lost.gaps.length + this.#lost.drops.length
+    const { gaps, interruptions, drops, damaged } = prepared.lost ?? NOTHING_LOST
+    this.#lost = {
+      ...NOTHING_LOST,
+      drops: drops.slice(0, LOSSES_MAX),
+      // A download that follows would have to find out about them while it waits.
+      ...(query.follow
+        ? {}
+        : {
+            gaps: longest(gaps),
+            interruptions: longest(interruptions),
+            damaged: damaged.slice(0, LOSSES_MAX),
+          }),
+    }
+    // Of a limited file the others may have filled the room before a later port appears.
+    if (query.maxBytes === undefined) this.#announced = this.#interfaces.length
+    else this.#announced ??= this.#interfaces.length
+    const remarks = this.#lost.gaps.map(remarkOf)
     return {
       head: this.#head,
       interfaces: this.#interfaces,
       described: this.#described,
-      remarks: this.#lost.gaps.map(remarkOf),
-      closingBytes: STATISTICS_BYTES_MAX * Math.max(1, this.#interfaces.length) + LOSS_BYTES_MAX * losses,
+      remarks,
+      otherBytes:
+        this.#head.length +
+        sumOf(this.#interfaces.slice(this.#described), ({ description }) => description.length) +
+        sumOf(remarks, ({ options }) => options.length + END_OF_OPTIONS_BYTES) +
+        this.#longestClosing(),
     }
+  }
+
+  /** Bytes of the longest closing in which every interface has been described, and every gap is with a packet. */
+  #longestClosing(): number {
+    const pcapng = {
+      interfacePackets: [],
+      describedInterfaces: this.#interfaces.length,
+      remarkedPackets: this.#lost.gaps.length,
+      leftToSkip: 0n,
+    }
+    const counts = { packets: UINT64_MAX, corruptBlocks: UINT64_MAX, nextNs: LATEST_NS }
+    return this.closing({ ...NO_TOTALS, ...counts, truncated: true, pcapng }).length
   }
 
   /** Remembers the download that was opened with the parts. */
@@ -123,14 +160,17 @@ export class PcapngBody {
   closing(totals: DownloadTotals): Buffer {
     const { interfacePackets = [], describedInterfaces = 0, remarkedPackets = 0 } = totals.pcapng ?? {}
     const comments = [
-      endText(totals),
+      endComment({ ...totals, nextNs: totals.truncated ? totals.nextNs : undefined, lacks: [] }),
       ...this.#lost.gaps.slice(remarkedPackets).map(gapText),
+      ...this.#lost.interruptions.map(gapText),
+      ...this.#lost.damaged.map(damageText),
       ...this.#lost.drops.map(dropText),
     ].map((text) => textOption(PcapngOption.comment, text))
-    const missing = this.#interfaces.slice(describedInterfaces).map(({ description }) => description)
+    const shown = Math.max(describedInterfaces, this.#announced ?? 0)
+    const missing = this.#interfaces.slice(describedInterfaces, shown).map(({ description }) => description)
     const blocks: Uint8Array[] = [...missing]
-    if (this.#interfaces.length === 0) blocks.push(this.#describeNone())
-    const last = Math.max(1, this.#interfaces.length) - 1
+    if (shown === 0) blocks.push(this.#describeNone())
+    const last = Math.max(1, shown) - 1
     const atNs = totals.lastNs ?? this.#options.query.beginNs
     for (let interfaceNumber = 0; interfaceNumber <= last; interfaceNumber++) {
       const delivered = interfacePackets[interfaceNumber] ?? 0n
@@ -172,8 +212,7 @@ export class PcapngBody {
     const header = sectionHeader([
       textOption(PcapngOption.comment, [queryComment(shown, { isForced }), ...agedOut].join('\n')),
       textOption(PcapngOption.sectionHardware, `${device.deviceName} (${device.model}${serial})`),
-      textOption(PcapngOption.sectionOs, `${type()} ${release()}`),
-      textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`),
+      ...softwareOptions(),
     ])
     const [first] = this.#interfaces
     if (first === undefined) return header
@@ -222,6 +261,17 @@ function portsOf(streams: readonly StreamFiles[], beginNs: bigint): readonly Por
   return [...ports.values()].sort((a, b) => byTime(a, b) || a.port - b.port || a.linkType - b.linkType)
 }
 
+/**
+ * The ports by number, with `more` of which none is known yet: neither the order of first packets nor the first packet
+ * of a port shows.
+ */
+function inFixedOrder(ports: readonly PortOfFile[], more: readonly number[]): readonly PortOfFile[] {
+  const added = more
+    .filter((port) => !ports.some((one) => one.port === port))
+    .map((port) => ({ port, linkType: ETHERNET, captureName: '', fromNs: 0n }))
+  return [...ports, ...added].sort((a, b) => a.port - b.port || a.linkType - b.linkType)
+}
+
 /** The largest of all segments, because programs expect the same one of every interface. */
 function snaplenOf(streams: readonly StreamFiles[]): number {
   let largest = 0
@@ -234,6 +284,10 @@ function snaplenOf(streams: readonly StreamFiles[]): number {
 function* logEntries(segments: Uint8Array): Generator<LogEntry> {
   const entries = Buffer.from(segments.buffer, segments.byteOffset, segments.byteLength)
   for (let at = 0; at < entries.length; at += LOG_ENTRY_BYTES) yield readLogEntry(entries, at)
+}
+
+function sumOf<Item>(items: readonly Item[], bytesOf: (item: Item) => number): number {
+  return items.reduce((sum, item) => sum + bytesOf(item), 0)
 }
 
 function longest(gaps: readonly TimeSpan[]): readonly TimeSpan[] {
@@ -252,18 +306,14 @@ function gapText({ beginNs, endNs }: TimeSpan): string {
   return `capfleet gap: nothing was recorded from ${rfc3339Of(beginNs)} to ${rfc3339Of(endNs)}`
 }
 
+function damageText({ port, beginNs, endNs }: LostPackets['damaged'][number]): string {
+  const span = `${rfc3339Of(beginNs)} and ${rfc3339Of(endNs)}`
+  return `capfleet damage: some packets of cap${port} between ${span} are lost, because blocks are damaged`
+}
+
 function dropText({ captureName, ring, disk }: LostPackets['drops'][number]): string {
   const where = `${ring} in the kernel's ring, ${disk} because of the disk`
   return `capfleet drops: capture ${captureName} could not store ${ring + disk} packets: ${where}`
-}
-
-/** The first comment of the last block, by which a reader can tell that the file is whole. */
-function endText({ packets, corruptBlocks, truncated, nextNs }: DownloadTotals): string {
-  if (truncated)
-    return `capfleet end: ${packets} packets, ended by MaxPackets or MaxBytes; the next packet is from ${nextNs} ns`
-  const isComplete = corruptBlocks === 0n
-  const damage = isComplete ? '' : `; ${corruptBlocks} damaged blocks are missing`
-  return `capfleet end: ${packets} packets, ${isComplete ? 'complete' : 'incomplete'}${damage}`
 }
 
 /** A download in pcapng: the packets of the engine, then the blocks that end the file. */

@@ -12,10 +12,11 @@ import type { ParseContext } from '../../src/shared/query/parse-download-query.t
 import { badParameter } from '../../src/shared/query/query-parameters.ts'
 import { type ApplianceParts, nowNs } from '../appliance-parts.ts'
 import type { CompileRequest } from '../compile/compile-queue.ts'
-import { gapsIn } from '../store/recorded-time.ts'
-import { agedOutBeforeNs, type HeldCaptures, type TimeSpan } from '../store/removed-spans.ts'
+import type { TimedEvent } from '../store/recorded-time.ts'
+import { agedOutBeforeNs } from '../store/removed-spans.ts'
 import type { StoredCapture } from '../store/stored-capture.ts'
-import { type StreamSelection, selectStreams, streamsOfAnyTime } from './select-streams.ts'
+import { type LostPackets, lostPackets } from './lost-packets.ts'
+import { isPortWanted, type StreamSelection, selectStreams, streamsOfAnyTime } from './select-streams.ts'
 
 /** A query that passed all checks. */
 export interface PreparedDownload {
@@ -42,15 +43,10 @@ export interface PreparedDownload {
    * of all these streams, whatever the range. undefined: those of the selection.
    */
   readonly describedStreams?: readonly StreamFiles[] | undefined
+  /** With describedStreams: the ports on which the device may record, described as Ethernet unless they hold packets. */
+  readonly describedPorts?: readonly number[] | undefined
   /** What a file in pcapng says about missing packets. */
   readonly lost?: LostPackets | undefined
-}
-
-export interface LostPackets {
-  /** Times between two captures, in order. */
-  readonly gaps: readonly TimeSpan[]
-  /** The captures of the selection that could not store every packet. */
-  readonly drops: readonly { readonly captureName: string; readonly ring: bigint; readonly disk: bigint }[]
 }
 
 const NANOS_PER_MS = 1_000_000n
@@ -84,6 +80,7 @@ export async function prepareDownload(
   checkCaptureCount(query, selection.captures)
   for (const linkType of selection.linkTypes) refuseUnknownLinkType(query, linkType)
   const [capture] = captures
+  const isPcapng = query.format === 'pcapng'
   return {
     query,
     selection,
@@ -92,28 +89,34 @@ export async function prepareDownload(
     fileName: downloadFileName(query, { captureName: capture?.name, place: parts.config.deviceName }),
     addresses: query.filterAddresses === undefined ? undefined : packAddressList(query.filterAddresses),
     mac48LimitNs: BigInt(parts.config.downloads.mac48LimitMs) * NANOS_PER_MS,
-    describedStreams:
-      query.format === 'pcapng' && request.isForced ? streamsOfAnyTime(captures, options) : undefined,
+    ...(isPcapng && request.isForced
+      ? {
+          describedStreams: streamsOfAnyTime(captures, options),
+          describedPorts: mayGrow(query, captures) ? portsToRecord(parts, query) : [],
+        }
+      : {}),
     // Callers must not learn from it what the filter hides.
     lost:
-      query.format === 'pcapng' && !request.isForced
-        ? lostPackets(query, { captures, agedOut }, selection.captures)
+      isPcapng && !request.isForced
+        ? lostPackets(query, { held: { captures, agedOut }, selection, events: resumptions(parts) })
         : undefined,
     ...(await compileFilters(parts, { query, linkType: selection.linkType }, request)),
   }
 }
 
-/** From the records of captures alone, so that the same request gives the same file as long as they are kept. */
-function lostPackets(query: DownloadQuery, held: HeldCaptures, selected: readonly string[]): LostPackets {
-  const gaps = gapsIn(query, 0n, { ...held, events: [], running: undefined, nowNs: query.endNs })
-  return {
-    gaps: query.kind === 'timerange' ? gaps.filter(({ endNs }) => endNs < query.endNs) : [],
-    drops: held.captures.flatMap(({ name, drops }) =>
-      drops === undefined || drops.ring + drops.disk === 0n || !selected.includes(name)
-        ? []
-        : { captureName: name, ring: drops.ring, disk: drops.disk },
-    ),
-  }
+/** Whether a capture of the query is being recorded, or one may begin that is. */
+function mayGrow({ captureName }: DownloadQuery, captures: readonly StoredCapture[]): boolean {
+  return captureName === undefined || captures.some(({ state }) => state === 'active')
+}
+
+function portsToRecord({ config }: ApplianceParts, { frameFilter }: DownloadQuery): readonly number[] {
+  return config.capture.ports.map(({ port }) => port).filter((port) => isPortWanted(port, frameFilter))
+}
+
+function resumptions({ events }: Pick<ApplianceParts, 'events'>): readonly TimedEvent[] {
+  const resumed: TimedEvent[] = []
+  for (const { data } of events.kept()) if (data.Kind === 'capture-resumed') resumed.push(data)
+  return resumed
 }
 
 /** Fails with bad-parameter if the query needs to look into packets of a link type that the engine does not know. */

@@ -114,7 +114,7 @@ function neededFromNs({ beginNs, timeSource }: SelectOptions['query']): bigint {
 /**
  * Whether the conditions on capture.port allow packets of this port. A vendor's clock only learns from its own port.
  */
-function isPortWanted(port: number, conditions: readonly FrameCondition[]): boolean {
+export function isPortWanted(port: number, conditions: readonly FrameCondition[]): boolean {
   return conditions
     .filter(({ field }) => field === 'capture.port')
     .every(({ op, values }) => values.includes(port) === (op === '=='))

@@ -18,6 +18,7 @@ import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
 import { onPrepared, openEngine, readerOf } from './open-download.ts'
 import { PcapngBody, PcapngSource } from './pcapng-body.ts'
+import { pcapngOtherBytes } from './pcapng-size.ts'
 import {
   type PreparedDownload,
   type PrepareRequest,
@@ -57,6 +58,7 @@ function answerWith(
         parse(givenParameters(ctx), parseContextOf(parts)),
         request,
       )
+      pcapngOtherBytes(parts, prepared, request)
       if (ctx.method !== 'HEAD') {
         await download(parts, ctx, { ...prepared, ...request })
         return

@@ -95,7 +95,7 @@ PcapngOptions readPcapng(const Napi::Object& from) {
     const auto one = remarks.Get(i).As<Napi::Object>();
     options.remarks.push_back({toInt64(one.Get("atNs")), copyOf(one.Get("options"))});
   }
-  options.closingBytes = from.Get("closingBytes").As<Napi::Number>().Uint32Value();
+  options.otherBytes = from.Get("otherBytes").As<Napi::Number>().Uint32Value();
   return options;
 }
 

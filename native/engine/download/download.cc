@@ -32,9 +32,7 @@ uint64_t headerBytes(const DownloadOptions& options) {
 
 /// At most as many bytes of the file are not packets.
 uint64_t otherBytes(const DownloadOptions& options) {
-  if (!options.pcapng) return kPcapFileHeaderBytes;
-  const PcapngOptions& pcapng = *options.pcapng;
-  return pcapng.head.size() + pcapng.insertedBytes() + pcapng.closingBytes;
+  return options.pcapng ? options.pcapng->otherBytes : kPcapFileHeaderBytes;
 }
 
 /// Removes up to `bytes` bytes from the front of the slab. Returns how many.

@@ -25,7 +25,7 @@ void insert(Slab& slab, size_t at, std::span<const uint8_t> bytes) {
 
 size_t PcapngOptions::insertedBytes() const {
   size_t bytes = 0;
-  for (const PcapngInterface& one : interfaces) bytes += one.description.size();
+  for (size_t i = described; i < interfaces.size(); i++) bytes += interfaces[i].description.size();
   for (const PcapngRemark& one : remarks) bytes += one.options.size() + kEndOfOptionsBytes;
   return bytes;
 }

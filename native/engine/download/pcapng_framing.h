@@ -28,10 +28,11 @@ struct PcapngOptions {
   /// The head, or what precedes the download, describes this many of the interfaces.
   uint32_t described = 0;
   std::vector<PcapngRemark> remarks;  ///< by time
-  /// What the caller adds at the end of the file has at most this many bytes.
-  uint64_t closingBytes = 0;
+  /// The whole file has at most this many bytes beside its packets, also with what the caller adds
+  /// at its end.
+  uint64_t otherBytes = 0;
 
-  /// Bytes of all descriptions and remarks.
+  /// Bytes of all descriptions and remarks that the download may insert.
   size_t insertedBytes() const;
 };
 

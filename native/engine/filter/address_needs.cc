@@ -90,7 +90,8 @@ void AddressNeeds::addPrefixes(const AddressRange<uint32_t>& range) {
 }
 
 void AddressNeeds::addPrefixes(const AddressRange<Ipv6Address>& range) {
-  const auto& [first, last] = range;
+  const Ipv6Address first = range.first;
+  const Ipv6Address last = range.last;
   const auto add = [&](AddressPart part, uint32_t hostBits) {
     const uint64_t count = (last.high >> hostBits) - (first.high >> hostBits);
     for (uint64_t i = 0; i <= count; i++) {

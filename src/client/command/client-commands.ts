@@ -56,6 +56,10 @@ export const CLIENT_COMMANDS = {
     says: 'download packets as a PCAP file: a capture, or a time range of many devices in one',
     define: async () => (await import('./downloads/get-command.ts')).defineGet,
   },
+  check: {
+    says: 'check that pcapng files of downloads are whole',
+    define: async () => (await import('./check-command.ts')).defineCheck,
+  },
   receipt: {
     says: 'show the outcome of a download of the last 24 hours',
     define: async () => (await import('./downloads/report-commands.ts')).defineReceipt,

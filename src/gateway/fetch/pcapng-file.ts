@@ -1,9 +1,7 @@
 /** What a merge in pcapng consists of beside its packets. */
-import { type as osType } from 'node:os'
 import { listText } from '../../shared/base/list-text.ts'
-import { productVersion } from '../../shared/base/product-version.ts'
 import { PcapngOption, sectionHeader, textOption } from '../../shared/pcap/pcapng-blocks.ts'
-import { queryComment } from '../../shared/pcap/pcapng-comments.ts'
+import { queryComment, softwareOptions } from '../../shared/pcap/pcapng-comments.ts'
 import { endComment } from '../../shared/pcap/pcapng-end.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../shared/query/query-time.ts'
@@ -107,7 +105,6 @@ function headOf({ query, steps }: DownloadPlan, missing: readonly string[]): Buf
   return sectionHeader([
     textOption(PcapngOption.comment, lines.join('\n')),
     textOption(PcapngOption.sectionHardware, listText(devices)),
-    textOption(PcapngOption.sectionOs, osType()),
-    textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`),
+    ...softwareOptions(),
   ])
 }

@@ -20,7 +20,7 @@ import {
   textOption,
 } from '../../shared/pcap/pcapng-blocks.ts'
 import { filterOptions } from '../../shared/pcap/pcapng-comments.ts'
-import { isEndComment } from '../../shared/pcap/pcapng-end.ts'
+import { PCAPNG_END } from '../../shared/pcap/pcapng-end.ts'
 
 export interface FileInterfacesOptions {
   /** The devices in the order of the merge. */
@@ -213,7 +213,7 @@ function textOf(options: readonly BlockOption[], wanted: number): string | undef
 
 function isKeptStatistic({ code, value }: BlockOption): boolean {
   if (code === PcapngOption.statisticsDelivered) return false
-  return code !== PcapngOption.comment || !isEndComment(Buffer.from(value).toString())
+  return code !== PcapngOption.comment || !Buffer.from(value).toString().startsWith(PCAPNG_END)
 }
 
 function duplicatesText(duplicates: number): readonly BlockOption[] {

@@ -1,8 +1,10 @@
 /** What a pcapng file says about the query that it answers. */
+import { type } from 'node:os'
+import { productVersion } from '../base/product-version.ts'
 import type { DownloadQuery } from '../query/download-query.ts'
 import { formatDownloadQuery } from '../query/format-download-query.ts'
 import { visible } from '../query/query-parameters.ts'
-import { type BlockOption, filterOption } from './pcapng-blocks.ts'
+import { type BlockOption, filterOption, PcapngOption, textOption } from './pcapng-blocks.ts'
 
 const COMMENT_LENGTH_MAX = 8_192
 /** A filter that is longer is only in the section's comment: an interface each would repeat it. */
@@ -27,4 +29,15 @@ export function queryComment(query: DownloadQuery, { isForced }: { readonly isFo
 export function filterOptions(filterBpf: string | undefined): readonly BlockOption[] {
   const isShort = filterBpf !== undefined && Buffer.byteLength(filterBpf) <= FILTER_BYTES_MAX
   return isShort ? [filterOption(filterBpf)] : []
+}
+
+/** Programs have the same length in every version, so that a file can be continued after an upgrade. */
+const PROGRAM_LENGTH = 32
+
+/** The operating system, without its release, and the program: a file has the same length at every machine. */
+export function softwareOptions(): readonly BlockOption[] {
+  return [
+    textOption(PcapngOption.sectionOs, type()),
+    textOption(PcapngOption.sectionProgram, `capfleet ${productVersion()}`.padEnd(PROGRAM_LENGTH)),
+  ]
 }

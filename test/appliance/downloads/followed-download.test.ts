@@ -29,10 +29,10 @@ interface LiveAppliance {
 
 async function startLive(
   ports: readonly (readonly PcapRecord[])[],
-  { segmentBytes = 700_000, idleTimeoutMs = 600_000 } = {},
+  { segmentBytes = 700_000, idleTimeoutMs = 600_000, more = {} } = {},
 ): Promise<LiveAppliance> {
   const driver = cleanup.use(await ScriptedDriver.make(ports, segmentBytes))
-  const config = { downloads: { idleTimeoutMs } }
+  const config = { downloads: { idleTimeoutMs }, ...more }
   const appliance = cleanup.use(await startTempAppliance({ driver, config }))
   await appliance.recorder.startCapture('live')
   return { appliance, driver }
@@ -106,12 +106,68 @@ test('pcapng describes a port when it appears, and is what a later download give
     got.map(({ ns }) => Number((ns - START_NS) / 1_000_000n)),
     both,
   )
-  // The scripted driver writes port 0 into the indexes of every port.
-  assert.deepEqual(delivered, [65n, 0n])
+  assert.deepEqual(
+    got.map(({ port }) => port),
+    both.map((ms, index) => (ms >= 30 && both[index - 1] === ms ? 1 : 0)),
+  )
+  assert.deepEqual(delivered, [45n, 20n])
   assert.equal(lastComment, `capfleet end: ${both.length} packets, complete`)
   assert.equal(response.trailers['capfleet-bytes'], String(body.length))
   const later = await live.appliance.get(timerange(5, 50, '&Format=pcapng').replace('&Follow=1', ''))
   assert.ok(later.body.equals(body), 'byte for byte what a later download gives')
+})
+
+test('MaxBytes holds for pcapng, also with the interface of a port that appears after it was filled', async () => {
+  const packetBytes = 60_032
+  // The comment with the query is longer than that of the refused one.
+  for (const room of [8, 100, 20 * packetBytes]) {
+    const live = await startLive([packets(10), packets(40, 12)])
+    await live.driver.flushUntil(at(11))
+    const refused = await live.appliance.get(timerange(0, 50, '&Format=pcapng&MaxBytes=24'))
+    const least = Number(/ at least (\d+) /.exec(refused.json().detail as string)?.[1])
+    const most = least + 10 * packetBytes + room
+    const { response } = await live.appliance.open(timerange(0, 50, `&Format=pcapng&MaxBytes=${most}`))
+    const pieces: Buffer[] = []
+    response.on('data', (piece: Buffer) => pieces.push(piece))
+    const ended = new Promise((resolve) => response.once('end', resolve))
+    const seen = (): number => pieces.reduce((sum, piece) => sum + piece.length, 0)
+    await eventually(() => seen() >= 10 * packetBytes, { message: 'what is flushed is sent' })
+    await live.driver.flushUntil(at(60))
+    await ended
+    const body = Buffer.concat(pieces)
+    const { packets: got, interfaces, lastComment } = readPcapng(body)
+    assert.ok(body.length <= most && body.length > most - packetBytes - 500, `${body.length} of ${most}`)
+    assert.equal(response.trailers['capfleet-truncated'], '1')
+    const isFilled = room < packetBytes
+    assert.deepEqual([got.length, interfaces.length], isFilled ? [10, 1] : [29, 2])
+    assert.match(lastComment ?? '', /ended by MaxPackets or MaxBytes; the next packet is from/)
+  }
+})
+
+test('under a forced filter a port is described before it has recorded anything', async () => {
+  const capture = { ports: [0, 1, 2].map((port) => ({ port, interface: `eth${port}`, snaplen: 100 })) }
+  const live = await startLive([packets(10), packets(10, 20)], { more: { capture } })
+  const stored = timerange(0, 50, '&Format=pcapng').replace('&Follow=1', '')
+  const namesFor = async (path: string) => {
+    const { body } = await live.appliance.get(path, { headers: { 'capfleet-forced-filter': 'true' } })
+    return readPcapng(body).interfaces
+  }
+  const early = await namesFor(stored)
+  const named = (...ports: number[]) => ports.map((port) => `appliance:cap${port}`)
+  assert.deepEqual(
+    early.map(({ name }) => name),
+    named(0, 1, 2),
+  )
+  await live.driver.flushUntil(at(5))
+  assert.deepEqual(await namesFor(stored), early)
+  await live.driver.flushUntil(at(60))
+  assert.deepEqual(await namesFor(stored), early)
+  const single = '/api/v1/pcap/single?StreamName=live&Format=pcapng'
+  assert.deepEqual(await namesFor(single), early)
+  const ofPort = (await namesFor(`${single}&FilterPort=1`)).map(({ name }) => name)
+  assert.deepEqual(ofPort, named(1))
+  const own = readPcapng((await live.appliance.get(stored)).body).interfaces.map(({ name }) => name)
+  assert.deepEqual(own, named(0, 1), 'others see the ports that have packets')
 })
 
 test('filters, limits and compression work over the whole answer', async () => {

@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { NO_TOTALS } from '../../../appliance/downloads/followed-totals.ts'
 import { PcapngBody } from '../../../appliance/downloads/pcapng-body.ts'
+import { productVersion } from '../../../src/shared/base/product-version.ts'
 import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { parseDownloadQuery } from '../../../src/shared/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/shared/query/parse-query-string.ts'
@@ -128,7 +129,7 @@ test('the section says what was asked, of which device, and with what program', 
   const shown = runOn(body, 'capinfos', FILE)
   assert.match(shown, /File type: +Wireshark\/\.\.\. - pcapng/)
   assert.match(shown, /Capture hardware: +nyc1 \(capfleet\b/)
-  assert.match(shown, /Capture oper-sys: +Linux \d/)
+  assert.match(shown, /Capture oper-sys: +Linux$/m)
   assert.match(shown, /Capture application: +capfleet \d+\.\d+\.\d+/)
   assert.match(shown, /Capture comment: +capfleet single: StreamName=three FilterBPF=len > 100/)
   assert.match(shown, /Name = nyc1:cap0\n.*Description = capture three\n/)
@@ -209,15 +210,28 @@ test('the head and the end say what is missing, but not which filter is forced',
   })
   const device = { deviceName: 'nyc1', model: 'capfleet', serial: '7' }
   const selection = { streams: [], linkType: 113, linkTypes: [113], captures: ['a'] }
-  const lost = { gaps: [], drops: [{ captureName: 'a', ring: 7n, disk: 5n }] }
+  const lost = {
+    gaps: [],
+    interruptions: [{ beginNs: START_NS, endNs: START_NS + HOUR_NS }],
+    drops: [{ captureName: 'a', ring: 7n, disk: 5n }],
+    damaged: [{ port: 3, beginNs: START_NS, endNs: START_NS + 1n }],
+  }
   for (const isForced of [false, true]) {
     const body = new PcapngBody({ device, query, isForced })
-    const { head, closingBytes } = body.partsFor({ selection, agedOutBeforeNs: 17n, lost })
+    const { head, otherBytes } = body.partsFor({ selection, agedOutBeforeNs: 17n, lost })
     const closing = body.closing({ ...NO_TOTALS, packets: 2n, corruptBlocks: 3n })
     const { section, interfaces, endComments } = readPcapng(Buffer.concat([head, closing]))
-    assert.ok(closing.length <= closingBytes)
+    assert.ok(head.length + closing.length <= otherBytes)
+    assert.ok(head.length + closing.length > otherBytes - 150)
+    const limited = body.closing({ ...NO_TOTALS, corruptBlocks: 3n, truncated: true, nextNs: 5n })
+    assert.equal(
+      readPcapng(Buffer.concat([head, limited])).lastComment,
+      'capfleet end: 0 packets, ended by MaxPackets or MaxBytes; the next packet is from 5 ns; 3 damaged blocks are missing',
+    )
     assert.deepEqual(interfaces, [{ linkType: 113, snaplen: 262_144, name: 'nyc1:capture' }])
     assert.equal(section.get(2), 'nyc1 (capfleet, serial 7)')
+    // Nothing of them changes its length with an upgrade.
+    assert.deepEqual([section.get(3), section.get(4)], ['Linux', `capfleet ${productVersion()}`.padEnd(32)])
     assert.equal(
       section.get(1),
       isForced
@@ -226,6 +240,8 @@ test('the head and the end say what is missing, but not which filter is forced',
     )
     assert.deepEqual(endComments, [
       'capfleet end: 2 packets, incomplete; 3 damaged blocks are missing',
+      'capfleet gap: nothing was recorded from 2026-09-21T14:13:20.000000000Z to 2026-09-21T15:13:20.000000000Z',
+      'capfleet damage: some packets of cap3 between 2026-09-21T14:13:20.000000000Z and 2026-09-21T14:13:20.000000001Z are lost, because blocks are damaged',
       "capfleet drops: capture a could not store 12 packets: 7 in the kernel's ring, 5 because of the disk",
     ])
   }
@@ -248,15 +264,29 @@ test('a forced filter hides when ports had packets, and when packets were lost',
   assert.deepEqual(await ask(START_NS + 5n * HOUR_NS), early)
 })
 
-test('an estimate is a bound of the file', async () => {
-  const query = `StreamName=three`
-  const { Bytes, Exact, Packets } = (
-    await appliance.get(`/api/v1/pcap/estimate?${query}&Format=pcapng`)
-  ).json()
-  const body = await pcapng(`${SINGLE}?${query}`)
-  assert.deepEqual([Exact, Packets], [false, '6000'])
-  assert.ok(Number(Bytes) >= body.length && Number(Bytes) < body.length + 200_000)
-  const counted = await appliance.get(`/api/v1/pcap/count?${query}&Format=pcapng`)
+test('an estimate is a bound of the file, also with many ports and a long filter', async () => {
+  const path = join(appliance.folder, 'many.pcapng')
+  const records = Array.from({ length: 100 }, (_, port) => ({
+    ...makePacket(START_NS + BigInt(port), `port ${port}`, 61),
+    port,
+  }))
+  await writeFile(path, makePcapng(100, records))
+  await appliance.importFiles('many', path)
+  const filter = `FilterBPF=${Array.from({ length: 110 }, () => 'len>3').join('%20or%20')}`
+  for (const [query, packets] of [
+    ['StreamName=three', 6_000],
+    [`StreamName=many&${filter}`, 100],
+  ] as const) {
+    const { Bytes, Exact, Packets } = (
+      await appliance.get(`/api/v1/pcap/estimate?${query}&Format=pcapng`)
+    ).json()
+    const body = await pcapng(`${SINGLE}?${query}`)
+    assert.deepEqual([Exact, Packets], [false, String(packets)])
+    assert.equal(readPcapng(body).packets.length, packets)
+    const most = body.length + packets * 20 + 200
+    assert.ok(Number(Bytes) >= body.length && Number(Bytes) < most, `${Bytes}, ${body.length}`)
+  }
+  const counted = await appliance.get(`/api/v1/pcap/count?StreamName=three&Format=pcapng`)
   assert.equal(counted.status, 400)
 })
 
@@ -279,11 +309,32 @@ test('the end says that a limit ended it, and MaxBytes includes everything', asy
     readPcapng(limited.body).lastComment,
     `capfleet end: 10 packets, ended by MaxPackets or MaxBytes; the next packet is from ${limited.trailers['capfleet-next-ns']} ns`,
   )
-  for (const most of [3_000, 10_001, 100_000]) {
+  for (const most of [2_000, 3_000, 10_001, 100_000]) {
     const body = await pcapng(`${SINGLE}?StreamName=three&MaxBytes=${most}`)
-    assert.ok(body.length <= most && body.length > most - 2_500, `${body.length} of ${most}`)
+    // The next packet has at most 762 bytes, and the numbers of the end may be shorter than what is reserved.
+    assert.ok(body.length <= most && body.length > most - 900, `${body.length} of ${most}`)
     assert.match(readPcapng(body).lastComment ?? '', /ended by MaxPackets or MaxBytes/)
   }
+})
+
+test('a MaxBytes without room for head and end is refused, with the size that they need', async () => {
+  const path = `${SINGLE}?StreamName=three&Format=pcapng&MaxBytes=`
+  const refused = await appliance.get(`${path}24`)
+  const { code, detail } = refused.json() as { code: string; detail: string }
+  assert.deepEqual([refused.status, code], [400, 'bad-parameter'])
+  const least = Number(/^MaxBytes must be at least (\d+) /.exec(detail)?.[1])
+  assert.equal((await appliance.get(`${path}${least - 1}`)).status, 400)
+  assert.equal((await appliance.get(`${path}${least - 1}`, { method: 'HEAD' })).status, 400)
+  const estimate = `/api/v1/pcap/estimate?StreamName=three&Format=pcapng&MaxBytes=`
+  assert.equal((await appliance.get(`${estimate}${least - 1}`)).status, 400)
+  const { body, trailers } = await appliance.get(`${path}${least}`)
+  assert.equal(trailers['capfleet-truncated'], '1')
+  assert.ok(body.length <= least && body.length > least - 150, `${body.length} of ${least}`)
+  assert.match(
+    readPcapng(body).lastComment ?? '',
+    /^capfleet end: 0 packets, ended by MaxPackets or MaxBytes/,
+  )
+  assert.equal((await appliance.get(`${SINGLE}?StreamName=three&MaxBytes=24`)).status, 200)
 })
 
 test('the head names the file and its type, compressed or not', async () => {
@@ -307,11 +358,12 @@ test('the head names the file and its type, compressed or not', async () => {
   assert.equal(zstd.trailers['capfleet-complete'], '1')
 })
 
-test('wherever a file is cut, capinfos reports it or the end is missing', async () => {
-  const body = await pcapng(`${SINGLE}?StreamName=small`)
+test('wherever a file is cut, programs report it or the end is missing', async () => {
+  const body = await pcapng(`${SINGLE}?StreamName=small&Slice=17`)
   const ends = new Set(pcapngBlocks(body).map(({ end }) => end))
   assert.match(readPcapng(body).lastComment ?? '', /^capfleet end: 3 packets, complete$/)
-  const step = process.env.CAPFLEET_LONG === '1' ? 1 : 7
+  const isLong = process.env.CAPFLEET_LONG === '1'
+  const step = isLong ? 1 : 7
   for (let bytes = 1; bytes < body.length; bytes++) {
     const cut = body.subarray(0, bytes)
     if (ends.has(bytes)) {
@@ -323,6 +375,9 @@ test('wherever a file is cut, capinfos reports it or the end is missing', async 
     // Of the first bytes alone it does not see which format they are.
     const isKnown = stdout.includes('pcapng')
     assert.ok(!isKnown || status !== 0 || stderr !== '', `${bytes} of ${body.length} bytes`)
+    if (!isLong || !isKnown) continue
+    const read = tryOn(cut, 'tshark', '-r', FILE)
+    assert.ok(read.status !== 0 && read.stderr !== '', `tshark of ${bytes} of ${body.length} bytes`)
   }
 })
 

@@ -10,8 +10,8 @@ import {
   type StreamSummary,
 } from '../../../native/import-capture-files.ts'
 import { type LiveCounts, type LivePortCounts, SIZE_CLASSES } from '../../../native/live-capture.ts'
-import { makePcap } from '../packets/packet-maker.ts'
 import type { PcapRecord } from '../packets/pcap-records.ts'
+import { makePcapng } from '../packets/pcapng-maker.ts'
 
 const INDEX_HEADER_BYTES = 64
 const ENTRY_BYTES = 64
@@ -54,9 +54,11 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'capfleet-test-'))
     const waiting = new Map<number, Block[]>()
     for (const [port, records] of ports.entries()) {
-      const file = join(folder, `${port}.pcap`)
+      const file = join(folder, `${port}.pcapng`)
       const directory = join(folder, String(port))
-      await writeFile(file, makePcap(records))
+      // Packets of interface n are of port n, also in the indexes.
+      const ofPort = records.map((record) => ({ ...record, port }))
+      await writeFile(file, makePcapng(port + 1, ofPort))
       await mkdir(directory)
       const { streams } = await importCaptureFiles({ files: [file], directory, segmentBytes })
       const segments = streams.flatMap((stream) => stream.segments.map(({ number }) => number))
@@ -187,7 +189,7 @@ export class ScriptedDriver implements CaptureDriver, AsyncDisposable {
 }
 
 async function blocksOf(directory: string, port: number, segment: number): Promise<Block[]> {
-  const stem = segmentPath(directory, 0, { number: segment, isFlat: false })
+  const stem = segmentPath(directory, port, { number: segment, isFlat: false })
   const index = await readFile(`${stem}.idx`)
   const blocks: Block[] = []
   for (let at = INDEX_HEADER_BYTES; at < index.length; at += ENTRY_BYTES) {

@@ -210,7 +210,8 @@ TEST(PcapngFraming, StaysWithinMaxBytesWithWhatFollows) {
   addPorts(store, random, 4, 800);
   store.addStream({numberedPacket(kStartNs, 1, 40)}, 1, 9);
   DownloadOptions options = remarkedOptions(store, random);
-  options.pcapng->closingBytes = 500;
+  PcapngOptions& pcapng = *options.pcapng;
+  pcapng.otherBytes = pcapng.head.size() + pcapng.insertedBytes() + 500;
   for (int i = 0; i < turns(30); i++) {
     DownloadBench bench;
     options.limits.bytes = 3000 + randomBelow(random, 60000);
