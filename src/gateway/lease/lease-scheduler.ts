@@ -268,10 +268,10 @@ export class LeaseScheduler {
     else request.onPosition?.({ position, etaMs: undefined })
   }
 
-  #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> | undefined {
-    if (entry.state !== 'held') return entry.woken(options, this.#onTimeout)
+  /** A wait that something ended while its grant was on its way has ended: the caller then gives the grant back. */
+  async #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> {
+    await entry.woken(options, this.#onTimeout)
     options.signal.throwIfAborted()
-    return undefined
   }
 
   /** Ends the wait; also retrieves the position in the queue. */
@@ -294,6 +294,7 @@ export class LeaseScheduler {
     const { id } = entry.request
     try {
       options.signal.throwIfAborted()
+      entry.lost.signal.throwIfAborted()
       this.#refuseWhileDraining(entry.request)
       this.#heartbeat.forget(id)
       const attempt = ++this.#attempt
