@@ -44,6 +44,7 @@ import { SeenOutcomes } from './routes/downloads/seen-outcomes.ts'
 import type { ExportHandling } from './routes/exports/exports-parts.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import type { GatewayLimits } from './routes/request/request-parts.ts'
+import { RunningQuestions } from './serve/running-questions.ts'
 
 export interface OwnedParts extends AsyncDisposable {
   readonly parts: GatewayParts
@@ -121,6 +122,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     hstsMaxAgeS: config.listen.hstsMaxAgeS,
     limits: limitsOf(config),
     downloads,
+    questions: building.use(new RunningQuestions({ redis, keyPrefix, leases, log })),
     ...openLines({ leases, callLimits, fetch: downloads, metrics }),
     exports,
   }

@@ -41,11 +41,12 @@ describe('a lease that Redis has granted, and whose grant is on its way', () => 
     signal: new AbortController().signal,
     waitMs: 600_000,
   })
+  const placeOf = async (id: string) => (await other.places([id]))[0]
   const isCode = (code: string) => (error: unknown) => error instanceof CapfleetError && error.code === code
   /** Cancels it at the other replica, and waits until this one has heard of it, but not of its grant. */
   async function cancelled(id: string): Promise<void> {
     const before = scheduler.cancelled.waiting
-    await redis.until(async () => (await other.place(id))?.state === 'streaming')
+    await redis.until(async () => (await placeOf(id))?.state === 'streaming')
     assert.equal(await other.cancel(id, 'bob'), 'streaming')
     await eventually(() => scheduler.cancelled.waiting > before, { message: 'the cancellation has arrived' })
   }
@@ -56,7 +57,7 @@ describe('a lease that Redis has granted, and whose grant is on its way', () => 
     await cancelled('one')
     held.release()
     await assert.rejects(lease, isCode('download-cancelled'))
-    await redis.until(async () => (await other.place('one')) === undefined)
+    await redis.until(async () => (await placeOf('one')) === undefined)
     assert.deepEqual(scheduler.own, { held: 0, waiting: 0, streams: 0 })
   })
 
@@ -70,7 +71,7 @@ describe('a lease that Redis has granted, and whose grant is on its way', () => 
     await assert.rejects(again, isCode('download-cancelled'))
     const isRestored = async () =>
       !(await redis.leftovers(LEASE_PREFIX)).some((key) => key.endsWith('restore'))
-    await redis.until(async () => (await other.place('two')) === undefined && (await isRestored()))
+    await redis.until(async () => (await placeOf('two')) === undefined && (await isRestored()))
   })
 
   test('does not return to the queue after it was cancelled', async () => {
@@ -79,16 +80,16 @@ describe('a lease that Redis has granted, and whose grant is on its way', () => 
     await eventually(() => lease.lost.aborted, { message: 'the cancellation has arrived' })
     const again = lease.requeue('a', { signal: new AbortController().signal, waitMs: 600_000 })
     await assert.rejects(again, isCode('download-cancelled'))
-    await redis.until(async () => (await other.place('three')) === undefined)
+    await redis.until(async () => (await placeOf('three')) === undefined)
   })
 
   test('is not used if the gateway is shutting down', async () => {
     await held.hold('answers')
     const lease = scheduler.acquire(asked('four'))
-    await redis.until(async () => (await other.place('four'))?.state === 'streaming')
+    await redis.until(async () => (await placeOf('four'))?.state === 'streaming')
     scheduler.drain()
     held.release()
     await assert.rejects(lease, isCode('draining'))
-    await redis.until(async () => (await other.place('four')) === undefined)
+    await redis.until(async () => (await placeOf('four')) === undefined)
   })
 })
