@@ -405,10 +405,12 @@ export const TEXTS = {
       'Gateway',
       '',
     ],
-    cancel: 'Cancel download',
+    cancel: 'Cancel request',
     cancelWaiting: 'It leaves the queue, and its program gets an error.',
     cancelStreaming:
       'The transfer is cut, and its program reports an error. What has arrived stays; capfleet get resumes it if it is started again.',
+    cancelAll:
+      'It has a row for each device, and is cancelled at all of them. Cancel one with capfleet queue cancel and the id of its row.',
     exportOf: (id: string) => `Export ${id}`,
     empty: 'No request is streaming or waiting.',
     explain:

@@ -20,6 +20,7 @@ import { DeviceProxy } from './device/device-proxy.ts'
 import { ExportChanges, RECORD_KEPT_MS } from './export/export-changes.ts'
 import { publishExports } from './export/export-metrics.ts'
 import type { FetchParts } from './fetch/fetch-download.ts'
+import { ANSWER_MAX_MS } from './fetch/line-answer.ts'
 import { CallLimits } from './fleet/call-limits.ts'
 import { FleetEvents } from './fleet/events/fleet-events.ts'
 import { FleetRoster } from './fleet/roster/fleet-roster.ts'
@@ -44,6 +45,7 @@ import { SeenOutcomes } from './routes/downloads/seen-outcomes.ts'
 import type { ExportHandling } from './routes/exports/exports-parts.ts'
 import type { GatewayParts } from './routes/gateway-parts.ts'
 import type { GatewayLimits } from './routes/request/request-parts.ts'
+import { RunningQuestions } from './serve/running-questions.ts'
 
 export interface OwnedParts extends AsyncDisposable {
   readonly parts: GatewayParts
@@ -121,6 +123,7 @@ export async function buildParts(config: GatewayConfig, context: BuildContext): 
     hstsMaxAgeS: config.listen.hstsMaxAgeS,
     limits: limitsOf(config),
     downloads,
+    questions: building.use(new RunningQuestions({ redis, keyPrefix, leases, log })),
     ...openLines({ leases, callLimits, fetch: downloads, metrics }),
     exports,
   }
@@ -224,14 +227,17 @@ const SEARCHES = { clientsMax: 128, callerClientsMax: 8 }
 /** Searches of devices that run at the same time, for all requests: many devices, or several users. */
 const SEARCHED_AT_ONCE = 256
 const SEARCH_RETRY_S = 5
-/** A device that sends a byte now and then must not keep its stream, and the search, for ever. */
-const COUNT_MAX_MS = 3_600_000
 
 function openLines({ leases, callLimits, fetch, metrics }: LinesOpening): {
   readonly seen: SeenHandling
   readonly counts: CountHandling
 } {
-  const asking = { leases, callLimits, turns: new FairLimit({ places: SEARCHED_AT_ONCE }) }
+  const asking = {
+    leases,
+    callLimits,
+    turns: new FairLimit({ places: SEARCHED_AT_ONCE }),
+    answerLimit: () => AbortSignal.timeout(ANSWER_MAX_MS),
+  }
   const searching = new LiveLimit(SEARCHES, (who) =>
     tooMany(`${who} search for addresses already; put several addresses into one search, or try again later`),
   )
@@ -242,7 +248,6 @@ function openLines({ leases, callLimits, fetch, metrics }: LinesOpening): {
     seen: {
       ...asking,
       fetch,
-      countLimit: () => AbortSignal.timeout(COUNT_MAX_MS),
       running: searching,
       outcomes: new SeenOutcomes(metrics, () => searching.used),
     },

@@ -22,7 +22,10 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
     'capfleet upload - -d lon1 --name host < host.pcap.xz',
   ],
   queue: ['capfleet queue', 'capfleet queue -o jsonl'],
-  'queue cancel': ['capfleet queue cancel 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f'],
+  'queue cancel': [
+    'capfleet queue cancel 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f',
+    'capfleet queue cancel 6f1c1d1e',
+  ],
   status: ['capfleet status', 'capfleet status -d site=london'],
   start: ['capfleet start -d lon1', "capfleet start incident -d 'lon*,nyc1'"],
   stop: ['capfleet stop -d lon1', 'capfleet stop -d lon1 --until next'],

@@ -7,6 +7,8 @@ import type { FLEET_CAPTURE_LIST } from '../../shared/contract/capture-answers.t
 import { LIST_PARAMETERS } from '../../shared/contract/device-parameters.ts'
 import type { DEVICE_REPORTS, QUEUE } from '../../shared/contract/gateway-answers.ts'
 import { FLEET_PARAMETERS } from '../../shared/query/gateway-options.ts'
+import { ClientFailure } from '../client-failure.ts'
+import type { GatewayClient } from '../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from './access/connect.ts'
 import {
   type Column,
@@ -19,6 +21,7 @@ import {
 } from './common/list-output.ts'
 import { type GivenOptions, QueryFlags } from './common/query-flags.ts'
 import { runClient } from './common/run-client.ts'
+import { idWithBeginning, isBeginning, writtenId } from './common/written-id.ts'
 
 type ListOptions = ConnectOptions & FormatOptions & GivenOptions
 
@@ -144,21 +147,41 @@ export function defineQueue(command: Command): void {
         await printListing({ text, entries: value.requests, columns: QUEUE_COLUMNS }, options)
       }),
     )
-  defineCancel(command.command('cancel').description('cancel a download, whether it waits or streams'))
+  defineCancel(
+    command
+      .command('cancel')
+      .description('cancel a download, a count or a search, whether it waits or streams'),
+  )
 }
 
 function defineCancel(command: Command): void {
   command
-    .argument('<request>', 'its id in the queue')
+    .argument('<request>', 'its id in the queue, or the beginning of it')
     .addOption(contextOption())
     .action((id: string, options: ConnectOptions) =>
       runClient(async (signal) => {
         const client = await connect(options)
-        const path = `/v1/queue/${encodeURIComponent(id)}`
+        const whole = await queuedId(client, writtenId(id, 'request', 'capfleet queue lists the ids'), signal)
+        const path = `/v1/queue/${encodeURIComponent(whole)}`
         const { value } = await client.json<Queued>(path, { method: 'DELETE', signal })
         process.stderr.write(`request ${value.id} of ${value.user}: was ${value.state}\n`)
       }),
     )
+}
+
+/**
+ * The id of the request that begins like this; any text that cannot be a beginning is left to the gateway. Fails with a
+ * ClientFailure.
+ */
+async function queuedId(client: GatewayClient, id: string, signal: AbortSignal): Promise<string> {
+  if (!isBeginning(id)) return id
+  const { value } = await client.json<z.infer<typeof QUEUE>>('/v1/queue', { signal })
+  const requests = value.requests.map(({ request }) => request)
+  const only = idWithBeginning(id, requests, 'requests in the queue')
+  if (only !== undefined) return only
+  throw new ClientFailure('not-found', `no request in the queue has an id that begins with ${id}`, {
+    code: 'unknown-request',
+  })
 }
 
 function reachableText(reachable: boolean | null): string {

@@ -3,7 +3,7 @@
  * filter with addresses in the fragment reaches no server log.
  */
 import { useEffect, useState } from 'preact/hooks'
-import { isDayWord } from '../../shared/query/query-time.ts'
+import { isDayWord, isRelativeTime } from '../../shared/query/query-time.ts'
 import { resolveTimeZone } from '../../shared/query/time-zone.ts'
 import { typedInstant, type Zone } from './instants.ts'
 
@@ -43,37 +43,47 @@ type EndName = 'TSBegin' | 'TSEnd'
 
 /**
  * The ends of the range in the form that all views use: integers are nanoseconds, a local time in a link is converted
- * using TSZone or the given zone, a relative time stays.
+ * using TSZone or the given zone, a relative time stays. What needs a TSZone that is no time zone stays with it, so that
+ * the gateway refuses it: in another zone it would be another range.
  */
 export function withInstants(state: PageState, zone: Zone): PageState {
-  const own = zoneOf(state.values) ?? zone
+  const { TSZone } = state.values
+  const own = TSZone === undefined ? zone : zoneOf(TSZone)
   const ends = (['TSBegin', 'TSEnd'] as const).flatMap((name) => {
     const text = state.values[name]
-    return text === undefined || isNanoseconds(text)
-      ? []
-      : [[name, typedInstant(text, own, name === 'TSEnd')] as const]
+    if (text === undefined || isNanoseconds(text) || (own === undefined && needsZone(text))) return []
+    return [[name, typedInstant(text, own ?? zone, name === 'TSEnd')] as const]
   })
   const next = changed(state, Object.fromEntries(ends))
-  return changed(next, { TSZone: hasDayWord(next.values) ? own : undefined })
+  return changed(next, { TSZone: hasZone(next.values) ? (own ?? TSZone) : undefined })
 }
 
 /** The changes that typing an end of the range makes, in the zone of the page. */
 export function typedEnd(values: PageState['values'], name: EndName, text: string, zone: Zone): Changes {
   const end = typedInstant(text, zone, name === 'TSEnd')
-  const ends = { TSBegin: values.TSBegin ?? '', TSEnd: values.TSEnd ?? '', [name]: end }
-  // Both ends have the same zone, also if the page has shown another one since the first was typed.
-  const own = hasDayWord(values) ? (zoneOf(values) ?? zone) : zone
-  return { [name]: end === '' ? undefined : end, TSZone: hasDayWord(ends) ? own : undefined }
+  // Both ends have the same zone, also if the page has shown another one since the other was typed.
+  const other = values[name === 'TSBegin' ? 'TSEnd' : 'TSBegin']
+  const own = needsZone(other) && values.TSZone !== undefined ? values.TSZone : zone
+  return {
+    [name]: end === '' ? undefined : end,
+    TSZone: needsZone(end) || needsZone(other) ? own : undefined,
+  }
 }
 
 /** Whether the range needs TSZone: "today" and "yesterday" begin at different times in different zones. */
-export function hasDayWord({ TSBegin = '', TSEnd = '' }: PageState['values']): boolean {
-  return isDayWord(TSBegin) || isDayWord(TSEnd)
+export function hasZone({ TSBegin, TSEnd }: PageState['values']): boolean {
+  return needsZone(TSBegin) || needsZone(TSEnd)
 }
 
-function zoneOf({ TSZone }: PageState['values']): Zone | undefined {
+/** Whether the end of a range is another instant in another zone. */
+function needsZone(text = ''): boolean {
+  if (isRelativeTime(text) || isNanoseconds(text)) return isDayWord(text)
+  return typedInstant(text, 'Etc/GMT+12') !== typedInstant(text, 'Etc/GMT-14')
+}
+
+function zoneOf(name: string): Zone | undefined {
   try {
-    return TSZone === undefined ? undefined : resolveTimeZone(TSZone, 'TSZone')
+    return resolveTimeZone(name, 'TSZone')
   } catch {
     return undefined
   }

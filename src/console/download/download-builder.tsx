@@ -196,7 +196,8 @@ function TimeField({ name, label, values, problem }: TimeFieldProps) {
   const value = values[name] ?? ''
   const shown = isNanoseconds(value) ? instantText(BigInt(value), zone) : value
   const [mistake, setMistake] = useState<Problem | undefined>()
-  const own = mistake ?? (problem?.param === name ? problem : undefined)
+  const isOwn = problem?.param === name || (problem?.param === 'TSZone' && name === 'TSBegin')
+  const own = mistake ?? (isOwn ? problem : undefined)
   return (
     <div class="field">
       <label for={`parameter-${name}`}>{label}</label>

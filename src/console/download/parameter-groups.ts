@@ -7,7 +7,7 @@ import { DOWNLOAD_TABLES } from '../../shared/query/parse-download-query.ts'
 import type { Parameter, ParameterRows } from '../../shared/query/query-parameters.ts'
 import { isRelativeTime } from '../../shared/query/query-time.ts'
 import type { operations } from '../api-types.ts'
-import { hasDayWord, isNanoseconds } from '../base/page-url.ts'
+import { hasZone, isNanoseconds } from '../base/page-url.ts'
 
 export type GroupName = 'filters' | 'limits' | 'times' | 'merge' | 'file' | 'export' | 'schedule' | 'more'
 
@@ -99,7 +99,7 @@ function pairsOf(values: Values, names: readonly string[]): Pairs {
   return [
     ...pairs,
     ...(isInNanoseconds(values) ? [['TSUnit', 'nanos'] as const] : []),
-    ...(values.TSZone !== undefined && hasDayWord(values) ? [['TSZone', values.TSZone] as const] : []),
+    ...(values.TSZone !== undefined && hasZone(values) ? [['TSZone', values.TSZone] as const] : []),
   ]
 }
 

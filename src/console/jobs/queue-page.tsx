@@ -106,7 +106,8 @@ function CancelButton({
   const mayCancel = may(session, 'capture:download') && (isOwn || may(session, 'admin'))
   if (!mayCancel || request.export !== null || request.state === 'suspect') return null
   const cancel = async (): Promise<void> => {
-    await answered(gateway.DELETE('/v1/queue/{id}', { params: { path: { id: request.id } } }))
+    // All rows of a count or a search, which its user made as one.
+    await answered(gateway.DELETE('/v1/queue/{id}', { params: { path: { id: request.request } } }))
     onCancelled()
   }
   return (
@@ -117,6 +118,7 @@ function CancelButton({
       action={cancel}
     >
       <p>{request.state === 'waiting' ? texts.cancelWaiting : texts.cancelStreaming}</p>
+      {request.request === request.id ? null : <p>{texts.cancelAll}</p>}
     </ConfirmButton>
   )
 }

@@ -175,7 +175,7 @@ function parseProblem({ status, body }: RefusedAnswer): Problem {
   if (typeof parsed !== 'object' || parsed === null) return {}
   const { code, detail, param, position, ...rest } = parsed as Record<string, unknown>
   return {
-    code: isOfDevice(code) ? code : undefined,
+    code: isCodeOfDevice(code) ? code : undefined,
     text: plainText(detail, TEXT_MAX),
     param: typeof param === 'string' && PARAMETER.test(param) ? param : undefined,
     position: isCount(position) ? position : undefined,
@@ -183,7 +183,8 @@ function parseProblem({ status, body }: RefusedAnswer): Problem {
   }
 }
 
-function isOfDevice(code: unknown): code is ErrorCode {
+/** Whether an answer of a device may have this code. */
+export function isCodeOfDevice(code: unknown): code is ErrorCode {
   return CALLERS_CODES.has(code as ErrorCode) || DEVICES_CODES.has(code as ErrorCode)
 }
 

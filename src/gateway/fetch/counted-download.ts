@@ -21,7 +21,7 @@ import {
 } from '../fleet/seen-question.ts'
 import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { FetchedDownload, type FetchParts } from './fetch-download.ts'
-import type { LineRequest, LineSource } from './line-answer.ts'
+import type { LineParts, LineRequest, LineSource } from './line-answer.ts'
 import { isOfFilter } from './shown-filters.ts'
 
 /** Some devices reject a longer filter, which has each address three times. */
@@ -31,10 +31,8 @@ const PROGRESS_MS = 1_000
 /** In the header of a PCAP. */
 const LINK_TYPE_OFFSET = 20
 
-export interface CountParts {
+export interface CountParts extends Pick<LineParts, 'answerLimit'> {
   readonly fetch: FetchParts
-  /** Begins when the device is asked; aborts when it had enough time to send all packets of a count. */
-  readonly countLimit: () => AbortSignal
 }
 
 /** `cause` is why the device cannot search. */
@@ -80,7 +78,7 @@ export class CountedDownload implements LineSource<SeenLine> {
   static async #open(
     device: string,
     question: SeenQuestion,
-    { fetch, countLimit }: CountParts,
+    { fetch, answerLimit }: CountParts,
     request: LineRequest & { readonly words: string },
   ): Promise<CountedDownload> {
     const plan = planMerge(downloadedQuery(question, request.words), [device])
@@ -94,7 +92,7 @@ export class CountedDownload implements LineSource<SeenLine> {
       signal: AbortSignal.any([request.signal, lost.signal, late.signal]),
       options: { onError: 'fail', align: false },
       onPosition: () => undefined,
-      onWaited: () => void addAbortListener(countLimit(), () => late.abort(tooSlow(device))),
+      onWaited: () => void addAbortListener(answerLimit(), () => late.abort(tooSlow(device))),
       onLost: (reason) => lost.abort(reason),
     })
     return new CountedDownload(question, download, late.signal)

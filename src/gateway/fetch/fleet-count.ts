@@ -5,18 +5,14 @@
 import type { z } from 'zod'
 import type { CapfleetError } from '../../shared/base/error.ts'
 import type { FLEET_COUNT_LINES } from '../../shared/contract/count-lines.ts'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import type { CountEnd, CountLine, CountQuestion } from '../fleet/count-question.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
-import { partOfMerge } from '../fleet/plan.ts'
-import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import { openDeviceCount } from './device-count.ts'
 import { type FleetQuestion, fleetLines } from './fleet-lines.ts'
 import type { LineParts, LineRequest, LineSource } from './line-answer.ts'
+import { countedPart, mergedCount, sumOf } from './merged-count.ts'
 
 export type FleetCountEnd = z.infer<typeof FLEET_COUNT_LINES.end>
-
-const HEADER_BYTES = BigInt(PCAP_HEADER_BYTES)
 
 export class FleetCount implements FleetQuestion<CountLine> {
   readonly #members: readonly FleetMember[]
@@ -42,10 +38,10 @@ export class FleetCount implements FleetQuestion<CountLine> {
   end(): FleetCountEnd {
     const partial = [...this.#counted].flatMap(([device, { complete }]) => (complete ? [] : [device]))
     const complete = this.#unanswered.length === 0 && partial.length === 0
-    const sum = sumOf([...this.#counted.values()])
+    const counts = [...this.#counted.values()]
     const { packets, bytes, isExact } = this.#isMerge
-      ? merged(sum, this.#question.query)
-      : { ...sum, isExact: true }
+      ? mergedCount(counts, this.#question.query)
+      : { ...sumOf(counts), isExact: true }
     return {
       end: true,
       packets: String(packets),
@@ -60,7 +56,7 @@ export class FleetCount implements FleetQuestion<CountLine> {
 
   open(member: FleetMember, request: LineRequest): Promise<LineSource<CountLine>> {
     const { query, countBytesMax } = this.#question
-    const asked = this.#isMerge ? partOfMerge(query) : query
+    const asked = this.#isMerge ? countedPart(query) : query
     return openDeviceCount(member, { query: asked, countBytesMax }, this.#parts, request)
   }
 
@@ -81,33 +77,4 @@ export class FleetCount implements FleetQuestion<CountLine> {
     this.#unanswered.push(device)
     return [{ device, error: { code, detail: message } }]
   }
-}
-
-interface Amount {
-  readonly packets: bigint
-  readonly bytes: bigint
-}
-
-/** One file has one header. */
-function sumOf(counts: readonly CountEnd[]): Amount {
-  return {
-    packets: counts.reduce((sum, { packets }) => sum + BigInt(packets), 0n),
-    bytes: counts.reduce((sum, { bytes }) => sum + BigInt(bytes) - HEADER_BYTES, HEADER_BYTES),
-  }
-}
-
-/** What a merge leaves of the packets of its devices, or at most leaves. */
-function merged(
-  sum: Amount,
-  { maxPackets, maxBytes, dedupNs, tsMaxNs }: BoundedQuery,
-): Amount & { readonly isExact: boolean } {
-  const packets = least(sum.packets, maxPackets)
-  const bytes = least(sum.bytes, maxBytes)
-  const isWhole = packets === sum.packets && bytes === sum.bytes
-  const isEmpty = sum.packets === 0n
-  return { packets, bytes, isExact: isEmpty || (isWhole && dedupNs === undefined && tsMaxNs === undefined) }
-}
-
-function least(value: bigint, limit: bigint | undefined): bigint {
-  return limit !== undefined && limit < value ? limit : value
 }

@@ -2,6 +2,7 @@
  * A device's answer in lines, which arrive while it works: a search for addresses, a count of packets. If the device only
  * reads its indexes, it takes no stream. If it reads packets, the gateway waits for one of its streams, as for a download.
  */
+import { addAbortListener } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { FairLimit } from '../../shared/base/fair-limit.ts'
@@ -52,7 +53,12 @@ export interface LineParts {
   readonly callLimits: CallLimits
   /** Questions without a stream that devices are working on, of all requests of this gateway. */
   readonly turns: FairLimit
+  /** Begins when the device is asked; aborts when it had enough time for its whole answer. */
+  readonly answerLimit: () => AbortSignal
 }
+
+/** A device that sends a line now and then must not keep its stream, and the question, for ever. */
+export const ANSWER_MAX_MS = 3_600_000
 
 export interface LineRequest {
   readonly user: string
@@ -72,7 +78,7 @@ export class LineAnswer<Line> implements LineSource<Line> {
   readonly #device: string
   readonly #question: LineQuestion<Line>
   readonly #request: LineRequest
-  readonly #stream: DeviceStream
+  readonly #stream: LimitedStream
   readonly #lease: Lease | undefined
 
   /**
@@ -98,7 +104,7 @@ export class LineAnswer<Line> implements LineSource<Line> {
   constructor(
     { name }: Pick<Device, 'name'>,
     { question, request }: { readonly question: LineQuestion<Line>; readonly request: LineRequest },
-    stream: DeviceStream,
+    stream: LimitedStream,
     lease?: Lease,
   ) {
     this.#device = name
@@ -140,7 +146,8 @@ export class LineAnswer<Line> implements LineSource<Line> {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stream[Symbol.dispose]()
+    this.#stream.limit[Symbol.dispose]()
+    this.#stream.stream[Symbol.dispose]()
     await this.#lease?.[Symbol.asyncDispose]()
   }
 
@@ -148,7 +155,8 @@ export class LineAnswer<Line> implements LineSource<Line> {
   async *#texts(): AsyncGenerator<readonly string[]> {
     const decoder = new TextDecoder()
     let rest = ''
-    for (let read = await this.#stream.next(); read !== undefined; read = await this.#stream.next()) {
+    const { stream } = this.#stream
+    for (let read = await stream.next(); read !== undefined; read = await stream.next()) {
       const lines = (rest + decoder.decode(Buffer.concat(read.data), { stream: true })).split('\n')
       read.release()
       rest = lines.pop() ?? ''
@@ -175,13 +183,13 @@ const READING = new FairLimit({ places: 1 })
 async function openInTurn<Line>(
   member: FleetMember,
   question: LineQuestion<Line>,
-  { callLimits, turns }: LineParts,
+  { callLimits, turns, answerLimit }: LineParts,
   request: LineRequest,
 ): Promise<LineAnswer<Line>> {
   const { name } = member.device
   const { user, signal } = request
   using _turn = await turns.acquire(signal, user)
-  const open = () => openStream(member, question, { user, signal })
+  const open = () => openStream(member, question, { user, signal, answerLimit })
   const stream = await callLimits.run({ device: name, user }, () => member.breaker.run(open))
   return new LineAnswer(member.device, { question, request }, stream)
 }
@@ -189,7 +197,7 @@ async function openInTurn<Line>(
 async function openLeased<Line>(
   member: FleetMember,
   question: LineQuestion<Line>,
-  { leases }: LineParts,
+  { leases, answerLimit }: LineParts,
   request: LineRequest,
 ): Promise<LineAnswer<Line>> {
   const { name } = member.device
@@ -199,7 +207,7 @@ async function openLeased<Line>(
   const lease = await leases.acquire({ id: leaseId, devices: [name], class: 'bulk', user, waitMs, signal })
   const open = () =>
     member.breaker.run(() =>
-      openStream(member, question, { user, signal: AbortSignal.any([signal, lease.lost]) }),
+      openStream(member, question, { user, signal: AbortSignal.any([signal, lease.lost]), answerLimit }),
     )
   try {
     for (;;) {
@@ -223,13 +231,25 @@ function isBusy(error: unknown): boolean {
   return error instanceof CapfleetError && error.code === 'download-slots-exhausted'
 }
 
+interface LimitedStream {
+  readonly stream: DeviceStream
+  /** Dispose it when the answer has ended. */
+  readonly limit: Disposable
+}
+
 async function openStream(
   { device, client }: FleetMember,
   question: Pick<LineQuestion<unknown>, 'target' | 'isForced' | 'checkHead'>,
-  { user, signal }: Pick<LineRequest, 'user' | 'signal'>,
-): Promise<DeviceStream> {
+  { user, signal, answerLimit }: Pick<LineRequest, 'user' | 'signal'> & Pick<LineParts, 'answerLimit'>,
+): Promise<LimitedStream> {
   const { target, isForced } = question
   const late = new AbortController()
+  using opened = new DisposableStack()
+  const limit = opened.use(
+    addAbortListener(answerLimit(), () =>
+      late.abort(deviceLate(device.name, 'end its answer', ANSWER_MAX_MS)),
+    ),
+  )
   const onLate = () => late.abort(deviceLate(device.name, 'begin to answer', SILENCE_MS))
   const timer = setTimeout(onLate, SILENCE_MS)
   const asking = { caller: callerLabel(user), signal: AbortSignal.any([signal, late.signal]) }
@@ -243,11 +263,10 @@ async function openStream(
       mayPause: isForced,
       isForced,
     })
-    using opened = new DisposableStack()
     opened.use(stream)
     question.checkHead?.(device.name, stream)
     opened.move()
-    return stream
+    return { stream, limit }
   } finally {
     clearTimeout(timer)
   }

@@ -1,5 +1,6 @@
 /** One opened device stream: its answer was 200 and it began with a PCAP (or compressed) header. */
 import { Readable } from 'node:stream'
+import { bytesText } from '../../shared/base/amounts.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { Span } from '../../shared/base/spans.ts'
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
@@ -209,7 +210,8 @@ function encodingAskedFor(target: string): Encoding {
 }
 
 /**
- * Fails with device-protocol if the stream contains a packet. Reads it to its end; zeros used as padding are ignored.
+ * Fails with device-protocol if the stream contains a packet. Reads it to its end; zeros used as padding are ignored, up
+ * to EMPTY_BYTES_MAX.
  */
 async function refusePackets(
   device: string,
@@ -217,16 +219,33 @@ async function refusePackets(
   first: readonly BodyRead[],
 ): Promise<void> {
   const begin = Buffer.concat(first.flatMap(({ data }) => data))
-  let isEmpty = begin.subarray(PCAP_HEADER_BYTES).every((byte) => byte === 0)
-  for (let read = await stream.next(); isEmpty && read !== undefined; read = await stream.next()) {
-    isEmpty = read.data.every((piece) => piece.every((byte) => byte === 0))
+  const padding = new Padding(device)
+  padding.add(begin.subarray(PCAP_HEADER_BYTES))
+  for (let read = await stream.next(); read !== undefined; read = await stream.next()) {
+    for (const piece of read.data) padding.add(piece)
     read.release()
   }
-  if (!isEmpty) throw hasPacketsNow(device)
 }
 
 /** Far more than a file without packets has, also one that zeros fill up. */
 const EMPTY_BYTES_MAX = 1_048_576
+
+/** What follows the header of a file without packets. */
+class Padding {
+  readonly #device: string
+  #bytes = 0
+
+  constructor(device: string) {
+    this.#device = device
+  }
+
+  /** Fails with device-protocol if it is no padding, or if there is too much of it. */
+  add(piece: Uint8Array): void {
+    if (piece.some((byte) => byte !== 0)) throw hasPacketsNow(this.#device)
+    this.#bytes += piece.length
+    if (this.#bytes > EMPTY_BYTES_MAX) throw tooMuchPadding(this.#device)
+  }
+}
 
 /** All parts of a compressed stream. Fails with device-protocol when it has a packet, or is broken. */
 async function wholeWithoutPackets({
@@ -246,18 +265,25 @@ async function wholeWithoutPackets({
     parts.push(copyOf(read))
     bytes += read.data.reduce((sum, piece) => sum + piece.length, 0)
     read.release()
-    if (bytes > EMPTY_BYTES_MAX) throw hasPacketsNow(device)
+    if (bytes > EMPTY_BYTES_MAX) throw tooMuchPadding(device)
   }
   for (const read of first) keep(read)
   for (let read = await stream.next(); read !== undefined; read = await stream.next()) keep(read)
   const chunks = Readable.from(parts.flatMap(({ data }) => data))[Symbol.asyncIterator]()
+  const padding = new Padding(device)
   let position = 0
   for await (const chunk of decode({ device, encoding, chunks })) {
-    if (chunk.subarray(Math.max(0, PCAP_HEADER_BYTES - position)).some((byte) => byte !== 0))
-      throw hasPacketsNow(device)
+    padding.add(chunk.subarray(Math.max(0, PCAP_HEADER_BYTES - position)))
     position += chunk.length
   }
   return parts
+}
+
+function tooMuchPadding(device: string): CapfleetError {
+  return deviceProtocol(
+    device,
+    `had no packets when its filtering was checked, and now sends more than ${bytesText(EMPTY_BYTES_MAX)} after the header of the file; ask again`,
+  )
 }
 
 function hasPacketsNow(device: string): CapfleetError {

@@ -7,7 +7,7 @@ import type { DownloadKind } from '../../shared/query/download-query.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { parseDownloadQuery } from '../../shared/query/parse-download-query.ts'
 import { parseQueryString } from '../../shared/query/parse-query-string.ts'
-import type { DownloadPlan } from './plan.ts'
+import type { DownloadPlan, DownloadStep } from './plan.ts'
 import { type BoundedQuery, withFilters } from './within-bounds.ts'
 
 /** Plain JSON. */
@@ -34,7 +34,10 @@ interface ForgottenAddresses {
 const ADDRESSES_KEPT_MAX = 16_384
 const ADDRESSES_NAME = DOWNLOAD_PARAMETERS.filterAddresses.name
 
-export function keepPlan({ query, steps }: DownloadPlan): KeptPlan {
+/** The parts of a plan that are kept. */
+type Keepable = Pick<DownloadPlan, 'query'> & { readonly steps: readonly Pick<DownloadStep, 'device'>[] }
+
+export function keepPlan({ query, steps }: Keepable): KeptPlan {
   return {
     kind: query.kind,
     query: formatDownloadQuery({ ...query, forcedFilters: [] }),
@@ -45,7 +48,7 @@ export function keepPlan({ query, steps }: DownloadPlan): KeptPlan {
 }
 
 /** The same, but with only the hash of a long list of addresses, which the caller must then give again. */
-export function keepShortPlan(plan: DownloadPlan): KeptPlan {
+export function keepShortPlan(plan: Keepable): KeptPlan {
   const { filterAddresses } = plan.query
   if (filterAddresses === undefined || filterAddresses.length <= ADDRESSES_KEPT_MAX) return keepPlan(plan)
   const addresses = { hash: hash('sha256', filterAddresses), entries: addressCount(filterAddresses) }

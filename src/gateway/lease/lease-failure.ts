@@ -47,7 +47,7 @@ export function asUnavailable(cause: unknown): never {
 
 /** The error of a request that `by` has cancelled. */
 export function cancelledBy(by: string): CapfleetError {
-  return new CapfleetError('download-cancelled', `${by} cancelled the download in the queue`)
+  return new CapfleetError('download-cancelled', `${by} cancelled the request in the queue`)
 }
 
 /** By then another replica, or this one restarted, accepts requests. */

@@ -40,18 +40,11 @@ export class LeaseQueue {
 
   /** Oldest first; if there are very many, only the oldest. */
   list(): Promise<readonly QueueRow[]> {
-    return available(async () => {
-      const ids = await this.#oldestIds()
-      const rows: QueueRow[] = []
-      for (let from = 0; from < ids.length; from += ROWS_A_SCRIPT) {
-        rows.push(...(await this.#scripts.places(ids.slice(from, from + ROWS_A_SCRIPT))))
-      }
-      return rows
-    })
+    return available(async () => this.#rows(await this.#oldestIds()))
   }
 
-  place(id: string): Promise<QueueRow | undefined> {
-    return available(async () => (await this.#scripts.places([id]))[0])
+  places(ids: readonly string[]): Promise<readonly QueueRow[]> {
+    return available(() => this.#rows(ids))
   }
 
   /** All requests of this replica that Redis knows. */
@@ -62,6 +55,14 @@ export class LeaseQueue {
       ids.push(...page)
       if (page.length < IDS_A_PAGE) return ids
     }
+  }
+
+  async #rows(ids: readonly string[]): Promise<readonly QueueRow[]> {
+    const rows: QueueRow[] = []
+    for (let from = 0; from < ids.length; from += ROWS_A_SCRIPT) {
+      rows.push(...(await this.#scripts.places(ids.slice(from, from + ROWS_A_SCRIPT))))
+    }
+    return rows
   }
 
   async #oldestIds(): Promise<readonly string[]> {

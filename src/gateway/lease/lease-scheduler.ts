@@ -79,6 +79,8 @@ export class LeaseScheduler {
   }
   readonly #onTimeout = (entry: LeaseEntry) => void this.#giveUp(entry)
   readonly #entries = new Map<string, LeaseEntry>()
+  /** Requests with several leases, by id. */
+  readonly #groups = new Map<string, AbortController>()
   readonly #closing = new AbortController()
   #ticking: NodeJS.Timeout | undefined
   #draining = false
@@ -169,18 +171,28 @@ export class LeaseScheduler {
     return this.#queue.list()
   }
 
-  /** One request of any replica, or undefined if no request with this id holds or waits. */
-  place(id: string): Promise<QueueRow | undefined> {
-    return this.#queue.place(id)
+  /** Those of these requests that hold or wait, of any replica, in the given order. */
+  places(ids: readonly string[]): Promise<readonly QueueRow[]> {
+    return this.#queue.places(ids)
   }
 
   /**
    * Asks the replica that has the request to end it, because the user `by` wants that: a wait is rejected, and a lease
-   * is lost, with download-cancelled. Returns the state that the request has; for a suspect, nothing can be done. Fails
-   * with scheduler-unavailable.
+   * is lost, with download-cancelled. Returns the state that the request has; for a suspect, nothing can be done. `parts`
+   * are the leases of a request that has several (see group()). Fails with scheduler-unavailable.
    */
-  cancel(id: string, by: string): Promise<QueueRow['state'] | undefined> {
-    return this.#scripts.cancel(id, by).catch(asUnavailable)
+  cancel(id: string, by: string, parts: readonly string[] = [id]): Promise<QueueRow['state'] | undefined> {
+    return this.#scripts.cancel(id, by, parts).catch(asUnavailable)
+  }
+
+  /**
+   * For a request whose leases have the ids `{id}.0`, `{id}.1` and so on. Until it is disposed, a cancellation of `id`
+   * cancels all of them, and aborts the signal, so that no more are requested.
+   */
+  group(id: string): Disposable & { readonly cancelled: AbortSignal } {
+    const controller = new AbortController()
+    this.#groups.set(id, controller)
+    return { cancelled: controller.signal, [Symbol.dispose]: () => void this.#groups.delete(id) }
   }
 
   /** Number of requests of this replica that were cancelled, since the start. */
@@ -268,10 +280,10 @@ export class LeaseScheduler {
     else request.onPosition?.({ position, etaMs: undefined })
   }
 
-  #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> | undefined {
-    if (entry.state !== 'held') return entry.woken(options, this.#onTimeout)
+  /** A wait that something ended while its grant was on its way has ended: the caller then gives the grant back. */
+  async #waitFor(entry: LeaseEntry, options: RequeueOptions): Promise<void> {
+    await entry.woken(options, this.#onTimeout)
     options.signal.throwIfAborted()
-    return undefined
   }
 
   /** Ends the wait; also retrieves the position in the queue. */
@@ -294,6 +306,7 @@ export class LeaseScheduler {
     const { id } = entry.request
     try {
       options.signal.throwIfAborted()
+      entry.lost.signal.throwIfAborted()
       this.#refuseWhileDraining(entry.request)
       this.#heartbeat.forget(id)
       const attempt = ++this.#attempt
@@ -328,7 +341,14 @@ export class LeaseScheduler {
   #receive(message: string): void {
     const [, id, by] = CANCELLATION.exec(message) ?? []
     if (id === undefined || by === undefined) this.#heartbeat.receive(message)
-    else this.#cancelOwn(id, by)
+    else this.#cancel(id, by)
+  }
+
+  #cancel(id: string, by: string): void {
+    const group = this.#groups.get(id)
+    const ids = group === undefined ? [id] : [...this.#entries.keys()].filter((one) => isPartOf(one, id))
+    for (const one of ids) this.#cancelOwn(one, by)
+    group?.abort(cancelledBy(by))
   }
 
   /** A request that has ended meanwhile, or is ending, is left alone. */
@@ -366,4 +386,8 @@ export class LeaseScheduler {
     for (const entry of this.#entries.values())
       if (entry.state === 'waiting' && isMeant(entry.request)) entry.wake(failure)
   }
+}
+
+function isPartOf(leaseId: string, id: string): boolean {
+  return leaseId === id || leaseId.startsWith(`${id}.`)
 }

@@ -169,9 +169,9 @@ export class LeaseScripts {
     return (await this.#call('leave')) as number
   }
 
-  /** The state of the request; of a suspect, and of a request that does not exist, nobody is told. */
-  async cancel(id: string, by: string): Promise<QueueRow['state'] | undefined> {
-    const state = (await this.#call('cancel', id, by)) as keyof typeof STATES | ''
+  /** The state of the request with these parts; nothing is sent about a suspect, or a request that does not exist. */
+  async cancel(id: string, by: string, parts: readonly string[]): Promise<QueueRow['state'] | undefined> {
+    const state = (await this.#call('cancel', id, by, ...parts)) as keyof typeof STATES | ''
     return state === '' ? undefined : STATES[state]
   }
 

@@ -57,7 +57,7 @@ export const FLEET_COUNT_LINES = {
       .boolean()
       .describe(
         'true: a download delivers exactly this. false, and complete: at most this, because only a merge of the devices knows which packets ' +
-          'Dedup, TSMax or MaxBytes leave out. false, and not complete: this was counted so far',
+          'Dedup, TSMax, MaxPackets or MaxBytes leave out. false, and not complete: this was counted so far',
       ),
     complete: z.boolean().describe('Whether all devices answered, and each answer is complete'),
     devices: integer.describe('Devices that were asked'),

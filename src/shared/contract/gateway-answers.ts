@@ -76,7 +76,10 @@ export const DEVICE_REPORT = named('Device', {
 export const DEVICE_REPORTS = named('Devices', { devices: z.array(DEVICE_REPORT) })
 
 export const QUEUE_PLACE = named('QueuePlace', {
-  id: text,
+  id: text.describe('A count or a search has a row with an id of its own for each device'),
+  request: text.describe(
+    'Capfleet-Request-Id of the request that it belongs to; DELETE of this id cancels all of its rows',
+  ),
   state: z
     .enum(['streaming', 'suspect', 'waiting'])
     .describe('suspect: its gateway does not respond, and the device may still be sending'),
@@ -89,8 +92,8 @@ export const QUEUE_PLACE = named('QueuePlace', {
   position: integer.nullable(),
   etaMs: integer.nullable().describe('Milliseconds until a stream is expected to be free; null: unknown'),
   export: text.nullable().describe('The export that the request belongs to'),
-  capture: text.nullable().describe('The capture of the download or the export'),
-  fromNs: nanoseconds.nullable().describe('The range of the download or the export; null: none, or unknown'),
+  capture: text.nullable().describe('The capture of the request or the export'),
+  fromNs: nanoseconds.nullable().describe('The range of the request or the export; null: none, or unknown'),
   toNs: nanoseconds.nullable(),
   bytes: decimal
     .nullable()

@@ -386,7 +386,7 @@ export const GATEWAY_API = {
     filtered: 'passing',
     others: 'named',
     group: 'Gateway',
-    says: 'One request, while it waits or streams.',
+    says: 'One request, while it waits or streams. The id of a count or a search has all of its devices, that of a row of the queue one of them.',
     parameters: [{}],
     answers: [json(QUEUE_PLACE, 'The request.')],
     errors: ['unknown-request', 'scheduler-unavailable'],
@@ -400,7 +400,8 @@ export const GATEWAY_API = {
     changes: 'queue',
     group: 'Gateway',
     says:
-      'Cancels a download or a search, whether it waits or streams: for its user, and for callers with the scopes admin and audit:read. ' +
+      'Cancels a download, a count or a search, whether it waits or streams: for its user, and for callers with the scopes admin and audit:read. ' +
+      'The id of a count or a search cancels it at all of its devices, that of a row of the queue (ID.N) at one of them. ' +
       'Its client gets 409 download-cancelled, or, after the first byte, a body that is cut; the receipt says who cancelled it.',
     parameters: [{}],
     answers: [

@@ -58,7 +58,9 @@ export const CAPFLEET_IGNORED: HeaderRow = {
 
 export const CAPFLEET_UNREACHABLE: HeaderRow = {
   name: 'Capfleet-Unreachable',
-  says: 'Devices that did not answer. A list of more than 10,000 captures may name more of them in `Unreachable`.',
+  says:
+    'Devices that did not answer; at most 1,024 bytes, then "and 496 more". The body of JSON names all of them. ' +
+    'A list of more than 10,000 captures may name more of them in `Unreachable`.',
 }
 
 export const CAPFLEET_LIST_PARAMETERS: HeaderRow = {

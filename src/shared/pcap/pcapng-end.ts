@@ -88,8 +88,7 @@ export class PcapngEnd {
   #takeBody(body: Buffer): void {
     if (this.#type === SECTION_HEADER && body.readUInt32LE(0) !== BYTE_ORDER_MAGIC)
       throw this.#fault('is not a little-endian pcapng file')
-    if (this.#type === INTERFACE_STATISTICS)
-      this.#comments = commentsOf(body)
+    if (this.#type === INTERFACE_STATISTICS) this.#comments = commentsOf(body)
     this.#expect('trailer', TRAILER_BYTES)
   }
 
@@ -111,7 +110,9 @@ export class PcapngEnd {
 
 function commentsOf(statistics: Buffer): readonly string[] {
   const options = readOptions(statistics.subarray(STATISTICS_FIELDS_BYTES))
-  return options.flatMap(({ code, value }) => (code === PcapngOption.comment ? [Buffer.from(value).toString()] : []))
+  return options.flatMap(({ code, value }) =>
+    code === PcapngOption.comment ? [Buffer.from(value).toString()] : [],
+  )
 }
 
 export interface EndOfFile {
@@ -129,5 +130,7 @@ export function endComment({ packets, corruptBlocks, nextNs, lacks }: EndOfFile)
   const missing = [...(corruptBlocks === 0n ? [] : [`${corruptBlocks} damaged blocks are missing`]), ...lacks]
   const extent = missing.length === 0 ? 'complete' : 'incomplete'
   const limited = `ended by MaxPackets or MaxBytes; the next packet is from ${nextNs} ns`
-  return [`${PCAPNG_END}${packets} packets, ${nextNs === undefined ? extent : limited}`, ...missing].join('; ')
+  return [`${PCAPNG_END}${packets} packets, ${nextNs === undefined ? extent : limited}`, ...missing].join(
+    '; ',
+  )
 }

@@ -218,8 +218,8 @@ export function testOperators(stand: () => ConsoleStand): void {
     const streaming = { ...place, state: 'streaming', class: 'interactive', position: null, etaMs: null }
     const waiting = { ...streaming, state: 'waiting', position: 1, etaMs: 12_000 }
     const requests = [
-      ...['a', 'b', 'c', 'd'].map((id) => ({ ...streaming, id, devices: ['north'] })),
-      { ...waiting, id: 'e', devices: ['east', 'north', ...MANY] },
+      ...['a', 'b', 'c', 'd'].map((id) => ({ ...streaming, id, request: id, devices: ['north'] })),
+      { ...waiting, id: 'e', request: 'e', devices: ['east', 'north', ...MANY] },
     ]
     await page.route('**/v1/queue', (route) => route.fulfill({ json: { requests } }))
     await show(page, '#/queue')
@@ -236,7 +236,14 @@ export function testOperators(stand: () => ConsoleStand): void {
     const what = { ...range, export: null, capture: null, bytes: '1572864' }
     const mine = {
       ...what,
-      ...{ id: 'mine-0001', user: 'full', state: 'streaming', class: 'interactive', devices: ['north'] },
+      ...{
+        id: 'mine-0001.0',
+        request: 'mine-0001',
+        user: 'full',
+        state: 'streaming',
+        class: 'interactive',
+        devices: ['north'],
+      },
       ...{
         replica: 'g',
         enqueuedAt: '2026-11-28T15:00:00.000Z',
@@ -245,7 +252,15 @@ export function testOperators(stand: () => ConsoleStand): void {
         etaMs: null,
       },
     }
-    const other = { ...mine, id: 'other-001', user: 'ann', fromNs: null, toNs: null, bytes: null }
+    const other = {
+      ...mine,
+      id: 'other-001',
+      request: 'other-001',
+      user: 'ann',
+      fromNs: null,
+      toNs: null,
+      bytes: null,
+    }
     let requests = [mine, other]
     await page.route('**/v1/queue', (route) => route.fulfill({ json: { requests } }))
     const cancelled: string[] = []
@@ -260,10 +275,11 @@ export function testOperators(stand: () => ConsoleStand): void {
     await row.getByText('2026-11-02 09:02:00.500').waitFor()
     await row.getByText('1.50 MiB').waitFor()
     const others = page.locator('tr', { hasText: 'ann' })
-    assert.equal(await others.getByRole('button', { name: 'Cancel download' }).count(), 0)
-    await row.getByRole('button', { name: 'Cancel download' }).click()
-    const dialog = page.getByRole('dialog', { name: 'Cancel download: full, mine-000' })
-    await dialog.getByRole('button', { name: 'Cancel download' }).click()
+    assert.equal(await others.getByRole('button', { name: 'Cancel request' }).count(), 0)
+    await row.getByRole('button', { name: 'Cancel request' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Cancel request: full, mine-000' })
+    await dialog.getByText('It has a row for each device').waitFor()
+    await dialog.getByRole('button', { name: 'Cancel request' }).click()
     await row.waitFor({ state: 'detached' })
     assert.deepEqual(cancelled, ['DELETE /v1/queue/mine-0001'])
     for (const path of ['**/v1/queue', '**/v1/queue/*']) await page.unroute(path)

@@ -15,6 +15,7 @@ import {
 } from '../common/list-output.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
+import { writtenId } from '../common/written-id.ts'
 import { type ConnectOptions, connect, contextOption } from './connect.ts'
 
 type Token = z.infer<typeof TOKENS>['tokens'][number]
@@ -67,7 +68,8 @@ export function defineToken(command: Command): void {
     .action((id: string, options: ConnectOptions) =>
       runClient(async (signal) => {
         const client = await connect(options)
-        await client.json(`/v1/tokens/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+        const written = writtenId(id, 'token', 'capfleet token list lists the ids')
+        await client.json(`/v1/tokens/${encodeURIComponent(written)}`, { method: 'DELETE', signal })
       }),
     )
 }

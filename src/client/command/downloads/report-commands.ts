@@ -24,6 +24,7 @@ import {
 } from '../common/list-output.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
+import { idWithBeginning, isBeginning, writtenId } from '../common/written-id.ts'
 import { ExactEstimate } from './exact-estimate.ts'
 
 type ReportOptions = ConnectOptions & FormatOptions & LastOption & GivenOptions
@@ -116,7 +117,11 @@ export function defineReceipt(command: Command): void {
     .action((id: string, options: ReportOptions) =>
       runClient(async (signal) => {
         const client = await connect(options)
-        const whole = await wholeId(client, id, signal)
+        const whole = await wholeId(
+          client,
+          writtenId(id, 'request', 'it is the Capfleet-Request-Id of its answer'),
+          signal,
+        )
         const { text, value } = await client.json<Receipt>(`/v1/requests/${encodeURIComponent(whole)}`, {
           signal,
         })
@@ -127,24 +132,19 @@ export function defineReceipt(command: Command): void {
 
 /** As many as the gateway lists at once. */
 const RECEIPTS_MAX = 1_000
-const BEGINNING = /^[0-9a-f-]{4,35}$/
 
 /** The id that begins like this; any text that cannot be a beginning is left to the gateway. Fails with a ClientFailure. */
 async function wholeId(client: GatewayClient, id: string, signal: AbortSignal): Promise<string> {
-  if (!BEGINNING.test(id)) return id
+  if (!isBeginning(id)) return id
   const query = [['Limit', String(RECEIPTS_MAX)]] as const
   const { value } = await client.json<z.infer<typeof RECEIPTS>>('/v1/requests', { query, signal })
-  const ids = value.requests.map((receipt) => receipt.id).filter((one) => one.startsWith(id))
-  const [only, ...others] = ids
+  const ids = value.requests.map((receipt) => receipt.id)
+  const only = idWithBeginning(id, ids, 'of your downloads')
   if (only === undefined)
     throw new ClientFailure(
       'not-found',
       `no download of yours in the last 24 hours has an id that begins with ${id}; give the whole id of another user's`,
       { code: 'unknown-request' },
-    )
-  if (others.length > 0)
-    throw usageFailure(
-      `${ids.length} of your downloads begin with ${id}: ${listText(ids)}; give more of the id`,
     )
   return only
 }

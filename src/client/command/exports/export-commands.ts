@@ -24,6 +24,7 @@ import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
 import { type AlertExportOptions, exportAlerts } from './export-alerts.ts'
 import { defineExportGet } from './export-get-command.ts'
+import { exportId } from './export-id.ts'
 import { watchToEnd } from './export-watch.ts'
 import { placeOrder } from './place-order.ts'
 import { defineSchedule } from './schedule-commands.ts'
@@ -75,7 +76,7 @@ export function defineExport(command: Command): void {
     .argument('<export>', 'its id')
     .addOption(contextOption())
     .action((id: string, options: ConnectOptions) =>
-      runClient(async (signal) => watchToEnd(await connect(options), id, signal)),
+      runClient(async (signal) => watchToEnd(await connect(options), exportId(id), signal)),
     )
   defineExportGet(
     command.command('get').description('download the files of an export that has ended, and its manifest'),
@@ -167,7 +168,7 @@ function defineChange(command: Command, method: 'POST' | 'DELETE', place: string
 }
 
 function exportPath(id: string): string {
-  return `/v1/exports/${encodeURIComponent(id)}`
+  return `/v1/exports/${encodeURIComponent(exportId(id))}`
 }
 
 function shareText(ratio: number | null): string {

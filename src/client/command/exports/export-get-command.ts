@@ -15,6 +15,7 @@ import { type DownloadOutput, OutputFile, PART_ENDING, refuseThere } from '../ou
 import { OutputPipe } from '../output/output-pipe.ts'
 import { lockPart } from '../output/part-lock.ts'
 import { type ExportedFile, fetchExportFile } from './export-file.ts'
+import { exportId } from './export-id.ts'
 
 interface ExportGetOptions extends ConnectOptions {
   readonly output?: string
@@ -43,7 +44,7 @@ interface ExportGetRun {
 
 async function getExport(client: GatewayClient, id: string, run: ExportGetRun): Promise<void> {
   const { options, signal } = run
-  const path = `/v1/exports/${encodeURIComponent(id)}`
+  const path = `/v1/exports/${encodeURIComponent(exportId(id))}`
   const { value } = await client.json<Export>(path, { signal })
   const { text: manifest } = await client.json(`${path}/manifest`, { signal })
   const { files } = value

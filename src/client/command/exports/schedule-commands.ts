@@ -17,6 +17,7 @@ import {
 } from '../common/list-output.ts'
 import { type GivenOptions, QueryFlags } from '../common/query-flags.ts'
 import { runClient } from '../common/run-client.ts'
+import { writtenId } from '../common/written-id.ts'
 import { placeOrder } from './place-order.ts'
 
 type Schedule = z.infer<typeof SCHEDULE>
@@ -60,7 +61,8 @@ export function defineSchedule(command: Command): void {
     .action((id: string, options: ConnectOptions) =>
       runClient(async (signal) => {
         const client = await connect(options)
-        await client.json(`/v1/schedules/${encodeURIComponent(id)}`, { method: 'DELETE', signal })
+        const written = writtenId(id, 'schedule', 'capfleet export schedule list lists the ids')
+        await client.json(`/v1/schedules/${encodeURIComponent(written)}`, { method: 'DELETE', signal })
       }),
     )
 }

@@ -118,7 +118,10 @@ function sendHead(ctx: RouteContext): void {
 }
 
 interface Sending {
+  /** Ends the answer. */
   readonly signal: AbortSignal
+  /** Ends the questions to devices, also because someone cancelled them, which the answer then says. */
+  readonly asking: AbortSignal
   onSent(bytes: number): void
 }
 
@@ -154,7 +157,10 @@ class RunningAnswer {
     const { signal } = ending
     try {
       await this.#audit.begin()
-      await this.#send({ signal, onSent: (bytes) => use.sent(bytes) })
+      await using running = this.#asked.readsPackets ? await this.#inQueue() : undefined
+      const cancelled = running === undefined ? [] : [running.cancelled]
+      using asking = new JoinedSignal([signal, ...cancelled])
+      await this.#send({ signal, asking: asking.signal, onSent: (bytes) => use.sent(bytes) })
     } catch (error) {
       this.#error = error
       if (!this.#ctx.res.headersSent) throw error
@@ -163,15 +169,22 @@ class RunningAnswer {
     }
   }
 
+  /** The queue shows it from now on. */
+  #inQueue() {
+    const { query, devices } = this.#asked
+    const id = this.#ctx.state.requestId
+    return this.#parts.questions.begin({ id, user: callerOf(this.#ctx).name, query, devices })
+  }
+
   async #send(sending: Sending): Promise<void> {
     const { state, res } = this.#ctx
     const { waitS, waitMaxS } = this.#parts.limits
-    const { signal } = sending
+    const { signal, asking } = sending
     await using answer = await this.#asked.begin({
       user: callerOf(this.#ctx).name,
       leaseId: state.requestId,
       waitMs: Math.min(this.#asked.waitS ?? waitS, waitMaxS) * 1_000,
-      signal,
+      signal: asking,
     })
     this.#outcome = 'cut'
     sendHead(this.#ctx)
@@ -180,7 +193,7 @@ class RunningAnswer {
     res.end()
   }
 
-  async *#texts(answer: AnswerLines, { signal, onSent }: Sending): AsyncGenerator<string> {
+  async *#texts(answer: AnswerLines, { asking, onSent }: Sending): AsyncGenerator<string> {
     const text = (lines: readonly object[]): string => {
       const joined = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
       onSent(Buffer.byteLength(joined))
@@ -191,7 +204,7 @@ class RunningAnswer {
         this.#asked.onLines?.(lines)
         yield text(lines)
       }
-      signal.throwIfAborted()
+      asking.throwIfAborted()
       const { line, complete, facts } = answer.end()
       const outcome = complete ? 'complete' : 'incomplete'
       await this.#audit.end({ outcome, ...this.#asked.facts(), ...facts })

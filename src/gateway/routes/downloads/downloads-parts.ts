@@ -1,6 +1,7 @@
 import type { LiveLimit } from '../../../shared/http/live-limit.ts'
 import type { SearchParts } from '../../fetch/device-search.ts'
 import type { LineParts } from '../../fetch/line-answer.ts'
+import type { RunningQuestions } from '../../serve/running-questions.ts'
 import type { DownloadParts } from '../../serve/serve-download.ts'
 import type { ExportsParts } from '../exports/exports-parts.ts'
 import type { CountOutcomes } from './count-outcomes.ts'
@@ -12,6 +13,7 @@ import type { SeenOutcomes } from './seen-outcomes.ts'
  */
 export interface DownloadsParts extends ExportsParts {
   readonly downloads: DownloadParts
+  readonly questions: RunningQuestions
   readonly seen: SeenHandling
   readonly counts: CountHandling
 }

@@ -15,6 +15,7 @@ import { sourceMembers } from '../request/fleet-selection.ts'
 import { parseRequestQuery } from '../request/parse-request-query.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
+import { unreachableHeader } from '../request/unreachable-header.ts'
 import type { DownloadsParts } from './downloads-parts.ts'
 
 /** A device's own answer, or why there is none. */
@@ -39,7 +40,7 @@ export async function estimateFleet(ctx: RouteContext, parts: DownloadsParts): P
   )
   const failed = answers.flatMap((answer) => ('error' in answer ? [answer] : []))
   if (failed.length > 0) {
-    ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
+    ctx.set('Capfleet-Unreachable', unreachableHeader(failed.map(({ device }) => device)))
   }
   if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
   if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)

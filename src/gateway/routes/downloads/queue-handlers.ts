@@ -6,6 +6,7 @@ import { exportOfLease } from '../../export/export-lease.ts'
 import { type KeptPlan, rangeAgain } from '../../fleet/kept-plan.ts'
 import type { QueueRow } from '../../lease/lease.ts'
 import type { StoredReceipt } from '../../serve/receipt.ts'
+import { leasesOfQuestion, type RunningQuestion, requestOfLease } from '../../serve/running-questions.ts'
 import {
   type Made,
   madeOf,
@@ -31,20 +32,21 @@ export async function showQueue(ctx: RouteContext, parts: DownloadsParts): Promi
 /** One request while it waits or streams. Fails with unknown-request. */
 export async function showQueuePlace(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   takeNoParameters(ctx)
-  const row = await placeOf(ctx, parts)
+  const { row } = await placeOf(ctx, parts)
   const orders = await ordersOf(ctx, parts, [row])
   ctx.set('Cache-Control', 'no-store')
   ctx.body = shownRow(row, orders.get(row.id))
 }
 
 /**
- * Ends a request that waits or streams: its client gets an error, or a body that is cut. Fails with unknown-request,
- * also for requests that the caller may only see by name, with insufficient-scope, or with part-of-export.
+ * Ends a request that waits or streams: its client gets an error, or a body that is cut. The id of a count or a search
+ * ends it at all of its devices, that of a row at this device. Fails with unknown-request, also for requests that the
+ * caller may only see by name, with insufficient-scope, or with part-of-export.
  */
 export async function cancelQueuePlace(ctx: RouteContext, parts: DownloadsParts): Promise<void> {
   refuseUnsafeChange(ctx)
   takeNoParameters(ctx)
-  const row = await placeOf(ctx, parts)
+  const { row, leases } = await placeOf(ctx, parts)
   const order = (await ordersOf(ctx, parts, [row])).get(row.id)
   const made = order?.made ?? madeFrom(row)
   if (!maySee(ctx, parts, made)) throw notInQueue(row.id)
@@ -52,7 +54,7 @@ export async function cancelQueuePlace(ctx: RouteContext, parts: DownloadsParts)
   ctx.state.facts = { devices: row.devices, owner: row.user }
   const exportId = exportOfLease(row.id)
   if (exportId !== undefined) throw partOfExport(exportId)
-  const state = await parts.downloads.leases.cancel(row.id, callerOf(ctx).name)
+  const state = await parts.downloads.leases.cancel(row.id, callerOf(ctx).name, leases)
   if (state === undefined) throw notInQueue(row.id)
   if (state === 'suspect') throw replicaSilent(row)
   ctx.set('Cache-Control', 'no-store')
@@ -60,22 +62,51 @@ export async function cancelQueuePlace(ctx: RouteContext, parts: DownloadsParts)
   ctx.body = shownRow(row, order)
 }
 
-async function placeOf(ctx: RouteContext, parts: DownloadsParts): Promise<QueueRow> {
+interface Place {
+  readonly row: QueueRow
+  /** The ids of its leases. */
+  readonly leases: readonly string[]
+}
+
+async function placeOf(ctx: RouteContext, parts: DownloadsParts): Promise<Place> {
   const id = ctx.params.id ?? ''
-  const row = await parts.downloads.leases.place(id)
+  const question = (await parts.questions.findAll([id])).get(id)
+  const leases = question === undefined ? [id] : leasesOfQuestion(id, question)
+  const row = joined(id, await parts.downloads.leases.places(leases))
   if (row === undefined || !seesAll(parts, row.devices)) throw notInQueue(id)
-  return row
+  return { row, leases }
+}
+
+/** The rows of a request as one, which streams if one of them does. */
+function joined(id: string, rows: readonly QueueRow[]): QueueRow | undefined {
+  const [first, ...others] = rows
+  if (first === undefined || others.length === 0) return first && { ...first, id }
+  const waiting = rows.filter(({ state }) => state === 'waiting')
+  const states = rows.map(({ state }) => state)
+  const grants = rows.flatMap(({ grantedMs }) => grantedMs ?? [])
+  const positions = waiting.map(({ position }) => position ?? 0)
+  const isWaiting = waiting.length === rows.length
+  return {
+    ...first,
+    id,
+    state: isWaiting ? 'waiting' : states.includes('streaming') ? 'streaming' : 'suspect',
+    devices: rows.flatMap(({ devices }) => devices),
+    enqueuedMs: Math.min(...rows.map(({ enqueuedMs }) => enqueuedMs)),
+    grantedMs: grants.length === 0 ? undefined : Math.min(...grants),
+    position: isWaiting ? Math.min(...positions) : undefined,
+    etaMs: undefined,
+  }
 }
 
 /** What a row of the queue is for. */
 interface Order {
   readonly made: Made
   readonly plan: KeptPlan
-  /** Bytes that were sent to the client; null if the row belongs to an export, which keeps them itself. */
+  /** Bytes that were sent to the client; null for counts and searches, and for an export, which keeps them itself. */
   readonly bytes: string | null
 }
 
-/** What the rows are for, by id, as far as the caller may know; a search for addresses has neither receipt nor order. */
+/** What the rows are for, by id, as far as the caller may know. */
 async function ordersOf(
   ctx: RouteContext,
   parts: DownloadsParts,
@@ -83,16 +114,27 @@ async function ordersOf(
 ): Promise<ReadonlyMap<string, Order>> {
   const { caller } = ctx.state
   const known = rows.filter((row) => seesOthers(ctx) || (caller !== undefined && isOf(caller, madeFrom(row))))
-  const receipts = await parts.downloads.receipts.findAll(
-    known.filter(({ id }) => exportOfLease(id) === undefined).map(({ id }) => id),
-  )
+  const ids = [
+    ...new Set(known.flatMap(({ id }) => (exportOfLease(id) === undefined ? requestOfLease(id) : []))),
+  ]
+  const receipts = await parts.downloads.receipts.findAll(ids)
+  const questions = await parts.questions.findAll(ids.filter((id) => !receipts.has(id)))
   const exports = await exportsOf(parts, known)
+  const orderOf = ({ id }: QueueRow): Order | undefined => {
+    const receipt = receipts.get(requestOfLease(id))
+    if (receipt !== undefined) return downloadOrder(receipt)
+    const question = questions.get(requestOfLease(id))
+    return question === undefined ? exports.get(exportOfLease(id) ?? '') : questionOrder(question)
+  }
   const orders = known.flatMap((row): readonly (readonly [string, Order])[] => {
-    const receipt = receipts.get(row.id)
-    const order = receipt === undefined ? exports.get(exportOfLease(row.id) ?? '') : downloadOrder(receipt)
+    const order = orderOf(row)
     return order === undefined || !maySee(ctx, parts, order.made) ? [] : [[row.id, order]]
   })
   return new Map(orders)
+}
+
+function questionOrder({ user, beganMs: madeMs, plan }: RunningQuestion): Order {
+  return { made: madeOf({ user, madeMs }, plan), plan, bytes: null }
 }
 
 function downloadOrder({ user, startedAt, bytes, resume: plan }: StoredReceipt): Order {
@@ -126,6 +168,7 @@ function shownRow(
 ): Record<string, unknown> {
   return {
     ...row,
+    request: requestOfLease(row.id),
     enqueuedAt: new Date(enqueuedMs).toISOString(),
     grantedAt: grantedMs === undefined ? null : new Date(grantedMs).toISOString(),
     position: position ?? null,

@@ -10,6 +10,7 @@ import { type DeviceReply, fanOut } from '../../fleet/fan-out.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
+import { unreachableHeader } from '../request/unreachable-header.ts'
 import { answerList } from './answer-list.ts'
 import type { FleetParts } from './fleet-parts.ts'
 
@@ -41,7 +42,8 @@ export async function showFleetActivity(ctx: RouteContext, parts: FleetParts): P
     signal: leaving.signal,
   })
   const failed = replies.filter((reply) => 'error' in reply)
-  if (failed.length > 0) ctx.set('Capfleet-Unreachable', failed.map(({ device }) => device).join(', '))
+  if (failed.length > 0)
+    ctx.set('Capfleet-Unreachable', unreachableHeader(failed.map(({ device }) => device)))
   if (range.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', range.timeZone)
   ctx.set('Cache-Control', 'no-store')
   const { bucketNs, count } = cutInto(endNs - beginNs, BigInt(buckets))

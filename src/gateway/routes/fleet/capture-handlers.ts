@@ -13,6 +13,7 @@ import { isFiltered } from '../request/caller-bounds.ts'
 import { selectedMembers } from '../request/fleet-selection.ts'
 import { requestSignal } from '../request/request-caller.ts'
 import type { RouteContext } from '../request/route-context.ts'
+import { unreachableHeader } from '../request/unreachable-header.ts'
 import { answerList, answerText } from './answer-list.ts'
 import type { FleetParts } from './fleet-parts.ts'
 import { linkThrough } from './link-through.ts'
@@ -38,7 +39,7 @@ export async function listFleetCaptures(ctx: RouteContext, parts: FleetParts): P
   const page = await heldFirst(pageOf(list, limit, isCoarse ? coarseText : placeText), HELD_MAX)
   const { unreachable } = list
   if (unreachable.length > 0) {
-    ctx.set('Capfleet-Unreachable', unreachable.map(({ device }) => device).join(', '))
+    ctx.set('Capfleet-Unreachable', unreachableHeader(unreachable.map(({ device }) => device)))
   }
   const { clientIdleTimeoutMs } = parts.downloads
   if (format === 'csv') {

@@ -271,8 +271,8 @@ std::vector<int> marksOf(const Bytes& stream) {
   return marks;
 }
 
-/// Merges tagged streams as pcapng, whose interfaces have the tags 0 to 2, and every second input has
-/// interface 3 without tags.
+/// Merges tagged streams as pcapng, whose interfaces have the tags 0 to 2, and every second input
+/// has interface 3 without tags.
 struct InBlocks {
   Bytes bytes;
   std::vector<uint64_t> packets;
@@ -308,8 +308,9 @@ InBlocks inBlocks(Case given, std::mt19937_64& random) {
     output.ofInputs.push_back(isTagged(i) ? std::nullopt : std::optional(kTags));
     RecordInput& input = inputs.emplace_back(RecordInputOptions{.isTagged = isTagged(i)});
     pointers.push_back(&input);
-    pieces.emplace_back(input, isTagged(i) ? tagged : given.streams[i],
-                        [&] { return 1 + randomBelow(random, 200); })
+    pieces
+        .emplace_back(input, isTagged(i) ? tagged : given.streams[i],
+                      [&] { return 1 + randomBelow(random, 200); })
         .fill();
   }
   given.options.pcapng = output;

@@ -261,6 +261,65 @@ describe('the command line', () => {
     )
   })
 
+  test('a request in the queue is cancelled by the beginning of its id, if only one begins so', async () => {
+    const ids = ['6f1c1d1e-0000', '6f1c1d1e-1111', '7a000000-0000'].map(
+      (start) => `${start}-4000-8000-000000000000`,
+    )
+    const [first = '', second = '', third = ''] = ids
+    // A count of two devices has two rows.
+    const rows = [first, second, `${third}.0`, `${third}.1`].map((id) => ({ id, request: id.split('.')[0] }))
+    const asked: string[] = []
+    const gateway = createServer((req, res) => {
+      asked.push(`${req.method} ${req.url}`)
+      const cancelled = { id: third, user: 'ann', state: 'streaming' }
+      res.end(JSON.stringify(req.method === 'DELETE' ? cancelled : { requests: rows }))
+    })
+    gateway.listen(0, '127.0.0.1')
+    await once(gateway, 'listening')
+    const url = `http://127.0.0.1:${(gateway.address() as AddressInfo).port}`
+    const environment = gatewayEnvironment(url, 'user', USER_PASSWORD)
+    const cancel = (id: string) => client.run(['queue', 'cancel', id], { environment })
+    const ambiguous = await cancel('6f1c1d1e')
+    assert.equal(ambiguous.status, 2)
+    assert.match(
+      ambiguous.stderr,
+      new RegExp(`2 requests in the queue begin with 6f1c1d1e: ${first}, ${second}; give more of the id`),
+    )
+    const unknown = await cancel('6f1c1d1f')
+    assert.equal(unknown.status, 4)
+    assert.match(
+      unknown.stderr,
+      /no request in the queue has an id that begins with 6f1c1d1f \[unknown-request\]$/m,
+    )
+    assert.ok(!asked.some((one) => one.startsWith('DELETE')), 'nothing was cancelled')
+    for (const id of ['7a00', third, `${third}.1`]) assert.equal((await cancel(id)).status, 0)
+    gateway.close()
+    assert.deepEqual(
+      asked.filter((one) => one.startsWith('DELETE')),
+      [third, third, `${third}.1`].map((id) => `DELETE /v1/queue/${id}`),
+    )
+  })
+
+  test('an empty id, as of an unset variable, is refused with the words for it', async () => {
+    for (const [command, what] of [
+      [['queue', 'cancel', ''], 'request is empty; capfleet queue lists the ids'],
+      [['receipt', ' '], 'request is empty; it is the Capfleet-Request-Id of its answer'],
+      [['export', 'show', ''], 'export is empty; capfleet export list lists the ids'],
+      [['export', 'cancel', ''], 'export is empty; capfleet export list lists the ids'],
+      [['export', 'watch', ''], 'export is empty; capfleet export list lists the ids'],
+      [['export', 'get', ''], 'export is empty; capfleet export list lists the ids'],
+      [
+        ['export', 'schedule', 'remove', ''],
+        'schedule is empty; capfleet export schedule list lists the ids',
+      ],
+      [['token', 'revoke', ''], 'token is empty; capfleet token list lists the ids'],
+    ] as const) {
+      const { status, stderr } = await run(command)
+      assert.equal(status, 2, stderr)
+      assert.ok(stderr.includes(`the id of the ${what}`), stderr)
+    }
+  })
+
   test('an exact estimate is what the download delivers, and says what it has not counted', async () => {
     const filter = ['--bpf', 'udp', '--slice', '40']
     const whole = await run(['get', ...RANGE, ...filter, '-o', '-'])

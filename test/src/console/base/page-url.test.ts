@@ -57,12 +57,54 @@ test('days of a link keep their names, and the zone in which they begin', () => 
   assert.deepEqual(rangeOf(days), ['yesterday', 'today', 'Europe/Berlin'])
   assert.deepEqual(rangeOf(`${days}&TSZone=Asia/Tokyo`), ['yesterday', 'today', 'Asia/Tokyo'])
   assert.deepEqual(rangeOf(`${days}&TSZone=Tokyo`), ['yesterday', 'today', 'Asia/Tokyo'])
-  assert.deepEqual(rangeOf(`${days}&TSZone=Atlantis`, 'UTC'), ['yesterday', 'today', 'UTC'])
   assert.deepEqual(rangeOf('#/timeline?TSBegin=20261102_090100&TSEnd=now&TSZone=Tokyo'), [
     '1793577660000000000',
     'now',
     undefined,
   ])
+})
+
+test('a range of a link in an unknown zone stays as it is, and does not become one of the zone of the page', () => {
+  const rangeOf = (ends: string) => {
+    const { TSBegin, TSEnd, TSZone } = withInstants(
+      parsePageState(`#/timeline?${ends}&TSZone=Atlantis`),
+      'Europe/Berlin',
+    ).values
+    return [TSBegin, TSEnd, TSZone]
+  }
+  assert.deepEqual(rangeOf('TSBegin=yesterday&TSEnd=today'), ['yesterday', 'today', 'Atlantis'])
+  assert.deepEqual(rangeOf('TSBegin=20261102_090100&TSEnd=now'), ['20261102_090100', 'now', 'Atlantis'])
+  assert.deepEqual(rangeOf('TSBegin=2026-11-02T08:01:00Z&TSEnd=20261102_090100'), [
+    '1793606460000000000',
+    '20261102_090100',
+    'Atlantis',
+  ])
+  // These are the same in each zone.
+  assert.deepEqual(rangeOf('TSBegin=2026-11-02T08:01:00Z&TSEnd=now'), [
+    '1793606460000000000',
+    'now',
+    undefined,
+  ])
+  assert.deepEqual(rangeOf('TSBegin=-1h&TSEnd=1793606520000000000'), [
+    '-1h',
+    '1793606520000000000',
+    undefined,
+  ])
+  assert.deepEqual(rangeOf('TSBegin=x&TSEnd=now'), ['x', 'now', undefined])
+})
+
+test('the zone of a word that is replaced is forgotten', () => {
+  const tokyo = { TSBegin: 'yesterday', TSEnd: 'now', TSZone: 'Asia/Tokyo' }
+  assert.deepEqual(typedEnd(tokyo, 'TSBegin', 'today', 'Europe/Berlin'), {
+    TSBegin: 'today',
+    TSZone: 'Europe/Berlin',
+  })
+  const unknown = { TSBegin: 'yesterday', TSEnd: 'today', TSZone: 'Atlantis' }
+  assert.deepEqual(typedEnd(unknown, 'TSBegin', 'today', 'UTC'), { TSBegin: 'today', TSZone: 'Atlantis' })
+  assert.deepEqual(typedEnd({ ...unknown, TSEnd: 'now' }, 'TSBegin', 'today', 'UTC'), {
+    TSBegin: 'today',
+    TSZone: 'UTC',
+  })
 })
 
 test('a day that is typed is one of the zone of the page, also when that changes before the other end is typed', () => {

@@ -4,6 +4,7 @@ import { queueCounts, requestsOf } from '../../../../src/console/download/queue-
 
 const PLACE = {
   id: '1',
+  request: '1',
   class: 'interactive',
   user: 'user',
   replica: 'r',

@@ -72,7 +72,7 @@ describe('a count of packets that never end', () => {
     await using search = await openDeviceSearch(
       fleet.get('foreign'),
       question,
-      { ...seen, countLimit: () => limit.signal },
+      { ...seen, answerLimit: () => limit.signal },
       request,
     )
     let last: readonly object[] = []

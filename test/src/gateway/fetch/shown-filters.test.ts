@@ -437,6 +437,30 @@ describe('a third-party device that may ignore filters', () => {
       }
   })
 
+  test('does not fill up an answer without packets for ever, packed or not', async () => {
+    const none = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos&FilterBPF=odd`
+    const told = { config: { ...foreign.config, fetchCompression: 'fast' }, password: foreign.password }
+    await using packing = await startTempGateway([told, other], redis.url)
+    for (const [compresses, at] of [
+      [false, gateway],
+      [true, packing],
+    ] as const)
+      for (const [zeros, expected] of [
+        [1_000_000, 200],
+        [2_000_000, 502],
+      ] as const) {
+        foreign.behaviour = { ...SILENT, compresses, zeros }
+        const path = `/devices/foreign/api/v1/pcap/timerange?${none}&MaxPackets=7`
+        const { status, body } = await httpGet(at.url + path, { headers: at.as.user })
+        assert.equal(status, expected, body.toString())
+        if (status === 502)
+          assert.match(
+            body.toString(),
+            /device foreign .* sends more than 1\.00 MiB after the header of the file/,
+          )
+      }
+  })
+
   test('may have no packets that a filter could leave out, big-endian timestamps of microseconds, and zeros at its end', async () => {
     foreign.behaviour = SILENT
     const before = `TSBegin=${API_BEGIN_NS - 2_000n}&TSEnd=${API_BEGIN_NS - 1_000n}&TSUnit=nanos`

@@ -281,7 +281,7 @@ describe('leases over failures', () => {
       await untilUse(redis, scheduler, { device: 'a', used: 1 })
       const lease = await askLease(scheduler, ['b'])
       const recoverMs = Number(await client.hget(`{${LEASE_PREFIX}}:g`, 'recover'))
-      const grantedMs = (await scheduler.place(lease.id))?.grantedMs ?? 0
+      const grantedMs = (await scheduler.places([lease.id]))[0]?.grantedMs ?? 0
       assert.ok(grantedMs >= recoverMs)
       assert.equal(recoverMs === 0, sole)
       assert.ok(!held.lost.aborted)
@@ -300,7 +300,10 @@ describe('leases over failures', () => {
     assert.deepEqual(await gateway.use(['a']), [{ used: 3, waiting: 0 }])
     const recoverMs = Number(await connect().hget(`{${LEASE_PREFIX}}:g`, 'recover'))
     const lease = await askLease(gateway, ['b'])
-    assert.ok(((await gateway.place(lease.id))?.grantedMs ?? 0) >= recoverMs, 'the worker may tell of more')
+    assert.ok(
+      ((await gateway.places([lease.id]))[0]?.grantedMs ?? 0) >= recoverMs,
+      'the worker may tell of more',
+    )
     assert.ok(recoverMs > 0)
     await giveBack(lease)
     await connect().flushall()
@@ -328,7 +331,7 @@ describe('leases over failures', () => {
     await untilUse(redis, schedulers[0], { device: 'a', waiting: 2 })
     await places.until(([place]) => place?.position === 2)
     const { enqueuedMs, replica, etaMs, ...row } =
-      (await schedulers[0].place('mine')) ?? assert.fail('unknown')
+      (await schedulers[0].places(['mine']))[0] ?? assert.fail('unknown')
     assert.deepEqual(row, {
       id: 'mine',
       state: 'waiting',
@@ -345,13 +348,13 @@ describe('leases over failures', () => {
     await places.until((all) => all.at(-1)?.position === 1)
     await giveBack(lease)
     await giveBack(await second, ...held)
-    assert.equal(await schedulers[0].place('mine'), undefined)
+    assert.deepEqual(await schedulers[0].places(['mine']), [])
     await close(...schedulers)
   })
 
   test('reports no time for a turn that cannot be known, and none for what may never end', async () => {
     const scheduler = await start()
-    const etaOf = async (id: string) => (await scheduler.place(id))?.etaMs
+    const etaOf = async (id: string) => (await scheduler.places([id]))[0]?.etaMs
     // Requests that are served at once, which would make every wait look short.
     for (let i = 0; i < 5; i += 1) await giveBack(await askLease(scheduler, ['b'], { class: 'bulk' }))
     const young = await Promise.all([1, 2, 3, 4].map(() => askLease(scheduler, ['b'])))

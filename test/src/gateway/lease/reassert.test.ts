@@ -41,7 +41,7 @@ test('a grant that a paused replica did not see waits again, because the device 
     streaming.add(id)
     granted.push(id)
   })
-  const stateOf = async (id: string) => (await other.place(id))?.state
+  const stateOf = async (id: string) => (await other.places([id]))[0]?.state
 
   paused.send('first')
   await granted.until(({ length }) => length === 1)

@@ -242,14 +242,14 @@ describe('capfleet get', () => {
     assert.match(cancelled.stderr, /^request \S+ of user: was waiting$/m)
     const ended = await waiting.ended
     assert.equal(ended.status, 7, ended.stderr)
-    assert.match(ended.stderr, /admin cancelled the download in the queue \[download-cancelled\]$/m)
+    assert.match(ended.stderr, /admin cancelled the request in the queue \[download-cancelled\]$/m)
   })
 
   test('7: cancelled while it streams, it keeps what has arrived and does not resume by itself', async () => {
     const cwd = await folder('cut')
     const body = await bodyOf('/api/v1/pcap/single?StreamName=east-first')
     const id = '6f1c1d1e-0000-4000-8000-000000000000'
-    const error = { code: 'download-cancelled', detail: 'admin cancelled the download in the queue' }
+    const error = { code: 'download-cancelled', detail: 'admin cancelled the request in the queue' }
     const downloads: ServerResponse[] = []
     const gateway = createServer((req, res) => {
       const { url = '' } = req
@@ -275,7 +275,7 @@ describe('capfleet get', () => {
     const ended = await running.ended
     gateway.close()
     assert.equal(ended.status, 7, ended.stderr)
-    assert.match(ended.stderr, /admin cancelled the download in the queue \[download-cancelled\]$/m)
+    assert.match(ended.stderr, /admin cancelled the request in the queue \[download-cancelled\]$/m)
     assert.match(ended.stderr, /cut\.pcap\.part has .*; run the same command to resume$/m)
     assert.equal(downloads.length, 1)
     assert.ok((await stat(part)).size > 0)

@@ -167,9 +167,20 @@ describe(`two appliances (SEED=${random.seed})`, () => {
     const [packets, bytes] = [Number(whole.packets), Number(whole.bytes)]
     for (const [pairs, expected] of [
       [{ MaxPackets: String(packets) }, { ...whole, exact: true }],
-      [{ MaxPackets: String(packets - 1) }, { ...whole, packets: String(packets - 1), exact: false }],
+      // The packet that is left out has a record of 16 bytes at least.
+      [
+        { MaxPackets: String(packets - 1) },
+        { packets: String(packets - 1), bytes: String(bytes - 16), exact: false },
+      ],
       [{ MaxBytes: whole.bytes }, { ...whole, exact: true }],
-      [{ MaxBytes: String(bytes - 1) }, { ...whole, bytes: String(bytes - 1), exact: false }],
+      [
+        { MaxBytes: String(bytes - 1) },
+        { packets: String(packets - 1), bytes: String(bytes - 16), exact: false },
+      ],
+      [
+        { MaxPackets: '10', Slice: '20' },
+        { packets: '10', bytes: String(24 + 10 * 36), exact: false },
+      ],
       [{ Dedup: '1000000' }, { ...whole, exact: false }],
       [{ TSMax: '1000000000000000' }, { ...whole, exact: false }],
       [

@@ -164,7 +164,7 @@ describe('the queue', () => {
       assert.deepEqual([status, json().code], [409, 'download-cancelled'])
       assert.equal(await placeOf('ann', place.id), undefined)
       const receipt = (await ask('ann', `/v1/requests/${place.id}`)).json()
-      const detail = `${by} cancelled the download in the queue`
+      const detail = `${by} cancelled the request in the queue`
       assert.deepEqual([receipt.status, receipt.error], ['failed', { code: 'download-cancelled', detail }])
       const again = await ask(by, `/v1/queue/${place.id}`, { method: 'DELETE' })
       assert.deepEqual([again.status, again.json().code], [404, 'unknown-request'])
@@ -184,7 +184,7 @@ describe('the queue', () => {
     const receipt = (await ask('ann', `/v1/requests/${download.id}`)).json()
     assert.deepEqual(
       [receipt.status, receipt.error],
-      ['failed', { code: 'download-cancelled', detail: 'admin cancelled the download in the queue' }],
+      ['failed', { code: 'download-cancelled', detail: 'admin cancelled the request in the queue' }],
     )
     const metrics = (await httpGet(`${gateway.url}/metrics`)).body.toString()
     assert.match(metrics, /^capfleet_leases_cancelled_total\{state="streaming"\} [1-9]/m)
