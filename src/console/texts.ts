@@ -179,7 +179,6 @@ export const TEXTS = {
     silent: 'does not answer',
     point: 'Point at a lane to see its values.',
     packetsPerS: 'packets/s',
-    packets: 'packets',
     lost: 'packets lost',
     inGap: 'nothing captured',
     most: 'max',
@@ -224,7 +223,6 @@ export const TEXTS = {
     atMost: 'at most',
     exactly: 'exactly',
     ofAnswered: (answered: number, all: number) => `from ${answered} of ${all} devices`,
-    packets: 'packets',
     beforeCompression: 'before compression',
     withoutFilters: 'counted without the filters, which leave fewer',
     count: {

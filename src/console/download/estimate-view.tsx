@@ -1,5 +1,5 @@
 /** What the download would deliver, as counted by the devices while the user types. */
-import { bytesText, countText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText } from '../../shared/base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
@@ -117,9 +117,7 @@ function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
         {texts.estimate}{' '}
         {isWhole ? (exact ? texts.exactly : texts.atMost) : texts.ofAnswered(answered, devices.length)}
       </span>
-      <strong data-packets={packets}>
-        {countText(packets)} {texts.packets}
-      </strong>
+      <strong data-packets={packets}>{packetsText(packets)}</strong>
       <strong data-bytes={bytes} title={`${countText(bytes)} B`}>
         {bytesText(bytes)}
       </strong>

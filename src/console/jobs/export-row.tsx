@@ -1,6 +1,6 @@
 /** An export: its live progress, its files, and the possible actions. */
 
-import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText, percentText } from '../../shared/base/amounts.ts'
 import { listText } from '../../shared/base/list-text.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
@@ -118,7 +118,7 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
           class="button"
           href={`${BASE}v1/exports/${order.id}/file?Part=${index + 1}`}
           download={file.name}
-          title={`${file.name}: ${bytesText(file.bytes)}, ${countText(file.packets)} ${TEXTS.download.packets}`}
+          title={`${file.name}: ${bytesText(file.bytes)}, ${packetsText(file.packets)}`}
         >
           {texts.file} {order.files.length > 1 ? index + 1 : ''}
         </a>
