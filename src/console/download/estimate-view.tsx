@@ -3,7 +3,7 @@ import { bytesText, countText, packetsText } from '../../shared/base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
-import { PARAMETER_LABELS, TEXTS } from '../texts.ts'
+import { labelOf, TEXTS } from '../texts.ts'
 import { ExactCount } from './exact-count.tsx'
 import { MissingDevices } from './missing-devices.tsx'
 
@@ -91,6 +91,7 @@ export function EstimateView({ estimate, hasRange, isFiltered, query }: Estimate
           <span class="warning">{texts.withoutFilters}</span>
         ) : null}
       </p>
+      {mayHaveCopies(value, query) ? <p class="quiet">{texts.copies}</p> : null}
       {value.exact || value.devices.every((device) => 'error' in device) ? null : (
         <ExactCount key={query} query={query} />
       )}
@@ -101,6 +102,12 @@ export function EstimateView({ estimate, hasRange, isFiltered, query }: Estimate
       />
     </section>
   )
+}
+
+/** Whether several devices deliver packets, and copies of a packet are not dropped. */
+function mayHaveCopies({ devices }: Schemas['FleetEstimate'], query: string): boolean {
+  const delivering = devices.filter((device) => !('error' in device) && device.packets !== '0')
+  return delivering.length > 1 && !new URLSearchParams(query).has('Dedup')
 }
 
 function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
@@ -135,7 +142,7 @@ function WrongField({ name }: { readonly name: string }) {
         class="plain"
         onClick={() => document.querySelector<HTMLElement>(`[id="parameter-${name}"]`)?.focus()}
       >
-        {PARAMETER_LABELS[name] ?? name}
+        {labelOf(name)}
       </button>
     </p>
   )

@@ -10,7 +10,7 @@ import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { Failure } from '../parts/notice.tsx'
-import { PARAMETER_LABELS, SELECTION_LABELS, TEXTS } from '../texts.ts'
+import { labelOf, TEXTS } from '../texts.ts'
 import { useEventSource } from './event-source.ts'
 
 type Export = Schemas['Export']
@@ -177,7 +177,7 @@ export function QueryText({ query, devices }: QueryTextProps) {
       {shown.map(([name, value]) => (
         <li key={name}>
           <span class="quiet" title={name}>
-            {SELECTION_LABELS[name] ?? PARAMETER_LABELS[name] ?? name}
+            {labelOf(name)}
           </span>{' '}
           <Value
             text={value}
