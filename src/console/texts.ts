@@ -149,6 +149,7 @@ export const TEXTS = {
     toSelection: 'Zoom to selection',
     last: 'Last',
     captures: 'Captures',
+    inSight: (count: number) => `${count} of the lanes and the time in sight`,
     runs: 'running',
     noCaptures: 'No captures in the time range shown.',
     selected: 'Selected',
@@ -179,7 +180,6 @@ export const TEXTS = {
     silent: 'does not answer',
     point: 'Point at a lane to see its values.',
     packetsPerS: 'packets/s',
-    packets: 'packets',
     lost: 'packets lost',
     inGap: 'nothing captured',
     most: 'max',
@@ -224,8 +224,9 @@ export const TEXTS = {
     atMost: 'at most',
     exactly: 'exactly',
     ofAnswered: (answered: number, all: number) => `from ${answered} of ${all} devices`,
-    packets: 'packets',
     beforeCompression: 'before compression',
+    copies:
+      'If several devices have seen a packet, the file has each copy, and Wireshark takes them for retransmissions: drop duplicates under Limits, or look inside, which keeps the devices apart.',
     withoutFilters: 'counted without the filters, which leave fewer',
     count: {
       button: 'Count exactly',
@@ -556,11 +557,14 @@ export const PARAMETER_LABELS: Readonly<Record<string, string>> = {
   MaxBytes: 'Size at most',
   TSMax: 'Time after the first packet',
   Slice: 'Bytes of each packet',
+  Strip: 'Remove headers',
   TSMode: 'Clock',
   TSResolution: 'Precision',
   OnError: 'If a device fails',
   Dedup: 'Drop duplicates within',
+  DedupBy: 'Duplicates have in common',
   Align: 'Correct the clocks',
+  Format: 'File format',
   Compression: 'Compression',
   Wait: 'Wait in the queue',
   Digest: 'Checksum',
@@ -576,7 +580,7 @@ export const PARAMETER_LABELS: Readonly<Record<string, string>> = {
 }
 
 /** What users call the other parameters of a query. */
-export const SELECTION_LABELS: Readonly<Record<string, string>> = {
+const SELECTION_LABELS: Readonly<Record<string, string>> = {
   Device: 'Devices',
   StreamName: 'Capture',
   TSBegin: 'Begin',
@@ -585,4 +589,23 @@ export const SELECTION_LABELS: Readonly<Record<string, string>> = {
   TSUnit: 'Unit of the times',
   Start: 'Begin',
   Stop: 'End',
+}
+
+/** What users call a parameter; its own name if it has no label. */
+export function labelOf(name: string): string {
+  return SELECTION_LABELS[name] ?? PARAMETER_LABELS[name] ?? name
+}
+
+/** Parameters whose name is an ordinary word: these stay as they are where no value follows. */
+const ORDINARY_WORDS: ReadonlySet<string> = new Set(
+  'Device Start Stop Slice Strip Format Align Wait Digest Follow Target Missed'.split(' '),
+)
+
+/** A message or description of the API, with the page's words for its parameters: "TSEnd=now" is “End” now. */
+export function inPageWords(text: string): string {
+  return text.replaceAll(/\b([A-Z]\w+)\b(=?)/g, (word, name: string, equals: string) => {
+    const label = labelOf(name)
+    if (label === name || (equals === '' && ORDINARY_WORDS.has(name))) return word
+    return `“${label}”${equals === '' ? '' : ' '}`
+  })
 }

@@ -7,6 +7,7 @@ import type { RecorderClient } from '../../appliance/link/recorder-client.ts'
 import { refuseWhereNoStoreIs, withRecorder } from '../../appliance/recorder-session.ts'
 import { captureNameOf, STANDARD_INPUT } from '../client/command/common/capture-name-of.ts'
 import { createProgressBar, type ProgressBar } from '../client/command/common/progress-bar.ts'
+import { packetsText } from '../shared/base/amounts.ts'
 import { CapfleetError } from '../shared/base/error.ts'
 import { describeError } from '../shared/base/program.ts'
 
@@ -134,14 +135,14 @@ export async function importAsCapture(
     if (signal.aborted) process.stderr.write(`import ${job.name}: stopped; nothing was imported\n`)
     throw error
   })
-  bar.finish(`${record.packets} packets from ${record.sources.join(', ')}`)
+  bar.finish(`${packetsText(record.packets)} from ${record.sources.join(', ')}`)
   for (const damage of record.damages)
     process.stderr.write(`import ${job.name}: ${withPlace(describeDamage(damage))}\n`)
   for (const { file, message } of record.notes ?? [])
     process.stderr.write(`import ${job.name}: ${file} ${message}\n`)
   if (record.packetsOutOfTimeRange > 0n) {
     process.stderr.write(
-      `import ${job.name}: left out, because PCAP can only store times from 1970 to 2106-02-07: ${record.packetsOutOfTimeRange} packets\n`,
+      `import ${job.name}: left out, because PCAP can only store times from 1970 to 2106-02-07: ${packetsText(record.packetsOutOfTimeRange)}\n`,
     )
   }
   return record

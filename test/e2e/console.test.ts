@@ -128,6 +128,13 @@ describe('the page', { skip: missingForConsole() }, () => {
     await page.locator('.estimate').getByRole('button', { name: 'Switch or port conditions' }).click()
     assert.ok(await page.getByLabel('FilterFrame').evaluate((field) => field === document.activeElement))
     await page.getByLabel('FilterFrame').fill('')
+    await page.getByLabel('Begin', { exact: true }).fill('soon')
+    await page.getByLabel('Begin', { exact: true }).blur()
+    await page
+      .locator('#parameter-TSBegin-problem', { hasText: /^“Begin” "soon" is not in a form/ })
+      .waitFor()
+    await page.locator('.estimate').getByRole('button', { name: 'Begin', exact: true }).waitFor()
+    await show(page, `#/timeline?${WHOLE_RANGE}`)
     await page.getByLabel('FilterRE').fill('GET [a')
     assert.equal(
       await page.locator('#parameter-FilterRE-problem pre').getAttribute('data-position'),
@@ -135,13 +142,52 @@ describe('the page', { skip: missingForConsole() }, () => {
     )
     await page.getByLabel('FilterRE').fill('')
     const bpf = page.locator('#parameter-FilterBPF')
+    assert.match(
+      await page.locator('#parameter-FilterBPF-says').innerText(),
+      / or “Filter inside tunnels”\.$/,
+    )
     await bpf.fill('tcp prt 80')
-    await page.locator('#parameter-FilterBPF-problem', { hasText: 'syntax error' }).waitFor()
+    await page
+      .locator('#parameter-FilterBPF-problem', { hasText: /^“Filter” "tcp prt 80" does not .* syntax error/ })
+      .waitFor()
     await bpf.fill('tcp port www or port nowhere')
     const word = page.locator('#parameter-FilterBPF-problem pre')
     assert.equal(await word.getAttribute('data-position'), String('tcp port www or port '.length))
     await bpf.fill('greater 700')
     await page.locator('.estimate strong[data-packets]').waitFor()
+  })
+
+  test('warns of copies where several devices deliver packets, unless they are dropped', async () => {
+    const warning = page.locator('.estimate', { hasText: 'takes them for retransmissions' })
+    await show(page, `#/timeline?${WHOLE_RANGE}`)
+    await warning.waitFor()
+    for (const instead of ['Dedup=1000000', 'Device=north']) {
+      await show(page, `#/timeline?${WHOLE_RANGE}&${instead}`)
+      await warning.waitFor({ state: 'detached' })
+      await page.locator('.estimate strong[data-packets]').waitFor()
+    }
+  })
+
+  test('claims no captures only when the devices have answered for the time range', async () => {
+    const none = page.getByText('No captures in the time range shown.')
+    const later = EXPORT_END_NS + 1_000n * SECOND_NS
+    await show(page, `#/timeline?view-from=${later}&view-to=${later + SECOND_NS}`)
+    await none.waitFor()
+    const asked = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<void>()
+    await page.route('**/stream/list?*', async (route) => {
+      asked.resolve()
+      await answer.promise
+      await route.continue()
+    })
+    await show(page, `#/timeline?${AROUND}`)
+    await asked.promise
+    await none.waitFor({ state: 'detached' })
+    answer.resolve()
+    await page
+      .locator('.capture-list summary', { hasText: /^Captures 3 of the lanes and the time in sight$/ })
+      .waitFor()
+    await page.unroute('**/stream/list?*')
   })
 
   test('looks inside: the first packets with their devices, decoded in the browser', async () => {
@@ -160,6 +206,7 @@ describe('the page', { skip: missingForConsole() }, () => {
       byte.toString(16).padStart(2, '0'),
     )
     assert.ok(first.startsWith(`0000  ${bytes.join(' ')}`), first.slice(0, 60))
+    assert.match(await page.locator('.packet-bytes h2').innerText(), /^Bytes 2026-09-21 14:13:20\.\d{9}$/)
     await page.getByText('Choose devices').click()
     await page.getByRole('button', { name: /^west/ }).click()
     await page.locator('.packets td:nth-child(2)', { hasText: 'west' }).first().waitFor({ state: 'detached' })

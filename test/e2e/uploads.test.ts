@@ -106,7 +106,7 @@ describe('uploads through the gateway', () => {
   test('the command line uploads files and pipes, and says what it did', async () => {
     const { status, stdout, stderr } = await capfleet(['upload', file, '--device', 'east'])
     assert.deepEqual([status, stdout.toString()], [0, ''], stderr)
-    assert.match(stderr, /^upload monday_1: 4000 packets, [\d.]+ MiB in the store\n$/)
+    assert.match(stderr, /^upload monday_1: 4,000 packets, [\d.]+ MiB in the store\n$/)
     await cameBack('monday_1')
     const again = await capfleet(['upload', file, '-d', 'east'])
     assert.deepEqual(

@@ -5,7 +5,7 @@ import { basename } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Command } from 'commander'
 import type { z } from 'zod'
-import { bytesText } from '../../shared/base/amounts.ts'
+import { bytesText, packetsText } from '../../shared/base/amounts.ts'
 import type { CAPTURE_UPLOADED } from '../../shared/contract/capture-answers.ts'
 import { FLEET_PARAMETERS } from '../../shared/query/gateway-options.ts'
 import { ClientFailure, usageFailure } from '../client-failure.ts'
@@ -97,7 +97,7 @@ async function send(client: GatewayClient, { name, query, input, signal }: Uploa
   try {
     const file = { bytes, pieces: counted(input, bar) }
     const { value } = await client.json<Uploaded>('/v1/captures', { method: 'POST', query, file, signal })
-    bar.finish(`${value.Packets} packets, ${bytesText(Number(value.Bytes))} in the store`)
+    bar.finish(`${packetsText(value.Packets)}, ${bytesText(Number(value.Bytes))} in the store`)
     return value
   } catch (error) {
     bar.clear()
@@ -121,7 +121,9 @@ function report(name: string, { Damages, Notes, OutOfTimeRange }: Uploaded): voi
   const print = (text: string): void => void process.stderr.write(`upload ${name}: ${text}\n`)
   for (const note of Notes) print(`the file ${note}`)
   if (OutOfTimeRange !== '0') {
-    print(`left out, because PCAP can only store times from 1970 to 2106-02-07: ${OutOfTimeRange} packets`)
+    print(
+      `left out, because PCAP can only store times from 1970 to 2106-02-07: ${packetsText(OutOfTimeRange)}`,
+    )
   }
   for (const { Offset, Compressed, Message } of Damages) {
     const where = `offset ${Offset}${Compressed ? ' of the decompressed data' : ''}`

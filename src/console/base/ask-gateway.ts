@@ -1,7 +1,7 @@
 /** Requests to the gateway that served the page, typed by its openapi.json, with the session's cookie. */
 import createClient from 'openapi-fetch'
 import type { components, paths } from '../api-types.ts'
-import { TEXTS } from '../texts.ts'
+import { inPageWords, TEXTS } from '../texts.ts'
 
 export type Schemas = components['schemas']
 
@@ -151,5 +151,5 @@ function problemOf({ status, url }: Pick<Response, 'status' | 'url'>, body: unkn
 
 /** Message of whatever was thrown. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return inPageWords(error instanceof Error ? error.message : String(error))
 }

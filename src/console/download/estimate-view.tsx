@@ -1,9 +1,9 @@
 /** What the download would deliver, as counted by the devices while the user types. */
-import { bytesText, countText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText } from '../../shared/base/amounts.ts'
 import { Problem, type Schemas } from '../base/ask-gateway.ts'
 import type { Asked } from '../base/asked.ts'
 import { Failure } from '../parts/notice.tsx'
-import { PARAMETER_LABELS, TEXTS } from '../texts.ts'
+import { labelOf, TEXTS } from '../texts.ts'
 import { ExactCount } from './exact-count.tsx'
 import { MissingDevices } from './missing-devices.tsx'
 
@@ -91,6 +91,7 @@ export function EstimateView({ estimate, hasRange, isFiltered, query }: Estimate
           <span class="warning">{texts.withoutFilters}</span>
         ) : null}
       </p>
+      {mayHaveCopies(value, query) ? <p class="quiet">{texts.copies}</p> : null}
       {value.exact || value.devices.every((device) => 'error' in device) ? null : (
         <ExactCount key={query} query={query} />
       )}
@@ -101,6 +102,12 @@ export function EstimateView({ estimate, hasRange, isFiltered, query }: Estimate
       />
     </section>
   )
+}
+
+/** Whether several devices deliver packets, and copies of a packet are not dropped. */
+function mayHaveCopies({ devices }: Schemas['FleetEstimate'], query: string): boolean {
+  const delivering = devices.filter((device) => !('error' in device) && device.packets !== '0')
+  return delivering.length > 1 && !new URLSearchParams(query).has('Dedup')
 }
 
 function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
@@ -117,9 +124,7 @@ function Amount({ packets, bytes, exact, devices }: Schemas['FleetEstimate']) {
         {texts.estimate}{' '}
         {isWhole ? (exact ? texts.exactly : texts.atMost) : texts.ofAnswered(answered, devices.length)}
       </span>
-      <strong data-packets={packets}>
-        {countText(packets)} {texts.packets}
-      </strong>
+      <strong data-packets={packets}>{packetsText(packets)}</strong>
       <strong data-bytes={bytes} title={`${countText(bytes)} B`}>
         {bytesText(bytes)}
       </strong>
@@ -137,7 +142,7 @@ function WrongField({ name }: { readonly name: string }) {
         class="plain"
         onClick={() => document.querySelector<HTMLElement>(`[id="parameter-${name}"]`)?.focus()}
       >
-        {PARAMETER_LABELS[name] ?? name}
+        {labelOf(name)}
       </button>
     </p>
   )

@@ -1,6 +1,6 @@
 /** Counts what the download would deliver where the estimate is only a limit: by reading its packets, on demand. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText, percentText } from '../../shared/base/amounts.ts'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import { askCount, type CountProgress, countedSoFar, NOTHING_COUNTED } from './count-progress.ts'
@@ -79,9 +79,7 @@ function Ended({ progress }: { readonly progress: CountProgress }) {
         {complete ? texts.count.counted : texts.count.countedSoFar}{' '}
         {exact ? texts.exactly : complete ? texts.atMost : ''}
       </span>{' '}
-      <strong data-counted={packets}>
-        {countText(packets)} {texts.packets}
-      </strong>{' '}
+      <strong data-counted={packets}>{packetsText(packets)}</strong>{' '}
       <strong title={`${countText(bytes)} B`}>{bytesText(bytes)}</strong>
       {partial.length === 0 ? null : (
         <span class="warning">

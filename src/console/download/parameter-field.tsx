@@ -2,7 +2,7 @@
 import { useRef } from 'preact/hooks'
 import type { Parameter } from '../../shared/query/query-parameters.ts'
 import type { Problem } from '../base/ask-gateway.ts'
-import { PARAMETER_LABELS, TEXTS } from '../texts.ts'
+import { inPageWords, PARAMETER_LABELS, TEXTS } from '../texts.ts'
 import { placeOfMistake } from './mistake-place.ts'
 
 interface ParameterFieldProps {
@@ -28,7 +28,7 @@ export function ParameterField(props: ParameterFieldProps) {
       <Control {...props} />
       <FieldProblem id={`${id}-problem`} value={value} problem={problem} />
       <span id={`${id}-says`} class="says">
-        {says}
+        {inPageWords(says)}
       </span>
     </div>
   )
@@ -142,7 +142,7 @@ export function FieldProblem({ id, value, problem }: FieldProblemProps) {
           {' '.repeat(position)}^ {TEXTS.download.checkHere}
         </pre>
       )}
-      <span>{problem.message}</span>
+      <span>{inPageWords(problem.message)}</span>
     </div>
   )
 }

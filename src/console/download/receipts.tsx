@@ -1,7 +1,7 @@
 /** The user's downloads with their outcomes. */
 
 import { useState } from 'preact/hooks'
-import { bytesText, countText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText } from '../../shared/base/amounts.ts'
 import { listText } from '../../shared/base/list-text.ts'
 import { answered, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction, useAsked } from '../base/asked.ts'
@@ -56,7 +56,7 @@ function ReceiptRow({ receipt, onStart }: { readonly receipt: Receipt; readonly 
       <span class={`state state-${status}`}>{status}</span>
       <Value text={id} shown={id.slice(0, 8)} hasSign />
       <span class="mono" title={`${countText(bytes)} B`}>
-        {packets === null ? '' : `${countText(packets)} ${TEXTS.download.packets} · `}
+        {packets === null ? '' : `${packetsText(packets)} · `}
         {bytesText(bytes)}
       </span>
       <span class="quiet mono">{instantText(instantOfIso(receipt.startedAt), zone, 0)}</span>

@@ -50,11 +50,12 @@ export function ScheduleTimes({ due }: { readonly due: Asked<readonly bigint[]> 
         {isShown ? (
           <>
             <span class="quiet">{texts.nextRuns}</span>{' '}
-            {due.value.map((ns) => (
-              <span key={ns} class="mono">
-                {instantText(ns, zone, 0)}{' '}
+            {due.value.map((ns, index) => (
+              <span key={ns}>
+                {index === 0 ? '' : ', '}
+                <span class="mono">{instantText(ns, zone, 0)}</span>
               </span>
-            ))}
+            ))}{' '}
             <span class="quiet">{zoneText(zone, due.value[0] ?? 0n)}</span>
           </>
         ) : null}

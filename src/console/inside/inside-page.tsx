@@ -287,10 +287,11 @@ function moveChoice(
 
 function PacketBytes({ packet }: { readonly packet: Packet }) {
   const { inside: texts } = TEXTS
+  const { zone } = useSurroundings()
   return (
     <section class="packet-bytes" aria-label={texts.bytes}>
       <h2>
-        {texts.bytes} <Value text={String(packet.ns)} />
+        {texts.bytes} <Value text={String(packet.ns)} shown={instantText(packet.ns, zone)} />
       </h2>
       <PivotLinks packet={packet} />
       {packet.bytes.length === packet.length ? null : (

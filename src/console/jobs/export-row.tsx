@@ -1,6 +1,6 @@
 /** An export: its live progress, its files, and the possible actions. */
 
-import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText, percentText } from '../../shared/base/amounts.ts'
 import { listText } from '../../shared/base/list-text.ts'
 import { answered, BASE, gateway, type Schemas } from '../base/ask-gateway.ts'
 import { useAction } from '../base/asked.ts'
@@ -10,7 +10,7 @@ import { ConfirmButton } from '../parts/confirm-button.tsx'
 import { useSurroundings } from '../parts/context.ts'
 import { Value } from '../parts/copied.tsx'
 import { Failure } from '../parts/notice.tsx'
-import { PARAMETER_LABELS, SELECTION_LABELS, TEXTS } from '../texts.ts'
+import { labelOf, TEXTS } from '../texts.ts'
 import { useEventSource } from './event-source.ts'
 
 type Export = Schemas['Export']
@@ -118,7 +118,7 @@ function ExportActions({ order, onChange, onGone }: Pick<ExportRowProps, 'order'
           class="button"
           href={`${BASE}v1/exports/${order.id}/file?Part=${index + 1}`}
           download={file.name}
-          title={`${file.name}: ${bytesText(file.bytes)}, ${countText(file.packets)} ${TEXTS.download.packets}`}
+          title={`${file.name}: ${bytesText(file.bytes)}, ${packetsText(file.packets)}`}
         >
           {texts.file} {order.files.length > 1 ? index + 1 : ''}
         </a>
@@ -177,7 +177,7 @@ export function QueryText({ query, devices }: QueryTextProps) {
       {shown.map(([name, value]) => (
         <li key={name}>
           <span class="quiet" title={name}>
-            {SELECTION_LABELS[name] ?? PARAMETER_LABELS[name] ?? name}
+            {labelOf(name)}
           </span>{' '}
           <Value
             text={value}

@@ -3,23 +3,28 @@ import { bytesText, countText } from '../../shared/base/amounts.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { CopyBeside } from '../parts/copied.tsx'
+import { Waiting } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
 import type { CaptureSpan } from './capture-spans.ts'
 import type { FoundCaptures } from './captures.ts'
 
 interface CaptureListProps {
   readonly found: FoundCaptures | undefined
+  /** `found` may be of another time range. */
+  readonly isAsking: boolean
   readonly onChoose: (capture: CaptureSpan) => void
 }
 
-export function CaptureList({ found, onChoose }: CaptureListProps) {
+export function CaptureList({ found, isAsking, onChoose }: CaptureListProps) {
   const { zone } = useSurroundings()
   if (found === undefined) return null
   const { captures, isCut } = found
+  // An empty list must not be claimed before its time range has been asked for.
+  if (captures.length === 0 && isAsking) return <Waiting />
   return (
     <details class="capture-list" open>
       <summary>
-        {TEXTS.timeline.captures} <span class="quiet">{captures.length}</span>
+        {TEXTS.timeline.captures} <span class="quiet">{TEXTS.timeline.inSight(captures.length)}</span>
         {isCut ? <span class="warning"> {TEXTS.timeline.cut(captures.length)}</span> : null}
       </summary>
       {captures.length === 0 ? (

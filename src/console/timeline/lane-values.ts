@@ -1,5 +1,5 @@
 /** Values of a lane at an instant, in a time span, and in its visible part. */
-import { bytesText, countText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText } from '../../shared/base/amounts.ts'
 import { durationText, instantText, NS_PER_S, type Zone } from '../base/instants.ts'
 import { TEXTS } from '../texts.ts'
 import type { LaneActivity, Stretch } from './lane-activity.ts'
@@ -105,7 +105,7 @@ export function valueTexts({ lengthNs, packets, bytes, lost, isGap }: LaneValues
   const count =
     lengthNs >= RATE_MIN_NS
       ? [`${rateText(packets / secondsOf(lengthNs))} ${texts.packetsPerS}`, bytesOverTime(bytes, lengthNs)]
-      : [`${countText(packets)} ${texts.packets}`, bytesOverTime(bytes, lengthNs)]
+      : [packetsText(packets), bytesOverTime(bytes, lengthNs)]
   return [
     ...(packets === 0 && isGap ? [texts.inGap] : count),
     ...(lost === 0n ? [] : [`${countText(lost)} ${texts.lost}`]),

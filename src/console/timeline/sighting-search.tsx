@@ -1,7 +1,7 @@
 /** The search for addresses in the whole fleet: its field, what came of it, and a list of the times. */
 
 import { useEffect, useState } from 'preact/hooks'
-import { countText } from '../../shared/base/amounts.ts'
+import { packetsText } from '../../shared/base/amounts.ts'
 import { listText } from '../../shared/base/list-text.ts'
 import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
 import { durationText, instantText } from '../base/instants.ts'
@@ -152,9 +152,7 @@ function SightingList({
               <span class="mono">{instantText(sighting.fromNs, zone, 0)}</span>
               <span class="mono">{durationText(sighting.toNs - sighting.fromNs)}</span>
               {sighting.packets === undefined ? null : (
-                <span class="mono number">
-                  {countText(sighting.packets)} {TEXTS.timeline.packets}
-                </span>
+                <span class="mono number">{packetsText(sighting.packets)}</span>
               )}
             </button>
           </li>

@@ -93,6 +93,7 @@ function Lanes({ devices, oldestNs }: LanesProps) {
     () => (
       <CaptureList
         found={captures.value}
+        isAsking={captures.isAsking}
         onChoose={({ device, fromNs, toNs }) => {
           select({ fromNs, toNs }, device)
           go(viewAround(fromNs, toNs))
@@ -100,7 +101,7 @@ function Lanes({ devices, oldestNs }: LanesProps) {
       />
     ),
     // A long list is not rendered again during a drag.
-    [captures.value],
+    [captures.value, captures.isAsking],
   )
   return (
     <section class="lanes" aria-label={TEXTS.timeline.title}>

@@ -1,5 +1,5 @@
 /** A chosen file: the name of its capture, its progress, and the result. */
-import { bytesText, countText, percentText } from '../../shared/base/amounts.ts'
+import { bytesText, countText, packetsText, percentText } from '../../shared/base/amounts.ts'
 import { changed, formatPageState } from '../base/page-url.ts'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
@@ -78,7 +78,7 @@ function StoredCapture({ stored, onShow }: { readonly stored: Stored; readonly o
       <p>
         <span class="good">{texts.stored(StreamName, device)}</span>{' '}
         <span class="mono">
-          {countText(Packets)} {TEXTS.download.packets} · {bytesText(Bytes)}
+          {packetsText(Packets)} · {bytesText(Bytes)}
         </span>{' '}
         {Packets === '0' ? null : (
           <a href={lanesOf(stored)} onClick={onShow}>

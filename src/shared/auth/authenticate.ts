@@ -4,7 +4,7 @@
  */
 import { parse } from 'basic-auth'
 import type Koa from 'koa'
-import type { Caller } from '../base/caller.ts'
+import { type Caller, originOf } from '../base/caller.ts'
 import { CapfleetError } from '../base/error.ts'
 import { type Access, roleWith, type Scope } from '../base/scopes.ts'
 import type { RequestState } from '../http/http-app.ts'
@@ -80,13 +80,15 @@ export async function recognize(ctx: AskedContext, vouchers: Vouchers): Promise<
 }
 
 /** Fails with insufficient-scope. */
-export function refuseWithout(needed: Scope, { name, scopes }: Caller): void {
+export function refuseWithout(needed: Scope, { name, scopes, credential }: Caller): void {
   if (scopes.has(needed)) return
-  throw new CapfleetError(
-    'insufficient-scope',
-    `${name} may not do this: it requires the scope ${needed}, which the role ${roleWith(needed)} has`,
-    { members: { scopes: [...scopes], needed } },
-  )
+  const origin = originOf(credential)
+  // Users of a provider's token have a role.
+  const isOfToken = origin.kind === 'token' && origin.chain.length > 0
+  const detail = isOfToken
+    ? `this token of ${name} may not do this: it lacks the scope ${needed}; use a token that has it`
+    : `${name} may not do this: it requires the scope ${needed}, which the role ${roleWith(needed)} has`
+  throw new CapfleetError('insufficient-scope', detail, { members: { scopes: [...scopes], needed } })
 }
 
 /** Returns undefined if there is no session. */

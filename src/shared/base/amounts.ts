@@ -11,6 +11,11 @@ export function countText(value: bigint | number | string): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
+/** "1 packet", "1,234 packets" */
+export function packetsText(value: bigint | number | string): string {
+  return `${countText(value)} ${String(value) === '1' ? 'packet' : 'packets'}`
+}
+
 export function bytesText(value: bigint | number | string): string {
   return scaled(Number(value), 1_024, BYTE_UNITS)
 }

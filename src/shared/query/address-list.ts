@@ -121,7 +121,7 @@ function parseEntries(text: string, name: string): readonly Network[] {
     )
   const networks = new Map<string, Network>()
   for (const entry of entries) {
-    const network = parseNetwork(entry, name)
+    const network = parseNetwork(entry, name, () => lineOf(entry, text))
     networks.set(formatNetwork(network), network)
   }
   return [...networks.values()].toSorted((a, b) => a.bits - b.bits)
@@ -145,7 +145,15 @@ function compare(a: bigint, b: bigint): number {
   return a < b ? -1 : 1
 }
 
-function parseNetwork(entry: string, name: string): Network {
+const LINE_END = /\r\n?|\n/
+
+/** Where the entry of a list of several lines is first, for messages. */
+function lineOf(entry: string, text: string): string {
+  const lines = text.trimEnd().split(LINE_END)
+  return lines.length === 1 ? '' : `line ${lines.findIndex((line) => entriesOf(line).includes(entry)) + 1}: `
+}
+
+function parseNetwork(entry: string, name: string, place = () => ''): Network {
   const plain = parseIpv4(entry)
   // Most of a long list is like this.
   if (plain !== undefined) return { bits: 32, first: plain, last: plain, prefix: 32 }
@@ -157,7 +165,7 @@ function parseNetwork(entry: string, name: string): Network {
   if (value === undefined || !isLength || rest.length > 0)
     throw badParameter(
       name,
-      `${quote(entry)} is no IPv4 or IPv6 address or network, such as 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32${adviceFor(address, length)}`,
+      `${place()}${quote(entry)} is no IPv4 or IPv6 address or network, such as 10.1.2.3, 10.1.0.0/16 or 2001:db8::/32${adviceFor(address, length)}`,
     )
   const prefix = length === undefined ? bits : Number(length)
   const hostBits = (1n << BigInt(bits - prefix)) - 1n
@@ -165,7 +173,7 @@ function parseNetwork(entry: string, name: string): Network {
     const network = formatAddress(value & ~hostBits, bits)
     throw badParameter(
       name,
-      `${quote(entry)} has bits after its prefix: write ${network}/${prefix} for the network, or ${address} for the address`,
+      `${place()}${quote(entry)} has bits after its prefix: write ${network}/${prefix} for the network, or ${address} for the address`,
     )
   }
   const network = { bits, first: value, last: value | hostBits, prefix } as const

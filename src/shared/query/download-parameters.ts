@@ -215,6 +215,7 @@ export const DOWNLOAD_PARAMETERS = {
 function bpfType(): ParameterType<string> {
   return {
     schema: { type: 'string', maxLength: BPF_MAX_BYTES },
+    whenTooLong: 'shorten it; FilterAddresses takes lists of addresses',
     read: (text, name) => {
       if (text.trim() === '') return undefined
       checkFilterText(name, text, { maxBytes: BPF_MAX_BYTES, forbidden: CONTROL_CHARACTER })

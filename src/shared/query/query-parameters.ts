@@ -42,6 +42,8 @@ export interface ParameterType<Value> {
    * Whether an empty text is parsed like any other; else it means the default, because scripts pass unset variables.
    */
   readonly readsEmpty?: true
+  /** What to do about a text that is longer than its maxLength. Default: shorten it. */
+  readonly whenTooLong?: string
   /** Fails with bad-parameter, or an error of its own, that names the parameter; undefined means the default. */
   read(text: string, name: string, context: ReadContext): Value | undefined
   /** The text that is parsed into the same value. */

@@ -95,7 +95,7 @@ function readOne(row: Parameter, given: GivenParameters, context: ReadContext): 
   const { name, type } = row
   const { maxLength = TEXT_LENGTH_MAX } = type.schema
   if ((given.get(name)?.length ?? 0) > maxLength)
-    throw badParameter(name, `is longer than ${maxLength} characters; shorten it`)
+    throw badParameter(name, `is longer than ${maxLength} characters; ${type.whenTooLong ?? 'shorten it'}`)
   if (row.required === true) return type.read(requireParameter(given, name, row.example), name, context)
   const text = given.get(name)
   if (text === undefined || (text === '' && type.readsEmpty !== true)) return row.default

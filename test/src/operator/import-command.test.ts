@@ -187,7 +187,7 @@ test('a pipe is imported: standard input, and a path that is one', async () => {
   ] as const) {
     const { status, stderr } = inShell(line, folder.path)
     assert.equal(status, 0, stderr)
-    assert.match(stderr, new RegExp(`^import ${name}: 1 packets from `, 'm'))
+    assert.match(stderr, new RegExp(`^import ${name}: 1 packet from `, 'm'))
   }
   assert.deepEqual((await readdir(join(folder.path, 'store/captures'))).toSorted(), [
     ...['piped', 'redirected', 'stdin', 'substituted'],

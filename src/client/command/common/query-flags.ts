@@ -1,6 +1,7 @@
 /** Parameters of the API as flags: one for each row, so that the two cannot diverge. */
 import { type Command, Option } from 'commander'
 import type { Parameter, ParameterRows } from '../../../shared/query/query-parameters.ts'
+import { usageFailure } from '../../client-failure.ts'
 import type { QueryPairs } from '../../gateway-client.ts'
 import { bytesIn, nanosecondsIn } from '../../typed-amounts.ts'
 
@@ -64,7 +65,10 @@ export class QueryFlags {
     return command
   }
 
-  /** The given parameters, as text for the gateway, which alone validates them; "10MiB" and "10ms" are converted. */
+  /**
+   * The given parameters, as text for the gateway, which validates them; "10MiB" and "10ms" are converted. Fails with a
+   * ClientFailure for an amount that is none.
+   */
   query(options: GivenOptions): QueryPairs {
     return this.#flags.flatMap(({ parameter, option }) => {
       const given = options[option.attributeName()]
@@ -86,11 +90,15 @@ const AMOUNTS: Readonly<Record<string, { readonly placeholder: string; readonly 
   nanoseconds: { placeholder: 'time', example: '10ms' },
 }
 
-/** The number that the API takes; any other text is for the gateway to reject. */
-function plainAmount(text: string, { type: { unit } }: Parameter): string {
-  if (unit === 'bytes') return String(bytesIn(text) ?? text)
-  if (unit === 'nanoseconds') return String(nanosecondsIn(text) ?? text)
-  return text
+/** The number that the API takes. */
+function plainAmount(text: string, { name, type: { unit = '' } }: Parameter): string {
+  const amount = AMOUNTS[unit]
+  if (amount === undefined || /^-?\d+$/.test(text)) return text
+  const read = unit === 'bytes' ? bytesIn(text) : nanosecondsIn(text)
+  if (read !== undefined) return String(read)
+  throw usageFailure(
+    `${flagName(name)} must be a number of ${unit}, or have a unit, such as ${amount.example}; got ${JSON.stringify(text)}`,
+  )
 }
 
 /** TSBegin is --ts-begin, FilterBPFDecap --filter-bpf-decap. */

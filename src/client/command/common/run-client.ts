@@ -53,15 +53,16 @@ function describeFailure(
 ): string | undefined {
   if (isAbort(error)) return undefined
   // A file that cannot be read or written; the message names it.
-  if (isSystemError(error)) return error.message
+  if (isSystemError(error)) return FULL_CODES.has(error.code ?? '') ? fullText(error) : error.message
   if (!(error instanceof ClientFailure)) return describeError(error)
   const { code, param } = error.facts
   if (code === 'usage') return error.message
-  const message = withCommands(error.message).replaceAll(/\b[A-Z]\w+\b=?/g, (text) => {
-    const [name = '', equals] = text.split('=')
+  const message = withCommands(error.message).replaceAll(/\b([A-Z]\w+)\b(=\*?)?/g, (text, name, given) => {
     const flag = flagOf(name)
     if (flag === undefined) return text
-    return equals === undefined ? flag : `${flag} `
+    if (given === undefined) return flag
+    // A shell would replace a bare * by the files of the folder.
+    return given === '=*' ? `${flag} '*'` : `${flag} `
   })
   const flag = param === undefined ? undefined : flagOf(param)
   const isNamed = flag === undefined || message.includes(flag)
@@ -82,6 +83,11 @@ function withCommands(message: string): string {
     (text, [request, command]) => text.replace(request, command),
     message,
   )
+}
+
+/** The system names the file only in some of these errors. */
+function fullText({ message }: Error): string {
+  return `the disk is full, or your quota on it (${message}); free some space, or name a file elsewhere [disk-full]`
 }
 
 function isSystemError(error: unknown): error is NodeJS.ErrnoException {

@@ -34,6 +34,8 @@ const MEANT: Readonly<Record<string, string>> = {
 export function withUsageHint(text: string, program: Command, words: readonly string[]): string {
   const command = commandAt(program, words)
   const [, unknown] = /^error: unknown option '([^'=]+)/.exec(text) ?? []
+  if (unknown !== undefined && flagsOf(command).includes(unknown))
+    return `error: ${unknown} is an option of ${pathOf(command)}, and must come after it\n`
   const meant = unknown === undefined ? undefined : meantFlag(unknown, flagsOf(command))
   if (meant !== undefined) return `error: unknown option '${unknown}'\n(Did you mean ${meant}?)\n`
   if (text.startsWith('error: too many arguments') && command.options.some(({ short }) => short === '--bpf'))
@@ -58,4 +60,9 @@ export function commandAt(program: Command, words: readonly string[]): Command {
     (command, word) => command.commands.find((one) => one.name() === word) ?? command,
     program,
   )
+}
+
+/** "capfleet export list" */
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
 }

@@ -1,6 +1,6 @@
 /** `capfleet estimate --exact`: what a download would deliver, counted by the devices while they read its packets. */
 import type { z } from 'zod'
-import { bytesText, countText, percentText } from '../../../shared/base/amounts.ts'
+import { bytesText, packetsText, percentText } from '../../../shared/base/amounts.ts'
 import type { FLEET_COUNT_LINES } from '../../../shared/contract/count-lines.ts'
 import { visible } from '../../../shared/query/query-parameters.ts'
 import { ClientFailure } from '../../client-failure.ts'
@@ -91,18 +91,18 @@ export class ExactEstimate {
     const counts = [...this.#counts.values()]
     const sum = (amountOf: (one: Progress | Counted) => string | undefined): bigint =>
       counts.reduce((before, one) => before + BigInt(amountOf(one) ?? 0), 0n)
-    const packets = countText(String(sum((one) => one.packets)))
+    const packets = packetsText(sum((one) => one.packets))
     const rangeBytes = sum((one) => one.rangeBytes)
     // A running capture grows meanwhile.
     const ratio = Math.min(1, Number(sum((one) => one.checkedBytes)) / Number(rangeBytes))
     const share = rangeBytes === 0n ? '' : `, ${percentText(ratio)}`
-    this.#bar.tell(`${packets} packets so far${share} of ${counts.length} devices`)
+    this.#bar.tell(`${packets} so far${share} of ${counts.length} devices`)
   }
 }
 
 function totalText({ packets, bytes, exact, complete }: CountEnd): string {
   const whose = exact ? 'in total' : complete ? 'in total, at most' : 'counted so far'
-  return `${whose}: ${packets} packets, ${bytesText(bytes)} before compression`
+  return `${whose}: ${packetsText(packets)}, ${bytesText(bytes)} before compression`
 }
 
 function refuseIncomplete({ complete, unanswered, partial, devices }: CountEnd): void {

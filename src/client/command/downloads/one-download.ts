@@ -39,8 +39,8 @@ export async function runDownload(
   target: DownloadTarget,
   { options, signal }: DownloadRun,
 ): Promise<void> {
-  const waitS = count('--wait', options.wait)
-  const retriesMax = count('--retries', options.retries) ?? 0
+  const waitS = count('--wait', options.wait, 'seconds')
+  const retriesMax = count('--retries', options.retries, 'retries') ?? 0
   const isPipe = options.output === STANDARD_OUTPUT
   if (isPipe && options.split !== undefined)
     throw usageFailure('--split writes several files; give -o <file>')
@@ -138,8 +138,8 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
   throw new ClientFailure('incomplete', `packets are missing: ${listText(missing, '; ')}`, { code: status })
 }
 
-function count(flag: string, text: string | undefined): number | undefined {
+function count(flag: string, text: string | undefined, unit: string): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,7}$/.test(text)) return Number(text)
-  throw usageFailure(`${flag} must be a number, got ${JSON.stringify(text)}`)
+  throw usageFailure(`${flag} must be a number of ${unit}, such as 60; got ${JSON.stringify(text)}`)
 }

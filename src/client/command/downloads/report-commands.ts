@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { z } from 'zod'
-import { bytesText } from '../../../shared/base/amounts.ts'
+import { bytesText, packetsText } from '../../../shared/base/amounts.ts'
 import { listText } from '../../../shared/base/list-text.ts'
 import type { FLEET_ESTIMATE, RECEIPT, RECEIPTS } from '../../../shared/contract/gateway-answers.ts'
 import { COUNT_PARAMETERS } from '../../../shared/query/count-query.ts'
@@ -163,5 +163,5 @@ function sumText({ packets, bytes, exact, devices }: Estimate): string {
   if (untold.length > 0 && untold.length === devices.length) return 'the size is not known'
   if (packets === null || bytes === null) return 'the size is not shown to users with a filter'
   const whose = untold.length === 0 ? 'in total' : `in total, without ${listText(untold)}`
-  return `${exact ? whose : `${whose}, at most`}: ${packets} packets, ${bytesText(bytes)} before compression`
+  return `${exact ? whose : `${whose}, at most`}: ${packetsText(packets)}, ${bytesText(bytes)} before compression`
 }

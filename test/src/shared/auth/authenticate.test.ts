@@ -3,9 +3,10 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { authenticate, recognize } from '../../../../src/shared/auth/authenticate.ts'
+import { authenticate, recognize, refuseWithout } from '../../../../src/shared/auth/authenticate.ts'
 import { putUser } from '../../../../src/shared/auth/edit-users-file.ts'
 import type { UsersFile } from '../../../../src/shared/auth/users-file.ts'
+import { UNBOUNDED } from '../../../../src/shared/base/caller.ts'
 import { CapfleetError } from '../../../../src/shared/base/error.ts'
 import type { Scope } from '../../../../src/shared/base/scopes.ts'
 import type { RequestState } from '../../../../src/shared/http/http-app.ts'
@@ -82,5 +83,40 @@ test('on an open path valid credentials identify a caller, and wrong ones leave 
     const state = stateOf(req)
     await recognize({ req, state }, { users })
     assert.equal(state.caller?.name, user, String(authorization))
+  }
+})
+
+test('a token without the scope is told that the token lacks it, whatever the role of its user', () => {
+  const token = { kind: 'token', id: 'a', chain: ['a'], expiresMs: 0 } as const
+  const session = {
+    kind: 'session',
+    id: 's',
+    origin: token,
+    chain: [],
+    beganMs: 0,
+    expiresMs: 0,
+    endsMs: 0,
+    formToken: '',
+    path: '/',
+  } as const
+  for (const [credential, message] of [
+    [
+      token,
+      /^this token of ann may not do this: it lacks the scope capture:delete; use a token that has it$/,
+    ],
+    [session, /^this token of ann /],
+    [
+      { ...token, chain: [] },
+      /^ann may not do this: it requires the scope capture:delete, which the role full has$/,
+    ],
+  ] as const) {
+    const caller = {
+      name: 'ann',
+      scopes: new Set<Scope>(),
+      bounds: UNBOUNDED,
+      credential,
+      revoked: new AbortController().signal,
+    }
+    assert.throws(() => refuseWithout('capture:delete', caller), { code: 'insufficient-scope', message })
   }
 })

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bitRateText, bytesText, countText, percentText } from '../../../../src/shared/base/amounts.ts'
+import {
+  bitRateText,
+  bytesText,
+  countText,
+  packetsText,
+  percentText,
+} from '../../../../src/shared/base/amounts.ts'
 
 test('sizes have binary units and at most three digits, except just below the next unit', () => {
   assert.deepEqual([0, 999, 1_023, 1_024, 123_456, 5_250_000_000, '18446744073709551615'].map(bytesText), [
@@ -25,4 +31,13 @@ test('counts are exact, and shares are percentages', () => {
     '12,345,678,901,234,567,890',
   ])
   assert.deepEqual([0, 0.0123, 0.5, 1].map(percentText), ['0 %', '1.2 %', '50 %', '100 %'])
+})
+
+test('one packet is not several', () => {
+  assert.deepEqual([0, '1', 1n, 1_234].map(packetsText), [
+    '0 packets',
+    '1 packet',
+    '1 packet',
+    '1,234 packets',
+  ])
 })

@@ -94,6 +94,8 @@ const BROKEN: readonly [string, RegExp][] = [
   ['10.1.2.3:443', /"10.1.2.3:443" is no IPv4 .*; write it without the port$/],
   ['10.1.2.0/255.255.255.0', /; write the mask as \/24$/],
   ['10.1.2.0/0.0.0.255', /; write a prefix length for the mask$/],
+  ['10.0.0.1\n\n10.0.0.256 # a comment\n', /^FilterAddresses line 3: "10.0.0.256" is no IPv4/],
+  ['10.0.0.1\r\n10.0.0.1/8\r\n', /^FilterAddresses line 2: "10.0.0.1\/8" has bits after its prefix/],
   [different(ADDRESSES_MAX + 1), /has 10001 different entries, but at most 10000 are possible/],
 ]
 

@@ -46,10 +46,13 @@ test('sizes and lengths of time may have units, which the API does not take', ()
     ['TSMax', '5'],
     ['MaxBytes', '24'],
   ])
-  assert.deepEqual(parsed('--max-bytes', 'big', '--ts-max', '2d'), [
-    ['TSMax', '2d'],
-    ['MaxBytes', 'big'],
-  ])
+  assert.deepEqual(parsed('--max-bytes', '-1'), [['MaxBytes', '-1']])
+  assert.throws(() => parsed('--max-bytes', 'big'), {
+    message: '--max-bytes must be a number of bytes, or have a unit, such as 10KiB; got "big"',
+  })
+  assert.throws(() => parsed('--ts-max', '2d'), {
+    message: '--ts-max must be a number of nanoseconds, or have a unit, such as 10ms; got "2d"',
+  })
 })
 
 test('a switch says the word that the parameter takes', () => {

@@ -170,6 +170,39 @@ const MISTAKES: Readonly<Record<string, Mistake>> = {
     status: 2,
     says: /^capfleet: the folder \S+\/missing does not exist; create it, or name another$/m,
   },
+  'an option before its command': {
+    typed: ['--context', 'lab', 'export', 'list'],
+    status: 2,
+    says: /^error: --context is an option of capfleet export list, and must come after it$/m,
+  },
+  'a change that names no devices': {
+    typed: ['start'],
+    status: 2,
+    says: /^capfleet: --device is missing; name the devices to change, or --device '\*' for all of them/m,
+  },
+  'a list with a bad address': {
+    typed: get('--addresses', 'bad.txt'),
+    status: 2,
+    says: /^capfleet: --addresses: bad\.txt line 2: "10\.0\.0\.256" is no IPv4 or IPv6 address/m,
+  },
+  'a length of time with an unknown unit': {
+    typed: get('--dedup', '5x'),
+    status: 2,
+    says: /^capfleet: --dedup must be a number of nanoseconds, or have a unit, such as 10ms; got "5x"$/m,
+  },
+  'a wait that is no number': {
+    typed: get('--wait', '1h'),
+    status: 2,
+    says: /^capfleet: --wait must be a number of seconds, such as 60; got "1h"$/m,
+  },
+  'a filter that is too long': {
+    typed: get(
+      '--bpf',
+      Array.from({ length: 1_000 }, (_, n) => `host 10.20.${n >> 8}.${n & 255}`).join(' or '),
+    ),
+    status: 2,
+    says: /^capfleet: --bpf is longer than 16384 characters; shorten it; --addresses takes lists of addresses/m,
+  },
   'a word that is no clock': {
     typed: get('--ts-mode', 'hardware'),
     status: 2,
@@ -187,6 +220,7 @@ describe('a mistake at the command line:', () => {
     client = parts.use(await tempClient())
     await writeFile(join(client.folder, 'there.pcap'), '')
     await mkdir(join(client.folder, 'folder'))
+    await writeFile(join(client.folder, 'bad.txt'), '10.0.0.1 # a host\n10.0.0.256\n')
   })
   after(() => parts.disposeAsync())
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname, uptime } from 'node:os'
@@ -193,6 +193,12 @@ describe('capfleet get', () => {
       full.stderr,
       /big\.pcap\.part has \d\.\d\d MiB; run the same command to resume\ncapfleet: .* has no space left .*free some space/,
     )
+    // No room even for the record of the download.
+    await writeFile(join(disk.path, 'rest'), Buffer.alloc(8_000_000)).catch(() => undefined)
+    const none = await run(['east-first', '-o', 'first.pcap'], disk.path)
+    assert.equal(none.status, 8, none.stderr)
+    assert.match(none.stderr, /^capfleet: .*free some space.* \[disk-full\]$/m)
+    await rm(join(disk.path, 'rest'))
     await writeFile(join(disk.path, 'other'), '')
     const again = await run(['big', '-o', 'big.pcap', '--slice', '300'], disk.path)
     assert.equal(again.status, 0, again.stderr)
