@@ -12,6 +12,9 @@ import { startTempWorker } from '../../support/processes/temp-worker.ts'
 const SECOND_NS = 1_000_000_000n
 /** How much more a part may cost Redis with ten times as many parts; it used to be five times as much. */
 const GROWTH_MAX = 1.5
+const CAPTURE_BYTES = 4_000_000
+/** Two spans of at most 1 MiB are fetched at a time, so the first one of a device is whole, and the last one is not. */
+const HELD_AFTER_BYTES = 2_500_000
 
 test('a part of 1,000 costs Redis no more than one of 100, to the writer and to who follows', async (t) => {
   await using world = await ExportWorld.create({ captureBytes: 500_000 })
@@ -53,7 +56,7 @@ describe('an export that an earlier version has stored', () => {
   let world: ExportWorld
   let redis: Redis
   before(async () => {
-    world = await ExportWorld.create({ captureBytes: 1_500_000, exports: { deviceRetryS: 1 } })
+    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports: { deviceRetryS: 1 } })
     redis = new Redis(world.redis.url)
   })
   after(async () => {
@@ -91,13 +94,13 @@ describe('an export that an earlier version has stored', () => {
 
   test('while it runs is continued, file by file', async () => {
     const { line } = world.device('west')
-    line.bytesPerSecond = 500_000
+    line.hold(HELD_AFTER_BYTES)
     const id = await world.ordered(QUERY)
     {
       await using _worker = await startTempWorker(world.gateway)
       await world.until(id, ({ progress }) => Number(progress.writtenBytes) > 0)
     }
-    line.bytesPerSecond = undefined
+    line.release()
     await storeInFormerForm(redis, id)
     const before = await world.shown(id)
     assert.ok(Number(before.progress.writtenBytes) > 0 && before.state === 'running')
@@ -140,13 +143,13 @@ describe('an export that an earlier version has stored', () => {
       const ended = await partial()
       await world.isAnswering('west')
       const { line } = world.device('west')
-      line.bytesPerSecond = 300_000
+      line.hold(HELD_AFTER_BYTES)
       assert.equal((await world.call(`/v1/exports/${ended.id}/fill`, { method: 'POST' })).status, 202)
       {
         await using _worker = await startTempWorker(world.gateway)
         await world.until(ended.id, ({ progress }) => Number(progress.writtenBytes) > 0)
       }
-      line.bytesPerSecond = undefined
+      line.release()
       await storeInFormerForm(redis, ended.id)
       assert.deepEqual((await world.shown(ended.id)).files, ended.files)
       if (end === 'cancelled') {

@@ -47,13 +47,19 @@ describe('a failover of Redis', () => {
     await using _worker = await startTempWorker(gateway)
     const headers = gateway.as.user
     const whole = fleetPcap(0, PACKETS)
-    // About six seconds.
-    device.behaviour = { chunkBytes: 5_000, pauseMs: 14 }
+    // The device stands still in the middle of the body until the failover is over.
+    const failedOver = Promise.withResolvers<void>()
+    device.behaviour = { hangAfterBytes: whole.length / 2, resumed: failedOver.promise }
     const running = await httpOpen(gateway.url + PATH, { headers })
     assert.equal(running.response.statusCode, 200)
     const body = buffer(running.response)
     await world.primary.signal('SIGKILL')
     const killedMs = performance.now()
+    await eventually(async () => (await world.primaryPort()) === world.replica.port, {
+      message: 'the replica is the primary',
+    })
+    assert.equal(device.readers, 1, 'the download is still running')
+    failedOver.resolve()
     assert.ok((await body).equals(whole))
     t.diagnostic(`the running download ended whole ${Math.round(performance.now() - killedMs)} ms later`)
     device.behaviour = {}
@@ -67,7 +73,6 @@ describe('a failover of Redis', () => {
       { message: 'new downloads come' },
     )
     t.diagnostic(`new downloads ${Math.round(performance.now() - killedMs)} ms later`)
-    assert.equal(await world.primaryPort(), world.replica.port)
     const order = await httpGet(`${gateway.url}/v1/exports?${FLEET_RANGE}&Device=d0`, {
       headers,
       method: 'POST',

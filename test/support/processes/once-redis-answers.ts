@@ -6,13 +6,8 @@ export async function onceRedisAnswers<Started>(start: () => Promise<Started>): 
     try {
       return await start()
     } catch (error) {
-      if (!isLate(error)) throw error
+      const isLate = error instanceof CapfleetError && error.code === 'scheduler-unavailable'
+      if (!isLate) throw error
     }
   }
-}
-
-/** The second is ioredis's error, which some parts of a start let pass. */
-function isLate(error: unknown): boolean {
-  if (error instanceof CapfleetError) return error.code === 'scheduler-unavailable'
-  return error instanceof Error && error.message === 'Command timed out'
 }

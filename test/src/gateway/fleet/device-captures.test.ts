@@ -1,6 +1,7 @@
 // The captures of one device: requested in parts or as a whole, shared among callers, and read in turns.
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, describe, test } from 'node:test'
+import { afterEach, beforeEach, describe, type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import type { DeviceCaptures } from '../../../../src/gateway/fleet/device-captures.ts'
 import type { Fleet, FleetOptions } from '../../../../src/gateway/fleet/fleet.ts'
 import type { ListQuestion } from '../../../../src/gateway/fleet/list-question.ts'
@@ -13,6 +14,20 @@ const FRESH = { maxAgeMs: 0, signal: STAYING }
 const ANY: ListQuestion = { limit: 100, kept: { entries: 100, bytes: 1_000_000 } }
 
 const capture = (name: string, startNs: number) => ({ StreamName: name, StartTS: String(startNs) })
+
+const LIMIT_MS = 60_000
+
+/** Makes time pass for this process only when the returned function is called. */
+function mockedTime(t: TestContext): (ms: number) => void {
+  const startMs = performance.now()
+  let passedMs = 0
+  t.mock.method(performance, 'now', () => startMs + passedMs)
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  return (ms) => {
+    passedMs += ms
+    t.mock.timers.tick(ms)
+  }
+}
 
 describe('the captures of a device', () => {
   let device: FakeDevice
@@ -170,21 +185,6 @@ describe('the captures of a device', () => {
     assert.equal((await captures.holding('lab', { maxAgeMs: 60_000, signal: STAYING })).match, 'none')
   })
 
-  test("a device's time does not run while others are read", async () => {
-    await fleet[Symbol.asyncDispose]()
-    open({ probeTimeoutMs: 4_000, listTimeoutMs: 4_000, largeAnswersMax: 1 })
-    device.captures = [capture('lab', 1)]
-    silent.behaviour = { silentBelow: '/stream/list' }
-    const turn = await fleet.largeAnswers.begin('other', STAYING)
-    const waiting = captures.page(ANY, STAYING)
-    await device.until(() => device.requests.length === 2)
-    // Another device uses up its whole time, which is equally long.
-    await assert.rejects(fleet.get('d1').captures.page(ANY, STAYING), { code: 'device-timeout' })
-    assert.equal(fleet.largeAnswers.waiting, 1)
-    turn[Symbol.dispose]()
-    assert.equal((await waiting).captures.length, 1)
-  })
-
   test('nothing of a list is kept when its device stops in the middle of it', async () => {
     await fleet[Symbol.asyncDispose]()
     open({ probeTimeoutMs: 500, listTimeoutMs: 500 })
@@ -193,4 +193,32 @@ describe('the captures of a device', () => {
     await assert.rejects(captures.page(ANY, STAYING), { code: 'device-timeout', message: /^device d0 / })
     assert.equal(fleet.largeAnswers.reading, 0)
   })
+})
+
+test("a device's time does not run while others are read", async (t) => {
+  // First of all: whatever sets a timer must also clear it in mocked time.
+  const pass = mockedTime(t)
+  await using device = await FakeDevice.start('d0', Buffer.alloc(24))
+  await using silent = await FakeDevice.start('d1', Buffer.alloc(24))
+  await using fleet = tempFleet([device, silent], {
+    probeTimeoutMs: LIMIT_MS,
+    listTimeoutMs: LIMIT_MS,
+    largeAnswersMax: 1,
+  })
+  device.captures = [capture('lab', 1)]
+  const turn = await fleet.largeAnswers.begin('other', STAYING)
+  const waiting = fleet.get('d0').captures.page(ANY, STAYING)
+  while (fleet.largeAnswers.waiting === 0) await setImmediate()
+  pass(10 * LIMIT_MS)
+  // A time limit that has passed takes effect when the sockets have been read (JoinedSignal).
+  await setImmediate()
+  await setImmediate()
+  turn[Symbol.dispose]()
+  assert.equal((await waiting).captures.length, 1)
+  // While its own answer is read, the same time counts.
+  silent.behaviour = { silentBelow: '/stream/list' }
+  const late = fleet.get('d1').captures.page(ANY, STAYING)
+  await silent.until(() => silent.requests.length > 0)
+  pass(LIMIT_MS)
+  await assert.rejects(late, { code: 'device-timeout' })
 })
