@@ -2,9 +2,10 @@
 // reader finds the same packets in it, each after the description of its interface; the bytes do
 // not depend on how the packets were divided into batches; and OutputRecord reads back each block.
 //
-// Input: 1 byte interfaces, 1 byte remarks, then for each remark 1 byte length and 8 bytes time;
-// then for each packet 1 byte interface, 8 bytes time, 1 byte original length that was not
-// captured, 1 byte that ends a batch if it is odd, 2 bytes captured length with the captured bytes.
+// Input: 1 byte interfaces, 1 byte remarks and how many interfaces the head describes, then for
+// each remark 1 byte length and 8 bytes time; then for each packet 1 byte interface, 8 bytes time,
+// 1 byte original length that was not captured, 1 byte that ends a batch if it is odd, 2 bytes
+// captured length with the captured bytes.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -70,10 +71,16 @@ PcapngOptions optionsOf(capfleet::fuzz::FuzzInput& input) {
   PcapngOptions options;
   options.head = block({0x0A0D0D0A, 0x1A2B3C4D, 1, UINT32_MAX, UINT32_MAX});
   const auto interfaces = static_cast<uint32_t>(input.take(1)) % 16 + 1;
-  const auto remarks = static_cast<uint32_t>(input.take(1)) % 8;
+  const auto counts = static_cast<uint32_t>(input.take(1));
+  const uint32_t remarks = counts % 8;
   for (uint32_t i = 0; i < interfaces; i++) {
     // Option if_tsresol: nanoseconds.
     options.interfaces.push_back({i, i, block({1, i, 262144, 9 | (1 << 16), 9, 0})});
+  }
+  options.described = counts / 8 % (interfaces + 1);
+  for (uint32_t i = 0; i < options.described; i++) {
+    const Bytes& description = options.interfaces[i].description;
+    options.head.insert(options.head.end(), description.begin(), description.end());
   }
   for (uint32_t i = 0; i < remarks; i++) {
     const auto length = static_cast<uint32_t>(input.take(1));

@@ -183,7 +183,10 @@ test('link types may differ, unless a parameter is for one', async () => {
   assert.deepEqual([filtered.status, filtered.json().code], [409, 'mixed-link-type'])
   assert.match(filtered.json().detail as string, /; FilterBPF /)
   const kept = readPcapng(await pcapng(`${range}&Dedup=1`))
-  assert.deepEqual(new Set(kept.packets.map(({ port }) => kept.interfaces[port]?.linkType)), new Set([1, 101]))
+  assert.deepEqual(
+    new Set(kept.packets.map(({ port }) => kept.interfaces[port]?.linkType)),
+    new Set([1, 101]),
+  )
 })
 
 test('the first packet after a gap says so, and the end if there is none', async () => {
