@@ -57,7 +57,9 @@ class PcapngRecords {
   const Remarked& remark() const { return remarked_; }
   const std::string& failure() const { return failure_; }
   /// Whether the stream may end here: no block is incomplete.
-  bool isBetweenBlocks() const { return part_ == Part::kFrame && head_.empty() && hasSection_; }
+  bool isBetweenBlocks() const {
+    return part_ == Part::kFrame && head_.empty() && hasSection_ && failure_.empty();
+  }
 
  private:
   enum class Part : uint8_t {
