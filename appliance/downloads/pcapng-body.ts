@@ -24,9 +24,9 @@ import {
   sectionHeader,
   textOption,
 } from '../../src/shared/pcap/pcapng-blocks.ts'
-import { filterOptions, queryComment, softwareOptions } from '../../src/shared/pcap/pcapng-comments.ts'
 import { endComment } from '../../src/shared/pcap/pcapng-end.ts'
 import type { DownloadQuery } from '../../src/shared/query/download-query.ts'
+import { filterOptions, queryComment, softwareOptions } from '../../src/shared/query/pcapng-comments.ts'
 import { rfc3339Of } from '../../src/shared/query/query-time.ts'
 import { type Encoding, encodingOf } from '../../src/shared/query/query-values.ts'
 import type { TimeSpan } from '../store/removed-spans.ts'

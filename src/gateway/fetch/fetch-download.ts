@@ -6,7 +6,7 @@ import type { Body } from './body.ts'
 import { type Continuation, continueFrom, type Delivered, restOfBody } from './continue-from.ts'
 import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
 import { type MergeOptions, mergedBody } from './merged-body.ts'
-import { refuseSmallFile } from './pcapng-file.ts'
+import { refuseSmallFile } from './merged-pcapng.ts'
 import { RelayedBody } from './relayed-body.ts'
 
 export interface FetchParts extends StreamParts {

@@ -16,7 +16,7 @@ import { requireKnownClocks } from './known-clocks.ts'
 import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
 import { MergedDevice, type MergedDeviceOptions, type RetryTimings } from './merged-device.ts'
 import { type MergedFile, pcapFile } from './merged-file.ts'
-import { PcapngFile } from './pcapng-file.ts'
+import { PcapngFile } from './merged-pcapng.ts'
 import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
 
 export interface MergeOptions {

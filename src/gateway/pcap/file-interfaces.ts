@@ -19,8 +19,8 @@ import {
   STATISTICS_FIELDS_BYTES,
   textOption,
 } from '../../shared/pcap/pcapng-blocks.ts'
-import { filterOptions } from '../../shared/pcap/pcapng-comments.ts'
 import { PCAPNG_END } from '../../shared/pcap/pcapng-end.ts'
+import { filterOptions } from '../../shared/query/pcapng-comments.ts'
 
 export interface FileInterfacesOptions {
   /** The devices in the order of the merge. */

@@ -42,7 +42,7 @@ std::vector<std::pair<int64_t, int>> contentOf(const PacketBatch& batch, int64_t
 
 TEST(DuplicateStage, drops_copies_within_and_across_batches) {
   BufferPool pool;
-  DuplicateStage stage({5}, 1, OutputForm{});
+  DuplicateStage stage({5}, {1}, OutputForm{});
   PacketBatch first = batchOf(pool, {{100, 1}, {101, 2}, {103, 1}, {104, 3}});
   stage.drop(first);
   EXPECT_EQ(contentOf(first, 1),
@@ -61,7 +61,7 @@ TEST(DuplicateStage, drops_copies_within_and_across_batches) {
 
 TEST(DuplicateStage, says_how_many_were_dropped_before_a_packet) {
   BufferPool pool;
-  DuplicateStage stage({100}, 1, OutputForm{});
+  DuplicateStage stage({100}, {1}, OutputForm{});
   PacketBatch batch = batchOf(pool, {{0, 1}, {1, 1}, {2, 2}, {3, 1}, {4, 2}, {5, 3}});
   stage.drop(batch);
   EXPECT_EQ(batch.packets, 3U);
@@ -74,7 +74,7 @@ TEST(DuplicateStage, says_how_many_were_dropped_before_a_packet) {
 
 TEST(DuplicateStage, leaves_nothing_of_a_batch_of_copies) {
   BufferPool pool;
-  DuplicateStage stage({100}, 1, OutputForm{});
+  DuplicateStage stage({100}, {1}, OutputForm{});
   PacketBatch first = batchOf(pool, {{0, 1}});
   stage.drop(first);
   PacketBatch copies = batchOf(pool, {{1, 1}, {2, 1}});
@@ -87,7 +87,7 @@ TEST(DuplicateStage, leaves_nothing_of_a_batch_of_copies) {
 
 TEST(DuplicateStage, compares_nanoseconds_and_writes_microseconds) {
   BufferPool pool;
-  DuplicateStage stage({500}, 1, OutputForm{false, true});
+  DuplicateStage stage({500}, {1}, OutputForm{false, true});
   PacketBatch batch = batchOf(pool, {{1'000, 1}, {1'400, 1}, {1'600, 1}});
   stage.drop(batch);
   EXPECT_EQ(contentOf(batch, 1000), (std::vector<std::pair<int64_t, int>>{{1'000, 1}, {1'000, 1}}));
@@ -98,7 +98,7 @@ TEST(DuplicateStage, compares_nanoseconds_and_writes_microseconds) {
 // A packet that comes late is compared by the latest time so far.
 TEST(DuplicateStage, measures_by_the_latest_time_so_far) {
   BufferPool pool;
-  DuplicateStage stage({5}, 1, OutputForm{});
+  DuplicateStage stage({5}, {1}, OutputForm{});
   PacketBatch batch = batchOf(pool, {{10, 1}, {20, 2}, {11, 1}});
   stage.drop(batch);
   EXPECT_EQ(batch.packets, 3U);

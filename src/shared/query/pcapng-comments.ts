@@ -1,10 +1,10 @@
 /** What a pcapng file says about the query that it answers. */
 import { type } from 'node:os'
 import { productVersion } from '../base/product-version.ts'
-import type { DownloadQuery } from '../query/download-query.ts'
-import { formatDownloadQuery } from '../query/format-download-query.ts'
-import { visible } from '../query/query-parameters.ts'
-import { type BlockOption, filterOption, PcapngOption, textOption } from './pcapng-blocks.ts'
+import { type BlockOption, filterOption, PcapngOption, textOption } from '../pcap/pcapng-blocks.ts'
+import type { DownloadQuery } from './download-query.ts'
+import { formatDownloadQuery } from './format-download-query.ts'
+import { visible } from './query-parameters.ts'
 
 const COMMENT_LENGTH_MAX = 8_192
 /** A filter that is longer is only in the section's comment: an interface each would repeat it. */

@@ -1,8 +1,8 @@
 /** What a merge in pcapng consists of beside its packets. */
 import { listText } from '../../shared/base/list-text.ts'
 import { PcapngOption, sectionHeader, textOption } from '../../shared/pcap/pcapng-blocks.ts'
-import { queryComment, softwareOptions } from '../../shared/pcap/pcapng-comments.ts'
 import { endComment } from '../../shared/pcap/pcapng-end.ts'
+import { queryComment, softwareOptions } from '../../shared/query/pcapng-comments.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../shared/query/query-time.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
