@@ -386,7 +386,9 @@ TEST(RecordMerge, GivesRemarksToTheNextPacketThatIsWritten) {
     pieces.emplace_back(inputs.emplace_back(RecordInputOptions{}), stream, [] { return SIZE_MAX; })
         .fill();
   }
-  RecordMergeOptions options{.dedup = DuplicateOptions{0}, .linkTypeWord = kEthernet};
+  RecordMergeOptions options;
+  options.dedup = {0};
+  options.linkTypeWord = kEthernet;
   options.pcapng = PcapngOutput{&interfaces, {0U, 1U}, 0};
   RecordMerge merge({&inputs[0], &inputs[1]}, options);
   Bytes output(4096);
