@@ -65,7 +65,7 @@ export const COMMAND_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
   ],
   'export schedule list': ['capfleet export schedule list'],
   'export schedule remove': ['capfleet export schedule remove 6f1c1d1e-6f0b-4f43-9d0e-0a5b3c2d1e0f'],
-  check: ['capfleet check nyc1.pcapng', 'zstd -dc nyc1.pcapng.zst | capfleet check -'],
+  check: ['capfleet check nyc1.pcapng', 'capfleet check - < nyc1.pcapng'],
   'token create': [
     "capfleet token create --devices 'lon*' --lifetime 8h --note 'nightly report'",
     "capfleet token create --devices '*' --scopes device:read > token.txt",

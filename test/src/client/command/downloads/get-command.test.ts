@@ -92,7 +92,7 @@ describe('capfleet get', () => {
     assert.ok((await readdir(cwd)).some((name) => /^west_[\dTZ.]+-[\dTZ.]+\.pcap\.zst$/.test(name)))
   })
 
-  test('saves pcapng of one device, and refuses to split it', async () => {
+  test('saves pcapng of one device or several, and refuses to split it', async () => {
     const cwd = await folder('pcapng')
     const saved = await run(['east-first', '--format', 'pcapng'], cwd)
     assert.equal(saved.status, 0, saved.stderr)
@@ -103,10 +103,11 @@ describe('capfleet get', () => {
     const split = await run(['east-first', '--format', 'pcapng', '--split', '1MiB', '-o', 'a.pcapng'], cwd)
     assert.equal(split.status, 2)
     assert.match(split.stderr, /leave out --format/)
-    const several = await run([...RANGE, '--format', 'pcapng'], cwd)
-    assert.notEqual(several.status, 0)
-    assert.match(several.stderr, /--?format.*is for one device|Format=pcapng is for one device/)
-    assert.deepEqual(await readdir(cwd), ['east-first.pcapng'])
+    const several = await run([...RANGE, '--format', 'pcapng', '-o', 'all.pcapng'], cwd)
+    assert.equal(several.status, 0, several.stderr)
+    const all = readPcapng(await readFile(join(cwd, 'all.pcapng')))
+    assert.deepEqual(all.interfaces.map(({ name }) => name).toSorted(), ['east:cap0', 'west:cap0'])
+    assert.deepEqual((await readdir(cwd)).toSorted(), ['all.pcapng', 'east-first.pcapng'])
   })
 
   test('replaces no existing file unless asked to', async () => {
