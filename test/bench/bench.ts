@@ -11,7 +11,7 @@
  *   --keep         keeps the generated files for the next run
  *
  * `npm run bench -- profile <row>` shows where our side of a row spends its time (profile.ts). `queue`, `capture`,
- * `exports`, `tokens` and `index` have their own figures and run alone.
+ * `exports`, `tokens`, `page` and `index` have their own figures and run alone.
  *
  * `rows` says what is compared with what, `sides` runs both, `inputs` makes the files, `report` measures and prints.
  * `engine` is the engine without HTTP, `capture` the live capture; `alone` has the benches without rows.
@@ -26,6 +26,7 @@ import { parseArgs } from 'node:util'
 import { runProgram } from '../../src/shared/base/program.ts'
 import { printExportFigures } from './alone/exports.bench.ts'
 import { printIndexFigures } from './alone/index.bench.ts'
+import { printPageFigures } from './alone/page.bench.ts'
 import { printQueueFigures } from './alone/queue.bench.ts'
 import { printTokenFigures } from './alone/tokens.bench.ts'
 import { printCaptureFigures } from './capture/capture.bench.ts'
@@ -70,6 +71,8 @@ const ALONE: Readonly<Record<string, () => Promise<void>>> = {
   exports: () => runProgram(printExportFigures),
   // The cost of authentication.
   tokens: () => runProgram(printTokenFigures),
+  // The time until the page shows what was clicked.
+  page: () => runProgram(printPageFigures),
   // The cost of the store's index.
   index: printIndexFigures,
 }

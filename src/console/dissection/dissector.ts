@@ -40,12 +40,6 @@ export class Dissector {
     }: { readonly signal: AbortSignal; readonly onFailure: (failure: DissectorFailure) => void },
   ): Promise<Dissector> {
     const folder = `dissector/${encodeURIComponent(build)}`
-    const [wasm, data] = await Promise.all(
-      ['wiregasm.wasm', 'wiregasm.data'].map(async (name) =>
-        (await openAnswer(`${folder}/${name}`, { signal })).arrayBuffer(),
-      ),
-    )
-    if (wasm === undefined || data === undefined) throw new DissectorFailure(TEXTS.dissection.closed)
     const frame = document.createElement('iframe')
     frame.setAttribute('sandbox', 'allow-scripts')
     frame.hidden = true
@@ -54,8 +48,18 @@ export class Dissector {
     const dissector = new Dissector(frame, onFailure)
     signal.addEventListener('abort', () => dissector.close())
     signal.throwIfAborted()
-    await dissector.#shown()
-    dissector.#started = await dissector.ask('start', { wasm, data }, [wasm, data])
+    try {
+      // The frame loads while the module is on its way, which takes longer.
+      const [wasm, data] = await Promise.all([
+        loadedPart(`${folder}/wiregasm.wasm`, signal),
+        loadedPart(`${folder}/wiregasm.data`, signal),
+        dissector.#shown(),
+      ])
+      dissector.#started = await dissector.ask('start', { wasm, data }, [wasm, data])
+    } catch (error) {
+      dissector.close()
+      throw error
+    }
     return dissector
   }
 
@@ -143,4 +147,8 @@ export class Dissector {
     for (const { reject } of this.#waiting.values()) reject(failure)
     this.#waiting.clear()
   }
+}
+
+async function loadedPart(path: string, signal: AbortSignal): Promise<ArrayBuffer> {
+  return (await openAnswer(path, { signal })).arrayBuffer()
 }

@@ -60,12 +60,16 @@ export function InsidePage() {
       <Silent text={texts.brokeOff} failures={read?.failures} again={found.again} />
       <HolderChoice holders={holders} devices={devices} counts={read?.counts ?? NO_COUNTS} size={size} />
       {read === undefined ? null : <Progress read={read} devices={devices} isAsking={found.isAsking} />}
-      {read === undefined || read.packets.length === 0 ? null : (
+      {isFound(read) || (read === undefined && devices.length > 0 && failure === undefined) ? (
         <Found read={read} isComplete={!found.isAsking} />
-      )}
+      ) : null}
       {hasRange ? <Wireshark pairs={pairs} /> : null}
     </section>
   )
+}
+
+function isFound(read: FirstPackets | undefined): boolean {
+  return read !== undefined && read.packets.length > 0
 }
 
 const NOBODY: Estimated = { holders: [], failures: new Map() }
@@ -182,39 +186,49 @@ function passedText({ packets, exact }: Holder, count: number | undefined, { pac
 }
 
 interface FoundProps {
-  readonly read: FirstPackets
+  /** undefined: none has arrived yet. */
+  readonly read: FirstPackets | undefined
   readonly isComplete: boolean
 }
 
-/** By Wireshark if the gateway has it; the table needs nothing more than the page. */
-function Found({ read: { packets, isCut }, isComplete }: FoundProps) {
-  const { inside: texts } = TEXTS
+/**
+ * By Wireshark if the gateway has it, which starts while the packets are on their way; the table needs nothing more
+ * than the page.
+ */
+function Found({ read, isComplete }: FoundProps) {
   const { dissector } = useSurroundings().session
   const dissected = usePart(dissector === null ? undefined : loadDissected)
-  const table = <PacketTable packets={packets.slice(0, TABLE_SIZE.packetsMax)} />
-  const last = packets.at(-1)
+  const table =
+    read === undefined ? null : <PacketTable packets={read.packets.slice(0, TABLE_SIZE.packetsMax)} />
   return (
     <>
-      {!isCut || last === undefined ? null : (
-        <p class="controls">
-          <span class="quiet">{texts.firstOf(countText(packets.length))}</span>
-          <button
-            type="button"
-            onClick={() => showState(changed(currentState(), { TSBegin: String(last.ns) }), { isStep: true })}
-          >
-            {texts.loadNext}
-          </button>
-        </p>
-      )}
+      {read === undefined ? null : <NextPackets read={read} />}
       <Failure failure={dissected.failure} />
       {dissector === null || dissected.Part === undefined ? (
         table
       ) : (
-        <dissected.Part build={dissector} packets={isComplete ? packets : undefined}>
+        <dissected.Part build={dissector} packets={isComplete ? read?.packets : undefined}>
           {table}
         </dissected.Part>
       )}
     </>
+  )
+}
+
+function NextPackets({ read: { packets, isCut } }: { readonly read: FirstPackets }) {
+  const { inside: texts } = TEXTS
+  const last = packets.at(-1)
+  if (!isCut || last === undefined) return null
+  return (
+    <p class="controls">
+      <span class="quiet">{texts.firstOf(countText(packets.length))}</span>
+      <button
+        type="button"
+        onClick={() => showState(changed(currentState(), { TSBegin: String(last.ns) }), { isStep: true })}
+      >
+        {texts.loadNext}
+      </button>
+    </p>
   )
 }
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { startFileNginx } from '../../support/processes/temp-proxy.ts'
-import { measureCommand } from '../report/measure-command.ts'
+import { measureCommand, shellOutput } from '../report/measure-command.ts'
 import { command, download, packetsOf, shellLine, withCpuOf } from '../sides/contenders.ts'
 import { CAPTURE, onePercentAtNinety, rangeWords, storedCapture } from '../sides/stored-capture.ts'
 import type { Contender, Row, WorkloadMaker } from './row.ts'
@@ -52,6 +52,12 @@ export const storedDownloads: readonly Row[] = [
     engine: { work: { sliceBytes: 64 }, input: (inputs) => inputs.single() },
   },
   { name: 'timerange', what: '1 % of the time at 90 %, editcap -A -B', floor: 30, goal: 100, make: ranged() },
+  {
+    name: 'count-tcp-443',
+    what: 'an exact count of `tcp port 443`, tcpdump --count',
+    make: counted('tcp port 443'),
+  },
+  { name: 'count-port-53', what: 'an exact count of `port 53`, tcpdump --count', make: counted('port 53') },
   { name: 'regex', what: '`FilterRE`, RegExp of JavaScript', floor: 10, goal: 30, make: searched() },
 ]
 
@@ -80,6 +86,35 @@ function filtered(filter: string): WorkloadMaker {
       inputBytes,
       ours,
       peer: command('tcpdump', words('/dev/null'), shellLine(words('-'))),
+    }
+  }
+}
+
+/** Both read the packets and send none. */
+function counted(filter: string): WorkloadMaker {
+  return async (parts) => {
+    const { device, path, inputBytes } = await storedCapture(parts)
+    const { url, credentials, pid } = device
+    const query = new URLSearchParams({ StreamName: CAPTURE, FilterBPF: filter })
+    const curl = ['-fsS', '-u', credentials, `${url}/api/v1/pcap/count?${query}`]
+    const tcpdump = ['-Z', 'root', '-r', path, '--count', filter]
+    return {
+      inputBytes,
+      ours: {
+        label: 'count',
+        pid,
+        run: () => withCpuOf(pid, () => measureCommand('curl', curl, { pid })),
+        output: async () => {
+          const lines = (await shellOutput(shellLine(['curl', ...curl]))).trim().split('\n')
+          const { end, packets } = JSON.parse(lines.at(-1) ?? '')
+          return end === true ? `${packets} packets` : 'no end'
+        },
+      },
+      peer: {
+        label: 'tcpdump --count',
+        run: () => measureCommand('tcpdump', tcpdump),
+        output: async () => (await shellOutput(shellLine(['tcpdump', ...tcpdump]))).trim(),
+      },
     }
   }
 }

@@ -39,9 +39,10 @@ export class DissectorStand implements AsyncDisposable {
     this.#owned = owned
   }
 
-  static async create(): Promise<DissectorStand> {
+  /** `packets` of each site, at least. */
+  static async create(packets = PACKETS): Promise<DissectorStand> {
     await using building = new AsyncDisposableStack()
-    const captures = { east: await siteTraffic(0), west: await siteTraffic(1) }
+    const captures = { east: await siteTraffic(0, packets), west: await siteTraffic(1, packets) }
     const captureOf = (name: string) => ({ 'east-first': captures.east, 'west-first': captures.west })[name]
     const fleet = building.use(await startSmallFleet([], captureOf))
     const browser = building.use(await ConsoleBrowser.launch())
@@ -65,9 +66,9 @@ export class DissectorStand implements AsyncDisposable {
   }
 }
 
-async function siteTraffic(site: 0 | 1): Promise<Buffer> {
+async function siteTraffic(site: 0 | 1, packets: number): Promise<Buffer> {
   await using folder = await tempFolder()
   const path = join(folder.path, 'traffic.pcap')
-  await writeSiteTraffic(path, { site, seed: 1, startNs: START_NS, durationS: DURATION_S, packets: PACKETS })
+  await writeSiteTraffic(path, { site, seed: 1, startNs: START_NS, durationS: DURATION_S, packets })
   return readFile(path)
 }
