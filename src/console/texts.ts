@@ -160,8 +160,10 @@ export const TEXTS = {
     selectedOnly: 'Selected devices only',
     search: {
       label: 'Where was it seen?',
-      placeholder: 'Where was it seen?',
+      placeholder: 'Where was it seen? Or paste an alert',
       button: 'Search all devices',
+      tooLong: (most: number) =>
+        `takes at most ${most} characters here; for longer lists use: capfleet seen --addresses FILE`,
       searching: 'Searching…',
       seen: (devices: number, all: number) =>
         `Seen at ${devices} of ${all} devices. Click a time, here or in the lanes, to select its packets.`,
@@ -175,6 +177,17 @@ export const TEXTS = {
       otherLinkTypes: (devices: string) =>
         `Some captures have no addresses that could be searched: ${devices}.`,
       brokenOff: 'The answer broke off. Addresses may have been seen elsewhere, too.',
+    },
+    alert: {
+      noAddress: (about: string) => `This event has no address (${about}), so it has no packets to select.`,
+      noTime: 'has no time; add it, or select a range in the lanes first',
+      asking: 'Searching for the devices that saw this conversation…',
+      chosen: (devices: number) =>
+        devices === 1
+          ? 'The device that saw this conversation is selected, with its time and its filter.'
+          : `The ${devices} devices that may have seen this conversation are selected, with its time and its filter.`,
+      nowhere: 'No device has seen both addresses at this time. All devices stay selected.',
+      unknown: 'It could not be found out which devices saw this conversation. All devices stay selected.',
     },
     asking: 'Loading activity…',
     silent: 'does not answer',

@@ -183,6 +183,50 @@ describe('the dissector', { skip: missingForDissector() }, () => {
     )
   })
 
+  test('an alert that is pasted into the page ends in its packets in three actions, at the devices that saw it', async () => {
+    const fields = ['ip.src', 'tcp.srcport', 'ip.dst', 'tcp.dstport', 'frame.time_epoch']
+    const [line = ''] = tshark(path, [
+      ...['-Y', 'http.request', '-T', 'fields'],
+      ...fields.flatMap((name) => ['-e', name]),
+    ])
+    const [source, port, destination, service, at] = line.split('\t')
+    await show(page, `#/timeline?${DISSECTED_RANGE}&Device=west&FilterBPF=udp`)
+    const field = page.getByLabel('Where was it seen?')
+    await field.waitFor()
+    // 1
+    await field.fill(`${at} tcp ${source}:${port} -> ${destination}:${service}`)
+    // 2
+    await field.press('Enter')
+    await page.getByText('The device that saw this conversation is selected').waitFor()
+    assert.deepEqual(await hindrances(page), [])
+    // 3
+    await page.getByRole('navigation').getByRole('link', { name: 'Look inside' }).click()
+    await page.locator('.dissected tr[data-number="1"]').waitFor()
+    assert.equal(new URLSearchParams(new URL(page.url()).hash.split('?')[1]).get('Device'), 'east')
+    const flow = `ip.addr eq ${source} and ip.addr eq ${destination} and tcp.port eq ${port} and tcp.port eq ${service}`
+    const expected = tshark(path, ['-Y', flow, '-T', 'fields', '-e', 'frame.len'])
+    assert.ok(expected.length > 3)
+    const shown = await listedRows(page, expected.length)
+    assert.deepEqual(
+      shown.map((cells) => [cells[2], cells[6]]),
+      expected.map((length) => ['east', length]),
+    )
+  })
+
+  test('the DNS names of a minute are in the list', async () => {
+    await showPackets(page, EAST)
+    const asked = 'dns.flags.response == 0'
+    const names = tshark(path, ['-Y', asked, '-T', 'fields', '-e', 'dns.qry.name'])
+    assert.ok(new Set(names).size > 3)
+    await filter(page, asked)
+    await page.locator('.dissected [role=status]', { hasText: `${names.length} of ` }).waitFor()
+    const shown = await listedRows(page, names.length)
+    assert.deepEqual(
+      shown.map((cells) => cells[7]?.split(' ').at(-1)),
+      names,
+    )
+  })
+
   test('a Community ID finds its conversation among the loaded packets', async () => {
     await showPackets(page, EAST)
     const fields = ['-T', 'fields', '-e', 'communityid', '-e', 'tcp.stream']

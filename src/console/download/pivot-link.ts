@@ -3,15 +3,18 @@
  * that `capfleet get --alert` would use.
  */
 import { readFlow } from '../../shared/query/flow-filter.ts'
-import { PIVOT_MARGINS, pivotParameters } from '../../shared/query/pivot.ts'
+import { PIVOT_MARGINS, type Pivot, type PivotMargins, pivotParameters } from '../../shared/query/pivot.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { instantOfTyped, type Zone } from '../base/instants.ts'
-import { changed, type PageState } from '../base/page-url.ts'
+import { type Changes, changed, type PageState } from '../base/page-url.ts'
 import { viewOfSelection } from '../timeline/shown-view.ts'
 import { downloadValues } from './parameter-groups.ts'
 
 /** The names of a link, in the order in which they are explained. */
 export const PIVOT_NAMES = ['src', 'dst', 'proto', 'sport', 'dport', 'at', 'before', 'after'] as const
+
+/** Name of the hosts whose devices are still to be found (alert-devices.tsx). */
+export const SAW = 'saw'
 
 /** Made from the alert. */
 const MADE: ReadonlySet<string> = new Set(['TSBegin', 'TSEnd', 'FilterBPF'])
@@ -51,11 +54,22 @@ export function pivotedState(values: Values, zone: Zone): PageState {
   const isDecapsulated = /^(1|true)$/i.test(values[DECAP] ?? '')
   const pivot = { flow, firstNs: atNs, lastNs: atNs, isTunnelled: false }
   const others = Object.entries(values).filter(([name]) => isOfDownload(name))
-  const state: PageState = {
-    view: 'timeline',
-    values: { ...Object.fromEntries(others), ...pivotParameters(pivot, margins, { isDecapsulated }) },
-  }
+  const given: PageState = { view: 'timeline', values: Object.fromEntries(others) }
+  const state = changed(given, ofAlert(pivot, margins, { isDecapsulated, devices: values.Device }))
   return changed(state, viewOfSelection(state.values))
+}
+
+/** The range and the filter of an alert; if no devices are given, also which ones are to be found. */
+export function ofAlert(
+  pivot: Pivot,
+  margins: PivotMargins,
+  { isDecapsulated, devices }: { readonly isDecapsulated: boolean; readonly devices: string | undefined },
+): Changes {
+  const made = pivotParameters(pivot, margins, { isDecapsulated })
+  const hosts = [pivot.flow.source.host, pivot.flow.destination.host].filter((host) => host !== undefined)
+  // Inside of tunnels, devices cannot search for addresses.
+  const isSearched = made.FilterBPFDecap === undefined && (devices ?? '') === ''
+  return { ...made, [SAW]: isSearched ? [...new Set(hosts)].join(',') : undefined }
 }
 
 function refuseOtherNames(values: Values): void {

@@ -3,18 +3,22 @@
 import { useEffect, useState } from 'preact/hooks'
 import { packetsText } from '../../shared/base/amounts.ts'
 import { listText } from '../../shared/base/list-text.ts'
+import { badParameter } from '../../shared/query/query-parameters.ts'
 import { TIME_LIMIT_NS } from '../../shared/query/query-time.ts'
 import { durationText, instantText } from '../base/instants.ts'
 import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { Failure } from '../parts/notice.tsx'
 import { TEXTS } from '../texts.ts'
+import { isPastedAlert, selectAlert } from './pasted-alert.ts'
 import { askSightings, type FoundSightings, NO_SIGHTINGS, type Sighting } from './sightings.ts'
 
 /** Name of the search in the page's address. */
 export const SEEN_SEARCH = 'seen'
 /** A request whose address is longer may be rejected on its way. Longer lists are for the command line. */
-const TYPED_MAX = 2_000
+const SEARCHED_MAX = 2_000
+/** Of an event with its payload. */
+const TYPED_MAX = 1_048_576
 const SHOWN_MAX = 200
 
 export interface SightingSearch {
@@ -50,16 +54,34 @@ export function useSightingSearch(): SightingSearch {
   return { addresses, found, failure, again: () => setRound((before) => before + 1) }
 }
 
+/** Searches for addresses; an alert that is pasted into it selects the packets of its conversation. */
 export function SearchField({ addresses }: Pick<SightingSearch, 'addresses'>) {
   const { search: texts } = TEXTS.timeline
+  const { zone } = useSurroundings()
+  const [mistake, setMistake] = useState<unknown>()
+  const submit = (form: HTMLFormElement): void => {
+    const typed = String(new FormData(form).get(SEEN_SEARCH) ?? '').trim()
+    try {
+      const isAlert = isPastedAlert(typed)
+      if (!isAlert && typed.length > SEARCHED_MAX)
+        throw badParameter('the search', texts.tooLong(SEARCHED_MAX))
+      const state = currentState()
+      showState(changed(state, isAlert ? selectAlert(typed, state.values, zone) : { [SEEN_SEARCH]: typed }), {
+        isStep: true,
+      })
+      setMistake(undefined)
+      if (isAlert) form.reset()
+    } catch (error) {
+      setMistake(error)
+    }
+  }
   return (
     <search class="controls">
       <form
         class="group"
         onSubmit={(event) => {
           event.preventDefault()
-          const typed = new FormData(event.currentTarget).get(SEEN_SEARCH)
-          showState(changed(currentState(), { [SEEN_SEARCH]: String(typed ?? '').trim() }), { isStep: true })
+          submit(event.currentTarget)
         }}
       >
         <input
@@ -75,6 +97,7 @@ export function SearchField({ addresses }: Pick<SightingSearch, 'addresses'>) {
         />
         <button type="submit">{texts.button}</button>
       </form>
+      <Failure failure={mistake} />
     </search>
   )
 }

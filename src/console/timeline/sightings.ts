@@ -46,10 +46,24 @@ export interface SightingsQuestion extends TimeView {
 
 /** `show` is called as the answer arrives. Fails with a Problem, also if the answer breaks off. */
 export async function askSightings(
-  { addresses, fromNs, toNs, isFiltered }: SightingsQuestion,
+  question: SightingsQuestion,
   signal: AbortSignal,
   show: (found: FoundSightings) => void,
 ): Promise<void> {
+  let found = NO_SIGHTINGS
+  for await (const line of askSeenLines(question, signal)) {
+    found = withLine(found, line)
+    show(found)
+  }
+}
+
+type SeenLine = z.infer<(typeof FLEET_SEEN_LINES)['address' | 'progress' | 'failure' | 'end']>
+
+/** The lines up to the last one, which has "end". Fails with a Problem, also if the answer breaks off. */
+export async function* askSeenLines(
+  { addresses, fromNs, toNs, isFiltered }: SightingsQuestion,
+  signal: AbortSignal,
+): AsyncGenerator<SeenLine, void> {
   const query = new URLSearchParams({
     Address: addresses,
     TSBegin: String(fromNs),
@@ -59,25 +73,21 @@ export async function askSightings(
   })
   const { body } = await openAnswer(`v1/seen?${query}`, { signal })
   if (body === null) throw brokenOff()
-  let found = NO_SIGHTINGS
-  for await (const line of linesOf(body)) {
-    found = withLine(found, line)
-    show(found)
+  let isEnded = false
+  for await (const text of linesOf(body)) {
+    const line = JSON.parse(text) as SeenLine | z.infer<typeof FLEET_SEEN_LINES.error>
+    if ('error' in line && !('device' in line)) throw new Problem({ ...line.error, status: 0 })
+    isEnded ||= 'end' in line
+    yield line
   }
-  if (found.end === undefined) throw brokenOff()
+  if (!isEnded) throw brokenOff()
 }
 
-type SeenLine = z.infer<(typeof FLEET_SEEN_LINES)[keyof typeof FLEET_SEEN_LINES]>
-
-/** What is found after this line. Throws the Problem of a line with an error about no device. */
-export function withLine(found: FoundSightings, text: string): FoundSightings {
-  const line = JSON.parse(text) as SeenLine
+/** What is found after this line. */
+export function withLine(found: FoundSightings, line: SeenLine): FoundSightings {
   if ('end' in line) return { ...found, end: line }
-  if ('error' in line) {
-    const { detail, code } = line.error
-    if (!('device' in line)) throw new Problem({ code, detail, status: 0 })
-    return { ...found, failures: new Map([...found.failures, [line.device, detail]]) }
-  }
+  if ('error' in line)
+    return { ...found, failures: new Map([...found.failures, [line.device, line.error.detail]]) }
   if (!('address' in line)) return found
   const all = [...found.sightings, ...sightingsOf(line)]
   return { ...found, sightings: all.slice(0, SIGHTINGS_MAX), isCut: all.length > SIGHTINGS_MAX }

@@ -11,6 +11,7 @@ import { useSurroundings } from '../parts/context.ts'
 import { Empty, Failure, Waiting } from '../parts/notice.tsx'
 import { useSeenRows } from '../parts/virtual-rows.ts'
 import { TEXTS } from '../texts.ts'
+import { AlertDevices } from './alert-devices.tsx'
 import { CaptureList } from './capture-list.tsx'
 import type { CaptureSpan } from './capture-spans.ts'
 import { askCaptures } from './captures.ts'
@@ -114,7 +115,12 @@ function Lanes({ devices, oldestNs }: LanesProps) {
           captures.again()
         }}
       />
-      {may(session, 'capture:download') ? <SearchField addresses={search.addresses} /> : null}
+      {may(session, 'capture:download') ? (
+        <>
+          <SearchField addresses={search.addresses} />
+          <AlertDevices />
+        </>
+      ) : null}
       <LaneField
         {...{ scroller, setPane, seen, view, lanes, silent, selection, widthPx }}
         activity={cache}

@@ -1,11 +1,11 @@
 /** A file of alerts as the downloads or exports that it asks for: one for each conversation and time. */
 import { createReadStream } from 'node:fs'
 import { CapfleetError } from '../../../shared/base/error.ts'
+import { type Alert, readAlertLine } from '../../../shared/query/alert-line.ts'
 import { flowKey } from '../../../shared/query/flow-filter.ts'
 import { type PivotMargins, pivotRange } from '../../../shared/query/pivot.ts'
 import { usageFailure } from '../../client-failure.ts'
 import { STANDARD_INPUT } from '../common/capture-name-of.ts'
-import { type Alert, readAlertLine } from './alert-line.ts'
 
 /** What the packets of an alert become. */
 export type AlertResult = 'download' | 'export'

@@ -1,6 +1,7 @@
 /** The devices that saw a conversation, so that its download takes no stream of the others. */
+import { DevicesThatSaw } from '../../../shared/contract/devices-that-saw.ts'
 import { ClientFailure } from '../../client-failure.ts'
-import { type FleetSeenEnd, seenLines } from '../../fleet-seen.ts'
+import { seenLines } from '../../fleet-seen.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 
 export interface SeenQuestion {
@@ -24,8 +25,7 @@ export async function devicesThatSaw(
   { hosts, query, untilNs }: SeenQuestion,
   signal: AbortSignal,
 ): Promise<readonly string[] | undefined> {
-  const seen = new Map<string, ReadonlySet<string>>()
-  const open = new Set<string>()
+  const saw = new DevicesThatSaw(hosts)
   try {
     for await (const { line, askedAt } of seenLines(
       client,
@@ -33,22 +33,14 @@ export async function devicesThatSaw(
       signal,
     )) {
       if (untilNs !== undefined && untilNs > settledNs(askedAt)) return undefined
-      if ('end' in line) for (const device of openIn(line)) open.add(device)
-      else if ('address' in line)
-        seen.set(line.device, new Set([...(seen.get(line.device) ?? []), line.address]))
+      saw.take(line)
     }
   } catch (error) {
     // A caller with a filter, a busy gateway, or an older one: the search only saves streams.
     if (error instanceof ClientFailure) return undefined
     throw error
   }
-  const saw = [...seen].filter(([, addresses]) => hosts.every((host) => addresses.has(host)))
-  const devices = new Set([...saw.map(([device]) => device), ...open])
-  return devices.size === 0 ? undefined : [...devices].toSorted()
-}
-
-function openIn({ unanswered, partial, otherLinkTypes }: FleetSeenEnd): readonly string[] {
-  return [...unanswered, ...partial, ...otherLinkTypes.map(({ device }) => device)]
+  return saw.names.length === 0 ? undefined : saw.names
 }
 
 /** Everything before this time was searched. `askedAt` is the gateway's time, as HTTP writes it. */

@@ -369,8 +369,8 @@ describe('capfleet get --alert', () => {
     const { status, stderr } = await run(['--alert', '-', '-o', folder], lines.join('\n'))
     assert.equal(status, 7, stderr)
     for (const said of [
-      /line 1: it is no JSON/,
-      /line 2: it is no JSON object/,
+      /line 1: "alert!" is not understood; a line is JSON/,
+      /line 2: "\[1\]" is not understood/,
       /line 3: it is neither an event of Suricata/,
       /line 4: src_ip "10\.0\.0\.256" is no IPv4 or IPv6 address/,
       /line 5: timestamp is missing/,

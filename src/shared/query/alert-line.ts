@@ -1,12 +1,13 @@
 /**
- * One line of Suricata's eve.json, or of a log of Zeek in JSON, as a conversation with its time. Any line with
- * addresses and a time is accepted, whatever its event type or log.
+ * One line of Suricata's eve.json, of a log of Zeek in JSON, or of text (flow-text.ts), as a conversation with its time.
+ * Any line with addresses and a time is accepted, whatever its event type or log.
  */
-import { CapfleetError } from '../../../shared/base/error.ts'
-import { type Flow, readFlow } from '../../../shared/query/flow-filter.ts'
-import type { Pivot } from '../../../shared/query/pivot.ts'
-import { quote } from '../../../shared/query/query-parameters.ts'
-import { parseQueryTime } from '../../../shared/query/query-time.ts'
+import { CapfleetError } from '../base/error.ts'
+import { type Flow, readFlow } from './flow-filter.ts'
+import { readFlowText, type WrittenFlow } from './flow-text.ts'
+import type { Pivot } from './pivot.ts'
+import { quote } from './query-parameters.ts'
+import { parseQueryTime } from './query-time.ts'
 
 export interface Alert extends Pivot {
   /** Its signature or note, for people: any text of the network may be in it. */
@@ -23,6 +24,7 @@ type Fields = ReadonlyMap<string, unknown>
 
 /** `zone` is for times without one; undefined: they are refused. Fails with bad-parameter that names the field. */
 export function readAlertLine(line: string, zone: string | undefined): Alert | WithoutAddress {
+  if (!line.trimStart().startsWith('{')) return writtenAlert(line, zone)
   const fields = fieldsOf(line)
   const alert = fields.has('event_type') ? suricataAlert(fields, zone) : zeekAlert(fields, zone)
   if (alert !== undefined) return alert
@@ -31,12 +33,27 @@ export function readAlertLine(line: string, zone: string | undefined): Alert | W
   )
 }
 
+function writtenAlert(line: string, zone: string | undefined): Alert {
+  let written: WrittenFlow
+  try {
+    written = readFlowText(line, zone)
+  } catch (error) {
+    if (!(error instanceof CapfleetError)) throw error
+    throw bad(
+      `${error.message}; a line is JSON (for Zeek, set LogAscii::use_json), or is like "2026-11-02T09:01:27Z tcp 192.0.2.1:51234 -> 203.0.113.9:443"`,
+    )
+  }
+  const { flow, atNs, title } = written
+  if (atNs === undefined) throw bad('it has no time')
+  return { flow, firstNs: atNs, lastNs: atNs, isTunnelled: false, title: title || 'a conversation' }
+}
+
 function fieldsOf(line: string): Fields {
   let parsed: unknown
   try {
     parsed = JSON.parse(line)
   } catch {
-    throw bad('it is no JSON (for Zeek, set LogAscii::use_json)')
+    throw bad('it is no whole JSON object')
   }
   if (!isRecord(parsed)) throw bad('it is no JSON object')
   const nested = Object.entries(parsed).flatMap(([name, value]): [string, unknown][] =>

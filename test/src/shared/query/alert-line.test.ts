@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Alert, readAlertLine } from '../../../../../src/client/command/alerts/alert-line.ts'
+import { type Alert, readAlertLine } from '../../../../src/shared/query/alert-line.ts'
 
 const NINE_NS = 1_793_610_000_000_000_000n
 
@@ -145,12 +145,14 @@ test('a time without a zone needs one', () => {
 
 test('other lines are refused, without repeating bytes that could control a terminal', () => {
   for (const [line, said] of [
-    ['\u001b[2J{', /^it is no JSON \(for Zeek, set LogAscii::use_json\)$/],
-    ['"text"', /^it is no JSON object$/],
-    ['[]', /^it is no JSON object$/],
-    ['null', /^it is no JSON object$/],
+    ['\u001b[2J{', /^"\\u001b\[2J" is not understood; a line is JSON \(for Zeek, set LogAscii::use_json\)/],
+    ['"text"', /^"text" is not understood; a line is JSON/],
+    ['[]', /^"\[\]" is not understood; a line is JSON/],
+    ['null', /^"null" is not understood; a line is JSON/],
+    ['tcp 192.0.2.1:51234 -> 203.0.113.9:443', /^it has no time$/],
+    ['{"src_ip":"10.0.0.1"', /^it is no whole JSON object$/],
     ['{"src_ip":"10.0.0.1"}', /^it is neither an event of Suricata/],
-    ['{"ts":1793610001,"src":"\u001b[2J"}', /^it is no JSON/],
+    ['{"ts":1793610001,"src":"\u001b[2J"}', /^it is no whole JSON object$/],
     ['{"ts":1793610001,"src":"\\u001b[2J"}', /^src "\\u001b\[2J" is no IPv4 or IPv6 address/],
     ['{"ts":1793610001,"src":"10.0.0.1","duration":-1}', /^duration must be a number of seconds, got "-1"/],
     ['{"ts":202611020901,"src":"10.0.0.1"}', /^ts "202611020901" has 12 digits/],
@@ -159,4 +161,20 @@ test('other lines are refused, without repeating bytes that could control a term
     ['{"ts":"1\\u009b2J\\u202e","src":"10.0.0.1"}', /^ts "1\\u009b2J\\u202e" /],
   ] as const)
     assert.throws(() => readAlertLine(line, undefined), { code: 'bad-parameter', message: said }, line)
+})
+
+test('a line of text is a conversation with its time', () => {
+  const alert = readAlertLine('2026-11-02T09:00:01Z tcp 192.0.2.1:51234 -> 203.0.113.9:443', undefined)
+  assert.deepEqual(alert, {
+    flow: {
+      bits: 32,
+      source: { host: '192.0.2.1', port: 51_234 },
+      destination: { host: '203.0.113.9', port: 443 },
+      protocol: 6,
+    },
+    firstNs: NINE_NS + 1_000_000_000n,
+    lastNs: NINE_NS + 1_000_000_000n,
+    isTunnelled: false,
+    title: 'a conversation',
+  })
 })
