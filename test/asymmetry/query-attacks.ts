@@ -74,6 +74,15 @@ export const queryAttacks: Attacks = {
     ({ wholeRange }) => `/v1/estimate?Device=d0,d1&${wholeRange}`,
     FLEET_ONLY,
   ),
+  'many-counts': asking(
+    8,
+    (stand, n) => `${stand.devicePath}/api/v1/pcap/count?${stand.wholeRange}&FilterBPF=port+${n % 1_000}`,
+  ),
+  'many-counts-of-the-fleet': asking(
+    8,
+    ({ wholeRange }, n) => `/v1/count?Device=d0,d1&${wholeRange}&FilterBPF=port+${n % 1_000}`,
+    FLEET_ONLY,
+  ),
   'many-searches': asking(32, (stand, n) => `${seen(stand)}&Address=10.0.${n & 255}.1`),
   'searches-for-long-lists': asking(8, (stand) => `${seen(stand)}&${LONG_LIST}`),
   'searches-that-count': asking(8, (stand) => `${seen(stand)}&Verify=1&Address=0.0.0.0/0`),
