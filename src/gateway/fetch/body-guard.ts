@@ -4,10 +4,27 @@
  */
 import { parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { PcapngBoundary } from '../../shared/pcap/pcapng-boundary.ts'
 import { RecordBoundary } from '../../shared/pcap/record-boundary.ts'
 import type { CompressedEncoding } from '../../shared/query/query-values.ts'
 import { deviceProtocol } from '../device/device-failure.ts'
 import { decode } from './decode.ts'
+
+/** Where in a body an element begins: a record, or a block of pcapng. */
+export interface ElementPlace {
+  /** Distance from the bytes that are fed next. */
+  readonly offset: number
+  /** For pcapng: bytes that the file header has there, see PcapngBoundary. */
+  readonly headerBytes?: number
+}
+
+/** Follows the elements of a body that is not compressed. */
+interface FollowingGuard extends BodyGuard {
+  /** Where the next element begins; undefined if that is not known yet, or of no use. */
+  readonly nextElement: ElementPlace | undefined
+  /** Bytes up to the end of the last complete element. */
+  readonly wholeBytes: number
+}
 
 export interface BodyGuard extends Disposable {
   /**
@@ -33,7 +50,7 @@ export const UNCHECKED_BODY: BodyGuard = {
 }
 
 /** A PCAP is complete if it ends after a record. */
-export class PcapGuard implements BodyGuard {
+export class PcapGuard implements FollowingGuard {
   readonly takesTime = false
   readonly boundary: RecordBoundary
   readonly #device: string
@@ -47,12 +64,64 @@ export class PcapGuard implements BodyGuard {
     return this.boundary.atBoundary
   }
 
+  get nextElement(): ElementPlace | undefined {
+    const { bytesToNextRecord: offset } = this.boundary
+    return offset === undefined ? undefined : { offset }
+  }
+
+  get wholeBytes(): number {
+    return this.boundary.wholeBytes
+  }
+
   feed(pieces: readonly Buffer[]): undefined {
     this.boundary.feed(pieces)
   }
 
   async finish(): Promise<void> {
     if (!this.mayBeWhole) throw endedInsideRecord(this.#device)
+  }
+
+  [Symbol.dispose](): void {}
+}
+
+/** A longer header would make a receipt too large; such a body is continued from its first byte. */
+const HEADER_BYTES_MAX = 32_768
+
+/** A pcapng is complete if it ends after a block, and its device confirms it. */
+export class PcapngGuard implements FollowingGuard {
+  readonly takesTime = false
+  readonly #boundary: PcapngBoundary
+  readonly #device: string
+
+  constructor(device: string) {
+    this.#device = device
+    this.#boundary = new PcapngBoundary(`device ${device}`, { headerBytesMax: HEADER_BYTES_MAX })
+  }
+
+  get mayBeWhole(): boolean {
+    return this.#boundary.atBoundary
+  }
+
+  get nextElement(): ElementPlace | undefined {
+    const { bytesToNextBlock: offset, headerBytesAtNextBlock: headerBytes } = this.#boundary
+    return offset === undefined || headerBytes === undefined ? undefined : { offset, headerBytes }
+  }
+
+  get wholeBytes(): number {
+    return this.#boundary.wholeBytes
+  }
+
+  /** The file header so far; undefined if it is too long to be kept. */
+  get header(): Buffer | undefined {
+    return this.#boundary.header
+  }
+
+  feed(pieces: readonly Buffer[]): undefined {
+    this.#boundary.feed(pieces)
+  }
+
+  async finish(): Promise<void> {
+    if (!this.mayBeWhole) throw deviceProtocol(this.#device, 'ended its stream inside a block of pcapng')
   }
 
   [Symbol.dispose](): void {}

@@ -33,12 +33,22 @@ export interface Body extends Disposable {
   result(): BodyResult
   /** Where the body can be continued after what was returned so far; undefined for a compressed body. */
   places(): BodyPlaces | undefined
+  /** Set if it is the rest of a larger body. */
+  readonly continues?: ContinuedBody
   /** Whether park() and unpark() may be called. */
   readonly isParkable: boolean
   /** Closes the streams of all devices. What has been read is still returned; then the body waits for unpark(). */
   park(): void
   /** Continues where park() stopped, byte for byte; a device that cannot be continued fails the body. */
   unpark(reopen: ReopenStep): void
+}
+
+/** Where in a larger body a body begins. */
+export interface ContinuedBody {
+  /** Bytes of the larger body before it. */
+  readonly bytes: number
+  /** Bytes of a file header that precede the rest, because that is a file of its own. */
+  readonly headerBytes: number
 }
 
 /** A read of the body, or the remainder of one after the body was continued. */

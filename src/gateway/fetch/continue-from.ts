@@ -1,11 +1,12 @@
 /**
  * The only way to continue a body after what was delivered, used for a client's Resume and for parked downloads. The
- * devices are asked again from a point shortly before: a single device by bytes (After=), several by time. What is
- * received twice is compared with what was delivered and left out.
+ * devices are asked again from a point shortly before: a single device by bytes (After=), several by time; several in
+ * pcapng from the first byte, because its blocks refer to earlier ones. What is received twice is compared with what
+ * was delivered and left out.
  */
 import { crc32 } from 'node:zlib'
 import { CapfleetError } from '../../shared/base/error.ts'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { PcapngBoundary } from '../../shared/pcap/pcapng-boundary.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { isForeign } from '../device/device-kind.ts'
 import { type DownloadPlan, fromBytes, fromTime } from '../fleet/plan.ts'
@@ -20,11 +21,23 @@ export interface Delivered {
   readonly places: BodyPlaces | undefined
 }
 
+export interface ContinuedFrom extends Delivered {
+  /** Precedes the rest of the body. */
+  readonly first: Uint8Array
+  /**
+   * Whether the rest of a pcapng file is a file of its own, which begins with a section header and interfaces and goes
+   * on with the first block that was not delivered completely. Default: it continues the file.
+   */
+  readonly isOwnFile?: boolean
+}
+
 /** How the rest of a body is fetched. */
 export interface Continuation {
   readonly plan: DownloadPlan
   /** Where in the whole body the new streams' packets begin; 0: their file header is the body's own. */
   readonly startBytes: number
+  /** Bytes of the file header with which the new streams begin, if it is not the body's own. */
+  readonly headerBytes: number
   readonly rest: Rest
 }
 
@@ -37,18 +50,20 @@ export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): 
   const startBytes = Number(start?.bytes ?? 0)
   const known = places === undefined ? [] : [...places.positions, places.last]
   const devices = plan.steps.map((step) => step.device)
-  const rest = new Rest({ startBytes, bytes, known, devices })
-  if (start === undefined || places === undefined) return { plan, startBytes, rest }
-  const header = Buffer.from(places.header, 'hex')
+  const header = Buffer.from(places?.header ?? '', 'hex').subarray(0, start?.headerBytes)
+  const headerBytes = start === undefined ? 0 : header.length
+  const rest = new Rest({ startBytes, headerBytes, bytes, known, devices })
+  if (start === undefined) return { plan, startBytes, headerBytes, rest }
   const isOne = plan.kind === 'relay'
   const again = isOne
     ? fromBytes(plan, { bytes: startBytes, header })
     : fromTime(plan, BigInt(start.fromNs ?? 0))
-  return { plan: again, startBytes, rest }
+  return { plan: again, startBytes, headerBytes, rest }
 }
 
 export interface RestOptions {
   readonly startBytes: number
+  readonly headerBytes: number
   /** Bytes of the whole body that were delivered. */
   readonly bytes: number
   /** Places of the whole body. Those before the start are ignored. */
@@ -65,10 +80,10 @@ export class Rest {
   #at: number
   #known: readonly KnownBytes[]
 
-  constructor({ startBytes, bytes, known, devices }: RestOptions) {
+  constructor({ startBytes, headerBytes, bytes, known, devices }: RestOptions) {
     this.#bytes = bytes
     this.#devices = devices
-    this.#at = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#at = startBytes - headerBytes
     this.#known = known
       .filter((one) => one.hashedBytes > 0 && Number(one.bytes) >= startBytes)
       .map((one) => new KnownBytes(one))
@@ -152,18 +167,27 @@ function unreadableAgain(devices: readonly string[], cause: CapfleetError): Capf
  */
 export async function restOfBody(
   body: Body,
-  { rest, startBytes, plan }: Continuation,
-  first: Uint8Array,
+  { rest, startBytes, headerBytes, plan }: Continuation,
+  { bytes, first, isOwnFile = false }: Omit<ContinuedFrom, 'places'>,
 ): Promise<Body> {
   const source = body.chunks[Symbol.asyncIterator]()
-  let missing = first
+  const delivered = isOwnFile ? new DeliveredBlocks(startBytes - headerBytes) : undefined
+  const parts: Uint8Array[] = [first]
   while (!rest.hasBegun) {
     const { done, value } = await source.next().catch((error) => {
       throw rest.meaningOf(error)
     })
-    if (done === true) rest.end()
-    else missing = Buffer.concat([missing, rest.take(value)])
+    if (done === true) {
+      rest.end()
+      continue
+    }
+    const missing = rest.take(value)
+    delivered?.add(value.subarray(0, value.length - missing.length))
+    // A chunk is only valid until the second one after it is requested.
+    parts.push(Buffer.from(missing))
   }
+  const begin = delivered === undefined ? first : delivered.header
+  const missing = Buffer.concat(delivered === undefined ? parts : [begin, delivered.incomplete, ...parts])
   async function* chunks(): AsyncGenerator<Uint8Array> {
     if (missing.length > 0) yield missing
     for await (const chunk of { [Symbol.asyncIterator]: () => source }) yield rest.take(chunk)
@@ -182,11 +206,52 @@ export async function restOfBody(
     // Counts cover only what was produced again.
     result: () => ({ ...body.result(), packets: undefined }),
     places: () => body.places(),
+    continues: { bytes: delivered?.wholeBytes ?? bytes, headerBytes: begin.length },
     // A relay can be parked while it pours, not while it is pulled.
     isParkable: body.isParkable && body.pour === undefined,
     park: () => body.park(),
     unpark: (reopen) => body.unpark(reopen),
     [Symbol.dispose]: () => body[Symbol.dispose](),
+  }
+}
+
+/** More than the interfaces of any fleet take. */
+const HEADER_BYTES_MAX = 16 * 2 ** 20
+
+/** What was delivered of a pcapng file: its rest is a file of its own after the header, from an incomplete block on. */
+class DeliveredBlocks {
+  readonly #boundary = new PcapngBoundary('the file', { headerBytesMax: HEADER_BYTES_MAX })
+  readonly #beginBytes: number
+  #bytes = 0
+  #incomplete: readonly Buffer[] = []
+
+  /** `beginBytes`: offset in the whole body of the first byte that is added, counted back over a header of its own. */
+  constructor(beginBytes: number) {
+    this.#beginBytes = beginBytes
+  }
+
+  add(piece: Uint8Array): void {
+    this.#boundary.feed([piece])
+    const whole = this.#boundary.wholeBytes - this.#bytes
+    this.#bytes += piece.length
+    const rest = Buffer.from(piece.subarray(Math.max(0, whole)))
+    this.#incomplete = whole > 0 ? [rest] : [...this.#incomplete, rest]
+  }
+
+  /** Offset in the whole body of the block that is not complete. */
+  get wholeBytes(): number {
+    return this.#beginBytes + this.#boundary.wholeBytes
+  }
+
+  /** The section header and the interfaces before it. Fails with bad-parameter if they are too many. */
+  get header(): Buffer {
+    const { header } = this.#boundary
+    if (header !== undefined) return header
+    throw badParameter('Resume', 'also needs Offset=<size of your file in bytes>: it has too many interfaces')
+  }
+
+  get incomplete(): Buffer {
+    return Buffer.concat(this.#incomplete)
   }
 }
 

@@ -3,7 +3,7 @@ import { addAbortListener } from 'node:events'
 import type { Log } from '../../shared/base/log.ts'
 import { type DownloadPlan, withinProfiles } from '../fleet/plan.ts'
 import type { Body } from './body.ts'
-import { type Continuation, continueFrom, type Delivered, restOfBody } from './continue-from.ts'
+import { type Continuation, type ContinuedFrom, continueFrom, restOfBody } from './continue-from.ts'
 import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
 import { type MergeOptions, mergedBody } from './merged-body.ts'
 import { refuseSmallFile } from './merged-pcapng.ts'
@@ -21,11 +21,6 @@ export interface FetchRequest extends StreamRequest {
   readonly from?: ContinuedFrom | undefined
   /** Called when the lease can no longer be relied on; the streams must end. */
   readonly onLost: (reason: unknown) => void
-}
-
-export interface ContinuedFrom extends Delivered {
-  /** Precedes the rest of the body. */
-  readonly first: Uint8Array
 }
 
 const RETRIES = { attempts: 5, withinMs: 60_000 }
@@ -139,11 +134,11 @@ async function openBody(
   { fleet, log, retryPauseMs }: FetchParts,
   { options, from, signal }: FetchRequest,
 ): Promise<Body> {
-  const startBytes = continuation?.startBytes ?? 0
+  const { startBytes = 0, headerBytes = 0 } = continuation ?? {}
   const [only] = opened.sources
   const body =
     plan.kind === 'relay' && only !== undefined
-      ? new RelayedBody({ plan, source: only, startBytes, signal })
+      ? new RelayedBody({ plan, source: only, startBytes, headerBytes, signal })
       : await mergedBody({
           ...opened,
           plan: asked,
@@ -157,5 +152,5 @@ async function openBody(
           signal,
         })
   if (continuation === undefined || from === undefined) return body
-  return await restOfBody(body, continuation, from.first)
+  return await restOfBody(body, continuation, from)
 }

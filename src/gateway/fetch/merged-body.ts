@@ -2,7 +2,12 @@
 import { BufferPool } from '../../shared/base/buffer-pool.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 import type { Log } from '../../shared/base/log.ts'
-import { bodyEncodingOf, type Encoding, PARTIAL_ELEMENTS } from '../../shared/query/query-values.ts'
+import {
+  bodyEncodingOf,
+  type Encoding,
+  isCompressed,
+  PARTIAL_ELEMENTS,
+} from '../../shared/query/query-values.ts'
 import { isForeign } from '../device/device-kind.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import { agreedHeader } from '../pcap/common-header.ts'
@@ -42,6 +47,7 @@ export interface MergeRequest extends OpenedStreams {
   readonly siteOf: (device: string) => string | undefined
 }
 
+const NOTHING = new Uint8Array(0)
 const KEPT_BYTES_MAX = 32 * 1024 * 1024
 /** Memory of merged chunks. Merges that fail to start, or are never read, leave theirs to the garbage collector. */
 export const OUTPUTS = new BufferPool(KEPT_BYTES_MAX)
@@ -131,7 +137,7 @@ class Merged implements Body {
     this.#merge = createMerge(request, [...inputs.values()], { outputs, file })
     const { compression } = plan.query
     this.encoding = bodyEncodingOf(plan.query)
-    if (this.encoding === 'none') this.#log = new PositionLog(startBytes)
+    if (!isCompressed(this.encoding)) this.#log = new PositionLog(startBytes)
     const claims = sources.flatMap((source) => (source === undefined ? [] : readClaims(source.headers)))
     const { beginNs: fromNs, endNs: toNs } = plan.query
     const leftOut = devices.filter((device) => device.error !== undefined)
@@ -168,7 +174,7 @@ class Merged implements Body {
   }
 
   places(): BodyPlaces | undefined {
-    return this.#log?.places(this.#file.head)
+    return this.#log?.places(this.encoding === 'none' ? this.#file.head : NOTHING)
   }
 
   park(): void {
@@ -253,11 +259,13 @@ class Merged implements Body {
 
   #follow(chunk: Uint8Array): void {
     const log = this.#log
-    if (log?.isDue && isOrderedByTime(this.#request)) {
+    // In pcapng later blocks depend on earlier ones, so a position only serves to compare the bytes.
+    if (log?.isDue && this.encoding === 'pcapng') log.mark(chunk, { offset: 0, fromNs: null })
+    else if (log?.isDue && isOrderedByTime(this.#request)) {
       const step = firstTimeStep(chunk, this.#file.resolution)
       const { inputs } = this.#merge.totals
       if (step !== undefined && this.#perDevice(inputs).every(isInOrder))
-        log.mark(chunk, step.offset, step.ns)
+        log.mark(chunk, { offset: step.offset, fromNs: step.ns })
     }
     log?.add(chunk)
   }

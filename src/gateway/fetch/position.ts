@@ -17,13 +17,18 @@ export interface Position {
   /** CRC-32 of the bytes that follow, of this number; a body that is produced again must match it. */
   readonly hashedBytes: number
   readonly crc32: number
+  /** How much of the header precedes the position; absent: all of it. */
+  readonly headerBytes?: number
 }
 
 /** What is recorded of a body so that it can be continued. Positions are ascending. */
 export interface BodyPlaces {
-  /** The PCAP header of the body, in hexadecimal. */
+  /**
+   * The header of the body, in hexadecimal: of pcapng the section header and the interface descriptions so far, or
+   * nothing if there is no position.
+   */
   readonly header: string
-  /** Positions at which packets begin. */
+  /** Positions at which packets begin, or blocks of pcapng. */
   readonly positions: readonly Position[]
   /** The position of the last bytes that were returned, wherever they begin. */
   readonly last: Position
@@ -36,6 +41,13 @@ const POSITION_EVERY_BYTES = 1_048_576
 const HASHED_BYTES_MAX = 16_384
 /** Beyond this number, every second one of the older half is dropped, so that they stay dense near the end. */
 const POSITIONS_MAX = 64
+
+export interface Mark {
+  readonly offset: number
+  readonly fromNs: bigint | null
+  /** See Position. */
+  readonly headerBytes?: number | undefined
+}
 
 /** Records positions of a body while its bytes are returned. */
 export class PositionLog {
@@ -60,8 +72,8 @@ export class PositionLog {
     return this.#bytes >= this.#nextAt
   }
 
-  /** Marks that a packet begins at `offset` of `next`, the bytes passed to the next add(). */
-  mark(next: Uint8Array, offset: number, fromNs: bigint | null): void {
+  /** Marks that a packet or block begins at `offset` of `next`, the bytes passed to the next add(). */
+  mark(next: Uint8Array, { offset, fromNs, headerBytes }: Mark): void {
     const hashed = next.subarray(offset, offset + HASHED_BYTES_MAX)
     this.#nextAt = this.#bytes + POSITION_EVERY_BYTES
     if (this.#positions.length >= POSITIONS_MAX) {
@@ -73,6 +85,7 @@ export class PositionLog {
       fromNs: fromNs === null ? null : String(fromNs),
       hashedBytes: hashed.length,
       crc32: crc32(hashed),
+      ...(headerBytes === undefined ? {} : { headerBytes }),
     })
   }
 

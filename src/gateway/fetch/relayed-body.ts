@@ -1,11 +1,11 @@
 /** The body of a download from one device, byte for byte as the device sends it. */
 import { addAbortListener } from 'node:events'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
-import type { Encoding } from '../../shared/query/query-values.ts'
+import { type Encoding, isCompressed } from '../../shared/query/query-values.ts'
 import { isForeign } from '../device/device-kind.ts'
 import type { BodyRead } from '../device/device-stream.ts'
 import type { DownloadPlan, DownloadStep } from '../fleet/plan.ts'
 import type { Body, BodyFacts, BodyPart, BodyResult } from './body.ts'
+import type { ElementPlace } from './body-guard.ts'
 import { continueFrom, type Rest } from './continue-from.ts'
 import { isOrdered, NO_END, readClaims, statusOfEnd } from './device-claims.ts'
 import type { ReopenStep } from './leased-streams.ts'
@@ -17,8 +17,10 @@ export interface RelayRequest {
   readonly plan: DownloadPlan
   /** Opened with `isRelayed`; its body must be unread. */
   readonly source: Source
-  /** Offset in a larger body at which the source's records begin; 0: the source is the whole body. */
+  /** Offset in a larger body at which the source begins, after its header; 0: the source is the whole body. */
   readonly startBytes: number
+  /** Bytes of the source's own header, which is not part of the larger body there. */
+  readonly headerBytes: number
   /** Aborts the relay; while the body is parked, it ends its wait. */
   readonly signal: AbortSignal
 }
@@ -45,6 +47,7 @@ export class RelayedBody implements Body {
   /** The cut mark after what was returned, until the rest begins. */
   #markBefore: Uint8Array = NOTHING
   #wholeBytesBefore = 0
+  #headerBefore: Uint8Array = NOTHING
   /** The positions so far; undefined for a compressed body, which cannot be continued. */
   readonly #log: PositionLog | undefined
   /** Remaining bytes of a header of the source's own, which is not part of the whole body. */
@@ -56,18 +59,18 @@ export class RelayedBody implements Body {
   /** Aborts the opening of a stream when the body is parked again. */
   #park = new AbortController()
 
-  constructor({ plan, source, startBytes, signal }: RelayRequest) {
+  constructor({ plan, source, startBytes, headerBytes, signal }: RelayRequest) {
     const { encoding, headers } = source
     this.encoding = encoding
     this.facts = { claims: readClaims(headers), clocks: new Map(), missing: [] }
     const knowsAfter = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
-    this.isParkable = encoding === 'none' && !plan.query.follow && knowsAfter
+    this.isParkable = !isCompressed(encoding) && !plan.query.follow && knowsAfter
     this.#plan = plan
     this.#signal = signal
     this.#source = source
-    this.#sourceFrom = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
-    this.#headerBytesLeft = startBytes === 0 ? 0 : PCAP_HEADER_BYTES
-    if (encoding === 'none') this.#log = new PositionLog(startBytes)
+    this.#sourceFrom = startBytes - headerBytes
+    this.#headerBytesLeft = headerBytes
+    if (!isCompressed(encoding)) this.#log = new PositionLog(startBytes)
   }
 
   get chunks(): AsyncIterable<Uint8Array> {
@@ -121,7 +124,7 @@ export class RelayedBody implements Body {
   }
 
   places(): BodyPlaces | undefined {
-    return this.#log?.places(this.#source.header, this.#wholeBytes)
+    return this.#log?.places(this.#header, this.#wholeBytes)
   }
 
   park(): void {
@@ -148,10 +151,16 @@ export class RelayedBody implements Body {
     return this.#sourceFrom + (this.#source.body.wholeBytes ?? 0)
   }
 
+  /** Of the body so far. */
+  get #header(): Uint8Array {
+    if (this.#rest?.hasBegun === false) return this.#headerBefore
+    return this.#source.body.pcapngHeader ?? this.#source.header
+  }
+
   async *#pull(): AsyncGenerator<Uint8Array> {
     const { body } = this.#source
     for await (const chunk of body) {
-      this.#follow([chunk], body.recordAt)
+      this.#follow([chunk], body.nextElement)
       // The source reuses its buffer at once, but a body's chunks must live longer.
       yield Buffer.from(chunk)
     }
@@ -161,16 +170,16 @@ export class RelayedBody implements Body {
   #pass(read: BodyRead, sink: (part: BodyPart) => void): void {
     const { data, framed, open, release } = read
     const rest = this.#rest
-    const { recordAt } = this.#source.body
+    const { nextElement } = this.#source.body
     if (rest === undefined) {
-      this.#follow(data, recordAt)
+      this.#follow(data, nextElement)
       sink({ data, release, framing: { framed, open } })
       return
     }
     const isAllMissing = rest.hasBegun
     try {
       const missing = data.map((piece) => rest.take(piece)).filter((piece) => piece.length > 0)
-      this.#follow(missing, isAllMissing ? recordAt : undefined)
+      this.#follow(missing, isAllMissing ? nextElement : undefined)
       sink({ data: missing, release })
     } catch (error) {
       release()
@@ -198,21 +207,26 @@ export class RelayedBody implements Body {
     const delivered = { bytes: this.#log?.bytes ?? 0, places: this.places() }
     this.#markBefore = this.cutMark()
     this.#wholeBytesBefore = this.#wholeBytes
-    const { plan, startBytes, rest } = continueFrom(this.#plan, delivered)
+    this.#headerBefore = this.#header
+    const { plan, startBytes, headerBytes, rest } = continueFrom(this.#plan, delivered)
     const [step] = plan.steps
     const signal = AbortSignal.any([this.#signal, this.#park.signal])
     this.#source = await reopen(step as DownloadStep, signal)
-    this.#sourceFrom = startBytes === 0 ? 0 : startBytes - PCAP_HEADER_BYTES
+    this.#sourceFrom = startBytes - headerBytes
     this.#rest = rest
   }
 
-  /** Records the next bytes that are returned; `recordAt` as in SourceBody. */
-  #follow(pieces: readonly Buffer[], recordAt: number | undefined): void {
+  /** Records the next bytes that are returned; `element` as in SourceBody. */
+  #follow(pieces: readonly Buffer[], element: ElementPlace | undefined): void {
     const log = this.#log
-    let offset = recordAt ?? Infinity
+    const { headerBytes } = element ?? {}
+    let offset = element?.offset ?? Infinity
     for (const piece of pieces) {
-      const isPlace = offset >= 0 && offset < piece.length
-      if (log?.isDue && isPlace && !this.#plan.query.follow) log.mark(piece, offset, null)
+      // A header is no place to begin at.
+      const isAfterHeader = this.#headerBytesLeft === 0 && this.#bytes + offset > 0
+      const isPlace = offset >= 0 && offset < piece.length && isAfterHeader
+      if (log?.isDue && isPlace && !this.#plan.query.follow)
+        log.mark(piece, { offset, fromNs: null, headerBytes })
       offset -= piece.length
       this.#bytes += piece.length
       const ownHeader = Math.min(this.#headerBytesLeft, piece.length)

@@ -8,7 +8,14 @@ import { deviceProtocol } from '../device/device-failure.ts'
 import { kindOfAnswer } from '../device/device-kind.ts'
 import type { BodyRead, DeviceStream } from '../device/device-stream.ts'
 import type { ChunkStream } from '../pcap/pcap-input.ts'
-import { type BodyGuard, CompressedGuard, PcapGuard, UNCHECKED_BODY } from './body-guard.ts'
+import {
+  type BodyGuard,
+  CompressedGuard,
+  type ElementPlace,
+  PcapGuard,
+  PcapngGuard,
+  UNCHECKED_BODY,
+} from './body-guard.ts'
 import { type DeviceEnd, readEnd } from './device-claims.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -41,7 +48,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
   #isWhole = false
   /** For take() and next(): whether the body has ended or was returned. */
   #isEnded = false
-  #recordAt: number | undefined
+  #nextElement: ElementPlace | undefined
 
   constructor(stream: BodyStream, options: SourceBodyOptions) {
     this.#stream = stream
@@ -134,14 +141,19 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     return { ...end, isUnverified: end.isUnverified || (isOpenEnded && this.#encoding === 'none') }
   }
 
-  /** Offset of a record in the read or piece returned last, or how far after it one begins; undefined if unknown. */
-  get recordAt(): number | undefined {
-    return this.#recordAt
+  /** Where an element begins in the read or piece returned last, or how far after it one begins; undefined if unknown. */
+  get nextElement(): ElementPlace | undefined {
+    return this.#nextElement
   }
 
-  /** Returned bytes up to the end of the last complete record, or undefined if unknown. */
+  /** Returned bytes up to the end of the last complete element, or undefined if unknown. */
   get wholeBytes(): number | undefined {
-    return this.#guard instanceof PcapGuard ? this.#guard.boundary.wholeBytes : undefined
+    return isFollowing(this.#guard) ? this.#guard.wholeBytes : undefined
+  }
+
+  /** Of pcapng that is relayed: its header as far as it was returned, unless that is too long to be kept. */
+  get pcapngHeader(): Buffer | undefined {
+    return this.#guard instanceof PcapngGuard ? this.#guard.header : undefined
   }
 
   [Symbol.dispose](): void {
@@ -179,7 +191,7 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
    */
   #judge(read: BodyRead, pieces: readonly Buffer[]): readonly Buffer[] {
     const boundary = this.#guard instanceof PcapGuard ? this.#guard.boundary : undefined
-    this.#recordAt = boundary?.bytesToNextRecord
+    this.#nextElement = isFollowing(this.#guard) ? this.#guard.nextElement : undefined
     try {
       if (boundary !== undefined) return boundary.pass(pieces)
       void this.#guard.feed(pieces)
@@ -214,9 +226,14 @@ export class SourceBody implements ChunkStream, AsyncIterableIterator<Buffer>, D
     const padding = this.#paddingOf(isRelayed)
     if (this.#encoding === 'none' && (isRelayed || !this.#announcesCompletion))
       return new PcapGuard(this.#device, { padding })
+    if (this.#encoding === 'pcapng' && isRelayed) return new PcapngGuard(this.#device)
     if (!isCompressed(this.#encoding) || this.#announcesCompletion) return UNCHECKED_BODY
     return new CompressedGuard(this.#device, this.#encoding, { padding })
   }
+}
+
+function isFollowing(guard: BodyGuard): guard is PcapGuard | PcapngGuard {
+  return guard instanceof PcapGuard || guard instanceof PcapngGuard
 }
 
 /**

@@ -41,7 +41,7 @@ export interface Source extends Disposable {
    * signal's reason.
    */
   readonly body: SourceBody
-  /** The PCAP header; empty if the stream is compressed. */
+  /** The header of a PCAP; empty if it is compressed, or pcapng. */
   readonly header: Buffer
 }
 

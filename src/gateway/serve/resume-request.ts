@@ -12,9 +12,10 @@ import {
   type GivenParameters,
   readParameters,
 } from '../../shared/query/read-parameters.ts'
-import type { ContinuedFrom } from '../fetch/fetch-download.ts'
+import type { ContinuedFrom } from '../fetch/continue-from.ts'
 import { queryAgain } from '../fleet/kept-plan.ts'
 import { type DownloadPlan, planDownload } from '../fleet/plan.ts'
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
 import type { StoredReceipt } from './receipt.ts'
 
 /** The request that is continued, and what its client has of the body. */
@@ -67,12 +68,6 @@ export function planAgain(receipt: StoredReceipt, devicesMax: number, given: Giv
       `cannot resume request ${id}: its body was compressed; request it again with Compression=none`,
     )
   }
-  if (asked.format !== 'pcap') {
-    throw badParameter(
-      'Resume',
-      `cannot resume request ${id}: its file was ${asked.format}; request it again`,
-    )
-  }
   return planDownload(asked, resume.devices, devicesMax)
 }
 
@@ -103,16 +98,22 @@ const NOTHING = new Uint8Array(0)
 
 /**
  * `offsetBytes` is the size of the client's growing file. Without it the receipt must know how much the client got:
- * the answer is then a separate file, starting at the first packet that did not arrive completely. Fails with
- * bad-parameter, which says what to do.
+ * the answer is then a separate file, starting at the first packet (in pcapng: block) that did not arrive completely.
+ * Fails with bad-parameter, which says what to do.
  */
-export function resumedRequest(receipt: StoredReceipt, offsetBytes: bigint | undefined): ResumedRequest {
+export function resumedRequest(
+  receipt: StoredReceipt,
+  { format }: Pick<BoundedQuery, 'format'>,
+  offsetBytes: bigint | undefined,
+): ResumedRequest {
   const { id, resume } = receipt
   const places = resume.places ?? undefined
   const [startBytes, headerBytes] = [Number(resume.startBytes), resume.headerBytes]
-  const endBytes = startBytes + Number(receipt.bytes) - headerBytes
+  const endBytes = startBytes + Math.max(0, Number(receipt.bytes) - headerBytes)
   if (offsetBytes === undefined) {
     refuseUnknownEnd(receipt)
+    // How much of that is whole blocks shows when they are read again.
+    if (format === 'pcapng') return { id, bytes: endBytes, places, first: NOTHING, isOwnFile: true }
     // A client without a complete header has nothing of the body.
     const bytes = Math.min(endBytes, Number(places?.wholeBytes ?? 0))
     const isBegun = places !== undefined && bytes >= PCAP_HEADER_BYTES
@@ -139,9 +140,13 @@ function refuseUnknownEnd({ status, error, resume }: StoredReceipt): void {
 }
 
 function refuseBadOffset(receipt: StoredReceipt, offsetBytes: bigint, fileBytes: bigint): void {
-  if (receipt.resume.headerBytes > 0 && offsetBytes < BigInt(PCAP_HEADER_BYTES)) {
-    throw badParameter('Offset', `must be at least ${PCAP_HEADER_BYTES}, the header of the file`)
-  }
+  const { resumedId, resume } = receipt
+  const { headerBytes } = resume
+  if (offsetBytes < BigInt(headerBytes))
+    throw badParameter(
+      'Offset',
+      `must be at least ${headerBytes}, the header of the file, but is ${offsetBytes}; get the file again with Resume=${resumedId}`,
+    )
   // It is not known for sure how far a gateway had got when it died.
   const known = receipt.status !== 'streaming' && receipt.error?.code !== 'replica-lost'
   if (!known || offsetBytes <= fileBytes) return

@@ -86,8 +86,6 @@ export class RunningReceipt {
 
   now(): StoredReceipt {
     const { id, user, path, askedHash, resumed } = this.#facts
-    // An answer that never began contains nothing of the body.
-    const continued = this.#body === undefined ? undefined : resumed
     const { status, result, error } = this.#end
     return {
       id,
@@ -109,8 +107,9 @@ export class RunningReceipt {
         ...this.#planned,
         askedHash,
         places: this.#body?.places() ?? null,
-        startBytes: String(continued?.bytes ?? 0),
-        headerBytes: continued?.first.length ?? 0,
+        // An answer that never began contains nothing of the body.
+        startBytes: String(this.#body?.continues?.bytes ?? 0),
+        headerBytes: this.#body?.continues?.headerBytes ?? 0,
         isHanded: this.#isHanded,
       },
     }

@@ -92,7 +92,7 @@ export async function startRelayFront(
       const reopen: ReopenStep = async (step, ends) =>
         sources.use(await openSource(client, step, { ...opening, signal: ends }))
       const source = await reopen({ device: 'd0', target: req.url ?? '/', isForced: false }, signal)
-      const body = new RelayedBody({ plan: PLAN, source, startBytes: 0, signal })
+      const body = new RelayedBody({ plan: PLAN, source, startBytes: 0, headerBytes: 0, signal })
       onRelay?.({ body, sentBytes: () => bytes, reopen })
       await relayDownload(body, {
         res,

@@ -1,10 +1,10 @@
 /**
  * One download from its first byte to its verified end, over as many requests as necessary: a body that breaks off is
- * continued after the last complete packet, and only what the gateway's receipts confirm is called complete.
+ * continued after the last complete packet (in pcapng: block), and only what the gateway's receipts confirm is called complete.
  */
 import { createHash, type Hash } from 'node:crypto'
 import { CapfleetError } from '../../../shared/base/error.ts'
-import { type Encoding, PARTIAL_ELEMENTS } from '../../../shared/query/query-values.ts'
+import { type Encoding, isCompressed, PARTIAL_ELEMENTS } from '../../../shared/query/query-values.ts'
 import { ClientFailure } from '../../client-failure.ts'
 import type { GatewayClient, QueryPairs } from '../../gateway-client.ts'
 import type { Received } from '../../transport.ts'
@@ -13,7 +13,7 @@ import type { DownloadOutput } from '../output/output-file.ts'
 import { brokenOff, encodingOf, notesOf } from './download-answer.ts'
 import type { AskedDownload, DownloadJournal } from './download-journal.ts'
 import { cancellation, type Receipt, type ReceivedBody, verifiedReceipt } from './verified-receipt.ts'
-import { WholeRecords } from './whole-records.ts'
+import { type FileForm, WholeRecords } from './whole-records.ts'
 
 /** Receives the progress of the session. */
 export interface DownloadWatch {
@@ -57,8 +57,8 @@ export class DownloadSession {
   /** The request that the next one continues. */
   #requestId: string | undefined
   #encoding: Encoding = 'none'
-  /** Byte order of the PCAP, which its rest does not show. */
-  #isBigEndian = false
+  /** Of the file, which its rest does not show. */
+  #form: FileForm | undefined
   /** Whether an answer has arrived: from then on failures are retried. */
   #hasBegun = false
   #newBegins = 0
@@ -88,7 +88,7 @@ export class DownloadSession {
   /** Makes the stored data durable. */
   async #settle(): Promise<void> {
     const { output, journal } = this.#options
-    if (this.#requestId === undefined || this.#encoding !== 'none') return
+    if (this.#requestId === undefined || isCompressed(this.#encoding)) return
     await output.sync()
     await journal.save({ requestId: this.#requestId, isCompressed: false, syncedBytes: output.bytes })
   }
@@ -125,7 +125,7 @@ export class DownloadSession {
       this.#options.watch.say('the partial file is damaged: starting over')
       return 0
     }
-    this.#isBigEndian = records.isBigEndian
+    this.#form = records.form
     return bytes
   }
 
@@ -188,8 +188,8 @@ export class DownloadSession {
     for (const note of notesOf(answer)) watch.say(note)
     // The next session needs it even before there is anything to continue.
     const syncedBytes = journal.entry?.syncedBytes ?? 0
-    await journal.save({ requestId, isCompressed: encoding !== 'none', syncedBytes })
-    if (encoding === 'none') this.#requestId = requestId
+    await journal.save({ requestId, isCompressed: isCompressed(encoding), syncedBytes })
+    if (!isCompressed(encoding)) this.#requestId = requestId
     const received = await this.#receive(answer, resumes && output.bytes > 0).catch(
       async (error: unknown) => {
         throw (await cancellation(client, requestId, signal)) ?? error
@@ -233,15 +233,16 @@ export class DownloadSession {
   /** Stores the body as it arrives. Fails if it does not reach its end. */
   async #receive({ body }: Received, isRest: boolean): Promise<ReceivedBody> {
     const { output, watch } = this.#options
-    const begun = isRest ? { isBigEndian: this.#isBigEndian } : undefined
-    const records = this.#encoding === 'none' ? new WholeRecords(begun) : undefined
+    const records = isCompressed(this.#encoding)
+      ? undefined
+      : new WholeRecords(isRest ? this.#form : undefined)
     const hash = isRest ? createHash('sha256') : this.#hash
     let bytes = 0
     for await (const chunk of body) {
       bytes += chunk.length
       if (isRest) hash.update(chunk)
       const pieces = records?.take(chunk) ?? [chunk]
-      this.#isBigEndian = records?.isBigEndian ?? false
+      this.#form = records?.form
       await output.write(pieces)
       for (const piece of pieces) this.#hash.update(piece)
       watch.progress(output.bytes)

@@ -1,38 +1,51 @@
-import { formatPcapHeader, type StreamHeader } from '../../../shared/pcap/pcap-header.ts'
-import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
+import { formatPcapHeader, isBigEndian, type StreamHeader } from '../../../shared/pcap/pcap-header.ts'
+import { PcapngBoundary } from '../../../shared/pcap/pcapng-boundary.ts'
 import { RecordBoundary } from '../../../shared/pcap/record-boundary.ts'
 
+/** What must be known of a capture file to go on with it after whole records: the byte order of a PCAP. */
+export type FileForm = 'pcapng' | Pick<StreamHeader, 'isBigEndian'>
+
+type Boundary = Pick<PcapngBoundary, 'feed' | 'atBoundary' | 'wholeBytes'>
+
+const NAME = 'the gateway'
+/** Only a section header of pcapng begins with it. */
+const PCAPNG_FIRST_BYTE = 0x0a
+
 /**
- * Passes the bytes of a PCAP on in whole records, and holds back an incomplete one: what is stored of a download that
- * breaks off is a valid file, without the bytes that mark a cut.
+ * Passes the bytes of a PCAP or pcapng on in whole records or blocks, and holds back an incomplete one: what is stored
+ * of a download that breaks off is a valid file, without the bytes that mark a cut.
  */
 export class WholeRecords {
-  readonly #boundary = new RecordBoundary('the gateway')
+  /** Undefined until there is a byte. */
+  #boundary: Boundary | undefined
   #held: Uint8Array[] = []
   #heldBytes = 0
   /** Bytes that were passed on, or were there before. */
-  #given: number
+  #given = 0
+  #form: FileForm = { isBigEndian: false }
 
-  /** `begun`: the first byte is the start of a record, because a header of that byte order is already there. */
-  constructor(begun?: Pick<StreamHeader, 'isBigEndian'>) {
-    this.#given = begun === undefined ? 0 : PCAP_HEADER_BYTES
-    // Only the length and byte order of the header matter.
-    const header = { linkType: 0, snaplen: 0, nanoseconds: true, ...begun }
-    if (begun !== undefined) this.#boundary.feed([formatPcapHeader(header)])
+  /** `begun`: the first byte is the start of a record or block, because the file has begun before. */
+  constructor(begun?: FileForm) {
+    if (begun === undefined) return
+    this.#form = begun
+    this.#boundary = begun === 'pcapng' ? new PcapngBoundary(NAME, { isBegun: true }) : afterHeader(begun)
+    this.#given = this.#boundary.wholeBytes
   }
 
-  /** Byte order of the PCAP; little-endian if it is empty. */
-  get isBigEndian(): boolean {
-    return this.#boundary.isBigEndian
+  /** The form of the file; that of a little-endian PCAP if it is empty. */
+  get form(): FileForm {
+    return this.#form
   }
 
-  /** Whether nothing is held back. */
+  /** Whether nothing is held back, and there is a file. */
   get isWhole(): boolean {
-    return this.#boundary.atBoundary
+    return this.#boundary?.atBoundary === true
   }
 
-  /** Fails with device-protocol for anything that is not a PCAP. */
+  /** Fails with device-protocol for anything that is neither a PCAP nor pcapng. */
   take(chunk: Uint8Array): readonly Uint8Array[] {
+    if (chunk.length === 0) return []
+    this.#boundary ??= this.#begin(chunk)
     this.#boundary.feed([chunk])
     const bytes = this.#boundary.wholeBytes - this.#given
     if (bytes <= 0) {
@@ -48,4 +61,20 @@ export class WholeRecords {
     this.#given += bytes
     return whole
   }
+
+  #begin(chunk: Uint8Array): Boundary {
+    if (chunk[0] === PCAPNG_FIRST_BYTE) {
+      this.#form = 'pcapng'
+      return new PcapngBoundary(NAME)
+    }
+    this.#form = { isBigEndian: isBigEndian(chunk[0]) }
+    return new RecordBoundary(NAME)
+  }
+}
+
+/** The boundary after the header of such a PCAP, of which only the length and byte order matter. */
+function afterHeader({ isBigEndian: isBig }: Pick<StreamHeader, 'isBigEndian'>): RecordBoundary {
+  const boundary = new RecordBoundary(NAME)
+  boundary.feed([formatPcapHeader({ linkType: 0, snaplen: 0, nanoseconds: true, isBigEndian: isBig })])
+  return boundary
 }

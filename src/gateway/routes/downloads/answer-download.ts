@@ -78,7 +78,7 @@ async function continueRequest(
   const given = givenParameters(ctx)
   checkSameRequest(receipt, ctx.path, given)
   const plan = planAgain(receipt, parts.limits.devicesMax, given)
-  const resumed = resumedRequest(receipt, options.offsetBytes)
+  const resumed = resumedRequest(receipt, plan.query, options.offsetBytes)
   parts.downloads.metrics.resumed()
   const query = { ...plan.query, ...readParameters({ waitS: DOWNLOAD_PARAMETERS.waitS }, given) }
   return { plan: { ...plan, query }, options: optionsAgain(receipt, options), resumed }

@@ -28,8 +28,11 @@ async function restOf(
     yield again
   }
   const body = { chunks: chunks(), isParkable: true, result: () => ({ perDevice }) } as unknown as Body
-  const rest = new Rest({ startBytes, bytes: Math.max(24, startBytes) + 100, known: [], devices })
-  const { chunks: missing } = await restOfBody(body, { rest, startBytes, plan }, new Uint8Array(0))
+  const bytes = Math.max(24, startBytes) + 100
+  const headerBytes = startBytes === 0 ? 0 : 24
+  const rest = new Rest({ startBytes, headerBytes, bytes, known: [], devices })
+  const continuation = { rest, startBytes, headerBytes, plan }
+  const { chunks: missing } = await restOfBody(body, continuation, { bytes, first: new Uint8Array(0) })
   const parts: Uint8Array[] = []
   for await (const part of missing) parts.push(part)
   return { bytes: Buffer.concat(parts), again }

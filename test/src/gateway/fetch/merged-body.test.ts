@@ -350,7 +350,7 @@ test('a merge that is continued reports the clocks, and can be parked', async ()
   const whole = await mergedBody(requestOf([rome, oslo], { clockOf: () => ({ offsetNs: 9n, errorNs: 1n }) }))
   const { plan } = requestOf([rome, oslo])
   const continuation = continueFrom(plan, { bytes: 90, places: undefined })
-  const body = await restOfBody(whole, continuation, new Uint8Array(0))
+  const body = await restOfBody(whole, continuation, { bytes: 90, first: new Uint8Array(0) })
   assert.deepEqual([...body.facts.clocks.keys()], ['rome', 'oslo'])
   const pieces: Uint8Array[] = []
   for await (const chunk of body.chunks) {

@@ -52,7 +52,7 @@ test('positions stay close together near the end, and few in all', () => {
   const log = new PositionLog()
   const piece = Buffer.alloc(MIB / 4)
   for (let number = 0; number < 4_000; number++) {
-    if (log.isDue) log.mark(piece, 16, null)
+    if (log.isDue) log.mark(piece, { offset: 16, fromNs: null })
     log.add(piece)
   }
   const at = log.places(HEADER).positions.map(({ bytes }) => Number(bytes))
@@ -81,7 +81,13 @@ function knownAt(places: readonly number[]): readonly Position[] {
 test('a body is the same when the known bytes fit, and another one from the first changed byte among them', () => {
   const known = knownAt([100_000, 110_000, 150_000])
   const read = (body: Buffer, startBytes: number, bytes: number): Buffer => {
-    const rest = new Rest({ startBytes, bytes, known, devices: ['d0'] })
+    const rest = new Rest({
+      startBytes,
+      headerBytes: startBytes === 0 ? 0 : HEADER.length,
+      bytes,
+      known,
+      devices: ['d0'],
+    })
     const again = startBytes === 0 ? body : Buffer.concat([HEADER, body.subarray(startBytes)])
     const missing = randomPieces(again, 9_000).map((piece) => rest.take(piece))
     rest.end()
@@ -103,7 +109,7 @@ test('a body is the same when the known bytes fit, and another one from the firs
 })
 
 test('a repeated body that is not PCAP is reported with the fault of the device, until all that was delivered has come', () => {
-  const rest = new Rest({ startBytes: 0, bytes: 100, known: [], devices: ['d0'] })
+  const rest = new Rest({ startBytes: 0, headerBytes: 0, bytes: 100, known: [], devices: ['d0'] })
   const fault = new CapfleetError('device-protocol', 'device d0 sent a record that claims 9 bytes too many')
   const told = rest.meaningOf(fault) as CapfleetError
   assert.deepEqual([told.code, told.details.members?.devices], ['aged-out', ['d0']])

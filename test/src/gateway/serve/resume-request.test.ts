@@ -5,6 +5,7 @@ import type { ResumeFacts, StoredReceipt } from '../../../../src/gateway/serve/r
 import { resumedRequest } from '../../../../src/gateway/serve/resume-request.ts'
 
 const HEADER = '4d3cb2a1020004000000000000000000ffff000001000000'
+const PCAP = { format: 'pcap' } as const
 const PLACES = {
   header: HEADER,
   positions: [],
@@ -19,30 +20,30 @@ function receiptOf(bytes: number, resume: Partial<ResumeFacts> = {}): StoredRece
 }
 
 test('a growing file continues at its size, a new one at the first packet that did not arrive whole', () => {
-  const grown = resumedRequest(receiptOf(950), 930n)
+  const grown = resumedRequest(receiptOf(950), PCAP, 930n)
   assert.deepEqual([grown.bytes, grown.first.length], [930, 0])
-  const fresh = resumedRequest(receiptOf(950), undefined)
+  const fresh = resumedRequest(receiptOf(950), PCAP, undefined)
   assert.deepEqual([fresh.bytes, Buffer.from(fresh.first).toString('hex')], [900, HEADER])
 })
 
 test('a new file that was cut itself counts from where its packets lie in the whole body', () => {
   const cut = receiptOf(24 + 350, { startBytes: '600', headerBytes: 24 })
-  const grown = resumedRequest(cut, 24n + 350n)
+  const grown = resumedRequest(cut, PCAP, 24n + 350n)
   assert.equal(grown.bytes, 950)
-  assert.equal(resumedRequest(cut, undefined).bytes, 900)
-  assert.throws(() => resumedRequest(cut, 24n + 351n), /truncate -s 374/)
-  assert.throws(() => resumedRequest(cut, 23n), /at least 24/)
+  assert.equal(resumedRequest(cut, PCAP, undefined).bytes, 900)
+  assert.throws(() => resumedRequest(cut, PCAP, 24n + 351n), /truncate -s 374/)
+  assert.throws(() => resumedRequest(cut, PCAP, 23n), /at least 24/)
 })
 
 test('if sent data may have been discarded, only the client knows how much arrived', () => {
   const cut = receiptOf(950, { isHanded: false })
-  assert.throws(() => resumedRequest(cut, undefined), /Offset=<size of your file/)
-  assert.equal(resumedRequest(cut, 930n).bytes, 930)
+  assert.throws(() => resumedRequest(cut, PCAP, undefined), /Offset=<size of your file/)
+  assert.equal(resumedRequest(cut, PCAP, 930n).bytes, 930)
 })
 
 test('of what never began everything is asked for', () => {
   for (const places of [null, { ...PLACES, wholeBytes: '0' }]) {
-    const { bytes, first } = resumedRequest(receiptOf(0, { places }), undefined)
+    const { bytes, first } = resumedRequest(receiptOf(0, { places }), PCAP, undefined)
     assert.deepEqual([bytes, first.length], [0, 0])
   }
 })
@@ -54,6 +55,6 @@ test('a receipt of an earlier release, which knows no places, is continued from 
     checkpoints: [{ bytes: '950', overBytes: 9, crc32: 1 }],
     marks: [],
   }
-  const { bytes, places } = resumedRequest({ ...old, resume: resume as unknown as ResumeFacts }, 930n)
+  const { bytes, places } = resumedRequest({ ...old, resume: resume as unknown as ResumeFacts }, PCAP, 930n)
   assert.deepEqual([bytes, places], [930, undefined])
 })

@@ -13,7 +13,7 @@ import { mountSmallDisk } from '../../../../support/disks/small-disk.ts'
 import { eventually } from '../../../../support/eventually.ts'
 import { httpOpen } from '../../../../support/http-get.ts'
 import { writeBigCapture } from '../../../../support/packets/big-capture.ts'
-import { readPcapng } from '../../../../support/packets/pcapng-reader.ts'
+import { pcapngBlocks, readPcapng } from '../../../../support/packets/pcapng-reader.ts'
 import {
   gatewayEnvironment,
   type TempClient,
@@ -34,6 +34,11 @@ const RANGE = [
   String(SMALL_FLEET_START_NS),
   '--end',
   String(SMALL_FLEET_START_NS + 1_000_000_000n),
+]
+/** As the gateway is asked for them. */
+const RANGE_PAIRS = [
+  ['TSBegin', RANGE[1]],
+  ['TSEnd', RANGE[3]],
 ]
 
 describe('capfleet get', () => {
@@ -367,6 +372,35 @@ describe('capfleet get', () => {
       assert.equal(status, 0, stderr)
       assert.match(stderr, /resuming after the 984 bytes/)
       assert.ok((await readFile(join(cwd, 'a.pcap'))).equals(body))
+    })
+
+    test('of pcapng is continued after its last whole block', async () => {
+      for (const [name, words, asked] of [
+        ['one', ['east-first'], { path: '/api/v1/pcap/single', query: [['StreamName', 'east-first']] }],
+        ['several', RANGE, { path: '/api/v1/pcap/timerange', query: RANGE_PAIRS }],
+      ] as const) {
+        const query = [...asked.query, ['Format', 'pcapng']]
+        const url = `${fleet.gateway.url}${asked.path}?${new URLSearchParams(query as [string, string][])}`
+        const answer = await fetch(url, { headers: fleet.gateway.as.user })
+        const body = Buffer.from(await answer.arrayBuffer())
+        const requestId = answer.headers.get('capfleet-request-id')
+        const ends = [0, ...pcapngBlocks(body).map(({ end }) => end)]
+        const lastEnd = ends.at(-2) ?? 0
+        for (const bytes of [10, 40, (ends[4] ?? 0) + 9, ends[5] ?? 0, lastEnd, body.length - 3]) {
+          const cwd = await folder(`pcapng-${name}-${bytes}`)
+          await writeFile(join(cwd, 'a.pcapng.part'), body.subarray(0, bytes))
+          const entry = { asked: { url: `${fleet.gateway.url}/`, path: asked.path, query }, requestId }
+          await writeFile(
+            join(cwd, 'a.pcapng.part.json'),
+            JSON.stringify(journalOf({ ...entry, bootMs: thisBootMs })),
+          )
+          const { status, stderr } = await run([...words, '--format', 'pcapng', '-o', 'a.pcapng'], cwd)
+          assert.equal(status, 0, stderr)
+          const whole = ends.findLast((end) => end <= bytes) ?? 0
+          assert.equal(stderr.includes(`resuming after the ${whole} bytes`), whole > 0, stderr)
+          assert.ok((await readFile(join(cwd, 'a.pcapng'))).equals(body), `${name} at ${bytes}`)
+        }
+      }
     })
 
     test('is trusted as far as it was synced when the machine has started since', async () => {
