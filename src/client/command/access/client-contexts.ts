@@ -2,29 +2,8 @@
 import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { stringify } from 'yaml'
-import { z } from 'zod'
-import { parseConfig } from '../../../shared/base/config-file.ts'
 import { ClientFailure, usageFailure } from '../../client-failure.ts'
-
-const text = z.string().min(1)
-/** Absolute paths of PEM files. */
-const tls = { ca: text.optional(), cert: text.optional(), key: text.optional() }
-const place = { url: z.url({ protocol: /^https?$/ }), ...tls }
-
-const CONTEXT = z.union([
-  z.strictObject({ ...place, user: text, password: text }),
-  z.strictObject({ ...place, token: text }),
-])
-
-const FILE = z.strictObject({
-  /** The default context. */
-  current: text.optional(),
-  contexts: z.record(z.string(), CONTEXT).default({}),
-})
-
-export type ClientContext = z.infer<typeof CONTEXT>
-export type ClientContexts = z.infer<typeof FILE>
+import type { ClientContext, ClientContexts } from './contexts-file.ts'
 
 /** Anyone who can read it can download as its user. */
 const FILE_MODE = 0o600
@@ -57,14 +36,16 @@ export async function readContexts(): Promise<ClientContexts> {
       },
     )
   }
-  return parseConfig(content, path, FILE)
+  const { parseContexts } = await import('./contexts-file.ts')
+  return parseContexts(content, path)
 }
 
 export async function writeContexts(contexts: ClientContexts): Promise<void> {
+  const { formatContexts } = await import('./contexts-file.ts')
   const path = contextsPath()
   await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE })
   const written = `${path}.${process.pid}`
-  await writeFile(written, stringify(contexts), { mode: FILE_MODE, flush: true })
+  await writeFile(written, formatContexts(contexts), { mode: FILE_MODE, flush: true })
   await rename(written, path)
 }
 

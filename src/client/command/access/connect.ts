@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { Option } from 'commander'
 import { usageFailure } from '../../client-failure.ts'
 import { type Credentials, type GatewayAccess, GatewayClient } from '../../gateway-client.ts'
-import { type ClientContext, chosenContext, readContexts } from './client-contexts.ts'
+import { chosenContext, readContexts } from './client-contexts.ts'
+import type { ClientContext } from './contexts-file.ts'
 import { nodeTransport, type TransportTls } from './node-transport.ts'
 
 export interface ConnectOptions {
