@@ -2,7 +2,7 @@
 
 import type { z } from 'zod'
 import { listText } from '../shared/base/list-text.ts'
-import type { FLEET_SEEN_LINES } from '../shared/contract/seen-lines.ts'
+import type { FLEET_SEEN_LINES } from '../shared/contract/seen-answers.ts'
 import type { GatewayClient, QueryPairs } from './gateway-client.ts'
 import { type GatewayLine, gatewayLines } from './gateway-lines.ts'
 

@@ -1,6 +1,6 @@
 /** Where in the fleet, and when, addresses were seen: the gateway's answer, line by line, and its marks in the lanes. */
 import type { z } from 'zod'
-import type { FLEET_SEEN_LINES } from '../../shared/contract/seen-lines.ts'
+import type { FLEET_SEEN_LINES } from '../../shared/contract/seen-answers.ts'
 import { openAnswer, Problem } from '../base/ask-gateway.ts'
 import { linesOf } from '../base/body-lines.ts'
 import { TEXTS } from '../texts.ts'

@@ -1,7 +1,7 @@
 /** A search for addresses at many devices. */
 import type { z } from 'zod'
 import type { CapfleetError } from '../../shared/base/error.ts'
-import type { FLEET_SEEN_LINES } from '../../shared/contract/seen-lines.ts'
+import type { FLEET_SEEN_LINES } from '../../shared/contract/seen-answers.ts'
 import type { FleetMember } from '../fleet/fleet.ts'
 import type { SeenEnd, SeenLine, SeenQuestion } from '../fleet/seen-question.ts'
 import { openDeviceSearch, type SearchParts } from './device-search.ts'

@@ -2,7 +2,7 @@
 import type { z } from 'zod'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { minuteAfter } from '../../shared/base/whole-minutes.ts'
-import { SEEN_LINES } from '../../shared/contract/seen-lines.ts'
+import { SEEN_LINES } from '../../shared/contract/seen-answers.ts'
 import { SEEN_PARAMETERS } from '../../shared/contract/seen-parameters.ts'
 import { formatDownloadQuery } from '../../shared/query/format-download-query.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'

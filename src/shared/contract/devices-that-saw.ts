@@ -1,6 +1,6 @@
 /** Which devices saw a conversation: what the lines of a search over the fleet say together. */
 import type { z } from 'zod'
-import type { FLEET_SEEN_LINES } from './seen-lines.ts'
+import type { FLEET_SEEN_LINES } from './seen-answers.ts'
 
 type SeenLine = z.infer<(typeof FLEET_SEEN_LINES)['address' | 'progress' | 'failure' | 'end']>
 
