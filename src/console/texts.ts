@@ -186,8 +186,8 @@ export const TEXTS = {
         devices === 1
           ? 'The device that saw this conversation is selected, with its time and its filter.'
           : `The ${devices} devices that may have seen this conversation are selected, with its time and its filter.`,
-      nowhere: 'No device has seen both addresses at this time. All devices stay selected.',
-      unknown: 'It could not be found out which devices saw this conversation. All devices stay selected.',
+      nowhere: 'No device has seen this conversation at this time. All devices stay selected.',
+      unknown: 'Which devices saw this conversation could not be determined. All devices stay selected.',
     },
     asking: 'Loading activity…',
     silent: 'does not answer',

@@ -40,7 +40,8 @@ export function DissectedPackets({ build, packets, children }: DissectedPacketsP
   if (dissector === undefined || opened === undefined)
     return (
       <>
-        <Waiting text={dissector === undefined ? texts.starting : texts.reading} />
+        {dissector === undefined ? <Waiting text={texts.starting} /> : null}
+        {dissector === undefined || packets === undefined ? null : <Waiting text={texts.reading} />}
         {children}
       </>
     )

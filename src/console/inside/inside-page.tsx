@@ -42,6 +42,7 @@ export function InsidePage() {
   // What was read before stays until the first answer.
   const read = (found.isAsking ? soFar : undefined) ?? found.value
   const failure = asked.failure ?? found.failure
+  const isReading = read === undefined || found.isAsking
   return (
     <section aria-labelledby="inside-title" class="inside">
       <div class="controls">
@@ -60,7 +61,7 @@ export function InsidePage() {
       <Silent text={texts.brokeOff} failures={read?.failures} again={found.again} />
       <HolderChoice holders={holders} devices={devices} counts={read?.counts ?? NO_COUNTS} size={size} />
       {read === undefined ? null : <Progress read={read} devices={devices} isAsking={found.isAsking} />}
-      {isFound(read) || (read === undefined && devices.length > 0 && failure === undefined) ? (
+      {isFound(read) || (devices.length > 0 && failure === undefined && isReading) ? (
         <Found read={read} isComplete={!found.isAsking} />
       ) : null}
       {hasRange ? <Wireshark pairs={pairs} /> : null}

@@ -1,7 +1,7 @@
 /** Finds the devices that saw the conversation of an alert, and selects them, so that no stream of the others is taken. */
 import { useEffect, useState } from 'preact/hooks'
 import { DevicesThatSaw } from '../../shared/contract/devices-that-saw.ts'
-import { changed, currentState, showState, usePageState } from '../base/page-url.ts'
+import { changed, currentState, type PageState, showState, usePageState } from '../base/page-url.ts'
 import { SAW } from '../download/pivot-link.ts'
 import { useSurroundings } from '../parts/context.ts'
 import { TEXTS } from '../texts.ts'
@@ -12,36 +12,33 @@ export function AlertDevices() {
   const { values } = usePageState()
   const { session } = useSurroundings()
   const { alert: texts } = TEXTS.timeline
-  const [outcome, setOutcome] = useState('')
-  const { [SAW]: hosts = '', TSBegin = '', TSEnd = '', Device = '' } = values
-  // Callers with a filter may only count packets, which takes streams.
-  const isSearched = hosts !== '' && Device === '' && session.bounds.filters.length === 0
+  /** What was said refers to the selection of the alert. */
+  const [outcome, setOutcome] = useState({ text: '', selection: '' })
+  const { [SAW]: hosts = '', TSBegin = '', TSEnd = '', TSZone = 'UTC', Device = '', FilterBPF = '' } = values
+  // The user may have changed the filter since. Callers with a filter of their own may only count, which takes streams.
+  const isOfAlert = Device === '' && hosts.split(',').every((host) => FilterBPF.includes(host))
+  const isSearched = hosts !== '' && isOfAlert && session.bounds.filters.length === 0
+  const selection = selectionOf(values)
   useEffect(() => {
     if (hosts === '') return
     const leaving = new AbortController()
     const settle = (names: readonly string[], text: string): void => {
       if (leaving.signal.aborted) return
-      setOutcome(text)
       const devices = names.length === 0 ? {} : { Device: names.join(',') }
+      setOutcome({ text, selection: selectionOf({ ...values, ...devices }) })
       showState(changed(currentState(), { ...devices, [SAW]: undefined }))
     }
     if (!isSearched) {
-      settle([], Device === '' ? texts.unknown : '')
+      settle([], isOfAlert ? texts.unknown : '')
       return
     }
-    setOutcome('')
-    devicesThatSaw(hosts.split(','), { TSBegin, TSEnd }, leaving.signal).then(
+    devicesThatSaw(hosts.split(','), { TSBegin, TSEnd, TSZone }, leaving.signal).then(
       (names) => settle(names, names.length === 0 ? texts.nowhere : texts.chosen(names.length)),
       () => settle([], texts.unknown),
     )
     return () => leaving.abort()
-  }, [hosts, TSBegin, TSEnd, isSearched])
-  // What was said refers to the selection of the alert.
-  useEffect(() => {
-    if (Device === '') return
-    return () => setOutcome('')
-  }, [Device])
-  const text = hosts === '' ? outcome : texts.asking
+  }, [hosts, TSBegin, TSEnd, TSZone, isSearched])
+  const text = hosts === '' ? (outcome.selection === selection ? outcome.text : '') : texts.asking
   return text === '' ? null : (
     <p class="quiet alert-devices" role="status">
       {text}
@@ -49,9 +46,13 @@ export function AlertDevices() {
   )
 }
 
+function selectionOf({ TSBegin, TSEnd, Device, FilterBPF }: PageState['values']): string {
+  return JSON.stringify([TSBegin, TSEnd, Device, FilterBPF])
+}
+
 async function devicesThatSaw(
   hosts: readonly string[],
-  range: { readonly TSBegin: string; readonly TSEnd: string },
+  range: { readonly TSBegin: string; readonly TSEnd: string; readonly TSZone: string },
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const selection = readSelection(range)

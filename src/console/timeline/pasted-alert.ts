@@ -1,7 +1,6 @@
 /** An alert as it is pasted into the search field: an event of Suricata or Zeek in JSON, or a conversation as text. */
-import { readAlertLine } from '../../shared/query/alert-line.ts'
+import { readAlertLine, readWrittenFlow } from '../../shared/query/alert-line.ts'
 import type { Flow } from '../../shared/query/flow-filter.ts'
-import { readFlowText } from '../../shared/query/flow-text.ts'
 import { PIVOT_MARGINS } from '../../shared/query/pivot.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import type { Zone } from '../base/instants.ts'
@@ -14,10 +13,11 @@ import { viewOfSelection } from './shown-view.ts'
 
 /** Whether the text says more than addresses and networks, which are searched for. */
 export function isPastedAlert(text: string): boolean {
-  if (text.startsWith('{')) return true
+  if (text.startsWith('{') || text.includes('->') || text.includes('[**]')) return true
   if (text.includes('#')) return false
   const words = text.split(/[\s,]+/).filter((word) => word !== '')
-  if (words.some((word) => /^\d{1,3}(?:\.\d{1,3}){3}:\d{1,5}$/.test(word))) return true
+  if (words.some((word) => /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/.test(word)))
+    return true
   const isAddress = (word: string): boolean => /^[0-9A-Fa-f.:/]+$/.test(word) && /[.:]/.test(word)
   return words.length > 1 && !words.every(isAddress)
 }
@@ -28,7 +28,7 @@ export function isPastedAlert(text: string): boolean {
  */
 export function selectAlert(text: string, values: PageState['values'], zone: Zone): Changes {
   if (!text.startsWith('{')) {
-    const { flow, atNs } = readFlowText(text, zone)
+    const { flow, atNs } = readWrittenFlow(text, zone)
     if (atNs === undefined) return selectedFlow(flow, values)
   }
   const alert = readAlertLine(text, zone)

@@ -45,12 +45,15 @@ export interface Continuation {
 export function continueFrom(plan: DownloadPlan, { bytes, places }: Delivered): Continuation {
   // A device that does not support After= starts over; what came before is then dropped here.
   const canSkip = plan.steps.every(({ deviceKind }) => !isForeign(deviceKind))
-  const isUsable = ({ fromNs }: Position) => (plan.kind === 'relay' ? canSkip : fromNs !== null)
+  const whole = Buffer.from(places?.header ?? '', 'hex')
+  // A header that became too long is not kept, so that no block after it can begin a file.
+  const isUsable = ({ fromNs, headerBytes = 0 }: Position) =>
+    headerBytes <= whole.length && (plan.kind === 'relay' ? canSkip : fromNs !== null)
   const start = places?.positions.findLast((one) => Number(one.bytes) <= bytes && isUsable(one))
   const startBytes = Number(start?.bytes ?? 0)
   const known = places === undefined ? [] : [...places.positions, places.last]
   const devices = plan.steps.map((step) => step.device)
-  const header = Buffer.from(places?.header ?? '', 'hex').subarray(0, start?.headerBytes)
+  const header = whole.subarray(0, start?.headerBytes)
   const headerBytes = start === undefined ? 0 : header.length
   const rest = new Rest({ startBytes, headerBytes, bytes, known, devices })
   if (start === undefined) return { plan, startBytes, headerBytes, rest }
@@ -184,7 +187,7 @@ export async function restOfBody(
     const missing = rest.take(value)
     delivered?.add(value.subarray(0, value.length - missing.length))
     // A chunk is only valid until the second one after it is requested.
-    parts.push(Buffer.from(missing))
+    if (missing.length > 0) parts.push(Buffer.from(missing))
   }
   const begin = delivered === undefined ? first : delivered.header
   const missing = Buffer.concat(delivered === undefined ? parts : [begin, delivered.incomplete, ...parts])

@@ -112,7 +112,9 @@ export async function openSource(
       clearTimeout(timer)
       startTimer()
       const stream = await span.within(() =>
-        orRefusal(() => client.openStream(target, { ...asking, readSize, mayPause, isForced })),
+        orRefusal(() =>
+          client.openStream(target, { ...asking, readSize, mayPause, isForced, ...skippingOf(step) }),
+        ),
       )
       return await startReading(step, stream, reading)
     }
@@ -123,6 +125,13 @@ export async function openSource(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** A device reads the blocks before a place in pcapng without sending anything: 1 GB takes it about a second. */
+const SKIPPING_MS = 600_000
+
+function skippingOf({ after, target }: DownloadStep): { readonly silenceMs?: number } {
+  return after !== undefined && /[?&]Format=pcapng(?:&|$)/.test(target) ? { silenceMs: SKIPPING_MS } : {}
 }
 
 function showingOptions({

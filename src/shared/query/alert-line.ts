@@ -33,17 +33,20 @@ export function readAlertLine(line: string, zone: string | undefined): Alert | W
   )
 }
 
-function writtenAlert(line: string, zone: string | undefined): Alert {
-  let written: WrittenFlow
+/** As readFlowText(); errors also say what is accepted. */
+export function readWrittenFlow(line: string, zone: string | undefined): WrittenFlow {
   try {
-    written = readFlowText(line, zone)
+    return readFlowText(line, zone)
   } catch (error) {
     if (!(error instanceof CapfleetError)) throw error
     throw bad(
       `${error.message}; a line is JSON (for Zeek, set LogAscii::use_json), or is like "2026-11-02T09:01:27Z tcp 192.0.2.1:51234 -> 203.0.113.9:443"`,
     )
   }
-  const { flow, atNs, title } = written
+}
+
+function writtenAlert(line: string, zone: string | undefined): Alert {
+  const { flow, atNs, title } = readWrittenFlow(line, zone)
   if (atNs === undefined) throw bad('it has no time')
   return { flow, firstNs: atNs, lastNs: atNs, isTunnelled: false, title: title || 'a conversation' }
 }
@@ -53,7 +56,7 @@ function fieldsOf(line: string): Fields {
   try {
     parsed = JSON.parse(line)
   } catch {
-    throw bad('it is no whole JSON object')
+    throw bad('it is not a whole JSON object')
   }
   if (!isRecord(parsed)) throw bad('it is no JSON object')
   const nested = Object.entries(parsed).flatMap(([name, value]): [string, unknown][] =>

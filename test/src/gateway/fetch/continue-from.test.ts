@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Body, DeviceResult } from '../../../../src/gateway/fetch/body.ts'
-import { Rest, restOfBody } from '../../../../src/gateway/fetch/continue-from.ts'
+import { continueFrom, Rest, restOfBody } from '../../../../src/gateway/fetch/continue-from.ts'
 import { planDownload } from '../../../../src/gateway/fleet/plan.ts'
 import { withinBounds } from '../../../../src/gateway/fleet/within-bounds.ts'
 import { UNBOUNDED } from '../../../../src/shared/base/caller.ts'
@@ -61,4 +61,17 @@ test('one that a device sent out of order, or without declaring its order, is cu
     await restOf([IN_ORDER, other], { devices: ['a', 'b'], startBytes: 0 })
     await restOf([other], { devices: ['a'], startBytes: START_BYTES })
   }
+})
+
+test('a header that was too long to be kept leaves only the first byte to continue from', () => {
+  const plan = planDownload(withinBounds(QUERY, UNBOUNDED), ['a'], 10)
+  const position = { bytes: '2097152', fromNs: null, hashedBytes: 0, crc32: 0, headerBytes: 64 }
+  const last = { bytes: '2400000', fromNs: null, hashedBytes: 0, crc32: 0 }
+  const after = (header: string) => {
+    const places = { header, positions: [position], last, wholeBytes: '2400000' }
+    const { startBytes, headerBytes } = continueFrom(plan, { bytes: 2_400_000, places })
+    return { startBytes, headerBytes }
+  }
+  assert.deepEqual(after('00'.repeat(96)), { startBytes: 2_097_152, headerBytes: 64 })
+  assert.deepEqual(after(''), { startBytes: 0, headerBytes: 0 })
 })
