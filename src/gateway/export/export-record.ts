@@ -55,6 +55,19 @@ export interface ResultFile {
   readonly packets: string
   readonly firstNs: string | null
   readonly lastNs: string | null
+  /** Of pcapng. */
+  readonly interfaces?: readonly WrittenInterface[]
+}
+
+/** An interface of an unfinished pcapng file. */
+export interface WrittenInterface {
+  /** Its Interface Description Block, in base64. */
+  readonly description: string
+  /** null: there is none of its packets yet, and the file does not describe it. */
+  readonly number: number | null
+  readonly packets: number
+  /** What is said about it at the end of the file. */
+  readonly comments: readonly string[]
 }
 
 /** A file that the target has. */

@@ -6,7 +6,8 @@ import { queryComment, softwareOptions } from '../../shared/query/pcapng-comment
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../shared/query/query-time.ts'
 import type { DownloadPlan } from '../fleet/plan.ts'
-import { FileInterfaces, STATISTICS_BYTES } from '../pcap/file-interfaces.ts'
+import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import { FileInterfaces, INTERFACES_MAX, STATISTICS_BYTES } from '../pcap/file-interfaces.ts'
 import type { BodyResult } from './body.ts'
 import type { MergedFile } from './merged-file.ts'
 
@@ -42,7 +43,7 @@ export class PcapngFile implements MergedFile {
     const { filterBpf, maxBytes, timeResolution, beginNs } = plan.query
     const devices = plan.steps.map(({ device }) => device)
     this.interfaces = new FileInterfaces({ devices, siteOf, filterBpf })
-    this.head = headOf(plan, missing)
+    this.head = pcapngHead(plan.query, devices, missing)
     this.resolution = timeResolution
     this.#beginNs = beginNs
     this.#bytesMax = maxBytes === undefined ? undefined : Number(maxBytes) - this.head.length
@@ -70,10 +71,9 @@ export class PcapngFile implements MergedFile {
         ...(unverified.length === 0 ? [] : [`not verified to the end: ${listText(unverified)}`]),
       ],
     })
-    const missing = lacking.map(({ device, missing: { fromNs, toNs }, detail = '' }) => {
-      const range = `from ${rfc3339Of(fromNs)} to ${rfc3339Of(toNs)}`
-      return `capfleet missing: packets of ${device} ${range}: ${detail}`
-    })
+    const missing = lacking.map(({ device, missing: range, detail = '' }) =>
+      missingComment(device, range, detail),
+    )
     const times = perDevice.flatMap(({ lastNs }) => lastNs ?? [])
     const [atNs = this.#beginNs] = times.toSorted((a, b) => (a > b ? -1 : 1))
     const bytesMax = this.#bytesMax === undefined ? undefined : this.#bytesMax - packetsBytes
@@ -85,7 +85,7 @@ export class PcapngFile implements MergedFile {
 export function refuseSmallFile(plan: DownloadPlan): void {
   const { format, maxBytes } = plan.query
   if (plan.kind !== 'merge' || format !== 'pcapng' || maxBytes === undefined) return
-  const least = headOf(plan, []).length + DESCRIPTION_BYTES + STATISTICS_BYTES + END_BYTES + PACKET_BYTES
+  const least = headOf(plan).length + DESCRIPTION_BYTES + STATISTICS_BYTES + END_BYTES + PACKET_BYTES
   if (maxBytes >= BigInt(least)) return
   throw badParameter(
     'MaxBytes',
@@ -93,9 +93,49 @@ export function refuseSmallFile(plan: DownloadPlan): void {
   )
 }
 
+function headOf({ query, steps }: DownloadPlan): Buffer {
+  return pcapngHead(
+    query,
+    steps.map(({ device }) => device),
+  )
+}
+
+/** What a device says of its part, before any of it is fetched. */
+export interface EstimatedPart {
+  readonly device: string
+  readonly site: string | undefined
+  /** The most that its own file has. */
+  readonly bytes: bigint
+}
+
+/** A device describes each interface and has statistics of it in no less. */
+const INTERFACE_BYTES_MIN = 80n
+/** A comment that counts the duplicates of an interface, and padding of its other texts. */
+const INTERFACE_TEXTS_BYTES = 128
+
+/** The most that the merge of several devices has: each interface gets the name of its device here, and the site. */
+export function mergedBytesMax(query: BoundedQuery, parts: readonly EstimatedPart[]): bigint {
+  const head = pcapngHead(
+    query,
+    parts.map(({ device }) => device),
+  )
+  return parts.reduce(
+    (sum, { device, site = '', bytes }) => {
+      const possible = bytes / INTERFACE_BYTES_MIN
+      const interfaces = possible < INTERFACES_MAX ? possible : BigInt(INTERFACES_MAX)
+      const added = INTERFACE_TEXTS_BYTES + Buffer.byteLength(device) + Buffer.byteLength(site)
+      return sum + bytes + interfaces * BigInt(added)
+    },
+    BigInt(head.length + END_BYTES),
+  )
+}
+
 /** Depends only on the query and the devices, not on the machine, so that another gateway can continue the file. */
-function headOf({ query, steps }: DownloadPlan, missing: readonly string[]): Buffer {
-  const devices = steps.map(({ device }) => device)
+export function pcapngHead(
+  query: BoundedQuery,
+  devices: readonly string[],
+  missing: readonly string[] = [],
+): Buffer {
   const isForced = query.forcedFilters.length > 0
   const lines = [
     queryComment({ ...query, forcedFilters: [] }, { isForced }),
@@ -107,4 +147,13 @@ function headOf({ query, steps }: DownloadPlan, missing: readonly string[]): Buf
     textOption(PcapngOption.sectionHardware, listText(devices)),
     ...softwareOptions(),
   ])
+}
+
+/** A comment at the end of the file. */
+export function missingComment(
+  device: string,
+  { fromNs, toNs }: { readonly fromNs: bigint; readonly toNs: bigint },
+  detail: string,
+): string {
+  return `capfleet missing: packets of ${device} from ${rfc3339Of(fromNs)} to ${rfc3339Of(toNs)}: ${detail}`
 }

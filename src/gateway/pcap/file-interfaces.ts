@@ -46,6 +46,12 @@ export interface FileEnd {
   readonly bytesMax?: number | undefined
 }
 
+export interface InterfaceRemarks {
+  /** Its Interface Description Block. */
+  readonly description: Buffer
+  readonly comments: readonly string[]
+}
+
 interface Interface {
   readonly id: number
   readonly device: string
@@ -60,7 +66,7 @@ interface Interface {
 }
 
 /** A port needs one for each link type; a device that describes more is broken. */
-const INTERFACES_MAX = 1_024
+export const INTERFACES_MAX = 1_024
 const DESCRIPTION_BYTES_MAX = 8_192
 /** A longer remark would take a merge more memory than it has set aside. */
 const REMARK_BYTES_MAX = 4_096
@@ -112,6 +118,17 @@ export class FileInterfaces {
     for (const one of this.#known) this.merged.describe(one.id, this.#describe(one))
   }
 
+  /** What is said about each interface after the packets, whether it has any or not. */
+  remarks(): readonly InterfaceRemarks[] {
+    const commentsOf = (one: Interface) =>
+      [...one.statistics, ...duplicatesText(this.merged.at(one.id).duplicates)]
+        .filter(({ code }) => code === PcapngOption.comment)
+        .map(({ value }) => Buffer.from(value).toString())
+    return this.#known
+      .toSorted((a, b) => this.#byPlace(a, b))
+      .map((one) => ({ description: this.#describe(one), comments: commentsOf(one) }))
+  }
+
   /** The largest snaplen of the interfaces so far. */
   get snaplen(): number {
     return Math.max(0, ...this.#known.map(({ snaplen }) => snaplen))
@@ -130,7 +147,7 @@ export class FileInterfaces {
       .sort((a, b) => (a.state.number ?? 0) - (b.state.number ?? 0))
     const silent = states
       .filter(({ state }) => state.number === undefined)
-      .sort(byPlace(this.#options.devices))
+      .sort((a, b) => this.#byPlace(a.one, b.one))
     // A file needs an interface, even one without packets.
     const needed = written.length === 0 ? 1 : 0
     const added = isFull ? silent : silent.slice(0, needed)
@@ -163,6 +180,16 @@ export class FileInterfaces {
     return this.#add({ device, name, linkType, snaplen: fields.readUInt32LE(4), options: described })
   }
 
+  /** Where streams arrive in another order, the file is the same. */
+  #byPlace(a: Interface, b: Interface): number {
+    const { devices } = this.#options
+    return (
+      devices.indexOf(a.device) - devices.indexOf(b.device) ||
+      a.name.localeCompare(b.name, 'en') ||
+      a.linkType - b.linkType
+    )
+  }
+
   /** A device may have another name here than it knows. */
   #nameOf(device: string, options: readonly BlockOption[]): string {
     const given = textOf(options, PcapngOption.interfaceName) ?? ''
@@ -172,7 +199,9 @@ export class FileInterfaces {
   #siteText(device: string, options: readonly BlockOption[]): readonly BlockOption[] {
     const site = this.#options.siteOf(device)
     const said = textOf(options, PcapngOption.interfaceDescription)
-    const parts = [...(site === undefined ? [] : [`site ${site}`]), ...(said === undefined ? [] : [said])]
+    // A gateway that merged the stream on its way has named it.
+    const isNamed = site === undefined || said?.startsWith(`site ${site}`) === true
+    const parts = [...(isNamed ? [] : [`site ${site}`]), ...(said === undefined ? [] : [said])]
     return parts.length === 0 ? [] : [textOption(PcapngOption.interfaceDescription, parts.join(', '))]
   }
 
@@ -196,14 +225,6 @@ export class FileInterfaces {
       ...options,
     ])
   }
-}
-
-/** Where streams arrive in another order, the file is the same. */
-function byPlace(devices: readonly string[]) {
-  return (a: { readonly one: Interface }, b: { readonly one: Interface }): number =>
-    devices.indexOf(a.one.device) - devices.indexOf(b.one.device) ||
-    a.one.name.localeCompare(b.one.name, 'en') ||
-    a.one.linkType - b.one.linkType
 }
 
 function textOf(options: readonly BlockOption[], wanted: number): string | undefined {

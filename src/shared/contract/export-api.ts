@@ -63,11 +63,9 @@ const FILE_HEADERS: readonly HeaderRow[] = [
   { name: 'Content-Disposition', says: 'The name of the file.' },
 ]
 
-/** The media type of a file depends on its compression; none is pcapng. */
+/** The media type of a file depends on its format and compression. */
 const FILE_BODIES: Answer['bodies'] = Object.fromEntries(
-  [ENCODING_FILES.none, ENCODING_FILES.gzip, ENCODING_FILES.zstd].map(
-    ({ mediaType }) => [mediaType, 'bytes'] as const,
-  ),
+  Object.values(ENCODING_FILES).map(({ mediaType }) => [mediaType, 'bytes'] as const),
 )
 
 const EXPORT_FILE_ERRORS: readonly ErrorCode[] = [

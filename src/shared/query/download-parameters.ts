@@ -189,7 +189,7 @@ export const DOWNLOAD_PARAMETERS = {
     name: 'Format',
     says:
       'The format of the file: pcap; or pcapng, which says of each packet which device and capture port it is from, and may contain several link types. ' +
-      'Its last block has a comment that begins with "capfleet end:"; a file without it is cut. Not for exports.',
+      'Its last block has a comment that begins with "capfleet end:"; a file without it is cut.',
     type: choiceType(FILE_FORMATS),
     default: 'pcap',
   },

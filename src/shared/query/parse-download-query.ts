@@ -19,7 +19,7 @@ export interface ParseContext extends RangeContext, Pick<ReadContext, 'at' | 'ti
   readonly table?: keyof typeof DOWNLOAD_TABLES
 }
 
-const { follow: _follow, format: _format, waitS: _waitS, ...EXPORTED_PARAMETERS } = DOWNLOAD_PARAMETERS
+const { follow: _follow, waitS: _waitS, ...EXPORTED_PARAMETERS } = DOWNLOAD_PARAMETERS
 const { align } = GATEWAY_PARAMETERS
 const EXPORT_TABLES = [
   FLEET_PARAMETERS,
@@ -34,7 +34,7 @@ export const DOWNLOAD_TABLES = {
   device: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS],
   gateway: [RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
   fleet: [FLEET_PARAMETERS, RANGE_PARAMETERS, DOWNLOAD_PARAMETERS, GATEWAY_PARAMETERS],
-  /** Nobody waits for an export, so parameters for waiting and resuming do not apply; its files are PCAPs. */
+  /** Nobody waits for an export, so parameters for waiting and resuming do not apply. */
   export: EXPORT_TABLES,
   schedule: [SCHEDULE_PARAMETERS, ...EXPORT_TABLES],
 } as const satisfies Record<string, readonly ParameterRows[]>

@@ -11,7 +11,13 @@ import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
 import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
 import { FetchedDownload, type FetchParts } from '../../gateway/fetch/fetch-download.ts'
-import { type DownloadPlan, isTimedByHardware, mergeStep, planDownload } from '../../gateway/fleet/plan.ts'
+import {
+  type DownloadPlan,
+  type DownloadStep,
+  isTimedByHardware,
+  mergeStep,
+  planDownload,
+} from '../../gateway/fleet/plan.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 
@@ -46,11 +52,18 @@ export async function fetchSpan(parts: FetchParts, request: SpanRequest): Promis
   }
 }
 
-/** One device's part of the ordered download, uncompressed; the rest is done when spans are joined. */
+/**
+ * One device's part of the ordered download, uncompressed; the rest is done when spans are joined. A third-party device
+ * does not say which ports its packets are from, so its part is a PCAP in any case.
+ */
 export function spanPlan(
   order: ExportOrder,
   query: BoundedQuery,
-  { device, isFill = false }: { readonly device: string; readonly isFill?: boolean | undefined },
+  {
+    device,
+    deviceKind,
+    isFill = false,
+  }: Pick<DownloadStep, 'device' | 'deviceKind'> & { readonly isFill?: boolean | undefined },
 ): DownloadPlan {
   // When files are being filled, times keep the resolution that was ordered.
   const isMerge = order.plan.devices.length > 1 && !isFill
@@ -61,7 +74,8 @@ export function spanPlan(
     dedupBy: 'payload',
     timeResolution: 'nsec',
   } as const
-  return planDownload({ ...query, ...(isMerge ? ofMerge : {}), compression: 'none' }, [device], 1)
+  const asked = isForeign(deviceKind) ? ({ format: 'pcap' } as const) : {}
+  return planDownload({ ...query, ...(isMerge ? ofMerge : {}), ...asked, compression: 'none' }, [device], 1)
 }
 
 /** The query of a window of the order. */
@@ -79,8 +93,14 @@ async function fetchFrom(
   const { order, window, device, files, signal } = request
   const { name, path } = files.attempt()
   const query = windowQuery(order, window)
-  const planned = spanPlan(order, query, { device, isFill: window.isFill })
-  const plan = await mergedOnTheWay(planned, order, parts)
+  const { fleet } = parts
+  await fleet.knowKinds([device])
+  const planned = spanPlan(order, query, {
+    device,
+    deviceKind: fleet.kindOf(device),
+    isFill: window.isFill,
+  })
+  const plan = mergedOnTheWay(planned, order, parts)
   const lost = new AbortController()
   try {
     if (kept !== undefined) await copyKept(files.pathOf(kept.file), path)
@@ -107,7 +127,9 @@ async function fetchFrom(
       ...damageHoles(fetched, query),
       ...openEnds(fetched, query),
     ]
-    await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null })
+    const { isTruncated = false, nextNs } = fetched.body.result()
+    const limited = isTruncated && nextNs !== undefined ? { nextNs: String(nextNs) } : {}
+    await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null, ...limited })
   } finally {
     await removeUnneeded(files, [name, kept?.file])
   }
@@ -153,14 +175,9 @@ async function copyKept(from: string, to: string): Promise<void> {
  * is sorted when the spans are joined, and no packet is in two of them. A device behind a slow line is merged alone too,
  * because only streams of a merge come compressed. All others are relayed, as by a download of one device.
  */
-async function mergedOnTheWay(
-  plan: DownloadPlan,
-  order: ExportOrder,
-  { fleet }: FetchParts,
-): Promise<DownloadPlan> {
+function mergedOnTheWay(plan: DownloadPlan, order: ExportOrder, { fleet }: FetchParts): DownloadPlan {
   const [step] = plan.steps
   if (step === undefined) return plan
-  await fleet.knowKinds([step.device])
   const isMended =
     isForeign(fleet.kindOf(step.device)) && (order.plan.devices.length > 1 || isTimedByHardware(plan.query))
   const isCompressed = (fleet.fetchCompressionOf(step.device) ?? 'none') !== 'none'

@@ -12,7 +12,7 @@ import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
 import { commonHeader } from '../../gateway/pcap/common-header.ts'
 import { JoinedSignal } from '../../shared/base/joined-signal.ts'
 import { type PcapHeader, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
-import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
+import { MAX_CAPTURED_LENGTH, PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { spanPlan } from './fetch-span.ts'
 
 export interface Measuring {
@@ -120,15 +120,20 @@ async function beginOfFiles({ filled }: Measuring): Promise<Begin[]> {
   return [{ name: 'the export', header: await filled.header(), isByTime: true, hasPackets }]
 }
 
+/** A file in pcapng may have any link types, and needs no common header. */
+const HEADER_OF_PCAPNG = { linkType: 1, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true }
+
 async function beginOf(parts: FetchParts, measuring: Measuring, device: string): Promise<Begin> {
   await using fetched = await openAt(parts, measuring, device, measuring.query)
   using body = fetched.body
+  const isByTime = body.facts.claims.order === 'time'
+  const isPcapng = measuring.query.format === 'pcapng'
+  if (isPcapng) return { name: device, header: HEADER_OF_PCAPNG, isByTime, hasPackets: async () => true }
   let bytes: Uint8Array = Buffer.alloc(0)
   for await (const chunk of body.chunks) {
     bytes = Buffer.concat([bytes, chunk])
     if (bytes.length >= PCAP_HEADER_BYTES) break
   }
-  const isByTime = body.facts.claims.order === 'time'
   return {
     name: device,
     header: parsePcapHeader(bytes, device),
@@ -153,7 +158,8 @@ function openAt(
 ): Promise<FetchedDownload> {
   const ending = new AbortController()
   const limit = AbortSignal.any([signal, ending.signal])
-  const plan = spanPlan(order, query, { device, isFill: filled !== undefined })
+  const deviceKind = parts.fleet.kindOf(device)
+  const plan = spanPlan(order, query, { device, deviceKind, isFill: filled !== undefined })
   return FetchedDownload.open(plan, parts, {
     id: `${id}-${device}`,
     user: order.user,

@@ -26,6 +26,7 @@ import {
   type ReportedFailure,
 } from '../../gateway/export/export-record.ts'
 import type { ChangeOptions, ExportChange } from '../../gateway/export/export-store.ts'
+import { joinBlocks } from '../../gateway/export/files/join-blocks.ts'
 import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
 import { ResultFiles, removeReplaced } from '../../gateway/export/files/result-files.ts'
 import type { SpanOutcome } from '../../gateway/export/files/spool.ts'
@@ -292,20 +293,26 @@ class Turn implements AsyncDisposable {
 
   async #append(
     { window, query, spans, result, signal }: JoinedWindow,
-    came: readonly { readonly outcome: SpanOutcome | undefined }[],
+    came: readonly { readonly device: string; readonly outcome: SpanOutcome | undefined }[],
   ): Promise<readonly MergedInput[]> {
     const isNothing = spans.length === 0 && window.header === null
     if (isNothing && pieceCount(this.#order) === 1)
       throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
-    const request = {
-      order: this.#order,
-      query,
-      spans,
-      header: window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined),
-      nameOf: (part: number) => resultName(this.#order, window.piece, part),
-      signal,
+    const order = this.#order
+    const nameOf = (part: number) => resultName(order, window.piece, part)
+    if (query.format === 'pcapng') {
+      const { fleet } = this.#parts
+      const limited = came.flatMap(({ outcome }) => outcome?.nextNs ?? [])
+      const { devices } = tallied(this.#checkpoint, { window, inputs: [], came })
+      const blocks = {
+        devices,
+        siteOf: (device: string) => fleet.find(device)?.device.site,
+        nextNs: limited[0] === undefined ? undefined : BigInt(limited[0]),
+      }
+      return await joinBlocks({ order, window, spans, nameOf, signal, ...blocks }, result)
     }
-    return await joinWindow(request, result)
+    const header = window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined)
+    return await joinWindow({ order, query, spans, header, nameOf, signal }, result)
   }
 
   async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {

@@ -11,6 +11,7 @@ import {
 import { ExportWorld } from '../../support/exports/export-world.ts'
 import { makePcap } from '../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../support/packets/pcap-records.ts'
+import { readPcapng } from '../../support/packets/pcapng-reader.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const PACKETS = 200
@@ -55,6 +56,21 @@ describe('an export of a third-party device', () => {
     const shown = await ended()
     assert.equal(shown.state, 'complete', JSON.stringify(shown))
     assert.deepEqual(await world.files(shown), [makePcap(foreign.records)])
+  })
+
+  test('is one interface in pcapng, of several devices too', async () => {
+    foreign.behaviour = other.behaviour = {}
+    for (const devices of ['foreign', 'foreign,other']) {
+      const id = await world.ordered(`${RANGE}&Device=${devices}&Format=pcapng`)
+      const shown = await world.ended(id)
+      assert.equal(shown.state, 'complete', JSON.stringify(shown))
+      const [file = Buffer.alloc(0)] = await world.files(shown)
+      const { packets, interfaces, lastComment } = readPcapng(file)
+      const names = packets.map(({ port }) => interfaces[port]?.name)
+      for (const device of devices.split(','))
+        assert.equal(names.filter((name) => name === device).length, PACKETS, `${device} of ${devices}`)
+      assert.match(String(lastComment), new RegExp(`^capfleet end: ${names.length} packets, complete$`))
+    }
   })
 
   for (const coarse of ['foreign', 'foreign,other']) {

@@ -47,20 +47,22 @@ export async function joinWindow(request: JoinRequest, into: ResultFiles): Promi
   const merge = new PcapMerge(inputs, {
     signal,
     toMicroseconds,
-    ...(isMerge ? mergeOptions(query) : {}),
+    ...(isMerge ? mergeLimits(query, { isMerge, otherBytes: PCAP_HEADER_BYTES }) : {}),
   })
   await using source = new RecordSource(merge.chunks(), header)
   await into.append(source, { header: formatPcapHeader(header), nameOf })
   return merge.totals.inputs.slice(kept === undefined ? 0 : 1)
 }
 
-/** Merge options for several devices; a single device has applied them itself. */
-function mergeOptions({ tsMaxNs, maxPackets, maxBytes, dedupNs, dedupBy }: DownloadQuery) {
-  return {
-    tsMaxNs,
-    maxPackets,
-    maxBytes: maxBytes === undefined ? undefined : maxBytes - BigInt(PCAP_HEADER_BYTES),
-    dedupNs,
-    dedupBy,
-  }
+/**
+ * Limits for several devices; a single device has applied them itself, but may have had more room than a file whose
+ * `otherBytes` are not packets.
+ */
+export function mergeLimits(
+  { tsMaxNs, maxPackets, maxBytes, dedupNs, dedupBy }: DownloadQuery,
+  { isMerge, otherBytes }: { readonly isMerge: boolean; readonly otherBytes: number },
+) {
+  const left = maxBytes === undefined ? undefined : maxBytes - BigInt(otherBytes)
+  const room = { maxBytes: left !== undefined && left < 0n ? 0n : left }
+  return isMerge ? { ...room, tsMaxNs, maxPackets, dedupNs, dedupBy } : room
 }

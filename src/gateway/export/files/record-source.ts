@@ -1,17 +1,9 @@
 /** Merged records on their way into files: cut where a file is full, and counted. */
 import { RecordCursor, type RecordsForm } from '../../../shared/pcap/record-cursor.ts'
-
-/** What was written to a file. */
-export interface RecordCounts {
-  readonly packets: number
-  readonly bytes: number
-  /** The earliest and the latest time: records of a single device may be out of order. */
-  readonly firstNs: bigint
-  readonly lastNs: bigint
-}
+import type { PacketCounts, PacketSource, TakeLimit } from './packet-source.ts'
 
 /** Takes whole records from `records`, whose chunks end with whole records. Always dispose it. */
-export class RecordSource implements AsyncDisposable {
+export class RecordSource implements PacketSource {
   readonly #chunks: AsyncIterator<Uint8Array>
   readonly #form: RecordsForm
   #rest: Uint8Array | undefined
@@ -22,19 +14,14 @@ export class RecordSource implements AsyncDisposable {
     this.#form = form
   }
 
-  /** Whether records are left. */
   get hasMore(): boolean {
     return this.#rest !== undefined || !this.#isEnded
   }
 
-  /**
-   * Yields `first`, then records until the next one would exceed `maxBytes`; at least one if `takesOne`. Its chunks
-   * are valid until the second one after them is requested. Returns the counts.
-   */
   async *take(
     first: Uint8Array,
-    { maxBytes, takesOne }: { readonly maxBytes: number; readonly takesOne: boolean },
-    onCounts: (counts: RecordCounts) => void,
+    { maxBytes, takesOne }: TakeLimit,
+    onCounts: (counts: PacketCounts) => void,
   ): AsyncGenerator<Uint8Array, void> {
     if (first.length > 0) yield first
     let given = 0
@@ -66,7 +53,7 @@ export class RecordSource implements AsyncDisposable {
     return undefined
   }
 
-  #count(records: Uint8Array): RecordCounts {
+  #count(records: Uint8Array): PacketCounts {
     const record = new RecordCursor(records, this.#form)
     const first = new RecordCursor(records, this.#form)
     const last = new RecordCursor(records, this.#form)

@@ -6,12 +6,12 @@ import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { copyFile, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
+import { Readable } from 'node:stream'
 import type { Compression } from '../../../shared/query/query-values.ts'
 import { encode } from '../../fetch/encode.ts'
 import type { Checkpoint, ExportedFile, MadeFile, ResultFile } from '../export-record.ts'
 import { FileWriter, storing } from './file-writer.ts'
-import type { RecordCounts, RecordSource } from './record-source.ts'
+import type { EndedFile, PacketCounts, PacketSource } from './packet-source.ts'
 import { ignoreMissing } from './spool.ts'
 import { extreme } from './tally.ts'
 
@@ -73,16 +73,16 @@ export class ResultFiles implements AsyncDisposable {
     return made
   }
 
-  /** Appends all records; `header` begins each new file. `nameOf` returns the name of the n-th file, from 1. */
+  /** Appends all packets; `header` begins each new file. `nameOf` returns the name of the n-th file, from 1. */
   async append(
-    source: RecordSource,
+    source: PacketSource,
     { header, nameOf }: { readonly header: Buffer; readonly nameOf: (part: number) => string },
   ): Promise<void> {
     do {
       const isNew = this.#writer === undefined
       const writer = this.#writer ?? (await this.#begin(nameOf(this.#count + 1)))
       await this.#fill(writer, source, isNew ? header : NOTHING)
-      if (source.hasMore) await this.endFile()
+      if (source.hasMore) await this.endFile(source)
     } while (source.hasMore)
   }
 
@@ -92,8 +92,10 @@ export class ResultFiles implements AsyncDisposable {
     this.#count += files.length
   }
 
-  /** Completes the current file. */
-  async endFile(): Promise<void> {
+  /** Completes the current file, with what the source of its packets has for its end. */
+  async endFile(source?: Pick<PacketSource, 'closing'>): Promise<void> {
+    if (this.#writer !== undefined && source?.closing !== undefined)
+      await this.#close(this.#writer, source.closing(this.#ended()))
     await this.#writer?.flush()
     await this.#writer?.[Symbol.asyncDispose]()
     this.#writer = undefined
@@ -112,12 +114,12 @@ export class ResultFiles implements AsyncDisposable {
     await this.#writer?.[Symbol.asyncDispose]()
   }
 
-  async #fill(writer: FileWriter, source: RecordSource, header: Uint8Array): Promise<void> {
-    const { compression, partBytes, signal } = this.#options
+  async #fill(writer: FileWriter, source: PacketSource, header: Uint8Array): Promise<void> {
+    const { compression, signal } = this.#options
     const before = this.#opened()
     const pcapBytes = Number(before.pcapBytes) + header.length
-    const maxBytes = partBytes === undefined ? Number.POSITIVE_INFINITY : partBytes - pcapBytes
-    const takesOne = pcapBytes <= PCAP_HEADER_BYTES
+    const maxBytes = this.#roomAfter(pcapBytes)
+    const takesOne = before.packets === '0'
     let after: ResultFile = { ...before, pcapBytes: String(pcapBytes) }
     const records = source.take(header, { maxBytes, takesOne }, (counts) => {
       after = withRecords(after, counts)
@@ -126,7 +128,31 @@ export class ResultFiles implements AsyncDisposable {
       signal.throwIfAborted()
       await writer.write(part)
     }
-    this.#open = { ...after, bytes: String(writer.bytes) }
+    const { interfaces } = source
+    this.#open = {
+      ...after,
+      bytes: String(writer.bytes),
+      ...(interfaces === undefined ? {} : { interfaces }),
+    }
+  }
+
+  #roomAfter(pcapBytes: number): number {
+    const { partBytes } = this.#options
+    return partBytes === undefined ? Number.POSITIVE_INFINITY : partBytes - pcapBytes
+  }
+
+  #ended(): EndedFile {
+    const { packets, lastNs, pcapBytes } = this.#opened()
+    const maxBytes = this.#roomAfter(Number(pcapBytes))
+    return { packets: BigInt(packets), lastNs: lastNs === null ? undefined : BigInt(lastNs), maxBytes }
+  }
+
+  async #close(writer: FileWriter, end: Buffer): Promise<void> {
+    const { compression, signal } = this.#options
+    for await (const part of encode(Readable.from([end]), compression, signal)) await writer.write(part)
+    const { interfaces: _, ...file } = this.#opened()
+    const pcapBytes = String(Number(file.pcapBytes) + end.length)
+    this.#open = { ...file, bytes: String(writer.bytes), pcapBytes }
   }
 
   async #begin(name: string): Promise<FileWriter> {
@@ -168,7 +194,7 @@ export async function removeReplaced(
   if (before !== null && !isThere) await unlink(before.path).catch(ignoreMissing)
 }
 
-function withRecords(file: ResultFile, { packets, bytes, firstNs, lastNs }: RecordCounts): ResultFile {
+function withRecords(file: ResultFile, { packets, bytes, firstNs, lastNs }: PacketCounts): ResultFile {
   return {
     ...file,
     pcapBytes: String(Number(file.pcapBytes) + bytes),

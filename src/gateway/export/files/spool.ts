@@ -1,6 +1,6 @@
 /**
  * The spool: a folder shared by all workers, with a subfolder for each running export. A span, which is what one
- * device has of one window, is stored there as a PCAP next to a JSON file that describes the outcome; the JSON file is
+ * device has of one window, is stored there as a PCAP, or pcapng, next to a JSON file that describes the outcome; the JSON file is
  * written last.
  */
 import { randomUUID } from 'node:crypto'
@@ -13,12 +13,14 @@ import { FileWriter, storing } from './file-writer.ts'
 
 /** The outcome of a span. */
 export interface SpanOutcome {
-  /** Name of its PCAP in the folder of its window, or null if there is none. */
+  /** Name of its file in the folder of its window, or null if there is none. */
   readonly file: string | null
   readonly bytes: number
   readonly holes: readonly Hole[]
   /** Set if the export as ordered has become impossible. */
   readonly fatal: ReportedFailure | null
+  /** Set if the device ended it at a limit: the time of the next packet. */
+  readonly nextNs?: string
 }
 
 /** How far a span was fetched, and where those bytes are. */
@@ -119,9 +121,9 @@ export class SpanFiles {
     this.#name = name
   }
 
-  /** A PCAP of one attempt: no two attempts write the same file. */
+  /** The file of one attempt: no two attempts write the same file. */
   attempt(): { readonly name: string; readonly path: string } {
-    const name = `${this.#name}.${randomUUID()}.pcap`
+    const name = `${this.#name}.${randomUUID()}.packets`
     return { name, path: join(this.#folder, name) }
   }
 
@@ -138,7 +140,7 @@ export class SpanFiles {
     return readJson<SpanOutcome>(this.#path('json'))
   }
 
-  /** Records the outcome of the span, whose PCAP must already be on disk. */
+  /** Records the outcome of the span, whose file must already be on disk. */
   async finish(outcome: SpanOutcome): Promise<void> {
     await writeJson(this.#path('json'), outcome)
     await this.forgetCheckpoint()

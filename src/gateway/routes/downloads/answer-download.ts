@@ -133,9 +133,7 @@ async function serve(
   }
 }
 
-function refuseImpossible({ steps, query }: DownloadPlan, options: GatewayOptions): void {
-  if (options.queueJob && query.format !== 'pcap')
-    throw badParameter('Format', 'must be pcap for an export; leave out Format or Queue')
+function refuseImpossible({ steps }: DownloadPlan, options: GatewayOptions): void {
   if (options.queueJob && options.resumeId !== undefined)
     throw badParameter('Queue', 'creates an export, which cannot resume a download; leave out Resume')
   if (options.align && steps.length === 1) {

@@ -6,6 +6,7 @@ import { PCAP_HEADER_BYTES } from '../../../shared/pcap/pcap-sizes.ts'
 import { ignoredNames } from '../../../shared/query/ignored-names.ts'
 import { estimatedKind, parseDownloadQuery } from '../../../shared/query/parse-download-query.ts'
 import { callerLabel } from '../../device/device-request.ts'
+import { type EstimatedPart, mergedBytesMax } from '../../fetch/merged-pcapng.ts'
 import { type DeviceEstimate, estimateDevice } from '../../fleet/device-estimate.ts'
 import type { FleetMember } from '../../fleet/fleet.ts'
 import type { BoundedQuery } from '../../fleet/within-bounds.ts'
@@ -19,7 +20,7 @@ import { unreachableHeader } from '../request/unreachable-header.ts'
 import type { DownloadsParts } from './downloads-parts.ts'
 
 /** A device's own answer, or why there is none. */
-type Estimated = { readonly device: string } & (
+type Estimated = { readonly device: string; readonly site: string | undefined } & (
   | { readonly estimate: DeviceEstimate }
   | { readonly error: CapfleetError }
 )
@@ -45,7 +46,7 @@ export async function estimateFleet(ctx: RouteContext, parts: DownloadsParts): P
   if (query.ignored.length > 0) ctx.set('Capfleet-Ignored', ignoredNames(query.ignored))
   if (query.timeZone !== undefined) ctx.set('Capfleet-Time-Zone', query.timeZone)
   ctx.set('Cache-Control', 'no-store')
-  const counted = { ...sumOf(answers), devices: answers.map(shown) }
+  const counted = { ...sumOf(answers, query), devices: answers.map(shown) }
   ctx.body = { kind, ...(isFiltered(ctx) ? uncounted(counted) : counted), ignored: query.ignored }
 }
 
@@ -54,16 +55,16 @@ async function estimate(
   query: BoundedQuery,
   asking: { readonly caller: string; readonly signal: AbortSignal },
 ): Promise<Estimated> {
-  const { name: device } = member.device
+  const { name: device, site } = member.device
   try {
-    return { device, estimate: await estimateDevice(member, query, asking) }
+    return { device, site, estimate: await estimateDevice(member, query, asking) }
   } catch (error) {
     const { signal } = asking
     const late = signal.aborted && signal.reason instanceof DOMException
     const failure = late ? tooLate(device) : error
     // A mistake of the caller is the same on every device.
     if (!(failure instanceof CapfleetError) || failure.kind.status < 500) throw failure
-    return { device, error: failure }
+    return { device, site, error: failure }
   }
 }
 
@@ -75,19 +76,25 @@ function tooLate(device: string): CapfleetError {
 
 const NOT_TOLD = { packets: null, bytes: null, exact: false }
 
-/** One file has one header. Exact only if every device's answer is exact; no sum if there is no answer. */
-function sumOf(answers: readonly Estimated[]): Record<string, unknown> {
-  const told = answers.flatMap((answer) => ('estimate' in answer ? [answer.estimate] : []))
+/** Exact only if every device's answer is exact; no sum if there is no answer. */
+function sumOf(answers: readonly Estimated[], query: BoundedQuery): Record<string, unknown> {
+  const told = answers.flatMap((answer) => ('estimate' in answer ? [answer] : []))
   if (told.length === 0 && answers.length > 0) return NOT_TOLD
-  const bytes = told.reduce(
-    (sum, one) => sum + one.bytes - BigInt(PCAP_HEADER_BYTES),
-    BigInt(PCAP_HEADER_BYTES),
-  )
+  const parts = told.map(({ device, site, estimate: { bytes } }) => ({ device, site, bytes }))
   return {
-    packets: String(told.reduce((sum, one) => sum + one.packets, 0n)),
-    bytes: String(bytes),
-    exact: told.length === answers.length && told.every((one) => one.exact),
+    packets: String(told.reduce((sum, { estimate: one }) => sum + one.packets, 0n)),
+    bytes: String(fileBytes(parts, query)),
+    exact: told.length === answers.length && told.every(({ estimate: one }) => one.exact),
   }
+}
+
+/** A PCAP has one header, however many devices it is from. The file of one device is passed on as it is. */
+function fileBytes(parts: readonly EstimatedPart[], query: BoundedQuery): bigint {
+  const [only, ...more] = parts
+  if (only !== undefined && more.length === 0) return only.bytes
+  if (query.format === 'pcapng') return mergedBytesMax(query, parts)
+  const header = BigInt(PCAP_HEADER_BYTES)
+  return parts.reduce((sum, { bytes }) => sum + bytes - header, header)
 }
 
 /**

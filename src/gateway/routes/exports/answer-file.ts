@@ -83,7 +83,8 @@ function lengthOf(part: WantedPart, bytes: number): number {
 
 function mediaTypeOf(name: string): string {
   if (name.endsWith('.json')) return 'application/json'
-  const known = Object.values(ENCODING_FILES).find(({ ending }) => name.endsWith(ending))
+  const plain = name.replace('.pcapng.', '.pcap.')
+  const known = Object.values(ENCODING_FILES).find(({ ending }) => plain.endsWith(ending))
   return known?.mediaType ?? 'application/octet-stream'
 }
 

@@ -165,6 +165,16 @@ describe('a merge in pcapng', () => {
     }
   })
 
+  test('is no larger than its estimate, however small it is', async () => {
+    for (const more of ['', '&MaxPackets=1', '&Dedup=5', '&Device=east', '&FilterBPF=greater+9000']) {
+      const { body } = await ask(`/v1/estimate?${RANGE}&Format=pcapng${more}`)
+      const { bytes, exact } = JSON.parse(body.toString()) as { bytes: string; exact: boolean }
+      const file = await get(`${TIMERANGE}&Format=pcapng${more}`)
+      assert.ok(file.length <= Number(bytes), `${file.length} of ${bytes}${more}`)
+      assert.equal(exact, false)
+    }
+  })
+
   test('says which device is missing', async () => {
     const [line] = fleet.lines
     assert.ok(line)

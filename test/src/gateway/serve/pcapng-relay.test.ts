@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import type { FakeDevice } from '../../../support/devices/fake-device.ts'
 import { FLEET_RANGE } from '../../../support/devices/fake-fleet.ts'
 import { eventually } from '../../../support/eventually.ts'
-import { type HttpAnswer, httpGet, httpOpen } from '../../../support/http-get.ts'
+import { httpGet, httpOpen } from '../../../support/http-get.ts'
 import { makePacket } from '../../../support/packets/packet-maker.ts'
 import { makePcapng } from '../../../support/packets/pcapng-maker.ts'
 import { readPcapng } from '../../../support/packets/pcapng-reader.ts'
@@ -17,12 +17,6 @@ import {
 
 const RANGE = `TSBegin=${SMALL_FLEET_START_NS}&TSEnd=${SMALL_FLEET_START_NS + 10_000_000n}`
 const TIMERANGE = `/api/v1/pcap/timerange?${RANGE}&Format=pcapng`
-
-function assertRefused(answer: HttpAnswer, param: string, detail: RegExp): void {
-  const problem = answer.json()
-  assert.deepEqual([answer.status, problem.code, problem.param], [400, 'bad-parameter', param])
-  assert.match(String(problem.detail), detail)
-}
 
 describe('pcapng of appliances', () => {
   let fleet: SmallFleet
@@ -65,16 +59,6 @@ describe('pcapng of appliances', () => {
     const { status, headers } = await get(`/devices/east${TIMERANGE}`, { method: 'HEAD' })
     assert.deepEqual([status, headers['content-type']], [200, 'application/x-pcapng'])
     assert.match(headers['content-disposition'] ?? '', /filename="east_[\w.-]+\.pcapng"/)
-  })
-
-  test('exports are refused before a stream is taken', async () => {
-    assertRefused(await get(`${TIMERANGE}&Device=east&Queue=job`), 'Format', /must be pcap for an export/)
-    for (const path of ['/v1/exports?', '/v1/schedules?Cron=5+*+*+*+*&'])
-      assertRefused(
-        await get(`${path}${RANGE}&Device=east&Format=pcapng`, { method: 'POST' }),
-        'Format',
-        /Format is not a parameter of this path/,
-      )
   })
 
   test('any part of the file is resumed, of one device and of several', async () => {
