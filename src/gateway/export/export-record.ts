@@ -114,8 +114,10 @@ export interface FileHeader {
 export interface KeptPlace {
   /** File number, from 0. */
   readonly file: number
-  /** Bytes of its records, before compression. */
+  /** Bytes of its records, before compression; in pcapng, of all its blocks. */
   readonly bytes: number
+  /** In pcapng: its section header and the interfaces before the place, in base64. */
+  readonly header?: string
 }
 
 /** How a piece of the ordered time is fetched. */

@@ -1,7 +1,7 @@
 /** What a merge in pcapng consists of beside its packets. */
 import { listText } from '../../shared/base/list-text.ts'
 import { PcapngOption, sectionHeader, textOption } from '../../shared/pcap/pcapng-blocks.ts'
-import { endComment } from '../../shared/pcap/pcapng-end.ts'
+import { endComment, PCAPNG_MISSING } from '../../shared/pcap/pcapng-end.ts'
 import { queryComment, softwareOptions } from '../../shared/query/pcapng-comments.ts'
 import { badParameter } from '../../shared/query/query-parameters.ts'
 import { rfc3339Of } from '../../shared/query/query-time.ts'
@@ -155,5 +155,5 @@ export function missingComment(
   { fromNs, toNs }: { readonly fromNs: bigint; readonly toNs: bigint },
   detail: string,
 ): string {
-  return `capfleet missing: packets of ${device} from ${rfc3339Of(fromNs)} to ${rfc3339Of(toNs)}: ${detail}`
+  return `${PCAPNG_MISSING}packets of ${device} from ${rfc3339Of(fromNs)} to ${rfc3339Of(toNs)}: ${detail}`
 }

@@ -19,7 +19,7 @@ import {
   STATISTICS_FIELDS_BYTES,
   textOption,
 } from '../../shared/pcap/pcapng-blocks.ts'
-import { PCAPNG_END } from '../../shared/pcap/pcapng-end.ts'
+import { PCAPNG_END, PCAPNG_MISSING } from '../../shared/pcap/pcapng-end.ts'
 import { filterOptions } from '../../shared/query/pcapng-comments.ts'
 
 export interface FileInterfacesOptions {
@@ -112,6 +112,23 @@ export class FileInterfaces {
     }
   }
 
+  /**
+   * Takes the blocks of a file that was merged before: its interfaces keep their names, and what is said about them,
+   * except what was missing then.
+   */
+  blocksOfFile(): PcapngBlocks {
+    const { statistics, remark } = this.blocksOf('', { alignNs: 0n, isContinued: false })
+    return {
+      interface: (block) => this.#describedInFile(block),
+      statistics: (id, block) => {
+        statistics(id, block)
+        const one = this.#known[id]
+        if (one !== undefined) one.statistics = one.statistics.filter((option) => !isOfMissing(option))
+      },
+      remark,
+    }
+  }
+
   /** Call it before the first packet is merged, with the snaplen of the file. */
   begin(snaplen: number): void {
     this.#snaplen = snaplen
@@ -171,13 +188,29 @@ export class FileInterfaces {
     if (resolution?.value[0] !== IN_NANOSECONDS.value[0]) throw new Error('its times are not in nanoseconds')
     const linkType = fields.readUInt16LE(0)
     const name = this.#nameOf(device, options)
-    const known = this.#known.find(
-      (one) => one.device === device && one.name === name && one.linkType === linkType,
-    )
+    const known = this.#find({ name, linkType })
     if (known !== undefined) return known.id
     const kept = options.filter(({ code }) => code === PcapngOption.interfaceFilter)
     const described = [...this.#siteText(device, options), ...kept]
     return this.#add({ device, name, linkType, snaplen: fields.readUInt32LE(4), options: described })
+  }
+
+  #describedInFile(block: Buffer): number {
+    const { fields, options } = readBlock(block, INTERFACE_FIELDS_BYTES)
+    const name = textOf(options, PcapngOption.interfaceName) ?? ''
+    const linkType = fields.readUInt16LE(0)
+    const known = this.#find({ name, linkType })
+    if (known !== undefined) return known.id
+    const described = options.filter(
+      ({ code }) => code === PcapngOption.interfaceDescription || code === PcapngOption.interfaceFilter,
+    )
+    // Names of devices have no colon.
+    const [device = ''] = name.split(':')
+    return this.#add({ device, name, linkType, snaplen: fields.readUInt32LE(4), options: described })
+  }
+
+  #find({ name, linkType }: Pick<Interface, 'name' | 'linkType'>): Interface | undefined {
+    return this.#known.find((one) => one.name === name && one.linkType === linkType)
   }
 
   /** Where streams arrive in another order, the file is the same. */
@@ -235,6 +268,10 @@ function textOf(options: readonly BlockOption[], wanted: number): string | undef
 function isKeptStatistic({ code, value }: BlockOption): boolean {
   if (code === PcapngOption.statisticsDelivered) return false
   return code !== PcapngOption.comment || !Buffer.from(value).toString().startsWith(PCAPNG_END)
+}
+
+function isOfMissing({ code, value }: BlockOption): boolean {
+  return code === PcapngOption.comment && Buffer.from(value).toString().startsWith(PCAPNG_MISSING)
 }
 
 function duplicatesText(duplicates: number): readonly BlockOption[] {

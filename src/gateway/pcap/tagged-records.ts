@@ -12,7 +12,11 @@ export interface TaggedStreamOptions extends StreamOptions {
 }
 
 /** Link types are those of the interfaces, so the header has none. */
-const HEADER = formatPcapHeader({ linkType: 0, snaplen: MAX_CAPTURED_LENGTH, nanoseconds: true })
+export const TAGGED_HEADER = formatPcapHeader({
+  linkType: 0,
+  snaplen: MAX_CAPTURED_LENGTH,
+  nanoseconds: true,
+})
 
 /**
  * The stream as PcapInput reads it with `isTagged`. Fails with device-protocol for what is not pcapng as capfleet writes
@@ -20,6 +24,12 @@ const HEADER = formatPcapHeader({ linkType: 0, snaplen: MAX_CAPTURED_LENGTH, nan
  */
 export function taggedRecords(chunks: ChunkStream, options: TaggedStreamOptions): ChunkStream {
   return new TaggedRecords(chunks, options)
+}
+
+/** Turns whole blocks of a file that was merged before, from its first one on, into such records; valid until the next call. */
+export function recordsOfFile(interfaces: FileInterfaces): (blocks: Uint8Array) => Buffer {
+  const records = new PcapngRecords(interfaces.blocksOfFile())
+  return (blocks) => records.convert(blocks)
 }
 
 class TaggedRecords implements ChunkStream {
@@ -46,7 +56,7 @@ class TaggedRecords implements ChunkStream {
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (!this.#hasBegun) {
       this.#hasBegun = true
-      return { done: false, value: Buffer.from(HEADER) }
+      return { done: false, value: Buffer.from(TAGGED_HEADER) }
     }
     for (;;) {
       const next = await this.#chunks.next()

@@ -3,6 +3,8 @@ import { PcapngBoundary } from './pcapng-boundary.ts'
 
 /** The first comment of the block that ends a pcapng file begins so; no other comment of that block does. */
 export const PCAPNG_END = 'capfleet end: '
+/** Comments of that block that say what is missing begin so. */
+export const PCAPNG_MISSING = 'capfleet missing: '
 
 /**
  * Follows the blocks of a pcapng file as capfleet writes it, and knows whether it is whole: its last block is one of

@@ -16,14 +16,18 @@ import {
   keptCount,
 } from '../../gateway/export/export-record.ts'
 import type { ExportChange } from '../../gateway/export/export-store.ts'
+import { type JoinBlocksRequest, joinBlocks } from '../../gateway/export/files/join-blocks.ts'
 import { joinWindow, type Span } from '../../gateway/export/files/join-window.ts'
 import type { ResultFiles } from '../../gateway/export/files/result-files.ts'
 import { filesOfPiece, keptUpTo, NOTHING_TAKEN } from '../../gateway/export/fill-export.ts'
 import { targetOf } from '../../gateway/export/order-target.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
+import type { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
 import type { MergedInput } from '../../gateway/pcap/merge.ts'
 import { PcapInput } from '../../gateway/pcap/pcap-input.ts'
-import { type KeptFiles, KeptRecords } from './kept-records.ts'
+import { KeptBlocks } from './kept-blocks.ts'
+import type { KeptFiles } from './kept-bytes.ts'
+import { KeptRecords } from './kept-records.ts'
 
 export interface JoinedWindow {
   readonly window: ExportWindow
@@ -31,6 +35,8 @@ export interface JoinedWindow {
   /** The spans in the order of the devices; devices without packets are left out. */
   readonly spans: readonly Span[]
   readonly result: ResultFiles
+  /** Set for pcapng. */
+  readonly blocks?: Pick<JoinBlocksRequest, 'devices' | 'siteOf' | 'nextNs'> | undefined
   readonly signal: AbortSignal
 }
 
@@ -40,7 +46,7 @@ export class FilledFiles implements AsyncDisposable {
   readonly #order: ExportOrder
   readonly #base: FillBase
   /** Of the files of the current piece; they stay open from one window to the next. */
-  #records: KeptRecords | undefined
+  #records: KeptRecords | KeptBlocks | undefined
 
   constructor(parts: ExportParts, record: ExportRecord, base: FillBase) {
     this.#parts = parts
@@ -54,7 +60,7 @@ export class FilledFiles implements AsyncDisposable {
    * fetched stay unchanged. Returns the outcome of each span, in order; fails like joinWindow().
    */
   async join(
-    { window, query, spans, result, signal }: JoinedWindow,
+    { window, query, spans, result, blocks, signal }: JoinedWindow,
     { kept = NOTHING_TAKEN }: Checkpoint,
   ): Promise<readonly MergedInput[]> {
     const { piece, endsPiece } = window
@@ -63,18 +69,25 @@ export class FilledFiles implements AsyncDisposable {
     if (spans.length === 0 && !isOpen && endsPiece) await this.#keepUpTo(result, piece + 1)
     if (spans.length === 0 && !(isOpen && endsPiece)) return []
     if (!isOpen) await this.#keepUpTo(result, piece)
-    this.#records ??= await KeptRecords.open(keptOf(this.#parts, this.#record, piece), kept)
-    const records = this.#records.take(endsPiece ? undefined : BigInt(window.endNs))
-    const request = {
-      order,
-      query,
-      spans,
-      kept: await PcapInput.open('the export', records),
-      header: window.header ?? undefined,
-      nameOf: (part: number) => resultName(order, piece, part).replace('.pcap', `_r${base.count}.pcap`),
-      signal,
+    const files = keptOf(this.#parts, this.#record, piece)
+    const untilNs = endsPiece ? undefined : BigInt(window.endNs)
+    const nameOf = (part: number) => resultName(order, piece, part).replace('.pcap', `_r${base.count}.pcap`)
+    const joined = { order, spans, nameOf, signal }
+    const join = async () => {
+      if (blocks !== undefined) {
+        const records = this.#records instanceof KeptBlocks ? this.#records : new KeptBlocks(files, kept)
+        this.#records = records
+        const taken = (interfaces: FileInterfaces) => records.take(untilNs, interfaces)
+        return await joinBlocks({ ...joined, ...blocks, window, kept: taken }, result)
+      }
+      const records =
+        this.#records instanceof KeptRecords ? this.#records : await KeptRecords.open(files, kept)
+      this.#records = records
+      const header = window.header ?? undefined
+      const input = await PcapInput.open('the export', records.take(untilNs))
+      return await joinWindow({ ...joined, query, kept: input, header }, result)
     }
-    const inputs = await joinWindow(request, result)
+    const inputs = await join()
     if (endsPiece) await this[Symbol.asyncDispose]()
     return inputs
   }

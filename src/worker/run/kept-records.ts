@@ -2,50 +2,35 @@
  * The records of files that a target has, in order: what an export already has of a piece before its holes are filled.
  * They are read in parts, up to the end of each window, and possibly by several workers one after another.
  */
-import { type ExportOrder, orderedQuery } from '../../gateway/export/export-order.ts'
-import type { ExportedFile, KeptPlace } from '../../gateway/export/export-record.ts'
-import type { ByteRange, ExportTarget } from '../../gateway/export/target/export-target.ts'
-import { decode } from '../../gateway/fetch/decode.ts'
+import type { KeptPlace } from '../../gateway/export/export-record.ts'
 import { formatPcapHeader, type PcapHeader, parsePcapHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { RecordCursor } from '../../shared/pcap/record-cursor.ts'
-import { encodingOf } from '../../shared/query/query-values.ts'
-
-export interface KeptFiles {
-  readonly target: ExportTarget
-  readonly order: ExportOrder
-  /** The n-th file of a piece, from 0, or undefined if there is none. A piece has at least one. */
-  readonly fileAt: (index: number) => Promise<ExportedFile | undefined>
-}
+import { KeptBytes, type KeptFiles, plainBytes } from './kept-bytes.ts'
 
 const NOTHING = new Uint8Array(0)
 const NS_PER_S = 1_000_000_000n
 
 export class KeptRecords implements AsyncDisposable {
   readonly header: PcapHeader
-  readonly #kept: KeptFiles
-  #place: KeptPlace
-  /** The file at #place; undefined: not open. */
-  #chunks: AsyncIterator<Uint8Array> | undefined
-  /** Its name. */
-  #name = ''
-  /** Bytes that were read and not consumed. */
-  #rest: Uint8Array = NOTHING
+  readonly #bytes: KeptBytes
 
   /** Continues at `place`. Fails like the target. */
   static async open(kept: KeptFiles, place: KeptPlace): Promise<KeptRecords> {
-    return new KeptRecords(kept, place, await keptHeader(kept))
+    return new KeptRecords(
+      new KeptBytes(kept, { place, headBytes: PCAP_HEADER_BYTES }),
+      await keptHeader(kept),
+    )
   }
 
-  private constructor(kept: KeptFiles, place: KeptPlace, header: PcapHeader) {
-    this.#kept = kept
-    this.#place = place
+  private constructor(bytes: KeptBytes, header: PcapHeader) {
+    this.#bytes = bytes
     this.header = header
   }
 
   /** The position after the last record that was consumed. */
   get place(): KeptPlace {
-    return this.#place
+    return this.#bytes.place
   }
 
   /**
@@ -55,21 +40,16 @@ export class KeptRecords implements AsyncDisposable {
   async *take(untilNs: bigint | undefined): AsyncGenerator<Uint8Array, void> {
     yield formatPcapHeader(this.header)
     for (;;) {
-      const { end, isCut } = recordsBefore(this.#rest, this.#limit(untilNs))
-      const records = this.#rest.subarray(0, end)
-      this.#rest = this.#rest.subarray(end)
-      this.#place = { ...this.#place, bytes: this.#place.bytes + end }
+      const { end, isCut } = recordsBefore(this.#bytes.rest, this.#limit(untilNs))
+      const records = this.#bytes.rest.subarray(0, end)
+      this.#bytes.consume(end)
       if (end > 0) yield records
-      if (isCut) return
-      const more = await this.#read()
-      if (more === undefined) return
-      this.#rest = this.#rest.length === 0 ? more : Buffer.concat([this.#rest, more])
+      if (isCut || !(await this.#bytes.read())) return
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#chunks?.return?.()
-    this.#chunks = undefined
+    await this.#bytes[Symbol.asyncDispose]()
   }
 
   /** In the units of the files; a record is before it if its seconds are, or its fraction of the same second. */
@@ -78,26 +58,6 @@ export class KeptRecords implements AsyncDisposable {
     const fractionNs = Number(untilNs % NS_PER_S)
     const fraction = this.header.nanoseconds ? fractionNs : fractionNs / 1_000
     return { seconds: Number(untilNs / NS_PER_S), fraction }
-  }
-
-  /** The bytes that follow, or undefined if no file is left. */
-  async #read(): Promise<Uint8Array | undefined> {
-    for (;;) {
-      this.#chunks ??= await this.#open()
-      if (this.#chunks === undefined) return undefined
-      const next = await this.#chunks.next()
-      if (next.done !== true) return next.value
-      if (this.#rest.length > 0) throw new Error(`${this.#name} of an export ends inside a record`)
-      this.#place = { file: this.#place.file + 1, bytes: 0 }
-      this.#chunks = undefined
-    }
-  }
-
-  async #open(): Promise<AsyncIterator<Uint8Array> | undefined> {
-    const file = await this.#kept.fileAt(this.#place.file)
-    if (file === undefined) return undefined
-    this.#name = file.name
-    return recordBytes(this.#kept, file, this.#place.bytes)
   }
 }
 
@@ -128,36 +88,4 @@ function recordsBefore(bytes: Uint8Array, limit: Limit): { readonly end: number;
     if (end > bytes.length) break
   }
   return { end: record.at, isCut: false }
-}
-
-/** The records of one file, starting after `taken` bytes of them. */
-async function* recordBytes(kept: KeptFiles, file: ExportedFile, taken: number): AsyncGenerator<Uint8Array> {
-  const first = PCAP_HEADER_BYTES + taken
-  const isPlain = encodingOf(orderedQuery(kept.order).compression) === 'none'
-  if (isPlain && first >= Number(file.bytes)) return
-  // Compressed data must be decompressed to find the position.
-  let left = isPlain ? 0 : first
-  for await (const chunk of plainBytes(kept, file, { first, last: Number(file.bytes) - 1 })) {
-    const cut = Math.min(left, chunk.length)
-    left -= cut
-    if (cut < chunk.length) yield chunk.subarray(cut)
-  }
-}
-
-/** The decompressed bytes of a file; `range` only applies to an uncompressed file. */
-async function* plainBytes(
-  { target, order }: KeptFiles,
-  { name }: ExportedFile,
-  range: ByteRange,
-): AsyncGenerator<Uint8Array> {
-  const encoding = encodingOf(orderedQuery(order).compression)
-  const place = { exportId: order.id, name }
-  if (encoding === 'none') return yield* await target.open(place, range)
-  const stream = await target.open(place)
-  try {
-    const chunks = stream[Symbol.asyncIterator]()
-    yield* decode({ device: name, encoding, chunks, isOurs: true })
-  } finally {
-    stream.destroy()
-  }
 }

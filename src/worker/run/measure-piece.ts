@@ -114,10 +114,11 @@ async function headerOf(parts: FetchParts, measuring: Measuring): Promise<Agreed
   return { header: commonHeader(told.length > 0 ? told : begins.slice(0, 1)), isByTime }
 }
 
-async function beginOfFiles({ filled }: Measuring): Promise<Begin[]> {
+async function beginOfFiles({ filled, query }: Measuring): Promise<Begin[]> {
   if (filled === undefined) return []
   const hasPackets = async () => filled.packets > 0n
-  return [{ name: 'the export', header: await filled.header(), isByTime: true, hasPackets }]
+  const header = query.format === 'pcapng' ? HEADER_OF_PCAPNG : await filled.header()
+  return [{ name: 'the export', header, isByTime: true, hasPackets }]
 }
 
 /** A file in pcapng may have any link types, and needs no common header. */

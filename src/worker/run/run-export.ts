@@ -71,6 +71,9 @@ export async function runExport(
   return await turn.run()
 }
 
+/** The spans of a window that have come. */
+type Came = readonly { readonly device: string; readonly outcome: SpanOutcome | undefined }[]
+
 interface TurnOptions extends RunningJob {
   readonly writer: string
   readonly isHandedOver: boolean
@@ -263,7 +266,8 @@ class Turn implements AsyncDisposable {
     })
     const result = await this.#openResult(query)
     const before = this.#checkpoint
-    const joined = { window, query, spans, result, signal: this.#watch.signal }
+    const blocks = query.format === 'pcapng' ? this.#blocksOf(window, came) : undefined
+    const joined = { window, query, spans, result, blocks, signal: this.#watch.signal }
     const inputs = await (this.#filling?.join(joined, before) ?? this.#append(joined, came))
     if (window.endsPiece) await result.endFile()
     await result.flush()
@@ -292,27 +296,29 @@ class Turn implements AsyncDisposable {
   }
 
   async #append(
-    { window, query, spans, result, signal }: JoinedWindow,
-    came: readonly { readonly device: string; readonly outcome: SpanOutcome | undefined }[],
+    { window, query, spans, result, blocks, signal }: JoinedWindow,
+    came: Came,
   ): Promise<readonly MergedInput[]> {
     const isNothing = spans.length === 0 && window.header === null
     if (isNothing && pieceCount(this.#order) === 1)
       throw nothingCame(came.flatMap(({ outcome }) => outcome?.holes ?? []))
     const order = this.#order
     const nameOf = (part: number) => resultName(order, window.piece, part)
-    if (query.format === 'pcapng') {
-      const { fleet } = this.#parts
-      const limited = came.flatMap(({ outcome }) => outcome?.nextNs ?? [])
-      const { devices } = tallied(this.#checkpoint, { window, inputs: [], came })
-      const blocks = {
-        devices,
-        siteOf: (device: string) => fleet.find(device)?.device.site,
-        nextNs: limited[0] === undefined ? undefined : BigInt(limited[0]),
-      }
+    if (blocks !== undefined)
       return await joinBlocks({ order, window, spans, nameOf, signal, ...blocks }, result)
-    }
     const header = window.header ?? (isNothing ? HEADER_OF_NOTHING : undefined)
     return await joinWindow({ order, query, spans, header, nameOf, signal }, result)
+  }
+
+  /** What is said in a file of pcapng beside the packets of the window. */
+  #blocksOf(window: ExportWindow, came: Came): JoinedWindow['blocks'] {
+    const { fleet } = this.#parts
+    const [nextNs] = came.flatMap(({ outcome }) => outcome?.nextNs ?? [])
+    return {
+      devices: tallied(this.#checkpoint, { window, inputs: [], came }).devices,
+      siteOf: (device) => fleet.find(device)?.device.site,
+      nextNs: nextNs === undefined ? undefined : BigInt(nextNs),
+    }
   }
 
   async #openResult(query: { readonly compression: Parameters<typeof ResultFiles.open>[0]['compression'] }) {

@@ -60,6 +60,11 @@ function unzstd(input: Buffer): Buffer {
   return execFileSync('zstd', ['--decompress', '--stdout'], { input, maxBuffer: 1 << 30 })
 }
 
+/** A compressor need not give the same bytes twice. */
+function plainFiles(query: string, files: readonly Buffer[]): readonly Buffer[] {
+  return query.includes('Compression') ? files.map((file) => gunzipSync(file)) : files
+}
+
 /** Each says how many packets of which interface it has. */
 function assertCounts(file: Buffer): void {
   const { packets, interfaces, delivered } = readPcapng(file)
@@ -179,23 +184,64 @@ describe('an export in pcapng', () => {
   })
 })
 
-test('an export in pcapng whose device is missing says so in its file, and is not filled', async () => {
+/** A worker that is killed three times after it has begun a file, and restarted. */
+async function dyingWorker(world: ExportWorld): Promise<AsyncDisposable> {
+  await using owned = new AsyncDisposableStack()
+  const folder = owned.use(await tempFolder())
+  const fault: WorkerFault = { kind: 'open-file', begunPath: join(folder.path, 'begun'), deathsMax: 3 }
+  await writeFile(fault.begunPath, '')
+  const options = { gateway: world.gateway, folder: folder.path, name: 'w', fault }
+  const worker = owned.use(await ExportWorkerProcess.start(options))
+  const starting = setInterval(() => {
+    if (!worker.isRunning) void worker.start()
+  }, 50)
+  owned.defer(() => clearInterval(starting))
+  const all = owned.move()
+  return { [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+test('an export in pcapng whose device is missing says so in its files, until they are filled', async () => {
   await using world = await pcapngWorld({ exports: { deviceRetryS: 1 } })
-  await using _worker = await startTempWorker(world.gateway)
-  world.device('north').line.isDown = true
-  const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial${PCAPNG}`)
-  const shown = await world.ended(id)
-  assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
-  const [file] = await world.files(shown)
-  assert.ok(file)
-  const [first, ...others] = endOf(file)
-  assert.match(first ?? '', /^\d+ packets, incomplete; without packets of north$/)
-  assert.ok(others.some((text) => /^capfleet missing: packets of north from .* to .*: /.test(text)))
-  const direct = await world.directRange(`${WHOLE_RANGE}&Device=east,west${PCAPNG}`)
-  assert.deepEqual(packetLines([file]), packetLines([direct]))
-  const filled = await world.call(`/v1/exports/${id}/fill`, { method: 'POST' })
-  assert.deepEqual([filled.status, filled.json().code], [409, 'export-unfinished'])
-  assert.match(String(filled.json().detail), /is in pcapng/)
+  const whole = packetLines([await world.directRange(WHOLE_RANGE + PCAPNG)])
+  const direct = packetLines([await world.directRange(`${WHOLE_RANGE}&Device=east,west${PCAPNG}`)])
+  const { line } = world.device('north')
+  for (const [more, startFilling] of [
+    ['', startTempWorker],
+    [`&PartBytes=${PART_BYTES}`, () => dyingWorker(world)],
+    [`&PartBytes=${PART_BYTES}&Compression=fast`, startTempWorker],
+  ] as const) {
+    line.isDown = true
+    const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial${more}${PCAPNG}`)
+    const filesOf = async (shown: Awaited<ReturnType<typeof world.ended>>) =>
+      plainFiles(more, await world.files(shown))
+    {
+      await using _worker = await startTempWorker(world.gateway)
+      const shown = await world.ended(id)
+      assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
+      const files = await filesOf(shown)
+      for (const file of files) {
+        const [first, ...others] = endOf(file)
+        assert.match(first ?? '', /^\d+ packets, incomplete; without packets of north$/)
+        assert.ok(others.some((text) => /^capfleet missing: packets of north from .* to .*: /.test(text)))
+      }
+      assert.deepEqual(packetLines(files), direct)
+    }
+    line.isDown = false
+    await world.isAnswering('north')
+    await using _worker = await startFilling(world.gateway)
+    const filling = await world.call(`/v1/exports/${id}/fill`, { method: 'POST' })
+    assert.equal(filling.status, 202, filling.body.toString())
+    const filled = await world.until(id, ({ state }) => state === 'complete')
+    assert.ok(filled.files.every(({ name }) => /_r1\.pcapng(\.gz)?$/.test(name)))
+    const files = await filesOf(filled)
+    // Among packets of equal time, those that were filled in come last.
+    assert.deepEqual(packetLines(files).toSorted(), whole.toSorted())
+    for (const file of files) {
+      assertCounts(file)
+      assert.match(endOf(file).join('; '), /^\d+ packets, complete$/)
+      assert.ok(more === '' || file.length <= PART_BYTES)
+    }
+  }
 })
 
 test('an export in pcapng of workers that are killed has the bytes of an undisturbed one', async () => {
@@ -205,38 +251,20 @@ test('an export in pcapng of workers that are killed has the bytes of an undistu
     `${WHOLE_RANGE}&PartBytes=${PART_BYTES}${PCAPNG}`,
     `${WHOLE_RANGE}&PartBytes=${PART_BYTES}&Compression=fast${PCAPNG}`,
   ]
-  // A compressor need not give the same bytes twice.
-  const plain = (query: string, files: readonly Buffer[]) =>
-    query.includes('Compression') ? files.map((file) => gunzipSync(file)) : files
   const expected: (readonly Buffer[])[] = []
   {
     await using _worker = await startTempWorker(world.gateway)
-    for (const query of queries) expected.push(plain(query, await world.exported(query)))
+    for (const query of queries) expected.push(plainFiles(query, await world.exported(query)))
   }
   for (const [index, query] of queries.entries()) {
-    await using folder = await tempFolder()
-    const fault: WorkerFault = { kind: 'open-file', begunPath: join(folder.path, 'begun'), deathsMax: 3 }
-    await writeFile(fault.begunPath, '')
-    await using worker = await ExportWorkerProcess.start({
-      gateway: world.gateway,
-      folder: folder.path,
-      name: 'w',
-      fault,
-    })
-    const starting = setInterval(() => {
-      if (!worker.isRunning) void worker.start()
-    }, 50)
-    try {
-      const shown = await world.ended(await world.ordered(query))
-      assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
-      const files = plain(query, await world.files(shown))
-      assert.deepEqual(
-        files.map((file, at) => expected[index]?.[at]?.equals(file)),
-        expected[index]?.map(() => true),
-      )
-    } finally {
-      clearInterval(starting)
-    }
+    await using _worker = await dyingWorker(world)
+    const shown = await world.ended(await world.ordered(query))
+    assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
+    const files = plainFiles(query, await world.files(shown))
+    assert.deepEqual(
+      files.map((file, at) => expected[index]?.[at]?.equals(file)),
+      expected[index]?.map(() => true),
+    )
   }
 })
 

@@ -3,10 +3,9 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { MAX_CAPTURED_LENGTH } from '../../../shared/pcap/pcap-sizes.ts'
 import { missingComment, pcapngHead } from '../../fetch/merged-pcapng.ts'
 import { isPcapng } from '../../fetch/stream-encoding.ts'
-import type { BoundedQuery } from '../../fleet/within-bounds.ts'
 import { FileInterfaces } from '../../pcap/file-interfaces.ts'
 import { type MergedInput, PcapMerge } from '../../pcap/merge.ts'
-import { PcapInput } from '../../pcap/pcap-input.ts'
+import { type ChunkStream, PcapInput } from '../../pcap/pcap-input.ts'
 import { taggedRecords } from '../../pcap/tagged-records.ts'
 import type { ExportOrder } from '../export-order.ts'
 import { pieceQuery } from '../export-pieces.ts'
@@ -26,6 +25,8 @@ export interface JoinBlocksRequest {
   readonly siteOf: (device: string) => string | undefined
   /** Whether a device ended its span at a limit: the time of the next packet. */
   readonly nextNs: bigint | undefined
+  /** What the files already contain of the window, if it fills a hole; these packets precede those of the spans. */
+  readonly kept?: (interfaces: FileInterfaces) => ChunkStream
   readonly nameOf: (part: number) => string
   readonly signal: AbortSignal
 }
@@ -35,17 +36,19 @@ export async function joinBlocks(
   request: JoinBlocksRequest,
   into: ResultFiles,
 ): Promise<readonly MergedInput[]> {
-  const { order, window, spans, siteOf, signal, nameOf } = request
+  const { order, window, spans, siteOf, kept, signal, nameOf } = request
   const query = pieceQuery(order, window.piece)
   const { devices } = order.plan
   const merged = new FileInterfaces({ devices, siteOf, filterBpf: query.filterBpf })
   await using files = new AsyncDisposableStack()
   const inputs: PcapInput[] = []
+  if (kept !== undefined)
+    inputs.push(await PcapInput.open('the export', kept(merged), { interface: 'tagged' }))
   for (const span of spans) inputs.push(await inputOf(span, files.use(await open(span.path, 'r')), merged))
   const header = pcapngHead(query, devices)
   const lacks = lacksOf(request)
   const limits = mergeLimits(query, {
-    isMerge: devices.length > 1,
+    isMerge: devices.length > 1 || kept !== undefined,
     otherBytes: header.length + endBytes(lacks),
   })
   const toMicroseconds = query.timeResolution === 'usec'
@@ -67,7 +70,7 @@ export async function joinBlocks(
   })
   await into.append(source, { header, nameOf })
   if (window.endsPiece) await into.endFile(source)
-  return merge.totals.inputs
+  return merge.totals.inputs.slice(kept === undefined ? 0 : 1)
 }
 
 /** A span is pcapng if its device says of each packet which port it is from, else a PCAP. */
@@ -89,9 +92,10 @@ async function inputOf(
   return input
 }
 
-/** What is missing from the piece. */
+/** What is missing from the piece up to the end of the window. */
 function holesOf({ order, window, devices }: JoinBlocksRequest): readonly (readonly [string, Hole])[] {
-  const { beginNs, endNs }: BoundedQuery = pieceQuery(order, window.piece)
+  const { beginNs } = pieceQuery(order, window.piece)
+  const endNs = BigInt(window.endNs)
   const isInPiece = ({ fromNs, toNs }: Hole) => BigInt(fromNs) < endNs && BigInt(toNs) > beginNs
   return devices.flatMap(({ device, holes }) =>
     holes.filter(isInPiece).map((hole) => [device, hole] as const),

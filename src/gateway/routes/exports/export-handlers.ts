@@ -182,7 +182,7 @@ export async function fillExport(ctx: RouteContext, parts: ExportsParts): Promis
   const record = await exportToChange(ctx, parts)
   const { order } = record
   if (record.state !== 'partial' || !isFillable(record)) throw nothingToFill(record)
-  refuseUnfillable(order)
+  refuseLimited(order)
   for (const device of order.plan.devices) {
     const { retries } = await store.troubleOf(order.id, device)
     await store.setTrouble(order.id, device, { retries, sinceMs: null, isGivenUp: false })
@@ -201,14 +201,9 @@ function nothingToFill({ order, state }: ExportRecord): CapfleetError {
   return new CapfleetError('export-unfinished', `export ${order.id} has nothing to fill: ${why}`)
 }
 
-/** It is no longer known whether a limit cut off packets, and the files of an export in pcapng have ended. */
-function refuseUnfillable(order: ExportOrder): void {
-  const { maxBytes, maxPackets, tsMaxNs, format } = orderedQuery(order)
-  if (format === 'pcapng')
-    throw new CapfleetError(
-      'export-unfinished',
-      `export ${order.id} is in pcapng, whose files have ended with what is missing; order what is missing as an export of its own`,
-    )
+/** It is no longer known whether a limit cut off packets. */
+function refuseLimited(order: ExportOrder): void {
+  const { maxBytes, maxPackets, tsMaxNs } = orderedQuery(order)
   if (maxBytes === undefined && maxPackets === undefined && tsMaxNs === undefined) return
   throw new CapfleetError(
     'export-unfinished',
