@@ -38,6 +38,7 @@ const COUNTED = [
   'test/e2e/failures/twice-damaged-store.test.ts',
   'test/e2e/failures/wrong-recorder-clock.test.ts',
   'test/e2e/packets/fleet-merge.test.ts',
+  'test/e2e/packets/pcapng-fleet.test.ts',
   'test/e2e/packets/reference-download.test.ts',
   'test/helm/chart.test.ts',
   'test/native/engine.test.ts',

@@ -7,6 +7,7 @@ import { importsOf } from './imports.mjs'
 /** "python": the tools of .ci/python-lock.txt; "engine" and "threads": the engine's tests in their two builds. */
 export const NEEDS = {
   'test/e2e/contract-properties.night.ts': ['python'],
+  'test/e2e/packets/pcapng-readers.test.ts': ['python'],
   'test/images/dockerfile.test.ts': ['python'],
   'test/native/engine.test.ts': ['engine', 'threads'],
   'test/native/fuzz-corpus.test.ts': ['engine'],

@@ -1,7 +1,5 @@
 /** Format=pcapng of one device: Wireshark's programs and tcpdump read it, and find the packets of the PCAP in it. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -13,6 +11,7 @@ import { PCAP_HEADER_BYTES } from '../../../src/shared/pcap/pcap-sizes.ts'
 import { parseDownloadQuery } from '../../../src/shared/query/parse-download-query.ts'
 import { parseQueryString } from '../../../src/shared/query/parse-query-string.ts'
 import { STORABLE_FILES } from '../../support/packets/capture-files.ts'
+import { FILE, runOn, tryOn } from '../../support/packets/file-programs.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { makePcapng } from '../../support/packets/pcapng-maker.ts'
@@ -28,25 +27,9 @@ const PCAPNG = 'application/x-pcapng'
 const random = seededRandom()
 let appliance: TempAppliance
 
-/** Stands for the file in the parameters of a program: Wireshark's programs read no socket, which Node's pipes are. */
-const FILE = 'FILE'
-
 /** Runs a program on the file; fails the test if it reports anything. */
-function runOn(bytes: Uint8Array, command: string, ...parameters: string[]): string {
-  const { status, stdout, stderr } = tryOn(bytes, command, ...parameters)
-  assert.deepEqual([status, stderr], [0, ''], command)
-  return stdout.toString('latin1')
-}
-
-/** Said by every run of the superuser, and by tcpdump of every file. */
-const QUIET = /^Running as user "root".*\n|^reading from file .*\n/gm
-
-function tryOn(bytes: Uint8Array, command: string, ...parameters: string[]) {
-  const path = join(appliance.folder, 'read-by-programs')
-  writeFileSync(path, bytes)
-  const given = parameters.map((parameter) => (parameter === FILE ? path : parameter))
-  const { status, stdout, stderr } = spawnSync(command, given, { maxBuffer: 1 << 28 })
-  return { status, stdout, stderr: stderr.toString().replace(QUIET, '') }
+function programOn(bytes: Uint8Array, ...words: readonly [string, ...string[]]): string {
+  return runOn(appliance.folder, bytes, words).toString('latin1')
 }
 
 async function get(path: string): Promise<Buffer> {
@@ -110,7 +93,8 @@ test(`the packets, times and lengths are those of the PCAP, whatever is asked (S
 
 test('each packet has the interface of its capture port', async () => {
   const body = await pcapng(`${SINGLE}?StreamName=three`)
-  const shown = runOn(body, 'tshark', '-r', FILE, '-T', 'fields', '-e', 'frame.interface_name', '-e', 'data')
+  const fields = ['-T', 'fields', '-e', 'frame.interface_name', '-e', 'data']
+  const shown = programOn(body, 'tshark', '-r', FILE, ...fields)
   const names = shown.trimEnd().split('\n')
   assert.equal(names.length, 6_000)
   names.forEach((line, index) => {
@@ -126,7 +110,7 @@ test('each packet has the interface of its capture port', async () => {
 
 test('the section says what was asked, of which device, and with what program', async () => {
   const body = await pcapng(`${SINGLE}?StreamName=three&FilterBPF=len%20%3E%20100`)
-  const shown = runOn(body, 'capinfos', FILE)
+  const shown = programOn(body, 'capinfos', FILE)
   assert.match(shown, /File type: +Wireshark\/\.\.\. - pcapng/)
   assert.match(shown, /Capture hardware: +nyc1 \(capfleet\b/)
   assert.match(shown, /Capture oper-sys: +Linux$/m)
@@ -145,12 +129,12 @@ test('the programs of Wireshark, and tcpdump, read it without a word', async () 
   ]) {
     const body = await pcapng(`${SINGLE}${query}`)
     const pcap = await get(`${SINGLE}${query}`)
-    runOn(body, 'capinfos', FILE)
-    const lines = runOn(body, 'tcpdump', '-tt', '--nano', '-nr', FILE)
-    assert.equal(lines, runOn(pcap, 'tcpdump', '-tt', '--nano', '-nr', FILE))
-    runOn(body, 'tshark', '-r', FILE)
-    runOn(body, 'mergecap', '-w', '-', FILE)
-    const records = runOn(body, 'editcap', '-F', 'nsecpcap', FILE, '-').slice(PCAP_HEADER_BYTES)
+    programOn(body, 'capinfos', FILE)
+    const lines = programOn(body, 'tcpdump', '-tt', '--nano', '-nr', FILE)
+    assert.equal(lines, programOn(pcap, 'tcpdump', '-tt', '--nano', '-nr', FILE))
+    programOn(body, 'tshark', '-r', FILE)
+    programOn(body, 'mergecap', '-w', '-', FILE)
+    const records = programOn(body, 'editcap', '-F', 'nsecpcap', FILE, '-').slice(PCAP_HEADER_BYTES)
     assert.equal(records, pcap.toString('latin1', PCAP_HEADER_BYTES), 'editcap does not copy the snaplen')
   }
 })
@@ -161,10 +145,10 @@ for (const path of STORABLE_FILES) {
     await appliance.importFiles(capture, path)
     const pcap = await appliance.get(`${SINGLE}?StreamName=${capture}`)
     const body = await pcapng(`${SINGLE}?StreamName=${capture}`)
-    runOn(body, 'capinfos', FILE)
+    programOn(body, 'capinfos', FILE)
     // One of several link types has no PCAP.
     if (pcap.status === 409) return
-    const made = tryOn(body, 'editcap', '-F', 'nsecpcap', FILE, '-')
+    const made = tryOn(appliance.folder, body, ['editcap', '-F', 'nsecpcap', FILE, '-'])
     assert.equal(made.stdout.toString('latin1'), pcap.body.toString('latin1'), made.stderr)
   })
 }
@@ -200,7 +184,7 @@ test('the first packet after a gap says so, and the end if there is none', async
     packets.slice(1).map(({ comments }) => comments),
     [[], [], [], []],
   )
-  const shown = runOn(await pcapng(range), 'tshark', '-r', FILE, '-T', 'fields', '-e', 'frame.comment')
+  const shown = programOn(await pcapng(range), 'tshark', '-r', FILE, '-T', 'fields', '-e', 'frame.comment')
   assert.match(shown.split('\n')[0] ?? '', gap)
   const none = readPcapng(await pcapng(`${range}&FilterBPF=vlan%204000`))
   assert.equal(none.endComments[0], 'capfleet end: 0 packets, complete')
@@ -357,7 +341,7 @@ test('the head names the file and its type, compressed or not', async () => {
   const plain = await pcapng(`${SINGLE}?StreamName=three`)
   assert.ok(gunzipSync(await pcapng(`${SINGLE}?StreamName=three&Compression=fast`)).equals(plain))
   const zstd = await appliance.get(`${SINGLE}?StreamName=three&Format=pcapng&Compression=zstd`)
-  assert.ok(tryOn(zstd.body, 'zstd', '-dcq', FILE).stdout.equals(plain))
+  assert.ok(tryOn(appliance.folder, zstd.body, ['zstd', '-dcq', FILE]).stdout.equals(plain))
   assert.equal(zstd.trailers['capfleet-bytes'], String(zstd.body.length))
   assert.equal(zstd.trailers['capfleet-complete'], '1')
 })
@@ -375,12 +359,12 @@ test('wherever a file is cut, programs report it or the end is missing', async (
       continue
     }
     if (bytes % step !== 0) continue
-    const { status, stdout, stderr } = tryOn(cut, 'capinfos', '-t', '-c', FILE)
+    const { status, stdout, stderr } = tryOn(appliance.folder, cut, ['capinfos', '-t', '-c', FILE])
     // Of the first bytes alone it does not see which format they are.
     const isKnown = stdout.includes('pcapng')
     assert.ok(!isKnown || status !== 0 || stderr !== '', `${bytes} of ${body.length} bytes`)
     if (!isLong || !isKnown) continue
-    const read = tryOn(cut, 'tshark', '-r', FILE)
+    const read = tryOn(appliance.folder, cut, ['tshark', '-r', FILE])
     assert.ok(read.status !== 0 && read.stderr !== '', `tshark of ${bytes} of ${body.length} bytes`)
   }
 })

@@ -1,4 +1,4 @@
-/** A gateway with a private Redis over two real appliances, each with two small captures. */
+/** A gateway with a private Redis over real appliances with small captures: two of them, or those that a test names. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DeviceLine } from '../devices/device-line.ts'
@@ -9,7 +9,7 @@ import { TempRedis } from './temp-redis.ts'
 
 export interface SmallFleet extends AsyncDisposable {
   readonly gateway: TempGateway
-  /** "east" and "west"; their captures are named "east-first" and so on. */
+  /** "east" and "west", unless the test names others; their captures are named "east-first" and so on. */
   readonly appliances: readonly TempAppliance[]
   /** Those over which the gateway reaches the appliances. */
   readonly lines: readonly DeviceLine[]
@@ -30,10 +30,24 @@ export async function startSmallFleet(
   captureOf: (name: string) => Buffer | undefined = smallCapture,
   settings: Parameters<typeof startTempGateway>[2] = {},
 ): Promise<SmallFleet> {
+  return await startFleetOf(DEVICES, { bounded, captureOf, settings })
+}
+
+interface FleetOptions {
+  readonly bounded?: readonly BoundedUser[]
+  readonly captureOf: (name: string) => Buffer | undefined
+  readonly settings?: Parameters<typeof startTempGateway>[2]
+}
+
+/** The same over appliances of these names, in this order. */
+export async function startFleetOf(
+  names: readonly string[],
+  { bounded, captureOf, settings }: FleetOptions,
+): Promise<SmallFleet> {
   await using starting = new AsyncDisposableStack()
   const redis = starting.use(await TempRedis.create())
   const appliances: TempAppliance[] = []
-  for (const name of DEVICES) {
+  for (const name of names) {
     const appliance = starting.use(await startTempAppliance({ config: { deviceName: name } }))
     for (const part of ['first', 'second']) await importCapture(appliance, `${name}-${part}`, captureOf)
     appliances.push(appliance)
@@ -43,7 +57,7 @@ export async function startSmallFleet(
   const lines: DeviceLine[] = []
   for (const { url } of appliances) lines.push(starting.use(await DeviceLine.start(url)))
   const devices = lines.map(({ url }, index) => ({
-    name: DEVICES[index],
+    name: names[index],
     url,
     user: 'full',
     password: { env: 'SMALL_FLEET_PASSWORD' },

@@ -1,11 +1,9 @@
 // Format=pcapng of several devices: one file that says of each packet which device and port it is from.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { type HttpAnswer, httpGet } from '../../../support/http-get.ts'
+import { FILE, runOn } from '../../../support/packets/file-programs.ts'
 import { makePacket, makePcap } from '../../../support/packets/packet-maker.ts'
 import { readPcap } from '../../../support/packets/pcap-records.ts'
 import { makePcapng } from '../../../support/packets/pcapng-maker.ts'
@@ -54,17 +52,12 @@ async function get(path: string): Promise<Buffer> {
   return answer.body
 }
 
-function runOn(bytes: Uint8Array, command: string, ...parameters: string[]): Buffer {
-  const path = join(fleet.appliances[0]?.folder ?? '', 'read-by-programs')
-  writeFileSync(path, bytes)
-  const given = parameters.map((parameter) => (parameter === 'FILE' ? path : parameter))
-  const { status, stdout, stderr } = spawnSync(command, given, { maxBuffer: 1 << 28 })
-  const said = stderr.toString().replace(/^Running as user "root".*\n|^reading from file .*\n/gm, '')
-  assert.deepEqual([status, said], [0, ''], command)
-  return stdout
+/** Runs a program on the file; fails the test if it reports anything. */
+function programOn(bytes: Uint8Array, ...words: readonly [string, ...string[]]): Buffer {
+  return runOn(fleet.appliances[0]?.folder ?? '', bytes, words)
 }
 
-const asPcap = (pcapng: Uint8Array) => runOn(pcapng, 'editcap', '-F', 'nsecpcap', 'FILE', '-')
+const asPcap = (pcapng: Uint8Array) => programOn(pcapng, 'editcap', '-F', 'nsecpcap', FILE, '-')
 
 function namesOf({ packets, interfaces }: PcapngContent): (string | undefined)[] {
   return packets.map(({ port }) => interfaces[port]?.name)
@@ -121,7 +114,7 @@ describe('a merge in pcapng', () => {
       'west:cap0',
       'west:cap1',
     ])
-    const shown = runOn(bytes, 'tshark', '-r', 'FILE', '-T', 'fields', '-e', 'frame.interface_name')
+    const shown = programOn(bytes, 'tshark', '-r', FILE, '-T', 'fields', '-e', 'frame.interface_name')
     const names = shown.toString().trim().split('\n')
     assert.deepEqual(names, namesOf(file))
     // At equal times the device that is first in the fleet comes first, and its packets alternate between its ports.
@@ -131,8 +124,8 @@ describe('a merge in pcapng', () => {
     assert.deepEqual(names, expected.flat())
     assert.deepEqual(file.delivered, [200n, 200n, 200n, 200n])
     assert.match(file.section.get(1) ?? '', /^capfleet timerange: TSBegin=.*\ndevices: east, west$/)
-    runOn(bytes, 'capinfos', 'FILE')
-    runOn(bytes, 'tcpdump', '-r', 'FILE', '-w', '/dev/null')
+    programOn(bytes, 'capinfos', FILE)
+    programOn(bytes, 'tcpdump', '-r', FILE, '-w', '/dev/null')
   })
 
   test('a small MaxBytes is kept, and one without room for a packet is refused', async () => {
