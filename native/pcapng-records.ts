@@ -6,8 +6,10 @@ import { loadAddon } from './load-addon.ts'
 
 interface NativePcapngRecords {
   show(bytes: Uint8Array): void
-  advance(output: Uint8Array, written: number): number
-  state(): number
+  advance(): number
+  recordsAt(): number | undefined
+  recordsBytes(): number
+  records(): Buffer
   addInterface(tag: number): void
   block(): Buffer
   statisticsTag(): number
@@ -29,9 +31,7 @@ const engine = loadAddon<{
 }>('capfleet-gateway')
 
 /** Must match PcapngRecords::State of the engine, in its order. */
-const STATES = ['dry', 'interface', 'statistics', 'remark', 'broken'] as const
-/** Must match PcapngRecords::kMoreBytes. */
-const MORE_BYTES = 32
+const STATES = ['dry', 'records', 'interface', 'statistics', 'remark', 'broken'] as const
 
 /** A packet that has options. */
 export interface RemarkedPacket {
@@ -49,29 +49,36 @@ export interface PcapngBlocks {
 }
 
 /**
- * The records of one stream of pcapng as capfleet devices write it. Each begins with the tag of its interface, 4 bytes,
- * which count as captured.
+ * The records of one stream of pcapng as capfleet devices write it, for a RecordInput with `isTagged`. Each begins with the
+ * tag of its interface, 4 bytes, which count as captured.
  */
 export class PcapngRecords {
   readonly #native = new engine.PcapngRecords()
   readonly #blocks: PcapngBlocks
-  #output = Buffer.alloc(0)
+  #shown: Uint8Array = new Uint8Array()
 
   constructor(blocks: PcapngBlocks) {
     this.#blocks = blocks
   }
 
   /**
-   * The records of the next bytes, which may end inside one; valid until the next call. Throws an Error that says what
-   * is wrong with the bytes.
+   * Passes the next bytes. Records are written into them, so they must stay valid as long as those are used. REQUIRES:
+   * next() has returned undefined.
    */
-  convert(bytes: Uint8Array): Buffer {
-    const needed = bytes.length + MORE_BYTES
-    if (this.#output.length < needed) this.#output = Buffer.allocUnsafeSlow(needed)
+  show(bytes: Uint8Array): void {
+    this.#shown = bytes
     this.#native.show(bytes)
-    for (let written = 0; ; ) {
-      written = this.#native.advance(this.#output, written)
-      switch (STATES[this.#native.state()]) {
+  }
+
+  /**
+   * The next records, of whole packets; undefined if more bytes are needed. Throws an Error that says what is wrong with
+   * the bytes.
+   */
+  next(): Uint8Array | undefined {
+    for (;;) {
+      switch (STATES[this.#native.advance()]) {
+        case 'records':
+          return this.#records()
         case 'interface':
           this.#native.addInterface(this.#blocks.interface(this.#native.block()))
           break
@@ -82,11 +89,17 @@ export class PcapngRecords {
           this.#blocks.remark(this.#native.remarked(), this.#native.block())
           break
         case 'dry':
-          return this.#output.subarray(0, written)
+          return undefined
         default:
           throw new Error(this.#native.failure())
       }
     }
+  }
+
+  #records(): Uint8Array {
+    const at = this.#native.recordsAt()
+    if (at === undefined) return this.#native.records()
+    return this.#shown.subarray(at, at + this.#native.recordsBytes())
   }
 
   /** Whether the stream may end here. */

@@ -1,5 +1,6 @@
 #include "pcapng_records_wrap.h"
 
+#include <functional>
 #include <vector>
 
 namespace capfleet::binding {
@@ -27,7 +28,9 @@ Napi::Function PcapngRecordsWrap::define(Napi::Env env) {
   return DefineClass(env, "PcapngRecords",
                      {InstanceMethod<&PcapngRecordsWrap::show>("show"),
                       InstanceMethod<&PcapngRecordsWrap::advance>("advance"),
-                      InstanceMethod<&PcapngRecordsWrap::state>("state"),
+                      InstanceMethod<&PcapngRecordsWrap::recordsAt>("recordsAt"),
+                      InstanceMethod<&PcapngRecordsWrap::recordsBytes>("recordsBytes"),
+                      InstanceMethod<&PcapngRecordsWrap::records>("records"),
                       InstanceMethod<&PcapngRecordsWrap::addInterface>("addInterface"),
                       InstanceMethod<&PcapngRecordsWrap::block>("block"),
                       InstanceMethod<&PcapngRecordsWrap::statisticsTag>("statisticsTag"),
@@ -38,18 +41,33 @@ Napi::Function PcapngRecordsWrap::define(Napi::Env env) {
 
 void PcapngRecordsWrap::show(const Napi::CallbackInfo& info) {
   shown_ = Napi::Persistent(info[0].As<Napi::Object>());
-  records_.show(spanOf(info[0]));
+  bytes_ = spanOf(info[0]);
+  records_.show(bytes_);
 }
 
 Napi::Value PcapngRecordsWrap::advance(const Napi::CallbackInfo& info) {
-  size_t written = toUint32(info[1]);
-  state_ = records_.advance(spanOf(info[0]), written);
-  if (state_ == PcapngRecords::State::kDry) shown_.Reset();
-  return toNumber(info.Env(), written);
+  const auto state = records_.advance();
+  if (state == PcapngRecords::State::kDry) {
+    shown_.Reset();
+    bytes_ = {};
+  }
+  return Napi::Number::New(info.Env(), static_cast<int>(state));
 }
 
-Napi::Value PcapngRecordsWrap::state(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), static_cast<int>(state_));
+Napi::Value PcapngRecordsWrap::recordsAt(const Napi::CallbackInfo& info) {
+  const uint8_t* const at = records_.records().data();
+  if (std::less()(at, bytes_.data()) || !std::less()(at, bytes_.data() + bytes_.size()))
+    return info.Env().Undefined();
+  return toNumber(info.Env(), static_cast<uint64_t>(at - bytes_.data()));
+}
+
+Napi::Value PcapngRecordsWrap::recordsBytes(const Napi::CallbackInfo& info) {
+  return toNumber(info.Env(), records_.records().size());
+}
+
+Napi::Value PcapngRecordsWrap::records(const Napi::CallbackInfo& info) {
+  const auto records = records_.records();
+  return Napi::Buffer<uint8_t>::Copy(info.Env(), records.data(), records.size());
 }
 
 void PcapngRecordsWrap::addInterface(const Napi::CallbackInfo& info) {

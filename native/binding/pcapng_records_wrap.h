@@ -10,11 +10,13 @@
 namespace capfleet::binding {
 
 /// new PcapngRecords(). Methods:
-///   show(bytes: Uint8Array): void
-///   advance(output: Uint8Array, written: number): number   as it has grown
-///   state(): number                                        PcapngRecords::State after that
+///   show(bytes: Uint8Array): void               records are written into them
+///   advance(): number                           PcapngRecords::State
+///   recordsAt(): number | undefined             where in the bytes; undefined: elsewhere
+///   recordsBytes(): number
+///   records(): Buffer                           a copy
 ///   addInterface(tag: number): void
-///   block(): Buffer                                        a copy
+///   block(): Buffer                             a copy
 ///   statisticsTag(): number
 ///   remarked(): {tag: number, ns: bigint}
 ///   failure(): string
@@ -27,7 +29,9 @@ class PcapngRecordsWrap : public Napi::ObjectWrap<PcapngRecordsWrap> {
  private:
   void show(const Napi::CallbackInfo& info);
   Napi::Value advance(const Napi::CallbackInfo& info);
-  Napi::Value state(const Napi::CallbackInfo& info);
+  Napi::Value recordsAt(const Napi::CallbackInfo& info);
+  Napi::Value recordsBytes(const Napi::CallbackInfo& info);
+  Napi::Value records(const Napi::CallbackInfo& info);
   void addInterface(const Napi::CallbackInfo& info);
   Napi::Value block(const Napi::CallbackInfo& info);
   Napi::Value statisticsTag(const Napi::CallbackInfo& info);
@@ -36,7 +40,7 @@ class PcapngRecordsWrap : public Napi::ObjectWrap<PcapngRecordsWrap> {
   Napi::Value isBetweenBlocks(const Napi::CallbackInfo& info);
 
   Napi::ObjectReference shown_;  ///< the bytes that records_ reads
-  PcapngRecords::State state_ = PcapngRecords::State::kDry;
+  std::span<uint8_t> bytes_;     ///< the same
   PcapngRecords records_;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "packet/pcap_format.h"
+#include "packet/pcapng_block.h"
 
 namespace capfleet {
 
@@ -16,16 +17,24 @@ namespace capfleet {
 /// captured.
 inline constexpr uint32_t kInterfaceTagBytes = 4;
 
+/// Between two tagged records are the end of the first one's block, and the type and length of the
+/// next: `recordBytes` are those of the first.
+inline constexpr uint32_t betweenTaggedRecords(uint32_t recordBytes) {
+  return blockPadded(recordBytes) - recordBytes + kBlockTrailerBytes +
+         2 * uint32_t{sizeof(uint32_t)};
+}
+
 /// Reads pcapng as capfleet devices write it: one section, little-endian, times in nanoseconds. The
-/// caller reads the blocks of interfaces, and decides which tag their packets have. The records do
-/// not depend on the pieces in which the stream arrives. Not thread-safe.
+/// caller reads the blocks of interfaces, and decides which tag their packets have. Records are
+/// written over the blocks of their packets, so that packets are not copied. Not thread-safe.
 class PcapngRecords {
  public:
   enum class State {
     kDry,         ///< show more of the stream
+    kRecords,     ///< records() are the next ones
     kInterface,   ///< block() describes the next interface: call addInterface()
     kStatistics,  ///< block() are statistics
-    kRemark,      ///< block() are the options of a packet, whose record ends here: see remark()
+    kRemark,      ///< block() are the options of the packet that follows: see remark()
     kBroken,      ///< failure() says why; nothing follows
   };
 
@@ -35,63 +44,45 @@ class PcapngRecords {
     int64_t timestampNs = 0;
   };
 
-  /// An output must have room for what is shown, and this much more.
-  static constexpr size_t kMoreBytes = 32;
   /// Blocks other than packets, and options of a packet, have at most this many bytes.
   static constexpr size_t kMostBlockBytes = size_t{1} << 18;
 
-  /// Passes the next bytes, which must stay valid until kDry. REQUIRES: kDry was returned for those
-  /// before.
-  void show(std::span<const uint8_t> bytes) { in_ = bytes; }
-  /// Appends records to `output`, which already contains `written` bytes; updates that. The last
-  /// one may be incomplete.
-  State advance(std::span<uint8_t> output, size_t& written);
+  /// Passes the next bytes, which must stay valid until kDry, and until the records in them are not
+  /// used any more. REQUIRES: kDry was returned for those before.
+  void show(std::span<uint8_t> bytes) { in_ = bytes; }
+  /// Continues with what is shown. What it returned before is not valid any more.
+  State advance();
 
   /// Answers kInterface. Packets of the interface have this tag.
   void addInterface(uint32_t tag) { tags_.push_back(tag); }
 
-  /// The whole block, or the options; valid until the next call of advance().
-  std::span<const uint8_t> block() const { return block_; }
+  /// Whole tagged records with betweenTaggedRecords(): several in what is shown, or one elsewhere.
+  std::span<const uint8_t> records() const { return records_; }
+  /// The whole block, or the options.
+  std::span<const uint8_t> block() const { return answer_; }
   /// The tag of the statistics' interface. REQUIRES: kStatistics.
   uint32_t statisticsTag() const;
   const Remarked& remark() const { return remarked_; }
   const std::string& failure() const { return failure_; }
   /// Whether the stream may end here: no block is incomplete.
-  bool isBetweenBlocks() const {
-    return part_ == Part::kFrame && head_.empty() && hasSection_ && failure_.empty();
-  }
+  bool isBetweenBlocks() const { return block_.empty() && hasSection_ && failure_.empty(); }
 
  private:
-  enum class Part : uint8_t {
-    kFrame,
-    kPacketHead,
-    kPacketBytes,
-    kPadding,
-    kOptions,
-    kTrailer,
-    kBlock
-  };
-
-  bool fillHead(size_t wanted);
+  bool findRecords();
   bool fillBlock(size_t wanted);
+  bool checkLength();
   std::optional<State> readBlock();
-  bool beginBlock();
-  bool beginPacket(const uint8_t* head, std::span<uint8_t> output, size_t& written);
-  bool passWhole(std::span<uint8_t> output, size_t& written);
-  void passBytes(std::span<uint8_t> output, size_t& written);
+  State readPacket();
+  bool writeRecord(uint8_t* block);
   State broken(std::string why);
 
-  std::span<const uint8_t> in_;
-  Part part_ = Part::kFrame;
-  std::vector<uint8_t> head_;   ///< the beginning of a block, or its end, as far as it has arrived
-  std::vector<uint8_t> block_;  ///< a whole block other than a packet's, or a packet's options
+  std::span<uint8_t> in_;
+  std::vector<uint8_t> block_;  ///< one that did not arrive in one piece, or is no plain packet
+  bool isRead_ = false;         ///< block_ was returned
+  bool hasRemark_ = false;      ///< the record of block_ follows
+  std::span<const uint8_t> records_;
+  std::span<const uint8_t> answer_;
   std::vector<uint32_t> tags_;  ///< by number of the interface
-  size_t blockBytes_ = 0;
-  uint32_t left_ = 0;          ///< bytes of the packet, or of the padding, that have not arrived
-  uint32_t padding_ = 0;       ///< of the packet
-  uint32_t optionsBytes_ = 0;  ///< of the packet
-  /// The last byte of a record with a remark, which is completed when the remark is known.
-  uint8_t held_ = 0;
   Remarked remarked_;
   bool hasSection_ = false;
   std::string failure_;

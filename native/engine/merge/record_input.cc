@@ -22,28 +22,10 @@ int64_t timeOf(const uint8_t* record, int64_t unitsPerSecond) {
   return loadLe32(record) * unitsPerSecond + loadLe32(record + 4);
 }
 
-/// The mark extended by the records from `from` to `to`, all of them complete.
-RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) {
-  for (; from < to; mark.packets++) {
-    const size_t bytes = claimedBytes(from);
-    assert(bytes <= static_cast<size_t>(to - from));
-    mark.hash = hashRecord({from, bytes}, mark.hash);
-    mark.bytes += bytes;
-    from += bytes;
-  }
-  return mark;
-}
-
 /// Swaps the byte order of a record's header.
 void swapHeader(uint8_t* record) {
   for (size_t at = 0; at < kRecordHeaderBytes; at += 4)
     storeLe32(record + at, loadBe32(record + at));
-}
-
-uint64_t countRecords(const uint8_t* from, const uint8_t* to) {
-  uint64_t count = 0;
-  for (; from < to; from += claimedBytes(from)) count++;
-  return count;
 }
 
 }  // namespace
@@ -101,6 +83,25 @@ void RecordInput::enterSegment(std::span<uint8_t> segment) {
   end_ = next_ + recordBytes;
   segmentEnd_ = next_ + segment.size();
   look();
+}
+
+/// From a complete record to the next, or to the end after the last one.
+size_t RecordInput::strideAt(const uint8_t* record, const uint8_t* end) const {
+  size_t bytes = claimedBytes(record);
+  if (isTagged()) bytes += betweenTaggedRecords(static_cast<uint32_t>(bytes));
+  return std::min(bytes, static_cast<size_t>(end - record));
+}
+
+/// The mark extended by the records from `from` to `to`, all of them complete.
+RecordMark RecordInput::extended(RecordMark mark, const uint8_t* from, const uint8_t* to) const {
+  for (; from < to; mark.packets++) {
+    const size_t bytes = claimedBytes(from);
+    assert(bytes <= static_cast<size_t>(to - from));
+    mark.hash = hashRecord({from, bytes}, mark.hash);
+    mark.bytes += bytes;
+    from += strideAt(from, to);
+  }
+  return mark;
 }
 
 /// At the end of a segment's complete records.
@@ -175,7 +176,7 @@ size_t RecordInput::rewriteRecords(std::span<uint8_t> segment) const {
     if (captured > mostCaptured_ || bytes > segment.size() - at) break;
     if (bigEndian_) swapHeader(record);
     if (rewritesTimes_) rewriteTime(record);
-    at += bytes;
+    at += strideAt(record, segment.data() + segment.size());
   }
   return at;
 }
@@ -194,7 +195,7 @@ void RecordInput::rewriteTime(uint8_t* record) const {
 void RecordInput::commit() {
   if (next_ == segmentBegin_) return;
   if (bytes_ == 0) firstTime_ = timeOf(segmentBegin_, unitsPerSecond_);
-  bytes_ += static_cast<uint64_t>(next_ - segmentBegin_);
+  bytes_ += static_cast<uint64_t>(next_ - segmentBegin_) - std::exchange(gapBytes_, 0);
   ties_ =
       tiesFrom_ != nullptr ? extended({}, tiesFrom_, next_) : extended(ties_, segmentBegin_, next_);
   if (marksTail_ || outOfOrder_ > 0) commitTail();
@@ -207,10 +208,11 @@ void RecordInput::commitTail() {
     tail_ = extended(tail_, segmentBegin_, next_);
     return;
   }
-  uint64_t packets = countRecords(segmentBegin_, next_);
+  uint64_t packets = 0;
+  for (const uint8_t* at = segmentBegin_; at < next_; at += strideAt(at, next_)) packets++;
   if (packets >= kTailPackets || tail_.packets >= kTailPackets) tail_ = {};
   const uint8_t* from = segmentBegin_;
-  for (; packets > kTailPackets; packets--) from += claimedBytes(from);
+  for (; packets > kTailPackets; packets--) from += strideAt(from, next_);
   tail_ = extended(tail_, from, next_);
 }
 

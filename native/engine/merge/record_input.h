@@ -1,6 +1,7 @@
 // One PCAP stream as an input of a merge: complete records in the bytes that have arrived.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,9 @@ struct RecordInputOptions {
   int64_t alignNs = 0;      ///< subtracted from every timestamp; less than a century
   bool marksTail = false;   ///< keep the tail's mark also while the packets are in order
   bool marksAll = false;    ///< the tail is all packets
-  bool isTagged = false;    ///< records begin with a tag: merge/pcapng_records.h
+  /// Records begin with a tag, and are as far apart as betweenTaggedRecords() says
+  /// (merge/pcapng_records.h). Only whole ones are shown.
+  bool isTagged = false;
 };
 
 /// Packets at the end of those consumed: how many, and the hash of all of them in order.
@@ -71,6 +74,7 @@ class RecordInput {
   void take() {
     count();
     next_ += recordBytes_;
+    if (isTagged()) passGap();
     look();
   }
   /// Consumes up to `count` records and returns how many; if `hash` is given, it is continued over
@@ -115,6 +119,15 @@ class RecordInput {
     }
   }
 
+  /// To the next tagged record; nothing follows the last one.
+  void passGap() {
+    const ptrdiff_t gap = std::min<ptrdiff_t>(betweenTaggedRecords(recordBytes_), end_ - next_);
+    gapBytes_ += static_cast<uint64_t>(gap);
+    next_ += gap;
+  }
+
+  size_t strideAt(const uint8_t* record, const uint8_t* end) const;
+  RecordMark extended(RecordMark mark, const uint8_t* from, const uint8_t* to) const;
   void leaveSegment();
   void enterSegment(std::span<uint8_t> segment);
   std::span<uint8_t> completePartial(std::span<uint8_t> bytes);
@@ -147,6 +160,7 @@ class RecordInput {
   std::span<uint8_t> after_;      ///< the segment that follows joined_
   std::optional<uint32_t> impossibleLength_;
   uint64_t bytes_ = 0;
+  uint64_t gapBytes_ = 0;  ///< between records that are not in the figures yet
   int64_t firstTime_ = 0;
   RecordMark ties_;
   RecordMark tail_;

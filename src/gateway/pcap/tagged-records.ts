@@ -46,11 +46,13 @@ class TaggedRecords implements ChunkStream {
 
   take(): Uint8Array | undefined {
     if (!this.#hasBegun) return undefined
-    for (let chunk = this.#chunks.take?.(); chunk !== undefined; chunk = this.#chunks.take?.()) {
-      const records = this.#convert(chunk)
-      if (records.length > 0) return records
+    for (;;) {
+      const records = this.#nextRecords()
+      if (records !== undefined) return records
+      const chunk = this.#chunks.take?.()
+      if (chunk === undefined) return undefined
+      this.#records.show(chunk)
     }
-    return undefined
   }
 
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
@@ -59,10 +61,11 @@ class TaggedRecords implements ChunkStream {
       return { done: false, value: Buffer.from(TAGGED_HEADER) }
     }
     for (;;) {
+      const records = this.#nextRecords()
+      if (records !== undefined) return { done: false, value: records }
       const next = await this.#chunks.next()
       if (next.done === true) break
-      const records = this.#convert(next.value)
-      if (records.length > 0) return { done: false, value: records }
+      this.#records.show(next.value)
     }
     if (!this.#records.isBetweenBlocks) throw deviceProtocol(this.#device, 'ended inside a block of pcapng')
     return { done: true, value: undefined }
@@ -73,9 +76,9 @@ class TaggedRecords implements ChunkStream {
     return { done: true, value: undefined }
   }
 
-  #convert(chunk: Uint8Array): Buffer {
+  #nextRecords(): Uint8Array | undefined {
     try {
-      return this.#records.convert(chunk)
+      return this.#records.next()
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       throw deviceProtocol(this.#device, `sent pcapng that cannot be merged: ${why}`, error)

@@ -25,22 +25,36 @@ struct Converted {
   bool operator==(const Converted&) const = default;
 };
 
+/// Appends tagged records to `to`, without what is between them.
+void appendTagged(Bytes& to, std::span<const uint8_t> records) {
+  while (!records.empty()) {
+    const size_t bytes = kRecordHeaderBytes + loadLe32(&records[8]);
+    ASSERT_LE(bytes, records.size());
+    to.insert(to.end(), records.begin(), records.begin() + static_cast<ptrdiff_t>(bytes));
+    if (bytes == records.size()) return;
+    records = records.subspan(bytes + betweenTaggedRecords(static_cast<uint32_t>(bytes)));
+  }
+}
+
 /// Interfaces have the tags 70, 71 and so on.
 Converted converted(const Bytes& stream, const PieceSizes& pieceSizes) {
   PcapngRecords records;
   Converted made;
   uint32_t tag = 70;
+  std::optional<int64_t> remarkedNs;
   for (size_t at = 0; at < stream.size() && made.failure.empty();) {
     const size_t bytes = std::min(pieceSizes(), stream.size() - at);
-    // Memory of its own, so that a sanitizer sees what is read after its end.
-    const Bytes piece(stream.begin() + static_cast<ptrdiff_t>(at),
-                      stream.begin() + static_cast<ptrdiff_t>(at + bytes));
+    // Memory of its own, so that a sanitizer sees what is read or written after its end.
+    Bytes piece(stream.begin() + static_cast<ptrdiff_t>(at),
+                stream.begin() + static_cast<ptrdiff_t>(at + bytes));
     at += bytes;
-    Bytes output(bytes + PcapngRecords::kMoreBytes);
-    size_t written = 0;
     records.show(piece);
     for (auto state = PcapngRecords::State::kInterface; state != PcapngRecords::State::kDry;) {
-      state = records.advance(output, written);
+      state = records.advance();
+      if (state == PcapngRecords::State::kBroken) {
+        made.failure = records.failure();
+        break;
+      }
       const Bytes block(records.block().begin(), records.block().end());
       if (state == PcapngRecords::State::kInterface) {
         records.addInterface(tag++);
@@ -48,19 +62,20 @@ Converted converted(const Bytes& stream, const PieceSizes& pieceSizes) {
       } else if (state == PcapngRecords::State::kStatistics) {
         made.blocks.push_back(block);
       } else if (state == PcapngRecords::State::kRemark) {
-        // Until it is known, the record is not complete.
-        Bytes all = made.records;
-        all.insert(all.end(), output.begin(), output.begin() + static_cast<ptrdiff_t>(written));
-        EXPECT_EQ(timeOf(recordsOf(all).back(), kNanos), records.remark().timestampNs);
-        made.remarks.emplace_back(records.remark().timestampNs, block);
-      } else if (state == PcapngRecords::State::kBroken) {
-        made.failure = records.failure();
-        break;
+        remarkedNs = records.remark().timestampNs;
+        made.remarks.emplace_back(*remarkedNs, block);
+      } else if (state == PcapngRecords::State::kRecords) {
+        const size_t before = made.records.size();
+        appendTagged(made.records, records.records());
+        const Bytes first(made.records.begin() + static_cast<ptrdiff_t>(before),
+                          made.records.end());
+        if (remarkedNs) {
+          EXPECT_EQ(timeOf(first, kNanos), *std::exchange(remarkedNs, std::nullopt));
+        }
       }
     }
-    made.records.insert(made.records.end(), output.begin(),
-                        output.begin() + static_cast<ptrdiff_t>(written));
   }
+  EXPECT_FALSE(remarkedNs) << "a packet follows each remark";
   made.isBetweenBlocks = records.isBetweenBlocks();
   return made;
 }

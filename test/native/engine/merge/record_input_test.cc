@@ -168,6 +168,51 @@ TEST(RecordInput, ShowsTheSameRecordsInRandomPieces) {
   }
 }
 
+void expectSameMark(const RecordMark& a, const RecordMark& b) {
+  EXPECT_EQ(a.packets, b.packets);
+  EXPECT_EQ(a.bytes, b.bytes);
+  EXPECT_EQ(a.hash, b.hash);
+}
+
+TEST(RecordInput, ShowsTaggedRecordsAsIfNothingWereBetweenThem) {
+  auto random = seededRandom();
+  for (int i = 0; i < turns(3000, 300); i++) {
+    RecordInputOptions options{
+        .alignNs = i % 3 == 0 ? 1'234'567'890 : 0, .marksTail = i % 2 == 0, .marksAll = i % 5 == 0};
+    const Bytes stream = randomStream(random, randomBelow(random, 150), i % 4 < 2);
+    const TaggedStream tagged =
+        taggedStream(recordsOf(stream), random, i % 7 == 0 ? 200 : 1 + randomBelow(random, 9));
+    RecordInput plain(options);
+    options.isTagged = true;
+    RecordInput input(options);
+    StreamPieces plainPieces(plain, stream, allOf(std::max<size_t>(1, stream.size())));
+    StreamPieces pieces(input, tagged.bytes, tagged.sizes());
+    while (pieces.fill()) {
+      ASSERT_TRUE(plainPieces.fill());
+      ASSERT_TRUE(std::ranges::equal(input.record(), plain.record()));
+      ASSERT_EQ(input.key(), plain.key());
+      pieces.take();
+      plainPieces.take();
+      if (randomBelow(random, 20) > 0) continue;
+      ASSERT_EQ(input.figures().bytes, plain.figures().bytes);
+    }
+    ASSERT_FALSE(plainPieces.fill());
+    const RecordFigures found = input.figures();
+    const RecordFigures expected = plain.figures();
+    ASSERT_EQ(found.packets, expected.packets);
+    ASSERT_EQ(found.bytes, expected.bytes);
+    ASSERT_EQ(found.outOfOrder, expected.outOfOrder);
+    ASSERT_EQ(found.firstTime, expected.firstTime);
+    ASSERT_EQ(found.lastTime, expected.lastTime);
+    expectSameMark(found.ties, expected.ties);
+    const auto records = recordsOf(stream);
+    if (options.alignNs == 0) {
+      ASSERT_EQ(found.tail.hash, hashOfLast(records, found.tail.packets));
+    }
+    if (options.marksAll) expectSameMark(found.tail, expected.tail);
+  }
+}
+
 TEST(RecordInput, EndsInsideARecordWithItsBytesLeft) {
   const Bytes stream = mixedStream();
   const auto records = recordsOf(stream);

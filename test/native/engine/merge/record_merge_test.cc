@@ -305,12 +305,15 @@ InBlocks inBlocks(Case given, std::mt19937_64& random) {
       appendRecord(tagged, loadLe32(&record[0]), loadLe32(&record[4]), captured);
       storeLe32(&tagged[tagged.size() - captured.size() - 4], loadLe32(&record[12]));
     }
+    const TaggedStream stream =
+        taggedStream(recordsOf(tagged), random, 1 + randomBelow(random, 10));
     output.ofInputs.push_back(isTagged(i) ? std::nullopt : std::optional(kTags));
     RecordInput& input = inputs.emplace_back(RecordInputOptions{.isTagged = isTagged(i)});
     pointers.push_back(&input);
     pieces
-        .emplace_back(input, isTagged(i) ? tagged : given.streams[i],
-                      [&] { return 1 + randomBelow(random, 200); })
+        .emplace_back(
+            input, isTagged(i) ? stream.bytes : given.streams[i],
+            isTagged(i) ? stream.sizes() : PieceSizes([&] { return 1 + randomBelow(random, 200); }))
         .fill();
   }
   given.options.pcapng = output;

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <random>
 #include <vector>
 
+#include "merge/pcapng_records.h"
 #include "merge/record_hash.h"
 #include "merge/record_input.h"
 #include "os/byte_order.h"
+#include "support/seed.h"
 #include "support/temp_directory.h"
 
 namespace capfleet::test {
@@ -63,6 +66,41 @@ inline uint64_t hashOfLast(const std::vector<Bytes>& records, uint64_t count) {
     hash = hashRecord(records[i], hash);
   }
   return hash;
+}
+
+/// Tagged records as they are shown to an input, and the sizes of the pieces, each of up to
+/// `mostRecords` whole ones.
+struct TaggedStream {
+  Bytes bytes;
+  std::vector<size_t> pieces;
+
+  PieceSizes sizes() const {
+    return [left = pieces]() mutable {
+      const size_t first = left.front();
+      left.erase(left.begin());
+      return first;
+    };
+  }
+};
+
+inline TaggedStream taggedStream(const std::vector<Bytes>& records, std::mt19937_64& random,
+                                 size_t mostRecords) {
+  TaggedStream made;
+  for (size_t left = 0; const Bytes& record : records) {
+    if (left == 0) {
+      left = 1 + randomBelow(random, mostRecords);
+      made.pieces.push_back(0);
+    } else {
+      const auto before = static_cast<uint32_t>((&record - 1)->size());
+      const Bytes between(betweenTaggedRecords(before), 0xBB);
+      append(made.bytes, between);
+      made.pieces.back() += between.size();
+    }
+    append(made.bytes, record);
+    made.pieces.back() += record.size();
+    left--;
+  }
+  return made;
 }
 
 /// Each piece is in its own heap block, overwritten and freed when the input has used it up, so
