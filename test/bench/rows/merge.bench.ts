@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { tempFolder } from '../../support/temp-folder.ts'
 import type { BenchInput } from '../inputs/bench-inputs.ts'
 import { shellOutput } from '../report/measure-command.ts'
-import { command, download, packetsOf, shellLine } from '../sides/contenders.ts'
+import { command, download, inBothFormats, packetsOf, shellLine } from '../sides/contenders.ts'
 import { ENGINE_RUN, importAsStreams } from '../sides/engine-run.ts'
 import { fromDevices } from '../sides/merge-devices.ts'
 import { mergecap, mergecapInto } from '../sides/mergecap.ts'
-import type { Contender, Row, WorkloadMaker } from './row.ts'
+import type { BenchParts, Contender, Row, WorkloadMaker } from './row.ts'
 
 const MERGE_FILES = fileURLToPath(new URL('../sides/merge-files.ts', import.meta.url))
 const FLEET_CAPTURE = 'bench-fleet'
@@ -75,6 +75,14 @@ export const merges: readonly Row[] = [
     what: 'the same with `Compression=zstd`, mergecap and zstd -3 -T2',
     make: overFleet({ word: 'zstd', tool: 'zstd -3 -T2 -q -c', decoder: 'zstd -dc' }),
   },
+  {
+    name: 'pcapng-merge',
+    what: '`Format=pcapng` of 3 appliances by the gateway, the same in PCAP; by processor time',
+    floor: 0.9,
+    goal: 1,
+    judgedBy: 'cpu',
+    make: fleetInPcapng(),
+  },
 ]
 
 function overFiles(count: number, burstPackets: number): WorkloadMaker {
@@ -113,12 +121,9 @@ interface Compressed {
 
 /** The gateway over three appliances. */
 function overFleet(compressed?: Compressed): WorkloadMaker {
-  return async ({ inputs, fleet }) => {
-    const input = await inputs.interleaved(DEVICES)
-    for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
-    const { firstNs, lastNs, bytes } = input.traffic
-    const path = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
-    const gateway = await fleet.gateway()
+  return async (parts) => {
+    const { input, gateway, path } = await importedFleet(parts)
+    const { bytes } = input.traffic
     if (compressed === undefined) {
       return { inputBytes: bytes, ours: download('gateway', gateway, path), peer: mergecap(input) }
     }
@@ -126,6 +131,22 @@ function overFleet(compressed?: Compressed): WorkloadMaker {
     const ours = download(`gateway ${word}`, gateway, `${path}&Compression=${word}`, decoder)
     return { inputBytes: bytes, ours, peer: mergecapInto(input, tool, decoder) }
   }
+}
+
+/** The same in both formats. */
+function fleetInPcapng(): WorkloadMaker {
+  return async (parts) => {
+    const { input, gateway, path } = await importedFleet(parts)
+    return { inputBytes: input.traffic.bytes, ...inBothFormats(gateway, path) }
+  }
+}
+
+async function importedFleet({ inputs, fleet }: BenchParts) {
+  const input = await inputs.interleaved(DEVICES)
+  for (const [index, path] of input.paths.entries()) await fleet.importFile(index, FLEET_CAPTURE, path)
+  const { firstNs, lastNs } = input.traffic
+  const path = `/api/v1/pcap/timerange?TSBegin=${firstNs}&TSEnd=${lastNs + 1n}&TSUnit=nanos`
+  return { input, gateway: await fleet.gateway(), path }
 }
 
 /** src/gateway/pcap over the files, in a separate process that measures its own time. */

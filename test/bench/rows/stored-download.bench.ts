@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { startFileNginx } from '../../support/processes/temp-proxy.ts'
 import { measureCommand, shellOutput } from '../report/measure-command.ts'
-import { command, download, packetsOf, shellLine, withCpuOf } from '../sides/contenders.ts'
+import { command, download, inBothFormats, packetsOf, shellLine, withCpuOf } from '../sides/contenders.ts'
 import { CAPTURE, onePercentAtNinety, rangeWords, storedCapture } from '../sides/stored-capture.ts'
 import type { Contender, Row, WorkloadMaker } from './row.ts'
 
@@ -58,6 +58,14 @@ export const storedDownloads: readonly Row[] = [
     make: counted('tcp port 443'),
   },
   { name: 'count-port-53', what: 'an exact count of `port 53`, tcpdump --count', make: counted('port 53') },
+  {
+    name: 'pcapng',
+    what: '`Format=pcapng` of a whole capture, the same in PCAP; by processor time',
+    floor: 0.9,
+    goal: 1,
+    judgedBy: 'cpu',
+    make: inPcapng(),
+  },
   { name: 'regex', what: '`FilterRE`, RegExp of JavaScript', floor: 10, goal: 30, make: searched() },
 ]
 
@@ -125,6 +133,13 @@ function sliced(): WorkloadMaker {
     const ours = download('Slice', device, `/api/v1/pcap/single?StreamName=${CAPTURE}&Slice=64`)
     const words = (target: string) => ['editcap', '-F', 'nsecpcap', '-s', '64', path, target] as const
     return { inputBytes, ours, peer: command('editcap', words('/dev/null'), shellLine(words('-'))) }
+  }
+}
+
+function inPcapng(): WorkloadMaker {
+  return async (parts) => {
+    const { device, inputBytes } = await storedCapture(parts)
+    return { inputBytes, ...inBothFormats(device, `/api/v1/pcap/single?StreamName=${CAPTURE}`) }
   }
 }
 

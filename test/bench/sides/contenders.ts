@@ -19,6 +19,18 @@ export function download(label: string, server: BenchServer, path: string, decod
   }
 }
 
+/** A download in pcapng, compared with the same in PCAP. */
+export function inBothFormats(
+  server: BenchServer,
+  path: string,
+): { readonly ours: Contender; readonly peer: Contender } {
+  const toPcap = 'editcap -F nsecpcap - -'
+  return {
+    ours: download('pcapng', server, `${path}&Format=pcapng`, toPcap),
+    peer: download('PCAP', server, path),
+  }
+}
+
 /** A command; `toStdout` is the shell line that outputs the same result as a PCAP. */
 export function command(label: string, words: readonly [string, ...string[]], toStdout: string): Contender {
   const [program, ...args] = words
