@@ -209,7 +209,7 @@ describe('capfleet export create --alert', () => {
     const { status, stdout, stderr } = await create(`${vxlan}broken\n${good}`, '--watch')
     assert.equal(status, 7, stderr)
     assert.match(stderr, /^capfleet: "one": this conversation may be a tunnel.* \[bad-bpf\]$/m)
-    assert.match(stderr, /line 2: it is no JSON/)
+    assert.match(stderr, /line 2: "broken" is not understood/)
     assert.match(stderr, /^capfleet: 1 of 2 exports failed \[bad-bpf\]$/m)
     assert.equal(idsIn(stdout).length, 1)
     const mistaken = await create(`broken\n${good}`)
