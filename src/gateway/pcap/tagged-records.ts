@@ -26,10 +26,15 @@ export function taggedRecords(chunks: ChunkStream, options: TaggedStreamOptions)
   return new TaggedRecords(chunks, options)
 }
 
-/** Turns whole blocks of a file that was merged before, from its first one on, into such records; valid until the next call. */
-export function recordsOfFile(interfaces: FileInterfaces): (blocks: Uint8Array) => Buffer {
+/** Turns whole blocks of a file that was merged before, from its first one on, into such records, which are written over them. */
+export function recordsOfFile(interfaces: FileInterfaces): (blocks: Uint8Array) => readonly Uint8Array[] {
   const records = new PcapngRecords(interfaces.blocksOfFile())
-  return (blocks) => records.convert(blocks)
+  return (blocks) => {
+    const pieces: Uint8Array[] = []
+    records.show(blocks)
+    for (let next = records.next(); next !== undefined; next = records.next()) pieces.push(next)
+    return pieces
+  }
 }
 
 class TaggedRecords implements ChunkStream {

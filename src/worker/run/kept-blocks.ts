@@ -46,8 +46,7 @@ export class KeptBlocks implements AsyncDisposable {
       const { buffer, byteOffset, byteLength } = this.#bytes.rest
       const rest = Buffer.from(buffer, byteOffset, byteLength)
       const { end, isCut } = blocksBefore(rest, untilNs)
-      const records = convert(this.#consume(rest.subarray(0, end)))
-      if (records.length > 0) yield records
+      yield* convert(this.#consume(rest.subarray(0, end)))
       if (isCut || !(await this.#bytes.read())) return
     }
   }
