@@ -22,7 +22,7 @@ class MergedInterfaces {
   struct Interface {
     uint32_t linkTypeWord = 0;
     std::vector<uint8_t> description;  ///< its Interface Description Block
-    std::deque<Remark> remarks;        ///< those that no packet has yet, in the order of arrival
+    std::deque<Remark> remarks;        ///< those that no packet has yet, in the order of time
     std::optional<uint32_t> number;    ///< in the file; null as long as it is not described there
     uint64_t packets = 0;              ///< written
     uint64_t duplicates = 0;           ///< left out as copies of packets that were written
@@ -31,7 +31,7 @@ class MergedInterfaces {
   /// Returns the interface's identifier, by which records are tagged.
   uint32_t add(uint32_t linkTypeWord, std::vector<uint8_t> description);
   /// Records that the next packet of the interface at or after `atNs` has these options.
-  void remark(uint32_t id, Remark remark) { all_[id].remarks.push_back(std::move(remark)); }
+  void remark(uint32_t id, Remark remark);
 
   size_t size() const { return all_.size(); }
   /// REQUIRES: `id` was returned by add().

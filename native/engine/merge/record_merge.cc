@@ -196,7 +196,7 @@ RecordMerge::State RecordMerge::advanceInBlocks(std::span<uint8_t> output, size_
         packet.captured.first(std::min<size_t>(packet.captured.size(), sliceBytes_));
     const int64_t ns = toMicroseconds_ ? from.time() - from.time() % kNanosPerMicro : from.time();
     const size_t announced = interface.number ? 0 : interface.description.size();
-    const size_t remarks = dueRemarkBytes(interface, ns);
+    const size_t remarks = dueRemarkBytes(interface, from.time());
     const size_t bytes =
         announced + remarks + packetBlockBytes(static_cast<uint32_t>(captured.size()));
     if (bytes > output.size() - written) return State::kReady;

@@ -68,6 +68,8 @@ interface Interface {
 /** A port needs one for each link type; a device that describes more is broken. */
 export const INTERFACES_MAX = 1_024
 const DESCRIPTION_BYTES_MAX = 8_192
+/** Of an interface; more are not kept. */
+const STATISTICS_OPTIONS_MAX = 256
 /** A longer remark would take a merge more memory than it has set aside. */
 const REMARK_BYTES_MAX = 4_096
 /** Bytes of the statistics that each interface with packets has at least. */
@@ -99,7 +101,7 @@ export class FileInterfaces {
       statistics: (id, block) => {
         const one = this.#known[id]
         const { options } = readBlock(block, STATISTICS_FIELDS_BYTES)
-        if (one !== undefined) one.statistics = options.filter(isKeptStatistic)
+        if (one !== undefined) one.statistics = joined(one.statistics, options.filter(isKeptStatistic))
       },
       remark: ({ tag, ns }, bytes) => {
         const one = this.#known[tag]
@@ -192,7 +194,11 @@ export class FileInterfaces {
     if (known !== undefined) return known.id
     const kept = options.filter(({ code }) => code === PcapngOption.interfaceFilter)
     const described = [...this.#siteText(device, options), ...kept]
-    return this.#add({ device, name, linkType, snaplen: fields.readUInt32LE(4), options: described })
+    const added = { device, name, linkType, snaplen: fields.readUInt32LE(4), options: described }
+    // Bytes that are no UTF-8 take more when they are written.
+    const { length } = this.#describe(added)
+    if (length > 2 * DESCRIPTION_BYTES_MAX) throw new Error(`an interface is described by ${length} bytes`)
+    return this.#add(added)
   }
 
   #describedInFile(block: Buffer): number {
@@ -268,6 +274,15 @@ function textOf(options: readonly BlockOption[], wanted: number): string | undef
 function isKeptStatistic({ code, value }: BlockOption): boolean {
   if (code === PcapngOption.statisticsDelivered) return false
   return code !== PcapngOption.comment || !Buffer.from(value).toString().startsWith(PCAPNG_END)
+}
+
+/** Comments that were there remain: several streams and files may be of one interface. Numbers are the latest. */
+function joined(before: readonly BlockOption[], after: readonly BlockOption[]): readonly BlockOption[] {
+  const isComment = ({ code }: BlockOption): boolean => code === PcapngOption.comment
+  const isSaidAgain = ({ value }: BlockOption): boolean =>
+    after.some((one) => isComment(one) && Buffer.from(one.value).equals(value))
+  const kept = before.filter((one) => isComment(one) && !isSaidAgain(one))
+  return [...kept, ...after].slice(0, STATISTICS_OPTIONS_MAX)
 }
 
 function isOfMissing({ code, value }: BlockOption): boolean {

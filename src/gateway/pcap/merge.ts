@@ -12,7 +12,7 @@ import { type FileInterfaces, STATISTICS_BYTES } from './file-interfaces.ts'
 import type { PcapInput } from './pcap-input.ts'
 
 /** More than a block of pcapng has beside its packet, with remarks, and the description of its interface. */
-const OTHER_BYTES_MAX = 32_768
+const OTHER_BYTES_MAX = 40_960
 /** Size of a chunk of the merged stream, with room for the largest record or block. */
 const OUTPUT_BYTES = RECORD_HEADER_BYTES + MAX_CAPTURED_LENGTH + OTHER_BYTES_MAX
 const NONE_DROPPED = { packets: 0, bytes: 0 }
@@ -120,15 +120,17 @@ export class PcapMerge {
         merge.refilled()
         continue
       }
+      let written = 0
       const filling = state === 'dry' ? this.#refill(merge) : undefined
       // Merged records do not wait for a slow input, and are not lost if one fails.
       if (filling === undefined || !(await succeedsSoon(filling))) {
-        const written = merge.takeWritten()
+        written = merge.takeWritten()
         if (written > 0) yield output.subarray(0, written)
         if (written > 0) [output, other] = [other, output]
       }
       if (filling !== undefined) await filling
       if (state === 'end') return
+      if (state === 'ready' && written === 0) throw new Error('a block is larger than the room for blocks')
     }
   }
 

@@ -3,11 +3,12 @@
  * here only loses what arrived since the last checkpoint: another one copies what was stored and continues.
  */
 import { constants } from 'node:fs'
-import { copyFile, unlink } from 'node:fs/promises'
+import { copyFile, open, unlink } from 'node:fs/promises'
 import { isForeign } from '../../gateway/device/device-kind.ts'
 import type { ExportOrder } from '../../gateway/export/export-order.ts'
 import { pieceQuery } from '../../gateway/export/export-pieces.ts'
 import type { ExportWindow, Hole } from '../../gateway/export/export-record.ts'
+import { FileChunks } from '../../gateway/export/files/file-chunks.ts'
 import { FileWriter, storing } from '../../gateway/export/files/file-writer.ts'
 import { ignoreMissing, type SpanCheckpoint, type SpanFiles } from '../../gateway/export/files/spool.ts'
 import { FetchedDownload, type FetchParts } from '../../gateway/fetch/fetch-download.ts'
@@ -19,6 +20,8 @@ import {
   planDownload,
 } from '../../gateway/fleet/plan.ts'
 import type { BoundedQuery } from '../../gateway/fleet/within-bounds.ts'
+import { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
+import { taggedRecords } from '../../gateway/pcap/tagged-records.ts'
 import { CapfleetError } from '../../shared/base/error.ts'
 
 export interface SpanRequest {
@@ -122,6 +125,7 @@ async function fetchFrom(
     // Other downloads need not wait for our disk.
     await fetched[Symbol.asyncDispose]()
     await writer.flush()
+    if (plan.kind === 'relay' && plan.query.format === 'pcapng') await checkBlocks(path, device)
     const holes = [
       ...agedOutHoles(fetched, query),
       ...damageHoles(fetched, query),
@@ -156,6 +160,18 @@ async function pourInto(
     await writer.flush()
     await files.setCheckpoint({ file: name, bytes: writer.bytes, places })
   }
+}
+
+/**
+ * Fails with device-protocol if the packets cannot be merged. A relay follows the lengths of blocks only, and when spans
+ * are joined, one that cannot be read would end the export of all devices.
+ */
+async function checkBlocks(path: string, device: string): Promise<void> {
+  await using file = await storing(() => open(path, 'r'))
+  const interfaces = new FileInterfaces({ devices: [device], siteOf: () => undefined, filterBpf: undefined })
+  const options = { device, interfaces, alignNs: 0n, isContinued: false }
+  const records = taggedRecords(new FileChunks(file), options)
+  for (let next = await records.next(); next.done !== true; ) next = await records.next()
 }
 
 /** A device that breaks off repeatedly must not fill the spool. */

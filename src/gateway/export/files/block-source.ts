@@ -40,6 +40,8 @@ export interface BlockSourceOptions {
   readonly beginNs: bigint
   /** Name of the interface of a file without packets. */
   readonly nameOfNone: string
+  /** MaxBytes, or Infinity. */
+  readonly fileBytesMax: number
 }
 
 interface FileInterface {
@@ -127,9 +129,10 @@ export class BlockSource implements PacketSource {
     }
   }
 
-  closing({ packets, lastNs, maxBytes }: EndedFile): Buffer {
+  closing({ packets, lastNs, maxBytes, bytes }: EndedFile): Buffer {
     const all = this.#closing({ packets, lastNs }, { isFull: true })
-    return all.length <= maxBytes ? all : this.#closing({ packets, lastNs }, { isFull: false })
+    const room = Math.min(maxBytes, this.#options.fileBytesMax - bytes)
+    return all.length <= room ? all : this.#closing({ packets, lastNs }, { isFull: false })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -67,6 +67,7 @@ export async function joinBlocks(
     remarks,
     beginNs: query.beginNs,
     nameOfNone: `${devices[0]}:capture`,
+    fileBytesMax: query.maxBytes === undefined ? Infinity : Number(query.maxBytes),
   })
   await into.append(source, { header, nameOf })
   if (window.endsPiece) await into.endFile(source)
@@ -92,10 +93,10 @@ async function inputOf(
   return input
 }
 
-/** What is missing from the piece up to the end of the window. */
+/** What is missing from the piece up to the end of the window, or of the piece if that ends with the window. */
 function holesOf({ order, window, devices }: JoinBlocksRequest): readonly (readonly [string, Hole])[] {
-  const { beginNs } = pieceQuery(order, window.piece)
-  const endNs = BigInt(window.endNs)
+  const { beginNs, endNs: pieceEndNs } = pieceQuery(order, window.piece)
+  const endNs = window.endsPiece ? pieceEndNs : BigInt(window.endNs)
   const isInPiece = ({ fromNs, toNs }: Hole) => BigInt(fromNs) < endNs && BigInt(toNs) > beginNs
   return devices.flatMap(({ device, holes }) =>
     holes.filter(isInPiece).map((hole) => [device, hole] as const),

@@ -23,6 +23,8 @@ export interface EndedFile {
   readonly packets: bigint
   /** The latest time; undefined if it has no packets. */
   readonly lastNs: bigint | undefined
+  /** Its bytes before compression. */
+  readonly bytes: number
   /** Bytes that are left in the file. */
   readonly maxBytes: number
 }

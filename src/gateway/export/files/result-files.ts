@@ -143,8 +143,9 @@ export class ResultFiles implements AsyncDisposable {
 
   #ended(): EndedFile {
     const { packets, lastNs, pcapBytes } = this.#opened()
-    const maxBytes = this.#roomAfter(Number(pcapBytes))
-    return { packets: BigInt(packets), lastNs: lastNs === null ? undefined : BigInt(lastNs), maxBytes }
+    const bytes = Number(pcapBytes)
+    const maxBytes = this.#roomAfter(bytes)
+    return { packets: BigInt(packets), lastNs: lastNs === null ? undefined : BigInt(lastNs), bytes, maxBytes }
   }
 
   async #close(writer: FileWriter, end: Buffer): Promise<void> {

@@ -18,6 +18,7 @@ import { type ExportOrder, orderedQuery, orderOf, targetName } from '../../expor
 import { ENDED_STATES, type ExportRecord, LIVE_STATES, shownExport } from '../../export/export-record.ts'
 import { asBefore, fillingOf, isFillable } from '../../export/fill-export.ts'
 import type { Idempotency } from '../../export/known-orders.ts'
+import { refuseSmallFile } from '../../fetch/merged-pcapng.ts'
 import { type DownloadPlan, planDownload, withinProfiles } from '../../fleet/plan.ts'
 import { planFacts } from '../../fleet/plan-facts.ts'
 import { madeOf, maySee, refuseChangeOfOthers, seesOthers } from '../request/caller-bounds.ts'
@@ -56,6 +57,7 @@ export async function planExport(
       ? selectedSources(ctx, parts).map(({ name }) => name)
       : [await captureHolder(query.captureName ?? '', ctx, parts)]
   const plan = planDownload(query, devices, parts.exports.devicesMax)
+  refuseSmallFile(plan)
   const { fleet } = parts.downloads
   await fleet.knowKinds(devices)
   withinProfiles(plan, fleet)

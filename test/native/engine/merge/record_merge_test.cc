@@ -408,6 +408,32 @@ TEST(RecordMerge, GivesRemarksToTheNextPacketThatIsWritten) {
   EXPECT_EQ(interfaces.at(1).duplicates, 3U);
 }
 
+TEST(RecordMerge, GivesRemarksByTheirTimeInNanoseconds) {
+  MergedInterfaces interfaces;
+  interfaces.add(kEthernet, interfaceOf(0, kEthernet).description);
+  interfaces.remark(0, {2 * kNanos + 500, commentOption("of the second packet")});
+  interfaces.remark(0, {kNanos, commentOption("first")});
+  RecordInput input(RecordInputOptions{});
+  StreamPieces pieces(input, streamOf({{1, 0}, {2, 500}, {3, 0}}, 1), [] { return SIZE_MAX; });
+  pieces.fill();
+  RecordMergeOptions options;
+  options.linkTypeWord = kEthernet;
+  options.toMicroseconds = true;
+  options.pcapng = PcapngOutput{&interfaces, {0U}, 0};
+  RecordMerge merge({&input}, options);
+  Bytes output(4096);
+  size_t written = 0;
+  while (merge.advance(output, written) == RecordMerge::State::kDry) merge.refilled();
+  std::vector<size_t> remarks;
+  for (size_t at = 0; at < written; at += blockBytes(&output[at])) {
+    if (blockType(&output[at]) != kEnhancedPacketBlock) continue;
+    remarks.push_back(blockBytes(&output[at]) -
+                      packetBlockBytes(loadPacketBlock(&output[at]).capturedLength));
+  }
+  EXPECT_EQ(remarks, (std::vector<size_t>{commentOption("first").size() + 4,
+                                          commentOption("of the second packet").size() + 4, 0}));
+}
+
 TEST(RecordMerge, KeepsTheOrderOfNanosecondsInsideAMicrosecond) {
   Case given;
   given.streams.resize(2);
