@@ -17,7 +17,7 @@ import { askSightings, type FoundSightings, NO_SIGHTINGS, type Sighting } from '
 export const SEEN_SEARCH = 'seen'
 /** A request whose address is longer may be rejected on its way. Longer lists are for the command line. */
 const SEARCHED_MAX = 2_000
-/** Of an event with its payload. */
+/** Characters of a typed or pasted text: an event may contain its payload. */
 const TYPED_MAX = 1_048_576
 const SHOWN_MAX = 200
 

@@ -55,7 +55,7 @@ export interface ResultFile {
   readonly packets: string
   readonly firstNs: string | null
   readonly lastNs: string | null
-  /** Of pcapng. */
+  /** The interfaces of an unfinished pcapng file. */
   readonly interfaces?: readonly WrittenInterface[]
 }
 

@@ -25,8 +25,8 @@ export interface ContinuedFrom extends Delivered {
   /** Precedes the rest of the body. */
   readonly first: Uint8Array
   /**
-   * Whether the rest of a pcapng file is a file of its own, which begins with a section header and interfaces and goes
-   * on with the first block that was not delivered completely. Default: it continues the file.
+   * Whether the rest of a pcapng file is a file of its own, which begins with a section header and interfaces, followed
+   * by the first block that was not delivered completely. Default: it continues the file.
    */
   readonly isOwnFile?: boolean
 }

@@ -151,7 +151,7 @@ export class RelayedBody implements Body {
     return this.#sourceFrom + (this.#source.body.wholeBytes ?? 0)
   }
 
-  /** Of the body so far. */
+  /** The header of the body, as far as it has arrived. */
   get #header(): Uint8Array {
     if (this.#rest?.hasBegun === false) return this.#headerBefore
     return this.#source.body.pcapngHeader ?? this.#source.header

@@ -20,10 +20,14 @@ export interface BlockOption {
   readonly value: Uint8Array
 }
 
-const SECTION_HEADER = 0x0a0d0d0a
-const INTERFACE_DESCRIPTION = 1
-const INTERFACE_STATISTICS = 5
-const BYTE_ORDER_MAGIC = 0x1a2b3c4d
+export const PcapngBlockType = {
+  sectionHeader: 0x0a0d0d0a,
+  interfaceDescription: 1,
+  interfaceStatistics: 5,
+  enhancedPacket: 6,
+} as const
+
+export const BYTE_ORDER_MAGIC = 0x1a2b3c4d
 /** Type and length before the body, and the length again after it. */
 const BLOCK_HEAD_BYTES = 8
 const BLOCK_TAIL_BYTES = 4
@@ -64,7 +68,7 @@ export function sectionHeader(options: readonly BlockOption[]): Buffer {
   fields.writeUInt32LE(BYTE_ORDER_MAGIC, 0)
   fields.writeUInt16LE(1, 4)
   fields.writeUInt16LE(0, 6)
-  return block(SECTION_HEADER, fields, options)
+  return block(PcapngBlockType.sectionHeader, fields, options)
 }
 
 export interface InterfaceFields {
@@ -79,7 +83,7 @@ export function interfaceDescription(
   const fields = Buffer.alloc(8)
   fields.writeUInt16LE(linkType, 0)
   fields.writeUInt32LE(snaplen, 4)
-  return block(INTERFACE_DESCRIPTION, fields, options)
+  return block(PcapngBlockType.interfaceDescription, fields, options)
 }
 
 export interface StatisticsFields {
@@ -97,7 +101,7 @@ export function interfaceStatistics(
   fields.writeUInt32LE(interfaceNumber, 0)
   fields.writeUInt32LE(Number(atNs >> 32n), 4)
   fields.writeUInt32LE(Number(atNs & 0xffff_ffffn), 8)
-  return block(INTERFACE_STATISTICS, fields, options)
+  return block(PcapngBlockType.interfaceStatistics, fields, options)
 }
 
 /** Options as they stand in a block, without the end of options. */

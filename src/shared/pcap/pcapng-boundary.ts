@@ -1,9 +1,6 @@
 import { CapfleetError } from '../base/error.ts'
+import { BYTE_ORDER_MAGIC, PcapngBlockType } from './pcapng-blocks.ts'
 
-const SECTION_HEADER = 0x0a0d0d0a
-const INTERFACE_DESCRIPTION = 1
-const INTERFACE_STATISTICS = 5
-const BYTE_ORDER_MAGIC = 0x1a2b3c4d
 /** Type, length, and four bytes more, which the shortest block has too. */
 const HEAD_BYTES = 12
 /** The length again. */
@@ -154,7 +151,8 @@ export class PcapngBoundary {
     const type = bytes.readUInt32LE(at)
     const blockBytes = bytes.readUInt32LE(at + 4)
     const isFirst = this.#from === 0 && this.#options.isBegun !== true
-    if (isFirst !== (type === SECTION_HEADER)) throw this.#fault('is not a pcapng file of one section')
+    if (isFirst !== (type === PcapngBlockType.sectionHeader))
+      throw this.#fault('is not a pcapng file of one section')
     if (blockBytes < SMALLEST_BLOCK_BYTES || blockBytes > BLOCK_BYTES_MAX || blockBytes % 4 !== 0)
       throw this.#fault(`has a block of ${blockBytes} bytes`)
     if (isFirst && bytes.readUInt32LE(at + 8) !== BYTE_ORDER_MAGIC)
@@ -167,7 +165,7 @@ export class PcapngBoundary {
 
   #keeps(type: number, blockBytes: number): boolean {
     const { headerBytesMax = 0, onStatistics } = this.#options
-    if (type === INTERFACE_STATISTICS) return onStatistics !== undefined
+    if (type === PcapngBlockType.interfaceStatistics) return onStatistics !== undefined
     if (!isOfHeader(type) || !this.#isHeaderKept) return false
     if (this.#headerBytes + blockBytes > headerBytesMax) {
       this.#isHeaderKept = false
@@ -194,5 +192,5 @@ export class PcapngBoundary {
 }
 
 function isOfHeader(type: number): boolean {
-  return type === SECTION_HEADER || type === INTERFACE_DESCRIPTION
+  return type === PcapngBlockType.sectionHeader || type === PcapngBlockType.interfaceDescription
 }

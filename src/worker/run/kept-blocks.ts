@@ -2,10 +2,10 @@
 import type { KeptPlace } from '../../gateway/export/export-record.ts'
 import type { FileInterfaces } from '../../gateway/pcap/file-interfaces.ts'
 import { recordsOfFile, TAGGED_HEADER } from '../../gateway/pcap/tagged-records.ts'
+import { PcapngBlockType } from '../../shared/pcap/pcapng-blocks.ts'
 import { PcapngBoundary } from '../../shared/pcap/pcapng-boundary.ts'
 import { KeptBytes, type KeptFiles } from './kept-bytes.ts'
 
-const PACKET = 6
 const HEAD_BYTES = 20
 const HEADER_BYTES_MAX = 16 * 2 ** 20
 
@@ -73,7 +73,7 @@ function blocksBefore(
 ): { readonly end: number; readonly isCut: boolean } {
   let at = 0
   while (at + HEAD_BYTES <= bytes.length) {
-    const isPacket = bytes.readUInt32LE(at) === PACKET
+    const isPacket = bytes.readUInt32LE(at) === PcapngBlockType.enhancedPacket
     const ns = (BigInt(bytes.readUInt32LE(at + 12)) << 32n) | BigInt(bytes.readUInt32LE(at + 16))
     if (isPacket && untilNs !== undefined && ns >= untilNs) return { end: at, isCut: true }
     const end = at + bytes.readUInt32LE(at + 4)

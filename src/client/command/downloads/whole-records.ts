@@ -2,7 +2,7 @@ import { formatPcapHeader, isBigEndian, type StreamHeader } from '../../../share
 import { PcapngBoundary } from '../../../shared/pcap/pcapng-boundary.ts'
 import { RecordBoundary } from '../../../shared/pcap/record-boundary.ts'
 
-/** What must be known of a capture file to go on with it after whole records: the byte order of a PCAP. */
+/** What must be known of a capture file to continue it after whole records: the byte order of a PCAP. */
 export type FileForm = 'pcapng' | Pick<StreamHeader, 'isBigEndian'>
 
 type Boundary = Pick<PcapngBoundary, 'feed' | 'atBoundary' | 'wholeBytes'>

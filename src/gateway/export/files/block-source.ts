@@ -1,7 +1,7 @@
 /**
  * The blocks of a merge in pcapng on their way into files: cut where a file is full, and counted. Each file has its own
  * interfaces, numbered in the order of their first packets, and an end. A file grows by windows, whose merges number
- * their interfaces anew.
+ * their interfaces again from 0.
  */
 import {
   countOption,
@@ -9,6 +9,7 @@ import {
   INTERFACE_FIELDS_BYTES,
   interfaceDescription,
   interfaceStatistics,
+  PcapngBlockType,
   PcapngOption,
   readBlock,
   textOption,
@@ -16,6 +17,7 @@ import {
 import { endComment } from '../../../shared/pcap/pcapng-end.ts'
 import { type FileInterfaces, STATISTICS_BYTES } from '../../pcap/file-interfaces.ts'
 import type { WrittenInterface } from '../export-record.ts'
+import { DividedChunks } from './divided-chunks.ts'
 import type { EndedFile, PacketCounts, PacketSource, TakeLimit } from './packet-source.ts'
 
 /** What the end of a file says beside its packets. */
@@ -52,7 +54,6 @@ interface FileInterface {
   comments: readonly string[]
 }
 
-const INTERFACE_DESCRIPTION = 1
 const SNAPLEN_OFFSET = 12
 const NUMBER_OFFSET = 8
 const TIME_OFFSET = 12
@@ -66,11 +67,9 @@ const LATEST_NS = 2n ** 63n - 1n
 const OPTION_BYTES = 8
 
 export class BlockSource implements PacketSource {
-  readonly #chunks: AsyncIterator<Buffer>
+  readonly #chunks: DividedChunks<Buffer>
   readonly #options: BlockSourceOptions
   readonly #endBytes: number
-  #rest: Buffer | undefined
-  #isEnded = false
   /** The descriptions of the merge's interfaces, by its numbers. */
   readonly #descriptions: Buffer[] = []
   /** The interfaces of the current file, by the merge's numbers. */
@@ -81,7 +80,7 @@ export class BlockSource implements PacketSource {
   #numbered = 0
 
   constructor(blocks: AsyncIterable<Buffer>, options: BlockSourceOptions) {
-    this.#chunks = blocks[Symbol.asyncIterator]()
+    this.#chunks = new DividedChunks(blocks, () => this.#takeRemarks())
     this.#options = options
     this.#endBytes = endBytes(options.remarks.lacks)
     for (const { description, number, packets, comments } of options.written) {
@@ -92,7 +91,7 @@ export class BlockSource implements PacketSource {
   }
 
   get hasMore(): boolean {
-    return this.#rest !== undefined || !this.#isEnded
+    return this.#chunks.hasMore
   }
 
   get interfaces(): readonly WrittenInterface[] {
@@ -116,16 +115,17 @@ export class BlockSource implements PacketSource {
       yield first
     }
     let given = 0
-    for (let chunk = await this.#next(); chunk !== undefined; chunk = await this.#next()) {
+    for (let chunk = await this.#chunks.next(); chunk !== undefined; chunk = await this.#chunks.next()) {
       const limit = { maxBytes: maxBytes - given, takesOne: takesOne && given === 0 }
       const taken = this.#translate(chunk, limit)
-      this.#rest = taken.end < chunk.length ? chunk.subarray(taken.end) : undefined
+      const isFull = taken.end < chunk.length
+      if (isFull) this.#chunks.giveBack(chunk.subarray(taken.end))
       if (taken.counts !== undefined) {
         onCounts(taken.counts)
         given += taken.counts.bytes
         yield taken.blocks
       }
-      if (this.#rest !== undefined) return
+      if (isFull) return
     }
   }
 
@@ -136,19 +136,7 @@ export class BlockSource implements PacketSource {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#chunks.return?.()
-  }
-
-  async #next(): Promise<Buffer | undefined> {
-    const rest = this.#rest
-    this.#rest = undefined
-    if (rest !== undefined) return rest
-    if (this.#isEnded) return undefined
-    const next = await this.#chunks.next()
-    if (next.done !== true) return next.value
-    this.#isEnded = true
-    this.#takeRemarks()
-    return undefined
+    await this.#chunks[Symbol.asyncDispose]()
   }
 
   /** The blocks at the beginning of `chunk` as they are written to the file, and where the others begin. */
@@ -161,7 +149,7 @@ export class BlockSource implements PacketSource {
     let at = 0
     while (at < chunk.length) {
       const end = at + chunk.readUInt32LE(at + 4)
-      if (chunk.readUInt32LE(at) === INTERFACE_DESCRIPTION) {
+      if (chunk.readUInt32LE(at) === PcapngBlockType.interfaceDescription) {
         this.#descriptions.push(this.#fileDescription(chunk.subarray(at, end)))
         parts.push(chunk.subarray(from, at))
         from = end

@@ -1,21 +1,20 @@
 /** Merged records on their way into files: cut where a file is full, and counted. */
 import { RecordCursor, type RecordsForm } from '../../../shared/pcap/record-cursor.ts'
+import { DividedChunks } from './divided-chunks.ts'
 import type { PacketCounts, PacketSource, TakeLimit } from './packet-source.ts'
 
 /** Takes whole records from `records`, whose chunks end with whole records. Always dispose it. */
 export class RecordSource implements PacketSource {
-  readonly #chunks: AsyncIterator<Uint8Array>
+  readonly #chunks: DividedChunks<Uint8Array>
   readonly #form: RecordsForm
-  #rest: Uint8Array | undefined
-  #isEnded = false
 
   constructor(records: AsyncIterable<Uint8Array>, form: RecordsForm) {
-    this.#chunks = records[Symbol.asyncIterator]()
+    this.#chunks = new DividedChunks(records)
     this.#form = form
   }
 
   get hasMore(): boolean {
-    return this.#rest !== undefined || !this.#isEnded
+    return this.#chunks.hasMore
   }
 
   async *take(
@@ -25,32 +24,22 @@ export class RecordSource implements PacketSource {
   ): AsyncGenerator<Uint8Array, void> {
     if (first.length > 0) yield first
     let given = 0
-    for (let chunk = await this.#next(); chunk !== undefined; chunk = await this.#next()) {
+    for (let chunk = await this.#chunks.next(); chunk !== undefined; chunk = await this.#chunks.next()) {
       const end = wholeRecords(chunk, maxBytes - given, takesOne && given === 0)
-      this.#rest = end < chunk.length ? chunk.subarray(end) : undefined
+      const isFull = end < chunk.length
+      if (isFull) this.#chunks.giveBack(chunk.subarray(end))
       if (end > 0) {
         const taken = chunk.subarray(0, end)
         onCounts(this.#count(taken))
         given += end
         yield taken
       }
-      if (this.#rest !== undefined) return
+      if (isFull) return
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#chunks.return?.()
-  }
-
-  async #next(): Promise<Uint8Array | undefined> {
-    const rest = this.#rest
-    this.#rest = undefined
-    if (rest !== undefined) return rest
-    if (this.#isEnded) return undefined
-    const next = await this.#chunks.next()
-    if (next.done !== true) return next.value
-    this.#isEnded = true
-    return undefined
+    await this.#chunks[Symbol.asyncDispose]()
   }
 
   #count(records: Uint8Array): PacketCounts {
