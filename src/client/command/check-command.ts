@@ -3,8 +3,10 @@ import { createReadStream } from 'node:fs'
 import type { Command } from 'commander'
 import { CapfleetError } from '../../shared/base/error.ts'
 import { PcapngEnd } from '../../shared/pcap/pcapng-end.ts'
+import { visible } from '../../shared/query/query-parameters.ts'
 import { ClientFailure } from '../client-failure.ts'
 import { STANDARD_INPUT } from './common/capture-name-of.ts'
+import { statOf } from './common/existing-file.ts'
 import { runClient } from './common/run-client.ts'
 
 export function defineCheck(command: Command): void {
@@ -13,35 +15,46 @@ export function defineCheck(command: Command): void {
     .action((paths: readonly string[]) => runClient((signal) => checkFiles(paths, signal)))
 }
 
-/** Prints what the end of each whole file says. Fails with a ClientFailure, after the last, if one is not whole. */
+/**
+ * Prints what the end of each whole file says. Fails with a ClientFailure: before the first if a file does not exist,
+ * after the last if one is not whole.
+ */
 async function checkFiles(paths: readonly string[], signal: AbortSignal): Promise<void> {
+  for (const path of paths) if (path !== STANDARD_INPUT) await statOf(path)
   const cut: string[] = []
+  const damaged: string[] = []
   for (const path of paths) {
-    const [first, ...others] = await endOf(path, signal)
-    if (first === undefined) {
-      cut.push(path)
-      continue
+    try {
+      const [first, ...others] = await endOf(path, signal)
+      if (first === undefined) cut.push(path)
+      else print([`${path}: whole; ${first}`, ...others.map((text) => `  ${text}`)])
+    } catch (error) {
+      if (!(error instanceof CapfleetError)) throw error
+      damaged.push(error.message)
     }
-    process.stdout.write([`${path}: whole; ${first}`, ...others.map((text) => `  ${text}`), ''].join('\n'))
   }
-  if (cut.length === 0) return
-  throw new ClientFailure(
-    'incomplete',
-    `${cut.join(', ')}: cut, because the block is missing that ends a pcapng file of capfleet; download it again`,
-    { code: 'file-cut' },
-  )
+  const problems = [
+    ...damaged,
+    ...(cut.length === 0
+      ? []
+      : [
+          `${cut.join(', ')}: cut, because the block is missing that ends a pcapng file of capfleet; download it again`,
+        ]),
+  ]
+  if (problems.length === 0) return
+  const code = damaged.length > 0 ? 'file-damaged' : 'file-cut'
+  throw new ClientFailure('incomplete', problems.join('; '), { code })
 }
 
-/** The comments of the block that ends the file; none if it is cut. */
+/** A file may be from anyone, and contain what a terminal would execute. */
+function print(lines: readonly string[]): void {
+  process.stdout.write(lines.map((line) => `${visible(line)}\n`).join(''))
+}
+
+/** The comments of the block that ends the file; none if it is cut. Fails with device-protocol if it is damaged. */
 async function endOf(path: string, signal: AbortSignal): Promise<readonly string[]> {
   const end = new PcapngEnd(path)
   const stream = path === STANDARD_INPUT ? process.stdin : createReadStream(path, { signal })
-  try {
-    for await (const chunk of stream) end.feed(chunk as Uint8Array)
-  } catch (error) {
-    if (error instanceof CapfleetError)
-      throw new ClientFailure('incomplete', error.message, { code: 'file-damaged', cause: error })
-    throw error
-  }
+  for await (const chunk of stream) end.feed(chunk as Uint8Array)
   return end.comments ?? []
 }

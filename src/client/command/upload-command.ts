@@ -1,6 +1,5 @@
 /** `capfleet upload`: sends a capture file to a device, where it becomes a capture. */
-import { createReadStream, type Stats } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { basename } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Command } from 'commander'
@@ -12,6 +11,7 @@ import { ClientFailure, usageFailure } from '../client-failure.ts'
 import type { GatewayClient } from '../gateway-client.ts'
 import { type ConnectOptions, connect, contextOption } from './access/connect.ts'
 import { captureNameOf, STANDARD_INPUT } from './common/capture-name-of.ts'
+import { statOf } from './common/existing-file.ts'
 import { createProgressBar, type ProgressBar } from './common/progress-bar.ts'
 import { type GivenOptions, QueryFlags } from './common/query-flags.ts'
 import { runClient } from './common/run-client.ts'
@@ -70,16 +70,6 @@ async function openInput(path: string): Promise<Input> {
     stream,
     bytes: there?.isFile() ? there.size : undefined,
     [Symbol.asyncDispose]: async () => void stream.destroy(),
-  }
-}
-
-/** Fails with a ClientFailure if the file does not exist, otherwise with the system's error. */
-async function statOf(path: string): Promise<Stats> {
-  try {
-    return await stat(path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    throw usageFailure(`the file ${path} does not exist`)
   }
 }
 

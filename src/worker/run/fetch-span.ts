@@ -126,11 +126,9 @@ async function fetchFrom(
     await fetched[Symbol.asyncDispose]()
     await writer.flush()
     if (plan.kind === 'relay' && plan.query.format === 'pcapng') await checkBlocks(path, device)
-    const holes = [
-      ...agedOutHoles(fetched, query),
-      ...damageHoles(fetched, query),
-      ...openEnds(fetched, query),
-    ]
+    // The bounds of windows depend on all packets, also on those that the caller may not see.
+    const told = query.forcedFilters.length > 0 ? pieceQuery(order, window.piece) : query
+    const holes = [...agedOutHoles(fetched, told), ...damageHoles(fetched, told), ...openEnds(fetched, told)]
     const { isTruncated = false, nextNs } = fetched.body.result()
     const limited = isTruncated && nextNs !== undefined ? { nextNs: String(nextNs) } : {}
     await files.finish({ file: name, bytes: writer.bytes, holes, fatal: null, ...limited })

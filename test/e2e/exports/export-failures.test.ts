@@ -134,6 +134,21 @@ test('packets that a device lost to damage are named as a final hole of it', asy
   )
   const [file] = await world.files(shown)
   assert.equal(sha256(file), sha256(await world.directRange(WHOLE_RANGE)))
+  const [hole] = shown.devices[1]?.missing ?? []
+  assert.ok(
+    BigInt(hole?.fromNs ?? 0) > EXPORT_BEGIN_NS || BigInt(hole?.toNs ?? 0) < EXPORT_END_NS,
+    'a window',
+  )
+  // The bounds of windows depend on packets that this caller may not see.
+  const scopes = 'Scopes=capture:download,export:create,device:read'
+  const issued = await world.call(`/v1/tokens?${scopes}&Filter=udp+port+1`, { method: 'POST' })
+  assert.equal(issued.status, 201, issued.body.toString())
+  const headers = { authorization: `Bearer ${issued.json().token}` }
+  const bounded = await world.ended(await world.ordered(WHOLE_RANGE, { headers }))
+  assert.deepEqual(
+    bounded.devices[1]?.missing.map(({ fromNs, toNs }) => [fromNs, toNs]),
+    [[String(EXPORT_BEGIN_NS), String(EXPORT_END_NS)]],
+  )
 })
 
 describe('a device that cannot be read', { concurrency: 3 }, () => {

@@ -63,7 +63,27 @@ describe('capfleet check', () => {
     assert.equal(pcap.status, 7)
     assert.match(pcap.stderr, /a\.pcap is not a pcapng file/)
     const missing = await client.run(['check', join(folder, 'missing.pcapng')])
-    assert.equal(missing.status, 1)
-    assert.match(missing.stderr, /missing\.pcapng/)
+    assert.equal(missing.status, 2)
+    assert.match(missing.stderr, /the file .*missing\.pcapng does not exist/)
+  })
+
+  test('names every file that is not whole, and still checks the others', async () => {
+    const whole = await save('third.pcapng', body)
+    const { status, stdout, stderr } = await client.run([
+      'check',
+      await save('empty.pcapng', Buffer.alloc(0)),
+      join(folder, 'a.pcap'),
+      whole,
+    ])
+    assert.equal(status, 7)
+    assert.equal(stdout.toString(), `${whole}: whole; 2 packets, complete\n`)
+    assert.match(stderr, /a\.pcap is not a pcapng file.*; .*empty\.pcapng: cut, .*\[file-damaged\]/)
+  })
+
+  test('shows what a terminal would execute', async () => {
+    const bytes = Buffer.from(body)
+    bytes.write('\u001b[3', bytes.lastIndexOf('capfleet end: ') + 'capfleet end: '.length)
+    const { stdout } = await client.run(['check', await save('escape.pcapng', bytes)])
+    assert.match(stdout.toString(), /whole; \\u001b\[3/)
   })
 })
