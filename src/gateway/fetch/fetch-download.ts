@@ -4,6 +4,7 @@ import type { Log } from '../../shared/base/log.ts'
 import { type DownloadPlan, withinProfiles } from '../fleet/plan.ts'
 import type { Body } from './body.ts'
 import { type Continuation, type ContinuedFrom, continueFrom, restOfBody } from './continue-from.ts'
+import { countDamage } from './device-count.ts'
 import { LeasedStreams, type OpenedStreams, type StreamParts, type StreamRequest } from './leased-streams.ts'
 import { type MergeOptions, mergedBody } from './merged-body.ts'
 import { refuseSmallFile } from './merged-pcapng.ts'
@@ -132,7 +133,7 @@ interface OpenedBody {
 async function openBody(
   { plan, asked, streams, opened, continuation }: OpenedBody,
   { fleet, log, retryPauseMs }: FetchParts,
-  { options, from, signal }: FetchRequest,
+  { options, from, user, signal }: FetchRequest,
 ): Promise<Body> {
   const { startBytes = 0, headerBytes = 0 } = continuation ?? {}
   const [only] = opened.sources
@@ -144,6 +145,8 @@ async function openBody(
           plan: asked,
           options,
           reopen: streams.reopen,
+          countDamage: (device, range, signal) =>
+            countDamage(fleet.get(device), plan.query, range, { user, signal }),
           clockOf: (device) => fleet.clockOf(device),
           siteOf: (device) => fleet.get(device).device.site,
           log,

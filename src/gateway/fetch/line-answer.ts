@@ -60,14 +60,18 @@ export interface LineParts {
 /** A device that sends a line now and then must not keep its stream, and the question, for ever. */
 export const ANSWER_MAX_MS = 3_600_000
 
-export interface LineRequest {
+/** How a device is asked under a lease that the caller has. */
+export interface HeldRequest {
   readonly user: string
+  /** Ends the answer too, not only the wait for it. */
+  readonly signal: AbortSignal
+}
+
+export interface LineRequest extends HeldRequest {
   /** The queue shows a lease under this id. */
   readonly leaseId: string
   /** How long to wait for a stream. */
   readonly waitMs: number
-  /** Ends the answer too, not only the wait for it. */
-  readonly signal: AbortSignal
 }
 
 /** A device may search all its tables and sieves before it begins to answer, and read 256 MiB between two lines. */
@@ -77,7 +81,7 @@ const SILENCE_MS = 120_000
 export class LineAnswer<Line> implements LineSource<Line> {
   readonly #device: string
   readonly #question: LineQuestion<Line>
-  readonly #request: LineRequest
+  readonly #request: HeldRequest
   readonly #stream: LimitedStream
   readonly #lease: Lease | undefined
 
@@ -91,19 +95,28 @@ export class LineAnswer<Line> implements LineSource<Line> {
     parts: LineParts,
     request: LineRequest,
   ): Promise<LineAnswer<Line>> {
-    const { name } = member.device
-    try {
-      return await (question.readsPackets ? openLeased : openInTurn)(member, question, parts, request)
-    } catch (error) {
-      request.signal.throwIfAborted()
-      // Only the path can be missing.
-      throw lacksProof(error) ? question.unsupported(member, error) : deviceFailure(name, error)
-    }
+    return await explained(member, question, request, () =>
+      (question.readsPackets ? openLeased : openInTurn)(member, question, parts, request),
+    )
+  }
+
+  /** The same under a lease that the caller has, and under which the device sends nothing else. */
+  static async openHeld<Line>(
+    member: FleetMember,
+    question: LineQuestion<Line>,
+    request: HeldRequest,
+  ): Promise<LineAnswer<Line>> {
+    const answerLimit = () => AbortSignal.timeout(ANSWER_MAX_MS)
+    const open = () => openStream(member, question, { ...request, answerLimit })
+    return await explained(member, question, request, async () => {
+      const stream = await member.breaker.run(open)
+      return new LineAnswer(member.device, { question, request }, stream)
+    })
   }
 
   constructor(
     { name }: Pick<Device, 'name'>,
-    { question, request }: { readonly question: LineQuestion<Line>; readonly request: LineRequest },
+    { question, request }: { readonly question: LineQuestion<Line>; readonly request: HeldRequest },
     stream: LimitedStream,
     lease?: Lease,
   ) {
@@ -179,6 +192,21 @@ const LINE_MAX = 65_536
 /** Parts of answers whose lines are read in one turn of the event loop. */
 const READING = new FairLimit({ places: 1 })
 
+async function explained<Line>(
+  member: FleetMember,
+  { unsupported }: Pick<LineQuestion<Line>, 'unsupported'>,
+  { signal }: Pick<HeldRequest, 'signal'>,
+  open: () => Promise<LineAnswer<Line>>,
+): Promise<LineAnswer<Line>> {
+  try {
+    return await open()
+  } catch (error) {
+    signal.throwIfAborted()
+    // Only the path can be missing.
+    throw lacksProof(error) ? unsupported(member, error) : deviceFailure(member.device.name, error)
+  }
+}
+
 /** The places are those of the work itself: however slowly its result is read, others may ask. */
 async function openInTurn<Line>(
   member: FleetMember,
@@ -240,7 +268,7 @@ interface LimitedStream {
 async function openStream(
   { device, client }: FleetMember,
   question: Pick<LineQuestion<unknown>, 'target' | 'isForced' | 'checkHead'>,
-  { user, signal, answerLimit }: Pick<LineRequest, 'user' | 'signal'> & Pick<LineParts, 'answerLimit'>,
+  { user, signal, answerLimit }: HeldRequest & Pick<LineParts, 'answerLimit'>,
 ): Promise<LimitedStream> {
   const { target, isForced } = question
   const late = new AbortController()

@@ -19,7 +19,12 @@ import { claimsOfMerge, endOfMerge, readClaims, statusOfEnd } from './device-cla
 import { encode } from './encode.ts'
 import { requireKnownClocks } from './known-clocks.ts'
 import type { OpenedStreams, ReopenStep } from './leased-streams.ts'
-import { MergedDevice, type MergedDeviceOptions, type RetryTimings } from './merged-device.ts'
+import {
+  type CountDamage,
+  MergedDevice,
+  type MergedDeviceOptions,
+  type RetryTimings,
+} from './merged-device.ts'
 import { type MergedFile, pcapFile } from './merged-file.ts'
 import { PcapngFile } from './merged-pcapng.ts'
 import { type BodyPlaces, firstTimeStep, PositionLog } from './position.ts'
@@ -35,6 +40,7 @@ export interface MergeRequest extends OpenedStreams {
   readonly plan: DownloadPlan
   readonly options: MergeOptions
   readonly reopen: ReopenStep
+  readonly countDamage: CountDamage
   readonly clockOf: (device: string) => DeviceClock | undefined
   /** Receives warnings about clocks that are off. */
   readonly log: Pick<Log, 'warn'>
@@ -306,9 +312,9 @@ function createDevice(
   request: MergeRequest,
   merge: Pick<MergedDeviceOptions, 'interfaces' | 'goesOnWithout'>,
 ): MergedDevice {
-  const { plan, options, clockOf, reopen, signal, timings } = request
+  const { options, clockOf } = request
   const alignNs = options.align ? clockOf(step.device)?.offsetNs : undefined
-  return new MergedDevice({ step, query: plan.query, reopen, signal, alignNs, timings, ...merge })
+  return new MergedDevice({ ...request, step, alignNs, ...merge })
 }
 
 /** With OnError=partial the merge continues while there is a device left. */

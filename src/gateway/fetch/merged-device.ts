@@ -10,8 +10,13 @@ import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { withoutPadding } from '../../shared/pcap/record-boundary.ts'
 import { type CompressedEncoding, isCompressed } from '../../shared/query/query-values.ts'
 import { isForeign, kindOfAnswer } from '../device/device-kind.ts'
-import { type DownloadStep, mergeStep, mergeStepFromBytes } from '../fleet/plan.ts'
-import type { BoundedQuery } from '../fleet/within-bounds.ts'
+import {
+  type DownloadPlan,
+  type DownloadStep,
+  mergeStep,
+  mergeStepFromBytes,
+  type TimeRange,
+} from '../fleet/plan.ts'
 import { afterDelivered, CANNOT_CONTINUE, type DeliveredEnd } from '../pcap/after-delivered.ts'
 import type { FileInterfaces, StreamOptions } from '../pcap/file-interfaces.ts'
 import {
@@ -36,10 +41,15 @@ export interface RetryTimings {
   readonly pauseMs: number
 }
 
+/** Fails like a count of the device. Needs its lease, under which it sends nothing meanwhile. */
+export type CountDamage = (device: string, range: TimeRange, signal: AbortSignal) => Promise<bigint>
+
 export interface MergedDeviceOptions {
   readonly step: DownloadStep
-  readonly query: BoundedQuery
+  readonly plan: Pick<DownloadPlan, 'query' | 'wholeBeginNs'>
   readonly reopen: ReopenStep
+  /** Counts the damaged blocks of a range, which the device reads again. */
+  readonly countDamage: CountDamage
   readonly signal: AbortSignal
   /** Subtracted from its timestamps. */
   readonly alignNs: bigint | undefined
@@ -66,29 +76,40 @@ export class MergedDevice {
   #sortWindow: SortWindow | undefined
   /** Whether a later stream began at a time; packets that were stored after it with an earlier time are missing. */
   #wasContinuedByTime = false
+  /** The range that earlier streams have delivered, of which the last one says nothing. */
+  #earlier: TimeRange | undefined
+  /** Damaged blocks of that range; undefined if the device could not count them. */
+  #earlierCorruptBlocks: bigint | undefined = 0n
   #error: CapfleetError | undefined
 
   constructor(options: MergedDeviceOptions) {
     this.name = options.step.device
     this.#options = options
     this.#reopen = options.reopen
+    const { wholeBeginNs, query } = options.plan
+    if (wholeBeginNs !== undefined) this.#earlier = { beginNs: wholeBeginNs, endNs: query.beginNs }
   }
 
   /** Starts with a stream that is already open. */
   async open(source: Source): Promise<PcapInput> {
-    const { alignNs, query, step } = this.#options
+    const { alignNs, plan, step } = this.#options
     this.#isThirdParty = isForeign(step.deviceKind) || kindOfAnswer(source.headers) === 'api'
     this.#source = source
-    this.#isOrdered = isOrdered(query, readClaims(source.headers))
+    this.#isOrdered = isOrdered(plan.query, readClaims(source.headers))
     this.#sortWindow = this.#windowOf(step)
-    this.#input = await PcapInput.open(this.name, this.#recordsOf(source, { isContinued: false }), {
-      resume: (cause, arrived) => this.#resume(cause, arrived),
-      marksTail: !this.#isOrdered,
-      marksAll: this.#startsOver,
-      sortWindow: this.#sortWindow,
-      interface: this.#isTagged ? 'tagged' : undefined,
-      ...(alignNs === undefined ? {} : { alignNs }),
-    })
+    const records = this.#recordsOf(source, { isContinued: false })
+    this.#input = await PcapInput.open(
+      this.name,
+      this.#earlier === undefined ? records : this.#ending(records),
+      {
+        resume: (cause, arrived) => this.#resume(cause, arrived),
+        marksTail: !this.#isOrdered,
+        marksAll: this.#startsOver,
+        sortWindow: this.#sortWindow,
+        interface: this.#isTagged ? 'tagged' : undefined,
+        ...(alignNs === undefined ? {} : { alignNs }),
+      },
+    )
     const { interfaces } = this.#options
     if (interfaces !== undefined && !this.#isTagged)
       this.#input.interface = interfaces.addDevice(this.name, this.#input.header)
@@ -144,9 +165,12 @@ export class MergedDevice {
     return this.#error
   }
 
-  /** What the device stated at the end of its stream. */
+  /** What the device stated at the end of its stream, and of what was delivered before that. */
   get end(): DeviceEnd {
-    return this.#source?.body.end ?? NO_END
+    const end = this.#source?.body.end ?? NO_END
+    const earlier = this.#earlierCorruptBlocks
+    if (earlier === undefined) return { ...end, isUnverified: true }
+    return earlier === 0n ? end : { ...end, corruptBlocks: (end.corruptBlocks ?? 0n) + earlier }
   }
 
   park(): void {
@@ -216,14 +240,18 @@ export class MergedDevice {
     const source = await this.#reopen(step, signal)
     using _stop = addAbortListener(signal, () => source[Symbol.dispose]())
     try {
-      const isOrderedNow = isOrdered(this.#options.query, readClaims(source.headers))
+      const isOrderedNow = isOrdered(this.#options.plan.query, readClaims(source.headers))
       if (this.#isOrdered && !isOrderedNow) throw outOfOrder(this.name)
       const records = this.#recordsOf(source, { isContinued: true })
       const chunks = await afterDelivered(this.name, records, end)
       signal.throwIfAborted()
       this.#source = source
-      this.#wasContinuedByTime ||= end.ns !== undefined
-      return this.#wasContinuedByTime ? this.#inOrder(chunks) : chunks
+      if (end.ns !== undefined) {
+        const { wholeBeginNs, query } = this.#options.plan
+        this.#wasContinuedByTime = true
+        this.#earlier = { beginNs: wholeBeginNs ?? query.beginNs, endNs: end.ns }
+      }
+      return this.#earlier === undefined ? chunks : this.#ending(chunks)
     } catch (error) {
       source[Symbol.dispose]()
       throw error
@@ -236,7 +264,8 @@ export class MergedDevice {
    * the device holds later with an earlier time; the device is then asked to start by bytes, with the last packets.
    */
   #restOf(header: StreamHeader, arrived: ArrivedRecords): { step: DownloadStep; end: DeliveredEnd } {
-    const { step, query, alignNs = 0n } = this.#options
+    const { step, alignNs = 0n } = this.#options
+    const { query } = this.#options.plan
     const { lastNs, ties, tail } = arrived
     const stream = { header, interface: this.#input?.interface }
     // A device without a packet so far has delivered nothing that could be repeated.
@@ -259,7 +288,8 @@ export class MergedDevice {
 
   /** TSMax counts from the first packet, which is not sent again. */
   #endOf({ nanoseconds }: StreamHeader, { firstNs }: ArrivedRecords): bigint {
-    const { query, alignNs = 0n } = this.#options
+    const { plan, alignNs = 0n } = this.#options
+    const { query } = plan
     if (query.tsMaxNs === undefined || firstNs === undefined) return query.endNs
     // Rounded up: the first timestamp lacks what is below a microsecond.
     const unitNs = nanoseconds ? 1n : 1_000n
@@ -267,19 +297,47 @@ export class MergedDevice {
     return units * unitNs < query.endNs ? units * unitNs : query.endNs
   }
 
-  /** Checked at the end: a device that claims this may be wrong. */
-  #inOrder(chunks: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
+  /** The same stream, which ends when it is known what earlier ones have left out. */
+  #ending(chunks: ChunkStream): ChunkStream {
+    const left = new AbortController()
     return {
-      ...chunks,
+      take: () => chunks.take?.(),
       next: async () => {
         const next = await chunks.next()
-        const isLossy = next.done === true && (this.#input?.figures.outOfOrder ?? 0) > 0
-        if (isLossy) throw outOfOrder(this.name)
+        if (next.done === true) await this.#checkEarlier(AbortSignal.any([this.#options.signal, left.signal]))
         return next
+      },
+      return: async () => {
+        left.abort()
+        return (await chunks.return?.()) ?? { done: true, value: undefined }
       },
     }
   }
+
+  /** A device that claims to have packets in order may be wrong. Damage of other makers' devices is never known. */
+  async #checkEarlier(signal: AbortSignal): Promise<void> {
+    if (this.#wasContinuedByTime && (this.#input?.figures.outOfOrder ?? 0) > 0) throw outOfOrder(this.name)
+    if (this.#earlier !== undefined && !this.#isThirdParty)
+      this.#earlierCorruptBlocks = await this.#countDamage(this.#earlier, signal)
+  }
+
+  /** undefined: the device could not count them. */
+  async #countDamage(range: TimeRange, signal: AbortSignal): Promise<bigint | undefined> {
+    const { countDamage, timings } = this.#options
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await countDamage(this.name, range, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        const mayAskAgain = error instanceof CapfleetError && error.kind.retry
+        if (!mayAskAgain || attempt === COUNT_ATTEMPTS) return undefined
+        await delay(timings.pauseMs * attempt, undefined, { signal })
+      }
+    }
+  }
 }
+
+const COUNT_ATTEMPTS = 3
 
 function outOfOrder(device: string): CapfleetError {
   return new CapfleetError(

@@ -56,6 +56,8 @@ export interface DownloadPlan {
   /** One step for each device, in the order that decides between packets of equal time. */
   readonly steps: readonly DownloadStep[]
   readonly query: BoundedQuery
+  /** Where the body begins of which `query` is the rest, in time. Default: it is no rest. */
+  readonly wholeBeginNs?: bigint
 }
 
 /**
@@ -225,7 +227,12 @@ export function mergeStepFromBytes(device: string, query: BoundedQuery, after: A
 /** The same merge, of what the devices have from a given time. */
 export function fromTime({ kind, query, steps }: DownloadPlan, beginNs: bigint): DownloadPlan {
   const later = { ...query, beginNs }
-  return { kind, query: later, steps: steps.map((step) => mergeStep(step, later)) }
+  return {
+    kind,
+    query: later,
+    wholeBeginNs: query.beginNs,
+    steps: steps.map((step) => mergeStep(step, later)),
+  }
 }
 
 /** A single device does all the work itself, including compression. */

@@ -27,6 +27,9 @@ const ended = {
     ),
   checkedBytes: read.checkedBytes.optional(),
   rangeBytes: read.rangeBytes.optional(),
+  corruptBlocks: decimal
+    .optional()
+    .describe('Blocks that were left out because they are damaged; absent if there are none'),
   agedOutBeforeNs: nanoseconds.optional().describe('Packets of the range before this time have been removed'),
 }
 

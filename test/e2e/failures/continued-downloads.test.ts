@@ -1,6 +1,7 @@
 // Downloads from appliances that resume after what was delivered: the file equals that of an undisturbed run.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { open } from 'node:fs/promises'
 import { type AddressInfo, createConnection, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -68,13 +69,13 @@ async function startBreakingProxy(deviceUrl: string): Promise<BreakingProxy> {
 
 describe('a download from appliances continues', () => {
   const parts = new AsyncDisposableStack()
+  const appliances: TempAppliance[] = []
   const proxies: BreakingProxy[] = []
   let gateway: TempGateway
   let capture: BigCapture
 
   before(async () => {
     const redis = parts.use(await TempRedis.create())
-    const appliances: TempAppliance[] = []
     for (const _ of [0, 1]) {
       const appliance = parts.use(await startTempAppliance({ segmentBytes: 2 * MIB }))
       const path = join(appliance.folder, 'big.pcap')
@@ -93,7 +94,8 @@ describe('a download from appliances continues', () => {
   })
   after(() => parts.disposeAsync())
 
-  const get = (path: string) => httpGet(gateway.url + path, { headers: gateway.as.user })
+  const get = (path: string) =>
+    httpGet(gateway.url + path, { headers: { ...gateway.as.user, te: 'trailers' } })
   const range = () =>
     `TSBegin=${capture.startNs}&TSEnd=${capture.startNs + BigInt(PACKETS) * 1_000_000n}&TSUnit=nanos`
 
@@ -144,4 +146,39 @@ describe('a download from appliances continues', () => {
       }
     })
   }
+
+  describe('whose store is damaged before the place', () => {
+    before(async () => {
+      const [{ storePath }] = appliances as [TempAppliance]
+      const segment = join(storePath, 'captures', 'big', 'cap0', '00000', '00000001.pcap')
+      await using file = await open(segment, 'r+')
+      const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 1_000_000)
+      await file.write(Buffer.from([buffer.readUInt8(0) ^ 1]), 0, 1, 1_000_000)
+    })
+
+    for (const format of ['pcap', 'pcapng']) {
+      test(`of two, when one breaks off, and when the client has left: ${format} that says what is missing`, async () => {
+        const path = `/api/v1/pcap/timerange?${range()}&Format=${format}`
+        const [proxy] = proxies as [BreakingProxy]
+        const brokenBefore = proxy.broken
+        // The damaged block is not known yet, and was left out before the place.
+        proxy.breakAfterBytes = 2 * MIB
+        const broken = await get(path)
+        assert.equal(proxy.broken, brokenBefore + 1)
+        const whole = await get(path)
+        const { headers, body } = whole
+        const offset = Math.floor(0.7 * body.length)
+        const rest = await get(`${path}&Resume=${headers['capfleet-request-id']}&Offset=${offset}`)
+        for (const { trailers } of [broken, whole, rest])
+          assert.deepEqual(
+            [trailers['capfleet-complete'], trailers['capfleet-corrupt-blocks']],
+            ['0', '1'],
+            JSON.stringify(trailers),
+          )
+        // Comments of pcapng tell more once the device knows of the damage.
+        if (format === 'pcap') assert.ok(broken.body.equals(body))
+        assert.ok(Buffer.concat([body.subarray(0, offset), rest.body]).equals(body))
+      })
+    }
+  })
 })

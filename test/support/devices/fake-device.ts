@@ -164,7 +164,7 @@ export class FakeDevice implements AsyncDisposable {
     if (handler !== undefined) return handler(res, url)
     if (path === '/api/v1/pcap/estimate' && estimateProblem)
       return this.#problem(res, estimateProblem.status, estimateProblem.body)
-    if (/^\/api\/v1\/pcap\/(?!estimate)|^\/pcap\/(single|timerange|splittime)$/.test(path))
+    if (/^\/api\/v1\/pcap\/(?!estimate|count)|^\/pcap\/(single|timerange|splittime)$/.test(path))
       return method === 'HEAD' ? this.#headOfDownload(url, res) : await this.#download(url, res)
     this.#control(path, url.slice(path.length), res)
   }
@@ -186,6 +186,7 @@ export class FakeDevice implements AsyncDisposable {
         ptp: { GMSync: true, GMOffset: 12.5 },
       },
       '/sysmaster/stats_summary': { packets_oldest_ts: String(this.oldestPacketNs) },
+      '/api/v1/pcap/count': { end: true, packets: '7', bytes: '24', complete: true, corruptBlocks: '0' },
       '/stream/list': { Path: '/capture/', StreamList: true, List: captures },
       ...Object.fromEntries(this.answers),
     }

@@ -114,6 +114,53 @@ test('asks for the packets from the last delivered timestamp on', async () => {
   assert.match(rome.targets[1] ?? '', new RegExp(`TSBegin=${START_NS + 1n}&TSEnd=${END_NS}&`))
 })
 
+test('what an earlier stream left out as damaged is counted, once, by the device that sends it again by time', async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength, makePcap(ROME.slice(1, 6)).byteLength]
+  const asked: unknown[] = []
+  const { bytes, body } = await download([rome, oslo], {
+    countDamage: async (device, range) => {
+      asked.push([device, range])
+      return 2n
+    },
+  })
+  assert.deepEqual(bytes, WHOLE)
+  assert.deepEqual(asked, [['rome', { beginNs: START_NS, endNs: START_NS + 4n }]])
+  const { corruptBlocks, perDevice } = body.result()
+  assert.equal(corruptBlocks, 2n)
+  assert.deepEqual(
+    perDevice.map(({ status }) => status),
+    ['damaged', 'complete'],
+  )
+})
+
+test('a device that cannot count what it left out earlier is not verified', async () => {
+  for (const [code, times] of [
+    ['count-unsupported', 1],
+    ['device-unreachable', 3],
+  ] as const) {
+    const { rome, oslo } = devices()
+    rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]
+    let asked = 0
+    const { bytes, body } = await download([rome, oslo], {
+      countDamage: async () => {
+        asked += 1
+        throw new CapfleetError(code, 'no count')
+      },
+    })
+    assert.deepEqual(bytes, WHOLE)
+    assert.deepEqual([body.result().perDevice[0]?.status, asked], ['unverified', times])
+  }
+})
+
+test('a device that fails once while it counts is asked again', async () => {
+  const { rome, oslo } = devices()
+  rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]
+  const answers = [Promise.reject(brokenOff('rome')), Promise.resolve(0n)]
+  const { body } = await download([rome, oslo], { countDamage: async () => (await answers.shift()) ?? 9n })
+  assert.equal(body.result().perDevice[0]?.status, 'complete')
+})
+
 test('MaxPackets and TSMax end a continued device where they would have ended the first stream', async () => {
   for (const limits of ['MaxPackets=6', 'TSMax=8', 'MaxPackets=7&TSMax=9']) {
     const undisturbed = await download(both(devices()), { parameters: limits })
@@ -377,7 +424,7 @@ test('Dedup leaves out what was sent before, by whichever device, and counts it'
   )
 })
 
-interface DownloadTweaks extends Partial<Pick<MergeRequest, 'clockOf' | 'log'>> {
+interface DownloadTweaks extends Partial<Pick<MergeRequest, 'clockOf' | 'countDamage' | 'log'>> {
   readonly parameters?: string
   readonly options?: MergeOptions
   readonly onReopen?: () => void
@@ -398,6 +445,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
     onReopen,
     neverOpens = [],
     clockOf = () => undefined,
+    countDamage = async () => 0n,
     log,
   } = tweaks
   const raw = `TSBegin=${START_NS}&TSEnd=${END_NS}&TSUnit=nanos&${parameters}`
@@ -419,6 +467,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
       return find(all, device).openSource(target)
     },
     signal: new AbortController().signal,
+    countDamage,
     timings: QUICK,
     startBytes: 0,
     clockOf,

@@ -295,7 +295,7 @@ describe('devices that fail', () => {
     const handlers: Readonly<Record<string, ((res: ServerResponse) => void) | undefined>> = {
       good: sends(PROGRESS, { ...END, checkedBytes: '20', rangeBytes: '20' }),
       old: refuses(404, 'not-found'),
-      other: undefined,
+      other: (res) => void res.end(makePcap([])),
       foreign: undefined,
       lies: sends({ ...END, packets: '-3' }),
       talks: sends(END, END),
