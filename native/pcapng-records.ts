@@ -19,7 +19,7 @@ interface NativePcapngRecords {
 }
 
 interface NativeInterfaces {
-  add(linkType: number, description: Uint8Array): number
+  add(name: string, linkType: number, description: Uint8Array): number
   describe(id: number, description: Uint8Array): void
   remark(id: number, atNs: bigint, options: Uint8Array): void
   at(id: number): MergedInterface
@@ -122,8 +122,8 @@ export class MergedInterfaces {
   readonly native = new engine.MergedInterfaces()
 
   /** Returns the identifier, by which records are tagged. */
-  add(linkType: number, description: Uint8Array): number {
-    return this.native.add(linkType, description)
+  add(name: string, linkType: number, description: Uint8Array): number {
+    return this.native.add(name, linkType, description)
   }
 
   /** Replaces the description of an interface that has not been written. */

@@ -108,7 +108,9 @@ Napi::Function MergedInterfacesWrap::define(Napi::Env env) {
 }
 
 Napi::Value MergedInterfacesWrap::add(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), interfaces_.add(toUint32(info[0]), copyOf(info[1])));
+  std::string name = info[0].As<Napi::String>();
+  const uint32_t id = interfaces_.add(std::move(name), toUint32(info[1]), copyOf(info[2]));
+  return Napi::Number::New(info.Env(), id);
 }
 
 void MergedInterfacesWrap::describe(const Napi::CallbackInfo& info) {

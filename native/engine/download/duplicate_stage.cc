@@ -16,7 +16,7 @@ void DuplicateStage::drop(PacketBatch& batch) {
     at += bytes;
     latestNs_ = std::max(latestNs_, timestampNs);
     const DuplicateWindow::Packet packet{captured, linkTypeWordOf(record), latestNs_};
-    if (window_.hasSeen(packet)) {
+    if (window_.originalOf(packet) != 0) {
       keptBefore_.push_back(kept.packets);
       continue;
     }

@@ -22,16 +22,16 @@ constexpr size_t kIpv6Bytes = 40;
 DuplicateWindow::DuplicateWindow(const DuplicateOptions& options)
     : options_(options), seen_(kRemembered), newest_(kRemembered) {}
 
-bool DuplicateWindow::hasSeen(const Packet& packet) {
+uint64_t DuplicateWindow::originalOf(const Packet& packet) {
   fingerprint_ = fingerprintOf(packet);
   const uint64_t oldest = added_ < kRemembered ? 1 : added_ - kRemembered + 1;
   for (uint64_t number = newest_[fingerprint_.hash % kRemembered]; number >= oldest;) {
     const Seen& seen = seen_[number % kRemembered];
-    if (packet.key - seen.key > options_.spanNs) return false;
-    if (seen.fingerprint == fingerprint_) return true;
+    if (packet.key - seen.key > options_.spanNs) return 0;
+    if (seen.fingerprint == fingerprint_) return number;
     number = seen.before;
   }
-  return false;
+  return 0;
 }
 
 void DuplicateWindow::add(const Packet& packet) {

@@ -42,9 +42,10 @@ class DuplicateWindow {
 
   explicit DuplicateWindow(const DuplicateOptions& options);
 
+  /// The number of the packet that this one is a copy of, counted by add() from 1 on; 0: of none.
   /// Hashes the packet; add() then refers to the same one.
-  bool hasSeen(const Packet& packet);
-  /// Records that the packet passed to hasSeen() is being output. REQUIRES: that was false.
+  uint64_t originalOf(const Packet& packet);
+  /// Records that the packet passed to originalOf() is being output. REQUIRES: that was 0.
   void add(const Packet& packet);
 
  private:

@@ -5,8 +5,10 @@
 
 namespace capfleet {
 
-uint32_t MergedInterfaces::add(uint32_t linkTypeWord, std::vector<uint8_t> description) {
+uint32_t MergedInterfaces::add(std::string name, uint32_t linkTypeWord,
+                               std::vector<uint8_t> description) {
   Interface& one = all_.emplace_back();
+  one.name = std::move(name);
   one.linkTypeWord = linkTypeWord;
   one.description = std::move(description);
   return static_cast<uint32_t>(all_.size() - 1);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace capfleet {
@@ -20,6 +21,7 @@ class MergedInterfaces {
   };
 
   struct Interface {
+    std::string name;
     uint32_t linkTypeWord = 0;
     std::vector<uint8_t> description;  ///< its Interface Description Block
     std::deque<Remark> remarks;        ///< those that no packet has yet, in the order of time
@@ -29,7 +31,7 @@ class MergedInterfaces {
   };
 
   /// Returns the interface's identifier, by which records are tagged.
-  uint32_t add(uint32_t linkTypeWord, std::vector<uint8_t> description);
+  uint32_t add(std::string name, uint32_t linkTypeWord, std::vector<uint8_t> description);
   /// Records that the next packet of the interface at or after `atNs` has these options.
   void remark(uint32_t id, Remark remark);
 

@@ -110,6 +110,7 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
   }
   if (options.dedup) {
     duplicates_ = std::make_unique<DuplicateWindow>(*options.dedup);
+    if (pcapng_) held_ = std::make_unique<HeldPackets>(options.dedup->spanNs);
   }
 }
 
@@ -130,7 +131,14 @@ RecordMerge::RecordMerge(std::vector<RecordInput*> inputs, const RecordMergeOpti
 }
 
 RecordMerge::State RecordMerge::advance(std::span<uint8_t> output, size_t& written) {
-  if (pcapng_) return advanceInBlocks(output, written);
+  if (pcapng_) {
+    const State state = advanceInBlocks(output, written);
+    if (state != State::kEnd || !held_) return state;
+    while (!held_->isEmpty()) {
+      if (!writeHeld(output, written)) return State::kReady;
+    }
+    return state;
+  }
   const size_t before = written;
   const State state = isGated_ ? advanceOneByOne(output, written) : advanceInRuns(output, written);
   if (toMicroseconds_) truncateTimes(output.subspan(before, written - before));
@@ -167,18 +175,17 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
     const auto record = from.record();
     const size_t bytes = writtenBytes(record);
     const auto captured = record.subspan(kRecordHeaderBytes, bytes - kRecordHeaderBytes);
-    switch (judge({captured, linkTypeWord_, tree_.winnerKey()}, bytes)) {
-      case Verdict::kStop:
-        nextNs_ = from.time();
-        return State::kEnd;
-      case Verdict::kDuplicate:
-        dropWinner();
-        break;
-      case Verdict::kPass:
-        std::memcpy(output.data() + written, record.data(), bytes);
-        storeLe32(output.data() + written + 8, static_cast<uint32_t>(bytes - kRecordHeaderBytes));
-        written += bytes;
-        dropped_[tree_.winner()].bytes += record.size() - bytes;
+    const DuplicateWindow::Packet packet{captured, linkTypeWord_, tree_.winnerKey()};
+    if (originalOf(packet) != 0) {
+      dropWinner();
+    } else if (mayWrite(packet, bytes)) {
+      std::memcpy(output.data() + written, record.data(), bytes);
+      storeLe32(output.data() + written + 8, static_cast<uint32_t>(bytes - kRecordHeaderBytes));
+      written += bytes;
+      dropped_[tree_.winner()].bytes += record.size() - bytes;
+    } else {
+      nextNs_ = from.time();
+      return State::kEnd;
     }
     from.take();
     rekey();
@@ -187,6 +194,10 @@ RecordMerge::State RecordMerge::advanceOneByOne(std::span<uint8_t> output, size_
 
 RecordMerge::State RecordMerge::advanceInBlocks(std::span<uint8_t> output, size_t& written) {
   for (;;) {
+    if (held_ && held_->isDue(tree_.winnerKey())) {
+      if (!writeHeld(output, written)) return State::kReady;
+      continue;
+    }
     if (tree_.winnerKey() >= stop_) return State::kEnd;
     RecordInput& from = winner();
     if (!from.hasRecord()) return State::kDry;
@@ -197,32 +208,46 @@ RecordMerge::State RecordMerge::advanceInBlocks(std::span<uint8_t> output, size_
     const int64_t ns = toMicroseconds_ ? from.time() - from.time() % kNanosPerMicro : from.time();
     const size_t announced = interface.number ? 0 : interface.description.size();
     const size_t remarks = dueRemarkBytes(interface, from.time());
-    const size_t bytes =
-        announced + remarks + packetBlockBytes(static_cast<uint32_t>(captured.size()));
-    if (bytes > output.size() - written) return State::kReady;
+    const size_t plain = packetBlockBytes(static_cast<uint32_t>(captured.size()));
+    const size_t bytes = announced + remarks + plain;
+    if (!held_ && bytes > output.size() - written) return State::kReady;
     const size_t closing = interface.number ? 0 : pcapng_->closingBytes;
-    switch (judge({captured, interface.linkTypeWord, tree_.winnerKey()}, bytes + closing)) {
-      case Verdict::kStop:
-        nextNs_ = from.time();
-        return State::kEnd;
-      case Verdict::kDuplicate:
-        interface.duplicates++;
-        dropWinner();
-        break;
-      case Verdict::kPass:
-        if (!interface.number) {
-          std::memcpy(output.data() + written, interface.description.data(), announced);
-          pcapng_->interfaces->number(interface);
-        }
-        writePacket(output.data() + written + announced, ns, packet, captured, interface, remarks);
-        interface.packets++;
+    const DuplicateWindow::Packet judged{captured, interface.linkTypeWord, tree_.winnerKey()};
+    if (const uint64_t original = originalOf(judged); original != 0) {
+      held_->leaveOut(original, interface, plain);
+      interface.duplicates++;
+      dropWinner();
+    } else if (mayWrite(judged, bytes + closing)) {
+      uint8_t* to = output.data() + written;
+      if (held_) {
+        to = held_->add(tree_.winnerKey(), announced, bytes - announced);
+      } else {
         written += bytes;
-        dropped_[tree_.winner()].bytes +=
-            from.record().size() - kRecordHeaderBytes - captured.size();
+      }
+      if (!interface.number) {
+        std::memcpy(to, interface.description.data(), announced);
+        pcapng_->interfaces->number(interface);
+      }
+      writePacket(to + announced, ns, packet, captured, interface, remarks);
+      interface.packets++;
+      dropped_[tree_.winner()].bytes += from.record().size() - kRecordHeaderBytes - captured.size();
+    } else {
+      nextNs_ = from.time();
+      return State::kEnd;
     }
     from.take();
     rekey();
   }
+}
+
+/// Writes the oldest packet that is held; false if the output has no room for it.
+bool RecordMerge::writeHeld(std::span<uint8_t> output, size_t& written) {
+  const auto [bytes, added] = held_->front(bytesLeft_);
+  if (bytes > output.size() - written) return false;
+  held_->take(output.data() + written);
+  written += bytes;
+  bytesLeft_ -= added;
+  return true;
 }
 
 /// The winner's record and those right after it that precede the next of any other input.
@@ -243,15 +268,19 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
   return kRecordHeaderBytes + std::min<size_t>(record.size() - kRecordHeaderBytes, sliceBytes_);
 }
 
-/// For a packet as it would be written, with `bytes` in all: if one of two devices slices, they
-/// have the same packets.
-RecordMerge::Verdict RecordMerge::judge(const DuplicateWindow::Packet& packet, size_t bytes) {
-  if (duplicates_ && duplicates_->hasSeen(packet)) return Verdict::kDuplicate;
-  if (packetsLeft_ == 0 || bytes > bytesLeft_) return Verdict::kStop;
+/// The number of the packet, of those that were written, that this one is a copy of; 0: of none.
+/// For a packet as it would be written: if one of two devices slices, they have the same packets.
+uint64_t RecordMerge::originalOf(const DuplicateWindow::Packet& packet) {
+  return duplicates_ ? duplicates_->originalOf(packet) : 0;
+}
+
+/// Whether the limits have room for a packet of `bytes` in all, which then is written.
+bool RecordMerge::mayWrite(const DuplicateWindow::Packet& packet, size_t bytes) {
+  if (packetsLeft_ == 0 || bytes > bytesLeft_) return false;
   packetsLeft_--;
   bytesLeft_ -= bytes;
   if (duplicates_) duplicates_->add(packet);
-  return Verdict::kPass;
+  return true;
 }
 
 void RecordMerge::dropWinner() {

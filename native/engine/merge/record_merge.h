@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "merge/duplicate_window.h"
+#include "merge/held_packets.h"
 #include "merge/merge_tree.h"
 #include "merge/merged_interfaces.h"
 #include "merge/record_input.h"
@@ -40,7 +41,8 @@ struct RecordMergeOptions {
 
 /// The part of a merge that never waits: moves runs of records from its inputs into an output.
 /// Order: (key, position in the list of inputs, arrival). The key is the running maximum of the
-/// timestamps of that input, so a late record is neither dropped nor delayed. Not thread-safe.
+/// timestamps of that input, so a late record is neither dropped nor delayed. If copies are left
+/// out of pcapng, packets are written later than they are taken, see HeldPackets. Not thread-safe.
 class RecordMerge {
  public:
   enum class State {
@@ -73,15 +75,15 @@ class RecordMerge {
   const Dropped& dropped(uint32_t input) const { return dropped_[input]; }
 
  private:
-  enum class Verdict { kPass, kDuplicate, kStop };
-
   State advanceInRuns(std::span<uint8_t> output, size_t& written);
   State advanceOneByOne(std::span<uint8_t> output, size_t& written);
   State advanceInBlocks(std::span<uint8_t> output, size_t& written);
+  bool writeHeld(std::span<uint8_t> output, size_t& written);
   std::optional<State> stateBefore(size_t room) const;
   std::span<const uint8_t> takeRun(size_t room);
   size_t writtenBytes(std::span<const uint8_t> record) const;
-  Verdict judge(const DuplicateWindow::Packet& packet, size_t bytes);
+  uint64_t originalOf(const DuplicateWindow::Packet& packet);
+  bool mayWrite(const DuplicateWindow::Packet& packet, size_t bytes);
   void dropWinner();
   void rekey();
   RecordInput& winner() const { return *inputs_[tree_.winner()]; }
@@ -97,6 +99,7 @@ class RecordMerge {
   const uint32_t linkTypeWord_;
   const std::optional<PcapngOutput> pcapng_;
   std::unique_ptr<DuplicateWindow> duplicates_;
+  std::unique_ptr<HeldPackets> held_;  ///< in pcapng with duplicates_
   std::vector<Dropped> dropped_;
   std::optional<int64_t> nextNs_;
 };

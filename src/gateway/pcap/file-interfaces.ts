@@ -239,7 +239,8 @@ export class FileInterfaces {
     const site = this.#options.siteOf(device)
     const said = textOf(options, PcapngOption.interfaceDescription)
     // A gateway that merged the stream on its way has named it.
-    const isNamed = site === undefined || said?.startsWith(`site ${site}`) === true
+    const named = `site ${site}`
+    const isNamed = site === undefined || said === named || said?.startsWith(`${named}, `) === true
     const parts = [...(isNamed ? [] : [`site ${site}`]), ...(said === undefined ? [] : [said])]
     return parts.length === 0 ? [] : [textOption(PcapngOption.interfaceDescription, parts.join(', '))]
   }
@@ -247,7 +248,7 @@ export class FileInterfaces {
   #add(one: Omit<Interface, 'id' | 'statistics' | 'remarkedNs'>): number {
     if (this.#known.filter(({ device }) => device === one.device).length >= INTERFACES_MAX)
       throw new Error(`it describes more than ${INTERFACES_MAX} interfaces`)
-    const id = this.merged.add(one.linkType, this.#describe(one))
+    const id = this.merged.add(one.name, one.linkType, this.#describe(one))
     this.#known[id] = { ...one, id, statistics: [], remarkedNs: -1n }
     return id
   }

@@ -17,9 +17,9 @@ void putBe16(uint8_t* to, size_t value) {
 
 bool isCopy(const Bytes& first, const Bytes& second, DuplicateKey key, uint32_t linkType = 1) {
   DuplicateWindow window({10, key});
-  EXPECT_FALSE(window.hasSeen({first, linkType, 0}));
+  EXPECT_EQ(window.originalOf({first, linkType, 0}), 0);
   window.add({first, linkType, 0});
-  return window.hasSeen({second, linkType, 10});
+  return window.originalOf({second, linkType, 10}) != 0;
 }
 
 /// As it arrives at a network behind routers: other addresses of Ethernet, TTL and checksum.
@@ -95,10 +95,10 @@ TEST(DuplicateWindow, FindsCopiesOfAnotherLinkType) {
   const Bytes packet(frame.begin() + 14, frame.end());
   for (const DuplicateKey key : {DuplicateKey::kIp, DuplicateKey::kPayload}) {
     DuplicateWindow window({10, key});
-    EXPECT_FALSE(window.hasSeen({frame, 1, 0}));
+    EXPECT_EQ(window.originalOf({frame, 1, 0}), 0);
     window.add({frame, 1, 0});
-    EXPECT_TRUE(window.hasSeen({packet, 101, 0}));
-    EXPECT_FALSE(window.hasSeen({packet, 1, 0}));
+    EXPECT_EQ(window.originalOf({packet, 101, 0}), 1);
+    EXPECT_EQ(window.originalOf({packet, 1, 0}), 0);
   }
 }
 
@@ -135,11 +135,11 @@ TEST(DuplicateWindow, ComparesOtherPacketsByTheirPayload) {
 TEST(DuplicateWindow, RemembersOnlyWhatWasKept) {
   DuplicateWindow window({10, DuplicateKey::kPayload});
   const Bytes record = ipv4Frame();
-  EXPECT_FALSE(window.hasSeen({record, 1, 0}));
+  EXPECT_EQ(window.originalOf({record, 1, 0}), 0);
   window.add({record, 1, 0});
-  EXPECT_TRUE(window.hasSeen({record, 1, 6}));
-  EXPECT_TRUE(window.hasSeen({record, 1, 10}));
-  EXPECT_FALSE(window.hasSeen({record, 1, 11})) << "6 and 10 were not kept";
+  EXPECT_EQ(window.originalOf({record, 1, 6}), 1);
+  EXPECT_EQ(window.originalOf({record, 1, 10}), 1);
+  EXPECT_EQ(window.originalOf({record, 1, 11}), 0) << "6 and 10 were not kept";
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <map>
+#include <sstream>
+#include <string>
 
 #include "os/byte_order.h"
 #include "packet/pcapng_block.h"
@@ -276,8 +279,32 @@ std::vector<int> marksOf(const Bytes& stream) {
 struct InBlocks {
   Bytes bytes;
   std::vector<uint64_t> packets;
+  std::vector<uint64_t> duplicates;
   std::optional<int64_t> nextNs;
 };
+
+/// What the block says of copies: how many of each interface, by its name.
+std::map<std::string, uint64_t> copiesIn(const uint8_t* block) {
+  std::map<std::string, uint64_t> copies;
+  const size_t plain = packetBlockBytes(loadPacketBlock(block).capturedLength);
+  const std::string begin = "capfleet copies: ";
+  for (const uint8_t* at = block + plain - kBlockTrailerBytes;
+       at + 8 < block + blockBytes(block);) {
+    const uint16_t length = loadLe16(at + 2);
+    const std::string text(at + 4, at + 4 + length);
+    at += 4 + blockPadded(length);
+    if (!text.starts_with(begin)) continue;
+    std::istringstream parts(text.substr(begin.size()));
+    for (std::string part; std::getline(parts, part, ',');) {
+      std::istringstream words(part);
+      uint64_t count = 0;
+      std::string name;
+      words >> count >> name;
+      copies[name] += count;
+    }
+  }
+  return copies;
+}
 
 /// As interfaceOf() writes it.
 uint32_t portOf(const uint8_t* description) { return description[28] - uint32_t{'0'}; }
@@ -290,7 +317,8 @@ bool isTagged(uint32_t input) { return input % 2 == 0; }
 InBlocks inBlocks(Case given, std::mt19937_64& random) {
   MergedInterfaces interfaces;
   for (uint32_t i = 0; i <= kTags; i++) {
-    interfaces.add(given.options.linkTypeWord, interfaceOf(i, kEthernet).description);
+    interfaces.add("p" + std::to_string(i), given.options.linkTypeWord,
+                   interfaceOf(i, kEthernet).description);
   }
   PcapngOutput output{&interfaces, {}, kClosingBytes};
   std::deque<RecordInput> inputs;
@@ -320,7 +348,7 @@ InBlocks inBlocks(Case given, std::mt19937_64& random) {
   RecordMerge merge(pointers, given.options);
   InBlocks made;
   for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
-    Bytes bytes(longestRecord(given) + 200 + randomBelow(random, 500));
+    Bytes bytes(longestRecord(given) + 300 + randomBelow(random, 500));
     size_t written = 0;
     while ((state = merge.advance(bytes, written)) == RecordMerge::State::kDry) {
       pieces[merge.dryInput()].fill();
@@ -329,7 +357,10 @@ InBlocks inBlocks(Case given, std::mt19937_64& random) {
     made.bytes.insert(made.bytes.end(), bytes.begin(),
                       bytes.begin() + static_cast<ptrdiff_t>(written));
   }
-  for (uint32_t i = 0; i <= kTags; i++) made.packets.push_back(interfaces.at(i).packets);
+  for (uint32_t i = 0; i <= kTags; i++) {
+    made.packets.push_back(interfaces.at(i).packets);
+    made.duplicates.push_back(interfaces.at(i).duplicates);
+  }
   made.nextNs = merge.nextNs();
   return made;
 }
@@ -367,6 +398,19 @@ TEST(RecordMerge, WritesTheSamePacketsInBlocks) {
       counts[order[block.interfaceNumber]]++;
     }
     EXPECT_EQ(counts, found.packets);
+    if (!maxBytes) {
+      std::vector<uint64_t> duplicates(kTags + 1);
+      for (size_t at = 0; at < found.bytes.size(); at += blockBytes(&found.bytes[at])) {
+        if (blockType(&found.bytes[at]) == kInterfaceBlock) continue;
+        for (const auto& [name, count] : copiesIn(&found.bytes[at])) {
+          duplicates.at(static_cast<size_t>(name.at(1) - '0')) += count;
+        }
+      }
+      EXPECT_EQ(duplicates, found.duplicates);
+      if (given.options.maxPackets) continue;
+      given.options.dedup.reset();
+      EXPECT_LE(found.bytes.size(), inBlocks(given, random).bytes.size());
+    }
     if (maxBytes) {
       EXPECT_LE(found.bytes.size() + kClosingBytes * described, *maxBytes);
       EXPECT_TRUE(packets == records.size() || found.nextNs);
@@ -378,7 +422,9 @@ TEST(RecordMerge, WritesTheSamePacketsInBlocks) {
 
 TEST(RecordMerge, GivesRemarksToTheNextPacketThatIsWritten) {
   MergedInterfaces interfaces;
-  for (uint32_t i = 0; i < 2; i++) interfaces.add(kEthernet, interfaceOf(i, kEthernet).description);
+  for (uint32_t i = 0; i < 2; i++) {
+    interfaces.add("p" + std::to_string(i), kEthernet, interfaceOf(i, kEthernet).description);
+  }
   interfaces.remark(0, {2 * kNanos, commentOption("gap")});
   interfaces.remark(1, {0, commentOption("first")});
   interfaces.remark(1, {1, commentOption("second, as long as it is")});
@@ -402,15 +448,99 @@ TEST(RecordMerge, GivesRemarksToTheNextPacketThatIsWritten) {
     if (blockType(&output[at]) == kEnhancedPacketBlock) sizes.push_back(blockBytes(&output[at]));
   }
   const size_t plain = packetBlockBytes(20);
-  EXPECT_EQ(sizes, (std::vector<size_t>{plain, plain + commentOption("gap").size() + 4, plain}))
+  const size_t copies = commentOption("capfleet copies: 1 p1").size();
+  EXPECT_EQ(sizes, (std::vector<size_t>{plain + copies + 4,
+                                        plain + commentOption("gap").size() + copies + 4,
+                                        plain + copies + 4}))
       << "packets of the second input are copies";
   EXPECT_EQ(interfaces.at(1).remarks.size(), 2U) << "for a packet that is not a copy";
   EXPECT_EQ(interfaces.at(1).duplicates, 3U);
 }
 
+/// The texts about copies in a merge of these streams, in which copies come up to 2 s later; null
+/// for a packet without one.
+std::vector<std::optional<std::string>> copiesTold(const std::vector<Bytes>& streams,
+                                                   std::string name,
+                                                   std::optional<uint64_t> maxBytes) {
+  MergedInterfaces interfaces;
+  std::deque<RecordInput> inputs;
+  std::vector<RecordInput*> pointers;
+  std::vector<StreamPieces> pieces;
+  PcapngOutput output{&interfaces, {}, 0};
+  for (uint32_t i = 0; i < streams.size(); i++) {
+    interfaces.add(name + std::to_string(i), kEthernet, interfaceOf(i, kEthernet).description);
+    output.ofInputs.emplace_back(i);
+    pointers.push_back(&inputs.emplace_back(RecordInputOptions{}));
+    pieces.emplace_back(inputs.back(), streams[i], [] { return SIZE_MAX; }).fill();
+  }
+  RecordMergeOptions options;
+  options.dedup = {2 * kNanos};
+  options.linkTypeWord = kEthernet;
+  options.maxBytes = maxBytes;
+  options.pcapng = output;
+  RecordMerge merge(pointers, options);
+  Bytes bytes(size_t{1} << 16);
+  std::vector<std::optional<std::string>> texts;
+  for (auto state = RecordMerge::State::kReady; state != RecordMerge::State::kEnd;) {
+    size_t written = 0;
+    while ((state = merge.advance(bytes, written)) == RecordMerge::State::kDry) merge.refilled();
+    for (size_t at = 0; at < written; at += blockBytes(&bytes[at])) {
+      if (blockType(&bytes[at]) != kEnhancedPacketBlock) continue;
+      const size_t plain = packetBlockBytes(loadPacketBlock(&bytes[at]).capturedLength);
+      std::optional<std::string>& text = texts.emplace_back();
+      if (blockBytes(&bytes[at]) == plain) continue;
+      const uint8_t* const option = &bytes[at + plain - kBlockTrailerBytes];
+      text.emplace(option + 4, option + 4 + loadLe16(option + 2));
+    }
+  }
+  return texts;
+}
+
+using Texts = std::vector<std::optional<std::string>>;
+
+TEST(RecordMerge, SaysOnThePacketWhichCopiesWereLeftOut) {
+  // The copy after 3 s is a packet of its own, of which the one at 5 s is a copy.
+  const std::vector<Bytes> streams{streamOf({{1, 0}, {1, 0}, {4, 0}}, 1),
+                                   streamOf({{2, 0}, {3, 0}, {5, 0}, {9, 0}}, 1)};
+  EXPECT_EQ(copiesTold(streams, "p", {}),
+            (Texts{"capfleet copies: 1 p0, 2 p1", "capfleet copies: 1 p1", std::nullopt}));
+  EXPECT_EQ(copiesTold(streams, std::string(1000, 'n'), {}),
+            (Texts{"capfleet copies: 3", "capfleet copies: 1", std::nullopt}))
+      << "longer than the copies were";
+}
+
+TEST(RecordMerge, SaysNothingOfCopiesBeyondALimit) {
+  const std::vector<Bytes> streams{streamOf({{1, 0}, {2, 0}}, 1)};
+  const size_t packet = interfaceOf(0, kEthernet).description.size() + packetBlockBytes(20);
+  EXPECT_EQ(copiesTold(streams, "p", packet + 27), Texts{std::nullopt});
+  EXPECT_EQ(copiesTold(streams, "p", packet + 28), Texts{"capfleet copies: 1"});
+  EXPECT_EQ(copiesTold(streams, "p", packet + 32), Texts{"capfleet copies: 1 p0"});
+}
+
+TEST(RecordMerge, HoldsNoMoreThanItMay) {
+  // All within the time in which copies may come.
+  const size_t packets = 3 * HeldPackets::kMostBytes / 2 / packetBlockBytes(60);
+  Bytes stream;
+  for (uint32_t i = 0; i < packets; i++) {
+    Bytes captured(60, 0);
+    storeLe32(&captured[20], i + 1);
+    appendRecord(stream, 1, i, captured);
+  }
+  const Bytes last(recordsOf(stream).back());
+  const Bytes first(recordsOf(stream).front());
+  Bytes copies;
+  for (const Bytes& record : {first, last}) {
+    appendRecord(copies, 2, 0, Bytes(record.begin() + 16, record.end()));
+  }
+  const Texts texts = copiesTold({stream, copies}, "p", {});
+  EXPECT_EQ(texts.size(), packets) << "copies are left out in any case";
+  EXPECT_EQ(texts.front(), std::nullopt);
+  EXPECT_EQ(texts.back(), "capfleet copies: 1 p1");
+}
+
 TEST(RecordMerge, GivesRemarksByTheirTimeInNanoseconds) {
   MergedInterfaces interfaces;
-  interfaces.add(kEthernet, interfaceOf(0, kEthernet).description);
+  interfaces.add("p0", kEthernet, interfaceOf(0, kEthernet).description);
   interfaces.remark(0, {2 * kNanos + 500, commentOption("of the second packet")});
   interfaces.remark(0, {kNanos, commentOption("first")});
   RecordInput input(RecordInputOptions{});

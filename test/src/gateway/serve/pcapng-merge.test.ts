@@ -128,6 +128,27 @@ describe('a merge in pcapng', () => {
     programOn(bytes, 'tcpdump', '-r', FILE, '-w', '/dev/null')
   })
 
+  test('says on a kept packet which copies were left out, as tshark reads it', async () => {
+    const path = `${TIMERANGE}&Format=pcapng&Dedup=${10n ** 10n}`
+    const bytes = await get(path)
+    const words = ['-T', 'fields', '-e', 'frame.comment', '-Y', 'frame.comment contains "capfleet copies"']
+    const shown = programOn(bytes, 'tshark', '-r', FILE, ...words)
+    const told = new Map<string, number>()
+    for (const [, count, name = ''] of shown.toString().matchAll(/(\d+) (\w+:cap\d)/g))
+      told.set(name, (told.get(name) ?? 0) + Number(count))
+    const all = namesOf(readPcapng(await get(`${TIMERANGE}&Format=pcapng`)))
+    const kept = namesOf(readPcapng(bytes))
+    const counted = new Map(
+      [...new Set(all)].map((name) => {
+        const ofPort = (names: typeof all) => names.filter((one) => one === name).length
+        return [String(name), ofPort(all) - ofPort(kept)] as const
+      }),
+    )
+    assert.ok(kept.length > 0 && kept.length < all.length, 'there are copies')
+    assert.deepEqual(told, new Map([...counted].filter(([, copies]) => copies > 0)))
+    assert.ok((await get(path)).equals(bytes), 'the same bytes each time')
+  })
+
   test('a small MaxBytes is kept, and one without room for a packet is refused', async () => {
     const refused = await ask(`${TIMERANGE}&Format=pcapng&MaxBytes=100`)
     assert.deepEqual([refused.status, refused.json().param], [400, 'MaxBytes'])
