@@ -156,6 +156,20 @@ export class PcapngBody {
     this.#last = download
   }
 
+  /**
+   * Whether the end of the file may name damage that was not known at its beginning. With MaxBytes there may be no room
+   * for it, and under a forced filter it is not named.
+   */
+  get mayNameDamage(): boolean {
+    const { query, isForced } = this.#options
+    return query.maxBytes === undefined && !query.follow && !isForced
+  }
+
+  /** Names the damage, as later files do. REQUIRES: mayNameDamage. */
+  nameDamage({ damaged }: Pick<LostPackets, 'damaged'>): void {
+    this.#lost = { ...this.#lost, damaged: damaged.slice(0, LOSSES_MAX) }
+  }
+
   /** The blocks after the last packet. `totals` are those of the whole file. */
   closing(totals: DownloadTotals): Buffer {
     const { interfacePackets = [], describedInterfaces = 0, remarkedPackets = 0 } = totals.pcapng ?? {}
@@ -316,25 +330,33 @@ function dropText({ captureName, ring, disk }: LostPackets['drops'][number]): st
   return `capfleet drops: capture ${captureName} could not store ${ring + disk} packets: ${where}`
 }
 
+export interface PcapngSourceOptions {
+  readonly body: PcapngBody
+  readonly compression: DownloadQuery['compression']
+  /** What is missing, with the damage that was found by reading. */
+  readonly findLost: () => Promise<Pick<LostPackets, 'damaged'>>
+}
+
 /** A download in pcapng: the packets of the engine, then the blocks that end the file. */
 export class PcapngSource implements PacketSource {
   readonly #packets: PacketSource
-  readonly #body: PcapngBody
-  readonly #encoding: Encoding
+  readonly #options: PcapngSourceOptions
   #closing: Buffer | undefined
 
-  constructor(packets: PacketSource, body: PcapngBody, compression: DownloadQuery['compression']) {
+  constructor(packets: PacketSource, options: PcapngSourceOptions) {
     this.#packets = packets
-    this.#body = body
-    this.#encoding = encodingOf(compression)
+    this.#options = options
   }
 
   async next(): Promise<Chunk | undefined> {
     const chunk = await this.#packets.next()
     if (chunk !== undefined || this.#closing !== undefined) return chunk
+    const { body, compression, findLost } = this.#options
     const totals = this.#packets.totals()
+    // Otherwise the next file would name it, and could not continue this one.
+    if (totals.corruptBlocks > 0n && body.mayNameDamage) body.nameDamage(await findLost())
     const skipped = Number(totals.pcapng?.leftToSkip ?? 0n)
-    this.#closing = compressed(this.#body.closing(totals).subarray(skipped), this.#encoding)
+    this.#closing = compressed(body.closing(totals).subarray(skipped), encodingOf(compression))
     return { bytes: this.#closing, release: () => undefined }
   }
 

@@ -16,6 +16,7 @@ import { withClientSignal } from '../request/client-signal.ts'
 import { callerOf, hasForcedFilter } from '../request/labelled-caller.ts'
 import { downloadHeaders } from './download-headers.ts'
 import { FollowedDownload } from './followed-download.ts'
+import { NOTHING_LOST } from './lost-packets.ts'
 import { onPrepared, openEngine, readerOf } from './open-download.ts'
 import { PcapngBody, PcapngSource } from './pcapng-body.ts'
 import { pcapngOtherBytes } from './pcapng-size.ts'
@@ -129,7 +130,14 @@ async function openSource(
       : undefined
   const opened = await openPackets(parts, prepared, { request, body })
   if (body === undefined) return opened
-  return { ...opened, engine: new PcapngSource(opened.engine, body, query.compression) }
+  const findLost = async () => {
+    await parts.damage.send()
+    return (await prepareDownload(parts, query, request)).lost ?? NOTHING_LOST
+  }
+  return {
+    ...opened,
+    engine: new PcapngSource(opened.engine, { body, compression: query.compression, findLost }),
+  }
 }
 
 interface FileRequest {

@@ -7,7 +7,7 @@ namespace capfleet {
 
 uint32_t MergedInterfaces::add(std::string name, uint32_t linkTypeWord,
                                std::vector<uint8_t> description) {
-  Interface& one = all_.emplace_back();
+  Interface& one = *all_.emplace_back(std::make_unique<Interface>());
   one.name = std::move(name);
   one.linkTypeWord = linkTypeWord;
   one.description = std::move(description);
@@ -16,7 +16,7 @@ uint32_t MergedInterfaces::add(std::string name, uint32_t linkTypeWord,
 
 void MergedInterfaces::remark(uint32_t id, Remark remark) {
   // Several streams may be of one interface.
-  auto& remarks = all_[id].remarks;
+  auto& remarks = all_[id]->remarks;
   const auto later = std::ranges::upper_bound(remarks, remark.atNs, {}, &Remark::atNs);
   remarks.insert(later, std::move(remark));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,12 +38,12 @@ class MergedInterfaces {
 
   size_t size() const { return all_.size(); }
   /// REQUIRES: `id` was returned by add().
-  Interface& at(uint32_t id) { return all_[id]; }
+  Interface& at(uint32_t id) { return *all_[id]; }
   /// Gives the interface the next number. REQUIRES: its description is written now.
   void number(Interface& one) { one.number = numbered_++; }
 
  private:
-  std::deque<Interface> all_;  ///< their addresses do not change
+  std::vector<std::unique_ptr<Interface>> all_;
   uint32_t numbered_ = 0;
 };
 

@@ -9,7 +9,9 @@ namespace capfleet {
 
 inline constexpr size_t kCacheLine = 64;
 
-/// Copies a record. REQUIRES: 16 bytes at least.
+inline constexpr size_t kLeastCopyBytes = 16;
+
+/// Copies a record. REQUIRES: kLeastCopyBytes at least.
 inline void copyRecord(uint8_t* to, const uint8_t* from, size_t bytes) {
   size_t at = 0;
   for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);

@@ -75,7 +75,12 @@ void writePacket(uint8_t* to, int64_t ns, const PacketForBlock& packet,
                  size_t remarkBytes) {
   const auto length = static_cast<uint32_t>(captured.size());
   storePacketBlock(to, {interface.number.value_or(0), ns, length, packet.originalLength});
-  std::memcpy(to + kPacketBlockHeaderBytes, captured.data(), captured.size());
+  uint8_t* const bytes = to + kPacketBlockHeaderBytes;
+  if (captured.size() >= kLeastCopyBytes) [[likely]] {
+    copyRecord(bytes, captured.data(), captured.size());
+  } else {
+    std::memcpy(bytes, captured.data(), captured.size());
+  }
   if (remarkBytes == 0) return;
   uint8_t* at = to + kPacketBlockHeaderBytes + blockPadded(length);
   uint8_t* const end = at + remarkBytes;
@@ -86,9 +91,9 @@ void writePacket(uint8_t* to, int64_t ns, const PacketForBlock& packet,
     interface.remarks.pop_front();
   }
   storeLe32(at, 0);
-  const auto bytes = static_cast<uint32_t>(end + kBlockTrailerBytes - to);
-  storeLe32(to + 4, bytes);
-  storeLe32(end, bytes);
+  const auto blockBytes = static_cast<uint32_t>(end + kBlockTrailerBytes - to);
+  storeLe32(to + 4, blockBytes);
+  storeLe32(end, blockBytes);
 }
 
 }  // namespace

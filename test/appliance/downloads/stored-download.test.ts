@@ -18,6 +18,7 @@ import {
   readPcap,
   recordLines,
 } from '../../support/packets/pcap-records.ts'
+import { readPcapng } from '../../support/packets/pcapng-reader.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
@@ -307,6 +308,23 @@ test('damaged bytes in the store are left out, counted and never delivered', asy
   assert.deepEqual([estimate.Exact, estimate.Packets], [false, next.trailers['capfleet-packets']])
   const events = await readFile(storePaths(appliance.storePath).events.newest, 'utf8')
   assert.match(events, /"capture-damaged".*bytes differ from those written/)
+})
+
+test('a file in pcapng names damage that its own download has found, as later ones do', async () => {
+  const records = Array.from({ length: 4_000 }, (_, index) =>
+    makePacket(START_NS + BigInt(index), `packet ${index}`, 500),
+  )
+  const path = join(appliance.folder, 'fresh.pcap')
+  await writeFile(path, makePcap(records))
+  await appliance.importFiles('fresh', path)
+  await flipBit(join(appliance.storePath, 'captures', 'fresh', 'cap0', '00000', '00000001.pcap'), 1_000_000)
+  const ask = () => appliance.get('/api/v1/pcap/single?StreamName=fresh&Format=pcapng')
+  const first = await ask()
+  assert.match(
+    readPcapng(first.body).endComments.join('\n'),
+    /1 damaged blocks are missing\ncapfleet damage: some packets of cap0 between /,
+  )
+  assert.ok((await ask()).body.equals(first.body), 'so it can be continued')
 })
 
 test('a download that meets a segment without packets fails, and the next one counts it as lost', async () => {
