@@ -167,7 +167,7 @@ class RunningCount {
       complete,
       ...(isCut ? { countedToNs: String(range.endNs) } : {}),
       ...(range === undefined ? {} : readOf(totals, range)),
-      ...(totals.corruptBlocks === 0n ? {} : { corruptBlocks: String(totals.corruptBlocks) }),
+      corruptBlocks: String(totals.corruptBlocks),
       ...(agedOutBeforeNs === undefined ? {} : { agedOutBeforeNs: String(agedOutBeforeNs) }),
     })
   }

@@ -42,8 +42,8 @@ class DuplicateWindow {
 
   explicit DuplicateWindow(const DuplicateOptions& options);
 
-  /// The number of the packet that this one is a copy of, counted by add() from 1 on; 0: of none.
-  /// Hashes the packet; add() then refers to the same one.
+  /// The number of the packet that this one is a copy of, counted by add() from 1 on; 0 if it is no
+  /// copy. Hashes the packet; add() then refers to the same one.
   uint64_t originalOf(const Packet& packet);
   /// Records that the packet passed to originalOf() is being output. REQUIRES: that was 0.
   void add(const Packet& packet);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "os/byte_order.h"
@@ -13,6 +12,9 @@ namespace {
 
 constexpr uint16_t kCommentOption = 1;
 constexpr size_t kOptionHeaderBytes = 4;
+/// Memory of larger packets is not kept, or some would hold much that is not used.
+constexpr size_t kMostSpareBytes = 2048;
+constexpr size_t kMostSpare = 1024;
 
 size_t optionBytes(const std::string& text) {
   return kOptionHeaderBytes + blockPadded(static_cast<uint32_t>(text.size()));
@@ -45,6 +47,7 @@ void HeldPackets::leaveOut(uint64_t packet, const MergedInterfaces::Interface& f
     known->packets++;
   } else {
     held.copies.push_back({&from, 1});
+    heldBytes_ += sizeof(Copies);
   }
 }
 
@@ -58,8 +61,8 @@ HeldPackets::Front HeldPackets::front(size_t mostAdded) {
   const Held& held = held_.front();
   added_.clear();
   if (held.copies.empty()) return {held.bytes.size(), 0};
-  const bool isFirst = !hasOptions(held.bytes.data() + held.announcedBytes);
-  const size_t endBytes = isFirst ? kEndOfOptionsBytes : 0;
+  const bool isWithoutOptions = !hasOptions(held.bytes.data() + held.announcedBytes);
+  const size_t endBytes = isWithoutOptions ? kEndOfOptionsBytes : 0;
   // A file never gets longer by leaving copies out.
   const size_t most = std::min({mostAdded, held.leftOutBytes, kMostCommentBytes});
   for (const bool isNamed : {true, false}) {
@@ -80,8 +83,9 @@ void HeldPackets::take(uint8_t* to) {
   if (added_.empty()) {
     std::memcpy(to, held.bytes.data(), held.bytes.size());
   } else {
-    const bool isFirst = !hasOptions(held.bytes.data() + held.announcedBytes);
-    const size_t kept = held.bytes.size() - kBlockTrailerBytes - (isFirst ? 0 : kEndOfOptionsBytes);
+    const bool isWithoutOptions = !hasOptions(held.bytes.data() + held.announcedBytes);
+    const size_t kept =
+        held.bytes.size() - kBlockTrailerBytes - (isWithoutOptions ? 0 : kEndOfOptionsBytes);
     std::memcpy(to, held.bytes.data(), kept);
     std::memcpy(to + kept, added_.data(), added_.size());
     uint8_t* const end = to + kept + added_.size() + kEndOfOptionsBytes;
@@ -91,8 +95,10 @@ void HeldPackets::take(uint8_t* to) {
     storeLe32(end, bytes);
   }
   heldBytes_ -= held.bytes.size();
-  held.bytes.clear();
-  spare_.push_back(std::move(held.bytes));
+  heldBytes_ -= held.copies.size() * sizeof(Copies);
+  if (held.bytes.capacity() <= kMostSpareBytes && spare_.size() < kMostSpare) {
+    spare_.push_back(std::move(held.bytes));
+  }
   held_.pop_front();
   taken_++;
 }

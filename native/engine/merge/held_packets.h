@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -64,9 +63,9 @@ class HeldPackets {
   const int64_t spanNs_;
   std::deque<Held> held_;
   size_t heldBytes_ = 0;
-  uint64_t taken_ = 0;          ///< packets that have left
-  std::vector<uint8_t> added_;  ///< to the oldest packet: an option
-  std::vector<std::vector<uint8_t>> spare_;
+  uint64_t taken_ = 0;                       ///< packets that have left
+  std::vector<uint8_t> added_;               ///< to the oldest packet: an option
+  std::vector<std::vector<uint8_t>> spare_;  ///< small ones, to be used again
 };
 
 }  // namespace capfleet

@@ -273,8 +273,9 @@ size_t RecordMerge::writtenBytes(std::span<const uint8_t> record) const {
   return kRecordHeaderBytes + std::min<size_t>(record.size() - kRecordHeaderBytes, sliceBytes_);
 }
 
-/// The number of the packet, of those that were written, that this one is a copy of; 0: of none.
-/// For a packet as it would be written: if one of two devices slices, they have the same packets.
+/// The number of the packet, of those that were written, that this one is a copy of; 0 if it is
+/// none. For a packet as it would be written: if one of two devices slices, they have the same
+/// packets.
 uint64_t RecordMerge::originalOf(const DuplicateWindow::Packet& packet) {
   return duplicates_ ? duplicates_->originalOf(packet) : 0;
 }

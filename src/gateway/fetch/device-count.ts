@@ -1,5 +1,6 @@
 /** A count of what a download of one device delivers, made by the device under one of its streams. */
 
+import { CapfleetError } from '../../shared/base/error.ts'
 import { INTEGER_MAX } from '../../shared/query/parameter-types.ts'
 import { deviceBrokeOff } from '../device/device-failure.ts'
 import { isForeign } from '../device/device-kind.ts'
@@ -35,24 +36,42 @@ export async function openDeviceCount(
   return await LineAnswer.open(member, countLines(question), parts, request)
 }
 
+export interface CountedDamage {
+  /** Blocks that were left out. */
+  readonly corruptBlocks: bigint
+  /** Set if the device has removed packets of the range from before this time, which were not counted. */
+  readonly agedOutBeforeNs: bigint | undefined
+}
+
 /**
- * Blocks that a download of the device, as part of a merge, leaves out of the range because they are damaged. The device
- * reads it again, under a lease that the caller has. Fails like openDeviceCount().
+ * The damage that a download of the device, as part of a merge, meets in the range. The device reads it again, under a lease
+ * that the caller has. Fails like openDeviceCount().
  */
 export async function countDamage(
   member: FleetMember,
   query: BoundedQuery,
   { beginNs, endNs }: TimeRange,
   request: HeldRequest,
-): Promise<bigint> {
+): Promise<CountedDamage> {
   if (isForeign(kindOfMember(member))) throw countUnsupported(member)
   const part = { ...partOfMerge(query), format: 'pcap', compression: 'none', tsMaxNs: undefined } as const
   const question = { query: { ...part, beginNs, endNs }, countBytesMax: INTEGER_MAX }
-  await using answer = await LineAnswer.openHeld(member, countLines(question), request)
-  let end: CountEnd | undefined
-  for await (const lines of answer.lines()) end = lines.find((line) => 'end' in line)
-  if (end === undefined) throw deviceBrokeOff(member.device.name)
-  return BigInt(end.corruptBlocks ?? 0)
+  try {
+    await using answer = await LineAnswer.openHeld(member, countLines(question), request)
+    let end: CountEnd | undefined
+    for await (const lines of answer.lines()) end = lines.find((line) => 'end' in line)
+    if (end === undefined) throw deviceBrokeOff(member.device.name)
+    const { corruptBlocks, countedToNs, agedOutBeforeNs } = end
+    if (corruptBlocks === undefined || countedToNs !== undefined) throw countUnsupported(member)
+    return { corruptBlocks: BigInt(corruptBlocks), agedOutBeforeNs: optionalBigInt(agedOutBeforeNs) }
+  } catch (error) {
+    if (!(error instanceof CapfleetError) || error.code !== 'aged-out') throw error
+    return { corruptBlocks: 0n, agedOutBeforeNs: endNs }
+  }
+}
+
+function optionalBigInt(text: string | undefined): bigint | undefined {
+  return text === undefined ? undefined : BigInt(text)
 }
 
 function countLines(question: CountQuestion): LineQuestion<CountLine> {

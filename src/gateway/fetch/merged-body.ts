@@ -205,7 +205,8 @@ class Merged implements Body {
   #perDevice(inputs: readonly MergedInput[]): readonly DeviceResult[] {
     return this.#devices.map((device) => {
       const totals = inputs[this.#merged.indexOf(device)]
-      const { error, isOrdered, retries, end } = device
+      const { error, doubt, isOrdered, retries, end } = device
+      const reported = error ?? doubt
       return {
         device: device.name,
         status: error === undefined ? statusOfEnd(end) : 'missing',
@@ -220,7 +221,7 @@ class Merged implements Body {
         stalledMs: totals?.stalledMs ?? 0,
         clock: this.#request.clockOf(device.name),
         missing: error === undefined ? undefined : this.#missingOf(device, totals?.lastNs),
-        error: error === undefined ? undefined : { code: error.code, detail: error.message },
+        error: reported === undefined ? undefined : { code: reported.code, detail: reported.message },
       }
     })
   }
@@ -239,6 +240,7 @@ class Merged implements Body {
         this.#packetsBytes += chunk.byteLength
         yield chunk
       }
+      await Promise.all(this.#merged.map((device) => device.checkEarlier()))
       const closing = this.#file.closing?.(this.result(), this.#packetsBytes)
       if (closing !== undefined) yield closing
     } finally {

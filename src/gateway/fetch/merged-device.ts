@@ -5,6 +5,7 @@
 import { addAbortListener } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { CapfleetError } from '../../shared/base/error.ts'
+import type { Log } from '../../shared/base/log.ts'
 import { formatPcapHeader, type StreamHeader } from '../../shared/pcap/pcap-header.ts'
 import { PCAP_HEADER_BYTES } from '../../shared/pcap/pcap-sizes.ts'
 import { withoutPadding } from '../../shared/pcap/record-boundary.ts'
@@ -29,6 +30,7 @@ import {
 import { taggedRecords } from '../pcap/tagged-records.ts'
 import { decode } from './decode.ts'
 import { type DeviceEnd, isOrdered, NO_END, readClaims } from './device-claims.ts'
+import type { CountedDamage } from './device-count.ts'
 import { type ReopenStep, retryAfterMs } from './leased-streams.ts'
 import type { Source } from './source.ts'
 
@@ -42,7 +44,7 @@ export interface RetryTimings {
 }
 
 /** Fails like a count of the device. Needs its lease, under which it sends nothing meanwhile. */
-export type CountDamage = (device: string, range: TimeRange, signal: AbortSignal) => Promise<bigint>
+export type CountDamage = (device: string, range: TimeRange, signal: AbortSignal) => Promise<CountedDamage>
 
 export interface MergedDeviceOptions {
   readonly step: DownloadStep
@@ -50,6 +52,7 @@ export interface MergedDeviceOptions {
   readonly reopen: ReopenStep
   /** Counts the damaged blocks of a range, which the device reads again. */
   readonly countDamage: CountDamage
+  readonly log: Pick<Log, 'warn'>
   readonly signal: AbortSignal
   /** Subtracted from its timestamps. */
   readonly alignNs: bigint | undefined
@@ -76,10 +79,15 @@ export class MergedDevice {
   #sortWindow: SortWindow | undefined
   /** Whether a later stream began at a time; packets that were stored after it with an earlier time are missing. */
   #wasContinuedByTime = false
-  /** The range that earlier streams have delivered, of which the last one says nothing. */
+  /** The range that earlier streams have delivered: what the last one says at its end is not about it. */
   #earlier: TimeRange | undefined
-  /** Damaged blocks of that range; undefined if the device could not count them. */
-  #earlierCorruptBlocks: bigint | undefined = 0n
+  /** Damaged blocks of that range. */
+  #earlierCorruptBlocks = 0n
+  /** Why they could not be counted, if so. */
+  #doubt: CapfleetError | undefined
+  /** What the device had removed when it was asked first; undefined if that is not known. */
+  #agedOutBeforeNs: bigint | undefined
+  #unparked = Promise.withResolvers<void>()
   #error: CapfleetError | undefined
 
   constructor(options: MergedDeviceOptions) {
@@ -97,19 +105,17 @@ export class MergedDevice {
     this.#source = source
     this.#isOrdered = isOrdered(plan.query, readClaims(source.headers))
     this.#sortWindow = this.#windowOf(step)
-    const records = this.#recordsOf(source, { isContinued: false })
-    this.#input = await PcapInput.open(
-      this.name,
-      this.#earlier === undefined ? records : this.#ending(records),
-      {
-        resume: (cause, arrived) => this.#resume(cause, arrived),
-        marksTail: !this.#isOrdered,
-        marksAll: this.#startsOver,
-        sortWindow: this.#sortWindow,
-        interface: this.#isTagged ? 'tagged' : undefined,
-        ...(alignNs === undefined ? {} : { alignNs }),
-      },
-    )
+    // Of a rest it is not known what the device had removed when it was asked first.
+    if (plan.wholeBeginNs === undefined)
+      this.#agedOutBeforeNs = readClaims(source.headers).agedOutBeforeNs ?? 0n
+    this.#input = await PcapInput.open(this.name, this.#recordsOf(source, { isContinued: false }), {
+      resume: (cause, arrived) => this.#resume(cause, arrived),
+      marksTail: !this.#isOrdered,
+      marksAll: this.#startsOver,
+      sortWindow: this.#sortWindow,
+      interface: this.#isTagged ? 'tagged' : undefined,
+      ...(alignNs === undefined ? {} : { alignNs }),
+    })
     const { interfaces } = this.#options
     if (interfaces !== undefined && !this.#isTagged)
       this.#input.interface = interfaces.addDevice(this.name, this.#input.header)
@@ -168,9 +174,14 @@ export class MergedDevice {
   /** What the device stated at the end of its stream, and of what was delivered before that. */
   get end(): DeviceEnd {
     const end = this.#source?.body.end ?? NO_END
+    if (this.#doubt !== undefined) return { ...end, isUnverified: true }
     const earlier = this.#earlierCorruptBlocks
-    if (earlier === undefined) return { ...end, isUnverified: true }
     return earlier === 0n ? end : { ...end, corruptBlocks: (end.corruptBlocks ?? 0n) + earlier }
+  }
+
+  /** Why it is not known whether everything was delivered, if so. */
+  get doubt(): CapfleetError | undefined {
+    return this.#doubt
   }
 
   park(): void {
@@ -182,6 +193,26 @@ export class MergedDevice {
     this.#reopen = reopen
     this.#park = new AbortController()
     this.#input?.unpark()
+    this.#unparked.resolve()
+    this.#unparked = Promise.withResolvers()
+  }
+
+  /**
+   * Call it when the stream has ended, before `end` is read. Resolves when it is known what earlier streams left out, or that
+   * it cannot be known: the device then reads that part of the range again. Of third-party devices it never is.
+   */
+  async checkEarlier(): Promise<void> {
+    const { signal } = this.#options
+    while (this.#earlier !== undefined && !this.#isThirdParty && this.#error === undefined) {
+      const park = this.#park.signal
+      try {
+        if (park.aborted) await this.#untilUnparked()
+        else return await this.#countEarlier(this.#earlier, AbortSignal.any([signal, park]))
+      } catch (error) {
+        signal.throwIfAborted()
+        if (!park.aborted) throw error
+      }
+    }
   }
 
   /** See ResumeInput. Also undefined if the device is parked; this is then called again. */
@@ -251,7 +282,7 @@ export class MergedDevice {
         this.#wasContinuedByTime = true
         this.#earlier = { beginNs: wholeBeginNs ?? query.beginNs, endNs: end.ns }
       }
-      return this.#earlier === undefined ? chunks : this.#ending(chunks)
+      return this.#wasContinuedByTime ? this.#inOrder(chunks) : chunks
     } catch (error) {
       source[Symbol.dispose]()
       throw error
@@ -297,47 +328,65 @@ export class MergedDevice {
     return units * unitNs < query.endNs ? units * unitNs : query.endNs
   }
 
-  /** The same stream, which ends when it is known what earlier ones have left out. */
-  #ending(chunks: ChunkStream): ChunkStream {
-    const left = new AbortController()
+  /** Checked at the end: a device that claims this may be wrong. */
+  #inOrder(chunks: AsyncIterator<Uint8Array>): AsyncIterator<Uint8Array> {
     return {
-      take: () => chunks.take?.(),
+      ...chunks,
       next: async () => {
         const next = await chunks.next()
-        if (next.done === true) await this.#checkEarlier(AbortSignal.any([this.#options.signal, left.signal]))
+        const isLossy = next.done === true && (this.#input?.figures.outOfOrder ?? 0) > 0
+        if (isLossy) throw outOfOrder(this.name)
         return next
-      },
-      return: async () => {
-        left.abort()
-        return (await chunks.return?.()) ?? { done: true, value: undefined }
       },
     }
   }
 
-  /** A device that claims to have packets in order may be wrong. Damage of other makers' devices is never known. */
-  async #checkEarlier(signal: AbortSignal): Promise<void> {
-    if (this.#wasContinuedByTime && (this.#input?.figures.outOfOrder ?? 0) > 0) throw outOfOrder(this.name)
-    if (this.#earlier !== undefined && !this.#isThirdParty)
-      this.#earlierCorruptBlocks = await this.#countDamage(this.#earlier, signal)
-  }
-
-  /** undefined: the device could not count them. */
-  async #countDamage(range: TimeRange, signal: AbortSignal): Promise<bigint | undefined> {
-    const { countDamage, timings } = this.#options
+  async #countEarlier(range: TimeRange, ending: AbortSignal): Promise<void> {
+    const late = AbortSignal.timeout(COUNT_MAX_MS)
+    const signal = AbortSignal.any([ending, late])
+    const { countDamage, timings, log } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {
-        return await countDamage(this.name, range, signal)
+        const { corruptBlocks, agedOutBeforeNs = 0n } = await countDamage(this.name, range, signal)
+        if (agedOutBeforeNs > (this.#agedOutBeforeNs ?? agedOutBeforeNs))
+          throw uncounted(this.name, 'the device has removed packets of it since')
+        this.#earlierCorruptBlocks = corruptBlocks
+        return
       } catch (error) {
-        signal.throwIfAborted()
-        const mayAskAgain = error instanceof CapfleetError && error.kind.retry
-        if (!mayAskAgain || attempt === COUNT_ATTEMPTS) return undefined
-        await delay(timings.pauseMs * attempt, undefined, { signal })
+        ending.throwIfAborted()
+        if (!(error instanceof CapfleetError || late.aborted)) throw error
+        const mayAskAgain = error instanceof CapfleetError && error.kind.retry && attempt < COUNT_ATTEMPTS
+        if (late.aborted || !mayAskAgain) {
+          const why = late.aborted ? 'that took too long' : (error as CapfleetError).message
+          this.#doubt = uncounted(this.name, why)
+          log.warn('merge.damage-not-counted', { device: this.name, err: error })
+          return
+        }
+        const pauseMs = Math.max(timings.pauseMs * attempt, retryAfterMs(error) ?? 0)
+        await delay(pauseMs, undefined, { signal: ending })
       }
     }
   }
+
+  async #untilUnparked(): Promise<void> {
+    const { signal } = this.#options
+    const aborted = Promise.withResolvers<never>()
+    using _abort = addAbortListener(signal, () => aborted.reject(signal.reason))
+    await Promise.race([this.#unparked.promise, aborted.promise])
+  }
 }
 
+/** The packets are all sent: nobody waits for the rest of the file longer than this. */
+const COUNT_MAX_MS = 600_000
 const COUNT_ATTEMPTS = 3
+
+function uncounted(device: string, why: string): CapfleetError {
+  return new CapfleetError(
+    'device-unverified',
+    `device ${device} was asked again from a later time, and could not count which damaged blocks it had left out before: ${why}`,
+    { members: { devices: [device] } },
+  )
+}
 
 function outOfOrder(device: string): CapfleetError {
   return new CapfleetError(

@@ -35,6 +35,8 @@ export interface StreamOptions {
   readonly alignNs: bigint
   /** Whether the stream repeats what an earlier one of the device has said. */
   readonly isContinued: boolean
+  /** Whether it was merged before: another packet may be kept now, and then what was said of copies is wrong. Default: no. */
+  readonly isMergedAgain?: boolean
 }
 
 export interface FileEnd {
@@ -95,7 +97,8 @@ export class FileInterfaces {
   }
 
   /** Takes the blocks of a device's pcapng. They throw an Error if it has too many. */
-  blocksOf(device: string, { alignNs, isContinued }: StreamOptions): PcapngBlocks {
+  blocksOf(device: string, { alignNs, isContinued, isMergedAgain = false }: StreamOptions): PcapngBlocks {
+    const isKept = (option: BlockOption) => isComment(option) && !(isMergedAgain && isOfCopies(option))
     return {
       interface: (block) => this.#described(device, block),
       statistics: (id, block) => {
@@ -105,7 +108,7 @@ export class FileInterfaces {
       },
       remark: ({ tag, ns }, bytes) => {
         const one = this.#known[tag]
-        const options = optionBytes(readOptions(bytes).filter(({ code }) => code === PcapngOption.comment))
+        const options = optionBytes(readOptions(bytes).filter(isKept))
         const isKnown = one === undefined || (isContinued && ns <= one.remarkedNs)
         if (isKnown || options.length === 0 || options.length > REMARK_BYTES_MAX) return
         one.remarkedNs = ns
@@ -119,7 +122,7 @@ export class FileInterfaces {
    * except what was missing then.
    */
   blocksOfFile(): PcapngBlocks {
-    const { statistics, remark } = this.blocksOf('', { alignNs: 0n, isContinued: false })
+    const { statistics, remark } = this.blocksOf('', { alignNs: 0n, isContinued: false, isMergedAgain: true })
     return {
       interface: (block) => this.#describedInFile(block),
       statistics: (id, block) => {
@@ -279,11 +282,19 @@ function isKeptStatistic({ code, value }: BlockOption): boolean {
 
 /** Comments that were there remain: several streams and files may be of one interface. Numbers are the latest. */
 function joined(before: readonly BlockOption[], after: readonly BlockOption[]): readonly BlockOption[] {
-  const isComment = ({ code }: BlockOption): boolean => code === PcapngOption.comment
   const isSaidAgain = ({ value }: BlockOption): boolean =>
     after.some((one) => isComment(one) && Buffer.from(one.value).equals(value))
   const kept = before.filter((one) => isComment(one) && !isSaidAgain(one))
   return [...kept, ...after].slice(0, STATISTICS_OPTIONS_MAX)
+}
+
+function isComment({ code }: BlockOption): boolean {
+  return code === PcapngOption.comment
+}
+
+/** As the engine writes it, see HeldPackets. */
+function isOfCopies({ value }: BlockOption): boolean {
+  return Buffer.from(value).toString().startsWith('capfleet copies: ')
 }
 
 function isOfMissing({ code, value }: BlockOption): boolean {

@@ -9,7 +9,7 @@ import type { DownloadPlan } from '../fleet/plan.ts'
 /**
  * complete: every packet that was requested. truncated: ended at MaxBytes or MaxPackets; `nextNs` is the first packet
  * left out. partial: devices are missing (OnError=partial), or damaged blocks. unverified: a device ends its answers
- * by closing the connection, which looks the same as being cut off. failed: cut after the first byte, or rejected
+ * by closing the connection, which looks the same as being cut off, or could not count the damage of an earlier stream. failed: cut after the first byte, or rejected
  * before it. client-gone: the client left first. streaming: still running.
  */
 export type DownloadStatus =

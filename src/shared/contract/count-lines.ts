@@ -29,7 +29,7 @@ const ended = {
   rangeBytes: read.rangeBytes.optional(),
   corruptBlocks: decimal
     .optional()
-    .describe('Blocks that were left out because they are damaged; absent if there are none'),
+    .describe('Blocks that were left out because they are damaged; absent from older versions'),
   agedOutBeforeNs: nanoseconds.optional().describe('Packets of the range before this time have been removed'),
 }
 

@@ -107,7 +107,7 @@ export const RECEIPT = named('Receipt', {
   status: z
     .enum(['streaming', 'complete', 'truncated', 'partial', 'unverified', 'failed', 'client-gone'])
     .describe(
-      'truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one, or a device that broke off cannot tell whether what it sent before was whole',
+      'truncated: ended at MaxBytes or MaxPackets; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one, or a device that was asked again from a later time could not count the damaged blocks before that',
     ),
   user: text,
   startedAt: instant,

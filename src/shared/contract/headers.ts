@@ -145,7 +145,7 @@ export const DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
 export const GATEWAY_DOWNLOAD_TRAILERS: readonly HeaderRow[] = [
   {
     name: 'Capfleet-Status',
-    says: 'complete; truncated; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one, or a device that broke off cannot tell whether what it sent before was whole.',
+    says: 'complete; truncated; partial: devices or damaged blocks are missing; unverified: a third-party device ended its answer by closing the connection, which looks the same as a cut one, or a device that was asked again from a later time could not count the damaged blocks before that.',
   },
   { name: 'Capfleet-Missing', says: 'Devices that are missing, each with its time range.' },
   { name: 'Capfleet-Sha256', says: 'With Digest=sha256: the SHA-256 of the body as sent.' },

@@ -220,14 +220,17 @@ function damageHoles({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery
 
 /** A device that closes the connection at the end of its answers does not show whether one was cut off. */
 function openEnds({ body }: FetchedDownload, { beginNs, endNs }: BoundedQuery): readonly Hole[] {
-  if (body.result().perDevice.every(({ status }) => status !== 'unverified')) return []
+  const unverified = body.result().perDevice.find(({ status }) => status === 'unverified')
+  if (unverified === undefined) return []
+  const { error } = unverified
   const detail =
+    error?.detail ??
     'the device ended its response by closing the connection, which looks the same as a cut-off response: packets of this time may be missing'
   return [
     {
       fromNs: String(beginNs),
       toNs: String(endNs),
-      final: true,
+      final: error === undefined,
       error: { code: 'device-unverified', detail },
     },
   ]

@@ -116,7 +116,7 @@ describe(`it equals the download (SEED=${random.seed})`, () => {
       const forced = await count(query, { headers: FORCED })
       assert.deepEqual(
         forced.lines,
-        [{ end: true, ...expected, complete: true }],
+        [{ end: true, ...expected, complete: true, corruptBlocks: '0' }],
         `a forced filter hides progress, and what is stored: ${query}`,
       )
       found += BigInt(String(end.packets))
@@ -179,7 +179,7 @@ describe('CountBytesMax', () => {
     const query = 'StreamName=one&FilterBPF=udp+port+53'
     const { lines } = await count(`${query}&CountBytesMax=1`, { headers: FORCED })
     const { packets, bytes } = await downloaded(`/api/v1/pcap/single?${query}`)
-    assert.deepEqual(lines, [{ end: true, packets, bytes, complete: true }])
+    assert.deepEqual(lines, [{ end: true, packets, bytes, complete: true, corruptBlocks: '0' }])
   })
 })
 

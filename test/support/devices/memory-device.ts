@@ -20,6 +20,8 @@ export class MemoryDevice {
   saysOrder = true
   /** For each stream in turn: the number of bytes after which it breaks off. Missing or undefined: never. */
   diesAfterBytes: (number | undefined)[] = []
+  /** Further headers of its answers. */
+  claims: Readonly<Record<string, string>> = {}
   /** Opening fails with this. */
   refusal: CapfleetError | undefined
 
@@ -46,6 +48,7 @@ export class MemoryDevice {
       headers: {
         'capfleet-request-id': 'of-the-device',
         ...(this.saysOrder ? { 'capfleet-order': 'time' } : {}),
+        ...this.claims,
       },
       header: answer.subarray(0, PCAP_HEADER_BYTES),
       body: Object.assign(this.#send(answer, limit), { end: NO_END }),

@@ -124,12 +124,15 @@ function refuseIncomplete({ receipt: { status, devices, nextNs } }: DownloadEnd)
     )
   }
   if (status === 'unverified') {
-    const names = devices.filter((device) => device.status === 'unverified').map(({ device }) => device)
-    throw new ClientFailure(
-      'incomplete',
-      `packets may be missing: ${listText(names)} ended the response by closing the connection, which looks the same as a cut-off response`,
-      { code: status },
+    const doubts = devices.flatMap(({ device, status, error }) =>
+      status !== 'unverified'
+        ? []
+        : (error?.detail ??
+          `${device} ended the response by closing the connection, which looks the same as a cut-off response`),
     )
+    throw new ClientFailure('incomplete', `packets may be missing: ${listText(doubts, '; ')}`, {
+      code: status,
+    })
   }
   const missing = devices.flatMap(({ device, missing: hole, corruptBlocks }) => [
     ...(hole === null ? [] : [`${device} from ${shownNs(hole.fromNs)} to ${shownNs(hole.toNs)}`]),

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { continueFrom, restOfBody } from '../../../../src/gateway/fetch/continue-from.ts'
@@ -22,6 +23,7 @@ import { makePacket, makePcap } from '../../../support/packets/packet-maker.ts'
 import type { PcapRecord } from '../../../support/packets/pcap-records.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 
+const UNDAMAGED = { corruptBlocks: 0n, agedOutBeforeNs: undefined }
 const PLAIN_MERGE: MergeOptions = { onError: 'fail', align: false }
 const START_NS = 1_700_000_000_000_000_000n
 const END_NS = START_NS + 1_000n
@@ -121,7 +123,7 @@ test('what an earlier stream left out as damaged is counted, once, by the device
   const { bytes, body } = await download([rome, oslo], {
     countDamage: async (device, range) => {
       asked.push([device, range])
-      return 2n
+      return { ...UNDAMAGED, corruptBlocks: 2n }
     },
   })
   assert.deepEqual(bytes, WHOLE)
@@ -153,11 +155,60 @@ test('a device that cannot count what it left out earlier is not verified', asyn
   }
 })
 
+test('damage is not known if the device has removed earlier packets since', async () => {
+  for (const [agedOutBeforeNs, status] of [
+    [START_NS, 'complete'],
+    [START_NS + 1n, 'unverified'],
+  ] as const) {
+    const { rome, oslo } = devices()
+    rome.claims = { 'capfleet-aged-out-before': String(START_NS) }
+    rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]
+    const { body } = await download([rome, oslo], {
+      countDamage: async () => ({ corruptBlocks: 0n, agedOutBeforeNs }),
+    })
+    const [result] = body.result().perDevice
+    assert.deepEqual(
+      [result?.status, result?.error?.code],
+      [status, status === 'complete' ? undefined : 'device-unverified'],
+    )
+  }
+})
+
+test('all devices count at the same time, when nothing more is merged; a parked merge begins again', async () => {
+  const { rome, oslo } = devices()
+  for (const device of [rome, oslo]) device.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]
+  let asked = 0
+  const both = Promise.withResolvers<void>()
+  const request = requestOf([rome, oslo], {
+    countDamage: async (_device, _range, signal) => {
+      asked += 1
+      if (asked > 2) return UNDAMAGED
+      if (asked === 2) both.resolve()
+      return await new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      )
+    },
+  })
+  const body = await mergedBody(request)
+  const reading = buffer(body.chunks)
+  await both.promise
+  body.park()
+  body.unpark(request.reopen)
+  assert.deepEqual(await reading, WHOLE)
+  assert.equal(asked, 4)
+  assert.deepEqual(
+    body.result().perDevice.map(({ status }) => status),
+    ['complete', 'complete'],
+  )
+})
+
 test('a device that fails once while it counts is asked again', async () => {
   const { rome, oslo } = devices()
   rome.diesAfterBytes = [makePcap(ROME.slice(0, 3)).byteLength]
-  const answers = [Promise.reject(brokenOff('rome')), Promise.resolve(0n)]
-  const { body } = await download([rome, oslo], { countDamage: async () => (await answers.shift()) ?? 9n })
+  const answers = [Promise.reject(brokenOff('rome')), Promise.resolve(UNDAMAGED)]
+  const { body } = await download([rome, oslo], {
+    countDamage: async () => (await answers.shift()) ?? { ...UNDAMAGED, corruptBlocks: 9n },
+  })
   assert.equal(body.result().perDevice[0]?.status, 'complete')
 })
 
@@ -445,7 +496,7 @@ function requestOf(all: readonly MemoryDevice[], tweaks: DownloadTweaks = {}): M
     onReopen,
     neverOpens = [],
     clockOf = () => undefined,
-    countDamage = async () => 0n,
+    countDamage = async () => UNDAMAGED,
     log,
   } = tweaks
   const raw = `TSBegin=${START_NS}&TSEnd=${END_NS}&TSUnit=nanos&${parameters}`

@@ -235,7 +235,9 @@ describe(`two appliances (SEED=${random.seed})`, () => {
     const filtered = await httpGet(`${gateway.url}/devices/b${COUNT}?StreamName=of-b`, {
       headers: gateway.basic('dns'),
     })
-    assert.deepEqual(linesOf(filtered, DEVICE_FORMS), [{ end: true, ...expected, complete: true }])
+    assert.deepEqual(linesOf(filtered, DEVICE_FORMS), [
+      { end: true, ...expected, complete: true, corruptBlocks: '0' },
+    ])
   })
 
   test('who may not download may not count, and mistakes are refused first', async () => {
