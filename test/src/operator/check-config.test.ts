@@ -12,7 +12,7 @@ import {
 import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import { CapfleetError } from '../../../src/shared/base/error.ts'
 import { TempAuthority } from '../../support/access/temp-authority.ts'
-import { type TempClient, tempClient } from '../../support/processes/client-process.ts'
+import { hostedClient, type TempClient } from '../../support/processes/client-process.ts'
 import { type TempFolder, tempFolder } from '../../support/temp-folder.ts'
 
 describe('--check', () => {
@@ -25,7 +25,7 @@ describe('--check', () => {
   before(async () => {
     folder = await tempFolder()
     authority = await TempAuthority.create()
-    client = await tempClient()
+    client = await hostedClient()
     const { cert, key } = await authority.issue('gateway')
     const { ca } = authority
     await putUser(join(folder.path, 'users.yaml'), { name: 'ann', role: 'user' }, 'open sesame')

@@ -7,6 +7,7 @@ import { NODE_OPTIONS } from '../../../src/demo/child-program.ts'
 import { REPOSITORY_ROOT } from '../repository-files.ts'
 import { refuseSecretsIn } from '../suite-secrets.ts'
 import { tempFolder } from '../temp-folder.ts'
+import { ClientHost } from './client-host.ts'
 
 export interface ClientEnd {
   /** null if it ended by a signal. */
@@ -34,6 +35,38 @@ export interface ClientOptions {
   readonly input?: string | Readable
   readonly environment?: Readonly<Record<string, string>>
   readonly cwd?: string
+}
+
+/**
+ * A client whose command lines, unless they are started or read a stream, run one after another in one process: for
+ * tests of what commands say and do, not of the process. Those that run at the same time have processes of their own.
+ */
+export async function hostedClient(): Promise<TempClient> {
+  const client = await tempClient()
+  const [hosts, idle] = [new Set<ClientHost>(), [] as ClientHost[]]
+  const run: TempClient['run'] = async (args, options = {}) => {
+    const { input = '', environment, cwd = client.folder } = options
+    if (typeof input !== 'string') return await client.run(args, options)
+    const host = idle.pop() ?? new ClientHost()
+    hosts.add(host)
+    const { status, stdout, stderr } = await host.run({
+      args,
+      environment: { PATH: process.env.PATH, XDG_CONFIG_HOME: client.home, ...environment },
+      cwd,
+      input,
+    })
+    idle.push(host)
+    refuseSecretsIn('what capfleet says', stderr)
+    return { status, stdout: Buffer.from(stdout, 'base64'), stderr }
+  }
+  return {
+    ...client,
+    run,
+    [Symbol.asyncDispose]: async () => {
+      for (const host of hosts) host[Symbol.dispose]()
+      await client[Symbol.asyncDispose]()
+    },
+  }
 }
 
 /** Not logged in to anything. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { makePacket, makePcap } from '../../../support/packets/packet-maker.ts'
 import { pcapngBlocks } from '../../../support/packets/pcapng-reader.ts'
-import { type TempClient, tempClient } from '../../../support/processes/client-process.ts'
+import { hostedClient, type TempClient } from '../../../support/processes/client-process.ts'
 import { startTempAppliance } from '../../../support/processes/temp-appliance.ts'
 import { tempFolder } from '../../../support/temp-folder.ts'
 
@@ -18,7 +18,7 @@ describe('capfleet check', () => {
   let body: Buffer
 
   before(async () => {
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     folder = parts.use(await tempFolder()).path
     const appliance = parts.use(await startTempAppliance())
     const path = join(folder, 'a.pcap')

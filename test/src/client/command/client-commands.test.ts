@@ -10,8 +10,8 @@ import { readPcap } from '../../../support/packets/pcap-records.ts'
 import {
   type ClientEnd,
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../support/processes/client-process.ts'
 import { shellPipeline } from '../../../support/processes/shell-pipeline.ts'
 import {
@@ -36,7 +36,7 @@ describe('the command line', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet())
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
   })
   after(() => parts.disposeAsync())
 

@@ -5,7 +5,11 @@ import { execFile, spawnSync } from 'node:child_process'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
+import {
+  gatewayEnvironment,
+  hostedClient,
+  type TempClient,
+} from '../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../support/processes/small-fleet.ts'
 import { REPOSITORY_ROOT } from '../../../support/repository-files.ts'
 import { startStubGateway } from '../../../support/servers/stub-gateway.ts'
@@ -44,7 +48,7 @@ describe('completion', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet())
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     const bin = join(client.folder, 'bin')
     await mkdir(bin)
     await symlink(join(REPOSITORY_ROOT, 'src/capfleet'), join(bin, 'capfleet'))

@@ -8,7 +8,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { createTempCertificate } from '../../../support/access/temp-certificate.ts'
-import { type TempClient, tempClient } from '../../../support/processes/client-process.ts'
+import { hostedClient, type TempClient } from '../../../support/processes/client-process.ts'
 import { startTempAppliance } from '../../../support/processes/temp-appliance.ts'
 
 describe('capfleet health', () => {
@@ -16,7 +16,7 @@ describe('capfleet health', () => {
   let client: TempClient
 
   before(async () => {
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
   })
   after(() => parts.disposeAsync())
 

@@ -10,7 +10,11 @@ import { API_BEGIN_NS, API_STEP_NS, ApiDevice } from '../../../support/devices/a
 import { eventually } from '../../../support/eventually.ts'
 import { httpGet } from '../../../support/http-get.ts'
 import { makePcap } from '../../../support/packets/packet-maker.ts'
-import { gatewayEnvironment, type TempClient, tempClient } from '../../../support/processes/client-process.ts'
+import {
+  gatewayEnvironment,
+  hostedClient,
+  type TempClient,
+} from '../../../support/processes/client-process.ts'
 import { startTempGateway, type TempGateway } from '../../../support/processes/temp-gateway.ts'
 import { TempRedis } from '../../../support/processes/temp-redis.ts'
 import { startTempWorker } from '../../../support/processes/temp-worker.ts'
@@ -55,7 +59,7 @@ describe('names of captures on third-party devices', () => {
     foreign = parts.use(await ApiDevice.start('foreign', PACKETS))
     foreign.captures = NAMES.map(([name]) => name)
     const other = parts.use(await ApiDevice.start('other', PACKETS))
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     const exports = {
       spool: join(folder.path, 'spool'),
       targets: [{ name: 'files', type: 'directory', path: target }],

@@ -6,8 +6,8 @@ import { after, before, describe, test } from 'node:test'
 import { writeBigCapture } from '../../../../support/packets/big-capture.ts'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../../support/processes/small-fleet.ts'
 import { onTerminal } from '../../../../support/processes/terminal.ts'
@@ -23,7 +23,7 @@ describe('at a terminal', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet())
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
   })
   after(() => parts.disposeAsync())
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import { gatewayWorld } from '../../../../support/processes/gateway-world.ts'
 import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
@@ -15,7 +15,7 @@ describe('capfleet token', () => {
   const world = gatewayWorld(10)
   let client: TempClient
   before(async () => {
-    client = await tempClient()
+    client = await hostedClient()
   })
   after(() => client[Symbol.asyncDispose]())
 

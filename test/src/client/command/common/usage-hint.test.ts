@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import {
   SMALL_FLEET_START_NS,
@@ -217,7 +217,7 @@ describe('a mistake at the command line:', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet())
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     await writeFile(join(client.folder, 'there.pcap'), '')
     await mkdir(join(client.folder, 'folder'))
     await writeFile(join(client.folder, 'bad.txt'), '10.0.0.1 # a host\n10.0.0.256\n')

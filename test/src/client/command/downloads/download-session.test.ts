@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { makePacket, makePcap } from '../../../../support/packets/packet-maker.ts'
 import { pause } from '../../../../support/pause.ts'
-import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
+import { gatewayEnvironment, hostedClient } from '../../../../support/processes/client-process.ts'
 import { type StubAnswer, startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
 const BODY = makePcap(
@@ -57,7 +57,7 @@ const sending =
 test('the receipt of another gateway may come late', async () => {
   const streaming = { status: 'streaming', bytes: '0', sha256: null, devices: [] }
   await using gateway = await downloading([sending(BODY)], [[streaming, streaming, whole(BODY)]])
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 0, stderr)
@@ -67,7 +67,7 @@ test('the receipt of another gateway may come late', async () => {
 test('a gateway that died after the last byte is asked for the rest, which is empty', async () => {
   const lost = { status: 'failed', bytes: '100', sha256: null, devices: [] }
   await using gateway = await downloading([sending(BODY), sending(EMPTY)], [[lost], [whole(EMPTY)]])
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 0, stderr)
@@ -86,7 +86,7 @@ test('a compressed one is asked for again, and what came is not kept beside it',
     [[lost], [whole(bytes)]],
     'application/zstd',
   )
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.zst', '--compression', 'zstd'], {
     environment,
@@ -126,7 +126,7 @@ test('a part that the gateway does not continue is asked for again, from its fir
     },
     'GET /v1/requests/r2': (_req, res) => void res.end(JSON.stringify(whole(BODY))),
   })
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 0, stderr)
@@ -140,7 +140,7 @@ for (const [what, receipt] of [
 ] as const) {
   test(`7: a receipt with ${what}: the file gets no name`, async () => {
     await using gateway = await downloading([sending(BODY)], [[receipt]])
-    await using client = await tempClient()
+    await using client = await hostedClient()
     const environment = gatewayEnvironment(gateway.url, 'a', 'b')
     const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
     assert.equal(status, 7)
@@ -158,7 +158,7 @@ test('7: damaged blocks are named with their device, and the file is kept', asyn
     { device: 'nyc1', missing: null, corruptBlocks: '0' },
   ]
   await using gateway = await downloading([sending(BODY)], [[{ ...whole(BODY), status: 'partial', devices }]])
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 7)
@@ -172,7 +172,7 @@ test('7: a download that may be incomplete is kept, and the device is named', as
     [sending(BODY)],
     [[{ ...whole(BODY), status: 'unverified', devices }]],
   )
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], {
     environment: gatewayEnvironment(gateway.url, 'a', 'b'),
   })
@@ -185,7 +185,7 @@ test('7: a partial download is kept, and the hole is named', async () => {
   const missing = { fromNs: '1793610060000000000', toNs: '1793610070000000000' }
   const partial = { ...whole(BODY), status: 'partial', devices: [{ device: 'lon1', missing }] }
   await using gateway = await downloading([sending(BODY)], [[partial]])
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'a', 'b')
   const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
   assert.equal(status, 7)
@@ -202,7 +202,7 @@ test('6: what is no capture file is not kept as one', async () => {
     [Buffer.alloc(1_000, 0xee), ''],
   ] as const) {
     await using gateway = await downloading([sending(body)], [[whole(body)]], type)
-    await using client = await tempClient()
+    await using client = await hostedClient()
     const environment = gatewayEnvironment(gateway.url, 'a', 'b')
     const { status, stderr } = await client.run(['get', 'demo', '-o', 'a.pcap'], { environment })
     assert.equal(status, 6, stderr)

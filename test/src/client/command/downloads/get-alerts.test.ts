@@ -22,8 +22,8 @@ import { makePcap } from '../../../../support/packets/packet-maker.ts'
 import { readPcap, recordLines } from '../../../../support/packets/pcap-records.ts'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../../support/processes/small-fleet.ts'
 import { USER_PASSWORD } from '../../../../support/suite-secrets.ts'
@@ -138,7 +138,7 @@ describe('capfleet get --alert', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet([], (name) => FILES[name]))
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     merged = join(client.folder, 'merged.pcap')
     const all = await run(['--begin', String(NINE_NS), '--end', '+1h', '-o', merged])
     assert.equal(all.status, 0, all.stderr)

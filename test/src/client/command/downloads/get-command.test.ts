@@ -16,8 +16,8 @@ import { writeBigCapture } from '../../../../support/packets/big-capture.ts'
 import { pcapngBlocks, readPcapng } from '../../../../support/packets/pcapng-reader.ts'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import { shellPipeline } from '../../../../support/processes/shell-pipeline.ts'
 import {
@@ -48,7 +48,7 @@ describe('capfleet get', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet())
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     const [east] = fleet.appliances
     assert.ok(east !== undefined)
     const path = join(east.folder, 'big.pcap')

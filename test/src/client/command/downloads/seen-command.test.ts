@@ -9,8 +9,8 @@ import { makePcap } from '../../../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../../../support/packets/pcap-records.ts'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import {
   type SmallFleet,
@@ -60,7 +60,7 @@ describe('capfleet seen', () => {
   before(async () => {
     const users = [{ name: 'filtered', role: 'user', filter: 'udp' }] as const
     fleet = parts.use(await startSmallFleet(users, captureOf))
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
   })
   after(() => parts.disposeAsync())
 

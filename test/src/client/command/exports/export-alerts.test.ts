@@ -8,8 +8,8 @@ import { makePcap } from '../../../../support/packets/packet-maker.ts'
 import { type PcapRecord, readPcap } from '../../../../support/packets/pcap-records.ts'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import { type SmallFleet, startSmallFleet } from '../../../../support/processes/small-fleet.ts'
 import { startTempWorker } from '../../../../support/processes/temp-worker.ts'
@@ -63,7 +63,7 @@ describe('capfleet export create --alert', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet([], (name) => FILES[name], { exports: { perUserMax: LIVE_MAX } }))
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     parts.use(await startTempWorker(fleet.gateway))
   })
   after(() => parts.disposeAsync())

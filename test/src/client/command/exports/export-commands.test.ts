@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import {
   gatewayEnvironment,
+  hostedClient,
   type TempClient,
-  tempClient,
 } from '../../../../support/processes/client-process.ts'
 import {
   SMALL_FLEET_START_NS,
@@ -30,7 +30,7 @@ describe('capfleet export', () => {
 
   before(async () => {
     fleet = parts.use(await startSmallFleet())
-    client = parts.use(await tempClient())
+    client = parts.use(await hostedClient())
     parts.use(await startTempWorker(fleet.gateway))
   })
   after(() => parts.disposeAsync())

@@ -5,7 +5,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
+import { gatewayEnvironment, hostedClient } from '../../../../support/processes/client-process.ts'
 import { startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
@@ -54,7 +54,7 @@ async function exporting(
 test('a file that breaks off twice is resumed by Range, and has the hash given by the export', async () => {
   const file = fileOf('day.pcap', randomBytes(3_000_000))
   await using gateway = await exporting([file], { breaks: 2, breakAfter: 1_000_000 })
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'user', 'secret')
   const { status, stderr } = await client.run(['export', 'get', 'e1'], { environment })
   assert.equal(status, 0, stderr)
@@ -67,7 +67,7 @@ test('a file that breaks off twice is resumed by Range, and has the hash given b
 test('several files go into a folder; a part of an earlier run is gone on with, or replaced when it is of another file', async () => {
   const files = [fileOf('a.pcap', randomBytes(50_000)), fileOf('b.pcap', randomBytes(60_000))]
   await using gateway = await exporting(files)
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const folder = join(client.folder, 'week')
   await mkdir(folder)
   await writeFile(join(folder, 'a.pcap.part'), files[0]?.bytes.subarray(0, 20_000) ?? '')
@@ -82,7 +82,7 @@ test('several files go into a folder; a part of an earlier run is gone on with, 
 test('7: a file that differs from the export stays a part', async () => {
   const bytes = randomBytes(50_000)
   await using gateway = await exporting([{ name: 'a.pcap', bytes, sha256: sha256(randomBytes(1)) }])
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'user', 'secret')
   const { status, stderr } = await client.run(['export', 'get', 'e1'], { environment })
   assert.equal(status, 7)
@@ -93,7 +93,7 @@ test('7: a file that differs from the export stays a part', async () => {
 test('a name that leads out of the folder does not; a pipe gets the file alone', async () => {
   const file = fileOf('../../evil.pcap', randomBytes(10))
   await using gateway = await exporting([file])
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'user', 'secret')
   assert.equal((await client.run(['export', 'get', 'e1'], { environment })).status, 0)
   assert.deepEqual(await readdir(client.folder), ['e1.manifest.json', 'evil.pcap'])
@@ -103,7 +103,7 @@ test('a name that leads out of the folder does not; a pipe gets the file alone',
 
 test('7: a partial export is there, and said to be partial', async () => {
   await using gateway = await exporting([fileOf('a.pcap', randomBytes(10))], { state: 'partial' })
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'user', 'secret')
   const { status, stderr } = await client.run(['export', 'get', 'e1'], { environment })
   assert.equal(status, 7)

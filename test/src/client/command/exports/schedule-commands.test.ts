@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { gatewayEnvironment, tempClient } from '../../../../support/processes/client-process.ts'
+import { gatewayEnvironment, hostedClient } from '../../../../support/processes/client-process.ts'
 import { startStubGateway } from '../../../../support/servers/stub-gateway.ts'
 
 const SCHEDULE = {
@@ -24,7 +24,7 @@ test('a schedule is ordered once over a broken connection, listed and removed', 
     'GET /v1/schedules': (_req, res) => void res.end(JSON.stringify({ schedules: [SCHEDULE] })),
     'DELETE /v1/schedules/s1': (_req, res) => void res.end(JSON.stringify(SCHEDULE)),
   })
-  await using client = await tempClient()
+  await using client = await hostedClient()
   const environment = gatewayEnvironment(gateway.url, 'ann', 'secret')
   const run = (...args: readonly string[]) => client.run(['export', 'schedule', ...args], { environment })
   const made = await run('create', '--cron', '5 * * * *', '--last', '1h', '-d', 'lon*', '--part-time', '15m')
