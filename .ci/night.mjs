@@ -42,13 +42,16 @@ const COUNTED = [
   'test/e2e/packets/reference-download.test.ts',
   'test/helm/chart.test.ts',
   'test/native/engine.test.ts',
+  'test/src/demo/traffic/site-traffic.test.ts',
   'test/src/gateway/audit/verify-audit.test.ts',
   'test/src/gateway/auth/token-verifier.test.ts',
   'test/src/gateway/gateway-load.test.ts',
   'test/src/gateway/lease/lease-explorer.test.ts',
   'test/src/gateway/lease/lease-model.test.ts',
   'test/src/gateway/pcap/merge.test.ts',
+  'test/src/gateway/routes/fleet/large-fleet.test.ts',
   'test/src/gateway/serve/download-audit.test.ts',
+  'test/src/gateway/serve/resume-pcapng.test.ts',
 ]
 
 const runs = [

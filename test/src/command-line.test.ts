@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, type TestContext, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import { loadUsers } from '../support/access/loaded-users.ts'
+import { hostedClient, type TempClient } from '../support/processes/client-process.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -59,12 +60,20 @@ test('an import into a missing store creates none, unless asked to', async () =>
 })
 
 describe('capfleet user', () => {
+  let client: TempClient
+  before(async () => {
+    client = await hostedClient()
+  })
+  after(() => client[Symbol.asyncDispose]())
+
   async function usersFile(t: TestContext) {
     const folder = await tempFolder()
     t.after(() => folder[Symbol.asyncDispose]())
     const file = join(folder.path, 'users.yaml')
-    const user = (args: readonly string[], password = '') =>
-      run(CAPFLEET, ['user', ...args, '--file', file], { input: `${password}\n` })
+    const user = async (args: readonly string[], password = ''): Promise<Ended> => {
+      const end = await client.run(['user', ...args, '--file', file], { input: `${password}\n` })
+      return { ...end, stdout: end.stdout.toString() }
+    }
     return { folder: folder.path, file, user }
   }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { WAIT_LIMIT_MS } from './test-limits.ts'
 
 const FIRST_PAUSE_MS = 5
-const LONGEST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 200
 
 /**
  * Repeats `question` until it is true; fails with `message` if that takes longer than WAIT_LIMIT_MS. `limitMs` is for

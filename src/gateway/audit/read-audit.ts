@@ -33,6 +33,8 @@ export interface AuditPageRequest extends AuditFilter {
   readonly after?: AuditPlace | undefined
   /** Aborts when the caller is no longer waiting. */
   readonly signal: AbortSignal
+  /** Maximum number of lines read. Default: LINES_MAX. */
+  readonly linesMax?: number
 }
 
 export interface AuditPage {
@@ -57,14 +59,14 @@ export interface AuditPlace {
   readonly seq: number
 }
 
-/** Maximum number of lines read for one page. */
+/** So many take about a second. */
 const LINES_MAX = 100_000
 /** How far a process's clock may be set back, so that its lines are not in time order. */
 const CLOCK_SLACK_MS = 60_000
 
 /** Fails with the errors of reading the folder. */
 export async function readAuditPage(folder: string, request: AuditPageRequest): Promise<AuditPage> {
-  const { limit, after, fromMs = 0, toMs = Number.POSITIVE_INFINITY, signal } = request
+  const { limit, after, fromMs = 0, toMs = Number.POSITIVE_INFINITY, signal, linesMax = LINES_MAX } = request
   await using readers = new AsyncDisposableStack()
   const chains: ChainReader[] = []
   for (const [chain, files] of await listChains(folder)) {
@@ -74,7 +76,7 @@ export async function readAuditPage(folder: string, request: AuditPageRequest): 
   }
   const entries: ChainEntry[] = []
   let place = after
-  for (let looked = 0; looked < LINES_MAX && entries.length < limit; looked += 1) {
+  for (let looked = 0; looked < linesMax && entries.length < limit; looked += 1) {
     signal.throwIfAborted()
     const newest = newestOf(chains.filter(({ headMs }) => headMs >= fromMs - CLOCK_SLACK_MS))
     if (newest === undefined) return { entries, next: undefined }

@@ -1,6 +1,7 @@
 /** Section 6 of the decisions: paths that only the gateway has. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { eventually } from '../../support/eventually.ts'
 import { httpGet } from '../../support/http-get.ts'
 import { readPcap } from '../../support/packets/pcap-records.ts'
 import { type Claim, FLEET_ONLY, heldBy, INTEGER, LIST, OBJECT, packets, row, STRING } from '../claim.ts'
@@ -287,8 +288,11 @@ export const GATEWAY_CLAIMS: readonly Claim[] = [
 
 /** Resolves with the queue once a request waits in it. */
 async function untilWaiting(at: Place): Promise<readonly Entry[]> {
-  for (;;) {
-    const rows = await queueOf(at)
-    if (rows.some(({ grantedAt }) => grantedAt === null)) return rows
+  let rows: readonly Entry[] = []
+  const isWaiting = async (): Promise<boolean> => {
+    rows = await queueOf(at)
+    return rows.some(({ grantedAt }) => grantedAt === null)
   }
+  await eventually(isWaiting, { message: 'a request waits in the queue' })
+  return rows
 }

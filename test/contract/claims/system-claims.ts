@@ -8,6 +8,7 @@ import {
   VERSION_MEMBERS,
   wrongMembers,
 } from '../../support/devices/status-members.ts'
+import { eventually } from '../../support/eventually.ts'
 import { type Claim, INTEGER, OBJECT, row, STRING } from '../claim.ts'
 import { START_CAPTURE, STOP_CAPTURE } from '../contract-queries.ts'
 import type { Place, Seen } from '../place.ts'
@@ -40,12 +41,14 @@ async function portCounts(at: Place, sizeClasses: readonly bigint[]): Promise<Js
   await at.appliance.get(STOP_CAPTURE)
   await at.appliance.get(`${START_CAPTURE}?StreamName=counted`)
   at.stand.engineOf('east').count(0, { seenPackets: 45n, seenBytes: 4_500n, sizeClasses })
+  let counts: Json = {}
+  const areThere = async (): Promise<boolean> => {
+    counts = (await at.ask(PORT_STATS)).json().cap0 as Json
+    return counts.Pkt === 45
+  }
   try {
-    for (const endMs = performance.now() + 4_000; performance.now() < endMs; ) {
-      const ports = (await at.ask(PORT_STATS)).json()
-      if ((ports.cap0 as Json).Pkt === 45) return ports.cap0 as Json
-    }
-    throw new Error('the counters of port 0 did not come')
+    await eventually(areThere, { message: 'the counters of port 0 have come' })
+    return counts
   } finally {
     await at.appliance.get(STOP_CAPTURE)
   }

@@ -11,8 +11,9 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
 const PACKETS = 1_500
-const CLIENTS = 64
-const ROUNDS = process.env.CAPFLEET_LONG === '1' ? 8 : 4
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
+const CLIENTS = IS_LONG ? 64 : 32
+const ROUNDS = IS_LONG ? 8 : 4
 const TIMERANGE = `/api/v1/pcap/timerange?${FLEET_RANGE}`
 
 interface Setting extends AsyncDisposable {

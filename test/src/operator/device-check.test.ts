@@ -1,10 +1,7 @@
 // The findings of `capfleet device check` for capfleet and third-party devices.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { after, before, describe, test } from 'node:test'
 import type { Finding } from '../../../appliance/doctor/finding.ts'
 import { Device } from '../../../src/gateway/device/device.ts'
@@ -12,6 +9,7 @@ import { checkDevice } from '../../../src/operator/device-check.ts'
 import { Secret } from '../../../src/shared/base/secret.ts'
 import { ApiDevice } from '../../support/devices/api-device.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
+import { hostedClient } from '../../support/processes/client-process.ts'
 import { startTempAppliance } from '../../support/processes/temp-appliance.ts'
 import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
 
@@ -140,15 +138,12 @@ describe('a device of another manufacturer', () => {
 
   test('is checked from the command line, by its address', async () => {
     foreign.behaviour = {}
+    await using client = await hostedClient()
     const run = async (...options: string[]) => {
-      const child = spawn(join(REPOSITORY_ROOT, 'src/capfleet'), ['device', 'check', ...options])
-      child.stdin.end(`${foreign.password}\n`)
-      const [stdout, stderr, [status]] = await Promise.all([
-        text(child.stdout),
-        text(child.stderr),
-        once(child, 'close'),
-      ])
-      return { stdout, stderr, status }
+      const typed = ['device', 'check', ...options]
+      const input = `${foreign.password}\n`
+      const { stdout, ...end } = await client.run(typed, { input, cwd: REPOSITORY_ROOT })
+      return { stdout: stdout.toString(), ...end }
     }
     const { stdout, stderr, status } = await run('--url', foreign.config.url)
     assert.equal(status, 0, stderr)

@@ -1,9 +1,8 @@
 // `capfleet store reindex` as a user runs it, on a store whose captures have no sieves.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { RecorderClient } from '../../../appliance/link/recorder-client.ts'
 import { reindexStore } from '../../../appliance/recorder/reindex.ts'
 import { StoreWriter } from '../../../appliance/recorder/store-writer.ts'
@@ -14,16 +13,24 @@ import { entriesOf } from '../../../appliance/store/stored-capture.ts'
 import { createLog } from '../../../src/shared/base/log.ts'
 import { writeBigCapture } from '../../support/packets/big-capture.ts'
 import { makePacket, makePcap } from '../../support/packets/packet-maker.ts'
-import { REPOSITORY_ROOT } from '../../support/repository-files.ts'
+import { type ClientEnd, hostedClient, type TempClient } from '../../support/processes/client-process.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
-function reindex(store: string) {
-  return storeCommand('reindex', '--store', store)
+let client: TempClient
+before(async () => {
+  client = await hostedClient()
+})
+after(() => client[Symbol.asyncDispose]())
+
+const reindex = (store: string): Promise<ClientText> => storeCommand('reindex', '--store', store)
+
+interface ClientText extends Omit<ClientEnd, 'stdout'> {
+  readonly stdout: string
 }
 
-function storeCommand(...args: readonly string[]) {
-  const cli = join(REPOSITORY_ROOT, 'src/cli.ts')
-  return spawnSync(process.execPath, [cli, 'store', ...args], { encoding: 'utf8' })
+async function storeCommand(...args: readonly string[]): Promise<ClientText> {
+  const { stdout, ...end } = await client.run(['store', ...args])
+  return { ...end, stdout: stdout.toString() }
 }
 
 async function flip(path: string, at: number): Promise<void> {
@@ -52,10 +59,10 @@ test('sieves that are missing or cut are made, and those that there are stay', a
   await using folder = await tempFolder()
   const { store, big, small } = await makeStore(folder.path)
   const written = [await readFile(big), await readFile(small)]
-  assert.match(reindex(store).stderr, /^reindex: 0 blocks of 2 segments now have a sieve/m)
+  assert.match((await reindex(store)).stderr, /^reindex: 0 blocks of 2 segments now have a sieve/m)
   await truncate(big, 30)
   await rm(small)
-  const { status, stderr } = reindex(store)
+  const { status, stderr } = await reindex(store)
   assert.equal(status, 0, stderr)
   assert.match(
     stderr,
@@ -70,7 +77,7 @@ test('segments whose addresses are in no table get into one', async () => {
   const table = join(big, '../../00000000.addresses')
   const written = await readFile(table)
   await rm(table)
-  const { status, stderr } = reindex(store)
+  const { status, stderr } = await reindex(store)
   assert.equal(status, 0, stderr)
   assert.match(stderr, /^reindex: 0 blocks of 2 segments now have a sieve, and 1 segments are new in /m)
   assert.deepEqual(await readFile(table), written)
@@ -129,7 +136,7 @@ test('an invalid index is left to store verify, and keeps no other segment witho
   const written = await readFile(small)
   await rm(small)
   await writeFile(big.replace('.sieve', '.idx'), 'rotten')
-  const { status, stderr } = reindex(store)
+  const { status, stderr } = await reindex(store)
   assert.equal(status, 0, stderr)
   assert.match(stderr, /^reindex: 1 blocks of 2 segments now have a sieve/m)
   assert.deepEqual(await readFile(small), written)
@@ -166,20 +173,20 @@ test('packets that are marked as lost are named again, without advice that canno
   await using folder = await tempFolder()
   const { store, big } = await makeStore(folder.path)
   await flip(big.replace('.sieve', '.pcap'), 5_000)
-  const found = storeCommand('verify', '--store', store)
+  const found = await storeCommand('verify', '--store', store)
   assert.deepEqual([found.status, found.stdout.split('\t').slice(0, 2)], [1, ['big', 'block-damaged']])
   assert.match(found.stderr, /run it with --repair/)
-  const repaired = storeCommand('verify', '--store', store, '--repair')
+  const repaired = await storeCommand('verify', '--store', store, '--repair')
   assert.equal(repaired.status, 0, repaired.stderr)
-  const again = storeCommand('verify', '--store', store)
+  const again = await storeCommand('verify', '--store', store)
   assert.match(again.stdout, /^big\tblock-damaged\tlost before\tmarked\t/)
   assert.match(again.stderr, /remaining damages, listed above: 1; what is lost cannot be repaired/)
   // Applying the same change again restores the bytes.
   await flip(big.replace('.sieve', '.pcap'), 5_000)
-  const readable = storeCommand('verify', '--store', store, '--repair')
+  const readable = await storeCommand('verify', '--store', store, '--repair')
   assert.match(readable.stdout, /^big\tblock-readable\t[1-9]\d* packets can be read again\trepaired\t/)
   assert.equal(readable.status, 0, readable.stderr)
-  const whole = storeCommand('verify', '--store', store)
+  const whole = await storeCommand('verify', '--store', store)
   assert.deepEqual([whole.status, whole.stdout], [0, ''])
 })
 
@@ -197,13 +204,13 @@ test('a segment in neither log nor index is rediscovered by its packets', async 
     [[], 1],
     [['--repair'], 0],
   ] as const) {
-    const found = storeCommand('verify', '--store', store, ...options)
+    const found = await storeCommand('verify', '--store', store, ...options)
     assert.equal(found.status, status, found.stdout)
     assert.match(found.stdout, /^big\tindex-rebuilt\tno packet lost\t/m)
     assert.deepEqual((await tableOf())?.portOf(0)?.newest?.packets, before?.packets)
   }
   assert.deepEqual(await readFile(big.replace('.sieve', '.idx')), index)
-  assert.equal(storeCommand('verify', '--store', store).stdout, '')
+  assert.equal((await storeCommand('verify', '--store', store)).stdout, '')
 })
 
 test('what was marked as lost and can be read again counts again', async () => {
@@ -211,18 +218,18 @@ test('what was marked as lost and can be read again counts again', async () => {
   const { store, big } = await makeStore(folder.path)
   const packets = big.replace('.sieve', '.pcap')
   await rename(packets, `${packets}.elsewhere`)
-  assert.equal(storeCommand('verify', '--store', store, '--repair').status, 0)
+  assert.equal((await storeCommand('verify', '--store', store, '--repair')).status, 0)
   assert.match(
-    storeCommand('verify', '--store', store).stdout,
+    (await storeCommand('verify', '--store', store)).stdout,
     /^big\tsegment-missing\tlost before\tmarked\t/,
   )
   await rename(`${packets}.elsewhere`, packets)
-  const repaired = storeCommand('verify', '--store', store, '--repair')
+  const repaired = await storeCommand('verify', '--store', store, '--repair')
   assert.equal(repaired.status, 0, repaired.stdout)
   assert.match(repaired.stdout, /^big\tlog-differs\tno packet lost\trepaired\t/m)
   const read = await readCapture(join(store, 'captures', 'big'), 'big', { isWritten: false })
   assert.deepEqual([read?.table.damagedSegments, read?.table.packets], [0, 2_000n])
-  assert.equal(storeCommand('verify', '--store', store).stdout, '')
+  assert.equal((await storeCommand('verify', '--store', store)).stdout, '')
 })
 
 test('a store whose folder of captures is gone is refused, and nothing is made', async () => {
@@ -230,7 +237,7 @@ test('a store whose folder of captures is gone is refused, and nothing is made',
   const { store } = await makeStore(folder.path)
   const captures = join(store, 'captures')
   await rename(captures, `${captures}.elsewhere`)
-  const { status, stderr } = storeCommand('verify', '--store', store)
+  const { status, stderr } = await storeCommand('verify', '--store', store)
   assert.equal(status, 1)
   assert.match(stderr, /has lost its folder captures: mount or restore it/)
   await assert.rejects(stat(captures), { code: 'ENOENT' })
@@ -252,7 +259,7 @@ test('two at once make each sieve once', async () => {
 
 test('a folder that is no store is refused, and no store is made', async () => {
   await using folder = await tempFolder()
-  const { status, stderr } = reindex(join(folder.path, 'misspelt'))
+  const { status, stderr } = await reindex(join(folder.path, 'misspelt'))
   assert.equal(status, 1)
   assert.match(stderr, /there is no store at \S*misspelt; correct --store \[bad-parameter\]/)
 })

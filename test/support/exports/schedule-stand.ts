@@ -6,13 +6,13 @@ import { ExportStore } from '../../../src/gateway/export/export-store.ts'
 import { ScheduleStore } from '../../../src/gateway/export/schedule-store.ts'
 import { openTargets } from '../../../src/gateway/export/target/export-targets.ts'
 import { Fleet } from '../../../src/gateway/fleet/fleet.ts'
-import { putUser } from '../../../src/shared/auth/edit-users-file.ts'
 import type { Log } from '../../../src/shared/base/log.ts'
 import { Secret } from '../../../src/shared/base/secret.ts'
 import type { SchedulingParts } from '../../../src/worker/run/run-schedule.ts'
 import { UNAUDITED } from '../access/temp-audit.ts'
 import { TempRedis } from '../processes/temp-redis.ts'
 import { USER_PASSWORD } from '../suite-secrets.ts'
+import { writeUsers } from '../suite-users.ts'
 import { tempFolder } from '../temp-folder.ts'
 import { TRUSTED_TIME } from '../trusted-time.ts'
 
@@ -30,8 +30,11 @@ export async function scheduleStand(perUserMax = 10_000): Promise<ScheduleStand>
   await using parts = new AsyncDisposableStack()
   const folder = parts.use(await tempFolder())
   const users = join(folder.path, 'users.yaml')
-  await putUser(users, { name: 'ann', role: 'user' }, USER_PASSWORD)
-  await putUser(users, { name: 'bob', role: 'full' }, USER_PASSWORD)
+  const people = [
+    { name: 'ann', role: 'user' },
+    { name: 'bob', role: 'full' },
+  ] as const
+  await writeUsers(users, people, USER_PASSWORD)
   const redis = parts.use(await TempRedis.create())
   const nothing = () => undefined
   const log: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing }

@@ -16,27 +16,35 @@ import { startStubGateway } from '../../../support/servers/stub-gateway.ts'
 import { skipWithout } from '../../../support/set-up-tools.ts'
 import { USER_PASSWORD } from '../../../support/suite-secrets.ts'
 
-/** The commands for a shell: source the script, and complete these words of its command line. */
+/** The commands for a shell: source the script, and complete the words of each of these command lines. */
 const ASKING = {
-  bash: (words: readonly string[]) => [
+  bash: (lines: readonly Line[]) => [
     '--norc',
     '-c',
-    `source <(capfleet completion bash); COMP_WORDS=(capfleet ${quoted(words)}); COMP_CWORD=${words.length}
-     _capfleet; printf '%s\\n' "\${COMPREPLY[@]}"`,
+    `source <(capfleet completion bash)
+     ask() { COMP_WORDS=(capfleet "$@"); COMP_CWORD=$#; _capfleet; printf '%s\\n' "\${COMPREPLY[@]}" ${END}; }
+     ${lines.map((words) => `ask ${quoted(words)}`).join('\n')}`,
   ],
   // compadd works only in a line editor; here it prints its arguments.
-  zsh: (words: readonly string[]) => [
+  zsh: (lines: readonly Line[]) => [
     '-f',
     '-c',
     `compdef() { : }; compadd() { shift; print -l -- "$@" }; _files() { : }
-     source <(capfleet completion zsh); words=(capfleet ${quoted(words)}); CURRENT=${words.length + 1}; _capfleet`,
+     source <(capfleet completion zsh)
+     ask() { words=(capfleet "$@"); CURRENT=$(($# + 1)); _capfleet; print ${END} }
+     ${lines.map((words) => `ask ${quoted(words)}`).join('\n')}`,
   ],
-  fish: (words: readonly string[]) => [
+  fish: (lines: readonly Line[]) => [
     '--no-config',
     '-c',
-    `source (capfleet completion fish | psub); complete -C 'capfleet ${words.join(' ')}'`,
+    `source (capfleet completion fish | psub)
+     ${lines.map((words) => `complete -C 'capfleet ${words.join(' ')}'; echo ${END}`).join('\n')}`,
   ],
 } as const
+
+type Line = readonly string[]
+/** The end of the answers to one command line. */
+const END = 'the-end'
 
 const quoted = (words: readonly string[]): string => words.map((word) => `'${word}'`).join(' ')
 
@@ -56,7 +64,8 @@ describe('completion', () => {
   })
   after(() => parts.disposeAsync())
 
-  const ask = (shell: keyof typeof ASKING, words: readonly string[]): Promise<readonly string[]> =>
+  /** The names for each command line. */
+  const ask = (shell: keyof typeof ASKING, lines: readonly Line[]): Promise<readonly string[][]> =>
     new Promise((resolve) => {
       const env = {
         ...gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD),
@@ -64,23 +73,39 @@ describe('completion', () => {
         HOME: client.home,
         XDG_CONFIG_HOME: client.home,
       }
-      execFile(shell, ASKING[shell](words), { env, cwd: client.home }, (_error, stdout) =>
-        resolve(stdout.split('\n').filter((line) => line !== '')),
+      execFile(shell, ASKING[shell](lines), { env, cwd: client.home }, (_error, stdout) =>
+        resolve(
+          stdout
+            .split(`${END}\n`)
+            .slice(0, -1)
+            .map((names) => names.split('\n').slice(0, -1)),
+        ),
       )
     })
 
   for (const shell of ['bash', 'zsh', 'fish'] as const) {
     const isThere = spawnSync(shell, ['--version']).error === undefined
     const skip = skipWithout(isThere, `${shell} is not installed (apt-get install ${shell})`)
-    test(`in ${shell}: commands, flags, names of captures and of devices`, { skip }, async () => {
-      assert.deepEqual(await ask(shell, ['capt']), ['captures'])
-      assert.deepEqual(await ask(shell, ['export', 'sch']), ['schedule'])
-      assert.deepEqual(await ask(shell, ['get', '--max-p']), ['--max-packets'])
-      assert.deepEqual(await ask(shell, ['get', 'east-']), ['east-first', 'east-second'])
-      assert.deepEqual(await ask(shell, ['captures', '--device', 'w']), ['west'])
-      assert.deepEqual(await ask(shell, ['captures', '-o', 'js']), ['json', 'jsonl'])
+    test(`in ${shell}: the words up to the one that is typed, and all names that fit`, { skip }, async () => {
+      const lines = [['capt'], ['get', 'east-'], ['captures', '--device', 'w']]
+      const names = [['captures'], ['east-first', 'east-second'], ['west']]
+      assert.deepEqual(await ask(shell, lines), names)
     })
   }
+
+  test('commands, flags, names of captures and of devices', async () => {
+    const environment = gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
+    for (const [words, names] of [
+      [['export', 'sch'], 'schedule'],
+      [['get', '--max-p'], '--max-packets'],
+      [['get', 'east-'], 'east-first\neast-second'],
+      [['captures', '--device', 'w'], 'west'],
+      [['captures', '-o', 'js'], 'json\njsonl'],
+    ] as const) {
+      const { stdout } = await client.run(['__complete', '--', ...words], { environment })
+      assert.equal(stdout.toString(), `${names}\n`)
+    }
+  })
 
   test('is silent and quick where no gateway is known, or none answers', async () => {
     let commandMs = 0

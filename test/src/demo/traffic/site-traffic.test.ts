@@ -12,6 +12,8 @@ import { type PcapRecord, readPcap } from '../../../support/packets/pcap-records
 const run = promisify(execFile)
 const START_NS = 1_760_000_000_000_000_000n
 const SITES = [0, 1, 2] as const
+/** The demo's own number at night. */
+const PACKETS = process.env.CAPFLEET_LONG === '1' ? undefined : 20_000
 
 const folder = await mkdtemp(join(tmpdir(), 'capfleet-traffic-'))
 const paths = SITES.map((site) => join(folder, `site${site}.pcap`))
@@ -20,16 +22,21 @@ let records: (readonly PcapRecord[])[] = []
 
 before(async () => {
   for (const site of SITES)
-    made.push(await writeSiteTraffic(paths[site] ?? '', { site, seed: 7, startNs: START_NS }))
+    made.push(
+      await writeSiteTraffic(paths[site] ?? '', {
+        ...{ site, seed: 7, startNs: START_NS },
+        ...(PACKETS === undefined ? {} : { packets: PACKETS }),
+      }),
+    )
   records = await Promise.all(paths.map(async (path) => readPcap(await readFile(path)).records))
 })
 
 test.after(() => rm(folder, { recursive: true }))
 
-test('each site has at least 100,000 packets over about five minutes, in order of time', () => {
+test('each site has as many packets as are asked for, by default 100,000, over about five minutes, in order of time', () => {
   for (const site of SITES) {
     const packets = records[site] ?? []
-    assert.ok(packets.length >= 100_000)
+    assert.ok(packets.length >= (PACKETS ?? 100_000))
     const last = packets.at(-1)?.ns ?? 0n
     assert.deepEqual(made[site], { packets: packets.length, firstNs: packets[0]?.ns, lastNs: last })
     assert.ok(packets[0] !== undefined && packets[0].ns - START_NS < 1_000_000_000n)
@@ -47,7 +54,7 @@ test('tshark finds nothing malformed, no wrong checksum, no gap in a TCP flow', 
     ' || udp.checksum.status == 0 || icmp.checksum.status == 0 || tcp.analysis.flags'
   for (const [site, path] of paths.entries()) {
     // One site to its end: all are made by the same flows.
-    const packets = site === 0 ? [] : ['-c', '20000']
+    const packets = site === 0 ? [] : ['-c', '5000']
     const { stdout } = await run('tshark', ['-r', path, ...packets, ...checks, '-Y', filter])
     assert.equal(stdout, '')
     const good = 'ip.checksum.status == 1 && tcp.checksum.status == 1'
@@ -77,7 +84,7 @@ test('every kind of traffic is there', async () => {
     [],
   )
   const multicast = (records[0] ?? []).filter(({ captured }) => ((captured[0] ?? 0) & 1) === 1)
-  assert.ok(multicast.length > 5000)
+  assert.ok(multicast.length > 1000)
 })
 
 test('flows over a leased line are seen at both sites, apart from MAC and time to live, milliseconds apart', () => {
@@ -90,7 +97,7 @@ test('flows over a leased line are seen at both sites, apart from MAC and time t
       (records[b] ?? []).filter(isBetweenSites).map((record) => [sameEverywhere(record), record.ns]),
     )
     const shared = (records[a] ?? []).filter((record) => atB.has(sameEverywhere(record)))
-    assert.ok(shared.length > 5000, `${shared.length} packets at sites ${a} and ${b}`)
+    assert.ok(shared.length > 1000, `${shared.length} packets at sites ${a} and ${b}`)
     for (const record of shared) {
       const apartNs = (atB.get(sameEverywhere(record)) ?? 0n) - record.ns
       const distanceNs = apartNs < 0n ? -apartNs : apartNs

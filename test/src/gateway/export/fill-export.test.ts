@@ -13,11 +13,11 @@ import { startTempWorker, type TempWorker } from '../../../support/processes/tem
 const UNPACK = { none: 'cat', fast: 'zcat', zstd: 'zstdcat' }
 
 test('a hole that is larger than the spool is filled', async (t) => {
-  const disk = await mountSmallDisk(16_000_000)
+  const disk = await mountSmallDisk(8_000_000)
   if (typeof disk === 'string') return t.skip(disk)
   await using _disk = disk
   await using world = await ExportWorld.create({
-    captureBytes: 20_000_000,
+    captureBytes: 10_000_000,
     exports: { deviceRetryS: 1, spool: join(disk.path, 'spool') },
   })
   await using _worker = await startTempWorker(world.gateway)

@@ -43,9 +43,13 @@ describe('at a terminal', () => {
 
   test('a download has a bar with share, rate and the time that is left', async () => {
     const [east] = fleet.appliances
-    const path = join(east?.folder ?? '', 'big.pcap')
-    await writeBigCapture(path)
-    await east?.importFiles('big', path)
+    const [line] = fleet.lines
+    assert.ok(east && line)
+    const path = join(east.folder, 'big.pcap')
+    await writeBigCapture(path, 4_000)
+    await east.importFiles('big', path)
+    // So that it lasts for some seconds.
+    line.bytesPerSecond = 1_500_000
     const environment = gatewayEnvironment(fleet.gateway.url, 'user', USER_PASSWORD)
     const { status, shown } = await onTerminal(
       `${CAPFLEET} get big -o ${client.folder}/big.pcap`,

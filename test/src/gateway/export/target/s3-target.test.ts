@@ -31,7 +31,7 @@ import { tempFolder } from '../../../../support/temp-folder.ts'
 const MIB = 1_048_576
 const PROGRAM = join(import.meta.dirname, '../../../../support/processes/uploading-program.ts')
 /** For a long run; at least four parts. */
-const UPLOAD_BYTES = Number(process.env.EXPORT_UPLOAD_BYTES ?? 32 * MIB)
+const UPLOAD_BYTES = Number(process.env.EXPORT_UPLOAD_BYTES ?? 17 * MIB)
 
 describe('in a bucket', { skip: WITHOUT_S3 }, () => {
   const parts = new AsyncDisposableStack()
@@ -99,7 +99,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
     )
     assert.ok(refused > 0)
     const target = new S3Target('bucket', { ...settings, requestChecksums: false })
-    for (const kept of [file, await madeFile(folder, 32 * MIB)]) {
+    for (const kept of [file, await madeFile(folder, 17 * MIB)]) {
       await keep(target, kept)
       assert.equal(await keptSha256(target, kept), kept.sha256)
     }
@@ -107,7 +107,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
 
   test('two uploads of the same file at the same time end with one whole file', async () => {
     const { target, folder } = stage
-    const file = await madeFile(folder, 32 * MIB)
+    const file = await madeFile(folder, 17 * MIB)
     const copy = { ...file, path: join(folder, 'copy') }
     await copyFile(file.path, copy.path)
     await Promise.all([keep(target, file), keep(target, copy)])
@@ -124,7 +124,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
 
   test('the upload of another file, whose name starts the same, continues', async () => {
     const { target, folder } = stage
-    const longer = await madeFile(folder, 32 * MIB, { name: 'capture.pcap.gz' })
+    const longer = await madeFile(folder, 17 * MIB, { name: 'capture.pcap.gz' })
     const shorter = await madeFile(folder, 10, { exportId: longer.exportId, name: 'capture.pcap' })
     let meanwhile: Promise<void> | undefined
     await target.publish(longer, {
@@ -140,7 +140,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
 
   test('a stopped upload leaves the file, and nothing in the bucket', async () => {
     const { target, folder } = stage
-    const file = await madeFile(folder, 32 * MIB)
+    const file = await madeFile(folder, 17 * MIB)
     const controller = new AbortController()
     const reason = new Error('cancelled')
     const publishing = target.publish(file, {
@@ -155,7 +155,7 @@ describe('in a bucket', { skip: WITHOUT_S3 }, () => {
 
   test('what killed uploads have left of an export is removed with it', async () => {
     const { target, folder } = stage
-    const file = await madeFile(folder, 32 * MIB)
+    const file = await madeFile(folder, 17 * MIB)
     await killUpload(s3, { file, stopAfterBytes: 1 })
     assert.equal((await s3.uploads()).length, 1)
     await target.remove(file.exportId)

@@ -135,12 +135,24 @@ describe(`three appliances, of which one is down (SEED=${random.seed})`, () => {
     assert.deepEqual([lines.at(-1)?.complete, lines.at(-1)?.devices], [true, 2])
   })
 
+  /** By device and filters: each start of tcpdump costs much more than its work. */
+  const known = new Map<string, Buffer>()
+  function ofDevice(device: string, ...filters: readonly (string | undefined)[]): Buffer {
+    const [last, ...before] = filters.toReversed()
+    const key = [device, ...filters].join('|')
+    const found =
+      known.get(key) ??
+      (filters.length === 0
+        ? (captures.get(device) ?? Buffer.alloc(0))
+        : filtered(ofDevice(device, ...before.toReversed()), last ?? ''))
+    known.set(key, found)
+    return found
+  }
+
   /** What tcpdump finds, also after VLAN tags. */
   function expectedOf(device: string, address: string, filter?: string): Omit<Line, 'address'> | undefined {
     const host = `host ${address} or (vlan and (host ${address} or (vlan and host ${address})))`
-    const { records } = readPcap(
-      filtered(filtered(captures.get(device) ?? Buffer.alloc(0), filter ?? ''), host),
-    )
+    const { records } = readPcap(ofDevice(device, filter, host))
     if (records.length === 0) return undefined
     return {
       device,
