@@ -29,7 +29,8 @@ export class Revocations implements AsyncDisposable {
   readonly #clock: SharedTime
   readonly #log: Log
   readonly #revoked = new Map<string, RevokedToken>()
-  readonly #controllers = new LRUCache<string, AbortController>({ max: SIGNALS_MAX })
+  /** Made for the first stream of a token: it takes the memory of all its entries at once, and tens of milliseconds. */
+  #controllers: LRUCache<string, AbortController> | undefined
   readonly #timer: NodeJS.Timeout
   /** The store's revocation number at the last poll. */
   #look: number
@@ -62,6 +63,7 @@ export class Revocations implements AsyncDisposable {
 
   /** Aborts when the token of this id is revoked. `expiresMs` is when whatever depends on it expires. */
   signalOf(id: string, expiresMs: number): AbortSignal {
+    this.#controllers ??= new LRUCache({ max: SIGNALS_MAX })
     const controller = this.#controllers.get(id) ?? new AbortController()
     const neededMs = expiresMs - this.#clock.nowMs() + STREAM_MAX_MS
     const ttl = Math.max(neededMs, this.#controllers.getRemainingTTL(id))
@@ -72,8 +74,8 @@ export class Revocations implements AsyncDisposable {
   /** Registers a token that was just revoked and ends everything that runs under it. */
   add(token: RevokedToken): void {
     this.#revoked.set(token.id, token)
-    this.#controllers.get(token.id)?.abort(REVOKED)
-    this.#controllers.delete(token.id)
+    this.#controllers?.get(token.id)?.abort(REVOKED)
+    this.#controllers?.delete(token.id)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
