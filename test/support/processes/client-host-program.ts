@@ -70,5 +70,7 @@ async function runOnce({ args, environment, cwd, input }: HostedRun): Promise<Ho
   for (const agent of [httpAgent, httpsAgent]) agent.destroy()
   stdin.destroy()
   process.exitCode = undefined
+  // A disk can be unmounted that no process is in.
+  process.chdir('/')
   return { status, stdout: stdout.bytes.toString('base64'), stderr: stderr.bytes.toString() }
 }

@@ -49,5 +49,6 @@ export class ClientHost implements Disposable {
 
   [Symbol.dispose](): void {
     this.#child.kill('SIGKILL')
+    for (const stream of this.#child.stdio) stream?.destroy()
   }
 }
