@@ -22,7 +22,10 @@ const COUNTS = {
 }
 /** Files of `npm test` that use one of the counts. */
 const COUNTED = [
+  'test/appliance/compile/filter-compiler.test.ts',
+  'test/appliance/downloads/download-slots.test.ts',
   'test/appliance/hostile-queries.test.ts',
+  'test/appliance/recorder/segment-log-writer.test.ts',
   'test/appliance/recorder/upgrade.test.ts',
   'test/appliance/store/capture-catalogue.test.ts',
   'test/e2e/access/audit.test.ts',
@@ -41,6 +44,8 @@ const COUNTED = [
   'test/e2e/packets/pcapng-fleet.test.ts',
   'test/e2e/packets/reference-download.test.ts',
   'test/helm/chart.test.ts',
+  'test/helm/rules.test.ts',
+  'test/native/decapsulation.test.ts',
   'test/native/engine.test.ts',
   'test/src/demo/traffic/site-traffic.test.ts',
   'test/src/gateway/audit/verify-audit.test.ts',

@@ -1,10 +1,11 @@
 // Builds what a release delivers besides the images: three Debian packages for one architecture, the npm package of the
 // client, the client as one executable, a bill of materials (CycloneDX) for each of them but the npm package, and
 // SHA256SUMS.
-//   node .ci/package.mjs [--out FOLDER] [--arch amd64|arm64] [--native FOLDER]
+//   node .ci/package.mjs [--out FOLDER] [--arch amd64|arm64] [--native FOLDER] [--fast]
 // Default: dist-packages, this machine's architecture, native/build. For another architecture, --native is the folder
 // with the engine built for it, on such a machine; without --native only the client is packed, which has no engine. npm
 // packages that only that architecture needs are downloaded and compared with package-lock.json.
+// --fast compresses little, for tests of what is in the packages.
 // The same commit gives the same bytes in any folder: times are the commit's (SOURCE_DATE_EPOCH overrides it), and only
 // files that git knows are packed.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     out: { type: 'string', default: join(ROOT, 'dist-packages') },
     arch: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
     native: { type: 'string' },
+    fast: { type: 'boolean', default: false },
   },
 })
 const architecture = values.arch
@@ -58,7 +60,7 @@ for (const name of names) {
   const tree = join(work, name)
   // Before the archive, which adds its control files to the tree.
   const document = packageDocument({ name, file, version, architecture, epochS, tree })
-  buildArchive({ name, version, architecture, epochS, tree }, join(out, file))
+  buildArchive({ name, version, architecture, epochS, tree, isFast: values.fast }, join(out, file))
   writeFileSync(join(out, `${file}.cdx.json`), `${JSON.stringify(document, null, 2)}\n`)
 }
 say('building the npm package')
@@ -66,5 +68,8 @@ mkdirSync(join(work, 'npm'))
 buildNpmArchive({ work: join(work, 'npm'), out, epochS })
 say('building the client as one executable')
 mkdirSync(join(work, 'executable'))
-await buildClientExecutable({ work: join(work, 'executable'), out, version, architecture, epochS })
+await buildClientExecutable({
+  ...{ work: join(work, 'executable'), out, version, architecture, epochS },
+  isFast: values.fast,
+})
 process.stdout.write(writeChecksums(out))

@@ -19,7 +19,7 @@ const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:0'
  * Makes capfleet_VERSION_linux_ARCHITECTURE.tar.gz in `out`, with a bill of materials: the same for the same commit.
  * `work` is an empty folder.
  */
-export async function buildClientExecutable({ work, out, version, architecture, epochS }) {
+export async function buildClientExecutable({ work, out, version, architecture, epochS, isFast }) {
   const file = `capfleet_${version}_linux_${architecture}`
   const tree = join(work, file)
   const licenses = join(tree, 'licenses')
@@ -40,7 +40,8 @@ export async function buildClientExecutable({ work, out, version, architecture, 
   const owner = ['--owner=0', '--group=0', '--numeric-owner']
   const tar = ['--format=ustar', '--sort=name', ...owner, '-cf', `${file}.tar`, file]
   // Level 9 takes three times as long as 6, and makes half a percent less.
-  const packed = run('tar', tar, { cwd: work }) && run('gzip', ['-6n', `${file}.tar`], { cwd: work })
+  const packed =
+    run('tar', tar, { cwd: work }) && run('gzip', [isFast ? '-1n' : '-6n', `${file}.tar`], { cwd: work })
   if (!packed || !run('mv', [join(work, `${file}.tar.gz`), out])) fail(`${file} was not made; see above`)
 }
 

@@ -19,7 +19,7 @@ import { normalizeTree } from './normal-tree.mjs'
 const SCRIPTS = ['preinst', 'postinst', 'prerm', 'postrm']
 
 /** `tree` gets the folder DEBIAN. */
-export function buildArchive({ name, version, architecture, epochS, tree }, file) {
+export function buildArchive({ name, version, architecture, epochS, tree, isFast }, file) {
   const files = filesBelow(tree)
   const control = join(tree, 'DEBIAN')
   mkdirSync(control)
@@ -39,7 +39,7 @@ export function buildArchive({ name, version, architecture, epochS, tree }, file
   normalizeTree(tree, epochS)
   // Debian 12 reads zstd; xz takes a minute for the Node.js alone. More than one thread splits the data where their
   // number says.
-  const options = ['-Zzstd', '--root-owner-group', '--threads-max=1']
+  const options = ['-Zzstd', ...(isFast ? ['-z1'] : []), '--root-owner-group', '--threads-max=1']
   const { status, error, stderr } = spawnSync('dpkg-deb', [...options, '--build', tree, file], {
     encoding: 'utf8',
     env: { ...process.env, SOURCE_DATE_EPOCH: String(epochS) },

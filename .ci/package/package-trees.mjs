@@ -35,12 +35,13 @@ export function needsEngine(name) {
 
 /** Makes work/NAME for each package; `native` is the folder with the engine, or undefined to leave the engine out. */
 export function layTrees({ work, architecture, native }) {
+  // First, because it may be of another machine.
+  if (native !== undefined) layEngine(work, native, architecture)
   const known = output('git', ['ls-files', '--cached']).trim().split('\n')
   for (const path of known.filter((name) => existsSync(join(ROOT, name)))) {
     const owner = ownerOf(path)
     if (owner !== undefined) copy(join(ROOT, path), join(work, owner, HOME, path))
   }
-  if (native !== undefined) layEngine(work, native, architecture)
   layModules(work, architecture)
   for (const site of ['dist-console', 'dist-docs']) {
     cpSync(join(ROOT, site), join(work, 'capfleet-gateway', HOME, site), {

@@ -176,12 +176,12 @@ test('a sender that fails, is aborted or is killed half way leaves nothing', asy
 })
 
 /** So many that an import of them is not over before a busy machine has seen its first progress. */
-const manyOf = (file: string): string[] => Array.from({ length: 20 }, () => file)
+const manyOf = (file: string): string[] => Array.from({ length: 200 }, () => file)
 
 test('progress is reported, and an aborted import vanishes', async () => {
   await using here = await recorderHere()
   const file = join(here.store, '..', 'big.pcap')
-  const { bytes } = await writeBigCapture(file, 400_000)
+  const { bytes } = await writeBigCapture(file, 40_000)
   const files = manyOf(file)
   const abort = new AbortController()
   const seen: bigint[] = []
@@ -230,7 +230,7 @@ test('a new start removes what a killed recorder left, and its dead socket', asy
   await using folder = await tempFolder()
   const store = join(folder.path, 'store')
   const file = join(folder.path, 'big.pcap')
-  await writeBigCapture(file, 400_000)
+  await writeBigCapture(file, 40_000)
   using owned = recorderProcess(store)
   const { child } = owned
   const exited = once(child, 'exit')

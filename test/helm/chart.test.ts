@@ -58,7 +58,7 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
       'maxUnavailable: 0',
       'maxUnavailable: 1',
     )
-    assert.match(await unitTest(chart.path), /replaces one gateway after the other/)
+    assert.match(await unitTest(chart.path, 'gateway_test.yaml'), /replaces one gateway after the other/)
   })
 
   test('of a capability too many', async () => {
@@ -67,7 +67,7 @@ describe('a planted mistake is seen', { skip: WITHOUT_HELM }, () => {
       '"NET_RAW"',
       '"NET_RAW" "SYS_ADMIN"',
     )
-    assert.match(await unitTest(chart.path), /give a capability to the recorder alone/)
+    assert.match(await unitTest(chart.path, 'appliance_test.yaml'), /give a capability to the recorder alone/)
   })
 
   test('of a default that the schema of the values refuses', async () => {

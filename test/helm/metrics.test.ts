@@ -69,6 +69,8 @@ test('what happened is counted', () => {
 })
 
 const DEVICES = 500
+/** Of them; the others would have the same series. */
+const REAL_DEVICES = 50
 const SERIES_MAX = 10_000
 /** Metrics that each probed and called device has. */
 const KINDS_MIN = 17
@@ -81,7 +83,7 @@ test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async
     cat: { cat_EnableCnt: 1 },
     capture: { CaptureState: 'running', CaptureDrop: 0 },
   })
-  const names = Array.from({ length: DEVICES }, (_, at) => `rack-${at}`)
+  const names = Array.from({ length: REAL_DEVICES }, (_, at) => `rack-${at}`)
   // All of them are this one appliance: two devices cannot share a URL.
   await using ways = new AsyncDisposableStack()
   const { hostname: host, port } = new URL(device.config.url)
@@ -116,6 +118,6 @@ test(`a gateway with ${DEVICES} devices has ${SERIES_MAX} series at most`, async
   const others = (await told()).length - lines.length
   const most = kinds(lines).size * DEVICES + others
   t.diagnostic(`${kinds(lines).size} series of each device, ${others} others: ${most}`)
-  assert.ok(lines.length > DEVICES)
+  assert.ok(lines.length > REAL_DEVICES)
   assert.ok(most <= SERIES_MAX, `${most} series`)
 })

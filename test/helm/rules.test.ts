@@ -12,6 +12,7 @@ import { tempFolder } from '../support/temp-folder.ts'
 const RULES = join(REPOSITORY_ROOT, 'helm/rules')
 const TESTS = join(REPOSITORY_ROOT, 'test/helm/rules')
 const FILES = readdirSync(RULES)
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
 
 interface Rule {
   readonly record?: string
@@ -148,7 +149,9 @@ for (const file of FILES) {
     })
 
     test('finds a recorded series that is wrong', async () => {
-      for (const { record } of rules.filter((rule) => rule.record !== undefined)) {
+      const recorded = rules.filter((rule) => rule.record !== undefined)
+      // That each of them is tested, only the night asks.
+      for (const { record } of IS_LONG ? recorded : recorded.slice(0, 1)) {
         const wrong = await testedWith(file, (rule) => {
           if (rule.record === record) rule.expr = `(${rule.expr}) * 0 - 1`
         })

@@ -1,11 +1,11 @@
-// The Debian packages without installing them: what is in them, what they ask of the machine, and that two builds give
-// the same bytes.
+// The Debian packages without installing them: what is in them, and what they ask of the machine.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
-import { chmod, copyFile, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, symlink, utimes, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { buildArchive } from '../../.ci/package/debian-archive.mjs'
 import { CLIENT_COMMANDS } from '../../src/client/command/client-commands.ts'
 import { type Sbom, sbomMistakes, WITHOUT_PYTHON_TOOLS } from '../support/images/sbom.ts'
 import {
@@ -30,10 +30,20 @@ interface Packed {
 describe('the Debian packages', () => {
   const parts = new AsyncDisposableStack()
   let folder = ''
+  /** Where each package is extracted. */
+  const trees = new Map<PackageName, string>()
+  const contents = new Map<PackageName, readonly Packed[]>()
 
   before(async () => {
     folder = parts.use(await tempFolder()).path
-    await buildPackages(folder)
+    await buildPackages(folder, { isFast: true })
+    const extracted = parts.use(await tempFolder()).path
+    for (const name of PACKAGE_NAMES) {
+      const [archive, tree] = [await archiveOf(name, folder), join(extracted, name)]
+      await run('dpkg-deb', ['--extract', archive, tree])
+      trees.set(name, tree)
+      contents.set(name, await contentOf(archive))
+    }
   })
   after(() => parts.disposeAsync())
 
@@ -41,34 +51,33 @@ describe('the Debian packages', () => {
     (await run('dpkg-deb', ['--field', await archiveOf(name, folder), key])).stdout.trim()
   const control = async (name: PackageName, file: string): Promise<string> =>
     (await run('dpkg-deb', ['--info', await archiveOf(name, folder), file])).stdout
-  const content = async (name: PackageName): Promise<readonly Packed[]> => {
-    const { stdout } = await run('dpkg-deb', ['--contents', await archiveOf(name, folder)], {
-      maxBuffer: 64 << 20,
-    })
-    const lines = stdout.matchAll(/^(\S+) (\S+) +\d+ \S+ \S+ \.(\/.*?)(?: -> .*)?$/gm)
-    return [...lines].map(([, mode = '', owner = '', path = '']) => ({ mode, owner, path }))
-  }
-  const paths = async (name: PackageName): Promise<readonly string[]> =>
-    (await content(name)).map(({ path }) => path)
+  const content = (name: PackageName): readonly Packed[] => contents.get(name) ?? []
+  const paths = (name: PackageName): readonly string[] => content(name).map(({ path }) => path)
+  const treeOf = (name: PackageName): string => trees.get(name) ?? ''
 
-  test('are the same bytes from another folder', async () => {
+  test('are the same bytes whatever umask, times and folder their files come from', async () => {
     await using other = await tempFolder()
-    const [copy, out] = [join(other.path, 'copy'), join(other.path, 'out')]
-    const executable = new Set(programs())
-    for (const path of repositoryFiles().filter((one) => !one.startsWith('test/'))) {
-      await mkdir(dirname(join(copy, path)), { recursive: true })
-      await copyFile(join(REPOSITORY_ROOT, path), join(copy, path))
-      // As a checkout under another umask has them.
-      await chmod(join(copy, path), executable.has(path) ? 0o700 : 0o600)
+    const [version, architecture, epochS] = ['1.2.3', 'amd64', 1_700_000_000]
+    const archives = []
+    for (const [name, mode, seconds] of [
+      ['first', 0o077, 1_000],
+      ['second', 0o022, 2_000],
+    ] as const) {
+      const [tree, file] = [join(other.path, name), join(other.path, `${name}.deb`)]
+      // In another order each time, which folders keep.
+      const files = ['etc/capfleet/a.yaml', 'opt/capfleet/b', 'opt/capfleet/c.ts', 'usr/d']
+      for (const path of name === 'first' ? files : files.toReversed()) {
+        await mkdir(dirname(join(tree, path)), { recursive: true })
+        await chmod(dirname(join(tree, path)), 0o777 & ~mode)
+        await writeFile(join(tree, path), path)
+        await chmod(join(tree, path), (path.endsWith('b') ? 0o777 : 0o666) & ~mode)
+        await utimes(join(tree, path), seconds, seconds)
+      }
+      await symlink('b', join(tree, 'opt/capfleet/link'))
+      buildArchive({ name: 'capfleet-client', version, architecture, epochS, tree, isFast: true }, file)
+      archives.push(await readFile(file))
     }
-    for (const path of ['.git', 'node_modules', 'dist-console', 'dist-docs', 'native/build'])
-      await symlink(join(REPOSITORY_ROOT, path), join(copy, path))
-    await buildPackages(out, copy)
-    const names = (await readdir(folder)).sort()
-    assert.deepEqual((await readdir(out)).sort(), names)
-    for (const name of names)
-      assert.ok((await readFile(join(folder, name))).equals(await readFile(join(out, name))), name)
-    assert.equal(names.filter((name) => name.endsWith('.deb')).length, PACKAGE_NAMES.length)
+    assert.ok(archives[0]?.equals(archives[1] as Buffer))
   })
 
   test('come with checksums that sha256sum accepts', async () => {
@@ -81,7 +90,7 @@ describe('the Debian packages', () => {
   test('share no file, and only the configuration is kept as one', async () => {
     const found = new Map<string, PackageName>()
     for (const name of PACKAGE_NAMES) {
-      for (const path of (await paths(name)).filter((one) => !one.endsWith('/'))) {
+      for (const path of paths(name).filter((one) => !one.endsWith('/'))) {
         assert.equal(found.get(path), undefined, `${path} is in ${name} and ${found.get(path)}`)
         found.set(path, name)
       }
@@ -94,7 +103,7 @@ describe('the Debian packages', () => {
 
   test('belong to root, and nobody else may write to them', async () => {
     for (const name of PACKAGE_NAMES) {
-      const wrong = (await content(name)).filter(
+      const wrong = content(name).filter(
         ({ mode, owner }) => owner !== 'root/root' || !/^(l|[d-]rw.r-.r-.)/.test(mode),
       )
       assert.deepEqual(wrong, [], name)
@@ -102,18 +111,15 @@ describe('the Debian packages', () => {
   })
 
   test('hold the units, users and folders of their own programs', async () => {
-    const units = async (name: PackageName) =>
-      (await paths(name)).flatMap((path) => /\/([\w-]+)\.service$/.exec(path)?.[1] ?? [])
-    assert.deepEqual(await units('capfleet-appliance'), ['capfleet-appliance', 'capfleet-recorder'])
-    assert.deepEqual(await units('capfleet-gateway'), ['capfleet-gateway', 'capfleet-worker'])
-    await using root = await tempFolder()
+    const units = (name: PackageName) =>
+      paths(name).flatMap((path) => /\/([\w-]+)\.service$/.exec(path)?.[1] ?? [])
+    assert.deepEqual(units('capfleet-appliance'), ['capfleet-appliance', 'capfleet-recorder'])
+    assert.deepEqual(units('capfleet-gateway'), ['capfleet-gateway', 'capfleet-worker'])
     for (const [name, users, folders] of [
       ['capfleet-appliance', ['capfleet', 'capfleet-recorder'], ['store']],
       ['capfleet-gateway', ['capfleet-gateway'], ['gateway']],
     ] as const) {
-      const tree = join(root.path, name)
-      await run('dpkg-deb', ['--extract', await archiveOf(name, folder), tree])
-      const read = (kind: string) => readFile(join(tree, `usr/lib/${kind}.d/${name}.conf`), 'utf8')
+      const read = (kind: string) => readFile(join(treeOf(name), `usr/lib/${kind}.d/${name}.conf`), 'utf8')
       const made = [...(await read('sysusers')).matchAll(/^u (\S+)/gm)].map(([, user]) => user)
       assert.deepEqual(made, users)
       const lines = [...(await read('tmpfiles')).matchAll(/^d (\S+)/gm)].map(([, path]) => path)
@@ -123,7 +129,7 @@ describe('the Debian packages', () => {
   })
 
   test('hold every file that a program loads, and no test, native source, page source or header', async () => {
-    const all = new Set((await Promise.all(PACKAGE_NAMES.map(paths))).flat())
+    const all = new Set(PACKAGE_NAMES.flatMap(paths))
     const loaded = repositoryFiles().filter((path) =>
       /^(appliance|src\/(?!(console|dissector)\/)|native\/[^/]+\.ts$)/.test(path),
     )
@@ -148,28 +154,25 @@ describe('the Debian packages', () => {
   })
 
   test('the client has the npm packages of what all share, the gateway those that only it loads', async () => {
-    const has = async (name: PackageName, module: string) =>
-      (await paths(name)).includes(`/opt/capfleet/node_modules/${module}/package.json`)
-    for (const module of ['commander', 'koa', 'pino', 'zod']) assert.ok(await has('capfleet-client', module))
+    const has = (name: PackageName, module: string) =>
+      paths(name).includes(`/opt/capfleet/node_modules/${module}/package.json`)
+    for (const module of ['commander', 'koa', 'pino', 'zod']) assert.ok(has('capfleet-client', module))
     for (const module of ['bullmq', '@aws-sdk/client-s3', 'ioredis'])
-      assert.ok(await has('capfleet-gateway', module), module)
-    assert.ok((await paths('capfleet-client')).includes('/opt/capfleet/node_modules/.bin/node'))
-    assert.ok(!(await paths('capfleet-appliance')).some((path) => path.includes('/node_modules/')))
+      assert.ok(has('capfleet-gateway', module), module)
+    assert.ok(paths('capfleet-client').includes('/opt/capfleet/node_modules/.bin/node'))
+    assert.ok(!paths('capfleet-appliance').some((path) => path.includes('/node_modules/')))
   })
 
   test('depend on one version of each other, and on the libraries of their engine', async () => {
     const { version } = JSON.parse(await readFile(join(REPOSITORY_ROOT, 'package.json'), 'utf8')) as {
       readonly version: string
     }
-    await using root = await tempFolder()
     for (const name of PACKAGE_NAMES) {
       assert.equal(await field(name, 'Version'), version)
       const depends = await field(name, 'Depends')
       if (name !== 'capfleet-client') assert.match(depends, new RegExp(`^capfleet-client \\(= ${version}\\)`))
-      const tree = join(root.path, name)
-      await run('dpkg-deb', ['--extract', await archiveOf(name, folder), tree])
       const { stdout } = await run('find', [
-        tree,
+        treeOf(name),
         '-name',
         '*.node',
         '-o',
@@ -260,10 +263,10 @@ describe('the Debian packages', () => {
   })
 })
 
-/** Files that git keeps as programs. */
-function programs(): readonly string[] {
-  const listed = execFileSync('git', ['ls-files', '--stage'], { cwd: REPOSITORY_ROOT, encoding: 'utf8' })
-  return [...listed.matchAll(/^100755 \S+ \d\t(.*)$/gm)].map(([, path = '']) => path)
+async function contentOf(archive: string): Promise<readonly Packed[]> {
+  const { stdout } = await run('dpkg-deb', ['--contents', archive], { maxBuffer: 64 << 20 })
+  const lines = stdout.matchAll(/^(\S+) (\S+) +\d+ \S+ \S+ \.(\/.*?)(?: -> .*)?$/gm)
+  return [...lines].map(([, mode = '', owner = '', path = '']) => ({ mode, owner, path }))
 }
 
 /** Debian packages with the libraries that a binary names itself. */

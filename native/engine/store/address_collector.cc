@@ -37,7 +37,9 @@ AddressCollector::AddressCollector()
 }
 
 void AddressCollector::set(uint64_t key) {
-  uint64_t* const line = words_.get() + size_t{lineOf(key) % kMostLines} * kLineWords;
+  const size_t first = size_t{lineOf(key) % kMostLines} * kLineWords;
+  isTouched(first) = true;
+  uint64_t* const line = words_.get() + first;
   forEachBitOf(key, [&](uint32_t bit) { line[bit / 64] |= uint64_t{1} << bit % 64; });
 }
 
@@ -89,10 +91,14 @@ std::vector<uint64_t> AddressCollector::takeLines(uint64_t segmentBytes) {
   const auto countBits = [&](uint32_t count) {
     // Of `count` lines that hold the bits of twice as many, or of all lines as they are.
     const size_t words = size_t{count} * kLineWords;
+    const bool isHalf = count < lines;
     size_t bits = 0;
-    for (size_t i = 0; i < words; i++) {
-      const uint64_t other = count < lines ? words_[i + words] : 0;
-      bits += static_cast<size_t>(std::popcount(words_[i] | other));
+    for (size_t begin = 0; begin < words; begin += kPartWords) {
+      if (!isTouched(begin) && !(isHalf && isTouched(begin + words))) continue;
+      for (size_t i = begin; i < std::min(begin + kPartWords, words); i++) {
+        const uint64_t other = isHalf ? words_[i + words] : 0;
+        bits += static_cast<size_t>(std::popcount(words_[i] | other));
+      }
     }
     return bits;
   };
@@ -101,7 +107,13 @@ std::vector<uint64_t> AddressCollector::takeLines(uint64_t segmentBytes) {
     const uint32_t half = lines / 2;
     if (lines <= most && countBits(half) * 10 > size_t{half} * kLineBits * kFullTenths) break;
     const size_t words = size_t{half} * kLineWords;
-    for (size_t i = 0; i < words; i++) words_[i] |= words_[i + words];
+    for (size_t begin = 0; begin < words; begin += kPartWords) {
+      if (!isTouched(begin + words)) continue;
+      for (size_t i = begin; i < std::min(begin + kPartWords, words); i++) {
+        words_[i] |= words_[i + words];
+      }
+      isTouched(begin) = true;
+    }
     lines = half;
   }
   if (countBits(lines) * 10 > size_t{lines} * kLineBits * kUselessTenths) return {};

@@ -19,6 +19,8 @@ inline constexpr size_t kLineWords = 8;
 inline constexpr uint32_t kLineBits = 511;
 /// A key is in the line with the number `lineOf(key) % lines`.
 inline constexpr uint32_t kMostLines = 16'384;
+/// Lines are looked at in parts of this size, a page of memory.
+inline constexpr size_t kPartWords = 512;
 
 inline uint32_t lineOf(uint64_t key) { return static_cast<uint32_t>(key >> 36); }
 
@@ -87,7 +89,11 @@ class AddressCollector {
   struct Free {
     void operator()(uint64_t* p) const;
   };
+  /// Whether a bit may be set in the part that begins with this word.
+  bool& isTouched(size_t word) { return touched_[word / kPartWords]; }
+
   std::unique_ptr<uint64_t[], Free> words_;  ///< kMostLines lines
+  std::array<bool, kMostLines * kLineWords / kPartWords> touched_{};
   RecentWords<14> recent4_;
   RecentWords<10> recentNets24_;
   RecentWords<8> recentNets16_;

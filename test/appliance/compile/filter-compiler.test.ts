@@ -10,6 +10,7 @@ import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { startTempAppliance, type TempAppliance } from '../../support/processes/temp-appliance.ts'
 
 const ETHERNET = 1
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
 const request = { caller: { user: 'ann', id: 'ann' }, signal: new AbortController().signal }
 /** On a busy machine, using up a filter's processor time takes far longer in real time. */
 const PATIENT = { ...COMPILE_DEFAULTS, limitMs: 1_200_000 }
@@ -134,10 +135,18 @@ describe('FilterBPF selects what tcpdump selects', () => {
   })
   after(() => appliance[Symbol.asyncDispose]())
 
+  /** Ethernet, and the other link types in turn; at night all. */
+  const filesFor = (index: number): readonly string[] => {
+    if (IS_LONG) return files
+    const isEthernet = (path: string): boolean => basename(path) === `type${ETHERNET}.pcap`
+    const others = files.filter((path) => !isEthernet(path))
+    return [...files.filter(isEthernet), ...others.slice(index % others.length).slice(0, 1)]
+  }
+
   assert.ok(EXPRESSIONS.length >= 60)
-  for (const expression of EXPRESSIONS) {
+  for (const [index, expression] of EXPRESSIONS.entries()) {
     test(expression, async () => {
-      for (const path of files) {
+      for (const path of filesFor(index)) {
         const expected = spawnSync(
           'tcpdump',
           ['-r', path, '--time-stamp-precision=nano', '-w', '-', expression],

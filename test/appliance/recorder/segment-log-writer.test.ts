@@ -14,6 +14,8 @@ import {
 } from '../../../native/segment-entry.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
+
 function segment(number: number, kind: LogEntryKind = LogEntryKind.finished): LogEntry {
   const minNs = BigInt(number) * 1_000n
   return {
@@ -102,7 +104,9 @@ test('whatever single byte changes, no entry is invented and each loss is counte
   await log.append([segment(1, LogEntryKind.removed)], table)
   const sound = await readFile(path)
   const end = LOG_HEADER_BYTES + 7 * LOG_ENTRY_BYTES
-  for (let at = 0; at < sound.length; at++) {
+  // Seven has no factor in common with the sizes of fields, so that each byte of a field gets its turn.
+  const step = IS_LONG ? 1 : 7
+  for (let at = Math.floor(Math.random() * step); at < sound.length; at += step) {
     const damaged = Buffer.from(sound)
     damaged.writeUInt8(damaged.readUInt8(at) ^ (1 << (at % 8)), at)
     await writeFile(path, damaged)

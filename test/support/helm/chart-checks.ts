@@ -20,8 +20,9 @@ export async function lint(chart: string, values: string): Promise<string> {
   return complaint(await runTool('helm', ['lint', '--strict', chart, '--values', values]))
 }
 
-export async function unitTest(chart: string = CHART): Promise<string> {
-  return complaint(await runTool('helm-unittest', ['--strict', chart]))
+/** Runs all unit tests, or those of one file of the chart's. */
+export async function unitTest(chart: string = CHART, file = '*_test.yaml'): Promise<string> {
+  return complaint(await runTool('helm-unittest', ['--strict', '--file', `tests/${file}`, chart]))
 }
 
 /** Renders the chart with each of the files, and checks all objects against the schemas of each version. */

@@ -11,10 +11,13 @@ const run = promisify(execFile)
 export const PACKAGE_NAMES = ['capfleet-appliance', 'capfleet-client', 'capfleet-gateway'] as const
 export type PackageName = (typeof PACKAGE_NAMES)[number]
 
-/** Builds them all; `repository` is a checkout with its engine. */
-export async function buildPackages(folder: string, repository = REPOSITORY_ROOT): Promise<void> {
-  const program = join(repository, '.ci/package.mjs')
-  await run(process.execPath, [program, '--out', folder], { cwd: repository })
+/** Builds them all; `repository` is a checkout with its engine, and `isFast` is for tests of what is in them. */
+export async function buildPackages(
+  folder: string,
+  { repository = REPOSITORY_ROOT, isFast = false } = {},
+): Promise<void> {
+  const args = [join(repository, '.ci/package.mjs'), '--out', folder, ...(isFast ? ['--fast'] : [])]
+  await run(process.execPath, args, { cwd: repository })
 }
 
 /** Path of a package in a folder with one version of each. */

@@ -102,13 +102,13 @@ Bytes compressed(StreamCompressor& compressor, std::span<const uint8_t> bytes, s
 }
 
 TEST_F(StreamCompressorTest, KeepsTheOrderInWholeGroups) {
-  const Bytes plain = randomBytes(45'456'784);
+  const Bytes plain = randomBytes(20'456'784);
   for (const size_t pieceBytes : {size_t{77'777}, size_t{5'000'000}}) {
     const auto compressor = create(kZstd);
     const Bytes body = compressed(*compressor, plain, pieceBytes);
     EXPECT_EQ(unzstd(body), plain);
     const std::vector<size_t> sizes = frameSizes(body);
-    EXPECT_EQ(sizes.size(), 6u);
+    EXPECT_EQ(sizes.size(), 3u);
     EXPECT_EQ(sizes.front(), 8 * kSlabBytes);
     compressor->close();
   }
@@ -146,9 +146,11 @@ TEST_F(StreamCompressorTest, ItsMemoryIsBounded) {
         std::tuple{16u, kGzip, true, 5u}, std::tuple{16u, kZstd, true, 6u}}) {
     setThreads(threads);
     const auto compressor = create(compression, hasSmallGroups);
+    // More than twice as much as it may hold.
+    const std::span given(plain.data(), std::min(plain.size(), (2 * slabs + 8) * kSlabBytes));
     size_t written = 0;
-    while (written < plain.size()) {
-      const size_t count = compressor->write(std::span(plain).subspan(written));
+    while (written < given.size()) {
+      const size_t count = compressor->write(given.subspan(written));
       EXPECT_LE(slabsInUse(), slabs);
       written += count;
       if (count > 0) continue;

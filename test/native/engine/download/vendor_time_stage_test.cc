@@ -259,7 +259,7 @@ TEST(VendorTimeStage, StaysWithinItsSlabsWithASlowConsumer) {
   // All packets have one NIC timestamp: the window fills up by bytes.
   StoredStreams store;
   std::vector<StoredPacket> packets;
-  for (uint32_t i = 0; i < 700; i++) packets.push_back(numberedPacket(kNowNs, i, 60'000));
+  for (uint32_t i = 0; i < 300; i++) packets.push_back(numberedPacket(kNowNs, i, 60'000));
   store.addStream(packets);
   DownloadBench bench;
   DownloadOptions options = store.options();

@@ -136,24 +136,26 @@ void fillSideBySide(StoredStreams& store, size_t streams, uint32_t count) {
 }
 
 TEST(WindowPlanner, HoldsTheIndexesOfAWindowWhateverTheRangeIs) {
+  constexpr uint32_t kSegments = 150;
   for (const size_t streams : {1u, 4u}) {
     StoredStreams store;
-    fillSideBySide(store, streams, 300);
+    fillSideBySide(store, streams, kSegments);
     const auto plans = plansOf(store.streams(), everything());
-    ASSERT_GT(plans.size(), 300 * streams / 100) << "small segments end a window by their number";
+    ASSERT_GT(plans.size(), kSegments * streams / 100)
+        << "small segments end a window by their number";
     std::set<std::string> all;
     for (const auto& plan : plans) {
       EXPECT_LE(plan->segments.size(), 64 + 2 * streams);
       for (const auto& segment : plan->segments) all.insert(segment->path);
     }
-    EXPECT_EQ(all.size(), 300 * streams);
+    EXPECT_EQ(all.size(), kSegments * streams);
   }
 }
 
 TEST(WindowPlanner, ReadsNoIndexBeyondTheFirstWindow) {
   StoredStreams store;
-  fillSideBySide(store, 1, 300);
-  for (size_t i = 100; i < 300; i++) std::filesystem::remove(store.paths()[0][i] + ".idx");
+  fillSideBySide(store, 1, 150);
+  for (size_t i = 100; i < 150; i++) std::filesystem::remove(store.paths()[0][i] + ".idx");
   WindowPlanner planner(store.streams(), everything());
   const Result<WindowPlanner::Step> step = planner.step();
   ASSERT_TRUE(step) << step.error().message;

@@ -161,7 +161,7 @@ TEST_F(AddressTables, ThatAreDamagedRuleOutNothingWrongly) {
   for (const uint32_t last : {12u, 63u}) {
     for (uint32_t number = 1; number <= last; number++) add(number);
     const Bytes whole = readFile(path());
-    for (int i = 0; i < turns(80, 30); i++) {
+    for (int i = 0; i < turns(80, 12); i++) {
       Bytes damaged = whole;
       if (i % 3 == 0) {
         damaged.resize(randomBelow(random_, damaged.size()));
