@@ -29,6 +29,8 @@ const COUNTED = [
   'test/e2e/access/forced-filter.test.ts',
   'test/e2e/access/hostile-queries.test.ts',
   'test/e2e/console.test.ts',
+  'test/e2e/exports/export-failures.test.ts',
+  'test/e2e/exports/exports-pcapng.test.ts',
   'test/e2e/exports/wrong-worker-clock.test.ts',
   'test/e2e/failures/damaged-store.test.ts',
   'test/e2e/failures/device-restart.test.ts',
