@@ -55,6 +55,8 @@ interface Program {
   readonly headers: Readonly<Record<string, string>>
 }
 
+const IS_LONG = process.env.CAPFLEET_LONG === '1'
+
 describe('the contract', () => {
   let fleet: SmallFleet
   let worker: TempWorker
@@ -155,6 +157,7 @@ describe('the contract', () => {
 
   test('every parameter of a row is one of its path, and no other', async () => {
     for (const program of programs) {
+      const lists = new Set<string>()
       for (const row of askable(program).filter(
         ({ parameters, changes }) => parameters && changes === undefined,
       )) {
@@ -165,7 +168,13 @@ describe('the contract', () => {
           (parameter) =>
             !given.has(parameter.name) && (parameter.kinds === undefined || row.context?.kind !== undefined),
         )
-        for (const parameter of others) {
+        const list = parametersOf(row)
+          .map((parameter) => parameter.name)
+          .join()
+        // Rows with the same list read it with the same code; at night each of them is asked for all.
+        const asked = lists.has(list) && !IS_LONG ? [others.at(0), others.at(-1)] : others
+        lists.add(list)
+        for (const parameter of asked.filter((one) => one !== undefined)) {
           const answer = await ask(program, row, `Strict=1&${parameter.name}=`)
           const detail = answer.status === 400 ? String(answer.json().detail) : ''
           assert.doesNotMatch(detail, /is not a parameter of this path/, `${parameter.name} at ${name}`)

@@ -40,20 +40,20 @@ describe('the demo fleet', () => {
   })
 
   test('gives the time-ordered merge of three devices from one URL', async () => {
-    const range = `TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + MINUTES * 60}&TSUnit=sec`
+    const range = `TSBegin=${BEGIN_S}&TSEnd=${BEGIN_S + 60}&TSUnit=sec`
     const merged = await shellPipeline(
       `${curl} "${demo.facts.gatewayUrl}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | cut -d' ' -f1`,
     )
     assert.deepEqual(merged.codes, [0, 0, 0])
     const times = merged.stdout.trim().split('\n')
-    assert.ok(times.length >= 300_000, `${times.length} packets`)
+    assert.ok(times.length >= 60_000, `${times.length} packets`)
     assert.deepEqual(times, times.toSorted(), 'in time order')
     const single = demo.facts.devices.map(
       ({ url, user, password }) =>
         `curl -sSf -u ${user}:${password} "${url}/api/v1/pcap/timerange?${range}" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
     )
     const counts = await Promise.all(single.map((script) => shellPipeline(script)))
-    for (const { stdout } of counts) assert.ok(Number(stdout) >= 100_000)
+    for (const { stdout } of counts) assert.ok(Number(stdout) >= 18_000)
     assert.equal(
       times.length,
       counts.reduce((sum, { stdout }) => sum + Number(stdout), 0),
@@ -165,21 +165,10 @@ describe('the demo fleet', () => {
     assert.ok(performance.now() - startedMs < 15_000)
   })
 
-  test('Ctrl-C leaves no process running, and a second start finds its captures', async () => {
-    assert.ok((await processesNaming(home.path)).length >= 6)
-    assert.equal(await demo.stop('SIGINT'), 0, await demo.saidAll)
-    assert.match(await demo.saidAll, /generating traffic for nyc1/)
-    assert.deepEqual(await processesNaming(home.path), [])
-    await start()
-    assert.equal(await demo.stop('SIGINT'), 0, await demo.saidAll)
-    assert.doesNotMatch(await demo.saidAll, /generating traffic/)
-    await start()
-  })
-
-  test('of 50 files to import the third is invalid: it is named, the others are served, status 1 at the end', async () => {
+  test('of 11 files to import the third is invalid: it is named, the others are served, status 1 at the end', async () => {
     await using files = await temporaryHome()
     await using others = await temporaryHome()
-    const paths = Array.from({ length: 50 }, (_, i) => join(files.path, `f${i + 1}.pcap`))
+    const paths = Array.from({ length: 11 }, (_, i) => join(files.path, `f${i + 1}.pcap`))
     for (const [i, path] of paths.entries()) {
       const packet = makePacket(BigInt(i + 1) * 1_000_000_000n, `packet ${i + 1}`, 60)
       await writeFile(path, i === 2 ? 'this is no capture file' : makePcap([packet]))
@@ -190,7 +179,7 @@ describe('the demo fleet', () => {
     const merged = await shellPipeline(
       `curl -sSf --netrc-file ${own.home}/netrc "${facts.gatewayUrl}/api/v1/pcap/timerange?TSBegin=0&TSEnd=600&TSUnit=sec" | tcpdump -nr - -tt 2>/dev/null | wc -l`,
     )
-    assert.deepEqual([merged.codes, Number(merged.stdout)], [[0, 0, 0], 49])
+    assert.deepEqual([merged.codes, Number(merged.stdout)], [[0, 0, 0], 10])
     const counts = await Promise.all(
       facts.devices.map(async ({ url, user, password }) => {
         const headers = { authorization: `Basic ${btoa(`${user}:${password}`)}` }
@@ -199,12 +188,18 @@ describe('the demo fleet', () => {
         return List.filter(({ Path }) => /^f\d+$/.test(Path)).length
       }),
     )
-    assert.deepEqual(counts, [17, 17, 15], 'spread over the devices')
+    assert.deepEqual(counts, [4, 4, 2], 'spread over the devices')
     assert.equal(await own.stop('SIGINT'), 1)
   })
 
-  test('a demo that is killed leaves no process running either', async () => {
+  test('Ctrl-C leaves no process running; a second start finds its captures, and leaves none when it is killed', async () => {
+    assert.ok((await processesNaming(home.path)).length >= 6)
+    assert.equal(await demo.stop('SIGINT'), 0, await demo.saidAll)
+    assert.match(await demo.saidAll, /generating traffic for nyc1/)
+    assert.deepEqual(await processesNaming(home.path), [])
+    await start()
     await demo.stop('SIGKILL')
+    assert.doesNotMatch(await demo.saidAll, /generating traffic/)
     // They are not child processes, so no event reports their end.
     await eventually(async () => (await processesNaming(home.path)).length === 0, {
       message: 'no process is left',

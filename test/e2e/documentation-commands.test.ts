@@ -1,15 +1,21 @@
-// The commands of the documentation and of the README: each does what stands beside it, or is on a list with the reason.
+// The commands of the documentation and of the README, and the programs of the examples: each does what stands beside
+// it, or is on a list with the reason.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import type { Command } from 'commander'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
+import { addClientCommands, CLIENT_COMMANDS } from '../../src/client/command/client-commands.ts'
+import { createProgram } from '../../src/client/command/command-line.ts'
+import { parsePageState } from '../../src/console/base/page-url.ts'
 import { TOUR_QUESTIONS } from '../../src/console/tour/tour-questions.ts'
 import { mayCapture } from '../../src/demo/live-traffic.ts'
 import { gatewayConfigSchema } from '../../src/gateway/gateway-config.ts'
@@ -32,6 +38,8 @@ const TASKS = 'docs/guides/common-tasks.md'
 const FLEET = 'docs/get-started/fleet.md'
 const CLIENTS = 'docs/guides/clients.md'
 const DEMO = 'docs/get-started/demo.md'
+const EXAMPLES = join(REPOSITORY_ROOT, 'examples')
+const execute = promisify(execFile)
 const WITHOUT_CAPTURE = (await mayCapture()) ? false : 'capturing needs CAP_NET_RAW'
 
 /** The blocks below a heading of a page; the first kind is that of commands. */
@@ -328,6 +336,59 @@ describe('against the demo', () => {
       assert.match(stdout, /^[0-9a-f-]{36}\n$/)
       assert.ok(readPcap(await readFile(join(home, 'out.pcap'))).records.length > 100)
     })
+
+  test('the example in Python: a minute is downloaded, and its talkers are summed', async () => {
+    const examplesFolder = parts.use(await tempFolder()).path
+    const env = { ...process.env, CAPFLEET_TOKEN: demo.facts.token }
+    const python = (name: string, args: readonly string[]) =>
+      execute('/usr/bin/python3', [join(EXAMPLES, 'python', name), ...args], { cwd: examplesFolder, env })
+    const range = [
+      'out.pcap',
+      '--begin=2026-11-02T09:01:00Z',
+      '--end=2026-11-02T09:02:00Z',
+      '--devices',
+      'nyc1',
+      '--bpf',
+      'tcp',
+    ]
+    const { stdout } = await python('minute.py', [demo.facts.gatewayUrl, ...range])
+    const { records } = readPcap(await readFile(join(examplesFolder, 'out.pcap')))
+    assert.equal(stdout, `complete: ${records.length} packets\n`)
+    assert.ok(records.length > 1_000)
+    const lines = (await python('talkers.py', ['out.pcap'])).stdout.trim().split('\n')
+    assert.equal(lines.length, 10)
+    for (const line of lines) assert.match(line, /^ *\d+ [\d.]+ [\d.]+$/)
+    await assert.rejects(
+      python('minute.py', [
+        demo.facts.gatewayUrl,
+        'no.pcap',
+        '--begin=-1m',
+        '--end=now',
+        '--bpf',
+        'nonsense(',
+      ]),
+      /bad-bpf/,
+    )
+  })
+
+  test('the example of a SOAR: a step leaves the packets and their receipt, and names both with a link', async () => {
+    const examplesFolder = parts.use(await tempFolder()).path
+    const env = { ...process.env, CAPFLEET_URL: demo.facts.gatewayUrl, CAPFLEET_TOKEN: demo.facts.token }
+    const script = join(EXAMPLES, 'soar', 'fetch-packets.sh')
+    const { stdout } = await execute('bash', [script, '2026-11-02T09:01:30Z', '203.0.113.10', 'case-7'], {
+      cwd: examplesFolder,
+      env,
+    })
+    const { file, receipt, link } = JSON.parse(stdout) as Readonly<Record<string, string>>
+    const { records } = readPcap(await readFile(join(examplesFolder, file ?? '')))
+    const read = JSON.parse(await readFile(join(examplesFolder, receipt ?? ''), 'utf8')) as Readonly<
+      Record<string, unknown>
+    >
+    assert.deepEqual([read.status, read.packets], ['complete', String(records.length)])
+    assert.ok(records.length > 10)
+    const { view, values } = parsePageState(new URL(link ?? '').hash)
+    assert.deepEqual([view, values.FilterBPF], ['timeline', 'host 203.0.113.10'])
+  })
 })
 
 const PCAP = fleetPcap(0, 400)
@@ -428,6 +489,17 @@ describe('a fleet of your own', () => {
   })
 })
 
+/** The help of a command that asks a gateway; undefined for others, which are only known to the whole program. */
+function clientHelp(client: Command, words: readonly string[]): string | undefined {
+  const find = (within: Command | undefined, word: string) =>
+    within?.commands.find((command) => command.name() === word)
+  return words.reduce(find, client as Command | undefined)?.helpInformation()
+}
+
+async function printedHelp(words: readonly string[]): Promise<string> {
+  return (await runShell(`src/capfleet ${words.join(' ')} --help`, REPOSITORY_ROOT)).stdout
+}
+
 describe('every block is run, or has a reason', () => {
   const pages = [
     'README.md',
@@ -461,11 +533,13 @@ describe('every block is run, or has a reason', () => {
       capfleetCommands(read(page)).map((command) => ({ page, ...command })),
     )
     assert.ok(named.length > 40, `${named.length}`)
+    const client = createProgram('')
+    await addClientCommands(client, Object.keys(CLIENT_COMMANDS))
     const helps = new Map<string, string>()
     const wrong: string[] = []
     for (const { page, words, flags } of named) {
       const key = words.join(' ')
-      const help = helps.get(key) ?? (await runShell(`src/capfleet ${key} --help`, REPOSITORY_ROOT)).stdout
+      const help = helps.get(key) ?? clientHelp(client, words) ?? (await printedHelp(words))
       helps.set(key, help)
       const asked = new RegExp(`^Usage: capfleet ${key}\\b`, 'm')
       if (!asked.test(help)) wrong.push(`${page}: capfleet ${key}`)

@@ -1,7 +1,7 @@
 // The search of the documentation, as the gateway serves it, in a browser: a reader who types a task finds its page.
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { ConsoleBrowser, missingForConsole } from '../support/console/console-browser.ts'
+import { ConsoleBrowser, missingForConsole, type OpenPage } from '../support/console/console-browser.ts'
 import { FakeDevice } from '../support/devices/fake-device.ts'
 import { fleetPcap } from '../support/devices/fake-fleet.ts'
 import { startTempGateway } from '../support/processes/temp-gateway.ts'
@@ -39,26 +39,26 @@ const LOOKED_AT = 3
 
 describe('the search of the documentation', { skip: missingForConsole() }, () => {
   const owned = new AsyncDisposableStack()
-  let browser: ConsoleBrowser
-  let url = ''
+  let site: OpenPage
 
   before(async () => {
     const redis = owned.use(await TempRedis.create())
     const device = owned.use(await FakeDevice.start('d0', fleetPcap(0, 1)))
     const gateway = owned.use(await startTempGateway([device], redis.url))
-    browser = owned.use(await ConsoleBrowser.launch())
-    url = `${gateway.url}/docs/`
+    const browser = owned.use(await ConsoleBrowser.launch())
+    site = owned.use(await browser.open(`${gateway.url}/docs/`))
+    await site.page.getByRole('button', { name: 'Search' }).click()
   })
   after(() => owned.disposeAsync())
 
   for (const [query, path] of TASKS)
     test(`"${query}" finds ${path}`, async () => {
-      // The site remembers the last query of a session.
-      await using site = await browser.open(url)
-      const { page } = site
-      await page.getByRole('button', { name: 'Search' }).click()
-      await page.locator('.VPLocalSearchBox input').fill(query)
-      const found = page.locator('.VPLocalSearchBox .result')
+      const box = site.page.locator('.VPLocalSearchBox')
+      // So that no result is that of the last query.
+      await box.locator('input').fill('qqxxqq')
+      await box.locator('.no-results').waitFor()
+      await box.locator('input').fill(query)
+      const found = box.locator('.result')
       await found.first().waitFor()
       const targets = await found.evaluateAll((results) =>
         results.map((result) => result.getAttribute('href') ?? ''),

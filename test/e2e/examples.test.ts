@@ -1,9 +1,10 @@
-// The examples: each configuration is started or rendered, each program runs, each link leads to what it names.
+// The examples: each configuration is started or rendered, each link leads to what it names. Their programs run in
+// documentation-commands.test.ts, where there is a demo.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { parse, stringify } from 'yaml'
 import { applianceConfigSchema } from '../../appliance/appliance-config.ts'
@@ -11,8 +12,6 @@ import { parsePageState } from '../../src/console/base/page-url.ts'
 import { withPivot } from '../../src/console/download/pivot-link.ts'
 import { putUser } from '../../src/shared/auth/edit-users-file.ts'
 import { parseConfig } from '../../src/shared/base/config-file.ts'
-import { readPcap } from '../support/packets/pcap-records.ts'
-import { type DemoProcess, startDemo, temporaryHome } from '../support/processes/demo-process.ts'
 import { startReady } from '../support/processes/ready-program.ts'
 import { REPOSITORY_ROOT } from '../support/repository-files.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -81,69 +80,6 @@ test('many sites: the configuration is checked with all files that it names', as
   const path = join(folder.path, 'gateway.yaml')
   const checked = await run(PROGRAM, ['gateway', '--config', path, '--check'])
   assert.equal(checked.stderr, `${path}: OK\n`)
-})
-
-describe('against the demo', () => {
-  const parts = new AsyncDisposableStack()
-  let demo: DemoProcess
-  let folder: string
-
-  before(async () => {
-    folder = parts.use(await tempFolder()).path
-    demo = parts.use(await startDemo(parts.use(await temporaryHome()).path))
-  })
-  after(() => parts.disposeAsync())
-
-  test('Python: a minute is downloaded, and its talkers are summed', async () => {
-    const env = { ...process.env, CAPFLEET_TOKEN: demo.facts.token }
-    const python = (name: string, args: readonly string[]) =>
-      run('/usr/bin/python3', [join(EXAMPLES, 'python', name), ...args], { cwd: folder, env })
-    const range = [
-      'out.pcap',
-      '--begin=2026-11-02T09:01:00Z',
-      '--end=2026-11-02T09:02:00Z',
-      '--devices',
-      'nyc1',
-      '--bpf',
-      'tcp',
-    ]
-    const { stdout } = await python('minute.py', [demo.facts.gatewayUrl, ...range])
-    const { records } = readPcap(await readFile(join(folder, 'out.pcap')))
-    assert.equal(stdout, `complete: ${records.length} packets\n`)
-    assert.ok(records.length > 1_000)
-    const lines = (await python('talkers.py', ['out.pcap'])).stdout.trim().split('\n')
-    assert.equal(lines.length, 10)
-    for (const line of lines) assert.match(line, /^ *\d+ [\d.]+ [\d.]+$/)
-    await assert.rejects(
-      python('minute.py', [
-        demo.facts.gatewayUrl,
-        'no.pcap',
-        '--begin=-1m',
-        '--end=now',
-        '--bpf',
-        'nonsense(',
-      ]),
-      /bad-bpf/,
-    )
-  })
-
-  test('SOAR: a step leaves the packets and their receipt, and names both with a link', async () => {
-    const env = { ...process.env, CAPFLEET_URL: demo.facts.gatewayUrl, CAPFLEET_TOKEN: demo.facts.token }
-    const script = join(EXAMPLES, 'soar', 'fetch-packets.sh')
-    const { stdout } = await run('bash', [script, '2026-11-02T09:01:30Z', '203.0.113.10', 'case-7'], {
-      cwd: folder,
-      env,
-    })
-    const { file, receipt, link } = JSON.parse(stdout) as Readonly<Record<string, string>>
-    const { records } = readPcap(await readFile(join(folder, file ?? '')))
-    const read = JSON.parse(await readFile(join(folder, receipt ?? ''), 'utf8')) as Readonly<
-      Record<string, unknown>
-    >
-    assert.deepEqual([read.status, read.packets], ['complete', String(records.length)])
-    assert.ok(records.length > 10)
-    const { view, values } = parsePageState(new URL(link ?? '').hash)
-    assert.deepEqual([view, values.FilterBPF], ['timeline', 'host 203.0.113.10'])
-  })
 })
 
 test('links: Grafana and Kibana lead to the timeline, with a time, and a device or a filter', async () => {

@@ -86,6 +86,9 @@ export interface UsersOptions {
   readonly bounds: boolean
 }
 
+/** What the passwords of unknown users are compared with: of a password that nobody knows, one for the whole process. */
+let decoyHash: Promise<string> | undefined
+
 export class UsersFile {
   readonly #path: string
   readonly #options: UsersOptions
@@ -120,7 +123,8 @@ export class UsersFile {
   /** Fails with bad-config if the file is missing, malformed or contains no user. */
   static async load(path: string, gate: LoginGate, options: UsersOptions): Promise<UsersFile> {
     const entries = new Map((await readUsers(path, options)).map((stored) => [stored.name, newEntry(stored)]))
-    return new UsersFile(path, options, entries, gate, await hashPassword(randomBytes(16).toString('hex')))
+    decoyHash ??= hashPassword(randomBytes(16).toString('hex'))
+    return new UsersFile(path, options, entries, gate, await decoyHash)
   }
 
   /**

@@ -16,7 +16,7 @@ test('one that is not installed says nothing', async () => {
 
 test('one that hangs says nothing once it is stopped', async () => {
   const stop = new AbortController()
-  const said = runTool('sh', { args: ['-c', 'echo begun; sleep 1000'], signal: stop.signal })
+  const said = runTool('sh', { args: ['-c', 'exec sleep 1000'], signal: stop.signal })
   stop.abort()
   assert.equal(await said, undefined)
 })

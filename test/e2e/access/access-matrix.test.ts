@@ -32,6 +32,11 @@ const NOBODY: readonly Asker[] = [
   { name: 'a scheme of its own', headers: { authorization: 'Digest username="full"' }, scopes: undefined },
 ]
 
+/** Not everyone: access is decided by the row and the caller, and then by the method. */
+function alsoSendsHead({ name, scopes }: Asker): boolean {
+  return name === 'nobody' || (scopes !== undefined && scopes.size > 1)
+}
+
 describe('who may do what', () => {
   let fleet: SmallFleet
   const programs: Program[] = []
@@ -68,10 +73,10 @@ describe('who may do what', () => {
     let asked = 0
     for (const program of programs) {
       for (const row of program.table) {
-        for (const method of row.method === 'GET' && row.changes === undefined
-          ? ['GET', 'HEAD']
-          : [row.method]) {
-          for (const asker of program.askers) {
+        const hasHead = row.method === 'GET' && row.changes === undefined
+        for (const method of hasHead ? ['GET', 'HEAD'] : [row.method]) {
+          const askers = method === 'HEAD' ? program.askers.filter(alsoSendsHead) : program.askers
+          for (const asker of askers) {
             const status = await statusOf(program, row, method, asker)
             const isAllowed = status !== 401 && status !== 403
             const expected = mayUse(row, asker, program)

@@ -3,31 +3,36 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import { addAgedOut } from '../../../appliance/store/aged-out-list.ts'
 import { storePaths } from '../../../appliance/store/store-paths.ts'
 import { eventually } from '../../support/eventually.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS, writeExportCapture } from '../../support/exports/export-captures.ts'
-import { EXPORT_DEVICES, ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
+import { ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
 import { leaseKeys } from '../../support/lease/lease-dump.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
 import { pause } from '../../support/pause.ts'
 import { startTempWorker } from '../../support/processes/temp-worker.ts'
 
 const SECOND_NS = 1_000_000_000n
-const CAPTURE_BYTES = 4_000_000
+const CAPTURE_BYTES = 1_500_000
+/** Of each device there are several. */
+const SPAN_BYTES = 524_288
 const RETRY_S = 2
-const BROKEN_AFTER_BYTES = 300_000
+const BROKEN_AFTER_BYTES = 150_000
 /** Of each device: less than a span. */
-const HELD_AFTER_BYTES = 500_000
+const HELD_AFTER_BYTES = 400_000
+/** More moments are tried at night. */
+const CANCELLED = process.env.CAPFLEET_LONG === '1' ? 24 : 8
+const LATEST_MS = 360
 
 describe('an export that cannot become what was ordered', () => {
   test('fails when its devices have packets of other link types, and leaves nothing over', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 0 })
+    await using world = await ExportWorld.create({ captureBytes: 0, spanBytes: SPAN_BYTES })
     for (const [index, linkType] of [1, 101, 1].entries()) {
       const { appliance, name } = world.devices[index] ?? assert.fail()
       const path = join(appliance.folder, `${name}.pcap`)
-      await writeExportCapture(path, { device: index, bytes: 3_000_000, linkType })
+      await writeExportCapture(path, { device: index, bytes: CAPTURE_BYTES, linkType })
       await appliance.importFiles(name, path)
     }
     await using _worker = await startTempWorker(world.gateway)
@@ -40,10 +45,10 @@ describe('an export that cannot become what was ordered', () => {
   })
 
   test('has no claim about a device without packets: it is like a direct download', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 0 })
+    await using world = await ExportWorld.create({ captureBytes: 0, spanBytes: SPAN_BYTES })
     const { appliance, name } = world.device('west')
     const path = join(appliance.folder, `${name}.pcap`)
-    await writeExportCapture(path, { device: 2, bytes: 3_000_000, linkType: 101 })
+    await writeExportCapture(path, { device: 2, bytes: CAPTURE_BYTES, linkType: 101 })
     await appliance.importFiles(name, path)
     await using _worker = await startTempWorker(world.gateway)
     const [file] = await world.exported(WHOLE_RANGE)
@@ -52,25 +57,29 @@ describe('an export that cannot become what was ordered', () => {
 })
 
 describe('packets that a device has no longer', () => {
-  const EARLIER_NS = 20n * SECOND_NS
-  const range = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_END_NS}`
-
-  async function agedOutWorld(devices: readonly string[]): Promise<ExportWorld> {
-    const world = await ExportWorld.create({ captureBytes: 0 })
+  const GONE_NS = 20n * SECOND_NS
+  /** All devices lack what was before, and one of them what was after. */
+  const before20 = { name: 'before', startNs: EXPORT_BEGIN_NS - GONE_NS, endNs: EXPORT_BEGIN_NS - 1n }
+  const after20 = { name: 'after', startNs: EXPORT_END_NS, endNs: EXPORT_END_NS + GONE_NS - 1n }
+  let world: ExportWorld
+  const parts = new AsyncDisposableStack()
+  before(async () => {
+    world = parts.use(await ExportWorld.create({ captureBytes: 0, spanBytes: SPAN_BYTES }))
     for (const [device, { name, appliance }] of world.devices.entries()) {
-      const gone = { name: 'gone', startNs: EXPORT_BEGIN_NS - EARLIER_NS, endNs: EXPORT_BEGIN_NS - 1n }
-      if (devices.includes(name)) await addAgedOut(storePaths(appliance.storePath), gone)
+      const paths = storePaths(appliance.storePath)
+      await addAgedOut(paths, before20)
+      if (name === 'north') await addAgedOut(paths, after20)
       // An import makes the appliance read its store again.
       const path = join(appliance.folder, `${name}.pcap`)
       await writeExportCapture(path, { device, bytes: CAPTURE_BYTES })
       await appliance.importFiles(name, path)
     }
-    return world
-  }
+    parts.use(await startTempWorker(world.gateway))
+  })
+  after(() => parts.disposeAsync())
 
   test('are named as final holes of it alone', async () => {
-    await using world = await agedOutWorld(['north'])
-    await using _worker = await startTempWorker(world.gateway)
+    const range = `TSBegin=${EXPORT_BEGIN_NS}&TSEnd=${EXPORT_END_NS + GONE_NS}`
     const shown = await world.ended(await world.ordered(range))
     assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
     assert.deepEqual(
@@ -84,25 +93,24 @@ describe('packets that a device has no longer', () => {
         ['west', false],
       ],
     )
-    const [first] = shown.devices[1]?.missing ?? []
-    assert.equal(first?.fromNs, String(EXPORT_BEGIN_NS - EARLIER_NS))
+    const hole = shown.devices[1]?.missing.at(-1)
+    assert.ok(BigInt(hole?.toNs ?? 0) >= after20.endNs)
     const [file] = await world.files(shown)
     assert.equal(sha256(file), sha256(await world.directRange(range)))
   })
 
   test('leave the file of their part without a packet, and the other parts whole; alone they are no export', async () => {
-    await using world = await agedOutWorld(EXPORT_DEVICES)
-    await using _worker = await startTempWorker(world.gateway)
+    const range = `TSBegin=${EXPORT_BEGIN_NS - GONE_NS}&TSEnd=${EXPORT_END_NS}`
     const parts = await world.ended(await world.ordered(`${range}&PartTime=20s`))
     assert.equal(parts.state, 'partial', JSON.stringify(parts.error))
     const [first, ...others] = await world.files(parts)
     assert.equal(first?.length, 24)
     for (const [index, bytes] of others.entries()) {
-      const fromNs = EXPORT_BEGIN_NS + BigInt(index) * EARLIER_NS
-      const direct = await world.directRange(`TSBegin=${fromNs}&TSEnd=${fromNs + EARLIER_NS}`)
+      const fromNs = EXPORT_BEGIN_NS + BigInt(index) * GONE_NS
+      const direct = await world.directRange(`TSBegin=${fromNs}&TSEnd=${fromNs + GONE_NS}`)
       assert.equal(sha256(bytes), sha256(direct))
     }
-    const gone = `TSBegin=${EXPORT_BEGIN_NS - EARLIER_NS}&TSEnd=${EXPORT_BEGIN_NS}&OnMissing=partial`
+    const gone = `TSBegin=${EXPORT_BEGIN_NS - GONE_NS}&TSEnd=${EXPORT_BEGIN_NS}&OnMissing=partial`
     for (const query of [gone, `${gone}&PartTime=5s`]) {
       const nothing = await world.ended(await world.ordered(query))
       assert.deepEqual([nothing.state, nothing.error?.code], ['failed', 'aged-out'])
@@ -111,7 +119,7 @@ describe('packets that a device has no longer', () => {
 })
 
 test('packets that a device lost to damage are named as a final hole of it', async () => {
-  await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+  await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, spanBytes: SPAN_BYTES })
   const { appliance, name } = world.device('north')
   const capture = join(appliance.storePath, 'captures', name)
   const segment = join(capture, 'cap0', '00000', '00000001.pcap')
@@ -151,27 +159,42 @@ test('packets that a device lost to damage are named as a final hole of it', asy
   )
 })
 
-describe('a device that cannot be read', { concurrency: 3 }, () => {
-  const exports = { deviceRetryS: RETRY_S }
+describe('a device that cannot be read', () => {
+  const parts = new AsyncDisposableStack()
+  /** The devices of the second are asked again for long. */
+  let world: ExportWorld
+  let patient: ExportWorld
+  before(async () => {
+    const options = { captureBytes: CAPTURE_BYTES, spanBytes: SPAN_BYTES }
+    world = parts.use(await ExportWorld.create({ ...options, exports: { deviceRetryS: RETRY_S } }))
+    patient = parts.use(await ExportWorld.create(options))
+    for (const { gateway } of [world, patient]) parts.use(await startTempWorker(gateway))
+  })
+  after(() => parts.disposeAsync())
+  beforeEach(async () => {
+    for (const { line } of [...world.devices, ...patient.devices]) {
+      line.isDown = false
+      line.cutAfterBytes = Number.POSITIVE_INFINITY
+    }
+    await world.isAnswering('west')
+  })
 
   for (const [when, fail] of [
     [
       'from the begin',
-      (world: ExportWorld) => {
+      () => {
         world.device('west').line.isDown = true
       },
     ],
     [
       'in the middle of its streams',
-      (world: ExportWorld) => {
+      () => {
         world.device('west').line.cutAfterBytes = BROKEN_AFTER_BYTES
       },
     ],
   ] as const) {
     test(`${when} ends the export where OnMissing is fail`, async () => {
-      await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports })
-      await using _worker = await startTempWorker(world.gateway)
-      fail(world)
+      fail()
       const id = await world.ordered(WHOLE_RANGE)
       const shown = await world.ended(id)
       assert.equal(shown.state, 'failed', JSON.stringify(shown))
@@ -180,14 +203,12 @@ describe('a device that cannot be read', { concurrency: 3 }, () => {
     })
 
     test(`${when} is left out where OnMissing is partial, and the holes say what is not there`, async () => {
-      await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, exports })
-      await using _worker = await startTempWorker(world.gateway)
       const own = await Promise.all(
         world.devices.map(
           async ({ name }) => readPcap(await world.directRange(`${WHOLE_RANGE}&Device=${name}`)).records,
         ),
       )
-      fail(world)
+      fail()
       const id = await world.ordered(`${WHOLE_RANGE}&OnMissing=partial`)
       const shown = await world.ended(id)
       assert.equal(shown.state, 'partial', JSON.stringify(shown.error))
@@ -208,44 +229,47 @@ describe('a device that cannot be read', { concurrency: 3 }, () => {
   }
 
   test('for a while is asked again, and the export becomes whole', async () => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
-    await using _worker = await startTempWorker(world.gateway)
-    const direct = await world.directRange(WHOLE_RANGE)
-    const { line } = world.device('east')
+    const direct = await patient.directRange(WHOLE_RANGE)
+    const { line } = patient.device('east')
     line.hold(HELD_AFTER_BYTES)
-    const id = await world.ordered(WHOLE_RANGE)
+    const id = await patient.ordered(WHOLE_RANGE)
     await line.untilHeld()
     line.isDown = true
     line.release()
-    await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) > 1)
+    await patient.until(id, ({ devices }) => (devices[0]?.retries ?? 0) > 1)
     line.isDown = false
-    const shown = await world.ended(id)
+    const shown = await patient.ended(id)
     assert.equal(shown.state, 'complete', JSON.stringify(shown.error))
-    const [file] = await world.files(shown)
+    const [file] = await patient.files(shown)
     assert.equal(sha256(file), sha256(direct))
   })
 
   test('leaves nothing of its broken streams in the spool, however often it breaks', async () => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
-    await using _worker = await startTempWorker(world.gateway)
-    const { line } = world.device('west')
+    const { line } = patient.device('west')
     line.cutAfterBytes = BROKEN_AFTER_BYTES
-    const id = await world.ordered(`${WHOLE_RANGE}&Device=west`)
-    await world.until(id, ({ devices }) => (devices[0]?.retries ?? 0) >= 3)
-    const spooled = await readdir(join(world.spool, id), { recursive: true })
+    const id = await patient.ordered(`${WHOLE_RANGE}&Device=west`)
+    await patient.until(id, ({ devices }) => (devices[0]?.retries ?? 0) >= 3)
+    const spooled = await readdir(join(patient.spool, id), { recursive: true })
     assert.ok(spooled.filter((name) => name.endsWith('.pcap')).length <= 2, spooled.join(' '))
-    await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
-    await world.isTidy()
+    await patient.call(`/v1/exports/${id}`, { method: 'DELETE' })
+    await patient.isTidy()
   })
 })
 
 describe('an export that is cancelled', () => {
-  async function cancelled(world: ExportWorld, id: string): Promise<void> {
+  let world: ExportWorld
+  before(async () => {
+    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, spanBytes: SPAN_BYTES })
+  })
+  after(() => world[Symbol.asyncDispose]())
+  afterEach(() => world.release())
+
+  async function cancelled(id: string): Promise<void> {
     const answer = await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
     assert.equal(answer.status, 200)
   }
 
-  async function nothingIsLeft(world: ExportWorld): Promise<void> {
+  async function nothingIsLeft(): Promise<void> {
     await world.isTidy()
     await world.redis.until(
       async () => leaseKeys(await world.redis.leftovers('capfleet'), 'capfleet').length === 0,
@@ -255,43 +279,40 @@ describe('an export that is cancelled', () => {
   }
 
   test('before a worker has begun leaves nothing over', async () => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     const id = await world.ordered(WHOLE_RANGE)
-    await cancelled(world, id)
+    await cancelled(id)
     assert.equal((await world.shown(id)).state, 'cancelled')
     await using _worker = await startTempWorker(world.gateway)
-    await nothingIsLeft(world)
+    await nothingIsLeft()
   })
 
   test('while its spans are fetched leaves nothing over', async () => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using _worker = await startTempWorker(world.gateway)
     world.hold(HELD_AFTER_BYTES)
     const id = await world.ordered(WHOLE_RANGE)
     await world.until(id, ({ progress }) => Number(progress.fetchedBytes) > 0)
-    await cancelled(world, id)
-    await nothingIsLeft(world)
-    assert.deepEqual(await readdir(world.target), ['.work'])
+    await cancelled(id)
+    await nothingIsLeft()
+    assert.ok(!(await readdir(world.target)).includes(id))
     const { state, files } = await world.shown(id)
     assert.deepEqual([state, files], ['cancelled', []])
   })
 
   test('at any moment leaves its files or nothing', async (t) => {
-    await using world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     await using _worker = await startTempWorker(world.gateway)
     const direct = sha256(await world.directRange(WHOLE_RANGE))
     const stages = new Map<string, number>()
-    for (let round = 0; round < 24; round += 1) {
+    for (let round = 0; round < CANCELLED; round += 1) {
       const id = await world.ordered(WHOLE_RANGE)
-      await pause(15 * round, 'it is cancelled at any moment')
+      await pause((LATEST_MS * round) / CANCELLED, 'it is cancelled at any moment')
       const before = await world.shown(id)
       const stage = before.progress.stage
       stages.set(stage, (stages.get(stage) ?? 0) + 1)
       if (stage === 'ended') continue
-      await cancelled(world, id)
+      await cancelled(id)
     }
     t.diagnostic(JSON.stringify(Object.fromEntries(stages)))
-    await nothingIsLeft(world)
+    await nothingIsLeft()
     const kept = (await readdir(world.target)).filter((name) => name !== '.work')
     for (const id of kept) {
       const shown = await world.shown(id)

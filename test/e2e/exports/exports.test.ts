@@ -10,12 +10,16 @@ import { EXPORT_MANIFEST } from '../../../src/shared/contract/export-answers.ts'
 import { EventStream } from '../../support/clients/event-stream.ts'
 import { EXPORT_BEGIN_NS, EXPORT_END_NS } from '../../support/exports/export-captures.ts'
 import { ExportWorld, WHOLE_RANGE } from '../../support/exports/export-world.ts'
-import { httpOpen } from '../../support/http-get.ts'
+import { httpGet, httpOpen } from '../../support/http-get.ts'
 import { readPcap, recordLines } from '../../support/packets/pcap-records.ts'
+import { startTempGateway } from '../../support/processes/temp-gateway.ts'
+import { TempRedis } from '../../support/processes/temp-redis.ts'
 import { startTempWorker, type TempWorker } from '../../support/processes/temp-worker.ts'
 
-const CAPTURE_BYTES = 5_000_000
-const PART_BYTES = 2_000_000
+const CAPTURE_BYTES = 900_000
+/** Of each device there are several. */
+const SPAN_BYTES = 320_000
+const PART_BYTES = 1_060_000
 const HEADER_BYTES = 24
 const SECOND_NS = 1_000_000_000n
 /** Exports of one caller. */
@@ -24,7 +28,10 @@ const FOLLOWERS_MAX = 128
 /** The exported query, and the direct download to compare with. */
 const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?: string])[] = [
   ['the time range of three devices', WHOLE_RANGE],
-  ['one of two devices', `${WHOLE_RANGE}&Device=west,east`],
+  [
+    'what a filter leaves of two devices, cut by Slice',
+    `${WHOLE_RANGE}&Device=west,east&FilterBPF=greater+700&Slice=64`,
+  ],
   ['one device by its time range', `${WHOLE_RANGE}&Device=north`],
   ['a capture', 'StreamName=north', '/api/v1/pcap/single?StreamName=north'],
   [
@@ -32,26 +39,24 @@ const EQUAL_TO_DOWNLOAD: readonly (readonly [name: string, query: string, path?:
     `StreamName=west&Start=${EXPORT_BEGIN_NS + 7n * SECOND_NS}&Stop=${EXPORT_BEGIN_NS + 50n * SECOND_NS}`,
     `/api/v1/pcap/splittime?StreamName=west&Start=${EXPORT_BEGIN_NS + 7n * SECOND_NS}&Stop=${EXPORT_BEGIN_NS + 50n * SECOND_NS}`,
   ],
-  ['what a filter leaves', `${WHOLE_RANGE}&FilterBPF=greater+700`],
   ['what a filter leaves of nothing', `${WHOLE_RANGE}&FilterBPF=greater+4000`],
-  ['packets cut by Slice', `${WHOLE_RANGE}&Slice=64`],
-  ['times in microseconds', `${WHOLE_RANGE}&TSResolution=usec`],
-  ['times in microseconds of one device', `${WHOLE_RANGE}&TSResolution=usec&Device=east`],
-  ['no duplicates', `${WHOLE_RANGE}&Dedup=2000`],
-  ['no duplicates of one device', `${WHOLE_RANGE}&Dedup=90000000&DedupBy=ip&Device=east`],
+  ['no duplicates, times in microseconds', `${WHOLE_RANGE}&Dedup=2000&TSResolution=usec`],
+  [
+    'no duplicates of one device, times in microseconds',
+    `${WHOLE_RANGE}&Dedup=90000000&DedupBy=ip&TSResolution=usec&Device=east`,
+  ],
   ['no more than TSMax', `${WHOLE_RANGE}&TSMax=20000000000`],
-  ['no more than TSMax of one device', `${WHOLE_RANGE}&TSMax=20000000000&Device=east`],
-  ['no more than MaxPackets', `${WHOLE_RANGE}&MaxPackets=12345`],
-  ['no more than MaxBytes', `${WHOLE_RANGE}&MaxBytes=3000000`],
-  ['no more than MaxBytes of one device', `${WHOLE_RANGE}&MaxBytes=3000000&Device=west`],
-  ['a range without packets', `TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`],
+  ['no more than TSMax of one device, cut by Slice', `${WHOLE_RANGE}&TSMax=20000000000&Device=east&Slice=64`],
+  ['no more than MaxPackets', `${WHOLE_RANGE}&MaxPackets=2221`],
+  ['no more than MaxBytes', `${WHOLE_RANGE}&MaxBytes=540000`],
+  ['no more than MaxBytes of one device', `${WHOLE_RANGE}&MaxBytes=540000&Device=west`],
 ]
 
 describe('the files of an export', () => {
   let world: ExportWorld
   let worker: TempWorker
   before(async () => {
-    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
+    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES, spanBytes: SPAN_BYTES })
     worker = await startTempWorker(world.gateway)
   })
   after(async () => {
@@ -69,8 +74,10 @@ describe('the files of an export', () => {
   }
 
   test('have one header and nothing else if there are no packets', async () => {
-    const [file] = await world.exported(`TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`)
+    const query = `TSBegin=${EXPORT_END_NS}&TSEnd=${EXPORT_END_NS + SECOND_NS}`
+    const [file] = await world.exported(query)
     assert.equal(file?.length, HEADER_BYTES)
+    assert.equal(sha256(file), sha256(await world.directRange(query)))
   })
 
   for (const [compression, program] of [
@@ -225,15 +232,22 @@ describe('the files of an export', () => {
   })
 })
 
-describe('an order', () => {
-  let world: ExportWorld
-  before(async () => {
-    world = await ExportWorld.create({ captureBytes: 200_000, exports: { perUserMax: 3 } })
-  })
-  after(() => world[Symbol.asyncDispose]())
+/** Of the world that has no worker. */
+const PER_USER_MAX = 30
+let idle: ExportWorld
+before(async () => {
+  idle = await ExportWorld.create({ captureBytes: 100_000, exports: { perUserMax: PER_USER_MAX } })
+})
+after(() => idle[Symbol.asyncDispose]())
 
+async function cancel(id: string, as: 'user' | 'full' = 'user'): Promise<void> {
+  const answer = await idle.call(`/v1/exports/${id}`, { method: 'DELETE', as })
+  assert.equal(answer.status, 200)
+}
+
+describe('an order', () => {
   test('with a filter that does not compile is refused', async () => {
-    const answer = await world.order(`${WHOLE_RANGE}&FilterBPF=tcp+nonsense`)
+    const answer = await idle.order(`${WHOLE_RANGE}&FilterBPF=tcp+nonsense`)
     assert.deepEqual([answer.status, answer.json().code], [400, 'bad-bpf'])
   })
 
@@ -247,112 +261,120 @@ describe('an order', () => {
     ['Follow', `${WHOLE_RANGE}&Follow=1`],
   ] as const) {
     test(`of what cannot be is refused: ${name}`, async () => {
-      const answer = await world.order(query)
+      const answer = await idle.order(query)
       assert.deepEqual([answer.status, answer.json().code], [400, 'bad-parameter'], answer.body.toString())
     })
   }
 
   test('of an unknown capture or device is refused', async () => {
-    assert.equal((await world.order('StreamName=nobody')).json().code, 'unknown-capture')
-    assert.equal((await world.order(`${WHOLE_RANGE}&Device=nobody`)).json().code, 'unknown-device')
+    assert.equal((await idle.order('StreamName=nobody')).json().code, 'unknown-capture')
+    assert.equal((await idle.order(`${WHOLE_RANGE}&Device=nobody`)).json().code, 'unknown-device')
   })
 
   test('is for the role user, and an export is visible to its creator and to the role full', async () => {
-    assert.equal((await world.order(WHOLE_RANGE, { as: 'viewer' })).status, 403)
-    const id = await world.ordered(WHOLE_RANGE, { as: 'full' })
-    assert.equal((await world.call(`/v1/exports/${id}`)).status, 404)
-    assert.equal((await world.call(`/v1/exports/${id}/events`)).status, 404)
-    assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 404)
-    assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE', as: 'viewer' })).status, 403)
-    const listed = (await world.call('/v1/exports')).json().exports as { id: string }[]
+    assert.equal((await idle.order(WHOLE_RANGE, { as: 'viewer' })).status, 403)
+    const id = await idle.ordered(WHOLE_RANGE, { as: 'full' })
+    assert.equal((await idle.call(`/v1/exports/${id}`)).status, 404)
+    assert.equal((await idle.call(`/v1/exports/${id}/events`)).status, 404)
+    assert.equal((await idle.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 404)
+    assert.equal((await idle.call(`/v1/exports/${id}`, { method: 'DELETE', as: 'viewer' })).status, 403)
+    const listed = (await idle.call('/v1/exports')).json().exports as { id: string }[]
     assert.ok(!listed.some((one) => one.id === id))
-    const own = await world.ordered(WHOLE_RANGE)
-    const all = (await world.call('/v1/exports', { as: 'full' })).json().exports as { id: string }[]
+    const own = await idle.ordered(WHOLE_RANGE)
+    const all = (await idle.call('/v1/exports', { as: 'full' })).json().exports as { id: string }[]
     assert.deepEqual(all.map((one) => one.id).slice(0, 2), [own, id])
-    for (const [one, as] of [
-      [id, 'full'],
-      [own, 'user'],
-    ] as const)
-      await world.call(`/v1/exports/${one}`, { method: 'DELETE', as })
+    await cancel(id, 'full')
+    await cancel(own)
   })
 
   test('that is repeated with its Idempotency-Key is the same order, and no other one', async () => {
     const headers = { 'Idempotency-Key': 'night-1' }
     const [first, ...others] = await Promise.all(
-      Array.from({ length: 5 }, () => world.ordered(WHOLE_RANGE, { headers })),
+      Array.from({ length: 5 }, () => idle.ordered(WHOLE_RANGE, { headers })),
     )
     assert.deepEqual(new Set(others), new Set([first]))
-    const other = await world.order(`${WHOLE_RANGE}&Slice=64`, { headers })
+    const other = await idle.order(`${WHOLE_RANGE}&Slice=64`, { headers })
     assert.deepEqual(
       [other.status, other.json().code, other.json().exportId],
       [409, 'idempotency-conflict', first],
     )
-    const byAnother = await world.ordered(WHOLE_RANGE, { headers, as: 'full' })
+    const byAnother = await idle.ordered(WHOLE_RANGE, { headers, as: 'full' })
     assert.notEqual(byAnother, first)
-    await world.call(`/v1/exports/${first}`, { method: 'DELETE' })
-    await world.call(`/v1/exports/${byAnother}`, { method: 'DELETE', as: 'full' })
+    await cancel(String(first))
+    await cancel(byAnother, 'full')
   })
 
   test('beyond the quota of its user is refused, until one has ended', async () => {
-    const ids = [
-      await world.ordered(WHOLE_RANGE),
-      await world.ordered(WHOLE_RANGE),
-      await world.ordered(WHOLE_RANGE),
-    ]
-    const refused = await world.order(WHOLE_RANGE)
+    const ids = await Promise.all(Array.from({ length: PER_USER_MAX }, () => idle.ordered(WHOLE_RANGE)))
+    const refused = await idle.order(WHOLE_RANGE)
     assert.deepEqual([refused.status, refused.json().code], [429, 'user-quota'])
     assert.ok(Number(refused.headers['retry-after']) > 0)
-    await world.call(`/v1/exports/${ids[0]}`, { method: 'DELETE' })
-    ids.push(await world.ordered(WHOLE_RANGE))
-    const other = await world.ordered(WHOLE_RANGE, { as: 'full' })
-    for (const id of [...ids, other]) await world.call(`/v1/exports/${id}`, { method: 'DELETE', as: 'full' })
+    await cancel(String(ids[0]))
+    ids.push(await idle.ordered(WHOLE_RANGE))
+    const other = await idle.ordered(WHOLE_RANGE, { as: 'full' })
+    for (const id of ids.slice(1)) await cancel(id)
+    await cancel(other, 'full')
   })
 })
 
 describe('a gateway that makes no exports', () => {
   test('refuses orders, schedules and Queue=job at once, and says why', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 200_000, exports: { enabled: false } })
+    await using redis = await TempRedis.create()
+    const device = { url: 'http://127.0.0.1:9', user: 'full', password: { env: 'EXPORT_WORLD_PASSWORD' } }
+    await using gateway = await startTempGateway([], redis.url, {
+      devices: [{ name: 'east', ...device }],
+      exports: { enabled: false },
+    })
+    const call = (path: string, method = 'GET') =>
+      httpGet(gateway.url + path, { method, headers: gateway.as.user })
     const answers = [
-      await world.order(WHOLE_RANGE),
-      await world.call('/v1/schedules?Cron=0+*+*+*+*&TSBegin=-1h&TSEnd=now', { method: 'POST' }),
-      await world.call(`/api/v1/pcap/timerange?${WHOLE_RANGE}&Queue=job`),
+      await call(`/v1/exports?${WHOLE_RANGE}`, 'POST'),
+      await call('/v1/schedules?Cron=0+*+*+*+*&TSBegin=-1h&TSEnd=now', 'POST'),
+      await call(`/api/v1/pcap/timerange?${WHOLE_RANGE}&Queue=job`),
     ]
     for (const answer of answers)
       assert.deepEqual([answer.status, answer.json().code], [501, 'exports-off'], answer.body.toString())
-    assert.equal((await world.call('/v1/exports')).status, 200)
+    assert.equal((await call('/v1/exports')).status, 200)
   })
 })
 
 describe('lists of exports', () => {
   test('come in pages, newest first, each export once', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 0 })
     const ids: string[] = []
     // Several are ordered within one millisecond.
     for (let round = 0; round < 4; round += 1)
-      ids.push(...(await Promise.all(Array.from({ length: 6 }, () => world.ordered(WHOLE_RANGE)))))
+      ids.push(...(await Promise.all(Array.from({ length: 6 }, () => idle.ordered(WHOLE_RANGE)))))
+    const others = ids.toSpliced(3, 3)
+    for (const [query, expected] of [
+      ['Limit=5', ids],
+      ['State=cancelled&Limit=2', ids.slice(3, 6)],
+      ['State=queued&Limit=4', others],
+    ] as const) {
+      if (query === 'State=cancelled&Limit=2') for (const id of expected) await cancel(id)
+      const listed = await listedIds(query)
+      assert.equal(new Set(listed).size, listed.length, 'each once')
+      // Those of other tests are listed too.
+      assert.deepEqual(new Set(listed.filter((id) => ids.includes(id))), new Set(expected), query)
+    }
+    for (const id of others) await cancel(id)
+  })
+
+  /** Those of all pages. */
+  async function listedIds(query: string): Promise<readonly string[]> {
     const listed: string[] = []
     let after = ''
     do {
-      const answer = (await world.call(`/v1/exports?Limit=5${after}`)).json()
+      const answer = (await idle.call(`/v1/exports?${query}${after}`)).json()
       listed.push(...(answer.exports as { id: string }[]).map(({ id }) => id))
       after = answer.next === null ? '' : `&After=${answer.next}`
     } while (after !== '')
-    assert.equal(listed.length, ids.length)
-    assert.deepEqual(new Set(listed), new Set(ids))
-    const cancelled = ids.slice(3, 6)
-    for (const id of cancelled) await world.call(`/v1/exports/${id}`, { method: 'DELETE' })
-    const answer = (await world.call('/v1/exports?State=cancelled&Limit=2')).json()
-    const first = (answer.exports as { id: string }[]).map(({ id }) => id)
-    const rest = (await world.call(`/v1/exports?State=cancelled&Limit=2&After=${answer.next}`)).json()
-    const all = [...first, ...(rest.exports as { id: string }[]).map(({ id }) => id)]
-    assert.deepEqual(new Set(all), new Set(cancelled))
-    assert.equal(all.length, 3)
-  })
+    return listed
+  }
 })
 
 describe('events of an export', () => {
   test('report progress until the end, and continue after Last-Event-ID', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 2_000_000 })
+    await using world = await ExportWorld.create({ captureBytes: 500_000, spanBytes: SPAN_BYTES })
     const id = await world.ordered(WHOLE_RANGE)
     const follow = async (headers = {}) =>
       new EventStream(
@@ -379,25 +401,24 @@ describe('events of an export', () => {
   })
 
   test('are limited per caller, and read once for all followers that wait together', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 100_000 })
-    const id = await world.ordered(WHOLE_RANGE)
-    const headers = world.gateway.as.user
-    const open = () => httpOpen(`${world.gateway.url}/v1/exports/${id}/events`, { headers })
+    const id = await idle.ordered(WHOLE_RANGE)
+    const headers = idle.gateway.as.user
+    const open = () => httpOpen(`${idle.gateway.url}/v1/exports/${id}/events`, { headers })
     using followers = new DisposableStack()
     const all = await Promise.all(
       Array.from({ length: FOLLOWERS_MAX }, async () => followers.use(new EventStream(await open()))),
     )
     for (const one of all) assert.equal((await one.next())?.data.state, 'queued')
-    const refused = await world.call(`/v1/exports/${id}/events`)
+    const refused = await idle.call(`/v1/exports/${id}/events`)
     assert.deepEqual([refused.status, refused.json().code], [503, 'event-streams-exhausted'])
-    const redis = new Redis(world.redis.url)
+    const redis = new Redis(idle.redis.url)
     const readsOf = async () => {
       const [, calls = '0'] = /cmdstat_hgetall:calls=(\d+)/.exec(await redis.info('commandstats')) ?? []
       return Number(calls)
     }
     try {
       const before = await readsOf()
-      assert.equal((await world.call(`/v1/exports/${id}`, { method: 'DELETE' })).status, 200)
+      await cancel(id)
       for (const one of all) assert.equal((await one.next())?.data.state, 'cancelled')
       const reads = (await readsOf()) - before
       assert.ok(reads < FOLLOWERS_MAX, `${reads} reads for ${FOLLOWERS_MAX} followers`)
@@ -407,16 +428,14 @@ describe('events of an export', () => {
   })
 
   test('end for a token that is revoked', async () => {
-    await using world = await ExportWorld.create({ captureBytes: 100_000 })
-    const id = await world.ordered(WHOLE_RANGE)
-    const made = (await world.call('/v1/tokens?Scopes=export:read', { method: 'POST' })).json()
+    const id = await idle.ordered(WHOLE_RANGE)
+    const made = (await idle.call('/v1/tokens?Scopes=export:read', { method: 'POST' })).json()
     const headers = { authorization: `Bearer ${made.token}` }
-    using events = new EventStream(
-      await httpOpen(`${world.gateway.url}/v1/exports/${id}/events`, { headers }),
-    )
+    using events = new EventStream(await httpOpen(`${idle.gateway.url}/v1/exports/${id}/events`, { headers }))
     assert.equal((await events.next())?.data.state, 'queued')
-    assert.equal((await world.call(`/v1/tokens/${made.id}`, { method: 'DELETE' })).status, 200)
+    assert.equal((await idle.call(`/v1/tokens/${made.id}`, { method: 'DELETE' })).status, 200)
     assert.equal(await events.next(), undefined)
+    await cancel(id)
   })
 })
 

@@ -23,10 +23,10 @@ import { seededRandom } from '../../support/seeded-random.ts'
 import { tempFolder } from '../../support/temp-folder.ts'
 import { TEST_LIMIT_MS } from '../../support/test-limits.ts'
 
-const FLIPS = Number(process.env.STORE_FLIPS ?? 14)
-const CUTS = Number(process.env.STORE_CUTS ?? 14)
-const TEARS = Number(process.env.STORE_TEARS ?? 14)
-const RUNNING_FLIPS = Number(process.env.RUNNING_FLIPS ?? 7)
+const FLIPS = Number(process.env.STORE_FLIPS ?? 7)
+const CUTS = Number(process.env.STORE_CUTS ?? 7)
+const TEARS = Number(process.env.STORE_TEARS ?? 7)
+const RUNNING_FLIPS = Number(process.env.RUNNING_FLIPS ?? 4)
 const BOOT_ID = 'this-boot'
 const PAGE_BYTES = 4_096
 

@@ -14,7 +14,7 @@ import { TempRedis } from '../../support/processes/temp-redis.ts'
 /** At any time; a device has two or three compilers. */
 const SLOW_AT_ONCE = 40
 /** Requests of the other user, one after another, half of them with a new filter. */
-const DOWNLOADS = 24
+const DOWNLOADS = process.env.CAPFLEET_LONG === '1' ? 24 : 6
 
 /** Filters that are all different, and that take their compilers a second or all their time. */
 function slowFilter(index: number): string {

@@ -5,45 +5,35 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { EXPORT_BEGIN_NS, EXPORT_SECONDS } from '../../support/exports/export-captures.ts'
+import { ExportWorld } from '../../support/exports/export-world.ts'
 import { type PcapRecord, readPcap, recordLines } from '../../support/packets/pcap-records.ts'
-import { type DemoProcess, startDemo, temporaryHome } from '../../support/processes/demo-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
 
 const CASES = process.env.CAPFLEET_LONG === '1' ? 200 : 15
-const BEGIN_NS = 1_793_610_000_000_000_000n
-const LENGTH_MS = 300_000
+const LENGTH_MS = EXPORT_SECONDS * 1_000
+/** Of each device, with some at the same time as those of others. */
+const CAPTURE_BYTES = 1_500_000
 
 describe('the merge of three devices', () => {
-  let home: Awaited<ReturnType<typeof temporaryHome>>
-  let demo: DemoProcess
+  let world: ExportWorld
   let folder: string
 
   before(async () => {
-    home = await temporaryHome()
-    demo = await startDemo(home.path)
+    world = await ExportWorld.create({ captureBytes: CAPTURE_BYTES })
     folder = await mkdtemp(join(tmpdir(), 'capfleet-merge-'))
   })
   after(async () => {
-    await demo[Symbol.asyncDispose]()
-    await home[Symbol.asyncDispose]()
+    await world[Symbol.asyncDispose]()
     await rm(folder, { recursive: true })
   })
-
-  async function download(url: string, user: string, password: string): Promise<Buffer> {
-    const answer = await fetch(url, { headers: { authorization: `Basic ${btoa(`${user}:${password}`)}` } })
-    assert.equal(answer.status, 200, await (answer.ok ? '' : answer.text()))
-    return Buffer.from(await answer.arrayBuffer())
-  }
 
   /** The gateway's merge, and each device's own part of the same query. */
   async function fetchAll(query: string): Promise<{ merged: Buffer; parts: Buffer[] }> {
     const path = `/api/v1/pcap/timerange?${query}`
-    const { facts } = demo
-    const merged = await download(facts.gatewayUrl + path, facts.user, facts.password)
-    const parts = await Promise.all(
-      facts.devices.map(({ url, user, password }) => download(url + path, user, password)),
-    )
-    return { merged, parts }
+    const answers = await Promise.all(world.devices.map(({ appliance }) => appliance.get(path)))
+    for (const { status, body } of answers) assert.equal(status, 200, body.toString())
+    return { merged: await world.direct(path), parts: answers.map(({ body }) => body) }
   }
 
   test(`equals a sort by (time, device) and mergecap, ${CASES} random ranges`, async (t) => {
@@ -65,7 +55,7 @@ describe('the merge of three devices', () => {
   test('two adjacent ranges concatenate to the whole, nothing twice', async (t) => {
     const random = seededRandom()
     t.diagnostic(`SEED=${random.seed}`)
-    const at = (ms: number): bigint => BEGIN_NS + BigInt(ms) * 1_000_000n
+    const at = (ms: number): bigint => EXPORT_BEGIN_NS + BigInt(ms) * 1_000_000n
     const whole = readPcap((await fetchAll(`TSBegin=${at(0)}&TSEnd=${at(20_000)}`)).merged).records
     for (let index = 0; index < CASES / 5; index += 1) {
       // Cut at a packet's own timestamp as often as between packets.
@@ -78,15 +68,15 @@ describe('the merge of three devices', () => {
 
   function randomQuery(random: ReturnType<typeof seededRandom>): string {
     const beginMs = random.integer(-1000, LENGTH_MS)
-    const lengthMs = random.pick([0, 1, 50, 500, 2000, 5000])
-    const beginNs = BEGIN_NS + BigInt(beginMs) * 1_000_000n + BigInt(random.integer(0, 999_999))
+    const lengthMs = random.pick([0, 1, 200, 2000, 8000, 20_000])
+    const beginNs = EXPORT_BEGIN_NS + BigInt(beginMs) * 1_000_000n + BigInt(random.integer(0, 999_999))
     const filter = random.pick([
       '',
       '',
-      '&FilterBPF=tcp+port+443',
-      '&FilterBPF=udp',
+      '&FilterBPF=greater+700',
+      '&FilterBPF=less+200',
       '&Slice=64',
-      '&FilterBPF=ip6',
+      '&FilterBPF=greater+4000',
     ])
     return `TSBegin=${beginNs}&TSEnd=${beginNs + BigInt(lengthMs) * 1_000_000n}${filter}`
   }

@@ -109,6 +109,8 @@ async function peakKib(pid: number): Promise<number> {
 }
 
 const MANY = 400
+/** The begin of a pcapng with an endless block. */
+const HUGE_BLOCK_BYTES = 36
 /** Files of a few kilobytes that expand to hundreds of megabytes and more. */
 const bombs: Record<string, Buffer> = {}
 before(() => {
@@ -117,14 +119,18 @@ before(() => {
   const zeros = Buffer.alloc(8 * MEBIBYTE)
   const many = (frame: Buffer, begin: Buffer): Buffer =>
     Buffer.concat([begin, ...Array.from({ length: MANY }, () => frame)])
-  bombs['one-frame.pcap.zst'] = zstdCompressSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]))
-  bombs['long-window.pcap.zst'] = zstdCompressSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]), {
+  const large = Buffer.alloc(512 * MEBIBYTE)
+  writeHugeBlock(large)
+  bombs['long-blocks.pcapng.zst'] = zstdCompressSync(large)
+  large.fill(0, 0, HUGE_BLOCK_BYTES)
+  header.copy(large)
+  bombs['one-frame.pcap.zst'] = zstdCompressSync(large)
+  bombs['long-window.pcap.zst'] = zstdCompressSync(large, {
     params: { [constants.ZSTD_c_windowLog]: 27 },
   })
   bombs['many-frames.pcap.zst'] = many(zstdCompressSync(zeros), zstdCompressSync(header))
-  bombs['one-member.pcap.gz'] = gzipSync(Buffer.concat([header, Buffer.alloc(512 * MEBIBYTE)]), { level: 9 })
+  bombs['one-member.pcap.gz'] = gzipSync(large.subarray(0, 160 * MEBIBYTE), { level: 9 })
   bombs['many-members.pcap.gz'] = many(gzipSync(zeros, { level: 9 }), gzipSync(header))
-  bombs['long-blocks.pcapng.zst'] = zstdCompressSync(hugeBlocks(512 * MEBIBYTE))
 })
 
 test('a bomb is refused by name and ratio, and every other capture stays as it was', async (t) => {
@@ -202,16 +208,13 @@ test('an import that may evict costs the oldest packets, as few as it needs', as
   assert.ok(total <= MAX_BYTES && total > MAX_BYTES - 2 * MEBIBYTE, `${total} bytes are left`)
 })
 
-/** pcapng: a section, then blocks of an unknown type of nearly 4 GiB, of which this many bytes follow. */
-function hugeBlocks(bytes: number): Buffer {
-  const section = Buffer.alloc(28)
+/** The begin of a pcapng: a section, then a block of an unknown type of nearly 4 GiB. */
+function writeHugeBlock(section: Buffer): void {
   section.writeUInt32LE(0x0a0d0d0a, 0)
   section.writeUInt32LE(28, 4)
   section.writeUInt32LE(0x1a2b3c4d, 8)
   section.writeUInt16LE(1, 12)
   section.writeUInt32LE(28, 24)
-  const block = Buffer.alloc(bytes)
-  block.writeUInt32LE(0x0bad, 0)
-  block.writeUInt32LE(0xffff_fffc, 4)
-  return Buffer.concat([section, block])
+  section.writeUInt32LE(0x0bad, 28)
+  section.writeUInt32LE(0xffff_fffc, 32)
 }

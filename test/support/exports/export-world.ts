@@ -28,6 +28,8 @@ export interface ExportWorldOptions {
   readonly captureBytes: number
   /** Export settings in addition to the common ones. */
   readonly exports?: Readonly<Record<string, unknown>>
+  /** For workers: less than a configuration may say, so that small captures have several spans. */
+  readonly spanBytes?: number
   readonly settings?: Readonly<Record<string, unknown>>
   /** Where spool and files are; absent: in a temporary folder. */
   readonly folder?: string
@@ -114,7 +116,7 @@ export class ExportWorld implements AsyncDisposable {
           user: 'full',
           password: { env: 'EXPORT_WORLD_PASSWORD' },
         })),
-        health: { failuresMax: 1_000_000, intervalS: 0.5 },
+        health: { failuresMax: 1_000_000, intervalS: 2 },
         ...options.settings,
         exports: {
           spool: join(folder, 'spool'),
@@ -124,7 +126,9 @@ export class ExportWorld implements AsyncDisposable {
         },
       }),
     )
-    return new ExportWorld({ redis, gateway, devices, folder }, building.move())
+    const { spanBytes = gateway.config.exports.spanBytes } = options
+    const config = { ...gateway.config, exports: { ...gateway.config.exports, spanBytes } }
+    return new ExportWorld({ redis, gateway: { ...gateway, config }, devices, folder }, building.move())
   }
 
   get spool(): string {
